@@ -1,0 +1,82 @@
+package relayer
+
+import "context"
+
+// Limits that every [Store] keeps to. The [Manager] never exceeds them.
+const (
+	// MaxIDLength is the length in bytes of the longest id a store must take.
+	MaxIDLength = 64
+
+	// MaxClaimLength is the length in bytes of the longest claim a store must
+	// take.
+	MaxClaimLength = 128
+)
+
+// Record is one relayer as a [Store] keeps it. A store never looks inside
+// Document and Private: what they mean is the [Manager]'s business.
+type Record struct {
+	// ID identifies the record: 1 to [MaxIDLength] bytes, compared byte by byte.
+	ID string
+
+	// Revision is set by the store at every write. It is at least 1, grows with
+	// every write of this id, and is never used again for the same id, not even
+	// after a delete and a create.
+	Revision uint64
+
+	// Claim is what no two records may hold at the same time: at most
+	// [MaxClaimLength] bytes, compared byte by byte. The empty claim claims
+	// nothing. A delete frees it.
+	Claim string
+
+	// Document is the relayer's response form: JSON, ready to serve, without a
+	// secret in it.
+	Document []byte
+
+	// Private is what a response never shows: JSON.
+	Private []byte
+}
+
+// Store keeps records. It is the whole of what a host must write to keep
+// relayers in an engine of its own; storetest.Run proves that it did.
+//
+// Every method is safe for concurrent use, and every write is atomic: another
+// call sees all of it or nothing. When a write returns nil it is as durable as
+// the store ever makes it. When it returns an error nothing has been written,
+// except with [ErrOutcomeUnknown].
+//
+// A store keeps nothing that the caller can change afterwards, and hands out
+// nothing through which a caller could change what is stored: Document and
+// Private are copied where the engine does not copy them anyway.
+//
+// A context that is done before a write has begun means that nothing is
+// written and that its error is returned. A write that has begun is told as it
+// ended. A store that is closed or out of reach returns [ErrUnavailable].
+type Store interface {
+	// Create adds a record and returns it with its Revision; the Revision given
+	// is ignored. It returns [ErrExists] where the id is taken, and otherwise
+	// [ErrClaimed] where another record holds the claim. Of any number of
+	// concurrent creates of one id, exactly one succeeds.
+	Create(ctx context.Context, rec Record) (Record, error)
+
+	// Get returns the record, or [ErrNotFound].
+	Get(ctx context.Context, id string) (Record, error)
+
+	// List returns up to limit records from offset on, in creation order, oldest
+	// first, and the number of all records in the same snapshot. An offset past
+	// the end, or a limit of 0, gives no records and the right total. Neither
+	// is ever negative. An update does not move a record; a record deleted and
+	// created again comes last.
+	List(ctx context.Context, offset, limit int) ([]Record, int, error)
+
+	// Update replaces Claim, Document and Private of the record that stands at
+	// exactly rec.Revision and returns it with its new Revision. It returns
+	// [ErrNotFound] where there is none, [ErrConflict] where it stands at
+	// another revision, and otherwise [ErrClaimed] where another record holds
+	// the claim.
+	Update(ctx context.Context, rec Record) (Record, error)
+
+	// Delete removes the record that stands at exactly this revision, with its
+	// claim. It returns [ErrNotFound] where there is none, and [ErrConflict]
+	// where it stands at another revision.
+	Delete(ctx context.Context, id string, revision uint64) error
+}
