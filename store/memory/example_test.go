@@ -1,0 +1,25 @@
+package memory_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func Example() {
+	ctx := context.Background()
+	store := memory.New()
+	if _, err := store.Create(ctx, relayer.Record{ID: "sepolia", Document: []byte(`{"id":"sepolia"}`)}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	recs, total, err := store.List(ctx, 0, 10)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(total, string(recs[0].Document))
+	// Output: 1 {"id":"sepolia"}
+}

@@ -1,0 +1,109 @@
+package storetest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+func claimRefused(t *testing.T, store relayer.Store) {
+	holder := mustCreate(t, store, claiming("one", "x"))
+	rec, err := store.Create(t.Context(), claiming("two", "x"))
+	wantError(t, "Create", rec, err, relayer.ErrClaimed)
+	wantAbsent(t, store, "two")
+	wantPage(t, store, 0, 10, []relayer.Record{holder})
+	other := mustCreate(t, store, claiming("two", "X"))
+	wantPage(t, store, 0, 10, []relayer.Record{holder, other})
+}
+
+func existsBeforeClaimed(t *testing.T, store relayer.Store) {
+	mustCreate(t, store, claiming("one", "x"))
+	mustCreate(t, store, claiming("two", "y"))
+	for _, claim := range []string{"x", "y", "z", ""} {
+		rec, err := store.Create(t.Context(), claiming("one", claim))
+		wantError(t, "Create with claim "+claim, rec, err, relayer.ErrExists)
+	}
+	mustCreate(t, store, claiming("three", "z"))
+}
+
+func conflictBeforeClaimed(t *testing.T, store relayer.Store) {
+	one := mustCreate(t, store, claiming("one", "x"))
+	mustCreate(t, store, claiming("two", "y"))
+	stale := one
+	stale.Revision += 100
+	stale.Claim = "y"
+	rec, err := store.Update(t.Context(), stale)
+	wantError(t, "Update at another revision", rec, err, relayer.ErrConflict)
+	stale.ID = "three"
+	rec, err = store.Update(t.Context(), stale)
+	wantError(t, "Update of an unknown id", rec, err, relayer.ErrNotFound)
+}
+
+func claimMoves(t *testing.T, store relayer.Store) {
+	one := mustCreate(t, store, claiming("one", "x"))
+	one.Claim = "y"
+	one = mustUpdate(t, store, one)
+	two := mustCreate(t, store, claiming("two", "x"))
+	rec, err := store.Create(t.Context(), claiming("three", "y"))
+	wantError(t, "Create", rec, err, relayer.ErrClaimed)
+	one.Claim = ""
+	one = mustUpdate(t, store, one)
+	three := mustCreate(t, store, claiming("three", "y"))
+	wantPage(t, store, 0, 10, []relayer.Record{one, two, three})
+}
+
+func claimKept(t *testing.T, store relayer.Store) {
+	one := mustCreate(t, store, claiming("one", "x"))
+	for range 3 {
+		one = mustUpdate(t, store, one)
+	}
+	rec, err := store.Create(t.Context(), claiming("two", "x"))
+	wantError(t, "Create", rec, err, relayer.ErrClaimed)
+	mustDelete(t, store, one)
+	mustCreate(t, store, claiming("two", "x"))
+}
+
+func claimRefusedOnUpdate(t *testing.T, store relayer.Store) {
+	one := mustCreate(t, store, claiming("one", "x"))
+	two := mustCreate(t, store, claiming("two", "y"))
+	change := two
+	change.Claim = "x"
+	change.Document = []byte(`{"changed":true}`)
+	rec, err := store.Update(t.Context(), change)
+	wantError(t, "Update", rec, err, relayer.ErrClaimed)
+	wantPage(t, store, 0, 10, []relayer.Record{one, two})
+	rec, err = store.Create(t.Context(), claiming("three", "y"))
+	wantError(t, "Create with the claim that must still be held", rec, err, relayer.ErrClaimed)
+}
+
+func claimFreed(t *testing.T, store relayer.Store) {
+	one := mustCreate(t, store, claiming("one", "x"))
+	mustDelete(t, store, one)
+	two := mustCreate(t, store, claiming("two", "x"))
+	one = mustCreate(t, store, claiming("one", "y"))
+	wantPage(t, store, 0, 10, []relayer.Record{two, one})
+}
+
+func claimEmpty(t *testing.T, store relayer.Store) {
+	all := createMany(t, store, 3)
+	for i := range all {
+		all[i] = mustUpdate(t, store, all[i])
+	}
+	mustDelete(t, store, all[0])
+	wantPage(t, store, 0, 10, all[1:])
+}
+
+func claimAtLimit(t *testing.T, store relayer.Store) {
+	longest := strings.Repeat("c", relayer.MaxClaimLength)
+	claims := []string{longest, longest[1:], longest[1:] + "d", "\x00", "\xff\xfe", "\x00\x00", " "}
+	var all []relayer.Record
+	for i, claim := range claims {
+		all = append(all, mustCreate(t, store, claiming(numbered(i), claim)))
+	}
+	wantPage(t, store, 0, 10, all)
+	for _, claim := range claims {
+		rec, err := store.Create(t.Context(), claiming("other", claim))
+		wantError(t, "Create", rec, err, relayer.ErrClaimed)
+	}
+}

@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// sample is a record that differs from that of every other id in all its parts.
+func sample(id string) relayer.Record {
+	return relayer.Record{
+		ID:       id,
+		Document: []byte(`{"id":"` + id + `","paused":false}`),
+		Private:  []byte(`{"secret":"of ` + id + `"}`),
+	}
+}
+
+func claiming(id, claim string) relayer.Record {
+	rec := sample(id)
+	rec.Claim = claim
+	return rec
+}
+
+func mustCreate(t *testing.T, store relayer.Store, rec relayer.Record) relayer.Record {
+	t.Helper()
+	made, err := store.Create(t.Context(), rec)
+	if err != nil {
+		t.Fatalf("Create(%q): %v", rec.ID, err)
+	}
+	return made
+}
+
+func mustUpdate(t *testing.T, store relayer.Store, rec relayer.Record) relayer.Record {
+	t.Helper()
+	made, err := store.Update(t.Context(), rec)
+	if err != nil {
+		t.Fatalf("Update(%q at %d): %v", rec.ID, rec.Revision, err)
+	}
+	return made
+}
+
+func mustDelete(t *testing.T, store relayer.Store, rec relayer.Record) {
+	t.Helper()
+	if err := store.Delete(t.Context(), rec.ID, rec.Revision); err != nil {
+		t.Fatalf("Delete(%q at %d): %v", rec.ID, rec.Revision, err)
+	}
+}
+
+func mustGet(t *testing.T, store relayer.Store, id string) relayer.Record {
+	t.Helper()
+	rec, err := store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatalf("Get(%q): %v", id, err)
+	}
+	return rec
+}
+
+func mustList(t *testing.T, store relayer.Store, offset, limit int) ([]relayer.Record, int) {
+	t.Helper()
+	recs, total, err := store.List(t.Context(), offset, limit)
+	if err != nil {
+		t.Fatalf("List(%d, %d): %v", offset, limit, err)
+	}
+	return recs, total
+}
+
+// createMany creates n records, id-0000 and on.
+func createMany(t *testing.T, store relayer.Store, n int) []relayer.Record {
+	t.Helper()
+	recs := make([]relayer.Record, n)
+	for i := range recs {
+		recs[i] = mustCreate(t, store, sample(numbered(i)))
+	}
+	return recs
+}
+
+func numbered(i int) string { return fmt.Sprintf("id-%04d", i) }
+
+// wantSame fails unless got is want in every part.
+func wantSame(t *testing.T, what string, got, want relayer.Record) {
+	t.Helper()
+	if diff := difference(got, want); diff != "" {
+		t.Fatalf("%s: %s", what, diff)
+	}
+}
+
+func difference(got, want relayer.Record) string {
+	switch {
+	case got.ID != want.ID:
+		return fmt.Sprintf("id is %q, want %q", got.ID, want.ID)
+	case got.Revision != want.Revision:
+		return fmt.Sprintf("revision of %q is %d, want %d", want.ID, got.Revision, want.Revision)
+	case got.Claim != want.Claim:
+		return fmt.Sprintf("claim of %q is %q, want %q", want.ID, got.Claim, want.Claim)
+	case !bytes.Equal(got.Document, want.Document):
+		return fmt.Sprintf("document of %q differs: %d bytes, want %d", want.ID, len(got.Document), len(want.Document))
+	case !bytes.Equal(got.Private, want.Private):
+		return fmt.Sprintf("private part of %q differs: %d bytes, want %d", want.ID, len(got.Private), len(want.Private))
+	}
+	return ""
+}
+
+// wantPage fails unless the page from offset on is the same slice of all, and
+// the total is their number.
+func wantPage(t *testing.T, store relayer.Store, offset, limit int, all []relayer.Record) {
+	t.Helper()
+	got, total := mustList(t, store, offset, limit)
+	if total != len(all) {
+		t.Fatalf("List(%d, %d): total is %d, want %d", offset, limit, total, len(all))
+	}
+	start := min(offset, len(all))
+	want := all[start:]
+	if limit < len(want) {
+		want = want[:limit]
+	}
+	if len(got) != len(want) {
+		t.Fatalf("List(%d, %d) of %d: got %d records, want %d", offset, limit, total, len(got), len(want))
+	}
+	for i := range want {
+		wantSame(t, fmt.Sprintf("List(%d, %d)[%d]", offset, limit, i), got[i], want[i])
+	}
+}
+
+// wantError fails unless err matches want, and unless the record that came with
+// it is empty.
+func wantError(t *testing.T, what string, rec relayer.Record, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("%s: error is %v, want %v", what, err, want)
+	}
+	if rec.ID != "" || rec.Revision != 0 || rec.Claim != "" || rec.Document != nil || rec.Private != nil {
+		t.Fatalf("%s: a record came with the error %v", what, err)
+	}
+}
+
+func wantAbsent(t *testing.T, store relayer.Store, id string) {
+	t.Helper()
+	rec, err := store.Get(t.Context(), id)
+	wantError(t, fmt.Sprintf("Get(%q)", id), rec, err, relayer.ErrNotFound)
+}
+
+func cancelled(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
