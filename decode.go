@@ -1,0 +1,330 @@
+package relayer
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// decodeCreateRequest reads a create request from strict JSON and adds every
+// problem to found. It reports false where data is no JSON object at all, so
+// that there is nothing to say of its fields.
+//
+// The rules are those of the wire contract: no duplicate and no unknown names
+// at any depth, names matched exactly, null for an optional field meaning left
+// out, numbers taken by their value.
+func decodeCreateRequest(data []byte, found *problems) (CreateRequest, bool) {
+	var req CreateRequest
+	if problem := checkJSON(data); problem != "" {
+		found.add("", "the body "+problem)
+		return req, false
+	}
+	d := decoder{found: found, shapes: make(map[reflect.Type][]fieldShape)}
+	d.object(&jsonCursor{data: data}, reflect.ValueOf(&req).Elem(), nil)
+	if d.policies != nil {
+		req.Policies = d.decodePolicies(req.NetworkType)
+	}
+	return req, true
+}
+
+// newPolicy returns an empty policy of the network type, or nil where there is
+// no such type.
+func newPolicy(networkType NetworkType) Policy {
+	switch networkType {
+	case EVM:
+		return new(EVMPolicy)
+	case Solana:
+		return new(SolanaPolicy)
+	case Stellar:
+		return new(StellarPolicy)
+	default:
+		return nil
+	}
+}
+
+// decoder binds JSON to Go values and notes every problem under its path.
+type decoder struct {
+	found  *problems
+	shapes map[reflect.Type][]fieldShape
+
+	// policies is the policy block as written, put off until the network type
+	// is known: names of an object have no order.
+	policies []byte
+}
+
+// decodePolicies reads the policy block put off. Without a network type nothing
+// can be said of it.
+func (d *decoder) decodePolicies(networkType NetworkType) Policy {
+	at := &jsonPath{name: "policies"}
+	cursor := &jsonCursor{data: d.policies}
+	if cursor.peek() != '{' {
+		d.found.add(at.String(), "must be an object")
+		return nil
+	}
+	policy := newPolicy(networkType)
+	if policy == nil {
+		return nil
+	}
+	d.object(cursor, reflect.ValueOf(policy).Elem(), at)
+	return policy
+}
+
+// jsonPath is where in a document a value stands. It becomes text only where
+// there is something to complain about.
+type jsonPath struct {
+	parent *jsonPath
+	name   string // of an object's member; empty for an array's element
+	index  int
+}
+
+func (p *jsonPath) String() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.name == "":
+		return p.parent.String() + "[" + strconv.Itoa(p.index) + "]"
+	case p.parent == nil:
+		return p.name
+	default:
+		return p.parent.String() + "." + p.name
+	}
+}
+
+// fieldShape is what the decoder needs to know of one struct field.
+type fieldShape struct {
+	name     string
+	index    int
+	required bool
+	nonempty bool // given as a string, it must not be ""
+}
+
+// shape returns the fields of a struct type. A field is required unless it is a
+// pointer or a list, or its wire tag says that it is optional.
+func (d *decoder) shape(structType reflect.Type) []fieldShape {
+	if fields, ok := d.shapes[structType]; ok {
+		return fields
+	}
+	var fields []fieldShape
+	for i := range structType.NumField() {
+		field := structType.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		wire := field.Tag.Get("wire")
+		fields = append(fields, fieldShape{
+			name:     name,
+			index:    i,
+			required: !strings.Contains(wire, "optional") && field.Type.Kind() != reflect.Pointer && field.Type.Kind() != reflect.Slice,
+			nonempty: strings.Contains(wire, "nonempty"),
+		})
+	}
+	d.shapes[structType] = fields
+	return fields
+}
+
+// object reads the object that is next into a struct.
+func (d *decoder) object(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+	fields := d.shape(target.Type())
+	seen := make([]bool, len(fields))
+	cursor.members(func(name string) {
+		path := &jsonPath{parent: at, name: name}
+		position := fieldPosition(fields, name)
+		if position < 0 {
+			d.found.add(path.String(), unknownFieldMessage(fields, name))
+			cursor.raw()
+			return
+		}
+		if seen[position] {
+			d.found.add(path.String(), "must not be given more than once")
+			cursor.raw()
+			return
+		}
+		seen[position] = true
+		d.member(cursor, target.Field(fields[position].index), fields[position], path)
+	})
+	for position, field := range fields {
+		if field.required && !seen[position] {
+			d.found.add((&jsonPath{parent: at, name: field.name}).String(), "is required")
+		}
+	}
+}
+
+func fieldPosition(fields []fieldShape, name string) int {
+	for position, field := range fields {
+		if field.name == name {
+			return position
+		}
+	}
+	return -1
+}
+
+func unknownFieldMessage(fields []fieldShape, name string) string {
+	for _, field := range fields {
+		if strings.EqualFold(field.name, name) {
+			return fmt.Sprintf("is not a known field, did you mean %q?", field.name)
+		}
+	}
+	return "is not a known field"
+}
+
+// member reads the value of one field.
+func (d *decoder) member(cursor *jsonCursor, target reflect.Value, field fieldShape, at *jsonPath) {
+	if cursor.peek() == 'n' {
+		cursor.raw()
+		if field.required {
+			d.found.add(at.String(), "is required and must not be null")
+		}
+		return
+	}
+	if target.Kind() == reflect.Interface {
+		d.policies = cursor.raw()
+		return
+	}
+	d.value(cursor, target, at)
+	if field.nonempty && target.IsZero() {
+		d.found.add(at.String(), "must not be empty")
+	}
+}
+
+// unionDecoder is a type whose JSON form is one of several.
+type unionDecoder interface {
+	decodeUnion(d *decoder, cursor *jsonCursor, at *jsonPath)
+}
+
+// value reads the value that is next into target.
+func (d *decoder) value(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+	if target.Kind() == reflect.Pointer {
+		target.Set(reflect.New(target.Type().Elem()))
+		target = target.Elem()
+	}
+	switch into := target.Addr().Interface().(type) {
+	case *Amount:
+		d.number(cursor, at, func(literal string) (problem string) {
+			*into, problem = amountFromLiteral(literal)
+			return problem
+		})
+		return
+	case unionDecoder:
+		into.decodeUnion(d, cursor, at)
+		return
+	}
+	switch target.Kind() {
+	case reflect.String:
+		d.text(cursor, target, at)
+	case reflect.Bool:
+		d.boolean(cursor, target, at)
+	case reflect.Slice:
+		d.list(cursor, target, at)
+	case reflect.Struct:
+		if d.expect(cursor, '{', at, "must be an object") {
+			d.object(cursor, target, at)
+		}
+	case reflect.Float64:
+		d.number(cursor, at, func(literal string) string { return setFloat(target, literal) })
+	default:
+		d.number(cursor, at, func(literal string) string { return setInteger(target, literal) })
+	}
+}
+
+// expect tells whether the next value begins with first; where it does not, it
+// is skipped and noted.
+func (d *decoder) expect(cursor *jsonCursor, first byte, at *jsonPath, message string) bool {
+	if cursor.peek() == first {
+		return true
+	}
+	cursor.raw()
+	d.found.add(at.String(), message)
+	return false
+}
+
+func (d *decoder) text(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+	if !d.expect(cursor, '"', at, "must be a string") {
+		return
+	}
+	text, problem := unquoteJSON(cursor.raw())
+	if problem != "" {
+		d.found.add(at.String(), problem)
+		return
+	}
+	target.SetString(text)
+}
+
+func (d *decoder) boolean(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+	switch literal := string(cursor.raw()); literal {
+	case "true", "false":
+		target.SetBool(literal == "true")
+	default:
+		d.found.add(at.String(), "must be true or false")
+	}
+}
+
+func (d *decoder) list(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+	if !d.expect(cursor, '[', at, "must be an array") {
+		return
+	}
+	list := reflect.MakeSlice(target.Type(), 0, 0)
+	path := &jsonPath{parent: at}
+	element := reflect.New(target.Type().Elem()).Elem()
+	cursor.elements(func(index int) {
+		path.index = index
+		element.SetZero()
+		d.value(cursor, element, path)
+		list = reflect.Append(list, element)
+	})
+	target.Set(list)
+}
+
+func (d *decoder) number(cursor *jsonCursor, at *jsonPath, set func(literal string) (problem string)) {
+	if first := cursor.peek(); first != '-' && (first < '0' || first > '9') {
+		cursor.raw()
+		d.found.add(at.String(), "must be a number")
+		return
+	}
+	if problem := set(string(cursor.raw())); problem != "" {
+		d.found.add(at.String(), problem)
+	}
+}
+
+func setFloat(target reflect.Value, literal string) (problem string) {
+	number, err := strconv.ParseFloat(literal, 64)
+	if err != nil {
+		return "must be a number that a 64-bit float can hold"
+	}
+	target.SetFloat(number)
+	return ""
+}
+
+// setInteger stores a whole number in an integer field. No field takes a
+// negative one.
+func setInteger(target reflect.Value, literal string) (problem string) {
+	number, whole := parseWholeNumber(literal)
+	if !whole {
+		return notWholeMessage
+	}
+	bits := target.Type().Bits()
+	if target.CanInt() {
+		value, problem := number.uint64UpTo(1<<(bits-1) - 1)
+		target.SetInt(int64(value))
+		return problem
+	}
+	value, problem := number.uint64UpTo(1<<bits - 1)
+	target.SetUint(value)
+	return problem
+}
+
+func (k *StellarTokenKind) decodeUnion(d *decoder, cursor *jsonCursor, at *jsonPath) {
+	const message = `must be "native", {"classic":…} or {"contract":…}`
+	switch cursor.peek() {
+	case '"':
+		if text, _ := unquoteJSON(cursor.raw()); text != nativeKind {
+			d.found.add(at.String(), message)
+		}
+	case '{':
+		d.object(cursor, reflect.ValueOf(k).Elem(), at)
+		if (k.Classic == nil) == (k.Contract == nil) {
+			d.found.add(at.String(), message)
+		}
+	default:
+		cursor.raw()
+		d.found.add(at.String(), message)
+	}
+}

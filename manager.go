@@ -1,0 +1,280 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// Manager is the registry: it says which relayers exist and what each may do.
+// All its methods are safe for concurrent use.
+//
+// A Manager holds no state of its own beside the [Store], which the host opens
+// and closes. Several Managers may share a store.
+type Manager struct {
+	store          Store
+	resolveAddress AddressResolver
+	networkRules   bool
+	maxPerPage     uint32
+}
+
+// New returns a Manager on the store. It returns an error where the store is
+// nil or an option is wrong.
+func New(store Store, options ...Option) (*Manager, error) {
+	if store == nil {
+		return nil, errors.New("relayer: store is nil")
+	}
+	m := &Manager{store: store, maxPerPage: DefaultMaxPerPage}
+	for _, option := range options {
+		if err := option.apply(m); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Create adds a relayer and returns it as stored. It returns a
+// [*ValidationError] naming every field that breaks a rule, and [ErrExists]
+// where the id is taken. When it returns nil the relayer is as durable as the
+// store makes it.
+func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, error) {
+	rec, err := m.create(ctx, req, new(problems))
+	if err != nil {
+		return nil, err
+	}
+	return relayerOf(rec)
+}
+
+// Get returns the relayer, or [ErrNotFound].
+func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
+	rec, err := m.get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return relayerOf(rec)
+}
+
+// Page is one page of the list of all relayers.
+type Page struct {
+	Relayers   []*Relayer
+	Pagination Pagination
+}
+
+// List returns one page of all relayers in creation order, oldest first. Pages
+// start at 1, and page 0 is the first page too. More than the maximum per page
+// (see [WithMaxPerPage]) is lowered to it, and Pagination.PerPage tells. A page
+// past the end, or one of 0 relayers, is empty and has the right total.
+func (m *Manager) List(ctx context.Context, page, perPage uint32) (*Page, error) {
+	records, pagination, err := m.list(ctx, page, perPage)
+	if err != nil {
+		return nil, err
+	}
+	listed := &Page{Relayers: make([]*Relayer, 0, len(records)), Pagination: pagination}
+	for _, rec := range records {
+		r, err := relayerOf(rec)
+		if err != nil {
+			return nil, err
+		}
+		listed.Relayers = append(listed.Relayers, r)
+	}
+	return listed, nil
+}
+
+// All returns every relayer in creation order, oldest first. It reads a page at
+// a time, so that it holds up no writer. A relayer that exists all the while is
+// returned exactly once, whatever is created, changed or deleted meanwhile; for
+// that it remembers the ids it has returned. It ends after the first error.
+func (m *Manager) All(ctx context.Context) iter.Seq2[*Relayer, error] {
+	return func(yield func(*Relayer, error) bool) {
+		for rec, err := range m.allRecords(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			r, err := relayerOf(rec)
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// allBatch is how many records allRecords reads at a time.
+const allBatch = 100
+
+// allRecords walks the list by offset. A delete moves all later records
+// forward, so an offset counted by what was returned can overshoot; what was
+// returned always comes before what was not, so the walk is on track exactly
+// where the batch begins with a record returned before.
+func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		returned := make(map[string]bool)
+		offset := 0
+		for {
+			batch, _, err := m.store.List(ctx, offset, allBatch)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			if offset > 0 && (len(batch) == 0 || !returned[batch[0].ID]) {
+				offset = max(0, offset-allBatch)
+				continue
+			}
+			for _, rec := range batch {
+				if returned[rec.ID] {
+					continue
+				}
+				returned[rec.ID] = true
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if len(batch) < allBatch {
+				return
+			}
+			offset += len(batch) - 1
+		}
+	}
+}
+
+func (m *Manager) get(ctx context.Context, id string) (Record, error) {
+	if !isID(id) {
+		return Record{}, ErrNotFound
+	}
+	return m.store.Get(ctx, id)
+}
+
+func (m *Manager) list(ctx context.Context, page, perPage uint32) ([]Record, Pagination, error) {
+	page = max(page, 1)
+	perPage = min(perPage, m.maxPerPage)
+	// Both factors are below 2^32, so the product fits.
+	offset := min(uint64(page-1)*uint64(perPage), math.MaxInt)
+	records, total, err := m.store.List(ctx, int(offset), int(perPage))
+	if err != nil {
+		return nil, Pagination{}, err
+	}
+	return records, Pagination{CurrentPage: page, PerPage: perPage, TotalItems: total}, nil
+}
+
+// create checks the request and stores the relayer that it asks for. Problems
+// found before are told along with those found here.
+func (m *Manager) create(ctx context.Context, req CreateRequest, found *problems) (Record, error) {
+	m.check(req, found)
+	address, err := m.addressOf(ctx, req, found)
+	if problem := found.err(); problem != nil {
+		return Record{}, problem
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	r, err := newRelayer(req, address)
+	if err != nil {
+		return Record{}, err
+	}
+	rec, err := newRecord(r)
+	if err != nil {
+		return Record{}, err
+	}
+	return m.store.Create(ctx, rec)
+}
+
+// check adds to found what is wrong with the request in itself.
+func (m *Manager) check(req CreateRequest, found *problems) {
+	checkRules(&req, found)
+	if isNil(req.Policies) {
+		return
+	}
+	if req.Policies.NetworkType() != req.NetworkType {
+		found.add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", req.Policies.NetworkType()))
+		return
+	}
+	if m.networkRules {
+		req.Policies.checkNetworkRules(found)
+	}
+}
+
+// addressOf asks the host for the relayer's address. A request whose signer or
+// network is wrong already is not worth the question.
+func (m *Manager) addressOf(ctx context.Context, req CreateRequest, found *problems) (string, error) {
+	if m.resolveAddress == nil || found.has("signer_id") || found.has("network") || found.has("network_type") {
+		return "", nil
+	}
+	address, err := m.resolveAddress(ctx, req.SignerID, req.NetworkType, req.Network)
+	if errors.Is(err, ErrUnknownSigner) {
+		found.add("signer_id", "must be a signer that exists for this network")
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", err)
+	}
+	return address, nil
+}
+
+// newRelayer returns the relayer that a valid request asks for. It shares
+// nothing with the request that it changes.
+func newRelayer(req CreateRequest, address string) (*Relayer, error) {
+	id := req.ID
+	if id == "" {
+		made, err := uuid.NewV7()
+		if err != nil {
+			return nil, fmt.Errorf("relayer: making an id: %w", err)
+		}
+		id = made.String()
+	}
+	return &Relayer{
+		ID:             id,
+		Name:           req.Name,
+		Network:        req.Network,
+		NetworkType:    req.NetworkType,
+		Address:        address,
+		Paused:         req.Paused,
+		SignerID:       req.SignerID,
+		NotificationID: req.NotificationID,
+		CustomRPCURLs:  withDefaultWeights(req.CustomRPCURLs),
+		Policies:       withPolicyDefaults(req.Policies, req.NetworkType),
+	}, nil
+}
+
+func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {
+	endpoints = slices.Clone(endpoints)
+	for i := range endpoints {
+		if endpoints[i].Weight == nil {
+			endpoints[i].Weight = new(DefaultRPCWeight)
+		}
+	}
+	return endpoints
+}
+
+// withPolicyDefaults returns the policy to store: a policy of the network type
+// even where none was given, with what spec section 2.4 gives a default for.
+func withPolicyDefaults(policy Policy, networkType NetworkType) Policy {
+	if isNil(policy) {
+		policy = newPolicy(networkType)
+	}
+	solana, ok := policy.(*SolanaPolicy)
+	if !ok || solana.FeePaymentStrategy != nil {
+		return policy
+	}
+	completed := *solana
+	completed.FeePaymentStrategy = new(FeePaidByUser)
+	return &completed
+}
+
+// isNil tells whether there is no policy: none at all, or a nil pointer.
+func isNil(policy Policy) bool {
+	switch policy := policy.(type) {
+	case *EVMPolicy:
+		return policy == nil
+	case *SolanaPolicy:
+		return policy == nil
+	case *StellarPolicy:
+		return policy == nil
+	default:
+		return true
+	}
+}

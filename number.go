@@ -1,0 +1,80 @@
+package relayer
+
+import (
+	"strconv"
+	"strings"
+)
+
+// maxWholeDigits is the number of digits of 2^256-1, the largest number that
+// any field takes.
+const maxWholeDigits = 78
+
+// wholeNumber is the value of a JSON number that has no fraction, however it
+// was written: 5, 5.0 and 50e-1 are the same.
+type wholeNumber struct {
+	negative bool
+	digits   string // without leading zeros; "0" for zero
+	huge     bool   // more than maxWholeDigits digits; digits is not filled in
+}
+
+// parseWholeNumber reads a JSON number literal. It reports false where the
+// value has a fraction. Its cost is bounded by the length of the literal, not
+// by the value: 1e999999999 takes no more than 1e9.
+func parseWholeNumber(literal string) (wholeNumber, bool) {
+	rest, negative := strings.CutPrefix(literal, "-")
+	mantissa, exponentText, _ := strings.Cut(strings.ToLower(rest), "e")
+	integer, fraction, _ := strings.Cut(mantissa, ".")
+
+	significant := strings.TrimLeft(integer+fraction, "0")
+	if significant == "" {
+		return wholeNumber{digits: "0"}, true
+	}
+	digits := strings.TrimRight(significant, "0")
+	exponent := parseExponent(exponentText) - len(fraction) + len(significant) - len(digits)
+	if exponent < 0 {
+		return wholeNumber{}, false
+	}
+	if len(digits)+exponent > maxWholeDigits {
+		return wholeNumber{negative: negative, huge: true}, true
+	}
+	return wholeNumber{negative: negative, digits: digits + strings.Repeat("0", exponent)}, true
+}
+
+// maxExponent is past anything a literal of a sane length could make up for
+// with the digits of its mantissa.
+const maxExponent = 1 << 30
+
+func parseExponent(text string) int {
+	if text == "" {
+		return 0
+	}
+	exponent, err := strconv.Atoi(text)
+	if err == nil && -maxExponent < exponent && exponent < maxExponent {
+		return exponent
+	}
+	if strings.HasPrefix(text, "-") {
+		return -maxExponent
+	}
+	return maxExponent
+}
+
+// The messages for numbers that are wrong.
+const (
+	notWholeMessage = "must be a whole number"
+	negativeMessage = "must be 0 or more"
+)
+
+// uint64UpTo returns the value where it is from 0 to limit, and otherwise the
+// message that says what it must be.
+func (n wholeNumber) uint64UpTo(limit uint64) (value uint64, problem string) {
+	if n.negative {
+		return 0, negativeMessage
+	}
+	if !n.huge {
+		value, err := strconv.ParseUint(n.digits, 10, 64)
+		if err == nil && value <= limit {
+			return value, ""
+		}
+	}
+	return 0, "must be at most " + strconv.FormatUint(limit, 10)
+}

@@ -1,0 +1,60 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+)
+
+// Option sets up a [Manager].
+type Option struct {
+	apply func(*Manager) error
+}
+
+// AddressResolver answers the address that a signer has on a network. It
+// returns an error that matches [ErrUnknownSigner] for a signer that the host
+// does not have; any other error is a fault and fails the operation as it is.
+// It is called by many goroutines at once.
+type AddressResolver func(ctx context.Context, signerID string, networkType NetworkType, network string) (address string, err error)
+
+// WithAddressResolver makes the Manager ask the host for the address of every
+// relayer it creates, and refuse signers that the host does not have. Without
+// it any signer is taken and the address is "".
+func WithAddressResolver(resolve AddressResolver) Option {
+	return Option{func(m *Manager) error {
+		if resolve == nil {
+			return errors.New("relayer: address resolver is nil")
+		}
+		m.resolveAddress = resolve
+		return nil
+	}}
+}
+
+// WithNetworkRules makes the Manager check that addresses, accounts, assets,
+// percentages and schedules are ones that the network could have. It is off by
+// default, because the interface does not ask for it.
+func WithNetworkRules() Option {
+	return Option{func(m *Manager) error {
+		m.networkRules = true
+		return nil
+	}}
+}
+
+// DefaultPerPage is how many relayers a page has where the caller does not say
+// (spec section 8).
+const DefaultPerPage = 10
+
+// DefaultMaxPerPage is the most relayers that a page has, unless
+// [WithMaxPerPage] says otherwise.
+const DefaultMaxPerPage = 100
+
+// WithMaxPerPage sets the most relayers that a page has, at least 1. A caller
+// that asks for more gets this many and is told so.
+func WithMaxPerPage(most uint32) Option {
+	return Option{func(m *Manager) error {
+		if most == 0 {
+			return errors.New("relayer: the most relayers of a page must be 1 or more")
+		}
+		m.maxPerPage = most
+		return nil
+	}}
+}

@@ -1,0 +1,288 @@
+package relayer
+
+// Policy says what a relayer may do. It is one of [*EVMPolicy],
+// [*SolanaPolicy] and [*StellarPolicy] and nothing else, so that a type switch
+// over those three is exhaustive (spec section 2.4).
+//
+// Every field of a policy is optional: nil means not set, which is not the same
+// as zero, false or an empty list. A literal for a pointer field is
+// new(value), as in MinBalance: new(int64(0)).
+type Policy interface {
+	// NetworkType is the network type whose relayers carry this policy.
+	NetworkType() NetworkType
+
+	checkNetworkRules(*problems)
+}
+
+// EVMPolicy is the policy of a relayer on an [EVM] network.
+type EVMPolicy struct {
+	// EIP1559Pricing says whether transactions are priced by EIP-1559.
+	EIP1559Pricing *bool `json:"eip1559_pricing,omitempty"`
+
+	// GasLimitEstimation says whether the gas limit is estimated.
+	GasLimitEstimation *bool `json:"gas_limit_estimation,omitempty"`
+
+	// GasPriceCap is the highest gas price to pay, in wei.
+	GasPriceCap *Amount `json:"gas_price_cap,omitempty"`
+
+	// IncludeRevertData says whether revert data is reported.
+	IncludeRevertData *bool `json:"include_revert_data,omitempty"`
+
+	// MinBalance is the balance below which the relayer stops, in wei.
+	MinBalance *Amount `json:"min_balance,omitempty"`
+
+	// PrivateTransactions says whether transactions avoid the public mempool.
+	PrivateTransactions *bool `json:"private_transactions,omitempty"`
+
+	// WhitelistReceivers are the only addresses transactions may go to.
+	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"dive,text"`
+}
+
+// NetworkType returns [EVM].
+func (*EVMPolicy) NetworkType() NetworkType { return EVM }
+
+// FeePaymentStrategy says who pays the fees of a relayer's transactions.
+type FeePaymentStrategy string
+
+// The fee payment strategies.
+const (
+	// FeePaidByUser: the transaction must include the fee payment to the
+	// relayer.
+	FeePaidByUser FeePaymentStrategy = "user"
+
+	// FeePaidByRelayer: the relayer pays all transaction fees.
+	FeePaidByRelayer FeePaymentStrategy = "relayer"
+)
+
+// SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in
+// lamports.
+type SolanaPolicy struct {
+	// AllowedAccounts are the only accounts a transaction may touch.
+	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"dive,text"`
+
+	// AllowedPrograms are the only programs a transaction may call.
+	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"dive,text"`
+
+	// AllowedTokens are the only tokens to transfer or to pay fees in.
+	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
+
+	// DisallowedAccounts are accounts no transaction may touch.
+	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"dive,text"`
+
+	// FeeMarginPercentage is added to an estimated fee, in percent.
+	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
+
+	// FeePaymentStrategy says who pays the fees. A stored relayer always has it:
+	// left out it is [FeePaidByUser].
+	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
+
+	// MaxAllowedFeeLamports is the highest fee of a transaction, 0 or more.
+	MaxAllowedFeeLamports *int64 `json:"max_allowed_fee_lamports,omitempty" validate:"omitnil,gte=0"`
+
+	// MaxSignatures is the highest number of signatures, 0 or more.
+	MaxSignatures *int32 `json:"max_signatures,omitempty" validate:"omitnil,gte=0"`
+
+	// MaxTxDataSize is the largest transaction in bytes, 0 or more.
+	MaxTxDataSize *int32 `json:"max_tx_data_size,omitempty" validate:"omitnil,gte=0"`
+
+	// MinBalance is the balance in lamports below which the relayer stops, 0 or
+	// more.
+	MinBalance *int64 `json:"min_balance,omitempty" validate:"omitnil,gte=0"`
+
+	// SwapConfig says how collected tokens are swapped for SOL.
+	SwapConfig *SolanaSwapConfig `json:"swap_config,omitempty"`
+}
+
+// NetworkType returns [Solana].
+func (*SolanaPolicy) NetworkType() NetworkType { return Solana }
+
+// SolanaAllowedToken is one token of [SolanaPolicy.AllowedTokens].
+type SolanaAllowedToken struct {
+	// Mint is the token's mint account. Required.
+	Mint string `json:"mint" validate:"required,text"`
+
+	// Decimals is the number of decimal places of the token, 0 to 255.
+	Decimals *uint8 `json:"decimals,omitempty"`
+
+	// Symbol is the token's name for people.
+	Symbol *string `json:"symbol,omitempty" validate:"omitnil,text"`
+
+	// MaxAllowedFee is the highest fee in the token's smallest unit.
+	MaxAllowedFee *uint64 `json:"max_allowed_fee,omitempty"`
+
+	// SwapConfig says how this token is swapped.
+	SwapConfig *TokenSwapConfig `json:"swap_config,omitempty"`
+}
+
+// TokenSwapConfig says how one allowed token is swapped for the network's own.
+// Amounts are in the token's smallest unit.
+type TokenSwapConfig struct {
+	// SlippagePercentage is the slippage accepted, in percent.
+	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite"`
+
+	// MinAmount is the least amount to swap.
+	MinAmount *uint64 `json:"min_amount,omitempty"`
+
+	// MaxAmount is the largest amount to swap at once.
+	MaxAmount *uint64 `json:"max_amount,omitempty"`
+
+	// RetainMinAmount is what stays after a swap.
+	RetainMinAmount *uint64 `json:"retain_min_amount,omitempty"`
+}
+
+// SolanaSwapStrategy is the exchange that [SolanaSwapConfig] swaps on.
+type SolanaSwapStrategy string
+
+// The Solana swap strategies.
+const (
+	JupiterSwap  SolanaSwapStrategy = "jupiter-swap"
+	JupiterUltra SolanaSwapStrategy = "jupiter-ultra"
+	NoSwap       SolanaSwapStrategy = "noop"
+)
+
+// SolanaSwapConfig says when and where a Solana relayer swaps tokens.
+type SolanaSwapConfig struct {
+	// Strategy is the exchange to swap on.
+	Strategy *SolanaSwapStrategy `json:"strategy,omitempty" validate:"omitnil,oneof=jupiter-swap jupiter-ultra noop"`
+
+	// CronSchedule says when to swap: a cron expression.
+	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text"`
+
+	// MinBalanceThreshold is the balance in lamports below which to swap.
+	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`
+
+	// JupiterSwapOptions fine-tune [JupiterSwap].
+	JupiterSwapOptions *JupiterSwapOptions `json:"jupiter_swap_options,omitempty"`
+}
+
+// JupiterPriorityLevel is how eagerly Jupiter bids for inclusion.
+type JupiterPriorityLevel string
+
+// The Jupiter priority levels.
+const (
+	PriorityMedium   JupiterPriorityLevel = "medium"
+	PriorityHigh     JupiterPriorityLevel = "high"
+	PriorityVeryHigh JupiterPriorityLevel = "veryHigh"
+)
+
+// JupiterSwapOptions are the options of the [JupiterSwap] strategy.
+type JupiterSwapOptions struct {
+	// PriorityFeeMaxLamports is the highest priority fee, in lamports.
+	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty"`
+
+	// PriorityLevel is how eagerly to bid.
+	PriorityLevel *JupiterPriorityLevel `json:"priority_level,omitempty" validate:"omitnil,oneof=medium high veryHigh"`
+
+	// DynamicComputeUnitLimit says whether the compute unit limit is estimated.
+	DynamicComputeUnitLimit *bool `json:"dynamic_compute_unit_limit,omitempty"`
+}
+
+// StellarPolicy is the policy of a relayer on a [Stellar] network. Amounts are
+// in stroops.
+type StellarPolicy struct {
+	// AllowedTokens are the only assets to transfer or to pay fees in.
+	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
+
+	// ConcurrentTransactions says whether transactions are sent side by side.
+	ConcurrentTransactions *bool `json:"concurrent_transactions,omitempty"`
+
+	// FeeMarginPercentage is added to an estimated fee, in percent.
+	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
+
+	// FeePaymentStrategy says who pays the fees. It has no default.
+	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
+
+	// MaxFee is the highest fee of a transaction in stroops, 0 or more.
+	MaxFee *int32 `json:"max_fee,omitempty" validate:"omitnil,gte=0"`
+
+	// MinBalance is the balance in stroops below which the relayer stops, 0 or
+	// more.
+	MinBalance *int64 `json:"min_balance,omitempty" validate:"omitnil,gte=0"`
+
+	// SlippagePercentage is the slippage accepted, in percent.
+	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite"`
+
+	// SwapConfig says how collected assets are swapped for XLM.
+	SwapConfig *StellarSwapConfig `json:"swap_config,omitempty"`
+
+	// TimeoutSeconds is how long a transaction may wait, in seconds, 0 or more.
+	TimeoutSeconds *int64 `json:"timeout_seconds,omitempty" validate:"omitnil,gte=0"`
+}
+
+// NetworkType returns [Stellar].
+func (*StellarPolicy) NetworkType() NetworkType { return Stellar }
+
+// StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
+type StellarAllowedToken struct {
+	// Asset is "native", "CODE:ISSUER" or a contract id. Required.
+	Asset string `json:"asset" validate:"required,text"`
+
+	// Metadata says what is known of the asset.
+	Metadata *StellarTokenMetadata `json:"metadata,omitempty"`
+
+	// MaxAllowedFee is the highest fee in the asset's smallest unit.
+	MaxAllowedFee *uint64 `json:"max_allowed_fee,omitempty"`
+
+	// SwapConfig says how this asset is swapped.
+	SwapConfig *TokenSwapConfig `json:"swap_config,omitempty"`
+}
+
+// StellarTokenMetadata is what is known of a Stellar asset.
+type StellarTokenMetadata struct {
+	// Kind says what the asset is made of.
+	Kind *StellarTokenKind `json:"kind,omitempty"`
+
+	// Decimals is the number of decimal places of the asset.
+	Decimals *uint32 `json:"decimals,omitempty"`
+
+	// CanonicalAssetID is the asset's canonical name.
+	CanonicalAssetID *string `json:"canonical_asset_id,omitempty" validate:"omitnil,text"`
+}
+
+// StellarTokenKind is one of three: a classic asset, a contract token or, with
+// both fields nil, the native asset. As JSON it is {"classic":…},
+// {"contract":…} or "native".
+type StellarTokenKind struct {
+	// Classic is set for an asset issued by an account.
+	Classic *StellarClassicAsset `json:"classic,omitempty"`
+
+	// Contract is set for a token of a Soroban contract.
+	Contract *StellarContractToken `json:"contract,omitempty" validate:"excluded_with=Classic"`
+}
+
+// StellarClassicAsset is an asset issued by an account. Both fields are
+// required.
+type StellarClassicAsset struct {
+	// Code is the asset's code.
+	Code string `json:"code" validate:"required,text"`
+
+	// Issuer is the account that issues it.
+	Issuer string `json:"issuer" validate:"required,text"`
+}
+
+// StellarContractToken is a token of a Soroban contract.
+type StellarContractToken struct {
+	// ContractID is the contract's id. Required.
+	ContractID string `json:"contract_id" validate:"required,text"`
+}
+
+// StellarSwapStrategy is an exchange that [StellarSwapConfig] swaps on.
+type StellarSwapStrategy string
+
+// The Stellar swap strategies.
+const (
+	OrderBook StellarSwapStrategy = "order-book"
+	Soroswap  StellarSwapStrategy = "soroswap"
+)
+
+// StellarSwapConfig says when and where a Stellar relayer swaps assets.
+type StellarSwapConfig struct {
+	// Strategies are the exchanges to swap on, in order of preference.
+	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"dive,oneof=order-book soroswap"`
+
+	// CronSchedule says when to swap: a cron expression.
+	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text"`
+
+	// MinBalanceThreshold is the balance in stroops below which to swap.
+	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`
+}

@@ -1,0 +1,111 @@
+package relayer
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/go-playground/validator/v10"
+)
+
+// structRules checks the validate tags. There is one, built once and never
+// changed: registration is not safe beside validation, and the cache of parsed
+// tags is worth sharing.
+var structRules = sync.OnceValue(newStructRules)
+
+func newStructRules() *validator.Validate {
+	rules := validator.New(validator.WithRequiredStructEnabled())
+	rules.RegisterTagNameFunc(jsonName)
+	for tag, holds := range map[string]func(text string) bool{
+		"relayer_id": isID,
+		"text":       func(text string) bool { return textProblem(text) == "" },
+		"rpc_url":    func(text string) bool { return rpcURLProblem(text) == "" },
+	} {
+		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return holds(field.Field().String()) })
+	}
+	mustRegister(rules, "finite", func(field validator.FieldLevel) bool { return isFinite(field.Field().Float()) })
+	return rules
+}
+
+// mustRegister panics where the tag is empty or reserved, which is a slip in
+// the lines above and shows in every test.
+func mustRegister(rules *validator.Validate, tag string, rule validator.Func) {
+	if err := rules.RegisterValidation(tag, rule); err != nil {
+		panic(err)
+	}
+}
+
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+// checkRules adds every rule of its validate tags that input breaks to found.
+// Input is a pointer to a struct.
+func checkRules(input any, found *problems) {
+	var broken validator.ValidationErrors
+	if !errors.As(structRules().Struct(input), &broken) {
+		return
+	}
+	for _, rule := range broken {
+		_, path, _ := strings.Cut(rule.Namespace(), ".")
+		found.add(path, ruleMessage(rule))
+	}
+}
+
+// ruleMessage says what the field must be, in words for whoever sent it.
+func ruleMessage(rule validator.FieldError) string {
+	switch rule.Tag() {
+	case "required":
+		return "must not be empty"
+	case "relayer_id":
+		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
+	case "oneof":
+		return "must be one of " + strings.Join(strings.Fields(rule.Param()), ", ")
+	case "gte":
+		return "must be " + rule.Param() + " or more"
+	case "lte":
+		return "must be at most " + rule.Param()
+	case "finite":
+		return "must be a finite number"
+	case "text":
+		return textProblem(reflect.ValueOf(rule.Value()).String())
+	case "rpc_url":
+		return rpcURLProblem(reflect.ValueOf(rule.Value()).String())
+	case "excluded_with":
+		return "must not be given beside classic"
+	default:
+		return "breaks the rule " + rule.Tag()
+	}
+}
+
+// isID tells whether id is one that a relayer can have.
+func isID(id string) bool {
+	if len(id) == 0 || len(id) > MaxIDLength {
+		return false
+	}
+	for _, c := range []byte(id) {
+		isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		isDigit := '0' <= c && c <= '9'
+		if !isLetter && !isDigit && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// textProblem says why text cannot be kept as it is, or returns "".
+func textProblem(text string) string {
+	if !utf8.ValidString(text) {
+		return "must be UTF-8"
+	}
+	if strings.IndexByte(text, 0) >= 0 {
+		return "must not contain NUL"
+	}
+	return ""
+}
+
+func isFinite(number float64) bool { return !math.IsNaN(number) && !math.IsInf(number, 0) }
