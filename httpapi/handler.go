@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/go-relayer/relayer"
+)
+
+// api is the handler that [New] returns.
+type api struct {
+	manager      *relayer.Manager
+	auth         Authenticator
+	limiter      *rateLimiter // nil: no limit
+	maxBodyBytes int64
+	logger       *slog.Logger
+	routes       *http.ServeMux
+}
+
+// exchange is one request being answered. It is the [http.ResponseWriter] that
+// the routes are given, so that what is known of the request travels with it.
+type exchange struct {
+	http.ResponseWriter
+	requestID string
+	principal string
+	answered  bool
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// ServeHTTP answers a request. Authentication comes first, so that a caller
+// that is not let in learns nothing, not even which paths exist.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header)}
+	defer a.answerPanic(x, r)
+
+	principal, err := a.auth.authenticate(r)
+	if err != nil {
+		x.answer(r, a.refusal(x, r, err))
+		return
+	}
+	x.principal = principal
+	if !isCleanPath(r) {
+		// ServeMux would answer with a redirect of its own, in HTML.
+		x.answer(r, failure(http.StatusNotFound, messageNotFound))
+		return
+	}
+	a.routes.ServeHTTP(x, r)
+}
+
+// isCleanPath tells whether ServeMux takes the path as it is.
+func isCleanPath(r *http.Request) bool {
+	escaped := r.URL.EscapedPath()
+	clean := path.Clean(escaped)
+	return clean == escaped && clean[0] == '/' || clean+"/" == escaped
+}
+
+// answerPanic turns a panic, of a host's hook for example, into a 500.
+func (a *api) answerPanic(x *exchange, r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if cause == http.ErrAbortHandler {
+		panic(cause)
+	}
+	a.logFault(x, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+	if x.answered {
+		// Half a response is out already: break the connection rather than let
+		// the client take it for a whole one.
+		panic(http.ErrAbortHandler)
+	}
+	x.answer(r, failure(http.StatusInternalServerError, messageInternal))
+}
+
+// endpoint answers one operation.
+type endpoint func(*exchange, *http.Request) response
+
+func (a *api) newRoutes() *http.ServeMux {
+	const (
+		all = "/api/v1/relayers"
+		one = "/api/v1/relayers/{relayer_id}"
+	)
+	routes := http.NewServeMux()
+	handle := func(pattern string, answer endpoint) {
+		routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			x := w.(*exchange)
+			x.answer(r, answer(x, r))
+		})
+	}
+	handle("GET "+all, a.rated(a.list))
+	handle("POST "+all, a.create)
+	handle(all, methodNotAllowed("GET, HEAD, POST"))
+	handle("GET "+one, a.rated(a.get))
+	handle(one, methodNotAllowed("GET, HEAD"))
+	handle("/", func(*exchange, *http.Request) response {
+		return failure(http.StatusNotFound, messageNotFound)
+	})
+	return routes
+}
+
+func methodNotAllowed(allowed string) endpoint {
+	return func(*exchange, *http.Request) response {
+		return failure(http.StatusMethodNotAllowed, messageMethodNotAllowed).with("Allow", allowed)
+	}
+}
+
+// rated lets an endpoint be called only within the principal's rate.
+func (a *api) rated(answer endpoint) endpoint {
+	return func(x *exchange, r *http.Request) response {
+		if wait := a.limiter.wait(x.principal); wait > 0 {
+			return failure(http.StatusTooManyRequests, messageTooManyRequests).with("Retry-After", retryAfter(wait))
+		}
+		return answer(x, r)
+	}
+}
+
+// retryAfter is a wait in whole seconds, rounded up.
+func retryAfter(wait time.Duration) string {
+	seconds := (wait + time.Second - 1) / time.Second
+	return strconv.FormatInt(int64(seconds), 10)
+}
+
+// refusal answers a request that was not let in.
+func (a *api) refusal(x *exchange, r *http.Request, err error) response {
+	switch {
+	case errors.Is(err, errNoToken):
+		return failure(http.StatusUnauthorized, messageUnauthorized).with("Www-Authenticate", "Bearer")
+	case errors.Is(err, errInvalidToken):
+		return failure(http.StatusUnauthorized, messageUnauthorized).with("Www-Authenticate", `Bearer error="invalid_token"`)
+	default:
+		return a.failureOf(x, r, err)
+	}
+}
+
+// failureOf answers a request that failed with err.
+func (a *api) failureOf(x *exchange, r *http.Request, err error) response {
+	var invalid *relayer.ValidationError
+	switch {
+	case errors.As(err, &invalid):
+		return invalidRequest(http.StatusBadRequest, invalid.Fields...)
+	case errors.Is(err, relayer.ErrExists):
+		return failure(http.StatusConflict, messageExists)
+	case isUnavailable(err):
+		a.logFault(x, r, err)
+		return failure(http.StatusServiceUnavailable, messageUnavailable).with("Retry-After", "1")
+	default:
+		a.logFault(x, r, err)
+		return failure(http.StatusInternalServerError, messageInternal)
+	}
+}
+
+// isUnavailable tells whether err passes by itself: the store is out of reach,
+// or the time for this request is over.
+func isUnavailable(err error) bool {
+	return errors.Is(err, relayer.ErrUnavailable) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// logFault logs what the response does not say. A client that went away is
+// nobody's fault.
+func (a *api) logFault(x *exchange, r *http.Request, err error) {
+	level := slog.LevelError
+	if r.Context().Err() != nil {
+		level = slog.LevelDebug
+	}
+	a.logger.LogAttrs(r.Context(), level, "request failed",
+		slog.String("request_id", x.requestID),
+		slog.String("principal", x.principal),
+		slog.String("method", r.Method),
+		slog.String("path", r.URL.Path),
+		slog.String("error", err.Error()),
+	)
+}

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-relayer/relayer"
+)
+
+// get answers one relayer (spec section 4.1).
+func (a *api) get(x *exchange, r *http.Request) response {
+	id := r.PathValue("relayer_id")
+	document, err := a.manager.GetDocument(r.Context(), id)
+	if errors.Is(err, relayer.ErrNotFound) {
+		return failure(http.StatusNotFound, "Relayer with ID "+id+" not found")
+	}
+	if err != nil {
+		return a.failureOf(x, r, err)
+	}
+	tag := entityTag(document.Revision)
+	if matchesAny(r.Header["If-None-Match"], tag) {
+		return response{status: http.StatusNotModified}.with("Etag", tag)
+	}
+	return success(http.StatusOK, document).with("Etag", tag)
+}
+
+// create adds a relayer (spec section 4.2).
+func (a *api) create(x *exchange, r *http.Request) response {
+	if !isJSON(r.Header.Get("Content-Type")) {
+		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be application/json"})
+	}
+	body, refusal := a.readBody(x, r)
+	if refusal != nil {
+		return *refusal
+	}
+	document, err := a.manager.CreateDocument(r.Context(), body)
+	if err != nil {
+		return a.failureOf(x, r, err)
+	}
+	return success(http.StatusCreated, document).
+		with("Location", location(r, document.ID)).
+		with("Etag", entityTag(document.Revision))
+}
+
+// list answers a page of relayers (spec section 4.3).
+func (a *api) list(x *exchange, r *http.Request) response {
+	query, err := parseListQuery(r.URL.RawQuery)
+	if err != nil {
+		return a.failureOf(x, r, err)
+	}
+	page, err := a.manager.ListDocuments(r.Context(), query.page, query.perPage)
+	if err != nil {
+		return a.failureOf(x, r, err)
+	}
+	return successPage(page)
+}
+
+func isJSON(contentType string) bool {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	return err == nil && mediaType == "application/json"
+}
+
+// readBody reads a body that is not too large, or returns what to answer.
+func (a *api) readBody(x *exchange, r *http.Request) ([]byte, *response) {
+	tooLarge := invalidRequest(http.StatusRequestEntityTooLarge, relayer.FieldError{
+		Message: fmt.Sprintf("the body must be at most %d bytes", a.maxBodyBytes),
+	})
+	if r.ContentLength > a.maxBodyBytes {
+		return nil, &tooLarge
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, r.Body, a.maxBodyBytes))
+	if err == nil {
+		return body, nil
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &tooLarge
+	}
+	refusal := invalidRequest(http.StatusBadRequest, relayer.FieldError{Message: "the body could not be read to its end"})
+	return nil, &refusal
+}
+
+// location is the path of a relayer just created, as the client sees it: below
+// whatever prefix the request came in under. [http.StripPrefix] leaves that in
+// RequestURI alone.
+func location(r *http.Request, id string) string {
+	const collection = "/api/v1/relayers"
+	asked, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil || !strings.HasSuffix(asked.EscapedPath(), collection) {
+		return collection + "/" + id
+	}
+	return asked.EscapedPath() + "/" + id
+}

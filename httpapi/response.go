@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/go-relayer/relayer"
+)
+
+// The messages of failures (spec section 7), beside the one that names an id.
+const (
+	messageBadRequest       = "Bad Request"
+	messageUnauthorized     = "Unauthorized"
+	messageExists           = "Relayer with this ID already exists"
+	messageTooManyRequests  = "Too Many Requests"
+	messageInternal         = "Internal Server Error"
+	messageUnavailable      = "Service Unavailable"
+	messageNotFound         = "Not Found"
+	messageMethodNotAllowed = "Method Not Allowed"
+)
+
+// response is what to answer. It is made whole before the first byte goes out,
+// so that a fault on the way can still become a 500.
+type response struct {
+	status int
+	header [2]headerField
+	body   []byte
+}
+
+type headerField struct{ name, value string }
+
+// with returns the response with one more header. The name is in canonical
+// form.
+func (p response) with(name, value string) response {
+	for i := range p.header {
+		if p.header[i].name == "" {
+			p.header[i] = headerField{name, value}
+			return p
+		}
+	}
+	panic("httpapi: too many headers in a response")
+}
+
+// The values of headers that every response has.
+var (
+	contentTypeJSON = []string{"application/json"}
+	noSniff         = []string{"nosniff"}
+	noStore         = []string{"no-store"}
+)
+
+// answer sends the response.
+func (x *exchange) answer(r *http.Request, p response) {
+	x.answered = true
+	header := x.Header()
+	header["Content-Type"] = contentTypeJSON
+	header["X-Content-Type-Options"] = noSniff
+	header["Cache-Control"] = noStore
+	header["X-Request-Id"] = []string{x.requestID}
+	for _, field := range p.header {
+		if field.name != "" {
+			header[field.name] = []string{field.value}
+		}
+	}
+	if p.status == http.StatusNotModified {
+		x.WriteHeader(p.status)
+		return
+	}
+	header["Content-Length"] = []string{strconv.Itoa(len(p.body))}
+	x.WriteHeader(p.status)
+	if r.Method != http.MethodHead {
+		// A client that is gone cannot be told so.
+		_, _ = x.Write(p.body)
+	}
+}
+
+// success answers one relayer. Its document is served as it is stored.
+func success(status int, document relayer.Document) response {
+	const before, after = `{"success":true,"data":`, `}`
+	body := make([]byte, 0, len(before)+len(document.JSON)+len(after))
+	body = append(body, before...)
+	body = append(body, document.JSON...)
+	body = append(body, after...)
+	return response{status: status, body: body}
+}
+
+// successPage answers a page of relayers.
+func successPage(page relayer.DocumentPage) response {
+	const before, between, after = `{"success":true,"data":[`, `],"pagination":`, `}`
+	pagination := encode(page.Pagination)
+	size := len(before) + len(between) + len(pagination) + len(after)
+	for _, document := range page.Documents {
+		size += len(document.JSON) + len(",")
+	}
+	body := append(make([]byte, 0, size), before...)
+	for i, document := range page.Documents {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, document.JSON...)
+	}
+	body = append(body, between...)
+	body = append(body, pagination...)
+	body = append(body, after...)
+	return response{status: http.StatusOK, body: body}
+}
+
+// failure answers with one of the messages.
+func failure(status int, message string) response {
+	return response{status: status, body: encode(relayer.Failure{Message: message})}
+}
+
+// invalidRequest answers a request that is malformed or invalid, with every
+// problem found.
+func invalidRequest(status int, problems ...relayer.FieldError) response {
+	return response{status: status, body: encode(relayer.Failure{Message: messageBadRequest, Errors: problems})}
+}
+
+// encode encodes values that cannot fail to encode: strings and numbers.
+func encode(value any) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
