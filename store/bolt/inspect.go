@@ -1,0 +1,91 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// inspect says whether the file is one of ours and whole, without the means to
+// write to it.
+func inspect(path string, lockTimeout time.Duration) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: it is not a regular file: choose another path", ErrForeign)
+	}
+	if info.Size() == 0 {
+		return fmt.Errorf("%w: it is empty: remove it, or choose another path", ErrForeign)
+	}
+	db, err := openEngine(path, &bbolt.Options{
+		ReadOnly:        true,
+		PreLoadFreelist: false,
+		FreelistType:    bbolt.FreelistMapType,
+		Timeout:         lockTimeout,
+	})
+	if err != nil {
+		return inspectionError(err)
+	}
+	defer func() { _ = db.Close() }()
+	return guarded(db, func(tx *bbolt.Tx) error { return ours(tx, path) })
+}
+
+// ours looks at what marks a file, nearest things first: the length is right
+// before any page is touched, and the buckets are there before they are read.
+func ours(tx *bbolt.Tx, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() < tx.Size() {
+		return damaged(fmt.Sprintf("it ends after %d of %d bytes", info.Size(), tx.Size()))
+	}
+	if err := formatIsOurs(tx); err != nil {
+		return err
+	}
+	for _, name := range buckets {
+		if tx.Bucket(name) == nil {
+			return damaged(fmt.Sprintf("bucket %s is missing", name))
+		}
+	}
+	return nil
+}
+
+func formatIsOurs(tx *bbolt.Tx) error {
+	meta := tx.Bucket(metaBucket)
+	if meta == nil {
+		return foreign()
+	}
+	value, ours := bytes.CutPrefix(meta.Get(formatKey), []byte(magic))
+	if !ours || len(value) != 4 {
+		return foreign()
+	}
+	if version := binary.BigEndian.Uint32(value); version != formatVersion {
+		return fmt.Errorf("%w: format %d, and this version knows %d: use the version that made it, or a newer one",
+			ErrNewer, version, formatVersion)
+	}
+	return nil
+}
+
+func foreign() error {
+	return fmt.Errorf("%w: something else made it: choose another path", ErrForeign)
+}
+
+// inspectionError tells a file that is no database at all from one that was.
+func inspectionError(err error) error {
+	switch {
+	case errors.Is(err, ErrLocked), errors.Is(err, ErrDamaged), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist):
+		return err
+	case errors.Is(err, berrors.ErrChecksum):
+		return damaged(err)
+	}
+	return fmt.Errorf("%w: %v: choose another path, or restore it from a backup", ErrForeign, err)
+}

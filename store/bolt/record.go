@@ -1,0 +1,160 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	"github.com/go-relayer/relayer"
+)
+
+// A record is stored as
+//
+//	version   1 byte
+//	checksum  4 bytes, CRC-32C of the body followed by the revision
+//	revision  8 bytes, big-endian
+//	body      id, claim and document, each after its length as a uvarint,
+//	          then the private part up to the end
+//
+// Only the writer knows the revision, and it alone is on the path that every
+// write waits for: so the body is encoded and summed up before.
+const (
+	recordVersion = 1
+	checksumAt    = 1
+	revisionAt    = 5
+	bodyAt        = 13
+)
+
+// maxRecordSize is far below what the engine takes, and far above any relayer.
+const maxRecordSize = 1 << 30
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var errRecord = errors.New("a record cannot be read")
+
+// encoded is a record that waits for its revision.
+type encoded struct {
+	value   []byte
+	bodySum uint32
+}
+
+func encode(rec relayer.Record) encoded {
+	size := bodyAt + 3*binary.MaxVarintLen32 + len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private)
+	value := make([]byte, bodyAt, size)
+	value[0] = recordVersion
+	value = binary.AppendUvarint(value, uint64(len(rec.ID)))
+	value = append(value, rec.ID...)
+	value = binary.AppendUvarint(value, uint64(len(rec.Claim)))
+	value = append(value, rec.Claim...)
+	value = binary.AppendUvarint(value, uint64(len(rec.Document)))
+	value = append(value, rec.Document...)
+	value = append(value, rec.Private...)
+	return encoded{value: value, bodySum: crc32.Checksum(value[bodyAt:], castagnoli)}
+}
+
+// at gives the record its revision and returns what to store.
+func (e encoded) at(revision uint64) []byte {
+	binary.BigEndian.PutUint64(e.value[revisionAt:], revision)
+	sum := crc32.Update(e.bodySum, castagnoli, e.value[revisionAt:bodyAt])
+	binary.BigEndian.PutUint32(e.value[checksumAt:], sum)
+	return e.value
+}
+
+// stored is a record as it stands in the file: its parts are the file's own
+// bytes, valid in their transaction alone, and never to be written to.
+type stored struct {
+	revision                     uint64
+	id, claim, document, private []byte
+}
+
+func decode(value []byte) (stored, error) {
+	if len(value) < bodyAt || value[0] != recordVersion {
+		return stored{}, errRecord
+	}
+	rec := stored{revision: binary.BigEndian.Uint64(value[revisionAt:])}
+	rest := value[bodyAt:]
+	for _, part := range []*[]byte{&rec.id, &rec.claim, &rec.document} {
+		size, width := binary.Uvarint(rest)
+		if width <= 0 || size > uint64(len(rest)-width) {
+			return stored{}, errRecord
+		}
+		*part = rest[width : width+int(size)]
+		rest = rest[width+int(size):]
+	}
+	rec.private = rest
+	return rec, nil
+}
+
+func checksumHolds(value []byte) bool {
+	sum := crc32.Checksum(value[bodyAt:], castagnoli)
+	sum = crc32.Update(sum, castagnoli, value[revisionAt:bodyAt])
+	return sum == binary.BigEndian.Uint32(value[checksumAt:])
+}
+
+// detached copies one record out of its transaction, in one allocation.
+func (r stored) detached(id string) relayer.Record {
+	room := make([]byte, 0, len(r.document)+len(r.private))
+	rec := relayer.Record{ID: id, Revision: r.revision, Claim: string(r.claim)}
+	rec.Document, room = moved(r.document, room)
+	rec.Private, _ = moved(r.private, room)
+	return rec
+}
+
+// detachedAll copies a page out of its transaction: one allocation for all
+// bytes, one for all strings, and the page itself.
+func detachedAll(page []stored) []relayer.Record {
+	var bytesSize, namesSize int
+	for i := range page {
+		bytesSize += len(page[i].document) + len(page[i].private)
+		namesSize += len(page[i].id) + len(page[i].claim)
+	}
+	room := make([]byte, 0, bytesSize)
+	var names strings.Builder
+	names.Grow(namesSize)
+	recs := make([]relayer.Record, len(page))
+	for i, r := range page {
+		recs[i].Revision = r.revision
+		recs[i].Document, room = moved(r.document, room)
+		recs[i].Private, room = moved(r.private, room)
+		recs[i].ID = appended(&names, r.id)
+		recs[i].Claim = appended(&names, r.claim)
+	}
+	return recs
+}
+
+// moved copies a part to the front of room. The capacity ends with the part, so
+// that an append by its new owner never reaches the next.
+func moved(part, room []byte) (own, rest []byte) {
+	end := len(part)
+	own = append(room[:0:end], part...)
+	return own, room[end:cap(room)]
+}
+
+func appended(names *strings.Builder, part []byte) string {
+	start := names.Len()
+	names.Write(part)
+	return names.String()[start:]
+}
+
+// keepsLimits refuses what has no place in the file.
+func keepsLimits(rec relayer.Record) error {
+	if len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength {
+		return outOfLimits("id", 1, relayer.MaxIDLength)
+	}
+	if len(rec.Claim) > relayer.MaxClaimLength {
+		return outOfLimits("claim", 0, relayer.MaxClaimLength)
+	}
+	if len(rec.Document) > maxRecordSize || len(rec.Private) > maxRecordSize-len(rec.Document) {
+		return outOfLimits("", 0, maxRecordSize)
+	}
+	return nil
+}
+
+func outOfLimits(field string, least, most int) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{
+		Field:   field,
+		Message: fmt.Sprintf("must be %d to %d bytes long", least, most),
+	}}}
+}

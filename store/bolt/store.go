@@ -1,0 +1,206 @@
+package bolt
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/go-relayer/relayer"
+)
+
+// Store is a [relayer.Store] in one file. Make one with [Open], and call
+// [Store.Close] when done with it. All methods are safe for concurrent use.
+type Store struct {
+	path  string
+	opts  options
+	db    atomic.Pointer[bbolt.DB]
+	views atomic.Pointer[views]
+	queue *queue
+
+	// The writer's own.
+	suspect bool
+	stuck   bool
+	commit  func(*bbolt.Tx) error
+
+	writing  sync.WaitGroup
+	close    sync.Once
+	closeErr error
+}
+
+var _ relayer.Store = (*Store)(nil)
+
+// Create adds a record and returns it with its revision once it is synced. It
+// returns [relayer.ErrExists] where the id is taken and [relayer.ErrClaimed]
+// where another record holds the claim.
+func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if err := keepsLimits(rec); err != nil {
+		return relayer.Record{}, err
+	}
+	value := encode(rec)
+	err := s.queue.do(ctx, len(value.value), func(c *change) (err error) {
+		rec.Revision, err = c.create(rec.ID, rec.Claim, value)
+		return err
+	})
+	if err != nil {
+		return relayer.Record{}, err
+	}
+	return rec, nil
+}
+
+// Update replaces the record that stands at rec.Revision and returns it with
+// its new revision once it is synced. It returns [relayer.ErrNotFound],
+// [relayer.ErrConflict] where it stands at another revision, and
+// [relayer.ErrClaimed] where another record holds the claim.
+func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if err := keepsLimits(rec); err != nil {
+		return relayer.Record{}, err
+	}
+	value := encode(rec)
+	err := s.queue.do(ctx, len(value.value), func(c *change) (err error) {
+		rec.Revision, err = c.update(rec.ID, rec.Revision, rec.Claim, value)
+		return err
+	})
+	if err != nil {
+		return relayer.Record{}, err
+	}
+	return rec, nil
+}
+
+// Delete removes the record that stands at the revision. It returns
+// [relayer.ErrNotFound], or [relayer.ErrConflict] where it stands at another.
+func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
+	return s.queue.do(ctx, 0, func(c *change) error { return c.delete(id, revision) })
+}
+
+// Get returns the record, or [relayer.ErrNotFound].
+func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
+	var rec relayer.Record
+	err := s.read(ctx, func(tx *bbolt.Tx) error {
+		sequence := tx.Bucket(idsBucket).Get([]byte(id))
+		if sequence == nil {
+			return relayer.ErrNotFound
+		}
+		found, err := decode(tx.Bucket(relayersBucket).Get(sequence))
+		if err != nil {
+			return damagedRead(err)
+		}
+		rec = found.detached(id)
+		return nil
+	})
+	return rec, err
+}
+
+// List returns up to limit records from offset on, oldest first, and the number
+// of all.
+func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	var recs []relayer.Record
+	var total int
+	err := s.read(ctx, func(tx *bbolt.Tx) error {
+		alive, err := s.liveIn(tx)
+		if err != nil {
+			return damagedRead(err)
+		}
+		total = alive.total()
+		if offset < 0 || offset >= total || limit <= 0 {
+			return nil
+		}
+		page, err := readPage(tx, alive, offset, min(limit, total-offset))
+		if err != nil {
+			return damagedRead(err)
+		}
+		recs = detachedAll(page)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return recs, total, nil
+}
+
+// readPage reads size records from offset on. There are that many.
+func readPage(tx *bbolt.Tx, alive live, offset, size int) ([]stored, error) {
+	number, rank := alive.find(offset)
+	bitmap := tx.Bucket(blocksBucket).Get(numberKey(number))
+	if len(bitmap) != bitmapSize {
+		return nil, errBlocks
+	}
+	bit, ok := nth(bitmap, rank)
+	if !ok {
+		return nil, errBlocks
+	}
+	page := make([]stored, size)
+	cursor := tx.Bucket(relayersBucket).Cursor()
+	key, value := cursor.Seek(numberKey(number*blockSize + bit))
+	for i := range page {
+		if key == nil {
+			return nil, errors.New("fewer records than the blocks say")
+		}
+		var err error
+		if page[i], err = decode(value); err != nil {
+			return nil, err
+		}
+		key, value = cursor.Next()
+	}
+	return page, nil
+}
+
+// read runs a function in a transaction that only reads. A damaged page makes
+// the engine panic, and a page that the disk cannot deliver is a fault: the
+// caller gets either as an error.
+func (s *Store) read(ctx context.Context, run func(*bbolt.Tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	tx, err := s.db.Load().Begin(false)
+	if err != nil {
+		return beginError(err)
+	}
+	faults := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(faults)
+		if cause := recover(); cause != nil {
+			err = damagedRead(cause)
+		}
+		_ = tx.Rollback()
+	}()
+	return run(tx)
+}
+
+func beginError(err error) error {
+	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+		return errClosed
+	}
+	return unavailable(err)
+}
+
+// Close waits for the writes that were accepted and for the reads that run,
+// and closes the file. Whatever comes after it gets [relayer.ErrUnavailable].
+// Closing again does nothing and returns the same.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		s.queue.close()
+		s.writing.Wait()
+		if s.stuck {
+			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, errStuck)
+			return
+		}
+		if err := s.db.Load().Close(); err != nil {
+			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, err)
+		}
+	})
+	return s.closeErr
+}
+
+func sequenceOf(value []byte) (uint64, bool) {
+	if len(value) != numberSize {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(value), true
+}
