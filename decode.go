@@ -73,16 +73,17 @@ func (d *decoder) decodePolicies(networkType NetworkType) Policy {
 // jsonPath is where in a document a value stands. It becomes text only where
 // there is something to complain about.
 type jsonPath struct {
-	parent *jsonPath
-	name   string // of an object's member; empty for an array's element
-	index  int
+	parent    *jsonPath
+	name      string // of an object's member
+	isElement bool   // of an array, at index
+	index     int
 }
 
 func (p *jsonPath) String() string {
 	switch {
 	case p == nil:
 		return ""
-	case p.name == "":
+	case p.isElement:
 		return p.parent.String() + "[" + strconv.Itoa(p.index) + "]"
 	case p.parent == nil:
 		return p.name
@@ -262,7 +263,7 @@ func (d *decoder) list(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
 		return
 	}
 	list := reflect.MakeSlice(target.Type(), 0, 0)
-	path := &jsonPath{parent: at}
+	path := &jsonPath{parent: at, isElement: true}
 	element := reflect.New(target.Type().Elem()).Elem()
 	cursor.elements(func(index int) {
 		path.index = index

@@ -1,5 +1,150 @@
 package relayer
 
-func (p *EVMPolicy) checkNetworkRules(found *problems)     {}
-func (p *SolanaPolicy) checkNetworkRules(found *problems)  {}
-func (p *StellarPolicy) checkNetworkRules(found *problems) {}
+import "fmt"
+
+const swapNeedsUser = "must not be set unless fee_payment_strategy is user"
+
+// The rules of a list or an object come after those of what is in it: a problem
+// of the whole would hide the others.
+
+func (p *EVMPolicy) checkNetworkRules(found *problems) {
+	for i, receiver := range p.WhitelistReceivers {
+		if message := evmAddressProblem(receiver); message != "" {
+			found.add(fmt.Sprintf("policies.whitelist_receivers[%d]", i), message)
+		}
+	}
+}
+
+func (p *SolanaPolicy) checkNetworkRules(found *problems) {
+	checkSolanaAddresses(found, "policies.allowed_accounts", p.AllowedAccounts)
+	checkSolanaAddresses(found, "policies.allowed_programs", p.AllowedPrograms)
+	for i, token := range p.AllowedTokens {
+		path := fmt.Sprintf("policies.allowed_tokens[%d]", i)
+		checkSolanaAddress(found, path+".mint", token.Mint)
+		checkTokenSwap(found, path+".swap_config", token.SwapConfig)
+	}
+	checkSolanaAddresses(found, "policies.disallowed_accounts", p.DisallowedAccounts)
+	if len(p.AllowedAccounts) > 0 && len(p.DisallowedAccounts) > 0 {
+		found.add("policies.disallowed_accounts", "must not be set together with allowed_accounts")
+	}
+	checkFeeMargin(found, p.FeeMarginPercentage)
+	p.checkSwapConfig(found)
+}
+
+func (p *SolanaPolicy) checkSwapConfig(found *problems) {
+	swap := p.SwapConfig
+	if swap == nil {
+		return
+	}
+	checkCronSchedule(found, swap.CronSchedule)
+	swap.checkJupiterOptions(found, "policies.swap_config.jupiter_swap_options")
+	if p.FeePaymentStrategy != nil && *p.FeePaymentStrategy != FeePaidByUser {
+		found.add("policies.swap_config", swapNeedsUser)
+	}
+}
+
+func (c *SolanaSwapConfig) checkJupiterOptions(found *problems, path string) {
+	if c.JupiterSwapOptions == nil {
+		return
+	}
+	c.JupiterSwapOptions.checkPriority(found, path)
+	if c.Strategy == nil || *c.Strategy != JupiterSwap {
+		found.add(path, "must not be set unless strategy is jupiter-swap")
+	}
+}
+
+// checkPriority blames the field that is missing, since that is the one to add.
+func (o *JupiterSwapOptions) checkPriority(found *problems, path string) {
+	if o.PriorityFeeMaxLamports == nil && o.PriorityLevel != nil {
+		found.add(path+".priority_fee_max_lamports", "must be set where priority_level is")
+	}
+	if o.PriorityFeeMaxLamports != nil && o.PriorityLevel == nil {
+		found.add(path+".priority_level", "must be set where priority_fee_max_lamports is")
+	}
+}
+
+func (p *StellarPolicy) checkNetworkRules(found *problems) {
+	for i, token := range p.AllowedTokens {
+		path := fmt.Sprintf("policies.allowed_tokens[%d]", i)
+		if message := stellarAssetProblem(token.Asset); message != "" {
+			found.add(path+".asset", message)
+		}
+		if token.Metadata != nil && token.Metadata.Kind != nil {
+			token.Metadata.Kind.checkNetworkRules(found, path+".metadata.kind")
+		}
+		checkTokenSwap(found, path+".swap_config", token.SwapConfig)
+	}
+	checkFeeMargin(found, p.FeeMarginPercentage)
+	checkSlippage(found, "policies.slippage_percentage", p.SlippagePercentage)
+	p.checkSwapConfig(found)
+}
+
+func (p *StellarPolicy) checkSwapConfig(found *problems) {
+	swap := p.SwapConfig
+	if swap == nil {
+		return
+	}
+	if len(swap.Strategies) == 0 {
+		found.add("policies.swap_config.strategies", "must name at least one strategy")
+	}
+	checkCronSchedule(found, swap.CronSchedule)
+	if p.FeePaymentStrategy == nil || *p.FeePaymentStrategy != FeePaidByUser {
+		found.add("policies.swap_config", swapNeedsUser)
+	}
+}
+
+func (k *StellarTokenKind) checkNetworkRules(found *problems, path string) {
+	if k.Classic != nil {
+		if !isStellarAssetCode(k.Classic.Code) {
+			found.add(path+".classic.code", "must be 1 to 12 ASCII letters and digits")
+		}
+		if !isStrkey(k.Classic.Issuer, strkeyAccount) {
+			found.add(path+".classic.issuer", "must be a valid Stellar account: G and 55 characters")
+		}
+	}
+	if k.Contract != nil && !isStrkey(k.Contract.ContractID, strkeyContract) {
+		found.add(path+".contract.contract_id", "must be a valid Stellar contract id: C and 55 characters")
+	}
+}
+
+func checkSolanaAddresses(found *problems, path string, addresses []string) {
+	for i, address := range addresses {
+		checkSolanaAddress(found, fmt.Sprintf("%s[%d]", path, i), address)
+	}
+}
+
+func checkSolanaAddress(found *problems, path, address string) {
+	if !isSolanaAddress(address) {
+		found.add(path, "must be a Solana address: base58 of 32 bytes")
+	}
+}
+
+func checkTokenSwap(found *problems, path string, swap *TokenSwapConfig) {
+	if swap != nil {
+		checkSlippage(found, path+".slippage_percentage", swap.SlippagePercentage)
+	}
+}
+
+// The comparisons in checkFeeMargin and checkSlippage name what is right, so
+// that NaN, which no comparison holds for, is refused too.
+
+func checkFeeMargin(found *problems, percentage *float64) {
+	if percentage != nil && !(*percentage >= 0) {
+		found.add("policies.fee_margin_percentage", "must be 0 or more")
+	}
+}
+
+func checkSlippage(found *problems, path string, percentage *float64) {
+	if percentage != nil && !(*percentage >= 0 && *percentage <= 100) {
+		found.add(path, "must be from 0 to 100")
+	}
+}
+
+func checkCronSchedule(found *problems, schedule *string) {
+	if schedule == nil {
+		return
+	}
+	if message := cronProblem(*schedule); message != "" {
+		found.add("policies.swap_config.cron_schedule", message)
+	}
+}

@@ -21,14 +21,14 @@ func (p *problems) add(field, message string) {
 	if p.has(field) {
 		return
 	}
-	if len(p.list) == maxProblems {
-		p.omitted++
-		return
-	}
 	if p.blamed == nil {
 		p.blamed = make(map[string]bool)
 	}
 	p.blamed[field] = true
+	if len(p.list) == maxProblems {
+		p.omitted++
+		return
+	}
 	p.list = append(p.list, FieldError{Field: field, Message: message})
 }
 

@@ -1,0 +1,246 @@
+// Command server is a relayer registry in one process: the HTTP API of package
+// httpapi over an embedded store.
+//
+//	API_KEY=secret go run ./examples/server -addr 127.0.0.1:8080 -db relayers.db
+//
+// Without API_KEY it makes a bearer token and prints it once.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the default comes back, so that a second one ends a
+	// drain that takes too long.
+	context.AfterFunc(ctx, stop)
+
+	err := run(ctx, os.Args[1:], os.Getenv("API_KEY"), os.Stdout, os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "server:", err)
+		os.Exit(1)
+	}
+}
+
+// config is what the command line says.
+type config struct {
+	address      string
+	database     string
+	signersFile  string
+	networkRules bool
+	rate         float64
+}
+
+func parseFlags(args []string, usage io.Writer) (config, error) {
+	var c config
+	flags := flag.NewFlagSet("server", flag.ContinueOnError)
+	flags.StringVar(&c.address, "addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flags.StringVar(&c.database, "db", "relayers.db", "database `file`, made if it is not there; memory keeps nothing")
+	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist; without it any signer is taken")
+	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
+	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists a second for each token; 0 is no limit")
+
+	// The flag package would print an error, and then all of the usage.
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(usage)
+		flags.Usage()
+		return c, err
+	}
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if err == nil && !(c.rate >= 0 && c.rate <= math.MaxInt32) {
+		err = fmt.Errorf("-rate must be from 0 to %d", math.MaxInt32)
+	}
+	if err != nil {
+		return c, fmt.Errorf("%w (-h lists the flags)", err)
+	}
+	return c, nil
+}
+
+// run serves until ctx is done, then drains requests and closes the database.
+func run(ctx context.Context, args []string, token string, stdout, stderr io.Writer) (err error) {
+	c, err := parseFlags(args, stdout)
+	if err != nil {
+		return err
+	}
+	options, err := managerOptions(c)
+	if err != nil {
+		return err
+	}
+	store, closeStore, err := openStore(c.database)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+
+	manager, err := relayer.New(store, options...)
+	if err != nil {
+		return err
+	}
+	isMade := token == ""
+	if isMade {
+		token = rand.Text()
+	}
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	handler, err := httpapi.New(manager, httpapi.Tokens(token), rateLimit(c.rate), httpapi.WithLogger(logger))
+	if err != nil {
+		return fmt.Errorf("API_KEY: %w", err)
+	}
+	listener, err := listen(c.address)
+	if err != nil {
+		return err
+	}
+	if isMade {
+		printToken(stdout, token, listener.Addr())
+	}
+	return serve(ctx, listener, handler, logger)
+}
+
+func managerOptions(c config) ([]relayer.Option, error) {
+	var options []relayer.Option
+	if c.networkRules {
+		options = append(options, relayer.WithNetworkRules())
+	}
+	if c.signersFile != "" {
+		known, err := readSigners(c.signersFile)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, relayer.WithAddressResolver(known.address))
+	}
+	return options, nil
+}
+
+func openStore(database string) (store relayer.Store, closeStore func() error, err error) {
+	if database == "memory" {
+		return memory.New(), func() error { return nil }, nil
+	}
+	file, err := bolt.Open(database)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, file.Close, nil
+}
+
+func rateLimit(perSecond float64) httpapi.Option {
+	if perSecond == 0 {
+		return httpapi.WithoutRateLimit()
+	}
+	const burstSeconds = httpapi.DefaultBurst / httpapi.DefaultRate
+	return httpapi.WithRateLimit(perSecond, max(1, int(perSecond*burstSeconds)))
+}
+
+func listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err == nil {
+		return listener, nil
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		err = failed.Err
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with -addr)", address, err)
+}
+
+// printToken shows the token made for this run. It is the only place where a
+// token is ever shown.
+func printToken(stdout io.Writer, token string, address net.Addr) {
+	fmt.Fprintf(stdout, "API_KEY is not set. The bearer token of this run is %s\n\n", token)
+	fmt.Fprintf(stdout, "  curl -H 'Authorization: Bearer %s' http://%s/api/v1/relayers\n\n", token, address)
+}
+
+// serve answers requests until ctx is done, then lets those under way finish.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
+	const drain = 15 * time.Second
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	logger.Info("serving", "address", listener.Addr().String())
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	logger.Info("stopping", "drain", drain.String())
+	drainContext, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	if err := server.Shutdown(drainContext); err != nil {
+		return errors.Join(fmt.Errorf("requests still under way after %s: %w", drain, err), server.Close())
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// signers are the addresses of every signer that exists, by its id.
+type signers map[string]struct {
+	EVM     string `json:"evm"`
+	Solana  string `json:"solana"`
+	Stellar string `json:"stellar"`
+}
+
+func readSigners(file string) (signers, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("signers: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	var known signers
+	if err := decoder.Decode(&known); err != nil {
+		return nil, fmt.Errorf("signers file %s: %w", file, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("signers file %s: more than one JSON value", file)
+	}
+	return known, nil
+}
+
+// address is a [relayer.AddressResolver]. A signer that has no address on a
+// type of network cannot sign for it.
+func (s signers) address(_ context.Context, signerID string, networkType relayer.NetworkType, _ string) (string, error) {
+	known := s[signerID]
+	address := map[relayer.NetworkType]string{
+		relayer.EVM:     known.EVM,
+		relayer.Solana:  known.Solana,
+		relayer.Stellar: known.Stellar,
+	}[networkType]
+	if address == "" {
+		return "", relayer.ErrUnknownSigner
+	}
+	return address, nil
+}

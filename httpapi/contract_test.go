@@ -1,0 +1,411 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// TestStatusCodesAndBodies has a case for each row of the contract's table
+// "Status codes and bodies".
+func TestStatusCodesAndBodies(t *testing.T) {
+	t.Run("get answers 200 with an ETag", func(t *testing.T) {
+		s := serve(t)
+		s.create(minimal(`,"id":"r-1"`))
+		got := s.do("GET", collection+"/r-1", "")
+		want := `{"success":true,"data":{"id":"r-1","name":"n","network":"sepolia","network_type":"evm","address":"","paused":false,` +
+			`"system_disabled":false,"signer_id":"s","policies":{}}}`
+		if got.status != http.StatusOK || got.body != want {
+			t.Errorf("got %d %s\nwant %s", got.status, got.body, want)
+		}
+		if tag := got.header.Get("ETag"); tag == "" || tag[0] != '"' {
+			t.Errorf("ETag is %q", tag)
+		}
+	})
+
+	t.Run("list answers 200", func(t *testing.T) {
+		s := serve(t)
+		got := s.do("GET", collection, "")
+		const want = `{"success":true,"data":[],"pagination":{"current_page":1,"per_page":10,"total_items":0}}`
+		if got.status != http.StatusOK || got.body != want {
+			t.Errorf("got %d %s\nwant %s", got.status, got.body, want)
+		}
+	})
+
+	t.Run("create answers 201 with Location and ETag", func(t *testing.T) {
+		s := serve(t)
+		created := s.do("POST", collection, minimal(`,"id":"r-1"`))
+		if created.status != http.StatusCreated || created.header.Get("Location") != collection+"/r-1" {
+			t.Errorf("got %d with Location %q", created.status, created.header.Get("Location"))
+		}
+		got := s.do("GET", created.header.Get("Location"), "")
+		if got.body != created.body || got.header.Get("ETag") != created.header.Get("ETag") {
+			t.Errorf("created %q %s\nread %q %s", created.header.Get("ETag"), created.body, got.header.Get("ETag"), got.body)
+		}
+	})
+
+	t.Run("a malformed or invalid request answers 400 with every problem", func(t *testing.T) {
+		s := serve(t)
+		got := s.do("POST", collection, `{"name":5,"network":"","network_type":"evm","paused":false,"policies":{"gas_price_cap":-1}}`)
+		expectFailure(t, got, http.StatusBadRequest, "Bad Request")
+		expectProblem(t, got, "name", "must be a string")
+		expectProblem(t, got, "network", "must not be empty")
+		expectProblem(t, got, "signer_id", "is required")
+		expectProblem(t, got, "policies.gas_price_cap", "must be 0 or more")
+	})
+
+	t.Run("a bad query value answers 400", func(t *testing.T) {
+		got := serve(t).do("GET", collection+"?page=x&per_page=-1", "")
+		expectFailure(t, got, http.StatusBadRequest, "Bad Request")
+		expectProblem(t, got, "page", "must be a whole number from 0 to 4294967295")
+		expectProblem(t, got, "per_page", "must be a whole number from 0 to 4294967295")
+	})
+
+	t.Run("a body too large answers 413", func(t *testing.T) {
+		s := serve(t, httpapi.WithMaxBodyBytes(200))
+		exact := minimal(`,"id":"` + strings.Repeat("a", 40) + `"`)
+		fits := exact + strings.Repeat(" ", 200-len(exact))
+		got := s.do("POST", collection, fits+" ")
+		expectFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
+		expectProblem(t, got, "", "the body must be at most 200 bytes")
+		if s.contents() != "" {
+			t.Error("a body too large was stored")
+		}
+		if got := s.do("POST", collection, fits); got.status != http.StatusCreated {
+			t.Errorf("a body of exactly the limit answered %d", got.status)
+		}
+	})
+
+	t.Run("a body above the default of 1 MiB answers 413", func(t *testing.T) {
+		s := serve(t)
+		padding := strings.Repeat("n", 1<<20)
+		got := s.do("POST", collection, minimal(`,"notification_id":"`+padding+`"`))
+		expectFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
+		room := 1<<20 - len(minimal(`,"notification_id":""`))
+		if got := s.do("POST", collection, minimal(`,"notification_id":"`+padding[:room]+`"`)); got.status != http.StatusCreated {
+			t.Errorf("a body of 1 MiB answered %d", got.status)
+		}
+	})
+
+	t.Run("create without a JSON Content-Type answers 415", func(t *testing.T) {
+		s := serve(t)
+		for _, values := range [][]string{nil, {""}, {"text/plain"}, {"application/jsonx"}, {"application/merge-patch+json"}, {"application/json;;="}} {
+			got := s.do("POST", collection, minimal(""), with("Content-Type", values...))
+			expectFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
+			expectProblem(t, got, "", "the Content-Type must be application/json")
+		}
+		if s.contents() != "" {
+			t.Error("a refused request was stored")
+		}
+		for _, value := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
+			if got := s.do("POST", collection, minimal(""), with("Content-Type", value)); got.status != http.StatusCreated {
+				t.Errorf("Content-Type %q answered %d", value, got.status)
+			}
+		}
+	})
+
+	t.Run("no token answers 401 with WWW-Authenticate Bearer", func(t *testing.T) {
+		got := serve(t).do("GET", collection, "", with("Authorization"))
+		expectFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+		if challenge := got.header.Get("WWW-Authenticate"); challenge != "Bearer" {
+			t.Errorf("WWW-Authenticate is %q", challenge)
+		}
+	})
+
+	t.Run("a wrong token answers 401 with invalid_token", func(t *testing.T) {
+		got := serve(t).do("GET", collection, "", with("Authorization", "Bearer wrong"))
+		expectFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+		if challenge := got.header.Get("WWW-Authenticate"); challenge != `Bearer error="invalid_token"` {
+			t.Errorf("WWW-Authenticate is %q", challenge)
+		}
+	})
+
+	t.Run("get of an unknown id answers 404 and names it", func(t *testing.T) {
+		s := serve(t)
+		for escaped, id := range map[string]string{
+			"nobody":                "nobody",
+			strings.Repeat("a", 65): strings.Repeat("a", 65),
+			"a%20b":                 "a b",
+			"a%2Fb":                 "a/b",
+			"%2e%2e":                "..",
+			"%00":                   "\x00",
+			"%C3%A9":                "é",
+			"%22%5C":                `"\`,
+		} {
+			got := s.do("GET", collection+"/"+escaped, "")
+			expectFailure(t, got, http.StatusNotFound, "Relayer with ID "+id+" not found")
+		}
+	})
+
+	t.Run("create with an id taken answers 409 and changes nothing", func(t *testing.T) {
+		s := serve(t)
+		s.create(minimal(`,"id":"r-1"`))
+		before := s.contents()
+		got := s.do("POST", collection, minimal(`,"id":"r-1","notification_id":"other"`))
+		expectFailure(t, got, http.StatusConflict, "Relayer with this ID already exists")
+		if after := s.contents(); after != before {
+			t.Errorf("the relayer was\n%s\nand is\n%s", before, after)
+		}
+	})
+
+	t.Run("get and list over the rate answer 429 with Retry-After, create never", func(t *testing.T) {
+		s := serve(t, httpapi.WithRateLimit(0.01, 2))
+		s.do("GET", collection, "")
+		s.do("GET", collection+"/nobody", "")
+		for _, path := range []string{collection, collection + "?page=x", collection + "/nobody"} {
+			got := s.do("GET", path, "")
+			expectFailure(t, got, http.StatusTooManyRequests, "Too Many Requests")
+			if after := got.header.Get("Retry-After"); after != "100" {
+				t.Errorf("Retry-After is %q, want 100 seconds", after)
+			}
+		}
+		if got := s.do("HEAD", collection, ""); got.status != http.StatusTooManyRequests {
+			t.Errorf("HEAD over the rate answered %d", got.status)
+		}
+		for range 20 {
+			s.create(minimal(""))
+		}
+	})
+
+	t.Run("a fault answers 500, and its cause goes to the log alone", func(t *testing.T) {
+		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+			return "", errors.New("vault sealed")
+		}
+		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+		got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-7"))
+		expectFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
+		if strings.Contains(got.body, "vault") {
+			t.Errorf("the cause is in the body: %s", got.body)
+		}
+		if log := s.log.String(); !strings.Contains(log, "vault sealed") || !strings.Contains(log, "request_id=req-7") {
+			t.Errorf("the cause or the request id is not in the log: %s", log)
+		}
+	})
+
+	t.Run("a panic in a host hook answers 500", func(t *testing.T) {
+		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("hook broke") }
+		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+		got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-8"))
+		expectFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
+		if log := s.log.String(); !strings.Contains(log, "hook broke") || !strings.Contains(log, "request_id=req-8") {
+			t.Errorf("the panic or the request id is not in the log: %s", log)
+		}
+		if s.contents() != "" {
+			t.Error("something was stored")
+		}
+	})
+
+	t.Run("an unknown path answers 404", func(t *testing.T) {
+		s := serve(t)
+		for _, path := range []string{"", "/", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", "/api/v2/relayers",
+			"//api/v1/relayers", "/api//v1/relayers", "/api/v1/./relayers", "/x/../api/v1/relayers", "/API/v1/relayers"} {
+			for _, method := range []string{"GET", "POST", "DELETE"} {
+				got := s.do(method, path, "")
+				expectFailure(t, got, http.StatusNotFound, "Not Found")
+			}
+		}
+	})
+
+	t.Run("a known path with another method answers 405 with Allow", func(t *testing.T) {
+		s := serve(t)
+		for _, method := range []string{"PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
+			got := s.do(method, collection, "")
+			expectFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
+			if allow := got.header.Get("Allow"); allow != "GET, HEAD, POST" {
+				t.Errorf("Allow is %q", allow)
+			}
+		}
+		for _, method := range []string{"PUT", "POST", "OPTIONS", "TRACE", "BREW"} {
+			got := s.do(method, collection+"/r-1", "")
+			expectFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
+			if allow := got.header.Get("Allow"); allow != "GET, HEAD" {
+				t.Errorf("Allow is %q", allow)
+			}
+		}
+	})
+}
+
+func TestUnavailableStoreAnswers503(t *testing.T) {
+	manager, err := relayer.New(downStore{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveManager(t, manager, httpapi.Tokens(validToken))
+	for _, got := range []reply{
+		s.do("GET", collection, ""),
+		s.do("GET", collection+"/r-1", ""),
+		s.do("POST", collection, minimal("")),
+	} {
+		expectFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
+		if got.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+}
+
+// downStore is a store whose engine is out of reach.
+type downStore struct{ relayer.Store }
+
+func (downStore) Create(context.Context, relayer.Record) (relayer.Record, error) {
+	return relayer.Record{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
+}
+
+func (downStore) Get(context.Context, string) (relayer.Record, error) {
+	return relayer.Record{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
+}
+
+func (downStore) List(context.Context, int, int) ([]relayer.Record, int, error) {
+	return nil, 0, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
+}
+
+func TestOrderOfChecks(t *testing.T) {
+	t.Run("an unauthenticated caller learns nothing but 401", func(t *testing.T) {
+		s := serve(t, httpapi.WithRateLimit(0.01, 1))
+		s.create(minimal(`,"id":"r-1"`))
+		s.do("GET", collection, "")
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "OPTIONS"} {
+			for _, path := range []string{collection, collection + "?page=x", collection + "/r-1", collection + "/nobody", "/", "//", "/nowhere"} {
+				got := s.do(method, path, "{", with("Authorization"), with("Content-Type", "text/plain"))
+				if got.status != http.StatusUnauthorized {
+					t.Errorf("%s %s answered %d", method, path, got.status)
+				}
+			}
+		}
+	})
+
+	t.Run("a refused token does not use up the rate", func(t *testing.T) {
+		s := serve(t, httpapi.WithRateLimit(0.01, 1))
+		for range 5 {
+			s.do("GET", collection, "", with("Authorization", "Bearer wrong"))
+		}
+		if got := s.do("GET", collection, ""); got.status != http.StatusOK {
+			t.Errorf("answered %d", got.status)
+		}
+	})
+}
+
+func TestRequestID(t *testing.T) {
+	s := serve(t)
+	for _, id := range []string{"a", "0194f1a2-7b3c-7def-8123-456789abcdef", "trace:1/2.3_4+5=@", strings.Repeat("x", 128)} {
+		if got := s.do("GET", collection, "", with("X-Request-Id", id)).header.Get("X-Request-Id"); got != id {
+			t.Errorf("sent %q, got %q", id, got)
+		}
+	}
+	seen := map[string]bool{}
+	for _, ids := range [][]string{nil, {""}, {"a b"}, {"a\"b"}, {"é"}, {"<script>"}, {strings.Repeat("x", 129)}, {"a", "b"}} {
+		got := s.do("GET", collection, "", with("X-Request-Id", ids...)).header["X-Request-Id"]
+		if len(got) != 1 || seen[got[0]] || len(ids) == 1 && got[0] == ids[0] {
+			t.Errorf("sent %q, got %q", ids, got)
+		}
+		seen[got[0]] = true
+	}
+}
+
+func TestHEADWorksWhereGETDoes(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	for _, path := range []string{collection, collection + "?per_page=0", collection + "/r-1", collection + "/nobody", collection + "?page=x", "/nowhere"} {
+		get, head := s.do("GET", path, ""), s.do("HEAD", path, "")
+		if head.status != get.status {
+			t.Errorf("%s: HEAD answered %d, GET %d", path, head.status, get.status)
+		}
+		for _, name := range []string{"Content-Length", "ETag", "Content-Type"} {
+			if head.header.Get(name) != get.header.Get(name) {
+				t.Errorf("%s: %s is %q for HEAD and %q for GET", path, name, head.header.Get(name), get.header.Get(name))
+			}
+		}
+	}
+}
+
+func TestIfNoneMatch(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	tag := s.do("GET", collection+"/r-1", "").header.Get("ETag")
+	for _, values := range [][]string{{tag}, {"W/" + tag}, {"*"}, {`"x", ` + tag}, {`"x"`, tag}} {
+		for _, method := range []string{"GET", "HEAD"} {
+			got := s.do(method, collection+"/r-1", "", with("If-None-Match", values...))
+			if got.status != http.StatusNotModified || got.header.Get("ETag") != tag {
+				t.Errorf("%s with If-None-Match %q answered %d with ETag %q", method, values, got.status, got.header.Get("ETag"))
+			}
+		}
+	}
+	for _, value := range []string{`"x"`, strings.Trim(tag, `"`), `w/` + tag, `"` + tag, ""} {
+		if got := s.do("GET", collection+"/r-1", "", with("If-None-Match", value)); got.status != http.StatusOK {
+			t.Errorf("If-None-Match %q answered %d", value, got.status)
+		}
+	}
+	if got := s.do("GET", collection+"/nobody", "", with("If-None-Match", "*")); got.status != http.StatusNotFound {
+		t.Errorf("an unknown id answered %d", got.status)
+	}
+}
+
+func TestLocationUnderAnyPrefix(t *testing.T) {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := httpapi.New(manager, httpapi.Tokens(validToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", handler)
+	mux.Handle("/registry/", http.StripPrefix("/registry", handler))
+	mux.Handle("/a/b%20c/", http.StripPrefix("/a/b c", handler))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	s := &service{t: t, manager: manager, url: server.URL}
+
+	for i, prefix := range []string{"", "/registry", "/a/b%20c"} {
+		id := fmt.Sprintf("r-%d", i)
+		created := s.do("POST", prefix+collection+"?trace=1", minimal(`,"id":"`+id+`"`))
+		if want := prefix + collection + "/" + id; created.header.Get("Location") != want {
+			t.Errorf("Location is %q, want %q", created.header.Get("Location"), want)
+		}
+		if got := s.do("GET", created.header.Get("Location"), ""); got.status != http.StatusOK {
+			t.Errorf("following Location answered %d", got.status)
+		}
+		if got := s.do("GET", prefix+"/nowhere", ""); got.status != http.StatusNotFound {
+			t.Errorf("an unknown path below %q answered %d", prefix, got.status)
+		}
+	}
+}
+
+// The envelope types of the root package say what the handler, which writes its
+// envelopes by hand, really sends.
+func TestBodiesAreEnvelopes(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	s.create(minimal(`,"id":"r-2","custom_rpc_urls":[{"url":"https://rpc.example/key"}]`))
+
+	one := s.do("GET", collection+"/r-1", "").body
+	if again := encode(t, decode[relayer.Envelope[relayer.Relayer]](t, one)); again != one {
+		t.Errorf("the body is\n%s\nand encoded again\n%s", one, again)
+	}
+	page := s.do("GET", collection, "").body
+	if again := encode(t, decode[relayer.Envelope[[]relayer.Relayer]](t, page)); again != page {
+		t.Errorf("the body is\n%s\nand encoded again\n%s", page, again)
+	}
+	failed := s.do("GET", collection+"?page=x", "").body
+	if again := encode(t, decode[relayer.Failure](t, failed)); again != failed {
+		t.Errorf("the body is\n%s\nand encoded again\n%s", failed, again)
+	}
+}
+
+func encode(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}

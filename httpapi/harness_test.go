@@ -1,0 +1,260 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+const (
+	validToken = "a-valid-token"
+	collection = "/api/v1/relayers"
+)
+
+// service is a registry behind a real TCP listener.
+type service struct {
+	t       *testing.T
+	manager *relayer.Manager
+	url     string
+	log     *syncBuffer
+}
+
+// serve starts a registry that takes validToken.
+func serve(t *testing.T, options ...httpapi.Option) *service {
+	return serveAs(t, httpapi.Tokens(validToken), nil, options...)
+}
+
+// serveAs starts a registry with any authenticator and manager options.
+func serveAs(t *testing.T, auth httpapi.Authenticator, managerOptions []relayer.Option, options ...httpapi.Option) *service {
+	t.Helper()
+	manager, err := relayer.New(memory.New(), managerOptions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveManager(t, manager, auth, options...)
+}
+
+func serveManager(t *testing.T, manager *relayer.Manager, auth httpapi.Authenticator, options ...httpapi.Option) *service {
+	t.Helper()
+	log := new(syncBuffer)
+	options = append([]httpapi.Option{httpapi.WithLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))}, options...)
+	handler, err := httpapi.New(manager, auth, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return &service{t: t, manager: manager, url: server.URL, log: log}
+}
+
+// syncBuffer is a log that handlers and the test may touch at the same time.
+type syncBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+// reply is a response read to its end.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// header sets a request's header, or, with no value, takes it away.
+type header struct {
+	name   string
+	values []string
+}
+
+func with(name string, values ...string) header { return header{name, values} }
+
+// do sends a request with validToken, and checks what every response must be.
+func (s *service) do(method, path, body string, headers ...header) reply {
+	s.t.Helper()
+	request, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+validToken)
+	if method == http.MethodPost {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		request.Header[http.CanonicalHeaderKey(h.name)] = h.values
+	}
+	noRedirects := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := noRedirects.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got := reply{response.StatusCode, response.Header, string(content)}
+	checkManners(s.t, method, got)
+	return got
+}
+
+// checkManners checks what the contract promises of every response.
+func checkManners(t *testing.T, method string, got reply) {
+	t.Helper()
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+		if value := got.header.Get(name); value != want {
+			t.Errorf("%s is %q, want %q", name, value, want)
+		}
+	}
+	if id := got.header.Get("X-Request-Id"); id == "" {
+		t.Error("no X-Request-Id")
+	}
+	if got.status == http.StatusNotModified {
+		if got.body != "" {
+			t.Errorf("304 with a body: %s", got.body)
+		}
+		return
+	}
+	if value := got.header.Get("Content-Type"); value != "application/json" {
+		t.Errorf("Content-Type is %q", value)
+	}
+	if method == http.MethodHead {
+		if got.body != "" {
+			t.Errorf("HEAD answered with a body: %s", got.body)
+		}
+		return
+	}
+	checkBody(t, got)
+}
+
+// checkBody checks that a body is an envelope with nothing more in it than the
+// contract names.
+func checkBody(t *testing.T, got reply) {
+	t.Helper()
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(got.body), &members); err != nil {
+		t.Fatalf("body is not a JSON object: %v\n%s", err, got.body)
+	}
+	want := []string{"data", "success"}
+	if got.status >= 400 {
+		want = []string{"data", "message", "success"}
+		if string(members["data"]) != "null" {
+			t.Errorf("a failure has data: %s", got.body)
+		}
+	}
+	switch got.status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+		want = append(want, "errors")
+	}
+	names := slices.DeleteFunc(slices.Sorted(keys(members)), func(name string) bool { return name == "pagination" && got.status < 400 })
+	slices.Sort(want)
+	if !slices.Equal(names, want) {
+		t.Errorf("the members of the body are %q, want %q: %s", names, want, got.body)
+	}
+	if success := string(members["success"]); success != fmt.Sprint(got.status < 400) {
+		t.Errorf("success is %s with status %d", success, got.status)
+	}
+}
+
+func keys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range m {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// create posts body and checks that it was taken.
+func (s *service) create(body string) relayer.Relayer {
+	s.t.Helper()
+	got := s.do("POST", collection, body)
+	if got.status != http.StatusCreated {
+		s.t.Fatalf("create answered %d: %s", got.status, got.body)
+	}
+	return decode[relayer.Envelope[relayer.Relayer]](s.t, got.body).Data
+}
+
+func decode[T any](t *testing.T, body string) T {
+	t.Helper()
+	var value T
+	if err := json.Unmarshal([]byte(body), &value); err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	return value
+}
+
+// expectFailure checks the status and message of a failure.
+func expectFailure(t *testing.T, got reply, status int, message string) {
+	t.Helper()
+	failure := decode[relayer.Failure](t, got.body)
+	if got.status != status || failure.Message != message {
+		t.Errorf("got %d %q, want %d %q", got.status, failure.Message, status, message)
+	}
+}
+
+// expectProblem checks that a failure names a field with a message.
+func expectProblem(t *testing.T, got reply, field, message string) {
+	t.Helper()
+	problems := decode[relayer.Failure](t, got.body).Errors
+	want := relayer.FieldError{Field: field, Message: message}
+	if !slices.Contains(problems, want) {
+		t.Errorf("the errors are %+v, without %+v", problems, want)
+	}
+}
+
+// contents is everything that the registry holds, to tell whether a request
+// changed it.
+func (s *service) contents() string {
+	s.t.Helper()
+	var all []string
+	for r, err := range s.manager.All(context.Background()) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		document, err := json.Marshal(r)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%d %s %q", r.Revision, document, fullURLs(r)))
+	}
+	return strings.Join(all, "\n")
+}
+
+func fullURLs(r *relayer.Relayer) []string {
+	var urls []string
+	for _, endpoint := range r.CustomRPCURLs {
+		urls = append(urls, string(endpoint.URL))
+	}
+	return urls
+}
+
+// minimal is the smallest create request, with more members where given.
+func minimal(more string) string {
+	return `{"name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"` + more + `}`
+}

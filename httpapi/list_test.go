@@ -1,0 +1,102 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+func TestPages(t *testing.T) {
+	s := serveAs(t, httpapi.Tokens(validToken), nil, httpapi.WithoutRateLimit())
+	for i := range 25 {
+		// Ids that sort the other way round than they were created.
+		s.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, 24-i)))
+	}
+	many := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithMaxPerPage(7)})
+	for i := range 9 {
+		many.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, 24-i)))
+	}
+
+	for _, c := range []struct {
+		service *service
+		query   string
+		first   int // the number of the page's first relayer, in creation order
+		count   int
+		want    relayer.Pagination
+	}{
+		{s, "", 0, 10, relayer.Pagination{CurrentPage: 1, PerPage: 10, TotalItems: 25}},
+		{s, "?page=0", 0, 10, relayer.Pagination{CurrentPage: 1, PerPage: 10, TotalItems: 25}},
+		{s, "?page=1", 0, 10, relayer.Pagination{CurrentPage: 1, PerPage: 10, TotalItems: 25}},
+		{s, "?page=2", 10, 10, relayer.Pagination{CurrentPage: 2, PerPage: 10, TotalItems: 25}},
+		{s, "?page=3", 20, 5, relayer.Pagination{CurrentPage: 3, PerPage: 10, TotalItems: 25}},
+		{s, "?page=4", 0, 0, relayer.Pagination{CurrentPage: 4, PerPage: 10, TotalItems: 25}},
+		{s, "?page=4294967295", 0, 0, relayer.Pagination{CurrentPage: 4294967295, PerPage: 10, TotalItems: 25}},
+		{s, "?page=4294967295&per_page=4294967295", 0, 0, relayer.Pagination{CurrentPage: 4294967295, PerPage: 100, TotalItems: 25}},
+		{s, "?per_page=0", 0, 0, relayer.Pagination{CurrentPage: 1, PerPage: 0, TotalItems: 25}},
+		{s, "?page=3&per_page=0", 0, 0, relayer.Pagination{CurrentPage: 3, PerPage: 0, TotalItems: 25}},
+		{s, "?per_page=1&page=25", 24, 1, relayer.Pagination{CurrentPage: 25, PerPage: 1, TotalItems: 25}},
+		{s, "?per_page=100", 0, 25, relayer.Pagination{CurrentPage: 1, PerPage: 100, TotalItems: 25}},
+		{s, "?per_page=101", 0, 25, relayer.Pagination{CurrentPage: 1, PerPage: 100, TotalItems: 25}},
+		{s, "?per_page=4294967295", 0, 25, relayer.Pagination{CurrentPage: 1, PerPage: 100, TotalItems: 25}},
+		{s, "?page=002", 10, 10, relayer.Pagination{CurrentPage: 2, PerPage: 10, TotalItems: 25}},
+		{s, "?page=%32", 10, 10, relayer.Pagination{CurrentPage: 2, PerPage: 10, TotalItems: 25}},
+		{s, "?utm_source=x&page=2", 10, 10, relayer.Pagination{CurrentPage: 2, PerPage: 10, TotalItems: 25}},
+		{many, "?per_page=8", 0, 7, relayer.Pagination{CurrentPage: 1, PerPage: 7, TotalItems: 9}},
+		{many, "", 0, 7, relayer.Pagination{CurrentPage: 1, PerPage: 7, TotalItems: 9}},
+		{many, "?page=2", 7, 2, relayer.Pagination{CurrentPage: 2, PerPage: 7, TotalItems: 9}},
+	} {
+		t.Run(c.query, func(t *testing.T) {
+			c.service.t = t
+			got := c.service.do("GET", collection+c.query, "")
+			if got.status != http.StatusOK {
+				t.Fatalf("answered %d: %s", got.status, got.body)
+			}
+			page := decode[relayer.Envelope[[]relayer.Relayer]](t, got.body)
+			if *page.Pagination != c.want {
+				t.Errorf("pagination is %+v, want %+v", *page.Pagination, c.want)
+			}
+			if len(page.Data) != c.count || page.Data == nil {
+				t.Fatalf("%d relayers, want %d: %s", len(page.Data), c.count, got.body)
+			}
+			for i, r := range page.Data {
+				if want := fmt.Sprintf("r-%02d", 24-c.first-i); r.ID != want {
+					t.Errorf("relayer %d is %s, want %s", i, r.ID, want)
+				}
+			}
+		})
+	}
+}
+
+func TestBadQueries(t *testing.T) {
+	s := serveAs(t, httpapi.Tokens(validToken), nil, httpapi.WithoutRateLimit())
+	for _, value := range []string{"", "-1", "-0", "+1", "%2B1", "1.0", "1e1", "0x1", "1_0", "4294967296", "99999999999999999999", "x", "1%00", "%201", "null", "%D9%A1"} {
+		for _, name := range []string{"page", "per_page"} {
+			got := s.do("GET", collection+"?"+name+"="+value, "")
+			expectFailure(t, got, http.StatusBadRequest, "Bad Request")
+			expectProblem(t, got, name, "must be a whole number from 0 to 4294967295")
+		}
+	}
+	for _, query := range []string{"?page=1&page=2", "?page=1&page=1"} {
+		expectProblem(t, s.do("GET", collection+query, ""), "page", "must not be given more than once")
+	}
+	for _, query := range []string{"?page=%zz", "?a=%", "?page=1;per_page=2"} {
+		expectProblem(t, s.do("GET", collection+query, ""), "", "the query must be URL-encoded")
+	}
+}
+
+func TestPagesDoNotShiftWhenRelayersAreAdded(t *testing.T) {
+	s := serve(t)
+	for range 20 {
+		s.create(minimal(""))
+	}
+	before := s.do("GET", collection, "")
+	s.create(minimal(`,"id":"0"`))
+	after := s.do("GET", collection, "")
+	first := func(got reply) any { return decode[relayer.Envelope[[]any]](t, got.body).Data }
+	if encode(t, first(before)) != encode(t, first(after)) {
+		t.Errorf("the first page was\n%s\nand is\n%s", before.body, after.body)
+	}
+}

@@ -1,0 +1,388 @@
+package relayer
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	wrappedSOL = "So11111111111111111111111111111111111111112"
+	solanaUSDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v"
+
+	sep23Account  = "GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ"
+	sep23Contract = "CA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJUWDA"
+)
+
+func networkProblems(policy Policy) []FieldError {
+	var found problems
+	policy.checkNetworkRules(&found)
+	return found.list
+}
+
+type networkRuleCase struct {
+	name   string
+	policy Policy
+	want   []FieldError
+}
+
+func runNetworkRuleCases(t *testing.T, cases []networkRuleCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := networkProblems(c.policy); !slices.Equal(got, c.want) {
+				t.Errorf("got  %v\nwant %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestEVMNetworkRules(t *testing.T) {
+	const right = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"nothing set", &EVMPolicy{}, nil},
+		{"empty list", &EVMPolicy{WhitelistReceivers: []string{}}, nil},
+		{"right address", &EVMPolicy{WhitelistReceivers: []string{right}}, nil},
+		{
+			"every wrong address is named",
+			&EVMPolicy{WhitelistReceivers: []string{"", right, "0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}},
+			[]FieldError{
+				{"policies.whitelist_receivers[0]", "must be an address: 0x and 40 hex digits"},
+				{"policies.whitelist_receivers[2]", "must have a right EIP-55 checksum or be all lower case"},
+			},
+		},
+	})
+}
+
+func TestSolanaAddressRules(t *testing.T) {
+	const message = "must be a Solana address: base58 of 32 bytes"
+	good := []string{wrappedSOL, solanaUSDC}
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"nothing set", &SolanaPolicy{}, nil},
+		{"right ones", &SolanaPolicy{
+			AllowedAccounts: good,
+			AllowedPrograms: good,
+			AllowedTokens:   []SolanaAllowedToken{{Mint: wrappedSOL}, {Mint: solanaUSDC}},
+		}, nil},
+		{"right disallowed ones", &SolanaPolicy{DisallowedAccounts: good}, nil},
+		{
+			"wrong ones are named in the order of the fields",
+			&SolanaPolicy{
+				AllowedAccounts: []string{wrappedSOL, "x"},
+				AllowedPrograms: []string{"x", wrappedSOL, ""},
+				AllowedTokens:   []SolanaAllowedToken{{Mint: solanaUSDC}, {Mint: sep23Account}},
+			},
+			[]FieldError{
+				{"policies.allowed_accounts[1]", message},
+				{"policies.allowed_programs[0]", message},
+				{"policies.allowed_programs[2]", message},
+				{"policies.allowed_tokens[1].mint", message},
+			},
+		},
+		{
+			"wrong disallowed one",
+			&SolanaPolicy{DisallowedAccounts: []string{wrappedSOL, "x"}},
+			[]FieldError{{"policies.disallowed_accounts[1]", message}},
+		},
+	})
+}
+
+func TestSolanaAllowedAndDisallowedAccounts(t *testing.T) {
+	accounts, empty := []string{wrappedSOL}, []string{}
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"allowed only", &SolanaPolicy{AllowedAccounts: accounts, DisallowedAccounts: empty}, nil},
+		{"disallowed only", &SolanaPolicy{AllowedAccounts: empty, DisallowedAccounts: accounts}, nil},
+		{"both empty", &SolanaPolicy{AllowedAccounts: empty, DisallowedAccounts: empty}, nil},
+		{
+			"both",
+			&SolanaPolicy{AllowedAccounts: accounts, DisallowedAccounts: accounts},
+			[]FieldError{{"policies.disallowed_accounts", "must not be set together with allowed_accounts"}},
+		},
+		{
+			"both, and a wrong one",
+			&SolanaPolicy{AllowedAccounts: accounts, DisallowedAccounts: []string{"x"}},
+			[]FieldError{
+				{"policies.disallowed_accounts[0]", "must be a Solana address: base58 of 32 bytes"},
+				{"policies.disallowed_accounts", "must not be set together with allowed_accounts"},
+			},
+		},
+	})
+}
+
+func TestSolanaPercentages(t *testing.T) {
+	token := func(slippage float64) []SolanaAllowedToken {
+		return []SolanaAllowedToken{{Mint: wrappedSOL, SwapConfig: &TokenSwapConfig{SlippagePercentage: &slippage}}}
+	}
+	margin := []FieldError{{"policies.fee_margin_percentage", "must be 0 or more"}}
+	slippage := []FieldError{{"policies.allowed_tokens[0].swap_config.slippage_percentage", "must be from 0 to 100"}}
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"margin 0", &SolanaPolicy{FeeMarginPercentage: new(0.0)}, nil},
+		{"margin above 100", &SolanaPolicy{FeeMarginPercentage: new(250.5)}, nil},
+		{"margin below 0", &SolanaPolicy{FeeMarginPercentage: new(-math.SmallestNonzeroFloat64)}, margin},
+		{"margin not a number", &SolanaPolicy{FeeMarginPercentage: new(math.NaN())}, margin},
+		{"token without slippage", &SolanaPolicy{
+			AllowedTokens: []SolanaAllowedToken{{Mint: wrappedSOL, SwapConfig: &TokenSwapConfig{}}},
+		}, nil},
+		{"slippage 0", &SolanaPolicy{AllowedTokens: token(0)}, nil},
+		{"slippage 100", &SolanaPolicy{AllowedTokens: token(100)}, nil},
+		{"slippage below 0", &SolanaPolicy{AllowedTokens: token(-math.SmallestNonzeroFloat64)}, slippage},
+		{"slippage above 100", &SolanaPolicy{AllowedTokens: token(math.Nextafter(100, 101))}, slippage},
+		{"slippage not a number", &SolanaPolicy{AllowedTokens: token(math.NaN())}, slippage},
+	})
+}
+
+func TestSolanaSwapConfig(t *testing.T) {
+	const schedule = "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *"
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"user is the default", &SolanaPolicy{SwapConfig: &SolanaSwapConfig{}}, nil},
+		{"user", &SolanaPolicy{FeePaymentStrategy: new(FeePaidByUser), SwapConfig: &SolanaSwapConfig{}}, nil},
+		{"relayer without a swap", &SolanaPolicy{FeePaymentStrategy: new(FeePaidByRelayer)}, nil},
+		{
+			"relayer",
+			&SolanaPolicy{FeePaymentStrategy: new(FeePaidByRelayer), SwapConfig: &SolanaSwapConfig{}},
+			[]FieldError{{"policies.swap_config", "must not be set unless fee_payment_strategy is user"}},
+		},
+		{"right schedule", &SolanaPolicy{SwapConfig: &SolanaSwapConfig{CronSchedule: new("0 */6 * * *")}}, nil},
+		{
+			"empty schedule",
+			&SolanaPolicy{SwapConfig: &SolanaSwapConfig{CronSchedule: new("")}},
+			[]FieldError{{"policies.swap_config.cron_schedule", schedule}},
+		},
+		{
+			"every problem at once",
+			&SolanaPolicy{FeePaymentStrategy: new(FeePaidByRelayer), SwapConfig: &SolanaSwapConfig{
+				CronSchedule:       new("60 * * * *"),
+				JupiterSwapOptions: &JupiterSwapOptions{PriorityLevel: new(PriorityHigh)},
+			}},
+			[]FieldError{
+				{"policies.swap_config.cron_schedule", schedule},
+				{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set where priority_level is"},
+				{"policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap"},
+				{"policies.swap_config", "must not be set unless fee_payment_strategy is user"},
+			},
+		},
+	})
+}
+
+func TestJupiterSwapOptions(t *testing.T) {
+	policy := func(strategy *SolanaSwapStrategy, options *JupiterSwapOptions) Policy {
+		return &SolanaPolicy{SwapConfig: &SolanaSwapConfig{Strategy: strategy, JupiterSwapOptions: options}}
+	}
+	otherStrategy := []FieldError{{"policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap"}}
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"no options", policy(new(JupiterUltra), nil), nil},
+		{"jupiter-swap", policy(new(JupiterSwap), &JupiterSwapOptions{}), nil},
+		{"jupiter-ultra", policy(new(JupiterUltra), &JupiterSwapOptions{}), otherStrategy},
+		{"noop", policy(new(NoSwap), &JupiterSwapOptions{}), otherStrategy},
+		{"no strategy", policy(nil, &JupiterSwapOptions{}), otherStrategy},
+		{"other option alone", policy(new(JupiterSwap), &JupiterSwapOptions{DynamicComputeUnitLimit: new(true)}), nil},
+		{"both of priority", policy(new(JupiterSwap), &JupiterSwapOptions{
+			PriorityFeeMaxLamports: new(uint64(0)), PriorityLevel: new(PriorityMedium),
+		}), nil},
+		{
+			"fee without level",
+			policy(new(JupiterSwap), &JupiterSwapOptions{PriorityFeeMaxLamports: new(uint64(0))}),
+			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_level", "must be set where priority_fee_max_lamports is"}},
+		},
+		{
+			"level without fee",
+			policy(new(JupiterSwap), &JupiterSwapOptions{PriorityLevel: new(PriorityVeryHigh)}),
+			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set where priority_level is"}},
+		},
+	})
+}
+
+func TestStellarTokenRules(t *testing.T) {
+	kind := func(kind *StellarTokenKind) *StellarTokenMetadata { return &StellarTokenMetadata{Kind: kind} }
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"nothing set", &StellarPolicy{}, nil},
+		{"right ones", &StellarPolicy{AllowedTokens: []StellarAllowedToken{
+			{Asset: "native", Metadata: kind(&StellarTokenKind{})},
+			{Asset: "USDC:" + sep23Account, Metadata: kind(&StellarTokenKind{
+				Classic: &StellarClassicAsset{Code: "USDC", Issuer: sep23Account},
+			})},
+			{Asset: sep23Contract, Metadata: kind(&StellarTokenKind{
+				Contract: &StellarContractToken{ContractID: sep23Contract},
+			})},
+			{Asset: "native", Metadata: kind(nil)},
+		}}, nil},
+		{
+			"wrong ones are named in the order of the fields",
+			&StellarPolicy{AllowedTokens: []StellarAllowedToken{
+				{Asset: "native"},
+				{Asset: "", Metadata: kind(&StellarTokenKind{
+					Classic: &StellarClassicAsset{Code: "US-DC", Issuer: sep23Contract},
+				})},
+				{Asset: "USDC:" + sep23Contract, Metadata: kind(&StellarTokenKind{
+					Contract: &StellarContractToken{ContractID: sep23Account},
+				})},
+				{Asset: ":" + sep23Account},
+			}},
+			[]FieldError{
+				{"policies.allowed_tokens[1].asset", "must be native, CODE:ISSUER or a valid contract id: C and 55 characters"},
+				{"policies.allowed_tokens[1].metadata.kind.classic.code", "must be 1 to 12 ASCII letters and digits"},
+				{"policies.allowed_tokens[1].metadata.kind.classic.issuer", "must be a valid Stellar account: G and 55 characters"},
+				{"policies.allowed_tokens[2].asset", "must have a valid Stellar account after the colon: G and 55 characters"},
+				{"policies.allowed_tokens[2].metadata.kind.contract.contract_id", "must be a valid Stellar contract id: C and 55 characters"},
+				{"policies.allowed_tokens[3].asset", "must have a code of 1 to 12 ASCII letters and digits before the colon"},
+			},
+		},
+	})
+}
+
+func TestStellarPercentages(t *testing.T) {
+	token := func(slippage float64) []StellarAllowedToken {
+		return []StellarAllowedToken{{Asset: "native", SwapConfig: &TokenSwapConfig{SlippagePercentage: &slippage}}}
+	}
+	margin := []FieldError{{"policies.fee_margin_percentage", "must be 0 or more"}}
+	slippage := []FieldError{{"policies.slippage_percentage", "must be from 0 to 100"}}
+	ofToken := []FieldError{{"policies.allowed_tokens[0].swap_config.slippage_percentage", "must be from 0 to 100"}}
+	below, above := -math.SmallestNonzeroFloat64, math.Nextafter(100, 101)
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"margin 0", &StellarPolicy{FeeMarginPercentage: new(0.0)}, nil},
+		{"margin above 100", &StellarPolicy{FeeMarginPercentage: new(250.5)}, nil},
+		{"margin below 0", &StellarPolicy{FeeMarginPercentage: &below}, margin},
+		{"slippage 0", &StellarPolicy{SlippagePercentage: new(0.0)}, nil},
+		{"slippage 100", &StellarPolicy{SlippagePercentage: new(100.0)}, nil},
+		{"slippage below 0", &StellarPolicy{SlippagePercentage: &below}, slippage},
+		{"slippage above 100", &StellarPolicy{SlippagePercentage: &above}, slippage},
+		{"slippage not a number", &StellarPolicy{SlippagePercentage: new(math.NaN())}, slippage},
+		{"token slippage 0", &StellarPolicy{AllowedTokens: token(0)}, nil},
+		{"token slippage 100", &StellarPolicy{AllowedTokens: token(100)}, nil},
+		{"token slippage below 0", &StellarPolicy{AllowedTokens: token(below)}, ofToken},
+		{"token slippage above 100", &StellarPolicy{AllowedTokens: token(above)}, ofToken},
+	})
+}
+
+func TestStellarSwapConfig(t *testing.T) {
+	const notUser = "must not be set unless fee_payment_strategy is user"
+	user, payer := new(FeePaidByUser), new(FeePaidByRelayer)
+	strategies := []StellarSwapStrategy{Soroswap}
+	runNetworkRuleCases(t, []networkRuleCase{
+		{"user", &StellarPolicy{FeePaymentStrategy: user, SwapConfig: &StellarSwapConfig{Strategies: strategies}}, nil},
+		{"relayer without a swap", &StellarPolicy{FeePaymentStrategy: payer}, nil},
+		{
+			"relayer",
+			&StellarPolicy{FeePaymentStrategy: payer, SwapConfig: &StellarSwapConfig{Strategies: strategies}},
+			[]FieldError{{"policies.swap_config", notUser}},
+		},
+		{
+			"there is no default",
+			&StellarPolicy{SwapConfig: &StellarSwapConfig{Strategies: strategies}},
+			[]FieldError{{"policies.swap_config", notUser}},
+		},
+		{
+			"no strategies",
+			&StellarPolicy{FeePaymentStrategy: user, SwapConfig: &StellarSwapConfig{}},
+			[]FieldError{{"policies.swap_config.strategies", "must name at least one strategy"}},
+		},
+		{
+			"every problem at once",
+			&StellarPolicy{FeePaymentStrategy: payer, SwapConfig: &StellarSwapConfig{
+				Strategies: []StellarSwapStrategy{}, CronSchedule: new("* * * *"),
+			}},
+			[]FieldError{
+				{"policies.swap_config.strategies", "must name at least one strategy"},
+				{"policies.swap_config.cron_schedule", "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *"},
+				{"policies.swap_config", notUser},
+			},
+		},
+		{"right schedule", &StellarPolicy{FeePaymentStrategy: user, SwapConfig: &StellarSwapConfig{
+			Strategies: strategies, CronSchedule: new("@daily"),
+		}}, nil},
+	})
+}
+
+// everywhere puts one text into every place of a policy that a rule reads.
+func everywhere(text string, percentage float64) []Policy {
+	texts := []string{text, text}
+	swap := &TokenSwapConfig{SlippagePercentage: &percentage}
+	return []Policy{
+		&EVMPolicy{WhitelistReceivers: texts},
+		&SolanaPolicy{
+			AllowedAccounts:     texts,
+			AllowedPrograms:     texts,
+			AllowedTokens:       []SolanaAllowedToken{{Mint: text, SwapConfig: swap}},
+			DisallowedAccounts:  texts,
+			FeeMarginPercentage: &percentage,
+			FeePaymentStrategy:  (*FeePaymentStrategy)(&text),
+			SwapConfig: &SolanaSwapConfig{
+				Strategy:           (*SolanaSwapStrategy)(&text),
+				CronSchedule:       &text,
+				JupiterSwapOptions: &JupiterSwapOptions{PriorityLevel: (*JupiterPriorityLevel)(&text)},
+			},
+		},
+		&StellarPolicy{
+			AllowedTokens: []StellarAllowedToken{{
+				Asset: text,
+				Metadata: &StellarTokenMetadata{Kind: &StellarTokenKind{
+					Classic:  &StellarClassicAsset{Code: text, Issuer: text},
+					Contract: &StellarContractToken{ContractID: text},
+				}},
+				SwapConfig: swap,
+			}},
+			FeeMarginPercentage: &percentage,
+			FeePaymentStrategy:  (*FeePaymentStrategy)(&text),
+			SlippagePercentage:  &percentage,
+			SwapConfig:          &StellarSwapConfig{CronSchedule: &text},
+		},
+	}
+}
+
+// The slow way, base58 or a cron parser let loose on a mebibyte, takes many
+// seconds; the bound is far from both it and a slow machine.
+func TestNetworkRulesAreQuickOnHugeInput(t *testing.T) {
+	const size = 1 << 20
+	for _, piece := range []string{"z", "1", "A", "0x", "*/1,", "0-59,", "1-", "* ", "\n", "ſ", "A:"} {
+		start := time.Now()
+		for _, policy := range everywhere(strings.Repeat(piece, size/len(piece)), 1) {
+			if len(networkProblems(policy)) == 0 {
+				t.Errorf("%q repeated is accepted by %T", piece, policy)
+			}
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%q repeated took %v", piece, took)
+		}
+	}
+}
+
+func FuzzNetworkRules(f *testing.F) {
+	seeds := slices.Concat(
+		[]string{"", "native", "USDC:" + sep23Account, wrappedSOL, solanaUSDC, "user"},
+		rightEVMAddresses, wrongEVMAddresses, sep23Valid, sep23Invalid, rightCron, wrongCron)
+	for _, seed := range seeds {
+		f.Add(seed, 50.0)
+	}
+	f.Add("TZ=UTC * * * * *", math.Inf(-1))
+	f.Add(strings.Repeat("0-59/1,", 1000), math.NaN())
+	f.Fuzz(func(t *testing.T, text string, percentage float64) {
+		for _, policy := range everywhere(text, percentage) {
+			found := networkProblems(policy)
+			checkFoundProblems(t, found)
+			if again := networkProblems(policy); !slices.Equal(again, found) {
+				t.Errorf("%T: first %v, then %v", policy, found, again)
+			}
+		}
+		checkAcceptedText(t, text)
+	})
+}
+
+// checkFoundProblems holds what a client is told to a size and a form that do
+// not depend on what the client sent.
+func checkFoundProblems(t *testing.T, found []FieldError) {
+	t.Helper()
+	const mostFieldsInOnePolicy = 16
+	if len(found) > mostFieldsInOnePolicy {
+		t.Errorf("%d problems", len(found))
+	}
+	for _, problem := range found {
+		if !strings.HasPrefix(problem.Field, "policies.") || len(problem.Field) > 80 {
+			t.Errorf("path %q", problem.Field)
+		}
+		if !strings.HasPrefix(problem.Message, "must ") || len(problem.Message) > 80 {
+			t.Errorf("message %q", problem.Message)
+		}
+	}
+}
