@@ -15,8 +15,8 @@ const appendFill = 0.9
 
 // change is what one batch does to the file, in one transaction. Each of its
 // methods decides first and writes then, so that a refused one leaves no trace
-// and the rest of the batch is none the worse for it. An error that is not one
-// of the store's answers means that the transaction must not be committed.
+// and the rest of the batch is none the worse for it. Where writing itself
+// fails, broken says so, and the transaction must not be committed.
 type change struct {
 	tx       *bbolt.Tx
 	relayers *bbolt.Bucket
@@ -25,6 +25,7 @@ type change struct {
 	state    state
 	blocks   map[uint64]*changedBlock
 	writes   int
+	broken   error
 }
 
 type changedBlock struct {
@@ -62,7 +63,7 @@ func (c *change) create(id, claim string, rec encoded) (uint64, error) {
 		return 0, err
 	}
 	key, revision := numberKey(sequence), c.state.nextRevision
-	err = errors.Join(
+	err = c.written(
 		c.relayers.Put(key, rec.at(revision)),
 		c.ids.Put([]byte(id), key),
 		c.hold(claim, key),
@@ -71,7 +72,6 @@ func (c *change) create(id, claim string, rec encoded) (uint64, error) {
 	c.state.nextSequence++
 	c.state.nextRevision++
 	c.state.total++
-	c.writes++
 	return revision, err
 }
 
@@ -91,9 +91,8 @@ func (c *change) update(id string, revision uint64, claim string, rec encoded) (
 		err = errors.Join(c.release(stands.claim), c.hold(claim, key))
 	}
 	next := c.state.nextRevision
-	err = errors.Join(err, c.relayers.Put(key, rec.at(next)))
+	err = c.written(err, c.relayers.Put(key, rec.at(next)))
 	c.state.nextRevision++
-	c.writes++
 	return next, err
 }
 
@@ -107,14 +106,23 @@ func (c *change) delete(id string, revision uint64) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(
+	err = c.written(
 		c.release(stands.claim),
 		c.ids.Delete([]byte(id)),
 		c.relayers.Delete(key),
 	)
 	home.clear(sequence % blockSize)
 	c.state.total--
+	return err
+}
+
+// written takes note of what a write met on its way into the file.
+func (c *change) written(errs ...error) error {
 	c.writes++
+	err := errors.Join(errs...)
+	if err != nil && c.broken == nil {
+		c.broken = err
+	}
 	return err
 }
 
@@ -126,12 +134,12 @@ func (c *change) standing(id string, revision uint64) ([]byte, stored, error) {
 	}
 	sequence, ok := sequenceOf(found)
 	if !ok {
-		return nil, stored{}, errRecord
+		return nil, stored{}, damagedRead(errRecord)
 	}
 	key := numberKey(sequence)
 	rec, err := decode(c.relayers.Get(key))
 	if err != nil {
-		return nil, stored{}, err
+		return nil, stored{}, damagedRead(err)
 	}
 	if rec.revision != revision {
 		return nil, stored{}, relayer.ErrConflict
@@ -162,7 +170,7 @@ func (c *change) block(number uint64) (*changedBlock, error) {
 	opened := &changedBlock{}
 	if value := c.tx.Bucket(blocksBucket).Get(numberKey(number)); value != nil {
 		if len(value) != bitmapSize {
-			return nil, errBlocks
+			return nil, damagedRead(errBlocks)
 		}
 		opened.before = population(value)
 		copy(opened.bitmap[:], value)
@@ -195,10 +203,4 @@ func putBlock(bucket *bbolt.Bucket, number uint64, changed *changedBlock, alive 
 		return bucket.Delete(numberKey(number))
 	}
 	return bucket.Put(numberKey(number), changed.bitmap[:])
-}
-
-// isAnswer says whether an error is meant for one caller alone.
-func isAnswer(err error) bool {
-	return err == nil || err == relayer.ErrExists || err == relayer.ErrNotFound ||
-		err == relayer.ErrConflict || err == relayer.ErrClaimed
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"go.etcd.io/bbolt"
 )
@@ -13,6 +14,7 @@ var errStuck = errors.New("the writer failed in the middle of a transaction: the
 // run is the one goroutine that writes. It ends once the queue is closed and
 // everything in it is answered.
 func (s *Store) run() {
+	debug.SetPanicOnFault(true)
 	for {
 		batch := s.queue.take()
 		if len(batch) == 0 {
@@ -76,9 +78,8 @@ func (s *Store) transact(batch []*write, answers []error) error {
 	if err := s.recovered(); err != nil {
 		return unavailable(err)
 	}
-	tx, err := s.db.Load().Begin(true)
+	tx, err := s.beginWrite()
 	if err != nil {
-		s.suspect = true
 		return unavailable(err)
 	}
 	changed, err := s.apply(tx, batch, answers)
@@ -87,6 +88,22 @@ func (s *Store) transact(batch []*write, answers []error) error {
 		return err
 	}
 	return s.finish(tx, *changed)
+}
+
+// beginWrite waits for a check that runs. An engine that panics here keeps its
+// locks.
+func (s *Store) beginWrite() (tx *bbolt.Tx, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.stuck = true
+			err = damagedRead(cause)
+		}
+	}()
+	tx, err = s.db.Load().Begin(true)
+	if err != nil {
+		s.suspect = true
+	}
+	return tx, err
 }
 
 // apply runs every write of the batch and returns the blocks as they will be,
@@ -104,8 +121,8 @@ func (s *Store) apply(tx *bbolt.Tx, batch []*write, answers []error) (next *live
 	}
 	for i, w := range batch {
 		answers[i] = w.apply(c)
-		if !isAnswer(answers[i]) {
-			return nil, damagedRead(answers[i])
+		if c.broken != nil {
+			return nil, unavailable(c.broken)
 		}
 	}
 	if c.writes == 0 {

@@ -1,0 +1,175 @@
+package bolt_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// TestFullDisk fills a small file system of its own, makes room, and fills it
+// again.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skipf("a file system of its own needs the right to mount one: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	ballast := filepath.Join(dir, "ballast")
+	path := filepath.Join(dir, "relayers.db")
+	fill(t, ballast, 1<<20)
+	outlivesFullDisk(t, path, func() {
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func fill(t *testing.T, path string, size int) {
+	t.Helper()
+	write(t, path, make([]byte, size))
+}
+
+// limitedRun tells the child process of TestFileSizeLimit which file to use.
+const limitedRun = "BOLT_TEST_LIMITED_FILE"
+
+// TestFileSizeLimit runs a store in a process that may not write beyond a few
+// megabytes, until that limit is lifted.
+func TestFileSizeLimit(t *testing.T) {
+	if path := os.Getenv(limitedRun); path != "" {
+		limited(t, path)
+		return
+	}
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	child := exec.Command(os.Args[0], "-test.run=^TestFileSizeLimit$", "-test.v")
+	child.Env = append(os.Environ(), limitedRun+"="+path)
+	output, err := child.CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "--- PASS: TestFileSizeLimit") {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	store := open(t, path)
+	defer store.Close()
+	wantSound(t, store)
+}
+
+func limited(t *testing.T, path string) {
+	signal.Ignore(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	limit := before
+	limit.Cur = 6 << 20
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	outlivesFullDisk(t, path, func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// outlivesFullDisk writes until the disk is full and for some time after that,
+// makes room and writes again. What was acknowledged must be there, what was
+// refused must not, at every stage.
+func outlivesFullDisk(t *testing.T, path string, makeRoom func()) {
+	t.Helper()
+	store := open(t, path)
+	kept := &ledger{docs: make(map[string][]byte)}
+	for round := range 10 {
+		kept.writeConcurrently(t, store, fmt.Sprintf("full-%d", round), 400)
+	}
+	if kept.refused == 0 {
+		t.Fatal("the disk never got full")
+	}
+	if len(kept.docs) == 0 {
+		t.Fatal("nothing was written before the disk got full")
+	}
+	t.Logf("%d acknowledged, %d refused", len(kept.docs), kept.refused)
+	kept.compare(t, store)
+	wantSound(t, store)
+
+	makeRoom()
+	refused := kept.refused
+	kept.writeConcurrently(t, store, "room", 200)
+	if kept.refused != refused {
+		t.Errorf("%d writes refused with room on the disk", kept.refused-refused)
+	}
+	kept.compare(t, store)
+	wantSound(t, store)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store = open(t, path)
+	defer store.Close()
+	kept.compare(t, store)
+	wantSound(t, store)
+}
+
+// ledger knows what a store has acknowledged.
+type ledger struct {
+	mu      sync.Mutex
+	docs    map[string][]byte
+	refused int
+}
+
+func (l *ledger) writeConcurrently(t *testing.T, store *bolt.Store, prefix string, n int) {
+	t.Helper()
+	const workers = 8
+	var done sync.WaitGroup
+	for worker := range workers {
+		done.Go(func() {
+			for i := worker; i < n; i += workers {
+				id := fmt.Sprintf("%s-%d", prefix, i)
+				document := bytes.Repeat([]byte("secret"), 200+i)
+				_, err := store.Create(t.Context(), relayer.Record{ID: id, Document: document})
+				l.note(t, id, document, err)
+			}
+		})
+	}
+	done.Wait()
+}
+
+func (l *ledger) note(t *testing.T, id string, document []byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.docs[id] = document
+		return
+	}
+	l.refused++
+	if !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %q shows the document", err)
+	}
+}
+
+func (l *ledger) compare(t *testing.T, store *bolt.Store) {
+	t.Helper()
+	recs, total, err := store.List(t.Context(), 0, len(l.docs)+1)
+	if err != nil || total != len(l.docs) || len(recs) != total {
+		t.Fatalf("%d records, total %d, %d acknowledged; error %v", len(recs), total, len(l.docs), err)
+	}
+	for _, rec := range recs {
+		if !bytes.Equal(rec.Document, l.docs[rec.ID]) {
+			t.Errorf("%s is not as it was acknowledged", rec.ID)
+		}
+	}
+}
