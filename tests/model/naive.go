@@ -1,0 +1,79 @@
+// Package model compares the stores with one so simple that it is right at a
+// glance.
+package model
+
+import (
+	"slices"
+
+	"github.com/go-relayer/relayer"
+)
+
+// naive is a slice of records in creation order, searched from the front.
+type naive struct {
+	recs []relayer.Record
+}
+
+func (n *naive) index(id string) int {
+	return slices.IndexFunc(n.recs, func(rec relayer.Record) bool { return rec.ID == id })
+}
+
+func (n *naive) claimed(claim, except string) bool {
+	return claim != "" && slices.ContainsFunc(n.recs, func(rec relayer.Record) bool {
+		return rec.Claim == claim && rec.ID != except
+	})
+}
+
+func (n *naive) create(rec relayer.Record) error {
+	switch {
+	case n.index(rec.ID) >= 0:
+		return relayer.ErrExists
+	case n.claimed(rec.Claim, ""):
+		return relayer.ErrClaimed
+	}
+	n.recs = append(n.recs, rec)
+	return nil
+}
+
+func (n *naive) get(id string) (relayer.Record, error) {
+	at := n.index(id)
+	if at < 0 {
+		return relayer.Record{}, relayer.ErrNotFound
+	}
+	return n.recs[at], nil
+}
+
+func (n *naive) update(rec relayer.Record, revision uint64) error {
+	at := n.index(rec.ID)
+	switch {
+	case at < 0:
+		return relayer.ErrNotFound
+	case n.recs[at].Revision != revision:
+		return relayer.ErrConflict
+	case n.claimed(rec.Claim, rec.ID):
+		return relayer.ErrClaimed
+	}
+	n.recs[at] = rec
+	return nil
+}
+
+func (n *naive) delete(id string, revision uint64) error {
+	at := n.index(id)
+	switch {
+	case at < 0:
+		return relayer.ErrNotFound
+	case n.recs[at].Revision != revision:
+		return relayer.ErrConflict
+	}
+	n.recs = slices.Delete(n.recs, at, at+1)
+	return nil
+}
+
+func (n *naive) list(offset, limit int) []relayer.Record {
+	start := min(offset, len(n.recs))
+	return n.recs[start:min(start+limit, len(n.recs))]
+}
+
+// revise gives the record the revision that the real store gave it.
+func (n *naive) revise(id string, revision uint64) {
+	n.recs[n.index(id)].Revision = revision
+}
