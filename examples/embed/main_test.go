@@ -1,0 +1,66 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func TestRegistryInsideAService(t *testing.T) {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := newService(manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(service)
+	t.Cleanup(server.Close)
+
+	for _, c := range []struct {
+		method, path, user, body string
+		want                     int
+		says                     string
+	}{
+		{"GET", "/hello", "", "", http.StatusOK, "hello"},
+		{"GET", "/registry/api/v1/relayers", "", "", http.StatusUnauthorized, "log in"},
+		{"GET", "/registry/api/v1/relayers", "mallory", "", http.StatusUnauthorized, "log in"},
+		{"GET", "/registry/api/v1/relayers", "ops", "", http.StatusOK, `"total_items":0`},
+		{"POST", "/registry/api/v1/relayers", "ops",
+			`{"id":"r-1","name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"}`,
+			http.StatusCreated, `"id":"r-1"`},
+		{"GET", "/registry/api/v1/relayers/r-1", "ops", "", http.StatusOK, `"id":"r-1"`},
+		{"GET", "/registry/nowhere", "ops", "", http.StatusNotFound, "Not Found"},
+		{"GET", "/api/v1/relayers", "ops", "", http.StatusNotFound, "404"},
+	} {
+		request, err := http.NewRequest(c.method, server.URL+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		if c.user != "" {
+			request.SetBasicAuth(c.user, c.user)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != c.want || !strings.Contains(string(body), c.says) {
+			t.Errorf("%s %s as %q answered %d %s, want %d with %s", c.method, c.path, c.user, response.StatusCode, body, c.want, c.says)
+		}
+		if location := response.Header.Get("Location"); c.want == http.StatusCreated && location != "/registry/api/v1/relayers/r-1" {
+			t.Errorf("Location is %q", location)
+		}
+	}
+}

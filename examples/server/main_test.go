@@ -1,0 +1,500 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+)
+
+// asServer makes the test binary be the server, so that the tests have a real
+// process to talk to, to signal and to see the exit status of.
+const asServer = "RELAYER_TEST_AS_SERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asServer) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	token      = "test-token"
+	collection = "/api/v1/relayers"
+)
+
+// process is a running server.
+type process struct {
+	t       *testing.T
+	command *exec.Cmd
+	url     string
+	output  *output
+}
+
+// output is what a process prints, while it prints it.
+type output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
+}
+
+func serverCommand(apiKey string, args ...string) *exec.Cmd {
+	command := exec.Command(os.Args[0], args...)
+	command.Env = append(os.Environ(), asServer+"=1", "API_KEY="+apiKey)
+	return command
+}
+
+var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
+
+// start runs a server on a free port and waits until it serves.
+func start(t *testing.T, apiKey string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, command: serverCommand(apiKey, append([]string{"-addr", "127.0.0.1:0"}, args...)...), output: new(output)}
+	p.command.Stdout, p.command.Stderr = p.output, p.output
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.command.Process.Kill() })
+	for range 500 {
+		if found := listening.FindStringSubmatch(p.output.String()); found != nil {
+			p.url = "http://" + found[1]
+			return p
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("the server does not serve: %s", p.output)
+	return nil
+}
+
+// stop asks the server to end and checks that it ends well.
+func (p *process) stop() {
+	p.t.Helper()
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.command.Wait(); err != nil {
+		p.t.Fatalf("the server ended with %v: %s", err, p.output)
+	}
+	if !strings.Contains(p.output.String(), "msg=stopped") {
+		p.t.Errorf("the log does not say that the server stopped: %s", p.output)
+	}
+}
+
+func (p *process) do(method, path, body string) (status int, answer string) {
+	p.t.Helper()
+	request, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+// realRelayers are definitions from public deployments, as they were written.
+func realRelayers(t *testing.T) []json.RawMessage {
+	t.Helper()
+	data, err := os.ReadFile("testdata/real-relayers.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []struct {
+		Relayer json.RawMessage `json:"relayer"`
+	}
+	if err := json.Unmarshal(data, &entries); err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 28 {
+		t.Fatalf("%d definitions, want 28", len(entries))
+	}
+	var definitions []json.RawMessage
+	for _, entry := range entries {
+		definitions = append(definitions, entry.Relayer)
+	}
+	return definitions
+}
+
+func TestRealRelayersAreCreatedListedAndKept(t *testing.T) {
+	for _, flags := range [][]string{nil, {"-network-rules"}} {
+		t.Run(fmt.Sprint(flags), func(t *testing.T) {
+			database := filepath.Join(t.TempDir(), "relayers.db")
+			definitions := realRelayers(t)
+			server := start(t, token, append(flags, "-db", database)...)
+
+			var documents []string
+			for _, definition := range definitions {
+				status, body := server.do("POST", collection, string(definition))
+				if status != http.StatusCreated {
+					t.Fatalf("answered %d to %s: %s", status, definition, body)
+				}
+				document := data(t, body)
+				expectIntact(t, definition, document)
+				documents = append(documents, string(document))
+			}
+			before := readAll(t, server, documents)
+			server.stop()
+
+			again := start(t, token, append(flags, "-db", database)...)
+			after := readAll(t, again, documents)
+			for path, body := range before {
+				if after[path] != body {
+					t.Errorf("%s was\n%s\nand is after a restart\n%s", path, body, after[path])
+				}
+			}
+			again.stop()
+		})
+	}
+}
+
+func data(t *testing.T, body string) json.RawMessage {
+	t.Helper()
+	var envelope relayer.Envelope[json.RawMessage]
+	if err := json.Unmarshal([]byte(body), &envelope); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return envelope.Data
+}
+
+// expectIntact checks that every member sent, at any depth, is in the answer
+// with the value it was sent with.
+func expectIntact(t *testing.T, sent, answered json.RawMessage) {
+	t.Helper()
+	var want, got any
+	if err := json.Unmarshal(sent, &want); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(answered, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !contains(got, want) {
+		t.Errorf("sent %s\ngot  %s", sent, answered)
+	}
+}
+
+func contains(got, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		object, ok := got.(map[string]any)
+		for name, value := range want {
+			ok = ok && contains(object[name], value)
+		}
+		return ok
+	case []any:
+		list, ok := got.([]any)
+		ok = ok && len(list) == len(want)
+		for i := range want {
+			ok = ok && contains(list[i], want[i])
+		}
+		return ok
+	default:
+		return got == want
+	}
+}
+
+// readAll reads every relayer and every page, checks that the pages hold the
+// documents in the order they were created in, and returns what was answered
+// by path.
+func readAll(t *testing.T, server *process, documents []string) map[string]string {
+	t.Helper()
+	answers := make(map[string]string)
+	get := func(path string) json.RawMessage {
+		status, body := server.do("GET", path, "")
+		if status != http.StatusOK {
+			t.Fatalf("%s answered %d: %s", path, status, body)
+		}
+		answers[path] = body
+		return data(t, body)
+	}
+	const perPage = 5
+	var listed []string
+	for page := 1; page <= (len(documents)+perPage-1)/perPage; page++ {
+		var items []json.RawMessage
+		if err := json.Unmarshal(get(fmt.Sprintf("%s?page=%d&per_page=%d", collection, page, perPage)), &items); err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range items {
+			listed = append(listed, string(item))
+		}
+	}
+	if strings.Join(listed, "\n") != strings.Join(documents, "\n") {
+		t.Errorf("the pages hold\n%s\nand created was\n%s", strings.Join(listed, "\n"), strings.Join(documents, "\n"))
+	}
+	for _, document := range documents {
+		var member struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal([]byte(document), &member); err != nil {
+			t.Fatal(err)
+		}
+		if read := string(get(collection + "/" + member.ID)); read != document {
+			t.Errorf("created %s\nread    %s", document, read)
+		}
+	}
+	return answers
+}
+
+func TestMemoryKeepsNothing(t *testing.T) {
+	definition := string(realRelayers(t)[0])
+	directory := t.TempDir()
+	t.Chdir(directory)
+	server := start(t, token, "-db", "memory")
+	if status, body := server.do("POST", collection, definition); status != http.StatusCreated {
+		t.Fatalf("answered %d: %s", status, body)
+	}
+	server.stop()
+	if entries, err := os.ReadDir(directory); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+func TestTokenIsMadeAndShownOnce(t *testing.T) {
+	server := start(t, "", "-db", "memory")
+	shown := regexp.MustCompile(`curl -H 'Authorization: Bearer (\S+)' (\S+)`).FindStringSubmatch(server.output.String())
+	if shown == nil {
+		t.Fatalf("no curl line: %s", server.output)
+	}
+	request, err := http.NewRequest("GET", shown[2], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for authorization, want := range map[string]int{"Bearer " + shown[1]: http.StatusOK, "Bearer x": http.StatusUnauthorized} {
+		request.Header.Set("Authorization", authorization)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s answered %d, want %d", authorization, response.StatusCode, want)
+		}
+	}
+	server.stop()
+	scanner := bufio.NewScanner(strings.NewReader(server.output.String()))
+	for scanner.Scan() {
+		if line := scanner.Text(); strings.Contains(line, shown[1]) && strings.Contains(line, "level=") {
+			t.Errorf("the token is in the log: %s", line)
+		}
+	}
+}
+
+func TestTokenOfTheEnvironmentIsNeverShown(t *testing.T) {
+	server := start(t, token, "-db", "memory")
+	server.do("GET", collection, "")
+	server.stop()
+	if strings.Contains(server.output.String(), token) {
+		t.Errorf("the token was printed: %s", server.output)
+	}
+}
+
+func TestSigners(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "signers.json")
+	if err := os.WriteFile(file, []byte(`{"local":{"evm":"0xE0","stellar":"GA"},"empty":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, token, "-db", "memory", "-signers", file)
+	create := func(signer, networkType string) (int, string) {
+		return server.do("POST", collection, fmt.Sprintf(
+			`{"name":"n","network":"x","network_type":%q,"paused":false,"signer_id":%q}`, networkType, signer))
+	}
+	for networkType, address := range map[string]string{"evm": "0xE0", "stellar": "GA"} {
+		status, body := create("local", networkType)
+		if status != http.StatusCreated || !strings.Contains(body, `"address":"`+address+`"`) {
+			t.Errorf("%s: answered %d %s", networkType, status, body)
+		}
+	}
+	for _, signer := range [][2]string{{"local", "solana"}, {"empty", "evm"}, {"nobody", "evm"}} {
+		status, body := create(signer[0], signer[1])
+		if status != http.StatusBadRequest || !strings.Contains(body, `"field":"signer_id"`) {
+			t.Errorf("%v: answered %d %s", signer, status, body)
+		}
+	}
+	server.stop()
+}
+
+func TestNetworkRules(t *testing.T) {
+	body := `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["nobody"]}}`
+	for _, c := range []struct {
+		flags []string
+		want  int
+	}{{nil, http.StatusCreated}, {[]string{"-network-rules"}, http.StatusBadRequest}} {
+		server := start(t, token, append(c.flags, "-db", "memory")...)
+		if status, answer := server.do("POST", collection, body); status != c.want {
+			t.Errorf("%v: answered %d, want %d: %s", c.flags, status, c.want, answer)
+		}
+		server.stop()
+	}
+}
+
+func TestRate(t *testing.T) {
+	for _, c := range []struct {
+		rate string
+		want int // of 20 requests at once
+	}{{"0.1", 1}, {"1", 3}, {"0", 20}} {
+		server := start(t, token, "-db", "memory", "-rate", c.rate)
+		began, taken := time.Now(), 0
+		for range 20 {
+			if status, _ := server.do("GET", collection, ""); status == http.StatusOK {
+				taken++
+			}
+		}
+		// A slow machine earns some requests while it sends.
+		earned := int(time.Since(began).Seconds()) + 1
+		if taken < c.want || taken > c.want+earned {
+			t.Errorf("-rate %s: %d requests taken, want %d", c.rate, taken, c.want)
+		}
+		server.stop()
+	}
+}
+
+// A drain lets a request that is under way finish, and the file is closed well.
+func TestDrain(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "-db", database)
+	reader, writer := io.Pipe()
+	request, err := http.NewRequest("POST", server.url+collection, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	answered := make(chan int, 1)
+	go func() {
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		response.Body.Close()
+		answered <- response.StatusCode
+	}()
+	definition := realRelayers(t)[0]
+	if _, err := writer.Write(definition[:10]); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if strings.Contains(server.output.String(), "msg=stopping") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, err := writer.Write(definition[10:]); err != nil {
+		t.Fatal(err)
+	}
+	writer.Close()
+	if status := <-answered; status != http.StatusCreated {
+		t.Errorf("the request under way was answered %d", status)
+	}
+	if err := server.command.Wait(); err != nil {
+		t.Errorf("the server ended with %v: %s", err, server.output)
+	}
+	again := start(t, token, "-db", database)
+	if status, _ := again.do("GET", collection+"/sepolia-example", ""); status != http.StatusOK {
+		t.Errorf("the relayer created while draining answers %d", status)
+	}
+	again.stop()
+}
+
+// What is wrong before the server serves is one clear line and exit status 1.
+func TestWrongStart(t *testing.T) {
+	directory := t.TempDir()
+	write := func(name, content string) string {
+		file := filepath.Join(directory, name)
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	locked := filepath.Join(directory, "locked.db")
+	running := start(t, token, "-db", locked)
+	foreign := strings.Repeat("this is a text, not a database\n", 1000)
+
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"port in use":          {[]string{"-db", "memory", "-addr", strings.TrimPrefix(running.url, "http://")}, "address already in use"},
+		"no such host":         {[]string{"-db", "memory", "-addr", "127.0.0.1:99999"}, "99999"},
+		"locked database":      {[]string{"-db", locked}, "locked.db"},
+		"foreign database":     {[]string{"-db", write("foreign.db", foreign)}, "foreign.db"},
+		"empty database":       {[]string{"-db", write("empty.db", "")}, "empty.db"},
+		"directory":            {[]string{"-db", directory}, directory},
+		"no directory":         {[]string{"-db", filepath.Join(directory, "nowhere", "x.db")}, "nowhere"},
+		"unknown flag":         {[]string{"-port", "1"}, "-port"},
+		"bad rate":             {[]string{"-rate", "-1"}, "-rate"},
+		"rate not a number":    {[]string{"-rate", "NaN"}, "-rate"},
+		"extra argument":       {[]string{"serve"}, `"serve"`},
+		"no signers file":      {[]string{"-db", "memory", "-signers", filepath.Join(directory, "none.json")}, "none.json"},
+		"bad signers file":     {[]string{"-db", "memory", "-signers", write("bad.json", `{"a":`)}, "bad.json"},
+		"unknown network":      {[]string{"-db", "memory", "-signers", write("odd.json", `{"a":{"bitcoin":"1"}}`)}, "bitcoin"},
+		"signers twice":        {[]string{"-db", "memory", "-signers", write("two.json", `{} {}`)}, "two.json"},
+		"signers of no object": {[]string{"-db", "memory", "-signers", write("list.json", `[]`)}, "list.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command := serverCommand(token, append([]string{"-addr", "127.0.0.1:0"}, c.args...)...)
+			var stdout, stderr bytes.Buffer
+			command.Stdout, command.Stderr = &stdout, &stderr
+			err := command.Run()
+			if command.ProcessState.ExitCode() != 1 {
+				t.Errorf("ended with %v", err)
+			}
+			text := stderr.String()
+			if strings.Count(text, "\n") != 1 || !strings.Contains(text, c.says) || stdout.Len() > 0 {
+				t.Errorf("said %q %q, want one line about %s", stdout.String(), text, c.says)
+			}
+		})
+	}
+	if content, err := os.ReadFile(filepath.Join(directory, "foreign.db")); err != nil || string(content) != foreign {
+		t.Errorf("the foreign file was changed: %v", err)
+	}
+	running.stop()
+
+	t.Run("bad token", func(t *testing.T) {
+		text, err := serverCommand("two words", "-db", "memory", "-addr", "127.0.0.1:0").CombinedOutput()
+		if err == nil || !strings.Contains(string(text), "API_KEY") || strings.Contains(string(text), "two words") {
+			t.Errorf("ended with %v: %s", err, text)
+		}
+	})
+	t.Run("help", func(t *testing.T) {
+		text, err := serverCommand(token, "-h").Output()
+		if err != nil || !strings.Contains(string(text), "-network-rules") {
+			t.Errorf("ended with %v: %s", err, text)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+const (
+	benchClients  = 64
+	benchRelayers = 100_000
+)
+
+// BenchmarkHTTP serves reads over real loopback connections, in turns with a
+// bare net/http handler that writes the same number of constant bytes, and
+// reports what part of the bare handler's rate they reach. The turns are short
+// and many, and the median counts, because what else the machine does changes
+// from second to second.
+func BenchmarkHTTP(b *testing.B) {
+	stores := map[string]func(*testing.B) relayer.Store{
+		"memory": func(*testing.B) relayer.Store { return memory.New() },
+		"bolt": func(b *testing.B) relayer.Store {
+			store, err := bolt.Open(b.TempDir() + "/relayers.db")
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() {
+				if err := store.Close(); err != nil {
+					b.Error(err)
+				}
+			})
+			return store
+		},
+	}
+	for _, name := range []string{"memory", "bolt"} {
+		b.Run(name, func(b *testing.B) {
+			manager, err := relayer.New(stores[name](b))
+			if err != nil {
+				b.Fatal(err)
+			}
+			fill(b, manager)
+			handler, err := httpapi.New(manager, httpapi.Tokens(validToken), httpapi.WithoutRateLimit())
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, target := range []struct{ name, path string }{
+				{"get", collection + "/r-" + strconv.Itoa(benchRelayers/2)},
+				{"list-10", collection + "?page=5000"},
+				{"list-100", collection + "?page=500&per_page=100"},
+			} {
+				b.Run(target.name, func(b *testing.B) { benchmarkRatio(b, handler, target.path) })
+			}
+		})
+	}
+}
+
+// fill creates the relayers that the benchmark reads, many at a time so that a
+// durable store syncs for many at once.
+func fill(b *testing.B, manager *relayer.Manager) {
+	var creators sync.WaitGroup
+	for c := range benchClients {
+		creators.Go(func() {
+			for i := c; i < benchRelayers; i += benchClients {
+				_, err := manager.Create(context.Background(), relayer.CreateRequest{
+					ID: "r-" + strconv.Itoa(i), Name: "Sepolia Example", Network: "sepolia", NetworkType: relayer.EVM,
+					SignerID: "local-signer", NotificationID: "notification-example",
+					CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}},
+					Policies:      &relayer.EVMPolicy{MinBalance: new(relayer.NewAmount(0)), EIP1559Pricing: new(true)},
+				})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	creators.Wait()
+}
+
+func benchmarkRatio(b *testing.B, handler http.Handler, path string) {
+	ours := startServer(b, handler)
+	ours.load(b, path, benchClients)
+	size, err := ours.clients[0].get(benchRequest(path))
+	if err != nil {
+		b.Fatal(err)
+	}
+	constant := make([]byte, size)
+	length := strconv.Itoa(size)
+	bare := startServer(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", length)
+		_, _ = w.Write(constant)
+	}))
+	bare.load(b, path, benchClients)
+
+	const requests = 4096
+	var ratios []float64
+	var oursTime, bareTime time.Duration
+	for b.Loop() {
+		bareTook := bare.load(b, path, requests)
+		oursTook := ours.load(b, path, requests)
+		bareTime += bareTook
+		oursTime += oursTook
+		ratios = append(ratios, float64(bareTook)/float64(oursTook))
+	}
+	slices.Sort(ratios)
+	rounds := float64(len(ratios))
+	b.ReportMetric(ratios[len(ratios)/2], "of-bare")
+	b.ReportMetric(rounds*requests/oursTime.Seconds(), "req/s")
+	b.ReportMetric(rounds*requests/bareTime.Seconds(), "bare-req/s")
+	b.ReportMetric(float64(size), "body-bytes")
+	b.ReportMetric(0, "ns/op")
+}
+
+// benchServer is a server with benchClients open connections to it.
+type benchServer struct {
+	clients []*benchClient
+}
+
+func startServer(b *testing.B, handler http.Handler) *benchServer {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(listener) }()
+	b.Cleanup(func() { _ = server.Close() })
+	s := new(benchServer)
+	for range benchClients {
+		connection, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = connection.Close() })
+		s.clients = append(s.clients, &benchClient{connection, bufio.NewReaderSize(connection, 64<<10)})
+	}
+	return s
+}
+
+// load sends so many requests from all clients at once and returns how long
+// that took.
+func (s *benchServer) load(b *testing.B, path string, requests int) time.Duration {
+	var clients sync.WaitGroup
+	request := benchRequest(path)
+	began := time.Now()
+	for _, client := range s.clients {
+		clients.Go(func() {
+			for range requests / len(s.clients) {
+				if _, err := client.get(request); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	return time.Since(began)
+}
+
+func benchRequest(path string) []byte {
+	return []byte("GET " + path + " HTTP/1.1\r\nHost: registry\r\nAuthorization: Bearer " + validToken + "\r\n\r\n")
+}
+
+// benchClient is a client that does as little as can be done, so that what is
+// measured is the server: both share the machine.
+type benchClient struct {
+	connection net.Conn
+	reader     *bufio.Reader
+}
+
+// get returns the size of the body.
+func (c *benchClient) get(request []byte) (size int, err error) {
+	if _, err := c.connection.Write(request); err != nil {
+		return 0, err
+	}
+	status, err := c.reader.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	if !bytes.HasPrefix(status, []byte("HTTP/1.1 200")) {
+		return 0, fmt.Errorf("answered %q", status)
+	}
+	for {
+		line, err := c.reader.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		if len(line) == len("\r\n") {
+			_, err := c.reader.Discard(size)
+			return size, err
+		}
+		if length, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			if size, err = strconv.Atoi(string(bytes.TrimSpace(length))); err != nil {
+				return 0, err
+			}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// FuzzListQuery checks that what is accepted means what its text says.
+func FuzzListQuery(f *testing.F) {
+	for _, seed := range []string{
+		"", "page=1", "page=0&per_page=0", "per_page=4294967295", "page=4294967296", "page=-1", "page=%31", "page=1&page=2",
+		"a;b", "%zz", "page=+1", "page", "=1", "&&", "page=1&x=%ff",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		query, err := parseListQuery(raw)
+		if err != nil {
+			var invalid *relayer.ValidationError
+			if !errors.As(err, &invalid) || len(invalid.Fields) == 0 {
+				t.Fatalf("%q: %v", raw, err)
+			}
+			return
+		}
+		values, err := url.ParseQuery(raw)
+		if err != nil {
+			t.Fatalf("%q was accepted and is no query: %v", raw, err)
+		}
+		for name, got := range map[string]uint32{"page": query.page, "per_page": query.perPage} {
+			sent, given := values[name]
+			if !given {
+				continue
+			}
+			if want := strings.TrimLeft(sent[0], "0"); len(sent) != 1 || strconv.FormatUint(uint64(got), 10) != want && want != "" {
+				t.Errorf("%q: %s is %d", raw, name, got)
+			}
+		}
+	})
+}
+
+// FuzzCreate sends any body to a real handler: it is created, and then reads
+// back as it was answered, or it is refused as the client's mistake and leaves
+// nothing behind.
+func FuzzCreate(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"gas_price_cap":1e21}}`,
+		`{"name":"n","network":"x","network_type":"solana","paused":true,"signer_id":"s","id":"r-1","policies":{"allowed_tokens":[{"mint":"m"}]}}`,
+		`{"policies":{"allowed_tokens":[{"asset":"a","metadata":{"kind":{"classic":{"code":"c","issuer":"i"}}}}]},"name":"n","network":"x","network_type":"stellar","paused":true,"signer_id":"s"}`,
+		`{"custom_rpc_urls":[{"url":"https://u:p@h:1/k?q#f","weight":0.5}],"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"\ud83d\ude00"}`,
+		`{"name":"n","name":"n"}`, `[]`, `{`, `null`, `{"a":"\ud800"}`, "\xff", `{"paused":1e999999999}`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		manager, err := relayer.New(memory.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler, err := New(manager, TrustHost())
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := send(handler, http.MethodPost, "/api/v1/relayers", string(body))
+		switch created.Code {
+		case http.StatusCreated:
+			location := created.Header().Get("Location")
+			if read := send(handler, http.MethodGet, location, ""); read.Body.String() != created.Body.String() {
+				t.Errorf("created %s\nread %s", created.Body, read.Body)
+			}
+			again := strings.TrimSuffix(strings.TrimPrefix(created.Body.String(), `{"success":true,"data":`), "}")
+			expectSame(t, handler, again)
+		case http.StatusBadRequest:
+			list := send(handler, http.MethodGet, "/api/v1/relayers", "")
+			if !strings.Contains(list.Body.String(), `"data":[]`) {
+				t.Errorf("refused, and stored: %s", list.Body)
+			}
+		default:
+			t.Errorf("answered %d: %s", created.Code, created.Body)
+		}
+	})
+}
+
+// expectSame creates what was answered anew, under another id, and expects the
+// same answer: nothing is lost or changed on the way in.
+func expectSame(t *testing.T, handler http.Handler, document string) {
+	t.Helper()
+	request := document
+	for _, onlyAnswered := range []string{`"address":"",`, `"system_disabled":false,`} {
+		request = strings.Replace(request, onlyAnswered, "", 1)
+	}
+	_, rest, _ := strings.Cut(request, `,`)
+	request = `{"id":"again",` + rest
+	_, rest, _ = strings.Cut(document, `,`)
+	want := fmt.Sprintf(`{"success":true,"data":{"id":"again",%s}`, rest)
+	got := send(handler, http.MethodPost, "/api/v1/relayers", request)
+	if got.Code == http.StatusConflict {
+		return
+	}
+	if strings.Contains(document, "***") {
+		return // a masked URL is not what was sent
+	}
+	if got.Body.String() != want {
+		t.Errorf("sent %s\ngot  %s\nwant %s", request, got.Body, want)
+	}
+}
+
+func send(handler http.Handler, method, target, body string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, target, io.NopCloser(strings.NewReader(body)))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, request)
+	return recorder
+}
