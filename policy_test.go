@@ -1,0 +1,281 @@
+package relayer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+func fixedAddress(context.Context, string, relayer.NetworkType, string) (string, error) {
+	return "0xfeed", nil
+}
+
+func newFullManager(t testing.TB) *relayer.Manager {
+	t.Helper()
+	return newManager(t, relayer.WithAddressResolver(fixedAddress))
+}
+
+// TestFullDocument pins the exact bytes of a document with everything set, on
+// every way that leads to it.
+func TestFullDocument(t *testing.T) {
+	ctx := context.Background()
+	for _, full := range fullRelayers {
+		t.Run(string(full.networkType), func(t *testing.T) {
+			m := newFullManager(t)
+			created := mustCreateDocument(t, m, full.request)
+			if string(created.JSON) != full.document {
+				t.Errorf("created\n%s\nwant\n%s", created.JSON, full.document)
+			}
+			got, err := m.GetDocument(ctx, created.ID)
+			if err != nil || !reflect.DeepEqual(got, created) {
+				t.Errorf("get %+v, %v, want %+v", got, err, created)
+			}
+			page, err := m.ListDocuments(ctx, 1, 10)
+			if err != nil || len(page.Documents) != 1 || !reflect.DeepEqual(page.Documents[0], created) {
+				t.Errorf("list %+v, %v, want %+v", page, err, created)
+			}
+		})
+	}
+}
+
+// TestFullRelayerThroughGo sends what was read back through the Go API: both
+// ways in make the same document, and nothing is lost between them.
+func TestFullRelayerThroughGo(t *testing.T) {
+	ctx := context.Background()
+	for _, full := range fullRelayers {
+		t.Run(string(full.networkType), func(t *testing.T) {
+			m := newFullManager(t)
+			mustCreateDocument(t, m, full.request)
+			r, err := m.Get(ctx, "full-"+string(full.networkType))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEverySet(t, reflect.ValueOf(r.Policies), "policies")
+
+			again := newFullManager(t)
+			created := mustCreate(t, again, requestFor(r))
+			if !reflect.DeepEqual(created, r) {
+				t.Errorf("created %#v\nwant    %#v", created, r)
+			}
+			document, err := again.GetDocument(ctx, r.ID)
+			if err != nil || string(document.JSON) != full.document {
+				t.Errorf("document %s, %v\nwant %s", document.JSON, err, full.document)
+			}
+			encoded, err := json.Marshal(r)
+			if err != nil || !reflect.DeepEqual(parseTree(t, string(encoded)), parseTree(t, full.document)) {
+				t.Errorf("encoded %s, %v\nwant %s", encoded, err, full.document)
+			}
+		})
+	}
+}
+
+// requestFor asks for a relayer like r.
+func requestFor(r *relayer.Relayer) relayer.CreateRequest {
+	return relayer.CreateRequest{
+		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
+		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policies: r.Policies,
+	}
+}
+
+// wantEverySet fails for a field that no test would miss, because no full
+// request sets it. What is only in the second element of a list is looked for
+// there.
+func wantEverySet(t *testing.T, value reflect.Value, path string) {
+	t.Helper()
+	switch value.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if value.IsNil() {
+			t.Errorf("%s is not set", path)
+			return
+		}
+		wantEverySet(t, value.Elem(), path)
+	case reflect.Slice:
+		if value.IsNil() {
+			t.Errorf("%s is not set", path)
+		}
+		if value.Len() > 0 {
+			wantEverySet(t, value.Index(0), path+"[0]")
+		}
+	case reflect.Struct:
+		if value.Type() == reflect.TypeFor[relayer.StellarTokenKind]() {
+			return
+		}
+		for i := range value.NumField() {
+			if field := value.Type().Field(i); field.IsExported() {
+				wantEverySet(t, value.Field(i), path+"."+field.Name)
+			}
+		}
+	}
+}
+
+// TestLeftOutAndNull takes every optional field away in turn: the document has
+// everything else unchanged, and null says the same as nothing.
+func TestLeftOutAndNull(t *testing.T) {
+	defaults := map[string]string{
+		"solana policies":                      `{"fee_payment_strategy":"user"}`,
+		"solana policies.fee_payment_strategy": `"user"`,
+		"evm policies":                         `{}`,
+		"stellar policies":                     `{}`,
+	}
+	for _, full := range fullRelayers {
+		for _, path := range pathsOf(t, full.request) {
+			known := fieldAt(t, full, path)
+			isElement := strings.HasSuffix(path, "]")
+			isHalfUnion := strings.HasSuffix(path, ".classic") || strings.HasSuffix(path, ".contract")
+			if known.required || isElement || isHalfUnion || path == "id" {
+				continue
+			}
+			t.Run(fmt.Sprint(full.networkType, " ", path), func(t *testing.T) {
+				want := without(t, full.document, path)
+				if strings.HasSuffix(path, ".weight") {
+					want = replaced(t, full.document, path, "100")
+				}
+				if value, ok := defaults[string(full.networkType)+" "+path]; ok {
+					want = replaced(t, full.document, path, value)
+				}
+				leftOut := mustCreateDocument(t, newFullManager(t), without(t, full.request, path))
+				if !reflect.DeepEqual(parseTree(t, string(leftOut.JSON)), parseTree(t, want)) {
+					t.Errorf("left out\n%s\nwant\n%s", leftOut.JSON, want)
+				}
+				null := mustCreateDocument(t, newFullManager(t), replaced(t, full.request, path, "null"))
+				if string(null.JSON) != string(leftOut.JSON) {
+					t.Errorf("null\n%s\nleft out\n%s", null.JSON, leftOut.JSON)
+				}
+			})
+		}
+	}
+}
+
+// TestPolicyOfTheNetwork: a Relayer always has the policy type of its network,
+// whether the request had a policy or not.
+func TestPolicyOfTheNetwork(t *testing.T) {
+	strategy := relayer.FeePaidByUser
+	want := map[string]relayer.Policy{
+		"evm":     &relayer.EVMPolicy{},
+		"solana":  &relayer.SolanaPolicy{FeePaymentStrategy: &strategy},
+		"stellar": &relayer.StellarPolicy{},
+	}
+	for networkType, policy := range want {
+		for _, members := range [][]string{nil, {`"policies":null`}, {`"policies":{}`}} {
+			m := newManager(t)
+			document := mustCreateDocument(t, m, body(networkType, members...))
+			r, err := m.Get(context.Background(), document.ID)
+			if err != nil || !reflect.DeepEqual(r.Policies, policy) {
+				t.Errorf("%s with %q: policy %#v, %v, want %#v", networkType, members, r.Policies, err, policy)
+			}
+			if got := r.Policies.NetworkType(); string(got) != networkType {
+				t.Errorf("%s: policy of network type %s", networkType, got)
+			}
+		}
+	}
+}
+
+// TestPoliciesBeforeNetworkType: members of an object have no order.
+func TestPoliciesBeforeNetworkType(t *testing.T) {
+	document := mustCreateDocument(t, newManager(t),
+		`{"policies":{"max_fee":7},"custom_rpc_urls":[],"signer_id":"s","paused":false,"network_type":"stellar","network":"w","name":"n"}`)
+	if got := member(t, document.JSON, "policies"); got != `{"max_fee":7}` {
+		t.Errorf("policies %s", got)
+	}
+}
+
+// TestEmptyIsNotUnset: an empty list of what is allowed allows nothing, and no
+// list allows everything.
+func TestEmptyIsNotUnset(t *testing.T) {
+	tests := []struct{ networkType, given, want string }{
+		{"evm", `{"whitelist_receivers":[]}`, `{"whitelist_receivers":[]}`},
+		{"evm", `{"whitelist_receivers":null}`, `{}`},
+		{"evm", `{"min_balance":0,"eip1559_pricing":false}`, `{"eip1559_pricing":false,"min_balance":0}`},
+		{"solana", `{"allowed_accounts":[],"allowed_programs":[],"allowed_tokens":[],"disallowed_accounts":[]}`,
+			`{"allowed_accounts":[],"allowed_programs":[],"allowed_tokens":[],"disallowed_accounts":[],"fee_payment_strategy":"user"}`},
+		{"solana", `{"swap_config":{}}`, `{"fee_payment_strategy":"user","swap_config":{}}`},
+		{"stellar", `{"allowed_tokens":[],"swap_config":{"strategies":[]}}`, `{"allowed_tokens":[],"swap_config":{"strategies":[]}}`},
+		{"stellar", `{"swap_config":{"strategies":null}}`, `{"swap_config":{}}`},
+	}
+	for _, test := range tests {
+		m := newManager(t)
+		document := mustCreateDocument(t, m, body(test.networkType, `"policies":`+test.given))
+		if got := member(t, document.JSON, "policies"); got != test.want {
+			t.Errorf("%s %s: policies %s, want %s", test.networkType, test.given, got, test.want)
+		}
+		r, err := m.Get(context.Background(), document.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := mustCreate(t, newManager(t), requestFor(r))
+		if !reflect.DeepEqual(again.Policies, r.Policies) {
+			t.Errorf("%s %s: through Go %#v, want %#v", test.networkType, test.given, again.Policies, r.Policies)
+		}
+	}
+}
+
+// TestChoices goes through every value that a field with a choice takes.
+func TestChoices(t *testing.T) {
+	choices := []struct {
+		networkType, policies string
+		values                []string
+	}{
+		{"solana", `{"fee_payment_strategy":%q}`, []string{"user", "relayer"}},
+		{"solana", `{"fee_payment_strategy":"user","swap_config":{"strategy":%q}}`, []string{"jupiter-swap", "jupiter-ultra", "noop"}},
+		{"solana", `{"fee_payment_strategy":"user","swap_config":{"jupiter_swap_options":{"priority_level":%q}}}`, []string{"medium", "high", "veryHigh"}},
+		{"stellar", `{"fee_payment_strategy":%q}`, []string{"user", "relayer"}},
+		{"stellar", `{"swap_config":{"strategies":[%q]}}`, []string{"order-book", "soroswap"}},
+	}
+	for _, choice := range choices {
+		for _, value := range choice.values {
+			policies := fmt.Sprintf(choice.policies, value)
+			document := mustCreateDocument(t, newManager(t), body(choice.networkType, `"policies":`+policies))
+			if got := member(t, document.JSON, "policies"); got != policies {
+				t.Errorf("policies %s, want %s", got, policies)
+			}
+			for _, wrong := range []string{strings.ToUpper(value), value + " ", value[1:], ""} {
+				problems := problemsOf(t, body(choice.networkType, `"policies":`+fmt.Sprintf(choice.policies, wrong)))
+				if len(problems) != 1 || !mentionsAll(problems[0].Message, choice.values) {
+					t.Errorf("%s with %q: %+v, want one problem that names %q", choice.policies, wrong, problems, choice.values)
+				}
+			}
+		}
+	}
+}
+
+func mentionsAll(message string, values []string) bool {
+	return !slices.ContainsFunc(values, func(value string) bool { return !strings.Contains(message, value) })
+}
+
+// TestStellarKinds covers the field that is a string or one of two objects.
+func TestStellarKinds(t *testing.T) {
+	at := func(kind string) string {
+		return body("stellar", `"policies":{"allowed_tokens":[{"asset":"a","metadata":{"kind":`+kind+`}}]}`)
+	}
+	for _, kind := range []string{`"native"`, `{"classic":{"code":"c","issuer":"i"}}`, `{"contract":{"contract_id":"c"}}`} {
+		document := mustCreateDocument(t, newManager(t), at(kind))
+		if want := `{"allowed_tokens":[{"asset":"a","metadata":{"kind":` + kind + `}}]}`; member(t, document.JSON, "policies") != want {
+			t.Errorf("kind %s: document %s", kind, document.JSON)
+		}
+	}
+	const path = "policies.allowed_tokens[0].metadata.kind"
+	tests := []struct {
+		kind string
+		want []string
+	}{
+		{`""`, []string{path}},
+		{`"Native"`, []string{path}},
+		{`{}`, []string{path}},
+		{`{"classic":null}`, []string{path}},
+		{`{"classic":null,"contract":null}`, []string{path}},
+		{`{"classic":{"code":"c","issuer":"i"},"contract":{"contract_id":"c"}}`, []string{path}},
+		{`{"native":{}}`, []string{path, path + ".native"}},
+		{`{"classic":{"code":"c","issuer":"i"},"native":{}}`, []string{path + ".native"}},
+		{`{"classic":{"code":"c"}}`, []string{path + ".classic.issuer"}},
+		{`{"contract":{}}`, []string{path + ".contract.contract_id"}},
+	}
+	for _, test := range tests {
+		t.Run(test.kind, func(t *testing.T) { wantFields(t, problemsOf(t, at(test.kind)), test.want...) })
+	}
+}
