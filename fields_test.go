@@ -25,7 +25,7 @@ const (
 	list
 	object
 	union
-	url
+	urlText
 	identifier
 )
 
@@ -49,7 +49,7 @@ var fields = map[string]field{
 	"notification_id":          {kind: nonEmptyText},
 	"custom_rpc_urls":          {kind: list},
 	"custom_rpc_urls[]":        {kind: object},
-	"custom_rpc_urls[].url":    {url, true},
+	"custom_rpc_urls[].url":    {urlText, true},
 	"custom_rpc_urls[].weight": {kind: weight},
 	"policies":                 {kind: object},
 
