@@ -10,16 +10,6 @@ type Document struct {
 	JSON     []byte
 }
 
-// DocumentPage is one page of the list of all relayers, as documents.
-type DocumentPage struct {
-	Documents  []Document
-	Pagination Pagination
-}
-
-func documentOf(rec Record) Document {
-	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document}
-}
-
 // CreateDocument is [Manager.Create] for a request as it comes over the wire or
 // out of a file: one strict JSON object with the members of spec section 4.2.
 // Problems of the JSON and of what it says are told together.
@@ -33,27 +23,55 @@ func (m *Manager) CreateDocument(ctx context.Context, body []byte) (Document, er
 	if err != nil {
 		return Document{}, err
 	}
-	return documentOf(rec), nil
+	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document}, nil
 }
 
-// GetDocument is [Manager.Get] without decoding what is stored.
-func (m *Manager) GetDocument(ctx context.Context, id string) (Document, error) {
-	rec, err := m.get(ctx, id)
-	if err != nil {
-		return Document{}, err
+// AppendDocument is [Manager.Get] without decoding what is stored: it appends
+// the relayer's response form to dst, as the built-in append does, and returns
+// its revision. With an error it returns dst as it was.
+func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
+	if !isID(id) {
+		return dst, 0, ErrNotFound
 	}
-	return documentOf(rec), nil
+	return m.documents.AppendDocument(ctx, dst, id)
 }
 
-// ListDocuments is [Manager.List] without decoding what is stored.
-func (m *Manager) ListDocuments(ctx context.Context, page, perPage uint32) (DocumentPage, error) {
-	records, pagination, err := m.list(ctx, page, perPage)
+// AppendDocuments is [Manager.List] without decoding what is stored: it appends
+// the response forms of the page to dst, with a comma between each two.
+func (m *Manager) AppendDocuments(ctx context.Context, dst []byte, page, perPage uint32) ([]byte, Pagination, error) {
+	pagination, offset := m.paginate(page, perPage)
+	dst, total, err := m.documents.AppendDocuments(ctx, dst, offset, int(pagination.PerPage))
 	if err != nil {
-		return DocumentPage{}, err
+		return dst, Pagination{}, err
 	}
-	documents := make([]Document, len(records))
+	pagination.TotalItems = total
+	return dst, pagination, nil
+}
+
+// documentsOf returns the store's own reads of documents, or reads of whole
+// records in their place.
+func documentsOf(store Store) DocumentStore {
+	if documents, ok := store.(DocumentStore); ok {
+		return documents
+	}
+	return recordReader{store}
+}
+
+// recordReader is a [DocumentStore] on any [Store].
+type recordReader struct{ store Store }
+
+func (r recordReader) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
+	rec, err := r.store.Get(ctx, id)
+	return append(dst, rec.Document...), rec.Revision, err
+}
+
+func (r recordReader) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
+	records, total, err := r.store.List(ctx, offset, limit)
 	for i, rec := range records {
-		documents[i] = documentOf(rec)
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, rec.Document...)
 	}
-	return DocumentPage{Documents: documents, Pagination: pagination}, nil
+	return dst, total, err
 }

@@ -59,7 +59,7 @@ func problemsOf(t testing.TB, body string, options ...relayer.Option) []relayer.
 	if document.ID != "" || document.JSON != nil || document.Revision != 0 {
 		t.Errorf("a refused create returned %+v", document)
 	}
-	if page, err := m.ListDocuments(context.Background(), 1, 10); err != nil || page.Pagination.TotalItems != 0 {
+	if page, err := m.List(context.Background(), 1, 10); err != nil || page.Pagination.TotalItems != 0 {
 		t.Errorf("after a refused create: %d stored, error %v", page.Pagination.TotalItems, err)
 	}
 	return fieldErrors(t, err)

@@ -18,6 +18,7 @@ import (
 // and closes. Several Managers may share a store.
 type Manager struct {
 	store          Store
+	documents      DocumentStore
 	resolveAddress AddressResolver
 	networkRules   bool
 	maxPerPage     uint32
@@ -29,7 +30,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 	if store == nil {
 		return nil, errors.New("relayer: store is nil")
 	}
-	m := &Manager{store: store, maxPerPage: DefaultMaxPerPage}
+	m := &Manager{store: store, documents: documentsOf(store), maxPerPage: DefaultMaxPerPage}
 	for _, option := range options {
 		if err := option.apply(m); err != nil {
 			return nil, err
@@ -52,7 +53,10 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, erro
 
 // Get returns the relayer, or [ErrNotFound].
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
-	rec, err := m.get(ctx, id)
+	if !isID(id) {
+		return nil, ErrNotFound
+	}
+	rec, err := m.store.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +74,12 @@ type Page struct {
 // (see [WithMaxPerPage]) is lowered to it, and Pagination.PerPage tells. A page
 // past the end, or one of 0 relayers, is empty and has the right total.
 func (m *Manager) List(ctx context.Context, page, perPage uint32) (*Page, error) {
-	records, pagination, err := m.list(ctx, page, perPage)
+	pagination, offset := m.paginate(page, perPage)
+	records, total, err := m.store.List(ctx, offset, int(pagination.PerPage))
 	if err != nil {
 		return nil, err
 	}
+	pagination.TotalItems = total
 	listed := &Page{Relayers: make([]*Relayer, 0, len(records)), Pagination: pagination}
 	for _, rec := range records {
 		r, err := relayerOf(rec)
@@ -142,23 +148,14 @@ func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-func (m *Manager) get(ctx context.Context, id string) (Record, error) {
-	if !isID(id) {
-		return Record{}, ErrNotFound
-	}
-	return m.store.Get(ctx, id)
-}
-
-func (m *Manager) list(ctx context.Context, page, perPage uint32) ([]Record, Pagination, error) {
+// paginate returns the page that is really meant, without its total, and the
+// number of relayers before it.
+func (m *Manager) paginate(page, perPage uint32) (Pagination, int) {
 	page = max(page, 1)
 	perPage = min(perPage, m.maxPerPage)
 	// Both factors are below 2^32, so the product fits.
 	offset := min(uint64(page-1)*uint64(perPage), math.MaxInt)
-	records, total, err := m.store.List(ctx, int(offset), int(perPage))
-	if err != nil {
-		return nil, Pagination{}, err
-	}
-	return records, Pagination{CurrentPage: page, PerPage: perPage, TotalItems: total}, nil
+	return Pagination{CurrentPage: page, PerPage: perPage}, int(offset)
 }
 
 // create checks the request and stores the relayer that it asks for. Problems

@@ -80,3 +80,20 @@ type Store interface {
 	// where it stands at another revision.
 	Delete(ctx context.Context, id string, revision uint64) error
 }
+
+// DocumentStore is what a [Store] may offer beside its five methods: reads of
+// documents alone, straight into the caller's buffer. The [Manager] finds out
+// by itself and makes do without it; with it a response costs one copy.
+//
+// Both methods append to dst and return the extended slice, as the built-in
+// append does. With an error they return dst as it was given.
+type DocumentStore interface {
+	// AppendDocument appends the Document that Get would return, and returns its
+	// Revision.
+	AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error)
+
+	// AppendDocuments appends the Documents of the records that List would
+	// return, with a comma between each two, and returns the number of all
+	// records in the same snapshot.
+	AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error)
+}

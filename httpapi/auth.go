@@ -47,8 +47,9 @@ func (f AuthFunc) authenticate(r *http.Request) (string, error) {
 // compared, so that the time it takes tells nothing of a token, not even its
 // length.
 type tokens struct {
-	digests [][sha256.Size]byte
-	err     error
+	digests    [][sha256.Size]byte
+	principals []string
+	err        error
 }
 
 // Tokens takes any of the bearer tokens given. Several can be valid at once, so
@@ -65,6 +66,7 @@ func Tokens(valid ...string) Authenticator {
 			return tokens{err: fmt.Errorf("httpapi: bearer token %d is empty or has spaces, control or non-ASCII characters in it", i+1)}
 		}
 		t.digests = append(t.digests, sha256.Sum256([]byte(token)))
+		t.principals = append(t.principals, fmt.Sprintf("token-%d", i+1))
 	}
 	return t
 }
@@ -85,7 +87,7 @@ func (t tokens) authenticate(r *http.Request) (string, error) {
 	if match == 0 {
 		return "", errInvalidToken
 	}
-	return fmt.Sprintf("token-%d", match), nil
+	return t.principals[match-1], nil
 }
 
 // trustHost lets every request in.

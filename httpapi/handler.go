@@ -9,6 +9,7 @@ import (
 	"path"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -22,6 +23,7 @@ type api struct {
 	maxBodyBytes int64
 	logger       *slog.Logger
 	routes       *http.ServeMux
+	buffers      sync.Pool // of *[]byte, for bodies
 }
 
 // exchange is one request being answered. It is the [http.ResponseWriter] that
@@ -31,6 +33,7 @@ type exchange struct {
 	requestID string
 	principal string
 	answered  bool
+	buffer    *[]byte
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -39,7 +42,8 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // ServeHTTP answers a request. Authentication comes first, so that a caller
 // that is not let in learns nothing, not even which paths exist.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header)}
+	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
+	defer a.release(x)
 	defer a.answerPanic(x, r)
 
 	principal, err := a.auth.authenticate(r)

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/go-relayer/relayer"
 )
@@ -70,6 +71,7 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (http.
 		limiter:      newRateLimiter(DefaultRate, DefaultBurst),
 		maxBodyBytes: DefaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
+		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
 	for _, option := range options {
 		if err := option.apply(a); err != nil {

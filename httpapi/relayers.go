@@ -15,18 +15,18 @@ import (
 // get answers one relayer (spec section 4.1).
 func (a *api) get(x *exchange, r *http.Request) response {
 	id := r.PathValue("relayer_id")
-	document, err := a.manager.GetDocument(r.Context(), id)
+	body, revision, err := a.manager.AppendDocument(r.Context(), x.begin(), id)
 	if errors.Is(err, relayer.ErrNotFound) {
 		return failure(http.StatusNotFound, "Relayer with ID "+id+" not found")
 	}
 	if err != nil {
 		return a.failureOf(x, r, err)
 	}
-	tag := entityTag(document.Revision)
+	tag := entityTag(revision)
 	if matchesAny(r.Header["If-None-Match"], tag) {
 		return response{status: http.StatusNotModified}.with("Etag", tag)
 	}
-	return success(http.StatusOK, document).with("Etag", tag)
+	return x.success(http.StatusOK, body).with("Etag", tag)
 }
 
 // create adds a relayer (spec section 4.2).
@@ -42,7 +42,7 @@ func (a *api) create(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.failureOf(x, r, err)
 	}
-	return success(http.StatusCreated, document).
+	return x.success(http.StatusCreated, append(x.begin(), document.JSON...)).
 		with("Location", location(r, document.ID)).
 		with("Etag", entityTag(document.Revision))
 }
@@ -53,11 +53,12 @@ func (a *api) list(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.failureOf(x, r, err)
 	}
-	page, err := a.manager.ListDocuments(r.Context(), query.page, query.perPage)
+	body, pagination, err := a.manager.AppendDocuments(r.Context(), append(x.begin(), '['), query.page, query.perPage)
 	if err != nil {
 		return a.failureOf(x, r, err)
 	}
-	return successPage(page)
+	body = append(body, `],"pagination":`...)
+	return x.success(http.StatusOK, append(body, encode(pagination)...))
 }
 
 func isJSON(contentType string) bool {

@@ -75,35 +75,27 @@ func (x *exchange) answer(r *http.Request, p response) {
 	}
 }
 
-// success answers one relayer. Its document is served as it is stored.
-func success(status int, document relayer.Document) response {
-	const before, after = `{"success":true,"data":`, `}`
-	body := make([]byte, 0, len(before)+len(document.JSON)+len(after))
-	body = append(body, before...)
-	body = append(body, document.JSON...)
-	body = append(body, after...)
-	return response{status: status, body: body}
+// begin returns the start of the body of a success, in the exchange's buffer,
+// for the caller to append the data to.
+func (x *exchange) begin() []byte {
+	return append((*x.buffer)[:0], `{"success":true,"data":`...)
 }
 
-// successPage answers a page of relayers.
-func successPage(page relayer.DocumentPage) response {
-	const before, between, after = `{"success":true,"data":[`, `],"pagination":`, `}`
-	pagination := encode(page.Pagination)
-	size := len(before) + len(between) + len(pagination) + len(after)
-	for _, document := range page.Documents {
-		size += len(document.JSON) + len(",")
+// success answers with a body that begin has begun.
+func (x *exchange) success(status int, body []byte) response {
+	*x.buffer = append(body, '}')
+	return response{status: status, body: *x.buffer}
+}
+
+// maxPooledBuffer bounds what a buffer that once held a large page keeps
+// afterwards.
+const maxPooledBuffer = 256 << 10
+
+// release gives the buffer back. Nothing of the exchange may be used after it.
+func (a *api) release(x *exchange) {
+	if cap(*x.buffer) <= maxPooledBuffer {
+		a.buffers.Put(x.buffer)
 	}
-	body := append(make([]byte, 0, size), before...)
-	for i, document := range page.Documents {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, document.JSON...)
-	}
-	body = append(body, between...)
-	body = append(body, pagination...)
-	body = append(body, after...)
-	return response{status: http.StatusOK, body: body}
 }
 
 // failure answers with one of the messages.
