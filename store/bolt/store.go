@@ -18,11 +18,12 @@ import (
 // Store is a [relayer.Store] in one file. Make one with [Open], and call
 // [Store.Close] when done with it. All methods are safe for concurrent use.
 type Store struct {
-	path  string
-	opts  options
-	db    atomic.Pointer[bbolt.DB]
-	views atomic.Pointer[views]
-	queue *queue
+	path   string
+	opts   options
+	db     atomic.Pointer[bbolt.DB]
+	views  atomic.Pointer[views]
+	places atomic.Pointer[places]
+	queue  *queue
 
 	// The writer's own.
 	suspect bool
@@ -83,13 +84,9 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	var rec relayer.Record
 	err := s.read(ctx, func(tx *bbolt.Tx) error {
-		sequence := tx.Bucket(idsBucket).Get([]byte(id))
-		if sequence == nil {
-			return relayer.ErrNotFound
-		}
-		found, err := decode(tx.Bucket(relayersBucket).Get(sequence))
+		found, err := s.lookup(tx, id)
 		if err != nil {
-			return damagedRead(err)
+			return err
 		}
 		rec = found.detached(id)
 		return nil
@@ -97,26 +94,20 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return rec, err
 }
 
+// pageRoom is how many records of a page there is room for before they are
+// counted: a limit can be far more than there is.
+const pageRoom = 128
+
 // List returns up to limit records from offset on, oldest first, and the number
 // of all.
 func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	var recs []relayer.Record
 	var total int
-	err := s.read(ctx, func(tx *bbolt.Tx) error {
-		alive, err := s.liveIn(tx)
-		if err != nil {
-			return damagedRead(err)
-		}
-		total = alive.total()
-		if offset < 0 || offset >= total || limit <= 0 {
-			return nil
-		}
-		page, err := readPage(tx, alive, offset, min(limit, total-offset))
-		if err != nil {
-			return damagedRead(err)
-		}
+	err := s.read(ctx, func(tx *bbolt.Tx) (err error) {
+		page := make([]stored, 0, min(limit, pageRoom))
+		total, err = s.walkPage(tx, offset, limit, func(rec stored) { page = append(page, rec) })
 		recs = detachedAll(page)
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, 0, err
@@ -124,31 +115,49 @@ func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, 
 	return recs, total, nil
 }
 
-// readPage reads size records from offset on. There are that many.
-func readPage(tx *bbolt.Tx, alive live, offset, size int) ([]stored, error) {
+// walkPage visits up to limit records from offset on, oldest first, and returns
+// the number of all.
+func (s *Store) walkPage(tx *bbolt.Tx, offset, limit int, visit func(stored)) (total int, err error) {
+	alive, err := s.liveIn(tx)
+	if err != nil {
+		return 0, damagedRead(err)
+	}
+	total = alive.total()
+	if offset < 0 || offset >= total || limit <= 0 {
+		return total, nil
+	}
+	cursor := tx.Bucket(relayersBucket).Cursor()
+	key, value, err := seekOffset(tx, cursor, alive, offset)
+	for left := min(limit, total-offset); left > 0 && err == nil; left-- {
+		if key == nil {
+			return 0, damagedRead(errors.New("fewer records than the blocks say"))
+		}
+		var rec stored
+		if rec, err = decode(value); err == nil {
+			visit(rec)
+			key, value = cursor.Next()
+		}
+	}
+	if err != nil {
+		return 0, damagedRead(err)
+	}
+	return total, nil
+}
+
+// seekOffset moves the cursor to the record at an offset that is below the
+// total.
+func seekOffset(tx *bbolt.Tx, cursor *bbolt.Cursor, alive live, offset int) (key, value []byte, err error) {
 	number, rank := alive.find(offset)
 	bitmap := tx.Bucket(blocksBucket).Get(numberKey(number))
 	if len(bitmap) != bitmapSize {
-		return nil, errBlocks
+		return nil, nil, errBlocks
 	}
 	bit, ok := nth(bitmap, rank)
 	if !ok {
-		return nil, errBlocks
+		return nil, nil, errBlocks
 	}
-	page := make([]stored, size)
-	cursor := tx.Bucket(relayersBucket).Cursor()
-	key, value := cursor.Seek(numberKey(number*blockSize + bit))
-	for i := range page {
-		if key == nil {
-			return nil, errors.New("fewer records than the blocks say")
-		}
-		var err error
-		if page[i], err = decode(value); err != nil {
-			return nil, err
-		}
-		key, value = cursor.Next()
-	}
-	return page, nil
+	key, value = cursor.Seek(numberKey(number*blockSize + bit))
+	return key, value, nil
 }
 
 // read runs a function in a transaction that only reads. A damaged page makes

@@ -56,6 +56,7 @@ func mustGet(t *testing.T, store relayer.Store, id string) relayer.Record {
 	if err != nil {
 		t.Fatalf("Get(%q): %v", id, err)
 	}
+	wantDocument(t, store, rec)
 	return rec
 }
 
@@ -123,6 +124,7 @@ func wantPage(t *testing.T, store relayer.Store, offset, limit int, all []relaye
 	for i := range want {
 		wantSame(t, fmt.Sprintf("List(%d, %d)[%d]", offset, limit, i), got[i], want[i])
 	}
+	wantDocuments(t, store, offset, limit, want, total)
 }
 
 // wantError fails unless err matches want, and unless the record that came with
@@ -141,6 +143,7 @@ func wantAbsent(t *testing.T, store relayer.Store, id string) {
 	t.Helper()
 	rec, err := store.Get(t.Context(), id)
 	wantError(t, fmt.Sprintf("Get(%q)", id), rec, err, relayer.ErrNotFound)
+	wantNoDocuments(t, store, id, relayer.ErrNotFound)
 }
 
 func cancelled(t *testing.T) context.Context {

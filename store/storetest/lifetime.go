@@ -43,6 +43,7 @@ func useAfterClose(t *testing.T, store relayer.Store) {
 	wantError(t, "Delete", relayer.Record{}, err, relayer.ErrUnavailable)
 	_, _, err = store.List(t.Context(), 0, 10)
 	wantError(t, "List", relayer.Record{}, err, relayer.ErrUnavailable)
+	wantNoDocuments(t, store, one.ID, relayer.ErrUnavailable)
 	if err := closer.Close(); err != nil {
 		t.Fatalf("second Close: %v", err)
 	}
