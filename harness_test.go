@@ -124,3 +124,20 @@ func member(t testing.TB, document []byte, name string) string {
 	}
 	return string(members[name])
 }
+
+// contains tells whether a field or a message has part in it.
+func contains(problems []relayer.FieldError, part string) bool {
+	return slices.ContainsFunc(problems, func(problem relayer.FieldError) bool {
+		return strings.Contains(problem.Field, part) || strings.Contains(problem.Message, part)
+	})
+}
+
+// storedDocument returns the text of the document that is stored under id.
+func storedDocument(t testing.TB, m *relayer.Manager, id string) string {
+	t.Helper()
+	document, _, err := m.AppendDocument(context.Background(), nil, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(document)
+}

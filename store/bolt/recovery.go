@@ -70,6 +70,7 @@ func (s *Store) adopt(db *bbolt.DB) error {
 		return err
 	}
 	s.views.Store(&views{current: alive, coming: alive})
+	s.places.Store(placesFor(alive.total()))
 	s.db.Store(db)
 	return nil
 }

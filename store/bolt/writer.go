@@ -151,6 +151,9 @@ func (s *Store) finish(tx *bbolt.Tx, next live) error {
 		return s.failed(next.txid, err)
 	}
 	s.views.Store(&views{current: next, coming: next})
+	if total := next.total(); s.places.Load().crowded(total) {
+		s.places.Store(placesFor(total))
+	}
 	return nil
 }
 

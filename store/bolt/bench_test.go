@@ -1,0 +1,330 @@
+package bolt_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer"
+)
+
+// The figures are ratios of two things measured in turns in one run, because a
+// machine is rarely as fast now as it was a minute ago. Each is the median of
+// its turns.
+const turns = 7
+
+// BenchmarkCreate compares durable creates with a loop that puts the same bytes
+// into a bucket of the engine, one transaction and one sync each.
+func BenchmarkCreate(b *testing.B) {
+	for _, creators := range []int{1, 64, 256} {
+		b.Run(fmt.Sprintf("creators=%d", creators), func(b *testing.B) {
+			var ratios []float64
+			for b.Loop() {
+				ratios = append(ratios, createRatio(b, creators))
+			}
+			b.ReportMetric(median(ratios), "x-bare-loop")
+		})
+	}
+}
+
+// createRatio is how many creates fit in the time of one turn of the bare loop.
+func createRatio(b *testing.B, creators int) float64 {
+	store, _ := opened(b)
+	bare := openBare(b)
+	var ratios []float64
+	next := 0
+	for range turns {
+		loop := bare.rate(b, 200)
+		n := max(200, 40*creators)
+		ratios = append(ratios, createRate(b, store, creators, next, n)/loop)
+		next += n
+	}
+	return median(ratios)
+}
+
+func createRate(b *testing.B, store relayer.Store, creators, first, n int) float64 {
+	var next atomic.Int64
+	start := time.Now()
+	var done sync.WaitGroup
+	for range creators {
+		done.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if _, err := store.Create(context.Background(), benchRecord(first+i)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+	return float64(n) / time.Since(start).Seconds()
+}
+
+// bareLoop is what a program without this package would do.
+type bareLoop struct {
+	db   *bbolt.DB
+	next int
+}
+
+func openBare(b *testing.B) *bareLoop {
+	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bare.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = db.Close() })
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("records"))
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &bareLoop{db: db}
+}
+
+func (l *bareLoop) rate(b *testing.B, n int) float64 {
+	start := time.Now()
+	for range n {
+		rec := benchRecord(l.next)
+		l.next++
+		value := slices.Concat([]byte(rec.Claim), rec.Document, rec.Private)
+		err := l.db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("records")).Put([]byte(rec.ID), value)
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return float64(n) / time.Since(start).Seconds()
+}
+
+const (
+	large = 1_000_000
+	small = 1_000
+)
+
+// BenchmarkList compares the last page of a million relayers, a tenth of them
+// deleted at random, with the first.
+func BenchmarkList(b *testing.B) {
+	store := open(b, loadedFile(b, large))
+	defer store.Close()
+	_, total, err := store.List(b.Context(), 0, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, limit := range []int{10, 100} {
+		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
+			var first, last []float64
+			for b.Loop() {
+				first = append(first, listTime(b, store, 0, limit))
+				last = append(last, listTime(b, store, total-limit, limit))
+			}
+			b.ReportMetric(median(last)/median(first), "last/first")
+			b.ReportMetric(median(first), "ns/first")
+			b.ReportMetric(median(last), "ns/last")
+		})
+	}
+}
+
+func listTime(b *testing.B, store relayer.Store, offset, limit int) float64 {
+	const calls = 500
+	start := time.Now()
+	for range calls {
+		if recs, _, err := store.List(context.Background(), offset, limit); err != nil || len(recs) != limit {
+			b.Fatal(len(recs), err)
+		}
+	}
+	return float64(time.Since(start).Nanoseconds()) / calls
+}
+
+// BenchmarkGet compares a get from a million relayers with one from a thousand,
+// ids at random.
+func BenchmarkGet(b *testing.B) {
+	many, few := open(b, loadedFile(b, large)), open(b, loadedFile(b, small))
+	defer many.Close()
+	defer few.Close()
+	manyIDs, fewIDs := listIDs(b, many), listIDs(b, few)
+	getEach(b, many, manyIDs)
+	getEach(b, few, fewIDs)
+	var fromMany, fromFew []float64
+	b.ReportAllocs()
+	for b.Loop() {
+		fromFew = append(fromFew, getTime(b, few, fewIDs))
+		fromMany = append(fromMany, getTime(b, many, manyIDs))
+	}
+	b.ReportMetric(median(fromMany)/median(fromFew), "million/thousand")
+	b.ReportMetric(median(fromMany), "ns/million")
+	b.ReportMetric(median(fromFew), "ns/thousand")
+}
+
+// getEach has the system map every page of the file before the clock starts: it
+// does so once for each, on the first touch.
+func getEach(b *testing.B, store relayer.Store, ids []string) {
+	b.Helper()
+	for _, id := range ids {
+		if _, err := store.Get(context.Background(), id); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// getTime draws the ids before the clock starts: a caller has the id at hand.
+func getTime(b *testing.B, store relayer.Store, ids []string) float64 {
+	drawn := make([]string, 2000)
+	for i := range drawn {
+		drawn[i] = strings.Clone(ids[rand.IntN(len(ids))])
+	}
+	start := time.Now()
+	for _, id := range drawn {
+		if _, err := store.Get(context.Background(), id); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return float64(time.Since(start).Nanoseconds()) / float64(len(drawn))
+}
+
+// BenchmarkOpen opens a file of a million relayers.
+func BenchmarkOpen(b *testing.B) {
+	path := loadedFile(b, large)
+	b.ResetTimer()
+	for b.Loop() {
+		if err := open(b, path).Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkReads measures single calls in process, with their allocations.
+func BenchmarkReads(b *testing.B) {
+	store := open(b, loadedFile(b, small))
+	defer store.Close()
+	ids := listIDs(b, store)
+	b.Run("get", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := store.Get(context.Background(), ids[17]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, limit := range []int{10, 100} {
+		b.Run(fmt.Sprintf("list=%d", limit), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := store.List(context.Background(), 300, limit); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+var loaded = struct {
+	sync.Mutex
+	paths map[int]string
+}{paths: make(map[int]string)}
+
+// loadedFile makes a file that n creates and n/10 deletes have gone through,
+// once for all benchmarks of a run. TestMain removes it.
+func loadedFile(b *testing.B, n int) string {
+	b.Helper()
+	loaded.Lock()
+	defer loaded.Unlock()
+	if path := loaded.paths[n]; path != "" {
+		return path
+	}
+	dir, err := os.MkdirTemp("", "relayers-bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	path := filepath.Join(dir, "relayers.db")
+	store := open(b, path)
+	createRate(b, store, 2048, 0, n)
+	deleteTenth(b, store)
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	loaded.paths[n] = path
+	return path
+}
+
+func deleteTenth(b *testing.B, store relayer.Store) {
+	recs, _, err := store.List(b.Context(), 0, large)
+	if err != nil {
+		b.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(5, 6))
+	random.Shuffle(len(recs), func(i, j int) { recs[i], recs[j] = recs[j], recs[i] })
+	var next atomic.Int64
+	var done sync.WaitGroup
+	for range 2048 {
+		done.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(recs)/10; i = int(next.Add(1)) - 1 {
+				if err := store.Delete(context.Background(), recs[i].ID, recs[i].Revision); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, path := range loaded.paths {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+func listIDs(b *testing.B, store relayer.Store) []string {
+	b.Helper()
+	recs, _, err := store.List(b.Context(), 0, large)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ids := make([]string, len(recs))
+	for i, rec := range recs {
+		ids[i] = rec.ID
+	}
+	return ids
+}
+
+// benchRecord has the size of a usual relayer, and an id like the ones that are
+// made where a client gives none: 16 bytes in hex, near the one before it.
+func benchRecord(i int) relayer.Record {
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:], uint64(1<<60+i))
+	binary.BigEndian.PutUint64(id[8:], uint64(i)*0x9e3779b97f4a7c15)
+	return relayer.Record{
+		ID:       fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]),
+		Document: benchDocument,
+		Private:  benchPrivate,
+	}
+}
+
+var (
+	benchDocument = make([]byte, 600)
+	benchPrivate  = make([]byte, 200)
+)
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
