@@ -1,0 +1,142 @@
+package relayer_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// bigPower returns 2^exponent+offset.
+func bigPower(exponent uint, offset int64) *big.Int {
+	power := new(big.Int).Lsh(big.NewInt(1), exponent)
+	return power.Add(power, big.NewInt(offset))
+}
+
+// amountLadder are amounts in ascending order, around every place where a
+// machine word, a float or the limit ends.
+func amountLadder() []*big.Int {
+	ladder := []*big.Int{big.NewInt(0), big.NewInt(1)}
+	for _, exponent := range []uint{32, 53, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256} {
+		ladder = append(ladder, bigPower(exponent, -1))
+		if exponent < 256 {
+			ladder = append(ladder, bigPower(exponent, 0), bigPower(exponent, 1))
+		}
+	}
+	return ladder
+}
+
+// TestAmountForms takes every amount through all its forms and back.
+func TestAmountForms(t *testing.T) {
+	for _, wei := range amountLadder() {
+		given := new(big.Int).Set(wei)
+		amount, err := relayer.AmountFromBig(given)
+		if err != nil {
+			t.Fatalf("%s: %v", wei, err)
+		}
+		given.SetInt64(42)
+		if got := amount.Big(); got.Cmp(wei) != 0 {
+			t.Errorf("Big %s, want %s", got, wei)
+		}
+		amount.Big().SetInt64(42)
+		if amount.String() != wei.String() {
+			t.Errorf("String %s, want %s", amount, wei)
+		}
+		if parsed, err := relayer.ParseAmount(wei.String()); err != nil || parsed != amount {
+			t.Errorf("ParseAmount(%s): %v, %v", wei, parsed, err)
+		}
+		encoded, err := json.Marshal(map[string]any{"a": amount, "b": &amount, "c": []relayer.Amount{amount}})
+		if want := `{"a":` + wei.String() + `,"b":` + wei.String() + `,"c":[` + wei.String() + `]}`; err != nil || string(encoded) != want {
+			t.Errorf("encoded %s, %v, want %s", encoded, err, want)
+		}
+		var decoded relayer.Amount
+		if err := json.Unmarshal([]byte(wei.String()), &decoded); err != nil || decoded != amount {
+			t.Errorf("decoded %v, %v, want %s", decoded, err, wei)
+		}
+		if wei.IsUint64() && relayer.NewAmount(wei.Uint64()) != amount {
+			t.Errorf("NewAmount(%s) is another amount", wei)
+		}
+	}
+	if (relayer.Amount{}) != relayer.NewAmount(0) || (relayer.Amount{}).String() != "0" {
+		t.Error("the zero value is not 0")
+	}
+}
+
+// TestAmountOrder compares every two amounts.
+func TestAmountOrder(t *testing.T) {
+	ladder := amountLadder()
+	for i, low := range ladder {
+		for j, high := range ladder {
+			a, errA := relayer.AmountFromBig(low)
+			b, errB := relayer.AmountFromBig(high)
+			if errA != nil || errB != nil {
+				t.Fatal(errA, errB)
+			}
+			if got, want := a.Cmp(b), cmp.Compare(i, j); got != want {
+				t.Errorf("%s.Cmp(%s) = %d, want %d", a, b, got, want)
+			}
+			if (a == b) != (i == j) {
+				t.Errorf("%s == %s is %t", a, b, a == b)
+			}
+		}
+	}
+}
+
+// TestAmountRange covers what is no amount in wei.
+func TestAmountRange(t *testing.T) {
+	for _, wei := range []*big.Int{big.NewInt(-1), new(big.Int).Neg(bigPower(64, 0)), new(big.Int).Neg(bigPower(256, -1)), bigPower(256, 0), bigPower(256, 1), bigPower(1000, 0)} {
+		if amount, err := relayer.AmountFromBig(wei); err == nil {
+			t.Errorf("AmountFromBig(%s) = %s", wei, amount)
+		}
+		if amount, err := relayer.ParseAmount(wei.String()); err == nil {
+			t.Errorf("ParseAmount(%s) = %s", wei, amount)
+		}
+	}
+}
+
+// TestParseAmount reads what is written in other ways than digit by digit.
+func TestParseAmount(t *testing.T) {
+	rightToWant := rightIntegers(maxAmount)
+	rightToWant["1e18"] = "1000000000000000000"
+	rightToWant["1E+21"] = "1000000000000000000000"
+	rightToWant["1.5e3"] = "1500"
+	rightToWant["0.000000000000000001e18"] = "1"
+	rightToWant["1e77"] = "1" + strings.Repeat("0", 77)
+	rightToWant["1"+strings.Repeat("0", 100)+"e-100"] = "1"
+	for given, want := range rightToWant {
+		if amount, err := relayer.ParseAmount(given); err != nil || amount.String() != want {
+			t.Errorf("ParseAmount(%q) = %s, %v, want %s", given, amount, err, want)
+		}
+	}
+	for _, wrong := range append(wrongIntegers(maxAmount, overMaxAmount),
+		"", " ", "-", "+5", "05", "00", ".5", "5.", "5e", "5e+", "0x10", "1_000", "1,000", "NaN", "Infinity", "null", "nullx", "５", "5 ", " 5", "5\n", "5 5", "5,", "5}", "1e1.5", "--5", "5-",
+		"1.15792089237316195423570985008687907853269984665640564039457584007913129639936e77") {
+		if amount, err := relayer.ParseAmount(wrong); err == nil || amount != (relayer.Amount{}) {
+			t.Errorf("ParseAmount(%q) = %s, %v", wrong, amount, err)
+		}
+	}
+}
+
+// TestAmountUnmarshal covers what only a decoder meets.
+func TestAmountUnmarshal(t *testing.T) {
+	value := struct{ A *relayer.Amount }{new(relayer.NewAmount(7))}
+	for _, wrong := range []string{`"5"`, `true`, `{}`, `[5]`, `0.5`, `-1`, overMaxAmount} {
+		if err := json.Unmarshal([]byte(`{"A":`+wrong+`}`), &value); err == nil || *value.A != relayer.NewAmount(7) {
+			t.Errorf("%s: %v, amount %s", wrong, err, value.A)
+		}
+	}
+	amount := relayer.NewAmount(7)
+	if err := json.Unmarshal([]byte("null"), &amount); err != nil || amount != relayer.NewAmount(7) {
+		t.Errorf("null: %v, amount %s", err, amount)
+	}
+	if err := json.Unmarshal([]byte(`{"A":null}`), &value); err != nil || value.A != nil {
+		t.Errorf("null for a pointer: %v, %v", err, value.A)
+	}
+	if err := json.Unmarshal([]byte(" 1.8446744073709551615e19 "), &amount); err != nil || amount != relayer.NewAmount(math.MaxUint64) {
+		t.Errorf("in exponent form: %v, %s", err, amount)
+	}
+}
