@@ -270,19 +270,7 @@ func deleteTenth(b *testing.B, store relayer.Store) {
 	}
 	random := rand.New(rand.NewPCG(5, 6))
 	random.Shuffle(len(recs), func(i, j int) { recs[i], recs[j] = recs[j], recs[i] })
-	var next atomic.Int64
-	var done sync.WaitGroup
-	for range 2048 {
-		done.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(recs)/10; i = int(next.Add(1)) - 1 {
-				if err := store.Delete(context.Background(), recs[i].ID, recs[i].Revision); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	done.Wait()
+	deleteAll(b, store, recs[:len(recs)/10])
 }
 
 func TestMain(m *testing.M) {

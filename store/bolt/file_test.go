@@ -218,6 +218,24 @@ func createAll(t testing.TB, store relayer.Store, first, last int) {
 	done.Wait()
 }
 
+// deleteAll deletes the records, many at a time.
+func deleteAll(t testing.TB, store relayer.Store, recs []relayer.Record) {
+	t.Helper()
+	const workers = 1024
+	var done sync.WaitGroup
+	for worker := range workers {
+		done.Go(func() {
+			for i := worker; i < len(recs); i += workers {
+				if err := store.Delete(t.Context(), recs[i].ID, recs[i].Revision); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+}
+
 func numbered(i int) relayer.Record {
 	return relayer.Record{
 		ID:       fmt.Sprintf("id-%07d", i),
