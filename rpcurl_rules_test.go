@@ -1,0 +1,117 @@
+package relayer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// urlProblem returns the message that a URL is refused with, or "". It makes
+// sure that the URL is blamed, by both ways in, and not repeated.
+func urlProblem(t *testing.T, text string) string {
+	t.Helper()
+	req := minimal("")
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://ok.example"}, {URL: relayer.RPCURL(text)}}
+	m := newManager(t)
+	_, err := m.Create(context.Background(), req)
+	_, wireErr := m.CreateDocument(context.Background(), []byte(evmBody(`"custom_rpc_urls":[{"url":"https://ok.example"},{"url":`+treeText(t, text)+`}]`)))
+	if err == nil && wireErr == nil {
+		return ""
+	}
+	problems := fieldErrors(t, err)
+	wantFields(t, problems, "custom_rpc_urls[1].url")
+	if wire := fieldErrors(t, wireErr); len(wire) != 1 || wire[0] != problems[0] {
+		t.Errorf("%q: over the wire %+v, in Go %+v", text, wire, problems)
+	}
+	return problems[0].Message
+}
+
+// TestURLRefused covers what is no RPC endpoint.
+func TestURLRefused(t *testing.T) {
+	for _, text := range []string{
+		"javascript:alert(1)", "javascript://SECRET.example/%0aalert(1)", "data:text/plain,SECRET", "file:///SECRET", "file://host/SECRET", "ftp://SECRET.example/", "gopher://SECRET.example",
+		"unix:///SECRET.sock", "httpx://SECRET.example", "http+unix://SECRET.example", "mailto:SECRET@a.example",
+		"SECRET", "SECRET.example", "SECRET.example:8545", "localhost:8545", "/SECRET", "//SECRET.example/", "?SECRET", "#SECRET",
+		"http:", "http:SECRET", "http:/SECRET", "http://", "http:///SECRET", "http://?SECRET", "http://#SECRET", "http://:8545/SECRET", "http://user:SECRET@/", "http://user:SECRET@:8545/",
+		"http://[]/SECRET", "http://[::1/SECRET", "http://::1/SECRET", "http://[SECRET]:x/", "http://[::1]SECRET/",
+		"http://a.example:0/SECRET", "http://a.example:65536/SECRET", "http://a.example:99999999999999999999/", "http://a.example:-1/SECRET", "http://a.example:SECRET/", "http://a.example:80:80/",
+		" http://SECRET.example", "http://SECRET.example ", "http://SEC RET.example", "http://a.example/SEC RET", "http://a.example/SECRET\n", "http://a.example/\tSECRET", "http://a.example/SECRET\x01",
+		"http://a.example/SECRET\x7f", "ht\ntp://SECRET.example", "http://SECRET%2eexample/", "http://a.example/%zzSECRET", "http://SECRET\\a.example/",
+	} {
+		t.Run(text, func(t *testing.T) {
+			message := urlProblem(t, text)
+			if message == "" {
+				t.Error("accepted")
+			}
+			for _, part := range []string{"SECRET", "a.example", "alert", "8545", "65536", "javascript", "ftp", "invalid URL", "parse"} {
+				if strings.Contains(message, part) {
+					t.Errorf("message %q repeats %q", message, part)
+				}
+			}
+		})
+	}
+	if problems := problemsOf(t, evmBody(`"custom_rpc_urls":[{"url":""}]`)); problems[0].Message != "must not be empty" {
+		t.Errorf("empty: %+v", problems)
+	}
+}
+
+// TestURLAccepted covers what only looks wrong.
+func TestURLAccepted(t *testing.T) {
+	for _, text := range []string{
+		"http://a", "https://a.example", "ws://a.example/ws", "wss://a.example", "HTTPS://A.EXAMPLE", "hTTp://a.example", "https://a.example.", "https://xn--bcher-kva.example", "https://bücher.example/",
+		"http://localhost:8545", "http://127.0.0.1:8545", "http://10.0.0.1", "http://192.168.0.1", "http://172.17.0.1", "http://[::1]:8545", "http://[fe80::1%25eth0]:8545", "http://host.docker.internal:8545",
+		"http://a.example:1", "http://a.example:65535", "http://a.example:", "http://a_b.example", "https://user:pass@a.example", "https://a.example/v2/KEY?k=v&l=%20#f", "https://a.example/ü", "https://a.example/{id}",
+		"http://eth-mainnet:8545", "http://169.254.169.253", "http://169.254.169.25", "http://169.254.1.1", "http://168.63.129.17", "http://100.100.100.201", "http://192.0.0.193", "http://[fd00:ec2::253]",
+		"http://0.0.0.1", "http://1", "http://[::2]", "http://[64:ff9b::a00:1]", "http://[2002:a00:1::]", "http://[::ffff:10.0.0.1]", "http://[::ffff:127.0.0.1]",
+		"http://metadata.example", "http://metadata.google.internal.example", "http://my-metadata", "http://169.254.169.254.example", "http://a169.254.169.254",
+		"http://256.254.169.254", "http://169.254.169.254.1", "http://0xg", "http://4294967296",
+	} {
+		if message := urlProblem(t, text); message != "" {
+			t.Errorf("%s refused: %s", text, message)
+		}
+	}
+}
+
+// spellings returns an IPv4 address in those of inet_aton, and as the IPv6
+// addresses that lead to it.
+func spellings(a, b, c, d uint32) []string {
+	return []string{
+		fmt.Sprintf("%d.%d.%d.%d", a, b, c, d), fmt.Sprintf("%d.%d.%d.%d.", a, b, c, d),
+		fmt.Sprintf("%d.%d.%d", a, b, c<<8|d), fmt.Sprintf("%d.%d", a, b<<16|c<<8|d), fmt.Sprintf("%d", a<<24|b<<16|c<<8|d), fmt.Sprintf("%d.", a<<24|b<<16|c<<8|d),
+		fmt.Sprintf("%#x.%#x.%#x.%#x", a, b, c, d), fmt.Sprintf("%#X.%d.%#x.%d", a, b, c, d), fmt.Sprintf("%#x", a<<24|b<<16|c<<8|d), fmt.Sprintf("%#X", a<<24|b<<16|c<<8|d), fmt.Sprintf("0x000000%x", a<<24|b<<16|c<<8|d),
+		fmt.Sprintf("0%o.0%o.0%o.0%o", a, b, c, d), fmt.Sprintf("000%o.%d.0%o.%#x", a, b, c, d), fmt.Sprintf("0%o", a<<24|b<<16|c<<8|d), fmt.Sprintf("0%o.%#x", a, b<<16|c<<8|d),
+		fmt.Sprintf("[::ffff:%d.%d.%d.%d]", a, b, c, d), fmt.Sprintf("[::FFFF:%x:%x]", a<<8|b, c<<8|d), fmt.Sprintf("[0:0:0:0:0:ffff:%x:%x]", a<<8|b, c<<8|d), fmt.Sprintf("[::ffff:%x:%x%%25eth0]", a<<8|b, c<<8|d),
+		fmt.Sprintf("[64:ff9b::%x:%x]", a<<8|b, c<<8|d), fmt.Sprintf("[64:ff9b::%d.%d.%d.%d]", a, b, c, d), fmt.Sprintf("[64:ff9b:1::%x:%x]", a<<8|b, c<<8|d),
+		fmt.Sprintf("[2002:%x:%x::]", a<<8|b, c<<8|d), fmt.Sprintf("[2002:%x:%x::1]", a<<8|b, c<<8|d), fmt.Sprintf("[::ffff:0:%x:%x]", a<<8|b, c<<8|d),
+	}
+}
+
+// TestDangerousHosts: cloud metadata services and the unspecified address are
+// refused in every spelling that reaches them.
+func TestDangerousHosts(t *testing.T) {
+	hosts := map[string][]string{
+		"cloud metadata": {
+			"metadata", "METADATA", "metadata.", "metadata.google.internal", "Metadata.Google.Internal", "metadata.google.internal.", "metadata.google.internal..", "metadata.goog", "instance-data", "instance-data.ec2.internal",
+			"[fd00:ec2::254]", "[FD00:EC2::254]", "[fd00:0ec2:0:0:0:0:0:0254]", "[fd00:ec2::254%25eth0]", "[fd00:ec2::0.0.2.84]", "[fd00:ec2::23]", "[fd20:ce::254]", "[fe80::a9fe:a9fe]", "[fe80::a9fe:a9fe%25eth0]",
+			"[::169.254.169.254]", "[::a9fe:a9fe]", "168.63.129.16", "192.0.0.192", "169.254.170.2", "169.254.170.23", "169.254.0.23",
+		},
+		"unspecified": {
+			"0", "00", "0x0", "0X0", "0x", "0.0", "0x0.0", "000000000000", "[::]", "[0:0:0:0:0:0:0:0]", "[::0.0.0.0]", "[::%25eth0]",
+		},
+	}
+	hosts["cloud metadata"] = append(hosts["cloud metadata"], spellings(169, 254, 169, 254)...)
+	hosts["cloud metadata"] = append(hosts["cloud metadata"], spellings(100, 100, 100, 200)...)
+	hosts["unspecified"] = append(hosts["unspecified"], spellings(0, 0, 0, 0)...)
+	for danger, hosts := range hosts {
+		for _, host := range hosts {
+			for _, form := range []string{"http://%s", "https://%s/latest/", "ws://user:pass@%s:80/x", "wss://%s:443?q"} {
+				if message := urlProblem(t, fmt.Sprintf(form, host)); !strings.Contains(message, danger) {
+					t.Errorf("%s: message %q, want one of %s", fmt.Sprintf(form, host), message, danger)
+				}
+			}
+		}
+	}
+}
