@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -174,11 +175,12 @@ func concurrentCreates(t *testing.T, store relayer.Store) {
 
 // readersSeeSnapshots lists while records come and go. The writer keeps the ids
 // in an unbroken run that only ever moves on, so that a page and a total of
-// different moments show.
+// different moments show. It goes on until the readers have looked often enough.
 func readersSeeSnapshots(t *testing.T, store relayer.Store) {
-	const window, moves = 8, 60
+	const window, fewestMoves, mostMoves, looks = 8, 60, 5000, 4000
 	live := createMany(t, store, window)
 	stop := make(chan struct{})
+	var looked atomic.Int64
 	var readers sync.WaitGroup
 	for range 4 {
 		readers.Go(func() {
@@ -192,10 +194,11 @@ func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 					t.Error(err)
 					return
 				}
+				looked.Add(1)
 			}
 		})
 	}
-	for i := range moves {
+	for i := 0; i < fewestMoves || i < mostMoves && looked.Load() < looks && !t.Failed(); i++ {
 		live = append(live, mustCreate(t, store, sample(numbered(window+i))))
 		mustDelete(t, store, live[0])
 		live = live[1:]
@@ -209,31 +212,31 @@ func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 func snapshotError(t *testing.T, store relayer.Store, window int) error {
 	recs, total, err := store.List(t.Context(), 0, 2*window)
 	if err != nil {
-		return fmt.Errorf("List: %w", err)
+		return fmt.Errorf("list: %w", err)
 	}
 	if len(recs) != total {
-		return fmt.Errorf("List: %d records and a total of %d", len(recs), total)
+		return fmt.Errorf("list: %d records and a total of %d", len(recs), total)
 	}
 	if total != window && total != window+1 {
-		return fmt.Errorf("List: total is %d, and was never", total)
+		return fmt.Errorf("list: total is %d, and was never", total)
 	}
 	var first int
 	if _, err := fmt.Sscanf(recs[0].ID, "id-%04d", &first); err != nil {
-		return fmt.Errorf("List: id %q", recs[0].ID)
+		return fmt.Errorf("list: id %q", recs[0].ID)
 	}
 	for i, rec := range recs {
 		want := sample(numbered(first + i))
 		want.Revision = rec.Revision
 		if diff := difference(rec, want); diff != "" {
-			return fmt.Errorf("List[%d]: %s", i, diff)
+			return fmt.Errorf("list[%d]: %s", i, diff)
 		}
 	}
 	tail, total, err := store.List(t.Context(), window-1, 2*window)
 	if err != nil {
-		return fmt.Errorf("List: %w", err)
+		return fmt.Errorf("list: %w", err)
 	}
 	if len(tail) != total-(window-1) {
-		return fmt.Errorf("List from %d: %d records and a total of %d", window-1, len(tail), total)
+		return fmt.Errorf("list from %d: %d records and a total of %d", window-1, len(tail), total)
 	}
 	return nil
 }

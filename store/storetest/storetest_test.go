@@ -1,0 +1,204 @@
+package storetest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/storetest"
+)
+
+// wrongStore tells a child process which of the stores below to run the suite
+// on.
+const wrongStore = "STORETEST_WRONG_STORE"
+
+// TestWrongStoresAreFound runs the suite on stores that break the contract in
+// one point each, and on one that breaks it in none.
+func TestWrongStoresAreFound(t *testing.T) {
+	if name := os.Getenv(wrongStore); name != "" {
+		storetest.Run(t, func(*testing.T) relayer.Store { return wrong[name]() })
+		return
+	}
+	for name := range wrong {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			child := exec.Command(os.Args[0], "-test.run=^TestWrongStoresAreFound$")
+			child.Env = append(os.Environ(), wrongStore+"="+name)
+			output, err := child.CombinedOutput()
+			if found := err != nil && bytes.Contains(output, []byte("--- FAIL")); found != (name != "right") {
+				t.Errorf("found wrong: %t\n%s", found, output)
+			}
+		})
+	}
+}
+
+// faulty changes what it overrides of a right store. Without the embedded
+// store's reads of documents it has the five methods alone.
+type faulty struct {
+	relayer.Store
+	create func(context.Context, relayer.Record) (relayer.Record, error)
+	get    func(context.Context, string) (relayer.Record, error)
+	list   func(context.Context, int, int) ([]relayer.Record, int, error)
+	update func(context.Context, relayer.Record) (relayer.Record, error)
+	remove func(context.Context, string, uint64) error
+}
+
+func (f *faulty) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return f.create(ctx, rec)
+}
+
+func (f *faulty) Get(ctx context.Context, id string) (relayer.Record, error) { return f.get(ctx, id) }
+
+func (f *faulty) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	return f.list(ctx, offset, limit)
+}
+
+func (f *faulty) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return f.update(ctx, rec)
+}
+
+func (f *faulty) Delete(ctx context.Context, id string, revision uint64) error {
+	return f.remove(ctx, id, revision)
+}
+
+// broken makes a right store wrong.
+func broken(spoil func(f *faulty, right relayer.Store)) func() relayer.Store {
+	return func() relayer.Store {
+		right := memory.New()
+		f := &faulty{right, right.Create, right.Get, right.List, right.Update, right.Delete}
+		spoil(f, right)
+		return f
+	}
+}
+
+var wrong = map[string]func() relayer.Store{
+	"right": broken(func(*faulty, relayer.Store) {}),
+
+	"create overwrites": broken(func(f *faulty, right relayer.Store) {
+		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			if stands, err := right.Get(ctx, rec.ID); err == nil {
+				_ = right.Delete(ctx, stands.ID, stands.Revision)
+			}
+			return right.Create(ctx, rec)
+		}
+	}),
+	"claims are not kept": broken(func(f *faulty, right relayer.Store) {
+		var claims sync.Map
+		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			claims.Store(rec.ID, rec.Claim)
+			claim := rec.Claim
+			rec.Claim = ""
+			rec, err := right.Create(ctx, rec)
+			if err == nil {
+				rec.Claim = claim
+			}
+			return rec, err
+		}
+		f.get = func(ctx context.Context, id string) (relayer.Record, error) {
+			rec, err := right.Get(ctx, id)
+			if claim, ok := claims.Load(id); ok && err == nil {
+				rec.Claim = claim.(string)
+			}
+			return rec, err
+		}
+	}),
+	"update ignores the revision": broken(func(f *faulty, right relayer.Store) {
+		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			if stands, err := right.Get(ctx, rec.ID); err == nil {
+				rec.Revision = stands.Revision
+			}
+			return right.Update(ctx, rec)
+		}
+	}),
+	"delete ignores the revision": broken(func(f *faulty, right relayer.Store) {
+		f.remove = func(ctx context.Context, id string, revision uint64) error {
+			if stands, err := right.Get(ctx, id); err == nil {
+				revision = stands.Revision
+			}
+			return right.Delete(ctx, id, revision)
+		}
+	}),
+	"update moves to the end": broken(func(f *faulty, right relayer.Store) {
+		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			if err := right.Delete(ctx, rec.ID, rec.Revision); err != nil {
+				return relayer.Record{}, err
+			}
+			return right.Create(ctx, rec)
+		}
+	}),
+	"total is that of the page": broken(func(f *faulty, right relayer.Store) {
+		f.list = func(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+			recs, _, err := right.List(ctx, offset, limit)
+			return recs, len(recs), err
+		}
+	}),
+	"pages skip one": broken(func(f *faulty, right relayer.Store) {
+		f.list = func(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+			if offset > 20 {
+				offset++
+			}
+			return right.List(ctx, offset, limit)
+		}
+	}),
+	"total of another moment": broken(func(f *faulty, right relayer.Store) {
+		f.list = func(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+			_, total, _ := right.List(ctx, 0, 0)
+			runtime.Gosched()
+			recs, _, err := right.List(ctx, offset, limit)
+			return recs, total, err
+		}
+	}),
+	"contexts are ignored": broken(func(f *faulty, right relayer.Store) {
+		f.create = func(_ context.Context, rec relayer.Record) (relayer.Record, error) {
+			return right.Create(context.Background(), rec)
+		}
+	}),
+	"a record comes with an error": broken(func(f *faulty, right relayer.Store) {
+		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			_, err := right.Create(ctx, rec)
+			if err == nil {
+				return right.Get(ctx, rec.ID)
+			}
+			return rec, err
+		}
+	}),
+	"bytes are shared": func() relayer.Store {
+		var kept sync.Map
+		return broken(func(f *faulty, right relayer.Store) {
+			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+				made, err := right.Create(ctx, rec)
+				if err == nil {
+					kept.Store(rec.ID, made)
+				}
+				return made, err
+			}
+			f.get = func(ctx context.Context, id string) (relayer.Record, error) {
+				rec, err := right.Get(ctx, id)
+				if shared, ok := kept.Load(id); ok && err == nil && rec.Revision == shared.(relayer.Record).Revision {
+					return shared.(relayer.Record), nil
+				}
+				return rec, err
+			}
+		})()
+	},
+	"many creates of one id win": broken(func(f *faulty, right relayer.Store) {
+		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			if _, err := right.Get(ctx, rec.ID); err == nil {
+				return relayer.Record{}, relayer.ErrExists
+			}
+			runtime.Gosched()
+			made, err := right.Create(ctx, rec)
+			if errors.Is(err, relayer.ErrExists) {
+				return right.Get(ctx, rec.ID)
+			}
+			return made, err
+		}
+	}),
+}
