@@ -36,7 +36,7 @@ func TestURLRefused(t *testing.T) {
 		"unix:///SECRET.sock", "httpx://SECRET.example", "http+unix://SECRET.example", "mailto:SECRET@a.example",
 		"SECRET", "SECRET.example", "SECRET.example:8545", "localhost:8545", "/SECRET", "//SECRET.example/", "?SECRET", "#SECRET",
 		"http:", "http:SECRET", "http:/SECRET", "http://", "http:///SECRET", "http://?SECRET", "http://#SECRET", "http://:8545/SECRET", "http://user:SECRET@/", "http://user:SECRET@:8545/",
-		"http://[]/SECRET", "http://[::1/SECRET", "http://::1/SECRET", "http://[SECRET]:x/", "http://[::1]SECRET/",
+		"http://[]/SECRET", "http://[::1/SECRET", "http://::1/SECRET", "http://[SECRET]:x/", "http://[::1]SECRET/", "http://[fd00:ec2::254%25]/SECRET", "http://[::%25]/SECRET",
 		"http://a.example:0/SECRET", "http://a.example:65536/SECRET", "http://a.example:99999999999999999999/", "http://a.example:-1/SECRET", "http://a.example:SECRET/", "http://a.example:80:80/",
 		" http://SECRET.example", "http://SECRET.example ", "http://SEC RET.example", "http://a.example/SEC RET", "http://a.example/SECRET\n", "http://a.example/\tSECRET", "http://a.example/SECRET\x01",
 		"http://a.example/SECRET\x7f", "ht\ntp://SECRET.example", "http://SECRET%2eexample/", "http://a.example/%zzSECRET", "http://SECRET\\a.example/",
