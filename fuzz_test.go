@@ -94,7 +94,8 @@ func FuzzRPCURLMask(f *testing.F) {
 	f.Add("https", "bücher.example", "", "/://b.example@c/", "://x", "://")
 	f.Fuzz(func(t *testing.T, scheme, host, user, path, query, fragment string) {
 		scheme, host = strings.Map(dropSecret, scheme), strings.Map(dropSecret, host)
-		whole := scheme + "://" + disguised(user) + "@" + host + "/" + disguised(path) + "?" + disguised(query) + "#" + disguised(fragment)
+		userinfo := disguised(strings.Map(dropSecret, user)) + "@"
+		whole := scheme + "://" + userinfo + host + "/" + disguised(path) + "?" + disguised(query) + "#" + disguised(fragment)
 		checkMask(t, relayer.RPCURL(whole))
 		// What is no URL, or another than it seems, at least does not panic and
 		// shows the same when it is masked again.
@@ -136,7 +137,7 @@ func checkMask(t *testing.T, u relayer.RPCURL) {
 	}
 }
 
-// dropSecret takes away the secret letter and what would end the host.
+// dropSecret takes away the secret letter and what would end user info or host.
 func dropSecret(r rune) rune {
 	if strings.ContainsRune("Zz/?#@", r) {
 		return -1
