@@ -153,6 +153,8 @@ func BenchmarkList(b *testing.B) {
 	for _, limit := range []int{10, 100} {
 		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
 			var first, last []float64
+			listTime(b, store, 0, limit)
+			listTime(b, store, total-limit, limit)
 			for b.Loop() {
 				first = append(first, listTime(b, store, 0, limit))
 				last = append(last, listTime(b, store, total-limit, limit))
@@ -165,7 +167,7 @@ func BenchmarkList(b *testing.B) {
 }
 
 func listTime(b *testing.B, store relayer.Store, offset, limit int) float64 {
-	const calls = 500
+	const calls = 2000
 	start := time.Now()
 	for range calls {
 		if recs, _, err := store.List(context.Background(), offset, limit); err != nil || len(recs) != limit {
