@@ -7,25 +7,22 @@ import (
 	"strings"
 )
 
-// decodeCreateRequest reads a create request from strict JSON and adds every
-// problem to found. It reports false where data is no JSON object at all, so
+// decodeCreateRequest reads a create request from strict JSON into req and adds
+// every problem to found. It reports false where data is no JSON object at all, so
 // that there is nothing to say of its fields.
 //
 // The rules are those of the wire contract: no duplicate and no unknown names
 // at any depth, names matched exactly, null for an optional field meaning left
 // out, numbers taken by their value.
-func decodeCreateRequest(data []byte, found *problems) (CreateRequest, bool) {
-	var req CreateRequest
+func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool {
 	if problem := checkJSON(data); problem != "" {
 		found.add("", "the body "+problem)
-		return req, false
+		return false
 	}
-	d := decoder{found: found, shapes: make(map[reflect.Type][]fieldShape)}
-	d.object(&jsonCursor{data: data}, reflect.ValueOf(&req).Elem(), nil)
-	if d.policies != nil {
-		req.Policies = d.decodePolicies(req.NetworkType)
-	}
-	return req, true
+	d := newDecoder(found)
+	d.document(data, req)
+	req.Policies = d.decodePolicies(req.NetworkType)
+	return true
 }
 
 // newPolicy returns an empty policy of the network type, or nil where there is
@@ -51,11 +48,28 @@ type decoder struct {
 	// policies is the policy block as written, put off until the network type
 	// is known: names of an object have no order.
 	policies []byte
+
+	// isPatch lets required fields be left out, but for those of a list's
+	// elements: a patch replaces lists whole.
+	isPatch bool
+	lists   int // how many lists the value being read is in
+}
+
+func newDecoder(found *problems) *decoder {
+	return &decoder{found: found, shapes: make(map[reflect.Type][]fieldShape)}
+}
+
+// document reads an object that checkJSON has passed into a struct.
+func (d *decoder) document(data []byte, into any) {
+	d.object(&jsonCursor{data: data}, reflect.ValueOf(into).Elem(), nil)
 }
 
 // decodePolicies reads the policy block put off. Without a network type nothing
 // can be said of it.
 func (d *decoder) decodePolicies(networkType NetworkType) Policy {
+	if d.policies == nil {
+		return nil
+	}
 	at := &jsonPath{name: "policies"}
 	cursor := &jsonCursor{data: d.policies}
 	if cursor.peek() != '{' {
@@ -142,8 +156,9 @@ func (d *decoder) object(cursor *jsonCursor, target reflect.Value, at *jsonPath)
 		seen[position] = true
 		d.member(cursor, target.Field(fields[position].index), fields[position], path)
 	})
+	mayLeaveOut := d.isPatch && d.lists == 0
 	for position, field := range fields {
-		if field.required && !seen[position] {
+		if field.required && !seen[position] && !mayLeaveOut {
 			d.found.add((&jsonPath{parent: at, name: field.name}).String(), "is required")
 		}
 	}
@@ -265,6 +280,8 @@ func (d *decoder) list(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
 	list := reflect.MakeSlice(target.Type(), 0, 0)
 	path := &jsonPath{parent: at, isElement: true}
 	element := reflect.New(target.Type().Elem()).Elem()
+	d.lists++
+	defer func() { d.lists-- }()
 	cursor.elements(func(index int) {
 		path.index = index
 		element.SetZero()

@@ -1,6 +1,9 @@
 package relayer
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Document is a relayer in its response form (spec section 2.1), as it was
 // encoded when it was stored: JSON, with RPC URLs masked.
@@ -13,23 +16,29 @@ type Document struct {
 // CreateDocument is [Manager.Create] for a request as it comes over the wire or
 // out of a file: one strict JSON object with the members of spec section 4.2.
 // Problems of the JSON and of what it says are told together.
-func (m *Manager) CreateDocument(ctx context.Context, body []byte) (Document, error) {
+func (m *Manager) CreateDocument(ctx context.Context, body []byte) (document Document, err error) {
 	found := new(problems)
-	req, ok := decodeCreateRequest(body, found)
-	if !ok {
+	var req CreateRequest
+	defer m.observe(ctx, OperationCreate, &req.ID, time.Now(), &err)
+	if !decodeCreateRequest(body, &req, found) {
 		return Document{}, found.err()
 	}
-	rec, err := m.create(ctx, req, found)
+	rec, err := m.create(ctx, &req, found)
 	if err != nil {
 		return Document{}, err
 	}
-	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document}, nil
+	return documentOf(rec), nil
+}
+
+func documentOf(rec Record) Document {
+	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document}
 }
 
 // AppendDocument is [Manager.Get] without decoding what is stored: it appends
 // the relayer's response form to dst, as the built-in append does, and returns
 // its revision. With an error it returns dst as it was.
-func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
+func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) (extended []byte, revision uint64, err error) {
+	defer m.observe(ctx, OperationGet, &id, time.Now(), &err)
 	if !isID(id) {
 		return dst, 0, ErrNotFound
 	}
@@ -38,14 +47,15 @@ func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) ([]
 
 // AppendDocuments is [Manager.List] without decoding what is stored: it appends
 // the response forms of the page to dst, with a comma between each two.
-func (m *Manager) AppendDocuments(ctx context.Context, dst []byte, page, perPage uint32) ([]byte, Pagination, error) {
+func (m *Manager) AppendDocuments(ctx context.Context, dst []byte, page, perPage uint32) (extended []byte, pagination Pagination, err error) {
+	defer m.observe(ctx, OperationList, new(string), time.Now(), &err)
 	pagination, offset := m.paginate(page, perPage)
-	dst, total, err := m.documents.AppendDocuments(ctx, dst, offset, int(pagination.PerPage))
+	extended, total, err := m.documents.AppendDocuments(ctx, dst, offset, int(pagination.PerPage))
 	if err != nil {
 		return dst, Pagination{}, err
 	}
 	pagination.TotalItems = total
-	return dst, pagination, nil
+	return extended, pagination, nil
 }
 
 // documentsOf returns the store's own reads of documents, or reads of whole

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -14,14 +15,21 @@ import (
 // Manager is the registry: it says which relayers exist and what each may do.
 // All its methods are safe for concurrent use.
 //
-// A Manager holds no state of its own beside the [Store], which the host opens
-// and closes. Several Managers may share a store.
+// A Manager keeps no relayer itself but in the [Store], which the host opens and
+// closes. Several Managers may share a store.
 type Manager struct {
-	store          Store
-	documents      DocumentStore
-	resolveAddress AddressResolver
-	networkRules   bool
-	maxPerPage     uint32
+	store     Store
+	documents DocumentStore
+
+	resolveAddress   AddressResolver
+	mayDelete        DeleteGuard
+	observers        []Observer
+	networkRules     bool
+	exclusiveSigners bool
+	maxPerPage       uint32
+
+	writing  idLocks
+	watchers watchers
 }
 
 // New returns a Manager on the store. It returns an error where the store is
@@ -43,8 +51,9 @@ func New(store Store, options ...Option) (*Manager, error) {
 // [*ValidationError] naming every field that breaks a rule, and [ErrExists]
 // where the id is taken. When it returns nil the relayer is as durable as the
 // store makes it.
-func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, error) {
-	rec, err := m.create(ctx, req, new(problems))
+func (m *Manager) Create(ctx context.Context, req CreateRequest) (r *Relayer, err error) {
+	defer m.observe(ctx, OperationCreate, &req.ID, time.Now(), &err)
+	rec, err := m.create(ctx, &req, new(problems))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +61,8 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, erro
 }
 
 // Get returns the relayer, or [ErrNotFound].
-func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
+func (m *Manager) Get(ctx context.Context, id string) (r *Relayer, err error) {
+	defer m.observe(ctx, OperationGet, &id, time.Now(), &err)
 	if !isID(id) {
 		return nil, ErrNotFound
 	}
@@ -73,14 +83,15 @@ type Page struct {
 // start at 1, and page 0 is the first page too. More than the maximum per page
 // (see [WithMaxPerPage]) is lowered to it, and Pagination.PerPage tells. A page
 // past the end, or one of 0 relayers, is empty and has the right total.
-func (m *Manager) List(ctx context.Context, page, perPage uint32) (*Page, error) {
+func (m *Manager) List(ctx context.Context, page, perPage uint32) (listed *Page, err error) {
+	defer m.observe(ctx, OperationList, new(string), time.Now(), &err)
 	pagination, offset := m.paginate(page, perPage)
 	records, total, err := m.store.List(ctx, offset, int(pagination.PerPage))
 	if err != nil {
 		return nil, err
 	}
 	pagination.TotalItems = total
-	listed := &Page{Relayers: make([]*Relayer, 0, len(records)), Pagination: pagination}
+	listed = &Page{Relayers: make([]*Relayer, 0, len(records)), Pagination: pagination}
 	for _, rec := range records {
 		r, err := relayerOf(rec)
 		if err != nil {
@@ -122,7 +133,7 @@ func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 		returned := make(map[string]bool)
 		offset := 0
 		for {
-			batch, _, err := m.store.List(ctx, offset, allBatch)
+			batch, err := m.batch(ctx, offset)
 			if err != nil {
 				yield(Record{}, err)
 				return
@@ -148,6 +159,12 @@ func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
+func (m *Manager) batch(ctx context.Context, offset int) (batch []Record, err error) {
+	defer m.observe(ctx, OperationList, new(string), time.Now(), &err)
+	batch, _, err = m.store.List(ctx, offset, allBatch)
+	return batch, err
+}
+
 // paginate returns the page that is really meant, without its total, and the
 // number of relayers before it.
 func (m *Manager) paginate(page, perPage uint32) (Pagination, int) {
@@ -159,25 +176,33 @@ func (m *Manager) paginate(page, perPage uint32) (Pagination, int) {
 }
 
 // create checks the request and stores the relayer that it asks for. Problems
-// found before are told along with those found here.
-func (m *Manager) create(ctx context.Context, req CreateRequest, found *problems) (Record, error) {
-	m.check(req, found)
-	address, err := m.addressOf(ctx, req, found)
+// found before are told along with those found here. An id that is left out is
+// made, and filled in.
+func (m *Manager) create(ctx context.Context, req *CreateRequest, found *problems) (Record, error) {
+	m.check(*req, found)
+	address, err := m.addressOf(ctx, *req, found)
 	if problem := found.err(); problem != nil {
 		return Record{}, problem
 	}
 	if err != nil {
 		return Record{}, err
 	}
-	r, err := newRelayer(req, address)
+	if req.ID == "" {
+		made, err := uuid.NewV7()
+		if err != nil {
+			return Record{}, fmt.Errorf("relayer: making an id: %w", err)
+		}
+		req.ID = made.String()
+	}
+	rec, err := m.newRecord(newRelayer(*req, address))
 	if err != nil {
 		return Record{}, err
 	}
-	rec, err := newRecord(r)
-	if err != nil {
-		return Record{}, err
+	created, err := m.write(rec.ID, Created, func() (Record, error) { return m.store.Create(ctx, rec) })
+	if errors.Is(err, ErrClaimed) {
+		err = claimedError()
 	}
-	return m.store.Create(ctx, rec)
+	return created, err
 }
 
 // check adds to found what is wrong with the request in itself.
@@ -214,17 +239,9 @@ func (m *Manager) addressOf(ctx context.Context, req CreateRequest, found *probl
 
 // newRelayer returns the relayer that a valid request asks for. It shares
 // nothing with the request that it changes.
-func newRelayer(req CreateRequest, address string) (*Relayer, error) {
-	id := req.ID
-	if id == "" {
-		made, err := uuid.NewV7()
-		if err != nil {
-			return nil, fmt.Errorf("relayer: making an id: %w", err)
-		}
-		id = made.String()
-	}
+func newRelayer(req CreateRequest, address string) *Relayer {
 	return &Relayer{
-		ID:             id,
+		ID:             req.ID,
 		Name:           req.Name,
 		Network:        req.Network,
 		NetworkType:    req.NetworkType,
@@ -234,7 +251,7 @@ func newRelayer(req CreateRequest, address string) (*Relayer, error) {
 		NotificationID: req.NotificationID,
 		CustomRPCURLs:  withDefaultWeights(req.CustomRPCURLs),
 		Policies:       withPolicyDefaults(req.Policies, req.NetworkType),
-	}, nil
+	}
 }
 
 func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {

@@ -13,14 +13,14 @@ type privatePart struct {
 	CustomRPCURLs []string `json:"custom_rpc_urls"`
 }
 
-// newRecord returns the relayer as a store keeps it: the response form, and
-// what the response form hides.
-func newRecord(r *Relayer) (Record, error) {
+// newRecord returns the relayer as a store keeps it: the response form, what the
+// response form hides, and what the relayer claims.
+func (m *Manager) newRecord(r *Relayer) (Record, error) {
 	document, err := encodeJSON(r)
 	if err != nil {
 		return Record{}, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
 	}
-	rec := Record{ID: r.ID, Revision: r.Revision, Document: document}
+	rec := Record{ID: r.ID, Claim: m.claimOf(r), Document: document}
 	if len(r.CustomRPCURLs) == 0 {
 		return rec, nil
 	}

@@ -217,8 +217,9 @@ func TestLogsHoldNoSecret(t *testing.T) {
 	}
 }
 
-// raw sends bytes as they are and returns the response.
-func raw(t *testing.T, s *service, request string) reply {
+// raw sends bytes as they are, has finish say that there are no more, and
+// returns the response.
+func raw(t *testing.T, s *service, request string, finish func(*net.TCPConn) error) reply {
 	t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -229,7 +230,7 @@ func raw(t *testing.T, s *service, request string) reply {
 	if _, err := io.WriteString(connection, request); err != nil {
 		t.Fatal(err)
 	}
-	if err := connection.(*net.TCPConn).CloseWrite(); err != nil {
+	if err := finish(connection.(*net.TCPConn)); err != nil {
 		t.Fatal(err)
 	}
 	method, _, _ := strings.Cut(request, " ")
@@ -248,19 +249,24 @@ func raw(t *testing.T, s *service, request string) reply {
 func TestRequestsThatNoClientWouldSend(t *testing.T) {
 	s := serve(t)
 	const headers = "Host: x\r\nAuthorization: Bearer " + validToken + "\r\nContent-Type: application/json\r\nConnection: close\r\n"
+	// A sender that closes its side ends a request that is not whole; one that
+	// is whole would be given up with it.
+	hangUp := (*net.TCPConn).CloseWrite
+	wait := func(*net.TCPConn) error { return nil }
 	for name, c := range map[string]struct {
 		request string
+		finish  func(*net.TCPConn) error
 		want    int
 	}{
-		"a body shorter than it says": {"POST " + collection + " HTTP/1.1\r\n" + headers + "Content-Length: 500\r\n\r\n" + minimal(""), 400},
-		"a chunk that ends early":     {"POST " + collection + " HTTP/1.1\r\n" + headers + "Transfer-Encoding: chunked\r\n\r\nff\r\n{", 400},
-		"a path with a raw ..":        {"GET /api/v1/relayers/.. HTTP/1.1\r\n" + headers + "\r\n", 404},
-		"the whole URL as target":     {"GET http://x" + collection + " HTTP/1.1\r\n" + headers + "\r\n", 200},
-		"CONNECT":                     {"CONNECT x:1 HTTP/1.1\r\n" + headers + "\r\n", 404},
-		"a star as path":              {"GET * HTTP/1.1\r\n" + headers + "\r\n", 404},
+		"a body shorter than it says": {"POST " + collection + " HTTP/1.1\r\n" + headers + "Content-Length: 500\r\n\r\n" + minimal(""), hangUp, 400},
+		"a chunk that ends early":     {"POST " + collection + " HTTP/1.1\r\n" + headers + "Transfer-Encoding: chunked\r\n\r\nff\r\n{", hangUp, 400},
+		"a path with a raw ..":        {"GET /api/v1/relayers/.. HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+		"the whole URL as target":     {"GET http://x" + collection + " HTTP/1.1\r\n" + headers + "\r\n", wait, 200},
+		"CONNECT":                     {"CONNECT x:1 HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+		"a star as path":              {"GET * HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := raw(t, s, c.request)
+			got := raw(t, s, c.request, c.finish)
 			if got.status != c.want {
 				t.Errorf("answered %d, want %d: %s", got.status, c.want, got.body)
 			}

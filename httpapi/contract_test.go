@@ -227,7 +227,7 @@ func TestStatusCodesAndBodies(t *testing.T) {
 		for _, method := range []string{"PUT", "POST", "OPTIONS", "TRACE", "BREW"} {
 			got := s.do(method, collection+"/r-1", "")
 			expectFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
-			if allow := got.header.Get("Allow"); allow != "GET, HEAD" {
+			if allow := got.header.Get("Allow"); allow != "GET, HEAD, PATCH, DELETE" {
 				t.Errorf("Allow is %q", allow)
 			}
 		}

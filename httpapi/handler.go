@@ -104,7 +104,9 @@ func (a *api) newRoutes() *http.ServeMux {
 	handle("POST "+all, a.create)
 	handle(all, methodNotAllowed("GET, HEAD, POST"))
 	handle("GET "+one, a.rated(a.get))
-	handle(one, methodNotAllowed("GET, HEAD"))
+	handle("PATCH "+one, a.patch)
+	handle("DELETE "+one, a.remove)
+	handle(one, methodNotAllowed("GET, HEAD, PATCH, DELETE"))
 	handle("/", func(*exchange, *http.Request) response {
 		return failure(http.StatusNotFound, messageNotFound)
 	})
@@ -163,9 +165,9 @@ func (a *api) failureOf(x *exchange, r *http.Request, err error) response {
 }
 
 // isUnavailable tells whether err passes by itself: the store is out of reach,
-// or the time for this request is over.
+// a crowd changes the same relayer, or the time for this request is over.
 func isUnavailable(err error) bool {
-	return errors.Is(err, relayer.ErrUnavailable) ||
+	return errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrConflict) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 

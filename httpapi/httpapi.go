@@ -1,9 +1,11 @@
 // Package httpapi serves a relayer registry over HTTP: the /api/v1 endpoints
 // that the official OpenZeppelin Relayer clients speak.
 //
-//	GET  /api/v1/relayers               a page of relayers, oldest first
-//	POST /api/v1/relayers               create a relayer
-//	GET  /api/v1/relayers/{relayer_id}  one relayer
+//	GET    /api/v1/relayers               a page of relayers, oldest first
+//	POST   /api/v1/relayers               create a relayer
+//	GET    /api/v1/relayers/{relayer_id}  one relayer
+//	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
+//	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
 //
 // [New] returns an [http.Handler] that works at / and, under
 // [http.StripPrefix], below any other path. It starts no goroutine, keeps

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-relayer/relayer"
@@ -17,7 +18,7 @@ func (a *api) get(x *exchange, r *http.Request) response {
 	id := r.PathValue("relayer_id")
 	body, revision, err := a.manager.AppendDocument(r.Context(), x.begin(), id)
 	if errors.Is(err, relayer.ErrNotFound) {
-		return failure(http.StatusNotFound, "Relayer with ID "+id+" not found")
+		return unknownRelayer(id)
 	}
 	if err != nil {
 		return a.failureOf(x, r, err)
@@ -31,8 +32,8 @@ func (a *api) get(x *exchange, r *http.Request) response {
 
 // create adds a relayer (spec section 4.2).
 func (a *api) create(x *exchange, r *http.Request) response {
-	if !isJSON(r.Header.Get("Content-Type")) {
-		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be application/json"})
+	if !hasMediaType(r, jsonType) {
+		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be " + jsonType})
 	}
 	body, refusal := a.readBody(x, r)
 	if refusal != nil {
@@ -61,9 +62,59 @@ func (a *api) list(x *exchange, r *http.Request) response {
 	return x.success(http.StatusOK, append(body, encode(pagination)...))
 }
 
-func isJSON(contentType string) bool {
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	return err == nil && mediaType == "application/json"
+// patch changes a relayer by a merge patch.
+func (a *api) patch(x *exchange, r *http.Request) response {
+	if !hasMediaType(r, jsonType, mergePatchType) {
+		message := "the Content-Type must be " + jsonType + " or " + mergePatchType
+		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: message}).with("Accept-Patch", mergePatchType+", "+jsonType)
+	}
+	body, refusal := a.readBody(x, r)
+	if refusal != nil {
+		return *refusal
+	}
+	id := r.PathValue("relayer_id")
+	document, err := a.manager.PatchDocument(r.Context(), id, body, conditions(r.Header)...)
+	if err != nil {
+		return a.changeFailure(x, r, id, err)
+	}
+	return x.success(http.StatusOK, append(x.begin(), document.JSON...)).with("Etag", entityTag(document.Revision))
+}
+
+// remove deletes a relayer.
+func (a *api) remove(x *exchange, r *http.Request) response {
+	id := r.PathValue("relayer_id")
+	if err := a.manager.Delete(r.Context(), id, conditions(r.Header)...); err != nil {
+		return a.changeFailure(x, r, id, err)
+	}
+	return x.success(http.StatusOK, append(x.begin(), `"Relayer deleted successfully"`...))
+}
+
+// changeFailure answers a change of one relayer that failed with err.
+func (a *api) changeFailure(x *exchange, r *http.Request, id string, err error) response {
+	switch {
+	case errors.Is(err, relayer.ErrNotFound):
+		return unknownRelayer(id)
+	case errors.Is(err, relayer.ErrConflict) && len(r.Header["If-Match"]) > 0:
+		return failure(http.StatusPreconditionFailed, messagePreconditionFailed)
+	default:
+		return a.failureOf(x, r, err)
+	}
+}
+
+func unknownRelayer(id string) response {
+	return failure(http.StatusNotFound, "Relayer with ID "+id+" not found")
+}
+
+const (
+	jsonType       = "application/json"
+	mergePatchType = "application/merge-patch+json"
+)
+
+// hasMediaType tells whether the body is of one of the types, whatever their
+// parameters.
+func hasMediaType(r *http.Request, types ...string) bool {
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && slices.Contains(types, mediaType)
 }
 
 // readBody reads a body that is not too large, or returns what to answer.

@@ -11,14 +11,15 @@ import (
 
 // The messages of failures (spec section 7), beside the one that names an id.
 const (
-	messageBadRequest       = "Bad Request"
-	messageUnauthorized     = "Unauthorized"
-	messageExists           = "Relayer with this ID already exists"
-	messageTooManyRequests  = "Too Many Requests"
-	messageInternal         = "Internal Server Error"
-	messageUnavailable      = "Service Unavailable"
-	messageNotFound         = "Not Found"
-	messageMethodNotAllowed = "Method Not Allowed"
+	messageBadRequest         = "Bad Request"
+	messageUnauthorized       = "Unauthorized"
+	messageExists             = "Relayer with this ID already exists"
+	messageTooManyRequests    = "Too Many Requests"
+	messageInternal           = "Internal Server Error"
+	messageUnavailable        = "Service Unavailable"
+	messageNotFound           = "Not Found"
+	messageMethodNotAllowed   = "Method Not Allowed"
+	messagePreconditionFailed = "Precondition Failed"
 )
 
 // response is what to answer. It is made whole before the first byte goes out,

@@ -1,0 +1,184 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+)
+
+// ErrMissed comes out of [Manager.Watch] in place of changes that the consumer
+// was too slow to take, or whose outcome the store could not tell. What it has
+// in hand may be stale: it should read all relayers again. The changes that
+// follow come after those missed.
+var ErrMissed = errors.New("changes were missed")
+
+// ChangeKind is what happened to a relayer.
+type ChangeKind string
+
+// The kinds of change.
+const (
+	Created ChangeKind = "created"
+	Updated ChangeKind = "updated"
+	Deleted ChangeKind = "deleted"
+)
+
+// Change is one change of one relayer.
+type Change struct {
+	Kind ChangeKind
+
+	// Relayer is the relayer after the change, or, where it was deleted, as it
+	// last stood. It is the consumer's own copy.
+	Relayer *Relayer
+}
+
+// The most that is kept for a consumer of [Manager.Watch] that is behind.
+const (
+	maxWaitingChanges = 1024
+	maxWaitingBytes   = 16 << 20
+)
+
+// Watch returns the changes made through this Manager from the call on, until
+// ctx is done. Changes of one relayer come in the order of their revisions;
+// those of different relayers may come in either order.
+//
+// A writer never waits for a consumer. One that falls behind by more than 1024
+// changes or 16 MiB is given [ErrMissed] instead of them, and then what came
+// after. The sequence can be ranged over once.
+//
+// To follow all relayers without a gap, call Watch first, then read
+// [Manager.All], then range over the changes and leave out those whose revision
+// is not above the one in hand.
+func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
+	w := m.watchers.add()
+	context.AfterFunc(ctx, func() { m.watchers.remove(w) })
+	return func(yield func(Change, error) bool) {
+		defer m.watchers.remove(w)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.ended:
+				return
+			case <-w.wake:
+			}
+			waiting, missed := w.take()
+			if missed && !yield(Change{}, ErrMissed) {
+				return
+			}
+			for _, change := range waiting {
+				if ctx.Err() != nil || !yield(change.decoded()) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// recordChange is a change as it waits for its consumer, who decodes it: what
+// a watcher costs is its own affair and not the writer's.
+type recordChange struct {
+	kind ChangeKind
+	rec  Record
+}
+
+func (c recordChange) decoded() (Change, error) {
+	r, err := relayerOf(c.rec)
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{Kind: c.kind, Relayer: r}, nil
+}
+
+func (c recordChange) size() int { return len(c.rec.Document) + len(c.rec.Private) }
+
+// watcher is what waits for one consumer.
+type watcher struct {
+	wake  chan struct{} // of 1: there is something to take
+	ended chan struct{} // closed when no more will come
+
+	mu      sync.Mutex
+	waiting []recordChange
+	bytes   int
+	missed  bool
+}
+
+func (w *watcher) put(change recordChange) {
+	w.mu.Lock()
+	if len(w.waiting) == maxWaitingChanges || w.bytes+change.size() > maxWaitingBytes {
+		w.waiting, w.bytes, w.missed = nil, 0, true
+	} else {
+		w.waiting = append(w.waiting, change)
+		w.bytes += change.size()
+	}
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *watcher) miss() {
+	w.mu.Lock()
+	w.waiting, w.bytes, w.missed = nil, 0, true
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *watcher) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watcher) take() (waiting []recordChange, missed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waiting, missed = w.waiting, w.missed
+	w.waiting, w.bytes, w.missed = nil, 0, false
+	return waiting, missed
+}
+
+// watchers are the consumers that are listening.
+type watchers struct {
+	mu  sync.Mutex
+	all []*watcher
+}
+
+func (ws *watchers) add() *watcher {
+	w := &watcher{wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.all = append(ws.all, w)
+	return w
+}
+
+func (ws *watchers) remove(w *watcher) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if i := slices.Index(ws.all, w); i >= 0 {
+		ws.all = slices.Delete(ws.all, i, i+1)
+		close(w.ended)
+	}
+}
+
+func (ws *watchers) publish(change recordChange) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if len(ws.all) == 0 {
+		return
+	}
+	// The writer hands its bytes to its caller as well.
+	change.rec.Document = slices.Clone(change.rec.Document)
+	change.rec.Private = slices.Clone(change.rec.Private)
+	for _, w := range ws.all {
+		w.put(change)
+	}
+}
+
+func (ws *watchers) miss() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, w := range ws.all {
+		w.miss()
+	}
+}

@@ -1,0 +1,259 @@
+package relayer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// follower takes changes one at a time.
+type follower struct {
+	t    *testing.T
+	next func() (relayer.Change, error, bool)
+}
+
+func follow(t *testing.T, changes iter.Seq2[relayer.Change, error]) *follower {
+	next, stop := iter.Pull2(changes)
+	t.Cleanup(stop)
+	return &follower{t, next}
+}
+
+func (f *follower) expect(kind relayer.ChangeKind, id string) *relayer.Relayer {
+	f.t.Helper()
+	change, err, ok := f.next()
+	if !ok || err != nil || change.Kind != kind || change.Relayer.ID != id {
+		f.t.Fatalf("got %+v, %v, %t, want %s %s", change, err, ok, kind, id)
+	}
+	return change.Relayer
+}
+
+func TestWatch(t *testing.T) {
+	m := registry(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	f, other := follow(t, m.Watch(ctx)), follow(t, m.Watch(ctx))
+
+	request := relayer.CreateRequest{ID: "new", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
+		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/key"}}}
+	created, err := m.Create(ctx, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Create(ctx, request); !errors.Is(err, relayer.ErrExists) {
+		t.Fatal(err)
+	}
+	if _, err := m.Resume(ctx, "new"); err != nil { // changes nothing
+		t.Fatal(err)
+	}
+	paused, err := m.Pause(ctx, "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.PatchDocument(ctx, "evm", []byte(`{"name":"patched"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Delete(ctx, "new"); err != nil {
+		t.Fatal(err)
+	}
+	for _, follower := range []*follower{f, other} {
+		r := follower.expect(relayer.Created, "new")
+		if r.Revision != created.Revision || string(r.CustomRPCURLs[0].URL) != "https://rpc.example/key" {
+			t.Errorf("created as %+v", r)
+		}
+		r.Name = "mine" // a copy of its own
+		if r := follower.expect(relayer.Updated, "new"); r.Revision != paused.Revision || !r.Paused {
+			t.Errorf("paused as %+v", r)
+		}
+		if r := follower.expect(relayer.Updated, "evm"); r.Name != "patched" {
+			t.Errorf("patched as %+v", r)
+		}
+		if r := follower.expect(relayer.Deleted, "new"); r.Revision != paused.Revision {
+			t.Errorf("deleted as %+v", r)
+		}
+	}
+	cancel()
+	if change, err, ok := f.next(); ok {
+		t.Errorf("after the end: %+v, %v", change, err)
+	}
+}
+
+func TestWatchEndsWithItsContext(t *testing.T) {
+	m := registry(t)
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	var consumers sync.WaitGroup
+	for range 10 {
+		changes := m.Watch(ctx)
+		consumers.Go(func() {
+			for range changes {
+			}
+		})
+		_ = m.Watch(ctx) // never ranged over
+	}
+	cancel()
+	consumers.Wait()
+	for range 200 {
+		if runtime.NumGoroutine() <= before {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines before, %d after", before, after)
+	}
+	for change, err := range m.Watch(ctx) {
+		t.Errorf("a context that was over gave %+v, %v", change, err)
+	}
+}
+
+func TestWatchCanBeLeft(t *testing.T) {
+	m := registry(t)
+	changes := m.Watch(t.Context())
+	if _, err := m.Pause(t.Context(), "evm"); err != nil {
+		t.Fatal(err)
+	}
+	for range changes {
+		break
+	}
+	for change, err := range changes {
+		t.Errorf("ranged over again: %+v, %v", change, err)
+	}
+}
+
+// A consumer that falls behind is told so, never blocks a writer, and then gets
+// what came after.
+func TestWatchTellsWhatWasMissed(t *testing.T) {
+	for name, c := range map[string]struct {
+		writes int
+		size   int
+	}{"many": {1500, 10}, "large": {18, 1 << 20}} {
+		t.Run(name, func(t *testing.T) {
+			m := registry(t)
+			changes := m.Watch(t.Context())
+			var last *relayer.Relayer
+			for i := range c.writes {
+				r, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
+					r.Name = fmt.Sprintf("%d %s", i, strings.Repeat("x", c.size))
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = r
+			}
+			f := follow(t, changes)
+			if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrMissed) {
+				t.Fatalf("got %v, %t", err, ok)
+			}
+			var before uint64
+			for {
+				change, err, ok := f.next()
+				if !ok || err != nil || change.Relayer.Revision <= before {
+					t.Fatalf("got %v, %t after revision %d", err, ok, before)
+				}
+				before = change.Relayer.Revision
+				if before == last.Revision {
+					return
+				}
+			}
+		})
+	}
+}
+
+// Where nobody can tell whether a write was carried out, silence would be a lie.
+func TestWatchTellsOfUnknownOutcomes(t *testing.T) {
+	m, err := relayer.New(doubtful{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := follow(t, m.Watch(t.Context()))
+	_, err = m.Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
+	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatal(err)
+	}
+	if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrMissed) {
+		t.Errorf("got %v, %t", err, ok)
+	}
+}
+
+type doubtful struct{ relayer.Store }
+
+func (doubtful) Create(context.Context, relayer.Record) (relayer.Record, error) {
+	return relayer.Record{}, relayer.ErrOutcomeUnknown
+}
+
+// Whatever many writers do, a follower that applies the changes in the order
+// they come ends with what is stored, and sees the revisions of each relayer
+// grow.
+func TestWatchKeepsTheOrderOfEachRelayer(t *testing.T) {
+	m := registry(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f := follow(t, m.Watch(ctx))
+	var writers sync.WaitGroup
+	const writes = 100
+	for range 8 {
+		writers.Go(func() {
+			for i := range writes {
+				id := fmt.Sprintf("r-%d", rand.N(4))
+				var err error
+				switch rand.N(4) {
+				case 0:
+					_, err = m.Create(ctx, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
+				case 1:
+					err = m.Delete(ctx, id)
+				default:
+					_, err = m.Update(ctx, id, func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i, rand.Uint64()); return nil })
+				}
+				if err != nil && !errors.Is(err, relayer.ErrExists) && !errors.Is(err, relayer.ErrNotFound) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	if _, err := m.Create(ctx, relayer.CreateRequest{ID: "end", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+
+	names := map[string]string{"evm": "n", "solana": "n", "stellar": "n"}
+	revisions := map[string]uint64{}
+	for {
+		change, err, ok := f.next()
+		if !ok || err != nil {
+			t.Fatalf("got %v, %t", err, ok)
+		}
+		r := change.Relayer
+		if change.Kind != relayer.Deleted && r.Revision <= revisions[r.ID] || r.Revision < revisions[r.ID] {
+			t.Errorf("%s of %s at revision %d after %d", change.Kind, r.ID, r.Revision, revisions[r.ID])
+		}
+		revisions[r.ID] = r.Revision
+		names[r.ID] = r.Name
+		if change.Kind == relayer.Deleted {
+			delete(names, r.ID)
+		}
+		if r.ID == "end" {
+			break
+		}
+	}
+	stored := map[string]string{}
+	for r, err := range m.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored[r.ID] = r.Name
+	}
+	if fmt.Sprint(names) != fmt.Sprint(stored) {
+		t.Errorf("followed to %v\nstored is  %v", names, stored)
+	}
+}
