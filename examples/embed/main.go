@@ -1,16 +1,22 @@
 // Command embed shows the registry inside a service that has an HTTP server, a
 // mux and a login of its own: the API is mounted under /registry, behind the
-// middleware that guards the rest of the service.
+// middleware that guards the rest of the service, and workers start and stop as
+// relayers come and go.
 //
 //	go run ./examples/embed
 //	curl -u ops:ops http://127.0.0.1:8081/registry/api/v1/relayers
+//	curl -u ops:ops -X PATCH -H 'Content-Type: application/json' -d '{"paused":true}' \
+//	    http://127.0.0.1:8081/registry/api/v1/relayers/treasury
 package main
 
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"log"
 	"net/http"
+	"os"
+	"os/signal"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -19,12 +25,20 @@ import (
 )
 
 func main() {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
 		log.Fatal(err)
 	}
+}
+
+func run(ctx context.Context) error {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		return err
+	}
 	// The service's own code uses the registry in Go, without HTTP.
-	_, err = manager.Create(context.Background(), relayer.CreateRequest{
+	_, err = manager.Create(ctx, relayer.CreateRequest{
 		ID:          "treasury",
 		Name:        "Treasury",
 		Network:     "sepolia",
@@ -33,11 +47,11 @@ func main() {
 		Policies:    &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(50_000_000_000))},
 	})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	service, err := newService(manager)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	server := &http.Server{
 		Addr:              "127.0.0.1:8081",
@@ -47,8 +61,16 @@ func main() {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 	}
+	failed := make(chan error, 2)
+	go func() { failed <- superviseWorkers(ctx, manager, logWork) }()
+	go func() { failed <- server.ListenAndServe() }()
 	log.Print("serving on http://", server.Addr)
-	log.Fatal(server.ListenAndServe())
+	select {
+	case err := <-failed:
+		return errors.Join(err, server.Close())
+	case <-ctx.Done():
+		return server.Close()
+	}
 }
 
 // newService is the service's existing mux, with the registry mounted in it.
@@ -77,4 +99,12 @@ func requireLogin(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(httpapi.WithPrincipal(r.Context(), user)))
 	})
+}
+
+// logWork stands for what relays transactions: it works for one relayer, as it
+// stands, until ctx is done.
+func logWork(ctx context.Context, r *relayer.Relayer) {
+	log.Printf("relaying for %s at revision %d", r.ID, r.Revision)
+	<-ctx.Done()
+	log.Printf("no longer relaying for %s at revision %d", r.ID, r.Revision)
 }

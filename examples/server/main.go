@@ -48,11 +48,12 @@ func main() {
 
 // config is what the command line says.
 type config struct {
-	address      string
-	database     string
-	signersFile  string
-	networkRules bool
-	rate         float64
+	address          string
+	database         string
+	signersFile      string
+	networkRules     bool
+	exclusiveSigners bool
+	rate             float64
 }
 
 func parseFlags(args []string, usage io.Writer) (config, error) {
@@ -62,6 +63,7 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	flags.StringVar(&c.database, "db", "relayers.db", "database `file`, made if it is not there; memory keeps nothing")
 	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist; without it any signer is taken")
 	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
+	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "let a signer have only one relayer on each network")
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists a second for each token; 0 is no limit")
 
 	// The flag package would print an error, and then all of the usage.
@@ -127,6 +129,9 @@ func managerOptions(c config) ([]relayer.Option, error) {
 	var options []relayer.Option
 	if c.networkRules {
 		options = append(options, relayer.WithNetworkRules())
+	}
+	if c.exclusiveSigners {
+		options = append(options, relayer.WithExclusiveSigners())
 	}
 	if c.signersFile != "" {
 		known, err := readSigners(c.signersFile)

@@ -359,6 +359,51 @@ func TestNetworkRules(t *testing.T) {
 	}
 }
 
+func TestExclusiveSigners(t *testing.T) {
+	const body = `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
+	for _, c := range []struct {
+		flags []string
+		want  int
+	}{{nil, http.StatusCreated}, {[]string{"-exclusive-signers"}, http.StatusBadRequest}} {
+		database := filepath.Join(t.TempDir(), "relayers.db")
+		for range 2 { // the claim outlives the process
+			server := start(t, token, append(c.flags, "-db", database)...)
+			server.do("POST", collection, body)
+			if status, answer := server.do("POST", collection, body); status != c.want {
+				t.Errorf("%v: answered %d, want %d: %s", c.flags, status, c.want, answer)
+			}
+			server.stop()
+		}
+	}
+}
+
+// A relayer's whole life, with the process ended in between.
+func TestLifeCycleIsKept(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "-db", database)
+	definition := realRelayers(t)[0]
+	if status, body := server.do("POST", collection, string(definition)); status != http.StatusCreated {
+		t.Fatalf("answered %d: %s", status, body)
+	}
+	_, patched := server.do("PATCH", collection+"/sepolia-example", `{"paused":true,"policies":{"gas_price_cap":1e21}}`)
+	server.stop()
+
+	server = start(t, token, "-db", database)
+	if _, body := server.do("GET", collection+"/sepolia-example", ""); body != patched || !strings.Contains(body, `"gas_price_cap":1000000000000000000000`) {
+		t.Errorf("patched %s\nread    %s", patched, body)
+	}
+	if status, body := server.do("DELETE", collection+"/sepolia-example", ""); status != http.StatusOK {
+		t.Errorf("answered %d: %s", status, body)
+	}
+	server.stop()
+
+	server = start(t, token, "-db", database)
+	if status, _ := server.do("GET", collection+"/sepolia-example", ""); status != http.StatusNotFound {
+		t.Errorf("the deleted relayer answers %d", status)
+	}
+	server.stop()
+}
+
 func TestRate(t *testing.T) {
 	for _, c := range []struct {
 		rate string
