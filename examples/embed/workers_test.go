@@ -105,9 +105,8 @@ func TestWorkersFollowTheRegistry(t *testing.T) {
 	a.expect(t, renamed, after)
 
 	// More changes at once than a watcher is kept.
-	for range 3000 {
-		renamed = must(manager.Update(ctx, "before", func(r *relayer.Relayer) error { r.Name = "one name"; return nil }))
-		renamed = must(manager.Update(ctx, "before", func(r *relayer.Relayer) error { r.Name = "another name"; return nil }))
+	for i := range 6000 {
+		renamed = must(manager.Update(ctx, "before", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
 	}
 	a.expect(t, renamed, after)
 
