@@ -285,6 +285,7 @@ func TestDamagedRecords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			mustCreate(t, m, minimal("after"))
 			r, err := m.Get(ctx, "a")
 			if err == nil || r != nil || strings.Contains(err.Error(), "SECRET") {
 				t.Errorf("Get: %v, %v", r, err)
@@ -292,14 +293,14 @@ func TestDamagedRecords(t *testing.T) {
 			if page, err := m.List(ctx, 1, 10); err == nil || page != nil {
 				t.Errorf("List: %v, %v", page, err)
 			}
-			failures := 0
+			steps := 0
 			for r, err := range m.All(ctx) {
-				if err != nil && r == nil {
-					failures++
+				if steps++; err == nil || r != nil {
+					t.Errorf("All: %v, %v", r, err)
 				}
 			}
-			if failures != 1 {
-				t.Errorf("All: %d errors", failures)
+			if steps != 1 {
+				t.Errorf("All goes %d steps, want to end at the first error", steps)
 			}
 		})
 	}
