@@ -20,6 +20,11 @@
 // first, on every store, so that pages already read do not shift when relayers
 // are added.
 //
+// [Manager.Update] and [Manager.PatchDocument] change a relayer, and
+// [Manager.Delete] takes it away. [Manager.Pause] is the operator's switch and
+// [Manager.Disable] the host's own; the two are independent. [Manager.Watch]
+// gives the changes made through the Manager as they are made.
+//
 // A [Relayer] is a copy: changing it changes nothing that is stored. All methods
 // of a Manager are safe for concurrent use.
 //
