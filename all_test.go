@@ -305,3 +305,72 @@ func TestDamagedRecords(t *testing.T) {
 		})
 	}
 }
+
+// A relayer deleted and created anew stands at the end of the list: that it was
+// returned before says nothing of what now comes before it.
+func TestAllDespiteIDsCreatedAnew(t *testing.T) {
+	m, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	create := func(id string) {
+		t.Helper()
+		if _, err := m.Create(ctx, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const count, anew = 150, 60
+	for i := range count {
+		create(fmt.Sprintf("r-%d", i))
+	}
+	returned := map[string]int{}
+	for r, err := range m.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		returned[r.ID]++
+		if len(returned) != 100 {
+			continue
+		}
+		for i := range anew {
+			id := fmt.Sprintf("r-%d", i)
+			if err := m.Delete(ctx, id); err != nil {
+				t.Fatal(err)
+			}
+			create(id)
+		}
+	}
+	for i := range count {
+		if id := fmt.Sprintf("r-%d", i); returned[id] != 1 {
+			t.Errorf("%s was returned %d times", id, returned[id])
+		}
+	}
+}
+
+// A relayer that changes all the time does not hold the walk up.
+func TestAllDespiteRelayersThatKeepChanging(t *testing.T) {
+	m, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for i := range 1000 {
+		if _, err := m.Create(ctx, relayer.CreateRequest{ID: fmt.Sprintf("r-%d", i), Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := 0
+	for r, err := range m.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		count++
+		if _, err := m.Update(ctx, r.ID, func(r *relayer.Relayer) error { r.Paused = !r.Paused; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count != 1000 {
+		t.Errorf("%d returned", count)
+	}
+}

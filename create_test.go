@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 // TestIDs tries ids at the limits, by both ways in.
@@ -264,5 +265,21 @@ func TestNativeKindThroughGo(t *testing.T) {
 	document := storedDocument(t, m, "a")
 	if want := `{"allowed_tokens":[{"asset":"native","metadata":{"kind":"native"}}]}`; member(t, []byte(document), "policies") != want {
 		t.Errorf("document %s", document)
+	}
+}
+
+// A type that embeds a policy has all its methods. What it holds would not be
+// stored, and a policy that is not stored allows everything.
+func TestCreateRefusesPoliciesOfOtherTypes(t *testing.T) {
+	type own struct{ *relayer.EVMPolicy }
+	m, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
+		Policies: own{&relayer.EVMPolicy{EIP1559Pricing: new(true)}}})
+	var invalid *relayer.ValidationError
+	if !errors.As(err, &invalid) || invalid.Fields[0].Field != "policies" {
+		t.Errorf("got %v", err)
 	}
 }

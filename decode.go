@@ -144,7 +144,7 @@ func (d *decoder) object(cursor *jsonCursor, target reflect.Value, at *jsonPath)
 		path := &jsonPath{parent: at, name: name}
 		position := fieldPosition(fields, name)
 		if position < 0 {
-			d.found.add(path.String(), unknownFieldMessage(fields, name))
+			d.unknown(path, fields)
 			cursor.raw()
 			return
 		}
@@ -173,13 +173,19 @@ func fieldPosition(fields []fieldShape, name string) int {
 	return -1
 }
 
-func unknownFieldMessage(fields []fieldShape, name string) string {
+// unknown notes a member that none of the fields is named for.
+func (d *decoder) unknown(at *jsonPath, fields []fieldShape) {
+	if at.name == "" {
+		d.found.addUnknown(at.parent.String(), "must not have a member with an empty name")
+		return
+	}
+	message := "is not a known field"
 	for _, field := range fields {
-		if strings.EqualFold(field.name, name) {
-			return fmt.Sprintf("is not a known field, did you mean %q?", field.name)
+		if strings.EqualFold(field.name, at.name) {
+			message = fmt.Sprintf("is not a known field, did you mean %q?", field.name)
 		}
 	}
-	return "is not a known field"
+	d.found.addUnknown(at.String(), message)
 }
 
 // member reads the value of one field.
@@ -283,6 +289,10 @@ func (d *decoder) list(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
 	d.lists++
 	defer func() { d.lists-- }()
 	cursor.elements(func(index int) {
+		if d.found.isFull() {
+			cursor.raw()
+			return
+		}
 		path.index = index
 		element.SetZero()
 		d.value(cursor, element, path)
@@ -307,7 +317,7 @@ func setFloat(target reflect.Value, literal string) (problem string) {
 	if err != nil {
 		return "must be a number that a 64-bit float can hold"
 	}
-	target.SetFloat(number)
+	target.SetFloat(number + 0) // -0 is served as 0
 	return ""
 }
 

@@ -49,8 +49,8 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// ValidationError lists every problem found in an input, in the order of the
-// fields. It matches [ErrInvalid].
+// ValidationError lists every problem found in an input: first those of how it
+// is written, then those of what it says. It matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }

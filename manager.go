@@ -40,6 +40,9 @@ func New(store Store, options ...Option) (*Manager, error) {
 	}
 	m := &Manager{store: store, documents: documentsOf(store), maxPerPage: DefaultMaxPerPage}
 	for _, option := range options {
+		if option.apply == nil {
+			return nil, errors.New("relayer: the zero Option is none")
+		}
 		if err := option.apply(m); err != nil {
 			return nil, err
 		}
@@ -104,8 +107,9 @@ func (m *Manager) List(ctx context.Context, page, perPage uint32) (listed *Page,
 
 // All returns every relayer in creation order, oldest first. It reads a page at
 // a time, so that it holds up no writer. A relayer that exists all the while is
-// returned exactly once, whatever is created, changed or deleted meanwhile; for
-// that it remembers the ids it has returned. It ends after the first error.
+// returned exactly once, whatever is created, changed or deleted meanwhile, and
+// no id is returned twice; for that it remembers the ids it has returned. It
+// ends after the first error.
 func (m *Manager) All(ctx context.Context) iter.Seq2[*Relayer, error] {
 	return func(yield func(*Relayer, error) bool) {
 		for rec, err := range m.allRecords(ctx) {
@@ -121,16 +125,23 @@ func (m *Manager) All(ctx context.Context) iter.Seq2[*Relayer, error] {
 	}
 }
 
-// allBatch is how many records allRecords reads at a time.
-const allBatch = 100
+// allBatch is how many records allRecords reads at a time, and allOverlap how
+// many of them it has read before.
+const (
+	allBatch   = 100
+	allOverlap = 10
+)
 
 // allRecords walks the list by offset. A delete moves all later records
-// forward, so an offset counted by what was returned can overshoot; what was
-// returned always comes before what was not, so the walk is on track exactly
-// where the batch begins with a record returned before.
+// forward, so that an offset counted by what was read can overshoot. A record
+// that still stands at the revision it was read at has not been created anew
+// since, so that all that comes before it has been read too: the walk is on
+// track where a batch has such a record in it, and otherwise it steps back. The
+// overlap is of several, so that one that changes all the time does not hold up
+// the walk.
 func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		returned := make(map[string]bool)
+		read := make(map[string]uint64) // the revision by id
 		offset := 0
 		for {
 			batch, err := m.batch(ctx, offset)
@@ -138,23 +149,22 @@ func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 				yield(Record{}, err)
 				return
 			}
-			if offset > 0 && (len(batch) == 0 || !returned[batch[0].ID]) {
+			wasRead := func(rec Record) bool { return read[rec.ID] == rec.Revision }
+			if offset > 0 && !slices.ContainsFunc(batch, wasRead) {
 				offset = max(0, offset-allBatch)
 				continue
 			}
 			for _, rec := range batch {
-				if returned[rec.ID] {
-					continue
-				}
-				returned[rec.ID] = true
-				if !yield(rec, nil) {
+				_, known := read[rec.ID]
+				read[rec.ID] = rec.Revision
+				if !known && !yield(rec, nil) {
 					return
 				}
 			}
 			if len(batch) < allBatch {
 				return
 			}
-			offset += len(batch) - 1
+			offset += allBatch - allOverlap
 		}
 	}
 }
@@ -209,6 +219,10 @@ func (m *Manager) create(ctx context.Context, req *CreateRequest, found *problem
 func (m *Manager) check(req CreateRequest, found *problems) {
 	checkRules(&req, found)
 	if isNil(req.Policies) {
+		return
+	}
+	if !isKnown(req.Policies) {
+		found.add("policies", "must be an evm, a solana or a stellar policy")
 		return
 	}
 	if req.Policies.NetworkType() != req.NetworkType {
@@ -289,6 +303,17 @@ func isNil(policy Policy) bool {
 	case *StellarPolicy:
 		return policy == nil
 	default:
+		return policy == nil
+	}
+}
+
+// isKnown tells whether the policy is of this package. Another type can pass for
+// one by embedding it; what it adds would be lost.
+func isKnown(policy Policy) bool {
+	switch policy.(type) {
+	case *EVMPolicy, *SolanaPolicy, *StellarPolicy:
 		return true
+	default:
+		return false
 	}
 }

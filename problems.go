@@ -5,31 +5,44 @@ import (
 	"strings"
 )
 
-// maxProblems bounds the answer to a request that is wrong in very many places.
+// maxProblems bounds the answer to a request that is wrong in very many places,
+// and the work of finding them.
 const maxProblems = 1000
 
-// problems collects what is wrong with one input, once per field.
+// problems collects what is wrong with one input.
 type problems struct {
-	list    []FieldError
-	blamed  map[string]bool
-	omitted int
+	list   []FieldError
+	blamed map[string]bool
+	more   bool // there are more than are listed
 }
 
-// add notes a problem. The first problem of a field is the one that is told:
-// what comes after it, in the field or below it, is its echo.
+// add notes a problem of a field that exists. The first problem of a field is
+// the one that is told: what comes after it, in the field or below it, is its
+// echo.
 func (p *problems) add(field, message string) {
-	if p.has(field) {
+	if p.has(field) || p.isFull() {
 		return
 	}
 	if p.blamed == nil {
 		p.blamed = make(map[string]bool)
 	}
 	p.blamed[field] = true
-	if len(p.list) == maxProblems {
-		p.omitted++
-		return
-	}
 	p.list = append(p.list, FieldError{Field: field, Message: message})
+}
+
+// addUnknown notes a member that is no field. Its name is the client's, and may
+// be any text: it is never taken for the path of a field.
+func (p *problems) addUnknown(member, message string) {
+	if !p.isFull() {
+		p.list = append(p.list, FieldError{Field: member, Message: message})
+	}
+}
+
+// isFull tells whether looking for more problems is in vain, and takes note that
+// somebody was about to.
+func (p *problems) isFull() bool {
+	p.more = len(p.list) == maxProblems
+	return p.more
 }
 
 // has tells whether the field, or one that it is part of, has a problem.
@@ -48,8 +61,8 @@ func (p *problems) err() error {
 		return nil
 	}
 	fields := p.list
-	if p.omitted > 0 {
-		fields = append(fields, FieldError{Message: fmt.Sprintf("%d more problems are not listed", p.omitted)})
+	if p.more {
+		fields = append(fields, FieldError{Message: fmt.Sprintf("only the first %d problems are listed", maxProblems)})
 	}
 	return &ValidationError{Fields: fields}
 }

@@ -111,7 +111,7 @@ func (k StellarTokenKind) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON returns.
 func (k *StellarTokenKind) UnmarshalJSON(data []byte) error {
-	if bytes.HasPrefix(data, []byte(`"`)) {
+	if string(data) == `"`+nativeKind+`"` {
 		*k = StellarTokenKind{}
 		return nil
 	}

@@ -67,6 +67,7 @@ func TestURLAccepted(t *testing.T) {
 		"http://eth-mainnet:8545", "http://169.254.169.253", "http://169.254.169.25", "http://169.254.1.1", "http://168.63.129.17", "http://100.100.100.201", "http://192.0.0.193", "http://[fd00:ec2::253]",
 		"http://0.0.0.1", "http://1", "http://[::2]", "http://[64:ff9b::a00:1]", "http://[2002:a00:1::]", "http://[::ffff:10.0.0.1]", "http://[::ffff:127.0.0.1]",
 		"http://metadata.example", "http://metadata.google.internal.example", "http://my-metadata", "http://169.254.169.254.example", "http://a169.254.169.254",
+		"http://１２７.0.0.1", "http://ｌocalhost", "http://[64:ff9b:1:a00:0:100::]",
 		"http://256.254.169.254", "http://169.254.169.254.1", "http://0xg", "http://4294967296",
 	} {
 		if message := urlProblem(t, text); message != "" {
@@ -97,9 +98,12 @@ func TestDangerousHosts(t *testing.T) {
 			"metadata", "METADATA", "metadata.", "metadata.google.internal", "Metadata.Google.Internal", "metadata.google.internal.", "metadata.google.internal..", "metadata.goog", "instance-data", "instance-data.ec2.internal",
 			"[fd00:ec2::254]", "[FD00:EC2::254]", "[fd00:0ec2:0:0:0:0:0:0254]", "[fd00:ec2::254%25eth0]", "[fd00:ec2::0.0.2.84]", "[fd00:ec2::23]", "[fd20:ce::254]", "[fe80::a9fe:a9fe]", "[fe80::a9fe:a9fe%25eth0]",
 			"[::169.254.169.254]", "[::a9fe:a9fe]", "168.63.129.16", "192.0.0.192", "169.254.170.2", "169.254.170.23", "169.254.0.23",
+			"１６９.254.169.254", "169。254。169。254", "169．254．169．254", "169｡254.169.254", "①⑥⑨.②⑤④.①⑥⑨.②⑤④", "169.254.169.2\u00ad54", "169.254.169.25\u200d4", "169.254.169.254\ufe0f",
+			"%EF%BC%91%EF%BC%96%EF%BC%99.254.169.254", "metadata.google。internal", "ｍetadata.google.internal", "ＭＥＴＡＤＡＴＡ", "𝟏𝟔𝟗.254.169.254", "meta\u00addata",
+			"169.254.169.0254", "0169.0254.0169.0254", "169.254.0000169.254", "[64:ff9b:1:a9fe:a9:fe00::]", "[64:ff9b:1:12a9:fe:a9fe::]", "[64:ff9b:1:1234:a9:fea9:fe00::]",
 		},
 		"unspecified": {
-			"0", "00", "0x0", "0X0", "0x", "0.0", "0x0.0", "000000000000", "[::]", "[0:0:0:0:0:0:0:0]", "[::0.0.0.0]", "[::%25eth0]",
+			"0", "00", "0x0", "0X0", "0x", "0.0", "0x0.0", "000000000000", "[::]", "[0:0:0:0:0:0:0:0]", "[::0.0.0.0]", "[::%25eth0]", "０.0.0.0", "0。0", "⓪",
 		},
 	}
 	hosts["cloud metadata"] = append(hosts["cloud metadata"], spellings(169, 254, 169, 254)...)

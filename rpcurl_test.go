@@ -46,7 +46,7 @@ func TestMask(t *testing.T) {
 		{"HTTPS://A.Example/KEY", "https://A.Example/***"},
 		{"https://a.example/KEY://b.example/", "https://a.example/***"},
 		{"https://a.example?u=https://b.example/", "https://a.example/***"},
-		{"https://bücher.example/KEY", "https://b%C3%BCcher.example/***"},
+		{"https://bücher.example/KEY", "https://bücher.example/***"},
 	}
 	for _, test := range tests {
 		u := relayer.RPCURL(test.url)

@@ -162,7 +162,8 @@ func checkMasks(r, stored *Relayer, found *problems) {
 		masks[endpoint.URL.String()] = true
 	}
 	for i, endpoint := range r.CustomRPCURLs {
-		isMask := masks[string(endpoint.URL)] || endpoint.URL.rest() == maskedRest
+		_, rest := endpoint.URL.split()
+		isMask := masks[string(endpoint.URL)] || rest == maskedRest
 		if isMask && !known[endpoint.URL] {
 			found.add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
 		}

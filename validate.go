@@ -46,6 +46,9 @@ func jsonName(field reflect.StructField) string {
 // checkRules adds every rule of its validate tags that input breaks to found.
 // Input is a pointer to a struct.
 func checkRules(input any, found *problems) {
+	if found.isFull() {
+		return
+	}
 	var broken validator.ValidationErrors
 	if !errors.As(structRules().Struct(input), &broken) {
 		return

@@ -26,8 +26,8 @@ var (
 
 // AuthFunc asks the host whom a bearer token belongs to. The principal is what
 // rate limits and logs go by. An error refuses the token, unless it matches
-// [relayer.ErrUnavailable] or the context's error: then nobody can tell, and the
-// caller is asked to come back. It is called by many goroutines at once, and
+// [relayer.ErrUnavailable] or the request's context is over: then nobody can
+// tell, and the caller is asked to come back. It is called by many goroutines at once, and
 // never with an empty token.
 type AuthFunc func(ctx context.Context, token string) (principal string, err error)
 
@@ -37,7 +37,7 @@ func (f AuthFunc) authenticate(r *http.Request) (string, error) {
 		return "", err
 	}
 	principal, err := f(r.Context(), token)
-	if err == nil || isUnavailable(err) {
+	if err == nil || isUnavailable(r.Context(), err) {
 		return principal, err
 	}
 	return "", errInvalidToken

@@ -153,6 +153,9 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 		"empty token":     func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a", "")) },
 		"token of two":    func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a b")) },
 		"token not ASCII": func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("é")) },
+		"zero option": func() (http.Handler, error) {
+			return httpapi.New(manager, httpapi.TrustHost(), httpapi.Option{})
+		},
 		"logger": func() (http.Handler, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithLogger(nil))
 		},
@@ -184,6 +187,14 @@ func TestRateRecovers(t *testing.T) {
 		}
 	}
 	t.Error("the rate never recovered")
+}
+
+func TestRateOfAlmostNothing(t *testing.T) {
+	s := serve(t, httpapi.WithRateLimit(1e-12, 1))
+	s.do("GET", collection, "")
+	if after := s.do("GET", collection, "").header.Get("Retry-After"); len(after) < 9 || after[0] == '-' {
+		t.Errorf("Retry-After is %q", after)
+	}
 }
 
 func TestDefaultRateAllowsABurstOf300(t *testing.T) {

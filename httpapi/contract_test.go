@@ -98,7 +98,7 @@ func TestStatusCodesAndBodies(t *testing.T) {
 
 	t.Run("create without a JSON Content-Type answers 415", func(t *testing.T) {
 		s := serve(t)
-		for _, values := range [][]string{nil, {""}, {"text/plain"}, {"application/jsonx"}, {"application/merge-patch+json"}, {"application/json;;="}} {
+		for _, values := range [][]string{nil, {""}, {"application/json", "application/json"}, {"text/plain"}, {"application/jsonx"}, {"application/merge-patch+json"}, {"application/json;;="}} {
 			got := s.do("POST", collection, minimal(""), with("Content-Type", values...))
 			expectFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
 			expectProblem(t, got, "", "the Content-Type must be application/json")
@@ -365,6 +365,17 @@ func TestLocationUnderAnyPrefix(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := &service{t: t, manager: manager, url: server.URL}
 
+	for path, want := range map[string]string{
+		"/registry/%61pi/v1/relayers":   "/registry" + collection,
+		"/registry/api/v1/relayer%73":   "/registry" + collection,
+		"/api/%761/relayers?x=/y/../z/": collection,
+	} {
+		created := s.do("POST", path, minimal(""))
+		id := decode[relayer.Envelope[relayer.Relayer]](t, created.body).Data.ID
+		if location := created.header.Get("Location"); location != want+"/"+id {
+			t.Errorf("Location of %s is %q, want %q", path, location, want+"/"+id)
+		}
+	}
 	for i, prefix := range []string{"", "/registry", "/a/b%20c"} {
 		id := fmt.Sprintf("r-%d", i)
 		created := s.do("POST", prefix+collection+"?trace=1", minimal(`,"id":"`+id+`"`))

@@ -131,8 +131,11 @@ func (a *api) rated(answer endpoint) endpoint {
 
 // retryAfter is a wait in whole seconds, rounded up.
 func retryAfter(wait time.Duration) string {
-	seconds := (wait + time.Second - 1) / time.Second
-	return strconv.FormatInt(int64(seconds), 10)
+	seconds := int64(wait / time.Second)
+	if wait%time.Second > 0 {
+		seconds++
+	}
+	return strconv.FormatInt(seconds, 10)
 }
 
 // refusal answers a request that was not let in.
@@ -155,7 +158,7 @@ func (a *api) failureOf(x *exchange, r *http.Request, err error) response {
 		return invalidRequest(http.StatusBadRequest, invalid.Fields...)
 	case errors.Is(err, relayer.ErrExists):
 		return failure(http.StatusConflict, messageExists)
-	case isUnavailable(err):
+	case isUnavailable(r.Context(), err):
 		a.logFault(x, r, err)
 		return failure(http.StatusServiceUnavailable, messageUnavailable).with("Retry-After", "1")
 	default:
@@ -166,9 +169,8 @@ func (a *api) failureOf(x *exchange, r *http.Request, err error) response {
 
 // isUnavailable tells whether err passes by itself: the store is out of reach,
 // a crowd changes the same relayer, or the time for this request is over.
-func isUnavailable(err error) bool {
-	return errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrConflict) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+func isUnavailable(ctx context.Context, err error) bool {
+	return errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrConflict) || ctx.Err() != nil
 }
 
 // logFault logs what the response does not say. A client that went away is

@@ -76,6 +76,9 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (http.
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
 	for _, option := range options {
+		if option.apply == nil {
+			return nil, errors.New("httpapi: the zero Option is none")
+		}
 		if err := option.apply(a); err != nil {
 			return nil, err
 		}

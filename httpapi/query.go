@@ -14,8 +14,8 @@ type listQuery struct {
 }
 
 // parseListQuery reads a query. It returns a [*relayer.ValidationError] that
-// names every parameter that is wrong. Parameters that it does not know are let
-// pass, as proxies and caches add their own.
+// names every parameter that is wrong. A parameter that it does not know is let
+// pass where it is URL-encoded, as proxies and caches add their own.
 func parseListQuery(raw string) (listQuery, error) {
 	query := listQuery{page: 1, perPage: relayer.DefaultPerPage}
 	if raw == "" {

@@ -113,7 +113,11 @@ const (
 // hasMediaType tells whether the body is of one of the types, whatever their
 // parameters.
 func hasMediaType(r *http.Request, types ...string) bool {
-	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	values := r.Header["Content-Type"]
+	if len(values) != 1 {
+		return false
+	}
+	mediaType, _, err := mime.ParseMediaType(values[0])
 	return err == nil && slices.Contains(types, mediaType)
 }
 
@@ -138,12 +142,15 @@ func (a *api) readBody(x *exchange, r *http.Request) ([]byte, *response) {
 
 // location is the path of a relayer just created, as the client sees it: below
 // whatever prefix the request came in under. [http.StripPrefix] leaves that in
-// RequestURI alone.
+// RequestURI alone, in front of the three segments of the path that was routed,
+// however those are escaped.
 func location(r *http.Request, id string) string {
-	const collection = "/api/v1/relayers"
-	asked, err := url.ParseRequestURI(r.RequestURI)
-	if err != nil || !strings.HasSuffix(asked.EscapedPath(), collection) {
-		return collection + "/" + id
+	var prefix string
+	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
+		prefix = asked.EscapedPath()
+		for range 3 {
+			prefix = prefix[:max(0, strings.LastIndexByte(prefix, '/'))]
+		}
 	}
-	return asked.EscapedPath() + "/" + id
+	return prefix + "/api/v1/relayers/" + id
 }

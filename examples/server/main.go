@@ -77,6 +77,9 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
+	if err == nil && c.database == "" {
+		err = errors.New("-db must name a file")
+	}
 	if err == nil && !(c.rate >= 0 && c.rate <= math.MaxInt32) {
 		err = fmt.Errorf("-rate must be from 0 to %d", math.MaxInt32)
 	}
@@ -96,6 +99,12 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
+	// The address before the file: a start that fails leaves no new file behind.
+	listener, err := listen(c.address)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
 	store, closeStore, err := openStore(c.database)
 	if err != nil {
 		return err
@@ -114,10 +123,6 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	handler, err := httpapi.New(manager, httpapi.Tokens(token), rateLimit(c.rate), httpapi.WithLogger(logger))
 	if err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
-	}
-	listener, err := listen(c.address)
-	if err != nil {
-		return err
 	}
 	if isMade {
 		printToken(stdout, token, listener.Addr())
@@ -190,7 +195,10 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		// "OPTIONS *" is answered by the handler, as everything else.
+		DisableGeneralOptionsHandler: true,
+
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -223,14 +231,29 @@ func readSigners(file string) (signers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signers: %w", err)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	var known signers
-	if err := decoder.Decode(&known); err != nil {
+	known, err := parseSigners(data)
+	if err != nil {
 		return nil, fmt.Errorf("signers file %s: %w", file, err)
 	}
+	return known, nil
+}
+
+func parseSigners(data []byte) (signers, error) {
+	var known signers
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&known)
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok || err == nil && known == nil {
+		return nil, errors.New("must be an object of objects of addresses")
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, errors.New("unexpected end")
+	}
+	if err != nil {
+		return nil, err
+	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("signers file %s: more than one JSON value", file)
+		return nil, errors.New("more than one JSON value")
 	}
 	return known, nil
 }

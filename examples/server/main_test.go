@@ -193,16 +193,21 @@ func data(t *testing.T, body string) json.RawMessage {
 // with the value it was sent with.
 func expectIntact(t *testing.T, sent, answered json.RawMessage) {
 	t.Helper()
-	var want, got any
-	if err := json.Unmarshal(sent, &want); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(answered, &got); err != nil {
-		t.Fatal(err)
-	}
-	if !contains(got, want) {
+	if !contains(exactly(t, answered), exactly(t, sent)) {
 		t.Errorf("sent %s\ngot  %s", sent, answered)
 	}
+}
+
+// exactly decodes JSON without rounding a number.
+func exactly(t *testing.T, data json.RawMessage) any {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatal(err)
+	}
+	return value
 }
 
 func contains(got, want any) bool {
@@ -436,9 +441,13 @@ func TestDrain(t *testing.T) {
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
+	// The body is sent once the server asks for it, and so the request is under
+	// way when the first of it has gone.
+	request.Header.Set("Expect", "100-continue")
+	client := http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
 	answered := make(chan int, 1)
 	go func() {
-		response, err := http.DefaultClient.Do(request)
+		response, err := client.Do(request)
 		if err != nil {
 			answered <- 0
 			return
@@ -500,16 +509,18 @@ func TestWrongStart(t *testing.T) {
 		"foreign database":     {[]string{"-db", write("foreign.db", foreign)}, "foreign.db"},
 		"empty database":       {[]string{"-db", write("empty.db", "")}, "empty.db"},
 		"directory":            {[]string{"-db", directory}, directory},
-		"no directory":         {[]string{"-db", filepath.Join(directory, "nowhere", "x.db")}, "nowhere"},
+		"no directory":         {[]string{"-db", filepath.Join(directory, "nowhere", "x.db")}, "nowhere/x.db: no such file or directory"},
+		"no database":          {[]string{"-db", ""}, "-db"},
 		"unknown flag":         {[]string{"-port", "1"}, "-port"},
 		"bad rate":             {[]string{"-rate", "-1"}, "-rate"},
 		"rate not a number":    {[]string{"-rate", "NaN"}, "-rate"},
 		"extra argument":       {[]string{"serve"}, `"serve"`},
 		"no signers file":      {[]string{"-db", "memory", "-signers", filepath.Join(directory, "none.json")}, "none.json"},
-		"bad signers file":     {[]string{"-db", "memory", "-signers", write("bad.json", `{"a":`)}, "bad.json"},
+		"bad signers file":     {[]string{"-db", "memory", "-signers", write("bad.json", `{"a":`)}, "bad.json: unexpected end"},
 		"unknown network":      {[]string{"-db", "memory", "-signers", write("odd.json", `{"a":{"bitcoin":"1"}}`)}, "bitcoin"},
 		"signers twice":        {[]string{"-db", "memory", "-signers", write("two.json", `{} {}`)}, "two.json"},
-		"signers of no object": {[]string{"-db", "memory", "-signers", write("list.json", `[]`)}, "list.json"},
+		"signers of no object": {[]string{"-db", "memory", "-signers", write("list.json", `[]`)}, "list.json: must be an object of objects of addresses"},
+		"signers null":         {[]string{"-db", "memory", "-signers", write("null.json", `null`)}, "null.json: must be an object of objects of addresses"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			command := serverCommand(token, append([]string{"-addr", "127.0.0.1:0"}, c.args...)...)
@@ -524,6 +535,14 @@ func TestWrongStart(t *testing.T) {
 				t.Errorf("said %q %q, want one line about %s", stdout.String(), text, c.says)
 			}
 		})
+	}
+	// A start that fails for another reason leaves no new file behind.
+	fresh := filepath.Join(directory, "fresh.db")
+	if err := serverCommand(token, "-db", fresh, "-addr", strings.TrimPrefix(running.url, "http://")).Run(); err == nil {
+		t.Error("a port in use is no error")
+	}
+	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
+		t.Errorf("a file was left behind: %v", err)
 	}
 	if content, err := os.ReadFile(filepath.Join(directory, "foreign.db")); err != nil || string(content) != foreign {
 		t.Errorf("the foreign file was changed: %v", err)

@@ -18,6 +18,9 @@ func makeFile(path string) error {
 	dir, base := filepath.Split(path)
 	dir = filepath.Clean(dir)
 	draft, err := os.CreateTemp(dir, base+".tmp*")
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err // the name of the draft means nothing to the caller
+	}
 	if err != nil {
 		return err
 	}

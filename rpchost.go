@@ -1,0 +1,159 @@
+package relayer
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Hosts that answer with the credentials of the machine that asks.
+var metadataHosts = map[string]bool{
+	"metadata":                   true,
+	"metadata.google.internal":   true,
+	"metadata.goog":              true,
+	"instance-data":              true,
+	"instance-data.ec2.internal": true,
+}
+
+// Addresses of cloud metadata and credential services. What is written here as
+// IPv4 is met as IPv6 too: mapped, translated (NAT64) or tunnelled (6to4).
+var metadataAddresses = map[netip.Addr]bool{
+	netip.MustParseAddr("169.254.169.254"):    true, // EC2, GCE, Azure and most others
+	netip.MustParseAddr("169.254.170.2"):      true, // ECS task credentials
+	netip.MustParseAddr("169.254.170.23"):     true, // EKS pod identity
+	netip.MustParseAddr("169.254.0.23"):       true, // Tencent
+	netip.MustParseAddr("100.100.100.200"):    true, // Alibaba
+	netip.MustParseAddr("168.63.129.16"):      true, // Azure wire server
+	netip.MustParseAddr("192.0.0.192"):        true, // Oracle
+	netip.MustParseAddr("fd00:ec2::254"):      true, // EC2
+	netip.MustParseAddr("fd00:ec2::23"):       true, // EKS pod identity
+	netip.MustParseAddr("fd20:ce::254"):       true, // GCE
+	netip.MustParseAddr("fe80::a9fe:a9fe"):    true, // OpenStack
+	netip.MustParseAddr("fd00:c1::a9fe:a9fe"): true, // Oracle
+}
+
+// rpcHostProblem refuses the hosts that are never an RPC endpoint and always a
+// danger: cloud metadata services and the unspecified address, however they are
+// spelled.
+func rpcHostProblem(host string) string {
+	const metadataMessage = "must not point at a cloud metadata service"
+	name := foldHost(host)
+	if metadataHosts[name] {
+		return metadataMessage
+	}
+	for _, address := range readAddresses(name) {
+		reached := innerIPv4(address)
+		if isMetadata(address) || slices.ContainsFunc(reached, isMetadata) {
+			return metadataMessage
+		}
+		if address.IsUnspecified() || len(reached) > 0 && !slices.ContainsFunc(reached, isSpecified) {
+			return "must not point at the unspecified address"
+		}
+	}
+	return ""
+}
+
+func isMetadata(address netip.Addr) bool  { return metadataAddresses[address] }
+func isSpecified(address netip.Addr) bool { return !address.IsUnspecified() }
+
+// foldHost brings a host to the form that clients that know international names
+// look up: full-width and circled digits are digits, ideographic full stops are
+// dots, and what is not shown is not there.
+func foldHost(host string) string {
+	folded := norm.NFKC.String(strings.ToLower(host))
+	folded = strings.Map(func(r rune) rune {
+		switch {
+		case r == '。':
+			return '.'
+		case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, folded)
+	return strings.TrimRight(folded, ".")
+}
+
+// readAddresses reads an address in any spelling that a resolver somewhere
+// takes. Where resolvers differ there are several.
+func readAddresses(host string) []netip.Addr {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{address.WithZone("").Unmap()}
+	}
+	var read []netip.Addr
+	for _, leadingZeroBase := range []int{8, 10} {
+		if address, ok := parseLegacyIPv4(host, leadingZeroBase); ok {
+			read = append(read, address)
+		}
+	}
+	return read
+}
+
+// parseLegacyIPv4 reads what inet_aton reads: one to four parts, each decimal,
+// hexadecimal (leading 0x) or with a leading zero, the last filling what is
+// left.
+func parseLegacyIPv4(host string, leadingZeroBase int) (netip.Addr, bool) {
+	parts := strings.Split(host, ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var value uint64
+	for i, part := range parts {
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (5 - len(parts))
+		}
+		number, ok := parseLegacyPart(part, leadingZeroBase)
+		if !ok || number >= 1<<bits {
+			return netip.Addr{}, false
+		}
+		value = value<<bits | number
+	}
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
+}
+
+func parseLegacyPart(part string, leadingZeroBase int) (uint64, bool) {
+	base := 10
+	switch {
+	case part == "0x":
+		return 0, true
+	case strings.HasPrefix(part, "0x"):
+		part, base = part[2:], 16
+	case len(part) > 1 && part[0] == '0':
+		base = leadingZeroBase
+	}
+	number, err := strconv.ParseUint(part, base, 64)
+	return number, err == nil
+}
+
+// The IPv6 prefixes that carry an IPv4 address, and where in them its four bytes
+// stand.
+var ipv4Carriers = []struct {
+	prefix netip.Prefix
+	at     [4]int
+}{
+	{netip.MustParsePrefix("::/96"), [4]int{12, 13, 14, 15}},           // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), [4]int{12, 13, 14, 15}}, // SIIT
+	{netip.MustParsePrefix("64:ff9b::/96"), [4]int{12, 13, 14, 15}},    // NAT64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{6, 7, 9, 10}},     // local NAT64 of 48 bits
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{7, 9, 10, 11}},    // of 56
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{9, 10, 11, 12}},   // of 64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{12, 13, 14, 15}},  // of 96
+	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}},           // 6to4
+}
+
+// innerIPv4 returns the IPv4 addresses that an IPv6 address may lead to.
+func innerIPv4(address netip.Addr) []netip.Addr {
+	var inner []netip.Addr
+	bytes := address.As16()
+	for _, carrier := range ipv4Carriers {
+		if carrier.prefix.Contains(address) {
+			at := carrier.at
+			inner = append(inner, netip.AddrFrom4([4]byte{bytes[at[0]], bytes[at[1]], bytes[at[2]], bytes[at[3]]}))
+		}
+	}
+	return inner
+}
