@@ -35,8 +35,7 @@
 // three covers all there is, and a relayer read from a Manager always has one.
 //
 // Every field of a policy is optional. Nil means not set, which differs from
-// zero, from false and from an empty list: no list of receivers allows all of
-// them, an empty one allows none. In a literal, new takes the value:
+// zero, from false and from an empty list. In a literal, new takes the value:
 //
 //	relayer.StellarPolicy{MaxFee: new(int32(1000))}
 //
@@ -59,7 +58,7 @@
 // # Secrets
 //
 // RPC URLs often carry API keys. An [RPCURL] shows scheme, host and port and
-// masks the rest wherever it is printed, logged or encoded as JSON; its
+// masks the rest where it is printed, logged or encoded as JSON; its
 // conversion to string is the whole of it, for host code that makes the call.
 // In a [Record] the whole URLs are in a part of their own, and the response form
 // of a relayer has only the masked ones. No error text repeats a URL.

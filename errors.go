@@ -2,7 +2,9 @@ package relayer
 
 import (
 	"errors"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // The errors of this package and of every [Store], to be matched with
@@ -63,13 +65,22 @@ func (e *ValidationError) Error() string {
 	for _, problem := range e.Fields {
 		text.WriteString(separator)
 		if problem.Field != "" {
-			text.WriteString(problem.Field)
+			text.WriteString(printable(problem.Field))
 			text.WriteByte(' ')
 		}
 		text.WriteString(problem.Message)
 		separator = "; "
 	}
 	return text.String()
+}
+
+// printable returns a field as it is, or quoted where it has what would break a
+// line or a terminal: names come from whoever sent the request.
+func printable(field string) string {
+	if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(field)
+	}
+	return field
 }
 
 // Unwrap lets errors.Is(err, ErrInvalid) hold.

@@ -102,7 +102,7 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage uint32, ids []stri
 // all numbers there still is no relayer.
 func TestMaxPerPage(t *testing.T) {
 	for _, test := range []struct{ most, asked, want uint32 }{
-		{1, 10, 1}, {3, 3, 3}, {3, 4, 3}, {1000, 500, 500}, {math.MaxUint32, math.MaxUint32, math.MaxUint32},
+		{1, 10, 1}, {3, 3, 3}, {3, 4, 3}, {1000, 500, 500}, {math.MaxInt32, math.MaxUint32, math.MaxInt32},
 	} {
 		m := newManager(t, relayer.WithMaxPerPage(test.most))
 		ids := created(t, m, 5)
@@ -129,5 +129,13 @@ func TestPagesDoNotShift(t *testing.T) {
 	for i := range 10 {
 		wantPage(t, m, 2, 2, ids[2:4], relayer.Pagination{CurrentPage: 2, PerPage: 2, TotalItems: 4 + i})
 		mustCreate(t, m, minimal(""))
+	}
+}
+
+func TestMaxPerPageOutOfRange(t *testing.T) {
+	for _, most := range []uint32{0, math.MaxInt32 + 1, math.MaxUint32} {
+		if _, err := relayer.New(memory.New(), relayer.WithMaxPerPage(most)); err == nil {
+			t.Errorf("%d is no error", most)
+		}
 	}
 }

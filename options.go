@@ -3,6 +3,8 @@ package relayer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 )
 
 // Option sets up a [Manager].
@@ -47,12 +49,12 @@ const DefaultPerPage = 10
 // [WithMaxPerPage] says otherwise.
 const DefaultMaxPerPage = 100
 
-// WithMaxPerPage sets the most relayers that a page has, at least 1. A caller
-// that asks for more gets this many and is told so.
+// WithMaxPerPage sets the most relayers that a page has, from 1 to 2147483647.
+// A caller that asks for more gets this many and is told so.
 func WithMaxPerPage(most uint32) Option {
 	return Option{func(m *Manager) error {
-		if most == 0 {
-			return errors.New("relayer: the most relayers of a page must be 1 or more")
+		if most < 1 || most > math.MaxInt32 {
+			return fmt.Errorf("relayer: the most relayers of a page must be from 1 to %d", math.MaxInt32)
 		}
 		m.maxPerPage = most
 		return nil

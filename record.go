@@ -42,7 +42,7 @@ func relayerOf(rec Record) (*Relayer, error) {
 		return nil, fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)
 	}
 	r.Revision = rec.Revision
-	if len(rec.Private) == 0 {
+	if len(rec.Private) == 0 && len(r.CustomRPCURLs) == 0 {
 		return r, nil
 	}
 	var private privatePart

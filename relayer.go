@@ -1,5 +1,7 @@
 package relayer
 
+import "fmt"
+
 // NetworkType is the kind of blockchain network a relayer works on. It decides
 // the shape of the relayer's [Policy] (spec section 2.1).
 type NetworkType string
@@ -62,6 +64,26 @@ type Relayer struct {
 	// Revision grows with every change of this relayer and is never used again
 	// for its id. It is the ETag over HTTP and no member of the JSON form.
 	Revision uint64 `json:"-"`
+}
+
+// Format prints the relayer with its URLs masked, whatever the verb. Without it
+// a verb that is wrong for a pointer, as in %s of a []*Relayer, would print the
+// URLs without asking them.
+func (r Relayer) Format(state fmt.State, verb rune) {
+	type plain Relayer // without this method
+	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(r))
+}
+
+// Format prints the request with its URLs masked, as [Relayer.Format] does.
+func (r CreateRequest) Format(state fmt.State, verb rune) {
+	type plain CreateRequest // without this method
+	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(r))
+}
+
+// Format prints the endpoint with its URL masked, as [Relayer.Format] does.
+func (c RPCConfig) Format(state fmt.State, verb rune) {
+	type plain RPCConfig // without this method
+	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))
 }
 
 // RPCConfig is one custom RPC endpoint (spec section 2.2).

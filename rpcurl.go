@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // RPCURL is the address of an RPC endpoint. Providers put API keys into it, so
@@ -12,8 +14,8 @@ import (
 // as JSON or text (see [RPCURL.String]); string(u) is the whole of it.
 //
 // It is a string all the same, and what goes round its methods sees it whole:
-// the verb %p, fmt on an unexported field of another struct, encoding/gob, a map
-// key in JSON.
+// the verbs %p and %w, fmt on an unexported field of another struct or below a
+// pointer in one, encoding/gob, a map key in JSON.
 type RPCURL string
 
 // maskedRest stands for whatever of a URL is not shown.
@@ -62,6 +64,9 @@ func rpcURLProblem(text string) string {
 	if text == "" {
 		return "must not be empty"
 	}
+	if !utf8.ValidString(text) {
+		return "must be UTF-8"
+	}
 	if strings.ContainsFunc(text, isControlOrSpace) {
 		return "must not contain spaces or control characters"
 	}
@@ -82,4 +87,6 @@ func rpcURLProblem(text string) string {
 	return rpcHostProblem(parsed.Hostname())
 }
 
-func isControlOrSpace(r rune) bool { return r <= ' ' || r == 0x7f }
+func isControlOrSpace(r rune) bool {
+	return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
+}

@@ -119,3 +119,28 @@ func TestDangerousHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestURLIsText: a URL that JSON cannot keep byte by byte is refused, not
+// changed.
+func TestURLIsText(t *testing.T) {
+	for _, text := range []relayer.RPCURL{"https://a.example/\xffKEY", "https://a.example/?\xc0\xaf", "https://user:\xff@a.example", "https://\xff.example"} {
+		req := minimal("")
+		req.CustomRPCURLs = []relayer.RPCConfig{{URL: text}}
+		r, err := newManager(t).Create(t.Context(), req)
+		if err == nil {
+			t.Errorf("%q accepted as %q", string(text), string(r.CustomRPCURLs[0].URL))
+			continue
+		}
+		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].url")
+	}
+}
+
+// TestControlInURL: the control characters beyond ASCII are control characters
+// too.
+func TestControlInURL(t *testing.T) {
+	for _, text := range []string{"https://a.example/\u0085x", "https://a.example/\u00a0x", "https://a.example/\u2028x", "https://a\u202e.example/"} {
+		if message := urlProblem(t, text); message == "" {
+			t.Errorf("%q accepted", text)
+		}
+	}
+}

@@ -195,3 +195,22 @@ func TestMaskedRelayerDecodes(t *testing.T) {
 		t.Errorf("decoded %+v, %v", r, err)
 	}
 }
+
+// TestPrintedMaskedBelowPointers prints relayers and requests that a list or a
+// struct holds by pointer: with a verb that is wrong for a pointer, fmt asks no
+// method of what is below it.
+func TestPrintedMaskedBelowPointers(t *testing.T) {
+	config := relayer.RPCConfig{URL: secretURL, Weight: new(1.0)}
+	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policies: &relayer.EVMPolicy{}}
+	req := relayer.CreateRequest{CustomRPCURLs: []relayer.RPCConfig{config}}
+	for _, value := range []any{
+		&relayer.Page{Relayers: []*relayer.Relayer{&r}}, []*relayer.Relayer{&r}, map[string]*relayer.Relayer{"a": &r}, struct{ R *relayer.Relayer }{&r},
+		[]*relayer.CreateRequest{&req}, []*relayer.RPCConfig{&config}, relayer.Envelope[*relayer.Relayer]{Data: &r},
+	} {
+		for _, verb := range verbs {
+			if shown := fmt.Sprintf(verb, value); strings.Contains(shown, "PATHKEY") {
+				t.Fatalf("%s of %T shows the path", verb, value)
+			}
+		}
+	}
+}
