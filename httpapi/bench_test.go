@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -108,9 +109,14 @@ func benchmarkRatio(b *testing.B, handler http.Handler, path string) {
 	const requests = 4096
 	var ratios []float64
 	var oursTime, bareTime time.Duration
+	var oursAllocs, bareAllocs uint64
 	for b.Loop() {
+		start := mallocs()
 		bareTook := bare.load(b, path, requests)
+		between := mallocs()
 		oursTook := ours.load(b, path, requests)
+		bareAllocs += between - start
+		oursAllocs += mallocs() - between
 		bareTime += bareTook
 		oursTime += oursTook
 		ratios = append(ratios, float64(bareTook)/float64(oursTook))
@@ -120,8 +126,18 @@ func benchmarkRatio(b *testing.B, handler http.Handler, path string) {
 	b.ReportMetric(ratios[len(ratios)/2], "of-bare")
 	b.ReportMetric(rounds*requests/oursTime.Seconds(), "req/s")
 	b.ReportMetric(rounds*requests/bareTime.Seconds(), "bare-req/s")
+	b.ReportMetric(float64(oursAllocs)/(rounds*requests), "allocs/req")
+	b.ReportMetric(float64(bareAllocs)/(rounds*requests), "bare-allocs/req")
 	b.ReportMetric(float64(size), "body-bytes")
 	b.ReportMetric(0, "ns/op")
+}
+
+// mallocs is how many objects have been allocated so far. The clients, which
+// share the process, allocate next to nothing.
+func mallocs() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.Mallocs
 }
 
 // benchServer is a server with benchClients open connections to it.
@@ -202,8 +218,9 @@ func (c *benchClient) get(request []byte) (size int, err error) {
 			return size, err
 		}
 		if length, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-			if size, err = strconv.Atoi(string(bytes.TrimSpace(length))); err != nil {
-				return 0, err
+			size = 0
+			for _, digit := range bytes.TrimSpace(length) {
+				size = 10*size + int(digit-'0')
 			}
 		}
 	}

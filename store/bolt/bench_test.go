@@ -1,6 +1,7 @@
 package bolt_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -178,7 +179,9 @@ func listTime(b *testing.B, store relayer.Store, offset, limit int) float64 {
 }
 
 // BenchmarkGet compares a get from a million relayers with one from a thousand,
-// ids at random.
+// ids at random, and does the same with a map in memory that copies what it
+// finds: that is what the memory of the machine alone asks for reaching a million
+// places in turn, and no store can be expected to grow less.
 func BenchmarkGet(b *testing.B) {
 	many, few := open(b, loadedFile(b, large)), open(b, loadedFile(b, small))
 	defer many.Close()
@@ -186,15 +189,51 @@ func BenchmarkGet(b *testing.B) {
 	manyIDs, fewIDs := listIDs(b, many), listIDs(b, few)
 	getEach(b, many, manyIDs)
 	getEach(b, few, fewIDs)
-	var fromMany, fromFew []float64
-	b.ReportAllocs()
+	manyMap, fewMap := mapOf(b, many), mapOf(b, few)
+	var fromMany, fromFew, fromManyMap, fromFewMap []float64
 	for b.Loop() {
-		fromFew = append(fromFew, getTime(b, few, fewIDs))
-		fromMany = append(fromMany, getTime(b, many, manyIDs))
+		fromFew = append(fromFew, getTime(b, few.Get, fewIDs))
+		fromMany = append(fromMany, getTime(b, many.Get, manyIDs))
+		fromFewMap = append(fromFewMap, getTime(b, fewMap.get, fewIDs))
+		fromManyMap = append(fromManyMap, getTime(b, manyMap.get, manyIDs))
 	}
 	b.ReportMetric(median(fromMany)/median(fromFew), "million/thousand")
+	b.ReportMetric(median(fromManyMap)/median(fromFewMap), "map-million/thousand")
 	b.ReportMetric(median(fromMany), "ns/million")
 	b.ReportMetric(median(fromFew), "ns/thousand")
+	b.ReportMetric(median(fromManyMap), "ns/map-million")
+	b.ReportMetric(median(fromFewMap), "ns/map-thousand")
+	b.ReportMetric(0, "ns/op")
+}
+
+// recordMap is the least that a store in memory can be: one map into one run of
+// bytes, without a pointer in it for the garbage collector to follow.
+type recordMap struct {
+	spans map[benchID][2]int
+	bytes []byte
+}
+
+// benchID is as long as the ids of benchRecord.
+type benchID [36]byte
+
+func mapOf(b *testing.B, store relayer.Store) recordMap {
+	b.Helper()
+	recs, _, err := store.List(b.Context(), 0, large)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := recordMap{spans: make(map[benchID][2]int, len(recs))}
+	for _, rec := range recs {
+		start := len(m.bytes)
+		m.bytes = append(append(m.bytes, rec.Document...), rec.Private...)
+		m.spans[benchID([]byte(rec.ID))] = [2]int{start, len(m.bytes)}
+	}
+	return m
+}
+
+func (m recordMap) get(_ context.Context, id string) (relayer.Record, error) {
+	span := m.spans[benchID([]byte(id))]
+	return relayer.Record{ID: id, Document: bytes.Clone(m.bytes[span[0]:span[1]])}, nil
 }
 
 // getEach has the system map every page of the file before the clock starts: it
@@ -209,14 +248,14 @@ func getEach(b *testing.B, store relayer.Store, ids []string) {
 }
 
 // getTime draws the ids before the clock starts: a caller has the id at hand.
-func getTime(b *testing.B, store relayer.Store, ids []string) float64 {
+func getTime(b *testing.B, get func(context.Context, string) (relayer.Record, error), ids []string) float64 {
 	drawn := make([]string, 2000)
 	for i := range drawn {
 		drawn[i] = strings.Clone(ids[rand.IntN(len(ids))])
 	}
 	start := time.Now()
 	for _, id := range drawn {
-		if _, err := store.Get(context.Background(), id); err != nil {
+		if _, err := get(context.Background(), id); err != nil {
 			b.Fatal(err)
 		}
 	}
