@@ -127,7 +127,36 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	if isMade {
 		printToken(stdout, token, listener.Addr())
 	}
-	return serve(ctx, listener, handler, logger)
+	return serve(ctx, listener, newSite(ctx, handler, store), logger)
+}
+
+// newSite is everything that is served: the API, and beside it what watches over
+// the server asks for, which needs no token and tells nothing of relayers.
+func newSite(ctx context.Context, api http.Handler, store relayer.Store) http.Handler {
+	site := http.NewServeMux()
+	site.Handle("/", api)
+	site.HandleFunc("GET /healthz/live", func(w http.ResponseWriter, _ *http.Request) {
+		answerHealth(w, http.StatusOK, "live")
+	})
+	site.HandleFunc("GET /healthz/ready", func(w http.ResponseWriter, r *http.Request) {
+		if ctx.Err() != nil {
+			answerHealth(w, http.StatusServiceUnavailable, "stopping")
+			return
+		}
+		if _, _, err := store.List(r.Context(), 0, 0); err != nil {
+			answerHealth(w, http.StatusServiceUnavailable, "store unavailable")
+			return
+		}
+		answerHealth(w, http.StatusOK, "ready")
+	})
+	return site
+}
+
+func answerHealth(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n")
 }
 
 func managerOptions(c config) ([]relayer.Option, error) {

@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 )
 
 // asServer makes the test binary be the server, so that the tests have a real
@@ -407,6 +410,47 @@ func TestLifeCycleIsKept(t *testing.T) {
 		t.Errorf("the deleted relayer answers %d", status)
 	}
 	server.stop()
+}
+
+func TestHealth(t *testing.T) {
+	server := start(t, token, "-db", "memory")
+	for path, want := range map[string]string{"/healthz/live": "live\n", "/healthz/ready": "ready\n"} {
+		response, err := http.Get(server.url + path) // without a token
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || string(body) != want {
+			t.Errorf("%s answered %d %q, %v", path, response.StatusCode, body, err)
+		}
+	}
+	server.stop()
+}
+
+func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
+	store, err := bolt.Open(filepath.Join(t.TempDir(), "relayers.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	site := newSite(ctx, http.NotFoundHandler(), store)
+	expect := func(status int, text string) {
+		t.Helper()
+		recorder := httptest.NewRecorder()
+		site.ServeHTTP(recorder, httptest.NewRequest("GET", "/healthz/ready", nil))
+		if recorder.Code != status || recorder.Body.String() != text+"\n" {
+			t.Errorf("answered %d %q, want %d %q", recorder.Code, recorder.Body, status, text)
+		}
+	}
+	expect(http.StatusOK, "ready")
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expect(http.StatusServiceUnavailable, "store unavailable")
+	stop()
+	expect(http.StatusServiceUnavailable, "stopping")
 }
 
 func TestRate(t *testing.T) {
