@@ -26,6 +26,7 @@ type Manager struct {
 	observers        []Observer
 	networkRules     bool
 	exclusiveSigners bool
+	rpcPolicy        *RPCPolicy
 	maxPerPage       uint32
 
 	writing  idLocks
@@ -218,6 +219,9 @@ func (m *Manager) create(ctx context.Context, req *CreateRequest, found *problem
 // check adds to found what is wrong with the request in itself.
 func (m *Manager) check(req CreateRequest, found *problems) {
 	checkRules(&req, found)
+	if m.rpcPolicy != nil {
+		m.rpcPolicy.checkURLs(req.CustomRPCURLs, found)
+	}
 	if isNil(req.Policies) {
 		return
 	}

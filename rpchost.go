@@ -36,23 +36,40 @@ var metadataAddresses = map[netip.Addr]bool{
 	netip.MustParseAddr("fd00:c1::a9fe:a9fe"): true, // Oracle
 }
 
+const metadataMessage = "must not point at a cloud metadata service"
+
+// hostEnds are characters at which a host ends. Where one is left in it, a client
+// that reads the URL with less or more care calls another host.
+const hostEnds = ":/?#@\\"
+
 // rpcHostProblem refuses the hosts that are never an RPC endpoint and always a
 // danger: cloud metadata services and the unspecified address, however they are
 // spelled.
 func rpcHostProblem(host string) string {
-	const metadataMessage = "must not point at a cloud metadata service"
 	name := foldHost(host)
 	if metadataHosts[name] {
 		return metadataMessage
 	}
-	for _, address := range readAddresses(name) {
-		reached := innerIPv4(address)
-		if isMetadata(address) || slices.ContainsFunc(reached, isMetadata) {
-			return metadataMessage
+	addresses := readAddresses(name)
+	if len(addresses) == 0 && strings.ContainsAny(name, hostEnds) {
+		return "must have a host that is a name or an address"
+	}
+	for _, address := range addresses {
+		if problem := rpcAddressProblem(address); problem != "" {
+			return problem
 		}
-		if address.IsUnspecified() || len(reached) > 0 && !slices.ContainsFunc(reached, isSpecified) {
-			return "must not point at the unspecified address"
-		}
+	}
+	return ""
+}
+
+// rpcAddressProblem says which danger an address leads to, or returns "".
+func rpcAddressProblem(address netip.Addr) string {
+	reached := innerIPv4(address)
+	if isMetadata(address) || slices.ContainsFunc(reached, isMetadata) {
+		return metadataMessage
+	}
+	if address.IsUnspecified() || len(reached) > 0 && !slices.ContainsFunc(reached, isSpecified) {
+		return "must not point at the unspecified address"
 	}
 	return ""
 }
@@ -78,10 +95,11 @@ func foldHost(host string) string {
 }
 
 // readAddresses reads an address in any spelling that a resolver somewhere
-// takes. Where resolvers differ there are several.
+// takes, without its zone. Where resolvers differ there are several.
 func readAddresses(host string) []netip.Addr {
+	host, _, _ = strings.Cut(host, "%")
 	if address, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{address.WithZone("").Unmap()}
+		return []netip.Addr{address.Unmap()}
 	}
 	var read []netip.Addr
 	for _, leadingZeroBase := range []int{8, 10} {
@@ -129,20 +147,23 @@ func parseLegacyPart(part string, leadingZeroBase int) (uint64, bool) {
 	return number, err == nil
 }
 
-// The IPv6 prefixes that carry an IPv4 address, and where in them its four bytes
-// stand.
+// The IPv6 prefixes that carry an IPv4 address, where in them its four bytes
+// stand, and what these are XORed with.
 var ipv4Carriers = []struct {
 	prefix netip.Prefix
 	at     [4]int
+	mask   byte
 }{
-	{netip.MustParsePrefix("::/96"), [4]int{12, 13, 14, 15}},           // IPv4-compatible
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), [4]int{12, 13, 14, 15}}, // SIIT
-	{netip.MustParsePrefix("64:ff9b::/96"), [4]int{12, 13, 14, 15}},    // NAT64
-	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{6, 7, 9, 10}},     // local NAT64 of 48 bits
-	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{7, 9, 10, 11}},    // of 56
-	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{9, 10, 11, 12}},   // of 64
-	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{12, 13, 14, 15}},  // of 96
-	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}},           // 6to4
+	{netip.MustParsePrefix("::/96"), [4]int{12, 13, 14, 15}, 0},           // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), [4]int{12, 13, 14, 15}, 0}, // SIIT
+	{netip.MustParsePrefix("64:ff9b::/96"), [4]int{12, 13, 14, 15}, 0},    // NAT64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{6, 7, 9, 10}, 0},     // local NAT64 of 48 bits
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{7, 9, 10, 11}, 0},    // of 56
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{9, 10, 11, 12}, 0},   // of 64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{12, 13, 14, 15}, 0},  // of 96
+	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}, 0},           // 6to4
+	{netip.MustParsePrefix("2001::/32"), [4]int{4, 5, 6, 7}, 0},           // Teredo server
+	{netip.MustParsePrefix("2001::/32"), [4]int{12, 13, 14, 15}, 0xff},    // Teredo client
 }
 
 // innerIPv4 returns the IPv4 addresses that an IPv6 address may lead to.
@@ -151,8 +172,11 @@ func innerIPv4(address netip.Addr) []netip.Addr {
 	bytes := address.As16()
 	for _, carrier := range ipv4Carriers {
 		if carrier.prefix.Contains(address) {
-			at := carrier.at
-			inner = append(inner, netip.AddrFrom4([4]byte{bytes[at[0]], bytes[at[1]], bytes[at[2]], bytes[at[3]]}))
+			var carried [4]byte
+			for i, at := range carrier.at {
+				carried[i] = bytes[at] ^ carrier.mask
+			}
+			inner = append(inner, netip.AddrFrom4(carried))
 		}
 	}
 	return inner
