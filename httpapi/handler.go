@@ -9,6 +9,7 @@ import (
 	"path"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type api struct {
 	maxBodyBytes int64
 	logger       *slog.Logger
 	routes       *http.ServeMux
+	openAPI      bool      // the OpenAPI document is served
 	buffers      sync.Pool // of *[]byte, for bodies
 }
 
@@ -40,12 +42,17 @@ type exchange struct {
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // ServeHTTP answers a request. Authentication comes first, so that a caller
-// that is not let in learns nothing, not even which paths exist.
+// that is not let in learns nothing, not even which paths exist; the OpenAPI
+// document, which is the same everywhere, tells nobody anything.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
 	defer a.release(x)
 	defer a.answerPanic(x, r)
 
+	if a.isOpenAPI(r) {
+		a.routes.ServeHTTP(x, r)
+		return
+	}
 	principal, err := a.auth.authenticate(r)
 	if err != nil {
 		x.answer(r, a.refusal(x, r, err))
@@ -88,29 +95,64 @@ func (a *api) answerPanic(x *exchange, r *http.Request) {
 // endpoint answers one operation.
 type endpoint func(*exchange, *http.Request) response
 
-func (a *api) newRoutes() *http.ServeMux {
+// route is one operation: the method and path that it answers.
+type route struct {
+	method string
+	path   string
+	answer endpoint
+}
+
+// operations lists every route there is, so that what is served, what Allow
+// says and what the OpenAPI document describes can be held against each other.
+func (a *api) operations() []route {
 	const (
 		all = "/api/v1/relayers"
 		one = "/api/v1/relayers/{relayer_id}"
 	)
-	routes := http.NewServeMux()
+	routes := []route{
+		{http.MethodGet, all, a.rated(a.list)},
+		{http.MethodPost, all, a.create},
+		{http.MethodGet, one, a.rated(a.get)},
+		{http.MethodPatch, one, a.patch},
+		{http.MethodDelete, one, a.remove},
+	}
+	if a.openAPI {
+		routes = append(routes, route{http.MethodGet, openAPIPath, describe})
+	}
+	return routes
+}
+
+// allowedMethods returns the methods of each path. A GET answers HEAD too.
+func allowedMethods(routes []route) map[string][]string {
+	methods := make(map[string][]string)
+	for _, route := range routes {
+		methods[route.path] = append(methods[route.path], route.method)
+		if route.method == http.MethodGet {
+			methods[route.path] = append(methods[route.path], http.MethodHead)
+		}
+	}
+	return methods
+}
+
+func (a *api) newRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
 	handle := func(pattern string, answer endpoint) {
-		routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
 			x.answer(r, answer(x, r))
 		})
 	}
-	handle("GET "+all, a.rated(a.list))
-	handle("POST "+all, a.create)
-	handle(all, methodNotAllowed("GET, HEAD, POST"))
-	handle("GET "+one, a.rated(a.get))
-	handle("PATCH "+one, a.patch)
-	handle("DELETE "+one, a.remove)
-	handle(one, methodNotAllowed("GET, HEAD, PATCH, DELETE"))
+	routes := a.operations()
+	for _, route := range routes {
+		handle(route.method+" "+route.path, route.answer)
+	}
+	for path, methods := range allowedMethods(routes) {
+		handle(path, methodNotAllowed(strings.Join(methods, ", ")))
+	}
 	handle("/", func(*exchange, *http.Request) response {
 		return failure(http.StatusNotFound, messageNotFound)
 	})
-	return routes
+	return mux
 }
 
 func methodNotAllowed(allowed string) endpoint {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -55,9 +56,93 @@ func serveManager(t *testing.T, manager *relayer.Manager, auth httpapi.Authentic
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(recorded(handler))
 	t.Cleanup(server.Close)
 	return &service{t: t, manager: manager, url: server.URL, log: log}
+}
+
+// recordingVariable is the environment variable that names a file to add every
+// exchange to, one JSON object a line, for a check against the OpenAPI
+// document.
+const recordingVariable = "HTTPAPI_RECORDING"
+
+// recordedExchange is a request and what the handler answered.
+type recordedExchange struct {
+	Method        string
+	Path          string // escaped
+	Query         string
+	RequestHeader http.Header
+	RequestBody   []byte // where it was taken
+	Status        int
+	Header        http.Header
+	Body          []byte
+}
+
+// recording is the file that exchanges are added to, or nil.
+var recording = sync.OnceValue(func() *os.File {
+	name := os.Getenv(recordingVariable)
+	if name == "" {
+		return nil
+	}
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	return file
+})
+
+// recordingMutex keeps the lines of exchanges that end together apart.
+var recordingMutex sync.Mutex
+
+// recorded returns a handler that answers as the one given, and records where
+// that was asked for. It records what the handler sees and says, not what
+// clients do, since some requests of the suite come from no net/http client.
+func recorded(handler http.Handler) http.Handler {
+	file := recording()
+	if file == nil {
+		return handler
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sent bytes.Buffer
+		seen := r.WithContext(r.Context())
+		seen.Body = io.NopCloser(io.TeeReader(r.Body, &sent))
+		answer := &answerCopy{ResponseWriter: w}
+		handler.ServeHTTP(answer, seen)
+		exchange := recordedExchange{
+			Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, RequestHeader: r.Header.Clone(),
+			Status: answer.status, Header: w.Header(), Body: answer.body.Bytes(),
+		}
+		exchange.RequestHeader.Del("Authorization")
+		if answer.status < 300 {
+			exchange.RequestBody = sent.Bytes()
+		}
+		line, err := json.Marshal(exchange)
+		if err != nil {
+			panic(err)
+		}
+		recordingMutex.Lock()
+		defer recordingMutex.Unlock()
+		if _, err := file.Write(append(line, '\n')); err != nil {
+			panic(err)
+		}
+	})
+}
+
+// answerCopy keeps a copy of what is answered.
+type answerCopy struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answerCopy) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answerCopy) Write(p []byte) (int, error) {
+	a.body.Write(p)
+	return a.ResponseWriter.Write(p)
 }
 
 // syncBuffer is a log that handlers and the test may touch at the same time.
@@ -96,6 +181,14 @@ func with(name string, values ...string) header { return header{name, values} }
 // do sends a request with validToken, and checks what every response must be.
 func (s *service) do(method, path, body string, headers ...header) reply {
 	s.t.Helper()
+	got := s.send(method, path, body, headers...)
+	checkManners(s.t, method, got)
+	return got
+}
+
+// send sends a request with validToken.
+func (s *service) send(method, path, body string, headers ...header) reply {
+	s.t.Helper()
 	request, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
@@ -117,13 +210,11 @@ func (s *service) do(method, path, body string, headers ...header) reply {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	got := reply{response.StatusCode, response.Header, string(content)}
-	checkManners(s.t, method, got)
-	return got
+	return reply{response.StatusCode, response.Header, string(content)}
 }
 
-// checkManners checks what the contract promises of every response.
-func checkManners(t *testing.T, method string, got reply) {
+// checkHeaders checks the headers that every response has.
+func checkHeaders(t *testing.T, got reply) {
 	t.Helper()
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
 		if value := got.header.Get(name); value != want {
@@ -133,6 +224,12 @@ func checkManners(t *testing.T, method string, got reply) {
 	if id := got.header.Get("X-Request-Id"); id == "" {
 		t.Error("no X-Request-Id")
 	}
+}
+
+// checkManners checks what the contract promises of every response.
+func checkManners(t *testing.T, method string, got reply) {
+	t.Helper()
+	checkHeaders(t, got)
 	if got.status == http.StatusNotModified {
 		if got.body != "" {
 			t.Errorf("304 with a body: %s", got.body)

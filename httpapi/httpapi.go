@@ -6,13 +6,14 @@
 //	GET    /api/v1/relayers/{relayer_id}  one relayer
 //	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
 //	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
+//	GET    /api/v1/openapi.json           the description of all this, in OpenAPI 3.1
 //
 // [New] returns an [http.Handler] that works at / and, under
 // [http.StripPrefix], below any other path. It starts no goroutine, keeps
 // nothing global, and logs nothing unless it is given a logger.
 //
-// Every response is a JSON object with a success member: a
-// [relayer.Envelope] or a [relayer.Failure].
+// Every response but the OpenAPI document is a JSON object with a success
+// member: a [relayer.Envelope] or a [relayer.Failure].
 package httpapi
 
 import (
@@ -73,6 +74,7 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (http.
 		limiter:      newRateLimiter(DefaultRate, DefaultBurst),
 		maxBodyBytes: DefaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
+		openAPI:      true,
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
 	for _, option := range options {
