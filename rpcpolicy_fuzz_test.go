@@ -1,0 +1,98 @@
+package relayer_test
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// FuzzRPCPolicy gives a policy any host, and every carrier of any IPv4 address.
+func FuzzRPCPolicy(f *testing.F) {
+	for _, host := range append([]string{"rpc.example", "a@b.example", "8.8.8.8", "[2606:4700::1]", "127.0.0.1／x", ""}, notPublicHosts...) {
+		f.Add(host, uint32(0x7f000001), byte(1))
+	}
+	for i, ip := range notPublicIPv4 {
+		f.Add("*.Rpc.example.", ip[0]<<24|ip[1]<<16|ip[2]<<8|ip[3], byte(i))
+	}
+	f.Add("10.0.0.0", uint32(0x08080808), byte(0xff))
+	f.Fuzz(func(t *testing.T, host string, ip uint32, choices byte) {
+		checkAgreement(t, fuzzPolicy(host, ip, choices), host)
+		checkCarriers(t, ip)
+	})
+}
+
+// fuzzPolicy leaves out a list that no Manager takes.
+func fuzzPolicy(host string, ip uint32, choices byte) relayer.RPCPolicy {
+	has := func(choice int) bool { return choices>>choice&1 == 1 }
+	policy := relayer.RPCPolicy{PublicOnly: has(0), RefuseUserInfo: has(1), RefuseFragment: has(2)}
+	if has(3) {
+		policy.AllowedAddresses = []netip.Prefix{netip.PrefixFrom(ipv4(ip), int(choices>>5)*4)}
+	}
+	if has(4) {
+		policy.AllowedHosts = []string{host}
+	}
+	if _, err := relayer.New(memory.New(), relayer.WithRPCPolicy(policy)); err != nil {
+		policy.AllowedHosts = nil
+	}
+	return policy
+}
+
+func ipv4(ip uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(ip >> 24), byte(ip >> 16), byte(ip >> 8), byte(ip)})
+}
+
+// checkAgreement: a URL is judged alike by every way in, and one with an address
+// in it is accepted only where its dial is.
+func checkAgreement(t *testing.T, policy relayer.RPCPolicy, host string) {
+	t.Helper()
+	// JSON has words of its own for these, and a change for those.
+	if !utf8.ValidString(host) || strings.Contains(host, "\x00") || strings.Contains(host, "/***") {
+		return
+	}
+	if policyProblem(t, policy, "http://"+host) != "" {
+		return
+	}
+	address, err := netip.ParseAddr(literal(host))
+	if err != nil {
+		return
+	}
+	if err := policy.DialControl("tcp", netip.AddrPortFrom(address, 80).String(), nil); err != nil {
+		t.Errorf("%+v accepts %q and refuses its dial: %v", policy, host, err)
+	}
+}
+
+// checkCarriers: what netip knows not to be public is refused in every spelling,
+// and at the dial.
+func checkCarriers(t *testing.T, ip uint32) {
+	t.Helper()
+	a := ipv4(ip)
+	if !a.IsPrivate() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified() {
+		return
+	}
+	parts := [4]uint32{ip >> 24, ip >> 16 & 0xff, ip >> 8 & 0xff, ip & 0xff}
+	req := minimal("")
+	for _, host := range append(spellings(parts[0], parts[1], parts[2], parts[3]), teredo(parts[0], parts[1], parts[2], parts[3])) {
+		req.CustomRPCURLs = append(req.CustomRPCURLs, relayer.RPCConfig{URL: relayer.RPCURL("http://" + host)})
+		address, err := netip.ParseAddr(literal(host))
+		if err != nil {
+			continue
+		}
+		if err := publicOnly.DialControl("tcp", netip.AddrPortFrom(address, 80).String(), nil); !errors.Is(err, relayer.ErrAddressRefused) {
+			t.Errorf("dial of %s, which is %s: error %v", address, a, err)
+		}
+	}
+	_, err := newManager(t, relayer.WithRPCPolicy(publicOnly)).Create(t.Context(), req)
+	if refused := len(fieldErrors(t, err)); refused != len(req.CustomRPCURLs) {
+		t.Errorf("of %d spellings of %s %d are refused: %v", len(req.CustomRPCURLs), a, refused, err)
+	}
+}
+
+// literal is the host of a URL as netip reads it.
+func literal(host string) string {
+	return strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
+}
