@@ -35,7 +35,7 @@ func registry(t *testing.T, options ...relayer.Option) *relayer.Manager {
 	return m
 }
 
-func mustGet(t *testing.T, m *relayer.Manager, id string) *relayer.Relayer {
+func mustGet(t testing.TB, m *relayer.Manager, id string) *relayer.Relayer {
 	t.Helper()
 	r, err := m.Get(t.Context(), id)
 	if err != nil {

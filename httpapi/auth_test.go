@@ -153,6 +153,18 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 		"empty token":     func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a", "")) },
 		"token of two":    func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a b")) },
 		"token not ASCII": func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("é")) },
+		"client address": func() (http.Handler, error) {
+			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithClientAddress(nil))
+		},
+		"guess rate": func() (http.Handler, error) {
+			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithGuessLimit(0, 1))
+		},
+		"in flight": func() (http.Handler, error) {
+			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithMaxInFlight(0))
+		},
+		"request logger": func() (http.Handler, error) {
+			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRequestLog(nil))
+		},
 		"zero option": func() (http.Handler, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.Option{})
 		},

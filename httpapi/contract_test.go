@@ -206,7 +206,7 @@ func TestStatusCodesAndBodies(t *testing.T) {
 
 	t.Run("an unknown path answers 404", func(t *testing.T) {
 		s := serve(t)
-		for _, path := range []string{"", "/", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", "/api/v2/relayers",
+		for _, path := range []string{"", "/", "//", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", "/api/v2/relayers",
 			"//api/v1/relayers", "/api//v1/relayers", "/api/v1/./relayers", "/x/../api/v1/relayers", "/API/v1/relayers"} {
 			for _, method := range []string{"GET", "POST", "DELETE"} {
 				got := s.do(method, path, "")

@@ -18,14 +18,17 @@ import (
 
 // api is the handler that [New] returns.
 type api struct {
-	manager      *relayer.Manager
-	auth         Authenticator
-	limiter      *rateLimiter // nil: no limit
-	maxBodyBytes int64
-	logger       *slog.Logger
-	routes       *http.ServeMux
-	openAPI      bool      // the OpenAPI document is served
-	buffers      sync.Pool // of *[]byte, for bodies
+	manager       *relayer.Manager
+	auth          Authenticator
+	guesses       *guesses
+	limiter       *rateLimiter // nil: no limit
+	inFlight      inFlight
+	maxBodyBytes  int64
+	logger        *slog.Logger
+	requestLogger *slog.Logger // nil: requests are not logged
+	routes        *http.ServeMux
+	openAPI       bool      // the OpenAPI document is served
+	buffers       sync.Pool // of *[]byte, for bodies
 }
 
 // exchange is one request being answered. It is the [http.ResponseWriter] that
@@ -34,8 +37,11 @@ type exchange struct {
 	http.ResponseWriter
 	requestID string
 	principal string
-	answered  bool
 	buffer    *[]byte
+
+	answered bool
+	status   int // of the answer
+	bytes    int // of its body
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -47,18 +53,22 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
 	defer a.release(x)
+	defer a.logRequest(x, r, time.Now())
 	defer a.answerPanic(x, r)
 
+	if !a.inFlight.enter() {
+		x.answer(r, failure(http.StatusServiceUnavailable, messageUnavailable).with("Retry-After", "1"))
+		return
+	}
+	defer a.inFlight.leave()
 	if a.isOpenAPI(r) {
 		a.routes.ServeHTTP(x, r)
 		return
 	}
-	principal, err := a.auth.authenticate(r)
-	if err != nil {
-		x.answer(r, a.refusal(x, r, err))
+	if refusal := a.authenticate(x, r); refusal != nil {
+		x.answer(r, *refusal)
 		return
 	}
-	x.principal = principal
 	if !isCleanPath(r) {
 		// ServeMux would answer with a redirect of its own, in HTML.
 		x.answer(r, failure(http.StatusNotFound, messageNotFound))
@@ -67,11 +77,30 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.routes.ServeHTTP(x, r)
 }
 
+// authenticate finds out who is calling, or returns what to answer.
+func (a *api) authenticate(x *exchange, r *http.Request) *response {
+	if wait := a.guesses.wait(r); wait > 0 {
+		refusal := tooManyRequests(wait)
+		return &refusal
+	}
+	principal, err := a.auth.authenticate(r)
+	if err != nil {
+		if errors.Is(err, errInvalidToken) {
+			a.guesses.wrong(r)
+		}
+		refusal := a.refusal(x, r, err)
+		return &refusal
+	}
+	a.guesses.right(r)
+	x.principal = principal
+	return nil
+}
+
 // isCleanPath tells whether ServeMux takes the path as it is.
 func isCleanPath(r *http.Request) bool {
 	escaped := r.URL.EscapedPath()
 	clean := path.Clean(escaped)
-	return clean == escaped && clean[0] == '/' || clean+"/" == escaped
+	return clean[0] == '/' && (clean == escaped || clean != "/" && clean+"/" == escaped)
 }
 
 // answerPanic turns a panic, of a host's hook for example, into a 500.
@@ -165,10 +194,14 @@ func methodNotAllowed(allowed string) endpoint {
 func (a *api) rated(answer endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
 		if wait := a.limiter.wait(x.principal); wait > 0 {
-			return failure(http.StatusTooManyRequests, messageTooManyRequests).with("Retry-After", retryAfter(wait))
+			return tooManyRequests(wait)
 		}
 		return answer(x, r)
 	}
+}
+
+func tooManyRequests(wait time.Duration) response {
+	return failure(http.StatusTooManyRequests, messageTooManyRequests).with("Retry-After", retryAfter(wait))
 }
 
 // retryAfter is a wait in whole seconds, rounded up.

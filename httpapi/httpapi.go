@@ -34,8 +34,8 @@ type Option struct {
 	apply func(*api) error
 }
 
-// WithLogger has faults of the server's own logged: the cause of every 500 and
-// 503, with the request id that the response carries. No token, no RPC URL and
+// WithLogger has faults of the server's own logged: the cause of every 500, and
+// of every 503 but those of [WithMaxInFlight], with the request id that the response carries. No token, no RPC URL and
 // no body is ever logged.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(a *api) error {
@@ -71,7 +71,9 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (http.
 	a := &api{
 		manager:      manager,
 		auth:         auth,
+		guesses:      newGuesses(),
 		limiter:      newRateLimiter(DefaultRate, DefaultBurst),
+		inFlight:     inFlight{most: DefaultMaxInFlight},
 		maxBodyBytes: DefaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
 		openAPI:      true,

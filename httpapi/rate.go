@@ -1,10 +1,8 @@
 package httpapi
 
 import (
-	"container/list"
 	"errors"
 	"math"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -21,13 +19,17 @@ const (
 // second, more than 0, and how many at once, at least 1. Creates are never
 // limited (spec section 7).
 func WithRateLimit(perSecond float64, burst int) Option {
-	return Option{func(a *api) error {
-		if !(perSecond > 0) || math.IsInf(perSecond, 1) || burst < 1 {
-			return errors.New("httpapi: the rate must be more than 0 a second, with a burst of 1 or more")
-		}
-		a.limiter = newRateLimiter(perSecond, burst)
-		return nil
+	return Option{func(a *api) (err error) {
+		a.limiter, err = rateLimiterOf(perSecond, burst)
+		return err
 	}}
+}
+
+func rateLimiterOf(perSecond float64, burst int) (*rateLimiter, error) {
+	if !(perSecond > 0) || math.IsInf(perSecond, 1) || burst < 1 {
+		return nil, errors.New("httpapi: a rate must be more than 0 a second, with a burst of 1 or more")
+	}
+	return newRateLimiter(perSecond, burst), nil
 }
 
 // WithoutRateLimit lets gets and lists be made without limit, for a host that
@@ -43,39 +45,31 @@ func WithoutRateLimit() Option {
 // has been quiet for longest is forgotten, which gives it a full burst again.
 const maxPrincipals = 10_000
 
-// rateLimiter holds a token bucket for each principal.
+// rateLimiter holds a token bucket for each principal. A nil rateLimiter never
+// holds anybody up.
 type rateLimiter struct {
 	perSecond rate.Limit
 	burst     int
-
-	mu      sync.Mutex
-	buckets map[string]*list.Element
-	recent  *list.List // of *bucket, the one used last in front
-}
-
-type bucket struct {
-	principal string
-	limiter   *rate.Limiter
+	buckets   *recent[string, *rate.Limiter]
 }
 
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	return &rateLimiter{
 		perSecond: rate.Limit(perSecond),
 		burst:     burst,
-		buckets:   make(map[string]*list.Element),
-		recent:    list.New(),
+		buckets:   newRecent[string, *rate.Limiter](maxPrincipals),
 	}
 }
 
 // wait returns how long the principal must wait before its next request: 0
-// where it may go on, and then the request counts. A nil rateLimiter never
-// holds anybody up.
+// where it may go on, and then the request counts.
 func (l *rateLimiter) wait(principal string) time.Duration {
 	if l == nil {
 		return 0
 	}
+	bucket := l.buckets.getOrMake(principal, func() *rate.Limiter { return rate.NewLimiter(l.perSecond, l.burst) })
 	now := time.Now()
-	reservation := l.bucketOf(principal).ReserveN(now, 1)
+	reservation := bucket.ReserveN(now, 1)
 	delay := reservation.DelayFrom(now)
 	if delay > 0 {
 		reservation.CancelAt(now)
@@ -83,18 +77,14 @@ func (l *rateLimiter) wait(principal string) time.Duration {
 	return delay
 }
 
-func (l *rateLimiter) bucketOf(principal string) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if element, ok := l.buckets[principal]; ok {
-		l.recent.MoveToFront(element)
-		return element.Value.(*bucket).limiter
+// look is wait for a request that does not count.
+func (l *rateLimiter) look(principal string) (delay time.Duration, isKnown bool) {
+	bucket, isKnown := l.buckets.get(principal)
+	if !isKnown {
+		return 0, false
 	}
-	if l.recent.Len() == maxPrincipals {
-		forgotten := l.recent.Remove(l.recent.Back()).(*bucket)
-		delete(l.buckets, forgotten.principal)
-	}
-	added := &bucket{principal: principal, limiter: rate.NewLimiter(l.perSecond, l.burst)}
-	l.buckets[principal] = l.recent.PushFront(added)
-	return added.limiter
+	now := time.Now()
+	reservation := bucket.ReserveN(now, 1)
+	defer reservation.CancelAt(now)
+	return reservation.DelayFrom(now), true
 }

@@ -53,7 +53,7 @@ var (
 
 // answer sends the response.
 func (x *exchange) answer(r *http.Request, p response) {
-	x.answered = true
+	x.answered, x.status, x.bytes = true, p.status, len(p.body)
 	header := x.Header()
 	header["Content-Type"] = contentTypeJSON
 	header["X-Content-Type-Options"] = noSniff

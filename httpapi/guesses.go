@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// DefaultGuessRate and DefaultGuessBurst are how many wrong tokens a client
+// address may send in a second, and at once, unless [WithGuessLimit] says
+// otherwise.
+const (
+	DefaultGuessRate  = 10.0
+	DefaultGuessBurst = 300
+)
+
+// WithGuessLimit sets how many wrong bearer tokens each client address may send
+// in a second, more than 0, and how many at once, at least 1. An address that
+// has sent more is answered 429 without its tokens being looked at, but for
+// those that were right not long ago: others may share its address.
+func WithGuessLimit(perSecond float64, burst int) Option {
+	return Option{func(a *api) (err error) {
+		a.guesses.limiter, err = rateLimiterOf(perSecond, burst)
+		return err
+	}}
+}
+
+// WithoutGuessLimit looks at every token, for a host that limits guesses
+// elsewhere.
+func WithoutGuessLimit() Option {
+	return Option{func(a *api) error {
+		a.guesses.limiter = nil
+		return nil
+	}}
+}
+
+// WithClientAddress says where the address of a client is to be found, for a
+// host behind a proxy: in a header that the proxy sets, and that no client can.
+// By default it is that of the connection, an IPv6 network of 64 bits counting
+// as one.
+func WithClientAddress(address func(*http.Request) string) Option {
+	return Option{func(a *api) error {
+		if address == nil {
+			return errors.New("httpapi: client address is nil")
+		}
+		a.guesses.address = address
+		return nil
+	}}
+}
+
+// maxTrustedTokens bounds how many tokens are remembered as right.
+const maxTrustedTokens = 10_000
+
+// guesses slows down whoever tries one token after the other.
+type guesses struct {
+	limiter *rateLimiter // by client address; nil: no limit
+	address func(*http.Request) string
+	trusted *recent[[sha256.Size]byte, struct{}]
+}
+
+func newGuesses() *guesses {
+	return &guesses{
+		limiter: newRateLimiter(DefaultGuessRate, DefaultGuessBurst),
+		address: connectionAddress,
+		trusted: newRecent[[sha256.Size]byte, struct{}](maxTrustedTokens),
+	}
+}
+
+// wait returns how long the client must wait before its token is looked at.
+func (g *guesses) wait(r *http.Request) time.Duration {
+	if g.isQuiet() {
+		return 0
+	}
+	delay, _ := g.limiter.look(g.address(r))
+	if delay == 0 {
+		return 0
+	}
+	token, err := bearerToken(r.Header)
+	if err != nil {
+		return 0 // there is nothing to guess with: it is refused anyway
+	}
+	if _, ok := g.trusted.get(sha256.Sum256([]byte(token))); ok {
+		return 0
+	}
+	return delay
+}
+
+// wrong counts a token that was refused.
+func (g *guesses) wrong(r *http.Request) {
+	if g.limiter != nil {
+		g.limiter.wait(g.address(r))
+	}
+}
+
+// right remembers a token, where its address has sent a wrong one before.
+func (g *guesses) right(r *http.Request) {
+	if g.isQuiet() {
+		return
+	}
+	if _, isKnown := g.limiter.look(g.address(r)); !isKnown {
+		return
+	}
+	if token, err := bearerToken(r.Header); err == nil {
+		g.trusted.getOrMake(sha256.Sum256([]byte(token)), func() struct{} { return struct{}{} })
+	}
+}
+
+// isQuiet tells whether nobody has sent a wrong token, so that it costs no more
+// to find out.
+func (g *guesses) isQuiet() bool { return g.limiter == nil || g.limiter.buckets.isEmpty() }
+
+// connectionAddress is the address that the connection comes from.
+func connectionAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil || address.Unmap().Is4() {
+		return host
+	}
+	network, err := address.WithZone("").Prefix(64)
+	if err != nil {
+		return host
+	}
+	return network.String()
+}

@@ -1,0 +1,39 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// WithRequestLog has every request logged once it is answered, at level Info:
+// its id, who sent it, what it asked for, the status, the size of the body and
+// how long it took. What it asked for is the route and not the path or the
+// query, where clients put what they should not. No header and no body is ever
+// logged.
+func WithRequestLog(logger *slog.Logger) Option {
+	return Option{func(a *api) error {
+		if logger == nil {
+			return errors.New("httpapi: request logger is nil")
+		}
+		a.requestLogger = logger
+		return nil
+	}}
+}
+
+// logRequest logs a request that began at a time and has been answered.
+func (a *api) logRequest(x *exchange, r *http.Request, began time.Time) {
+	if a.requestLogger == nil {
+		return
+	}
+	a.requestLogger.LogAttrs(r.Context(), slog.LevelInfo, "request",
+		slog.String("request_id", x.requestID),
+		slog.String("principal", x.principal),
+		slog.String("method", r.Method),
+		slog.String("route", r.Pattern),
+		slog.Int("status", x.status),
+		slog.Int("bytes", x.bytes),
+		slog.Duration("took", time.Since(began)),
+	)
+}
