@@ -57,7 +57,10 @@ func serveManager(t *testing.T, manager *relayer.Manager, auth httpapi.Authentic
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(recorded(handler))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.Close()
+		expectNoSecret(t, log.String())
+	})
 	return &service{t: t, manager: manager, url: server.URL, log: log}
 }
 
@@ -143,6 +146,17 @@ func (a *answerCopy) WriteHeader(status int) {
 func (a *answerCopy) Write(p []byte) (int, error) {
 	a.body.Write(p)
 	return a.ResponseWriter.Write(p)
+}
+
+// expectNoSecret checks what a test has had logged: whatever it did, faults and
+// panics included, none of the tokens and URLs that the tests send may be in it.
+func expectNoSecret(t *testing.T, log string) {
+	t.Helper()
+	for _, secret := range []string{validToken, "wrong", "user:p", "pw@", "/v2/key", "key?a=b", "-secret"} {
+		if strings.Contains(log, secret) {
+			t.Errorf("%q is in the log: %s", secret, log)
+		}
+	}
 }
 
 // syncBuffer is a log that handlers and the test may touch at the same time.
