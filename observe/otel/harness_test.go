@@ -1,0 +1,100 @@
+package otel_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/observe/otel"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// telemetry is an observer, and all that it has exported.
+type telemetry struct {
+	observe relayer.Observer
+	tracers *trace.TracerProvider
+	spans   *tracetest.InMemoryExporter
+	reader  *metric.ManualReader
+}
+
+func newTelemetry(t testing.TB, options ...trace.TracerProviderOption) telemetry {
+	t.Helper()
+	spans, reader := tracetest.NewInMemoryExporter(), metric.NewManualReader()
+	tracers := trace.NewTracerProvider(append(options, trace.WithSyncer(spans))...)
+	meters := metric.NewMeterProvider(metric.WithReader(reader))
+	observe, err := otel.NewObserver(otel.WithTracerProvider(tracers), otel.WithMeterProvider(meters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return telemetry{observe, tracers, spans, reader}
+}
+
+func (x telemetry) span(t testing.TB) tracetest.SpanStub {
+	t.Helper()
+	spans := x.spans.GetSpans()
+	if len(spans) != 1 {
+		t.Fatalf("%d spans, want 1", len(spans))
+	}
+	return spans[0]
+}
+
+func (x telemetry) measured(t testing.TB) metricdata.ResourceMetrics {
+	t.Helper()
+	var measured metricdata.ResourceMetrics
+	if err := x.reader.Collect(context.Background(), &measured); err != nil {
+		t.Fatal(err)
+	}
+	return measured
+}
+
+func (x telemetry) metric(t testing.TB) metricdata.Metrics {
+	t.Helper()
+	scopes := x.measured(t).ScopeMetrics
+	if len(scopes) != 1 || len(scopes[0].Metrics) != 1 {
+		t.Fatalf("measured %v, want one metric", scopes)
+	}
+	return scopes[0].Metrics[0]
+}
+
+func (x telemetry) points(t testing.TB) []metricdata.HistogramDataPoint[float64] {
+	t.Helper()
+	histogram, ok := x.metric(t).Data.(metricdata.Histogram[float64])
+	if !ok {
+		t.Fatalf("measured %T, want a histogram", x.metric(t).Data)
+	}
+	return histogram.DataPoints
+}
+
+// exported is all that has left the process, as text.
+func (x telemetry) exported(t testing.TB) string {
+	t.Helper()
+	text, err := json.Marshal([]any{x.spans.GetSpans(), x.measured(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	manager, err := relayer.New(memory.New(), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manager
+}
+
+func textsOf(attributes []attribute.KeyValue) map[string]string {
+	texts := make(map[string]string)
+	for _, each := range attributes {
+		texts[string(each.Key)] = each.Value.String()
+	}
+	return texts
+}

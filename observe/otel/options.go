@@ -1,0 +1,56 @@
+package otel
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Option sets up the observer that [NewObserver] returns.
+type Option struct {
+	apply func(*providers) error
+}
+
+type providers struct {
+	tracers trace.TracerProvider
+	meters  metric.MeterProvider
+}
+
+// WithTracerProvider has spans made by this provider and not by the global one.
+// With that of package trace/noop there are none.
+func WithTracerProvider(provider trace.TracerProvider) Option {
+	return Option{func(p *providers) error {
+		if provider == nil {
+			return errors.New("otel: tracer provider is nil")
+		}
+		p.tracers = provider
+		return nil
+	}}
+}
+
+// WithMeterProvider has measurements taken by this provider and not by the
+// global one. With that of package metric/noop there are none.
+func WithMeterProvider(provider metric.MeterProvider) Option {
+	return Option{func(p *providers) error {
+		if provider == nil {
+			return errors.New("otel: meter provider is nil")
+		}
+		p.meters = provider
+		return nil
+	}}
+}
+
+func newProviders(options []Option) (providers, error) {
+	chosen := providers{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
+	for _, option := range options {
+		if option.apply == nil {
+			return providers{}, errors.New("otel: the zero Option is none")
+		}
+		if err := option.apply(&chosen); err != nil {
+			return providers{}, err
+		}
+	}
+	return chosen, nil
+}
