@@ -1,0 +1,32 @@
+package prometheus_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/observe/internal/drive"
+)
+
+// BenchmarkObserver measures what a read costs without an observer and with
+// one.
+func BenchmarkObserver(b *testing.B) {
+	b.Run("none", func(b *testing.B) { benchmarkGet(b) })
+	b.Run("metrics", func(b *testing.B) {
+		observe, _ := newObserver(b)
+		benchmarkGet(b, relayer.WithObserver(observe))
+	})
+}
+
+func benchmarkGet(b *testing.B, options ...relayer.Option) {
+	ctx := context.Background()
+	manager := newManager(b, options...)
+	if _, err := manager.Create(ctx, drive.Request(drive.ID)); err != nil {
+		b.Fatal(err)
+	}
+	var document []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		document, _, _ = manager.AppendDocument(ctx, document[:0], drive.ID)
+	}
+}

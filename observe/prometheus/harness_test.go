@@ -1,0 +1,88 @@
+package prometheus_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/observe/prometheus"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func newObserver(t testing.TB) (relayer.Observer, *client.Registry) {
+	t.Helper()
+	registry := client.NewPedanticRegistry()
+	return mustObserve(t, registry), registry
+}
+
+func mustObserve(t testing.TB, registerer client.Registerer) relayer.Observer {
+	t.Helper()
+	observe, err := prometheus.NewObserver(registerer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return observe
+}
+
+func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	manager, err := relayer.New(memory.New(), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manager
+}
+
+// scrape is what a Prometheus server gets, and as it reads it.
+func scrape(t testing.TB, registry *client.Registry) (string, map[string]*dto.MetricFamily) {
+	t.Helper()
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentType := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || !strings.HasPrefix(contentType, "text/plain") {
+		t.Fatalf("scrape answered %s as %s", response.Status, contentType)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return string(text), families
+}
+
+func labelsOf(metric *dto.Metric) map[string]string {
+	labels := make(map[string]string)
+	for _, label := range metric.Label {
+		labels[label.GetName()] = label.GetValue()
+	}
+	return labels
+}
+
+// series counts the lines of a scrape.
+func series(text string) int {
+	count := 0
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			count++
+		}
+	}
+	return count
+}
