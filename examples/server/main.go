@@ -130,11 +130,13 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	return serve(ctx, listener, newSite(ctx, handler, store), logger)
 }
 
-// newSite is everything that is served: the API, and beside it what watches over
-// the server asks for, which needs no token and tells nothing of relayers.
+// newSite is everything that is served: the API, and beside it the page for
+// people and what watches over the server asks for. Those need no token and tell
+// nothing of relayers.
 func newSite(ctx context.Context, api http.Handler, store relayer.Store) http.Handler {
 	site := http.NewServeMux()
 	site.Handle("/", api)
+	site.Handle("GET /{$}", newPage())
 	site.HandleFunc("GET /healthz/live", func(w http.ResponseWriter, _ *http.Request) {
 		answerHealth(w, http.StatusOK, "live")
 	})
