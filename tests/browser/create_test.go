@@ -1,0 +1,250 @@
+package browser
+
+import (
+	"encoding/json"
+	"math/big"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// begin opens the form and fills in what every relayer needs.
+func (b *tab) begin(id, networkType string) {
+	b.t.Helper()
+	b.goTo("new", "New relayer")
+	b.fill("Relayer "+id, "Name, required")
+	b.fill("somewhere", "Network, required")
+	b.fill("signer", "Signer ID, required")
+	b.fill(id, "ID")
+	b.choose(networkType, "Network type, required")
+}
+
+// expectCreated sends the form and compares what the API has then.
+func (b *tab) expectCreated(id, wantPolicies string) {
+	b.t.Helper()
+	b.press("Create the relayer")
+	b.expectTitle("Relayer " + id)
+	expect(b, "Relayer "+id+" was created", `document.getElementById('status').textContent`)
+	expect(b, "one-title", `document.activeElement.id`)
+	var got struct {
+		Data struct {
+			Policies json.RawMessage `json:"policies"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(b.server.do("GET", collection+"/"+id, "", http.StatusOK)), &got); err != nil {
+		b.t.Fatal(err)
+	}
+	if !reflect.DeepEqual(exactly(b.t, string(got.Data.Policies)), exactly(b.t, wantPolicies)) {
+		b.t.Errorf("the policies are\n%s, want\n%s", got.Data.Policies, wantPolicies)
+	}
+}
+
+func exactly(t *testing.T, text string) (value any) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+const policies = "Policies"
+
+func TestCreateEVM(t *testing.T) {
+	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
+	b := open(t, "-network-rules")
+	b.enter("All relayers")
+	b.begin("evm-1", "evm")
+	b.press("Paused")
+	b.fill("notify", "Notification ID")
+	b.press("Custom RPC URLs", "Add an endpoint")
+	b.fill("https://one.example/v2/KEY", "Custom RPC URLs", "Endpoint 1", "URL, required")
+	b.press("Custom RPC URLs", "Add an endpoint")
+	b.fill("https://two.example/v2/KEY", "Custom RPC URLs", "Endpoint 2", "URL, required")
+	b.fill("12.5", "Custom RPC URLs", "Endpoint 2", "Weight")
+	b.press("Custom RPC URLs", "Endpoint 1", "Remove endpoint 1")
+	b.fill(largest, policies, "Gas price cap (wei)")
+	b.fill("1e21", policies, "Min balance (wei)")
+	b.choose("No", policies, "EIP-1559 pricing")
+	b.choose("Yes", policies, "Gas limit estimation")
+	b.choose("No", policies, "Include revert data")
+	b.choose("Yes", policies, "Private transactions")
+	b.fill("0xd8da6bf26964af9d7eed9e03e53415d37aa96045\n\n  0x0000000000000000000000000000000000000001  \n", policies, "Whitelist receivers")
+	b.expectCreated("evm-1", `{"eip1559_pricing":false,"gas_limit_estimation":true,"gas_price_cap":`+largest+`,"include_revert_data":false,
+		"min_balance":1000000000000000000000,"private_transactions":true,
+		"whitelist_receivers":["0xd8da6bf26964af9d7eed9e03e53415d37aa96045","0x0000000000000000000000000000000000000001"]}`)
+
+	expect(b, []string{"12.5", largest, "1000000000000000000000"}, `[...document.querySelectorAll('#one .exact')].map((e) => e.textContent)`)
+	b.expectText(largest + " wei")
+	b.expectText("https://two.example/***")
+	b.expectText("notify")
+	b.goTo("new", "New relayer")
+	expect(b, "", findControl+`.value`, []string{"Name, required"})
+}
+
+func TestCreateSolana(t *testing.T) {
+	const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
+	b := open(t, "-network-rules")
+	b.enter("All relayers")
+	b.begin("solana-1", "solana")
+	b.choose("user", policies, "Fee payment strategy")
+	b.fill("2.5", policies, "Fee margin percentage")
+	b.fill("9223372036854775807", policies, "Max allowed fee lamports")
+	b.fill("9007199254740993", policies, "Min balance (lamports)")
+	b.fill("8", policies, "Max signatures")
+	b.fill("1232", policies, "Max transaction data size (bytes)")
+	b.fill(mint, policies, "Disallowed accounts")
+	b.fill("11111111111111111111111111111111", policies, "Allowed programs")
+	b.press(policies, "Allowed tokens", "Add a token")
+	one := func(path ...string) []string { return append([]string{policies, "Allowed tokens", "Token 1"}, path...) }
+	b.fill(mint, one("Mint, required")...)
+	b.fill("USDC", one("Symbol")...)
+	b.fill("6", one("Decimals")...)
+	b.fill("18446744073709551615", one("Max allowed fee (smallest units)")...)
+	b.fill("0.5", one("Swap config", "Slippage percentage")...)
+	b.fill("1", one("Swap config", "Min amount (smallest units)")...)
+	b.fill("18446744073709551614", one("Swap config", "Max amount (smallest units)")...)
+	b.fill("3", one("Swap config", "Retain min amount (smallest units)")...)
+	b.choose("jupiter-swap", policies, "Swap config", "Strategy")
+	b.fill("0 */6 * * *", policies, "Swap config", "Cron schedule")
+	b.fill("100", policies, "Swap config", "Min balance threshold (lamports)")
+	b.fill("7", policies, "Swap config", "Jupiter swap options", "Priority fee max lamports")
+	b.choose("veryHigh", policies, "Swap config", "Jupiter swap options", "Priority level")
+	b.choose("No", policies, "Swap config", "Jupiter swap options", "Dynamic compute unit limit")
+	b.expectCreated("solana-1", `{"allowed_programs":["11111111111111111111111111111111"],
+		"allowed_tokens":[{"mint":"`+mint+`","decimals":6,"symbol":"USDC","max_allowed_fee":18446744073709551615,
+			"swap_config":{"slippage_percentage":0.5,"min_amount":1,"max_amount":18446744073709551614,"retain_min_amount":3}}],
+		"disallowed_accounts":["`+mint+`"],"fee_margin_percentage":2.5,"fee_payment_strategy":"user","max_allowed_fee_lamports":9223372036854775807,
+		"max_signatures":8,"max_tx_data_size":1232,"min_balance":9007199254740993,
+		"swap_config":{"strategy":"jupiter-swap","cron_schedule":"0 */6 * * *","min_balance_threshold":100,
+			"jupiter_swap_options":{"priority_fee_max_lamports":7,"priority_level":"veryHigh","dynamic_compute_unit_limit":false}}}`)
+	b.expectText("9007199254740993 lamports")
+	b.expectText("18446744073709551614 smallest units")
+}
+
+func TestCreateStellar(t *testing.T) {
+	const (
+		issuer = "GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"
+		usdc   = "USDC:" + issuer
+		kind   = `{"classic":{"code":"USDC","issuer":"` + issuer + `"}}`
+	)
+	b := open(t, "-network-rules")
+	b.enter("All relayers")
+	b.begin("stellar-1", "stellar")
+	b.choose("user", policies, "Fee payment strategy")
+	b.fill("1", policies, "Fee margin percentage")
+	b.fill("0.25", policies, "Slippage percentage")
+	b.fill("2147483647", policies, "Max fee (stroops)")
+	b.fill("9007199254740993", policies, "Min balance (stroops)")
+	b.fill("30", policies, "Timeout seconds")
+	b.choose("Yes", policies, "Concurrent transactions")
+	b.press(policies, "Allowed tokens", "Add a token")
+	one := func(path ...string) []string { return append([]string{policies, "Allowed tokens", "Token 1"}, path...) }
+	b.fill(usdc, one("Asset, required")...)
+	b.fill("18446744073709551615", one("Max allowed fee (smallest units)")...)
+	b.fill(kind, one("Metadata", "Kind JSON")...)
+	b.fill("7", one("Metadata", "Decimals")...)
+	b.fill(usdc, one("Metadata", "Canonical asset ID")...)
+	b.press(policies, "Allowed tokens", "Add a token")
+	b.fill("native", policies, "Allowed tokens", "Token 2", "Asset, required")
+	b.fill(`"native"`, policies, "Allowed tokens", "Token 2", "Metadata", "Kind JSON")
+	b.fill("soroswap\norder-book", policies, "Swap config", "Strategies")
+	b.fill("0 0 * * *", policies, "Swap config", "Cron schedule")
+	b.fill("5", policies, "Swap config", "Min balance threshold (stroops)")
+	b.expectCreated("stellar-1", `{"allowed_tokens":[
+			{"asset":"`+usdc+`","metadata":{"kind":`+kind+`,"decimals":7,"canonical_asset_id":"`+usdc+`"},"max_allowed_fee":18446744073709551615},
+			{"asset":"native","metadata":{"kind":"native"}}],
+		"concurrent_transactions":true,"fee_margin_percentage":1,"fee_payment_strategy":"user","max_fee":2147483647,"min_balance":9007199254740993,
+		"slippage_percentage":0.25,"swap_config":{"strategies":["soroswap","order-book"],"cron_schedule":"0 0 * * *","min_balance_threshold":5},"timeout_seconds":30}`)
+}
+
+// A policy of another type than the one chosen is not sent.
+func TestOnlyTheChosenPolicyIsSent(t *testing.T) {
+	b := open(t)
+	b.enter("All relayers")
+	b.begin("chosen", "evm")
+	b.fill("1", policies, "Gas price cap (wei)")
+	b.choose("stellar", "Network type, required")
+	b.expectCreated("chosen", `{}`)
+	b.expectText("No field of the policy is set.")
+}
+
+func TestErrorsStandBesideTheirFields(t *testing.T) {
+	b := open(t, "-network-rules")
+	b.enter("All relayers")
+	b.goTo("new", "New relayer")
+	b.press("Create the relayer")
+	for _, name := range []string{"Name", "Network", "Signer ID", "Network type"} {
+		b.expectError("must not be empty", name+", required")
+	}
+	b.expectFocusOnSummary()
+
+	b.begin("not an id", "evm")
+	b.press("Custom RPC URLs", "Add an endpoint")
+	b.fill("https://one.example", "Custom RPC URLs", "Endpoint 1", "URL, required")
+	b.press("Custom RPC URLs", "Add an endpoint")
+	b.fill("mailto:someone", "Custom RPC URLs", "Endpoint 2", "URL, required")
+	b.fill("101", "Custom RPC URLs", "Endpoint 2", "Weight")
+	b.fill("-1", policies, "Gas price cap (wei)")
+	b.fill("1,000", policies, "Min balance (wei)")
+	b.fill("0x0000000000000000000000000000000000000001\n\nnobody", policies, "Whitelist receivers")
+	b.press("Create the relayer")
+	b.expectError("must be a number", policies, "Min balance (wei)")
+	b.expectError("must be 0 or more", policies, "Gas price cap (wei)")
+	b.expectError("must be 1 to 64 characters of A-Z a-z 0-9 _ and -", "ID")
+	b.expectError("must be an absolute http, https, ws or wss URL with a host", "Custom RPC URLs", "Endpoint 2", "URL, required")
+	b.expectError("must be at most 100", "Custom RPC URLs", "Endpoint 2", "Weight")
+	expect(b, "", findControl+`.getAttribute('aria-invalid') ?? ''`, []string{"Name, required"})
+	b.fill("1", policies, "Gas price cap (wei)")
+	b.fill("1", policies, "Min balance (wei)")
+	b.fill("id", "ID")
+	b.press("Custom RPC URLs", "Endpoint 2", "Remove endpoint 2")
+	b.press("Create the relayer")
+	b.expectErrorStart("line 3 must be", policies, "Whitelist receivers")
+	expect(b, []string{"Whitelist receivers"}, `[...document.querySelectorAll('.summary button')].map((b) => b.textContent.split(':')[0])`)
+	b.do(`document.querySelector('.summary button').click()`)
+	expect(b, true, `document.activeElement === `+findControl, []string{policies, "Whitelist receivers"})
+
+	b.server.create("taken", "Taken")
+	b.fill("", policies, "Whitelist receivers")
+	b.fill("taken", "ID")
+	b.press("Create the relayer")
+	b.expectError("Relayer with this ID already exists", "ID")
+}
+
+func TestErrorsWithoutAFieldAreInTheSummary(t *testing.T) {
+	b := open(t, "-network-rules")
+	b.enter("All relayers")
+	b.begin("stellar", "stellar")
+	b.press(policies, "Allowed tokens", "Add a token")
+	b.fill("native", policies, "Allowed tokens", "Token 1", "Asset, required")
+	b.fill(`{"classic":{"code":"TOO LONG A CODE","issuer":"nobody"},"odd":1}`, policies, "Allowed tokens", "Token 1", "Metadata", "Kind JSON")
+	b.fill("0 0 * * *", policies, "Swap config", "Cron schedule")
+	b.press("Create the relayer")
+	b.expectErrorStart("odd is not a known field", policies, "Allowed tokens", "Token 1", "Metadata", "Kind JSON")
+	b.fill(`{"classic":`, policies, "Allowed tokens", "Token 1", "Metadata", "Kind JSON")
+	b.press("Create the relayer")
+	b.expectError(`must be "native", {"classic":…} or {"contract":…}`, policies, "Allowed tokens", "Token 1", "Metadata", "Kind JSON")
+	b.fill(`{"contract":{"contract_id":"nobody"}}`, policies, "Allowed tokens", "Token 1", "Metadata", "Kind JSON")
+	b.press("Create the relayer")
+	b.expectErrorStart("contract.contract_id must be", policies, "Allowed tokens", "Token 1", "Metadata", "Kind JSON")
+	// A problem of a whole object stands at the head of its fields.
+	expect(b, true, `[...document.querySelectorAll('fieldset > .wrong')].some((p) => p.checkVisibility() && p.textContent === 'must not be set unless fee_payment_strategy is user')`)
+
+	b.goTo("new", "New relayer")
+	b.do(`document.getElementById('leave').click()`)
+	b.enter("New relayer")
+	b.begin("large", "evm")
+	b.do(`(() => { `+findControl+`.value = ('0'.repeat(600) + '\\n').repeat(2000); })()`, []string{policies, "Whitelist receivers"})
+	b.press("Create the relayer")
+	expect(b, []string{"the body must be at most 1048576 bytes"}, `[...document.querySelectorAll('.summary li')].map((li) => li.textContent)`)
+	b.expectFocusOnSummary()
+}
+
+func (b *tab) expectFocusOnSummary() {
+	b.t.Helper()
+	expect(b, "summary", `document.activeElement.className`)
+	expect(b, "The relayer was not created", `document.getElementById(document.activeElement.getAttribute('aria-labelledby')).textContent`)
+}

@@ -1,0 +1,135 @@
+package browser
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serverBinary is the example server, built once for all tests.
+var serverBinary string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	directory, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(directory)
+	if browserPath() != "" {
+		serverBinary = filepath.Join(directory, "server")
+		build := exec.Command("go", "build", "-o", serverBinary, "./examples/server")
+		build.Dir = "../.."
+		if output, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v: %s", err, output)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// browserPath is the browser to test with, or "".
+func browserPath() string {
+	if path := os.Getenv("CHROMIUM"); path != "" {
+		return path
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// token is unlike anything else, so that finding it anywhere means something.
+const token = "Token-7f3a91c2d4e85b60"
+
+const collection = "/api/v1/relayers"
+
+// server is a running example server.
+type server struct {
+	t   *testing.T
+	url string
+}
+
+type output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
+}
+
+var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
+
+func startServer(t *testing.T, args ...string) *server {
+	t.Helper()
+	command := exec.Command(serverBinary, append([]string{"-addr", "127.0.0.1:0", "-db", "memory"}, args...)...)
+	command.Env = append(os.Environ(), "API_KEY="+token)
+	var said output
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		_ = command.Wait()
+	})
+	for range 500 {
+		if found := listening.FindStringSubmatch(said.String()); found != nil {
+			return &server{t: t, url: "http://" + found[1]}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("the server does not serve: %s", &said)
+	return nil
+}
+
+// do asks the API without a browser.
+func (s *server) do(method, path, body string, wantStatus int) string {
+	s.t.Helper()
+	request, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != wantStatus {
+		s.t.Fatalf("%s %s answered %d %s, %v", method, path, response.StatusCode, content, err)
+	}
+	return string(content)
+}
+
+// create adds a relayer with nothing special to it.
+func (s *server) create(id, name string) {
+	s.t.Helper()
+	s.do("POST", collection, fmt.Sprintf(
+		`{"id":%q,"name":%q,"network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"}`, id, name), http.StatusCreated)
+}

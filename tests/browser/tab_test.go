@@ -1,0 +1,215 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// tab is a browser with the page open in it.
+type tab struct {
+	t       *testing.T
+	server  *server
+	ctx     context.Context
+	seen    *complaints
+	profile string
+}
+
+// open starts a server and a browser that shows its page, and checks at the end
+// of the test that nothing was complained of.
+func open(t *testing.T, serverArgs ...string) *tab {
+	t.Helper()
+	path := browserPath()
+	if path == "" {
+		t.Skip("no browser: install chromium, or name one in CHROMIUM")
+	}
+	profile, err := os.MkdirTemp("", "profile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A browser that ends may still be writing: t.TempDir would take that as a
+	// failure.
+	t.Cleanup(func() { _ = os.RemoveAll(profile) })
+
+	s := startServer(t, serverArgs...)
+	deadline, cancelDeadline := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancelDeadline)
+	allocator, cancelAllocator := chromedp.NewExecAllocator(deadline, flags(path, profile)...)
+	t.Cleanup(cancelAllocator)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+
+	b := &tab{t: t, server: s, ctx: ctx, seen: newComplaints(s.url), profile: profile}
+	if err := chromedp.Listen(ctx, b.seen.note); err != nil {
+		t.Fatal(err)
+	}
+	b.run(chromedp.Func(b.seen.enable), chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.url+"/"))
+	t.Cleanup(b.close)
+	return b
+}
+
+// close ends the browser, and reports what was complained of until then.
+func (b *tab) close() {
+	b.t.Helper()
+	if b.ctx.Err() != nil {
+		return
+	}
+	if !b.t.Failed() {
+		expect(b, []string{}, `violations`)
+	}
+	for _, complaint := range b.seen.take() {
+		b.t.Error(complaint)
+	}
+	if err := chromedp.Cancel(b.ctx); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// flags start a browser that has nobody to talk to but this machine.
+func flags(path, profile string) []chromedp.ExecAllocatorOption {
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(profile),
+		chromedp.Headless,
+		chromedp.NoSandbox,
+		chromedp.NoFirstRun,
+		chromedp.NoDefaultBrowserCheck,
+		chromedp.DisableGPU,
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+	}
+	for _, name := range []string{
+		"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-default-apps",
+		"disable-extensions", "disable-breakpad", "disable-dev-shm-usage", "no-proxy-server",
+	} {
+		options = append(options, chromedp.Flag(name, true))
+	}
+	return options
+}
+
+func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatalf("%v\n%s", err, b.seen)
+	}
+}
+
+// evaluate returns the value of an expression.
+func evaluate[T any](b *tab, expression string, args ...any) T {
+	b.t.Helper()
+	quoted := make([]any, len(args))
+	for i, arg := range args {
+		text, err := json.Marshal(arg)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		quoted[i] = string(text)
+	}
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](fmt.Sprintf(expression, quoted...)))
+	if err != nil {
+		b.t.Fatalf("%s: %v\n%s", fmt.Sprintf(expression, quoted...), err, b.seen)
+	}
+	return value
+}
+
+// do evaluates an expression for what it does.
+func (b *tab) do(expression string, args ...any) {
+	b.t.Helper()
+	evaluate[chromedp.Void](b, expression, args...)
+}
+
+// expect waits until an expression has the value.
+func expect[T any](b *tab, want T, expression string, args ...any) {
+	b.t.Helper()
+	var got T
+	for range 250 {
+		if got = evaluate[T](b, expression, args...); reflect.DeepEqual(got, want) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.t.Fatalf("%s is %v, want %v\n%s", fmt.Sprintf(expression, args...), got, want, b.text())
+}
+
+// text is what the page shows.
+func (b *tab) text() string {
+	b.t.Helper()
+	return evaluate[string](b, `document.querySelector('main').innerText`)
+}
+
+// expectText waits until the page shows the text.
+func (b *tab) expectText(want string) {
+	b.t.Helper()
+	expect(b, true, `document.querySelector('main').innerText.includes(%s)`, want)
+}
+
+func (b *tab) expectTitle(want string) {
+	b.t.Helper()
+	expect(b, want, `[...document.querySelectorAll('h1')].filter((h) => h.checkVisibility()).map((h) => h.textContent).join()`)
+}
+
+// findControl finds what is shown under the path: the legends of the fieldsets
+// that it is in, the outermost first, and its label.
+const findControl = `((path) => {
+	const section = document.querySelector('main > section:not([hidden])');
+	const all = (selector) => [...section.querySelectorAll(selector)].filter((e) => e.checkVisibility());
+	const label = path.pop();
+	let group = null;
+	for (const legend of path) {
+		group = all('fieldset').find((f) => f.parentElement.closest('fieldset') === group && f.firstElementChild.textContent === legend);
+	}
+	const found = all('label, button, a').filter((l) => l.closest('fieldset') === group && l.textContent === label);
+	if (found.length !== 1) throw new Error(found.length + ' controls ' + label);
+	return found[0].control ?? found[0];
+})(%s)`
+
+// press clicks what is shown under the path.
+func (b *tab) press(path ...string) {
+	b.t.Helper()
+	b.do(findControl+`.click()`, path)
+}
+
+// fill puts a value into a field, as a person does who pastes it.
+func (b *tab) fill(value string, path ...string) {
+	b.t.Helper()
+	b.do(`(() => { const c = `+findControl+`; c.focus(); c.select(); })()`, path)
+	if value == "" {
+		b.run(chromedp.KeyEvent(kb.Delete))
+		return
+	}
+	b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, input.InsertText, input.InsertTextParams{Text: value})
+		return err
+	}))
+}
+
+// choose selects an option by what it says.
+func (b *tab) choose(option string, path ...string) {
+	b.t.Helper()
+	b.do(`((select, text) => {
+		select.value = [...select.options].find((o) => o.text === text).value;
+		select.dispatchEvent(new Event('change', { bubbles: true }));
+	})(`+findControl+`, %s)`, path, option)
+}
+
+// enter gives the token and waits for the view it leads to.
+func (b *tab) enter(title string) {
+	b.t.Helper()
+	b.fill(token, "Bearer token")
+	b.press("Show the relayers")
+	b.expectTitle(title)
+}
+
+func (b *tab) goTo(hash, title string) {
+	b.t.Helper()
+	b.do(`location.hash = %s`, hash)
+	b.expectTitle(title)
+}
