@@ -68,7 +68,7 @@ var notPublicHosts = []string{
 	"127.1", "127.0.1", "0x7f.1", "0177.1", "017700000001", "2130706433", "0x7f000001", "0x7F.0x0.0x0.0x1", "127.0.0.1.", "127.0.0.1..", "127.0.0.01", "0127.0.0.1",
 	"１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "𝟏𝟐𝟕.𝟎.𝟎.𝟏", "127.0.0\u00ad.1", "%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1", "127.0.0.1%25eth0",
 	"010.8.8.8", // 8.8.8.8 to some, 10.8.8.8 to others
-	"localhost", "LOCALHOST", "localhost.", "LocalHost..", "node.localhost", "a.b.localhost.", "ｌocalhost", "ⓛocalhost", "local\u00adhost", "localhost。", "localhost.localdomain", "localhost6", "ip6-localhost", "ip6-loopback",
+	"localhost", "LOCALHOST", "localhost.", "LocalHost..", "node.localhost", "a.b.localhost.", "ｌocalhost", "ⓛocalhost", "local\u00adhost", "localhost。", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback",
 	"127.0.0.1;x.example", "127.0.0.1,8.8.8.8", "8.8.8.8&127.0.0.1", "a!.example", "a..example", ".example",
 }
 
