@@ -11,8 +11,8 @@ import (
 // is stored with the relayer. A create that comes second is refused with a
 // problem of signer_id, and a delete frees the signer.
 //
-// It is off by default. A relayer stored while it was off holds no claim until
-// it is next changed.
+// It is off by default. A relayer stored or changed while it was off holds no
+// claim: it gets one when it is next changed, unless another has it by then.
 func WithExclusiveSigners() Option {
 	return Option{func(m *Manager) error {
 		m.exclusiveSigners = true

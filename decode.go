@@ -53,6 +53,10 @@ type decoder struct {
 	// elements: a patch replaces lists whole.
 	isPatch bool
 	lists   int // how many lists the value being read is in
+
+	// isMerged passes over unknown members, which the patch that brought them in
+	// has been told of.
+	isMerged bool
 }
 
 func newDecoder(found *problems) *decoder {
@@ -175,6 +179,9 @@ func fieldPosition(fields []fieldShape, name string) int {
 
 // unknown notes a member that none of the fields is named for.
 func (d *decoder) unknown(at *jsonPath, fields []fieldShape) {
+	if d.isMerged {
+		return
+	}
 	if at.name == "" {
 		d.found.addUnknown(at.parent.String(), "must not have a member with an empty name")
 		return

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // DeleteGuard lets the host refuse a delete, because transactions are pending
@@ -29,17 +28,8 @@ func WithDeleteGuard(guard DeleteGuard) Option {
 // with the host's reason where a [DeleteGuard] refuses, or [ErrConflict] where
 // a condition does not hold or the race was lost too often.
 func (m *Manager) Delete(ctx context.Context, id string, conditions ...Condition) (err error) {
-	defer m.observe(ctx, OperationDelete, &id, time.Now(), &err)
-	for attempt := range maxAttempts {
-		err := m.attemptDelete(ctx, id, conditions)
-		if !errors.Is(err, ErrConflict) || len(conditions) > 0 {
-			return err
-		}
-		if err := backOff(ctx, attempt); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: lost %d races", ErrConflict, maxAttempts)
+	defer m.observe(ctx, OperationDelete, &id, begin(&err), &err)
+	return untilWon(ctx, func() error { return m.attemptDelete(ctx, id, conditions) })
 }
 
 func (m *Manager) attemptDelete(ctx context.Context, id string, conditions []Condition) error {
@@ -50,8 +40,8 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, conditions []Con
 	if err := m.askGuard(ctx, rec); err != nil {
 		return err
 	}
-	_, err = m.write(id, Deleted, func() (Record, error) { return rec, m.store.Delete(ctx, id, rec.Revision) })
-	return err
+	_, err = m.write(ctx, id, Deleted, func() (Record, error) { return rec, m.store.Delete(ctx, id, rec.Revision) })
+	return lostRace(err)
 }
 
 func (m *Manager) askGuard(ctx context.Context, rec Record) error {

@@ -1,9 +1,6 @@
 package relayer
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Document is a relayer in its response form (spec section 2.1), as it was
 // encoded when it was stored: JSON, with RPC URLs masked.
@@ -19,7 +16,7 @@ type Document struct {
 func (m *Manager) CreateDocument(ctx context.Context, body []byte) (document Document, err error) {
 	found := new(problems)
 	var req CreateRequest
-	defer m.observe(ctx, OperationCreate, &req.ID, time.Now(), &err)
+	defer m.observe(ctx, OperationCreate, &req.ID, begin(&err), &err)
 	if !decodeCreateRequest(body, &req, found) {
 		return Document{}, found.err()
 	}
@@ -38,7 +35,7 @@ func documentOf(rec Record) Document {
 // the relayer's response form to dst, as the built-in append does, and returns
 // its revision. With an error it returns dst as it was.
 func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) (extended []byte, revision uint64, err error) {
-	defer m.observe(ctx, OperationGet, &id, time.Now(), &err)
+	defer m.observe(ctx, OperationGet, &id, begin(&err), &err)
 	if !isID(id) {
 		return dst, 0, ErrNotFound
 	}
@@ -48,7 +45,7 @@ func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) (ex
 // AppendDocuments is [Manager.List] without decoding what is stored: it appends
 // the response forms of the page to dst, with a comma between each two.
 func (m *Manager) AppendDocuments(ctx context.Context, dst []byte, page, perPage uint32) (extended []byte, pagination Pagination, err error) {
-	defer m.observe(ctx, OperationList, new(string), time.Now(), &err)
+	defer m.observe(ctx, OperationList, new(string), begin(&err), &err)
 	pagination, offset := m.paginate(page, perPage)
 	extended, total, err := m.documents.AppendDocuments(ctx, dst, offset, int(pagination.PerPage))
 	if err != nil {

@@ -10,16 +10,40 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
+
+// eachStore runs a test on every store that needs no server.
+func eachStore(t *testing.T, run func(t *testing.T, store relayer.Store)) {
+	t.Run("memory", func(t *testing.T) { run(t, memory.New()) })
+	t.Run("bolt", func(t *testing.T) {
+		store, err := bolt.Open(t.TempDir() + "/relayers.db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		run(t, store)
+	})
+}
 
 // registry is a manager on a memory store with one relayer of each network
 // type, with ids "evm", "solana" and "stellar".
 func registry(t *testing.T, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	m, err := relayer.New(memory.New(), options...)
+	return registryOn(t, memory.New(), options...)
+}
+
+func registryOn(t *testing.T, store relayer.Store, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	m, err := relayer.New(store, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +273,10 @@ func TestConditions(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestNoUpdateIsLost(t *testing.T) {
-	m := registry(t)
+func TestNoUpdateIsLost(t *testing.T) { eachStore(t, testNoUpdateIsLost) }
+
+func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
 	var writers sync.WaitGroup
 	for i := range 64 {
 		writers.Go(func() {
@@ -405,8 +431,10 @@ func TestDeleteGuard(t *testing.T) {
 	}
 }
 
-func TestExclusiveSigners(t *testing.T) {
-	m, err := relayer.New(memory.New(), relayer.WithExclusiveSigners())
+func TestExclusiveSigners(t *testing.T) { eachStore(t, testExclusiveSigners) }
+
+func testExclusiveSigners(t *testing.T, store relayer.Store) {
+	m, err := relayer.New(store, relayer.WithExclusiveSigners())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,5 +560,192 @@ func TestObserver(t *testing.T) {
 	}
 	if !slices.Equal(got, want) || !slices.Equal(again, want) {
 		t.Errorf("the observers saw\n%v\n%v\nwant\n%v", got, again, want)
+	}
+}
+
+// One URL that is stored as it looks must not vouch for the masks of others.
+func TestMasksBesideAURLThatLooksLikeThem(t *testing.T) {
+	const secret, bare = "https://u:SECRET@h.example/", "https://h.example/"
+	for name, c := range map[string]struct {
+		stored  []relayer.RPCURL
+		patched string
+		refused string // the field, or "" where the patch is right
+	}{
+		"both patched back":            {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"},{"url":"https://h.example/"}]`, "custom_rpc_urls[1].url"},
+		"the other way round":          {[]relayer.RPCURL{bare, secret}, `[{"url":"https://h.example/","weight":1},{"url":"https://h.example/","weight":2}]`, "custom_rpc_urls[1].url"},
+		"the secret one taken away":    {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"}]`, ""},
+		"no slash":                     {[]relayer.RPCURL{secret}, `[{"url":"https://h.example"}]`, "custom_rpc_urls[0].url"},
+		"capitals":                     {[]relayer.RPCURL{secret}, `[{"url":"HTTPS://H.EXAMPLE/"}]`, "custom_rpc_urls[0].url"},
+		"the default port":             {[]relayer.RPCURL{secret}, `[{"url":"https://h.example:443/"}]`, "custom_rpc_urls[0].url"},
+		"an empty query":               {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/***?"}]`, "custom_rpc_urls[0].url"},
+		"an empty fragment":            {[]relayer.RPCURL{secret}, `[{"url":"https://elsewhere.example/***#"}]`, "custom_rpc_urls[0].url"},
+		"escaped":                      {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/%2A%2A%2A"}]`, "custom_rpc_urls[0].url"},
+		"a mask stored as it is":       {[]relayer.RPCURL{"https://h.example/***", "https://h.example/KEY"}, `[{"url":"https://h.example/***"},{"url":"https://h.example/***"}]`, "custom_rpc_urls[1].url"},
+		"another URL of the same host": {[]relayer.RPCURL{"https://h.example/KEY"}, `[{"url":"https://h.example/"}]`, ""},
+		"a URL without a secret":       {[]relayer.RPCURL{bare}, `[{"url":"https://h.example"}]`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := relayer.New(memory.New())
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
+			for _, url := range c.stored {
+				request.CustomRPCURLs = append(request.CustomRPCURLs, relayer.RPCConfig{URL: url})
+			}
+			before, err := m.Create(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = m.PatchDocument(t.Context(), "r", []byte(`{"custom_rpc_urls":`+c.patched+`}`))
+			if c.refused == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var invalid *relayer.ValidationError
+			if !errors.As(err, &invalid) || invalid.Fields[0].Field != c.refused {
+				t.Errorf("got %v, want a problem of %s", err, c.refused)
+			}
+			if after := mustGet(t, m, "r"); !reflect.DeepEqual(after, before) {
+				t.Errorf("was %v\nis  %v", before, after)
+			}
+		})
+	}
+}
+
+// Two relayers that came to share a signer before signers became exclusive can
+// be paused all the same: that is the first step out of it.
+func TestPauseOfRelayersThatShareASigner(t *testing.T) {
+	store := memory.New()
+	lenient, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, err := relayer.New(store, relayer.WithExclusiveSigners())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
+	for _, id := range []string{"first", "second"} {
+		request.ID = id
+		if _, err := lenient.Create(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"first", "second"} {
+		if r, err := strict.Pause(t.Context(), id); err != nil || !r.Paused {
+			t.Errorf("pausing %s: %v", id, err)
+		}
+		if _, err := strict.PatchDocument(t.Context(), id, []byte(`{"name":"m"}`)); err != nil {
+			t.Errorf("patching %s: %v", id, err)
+		}
+	}
+	// The first to be changed has the signer from now on.
+	request.ID = "third"
+	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("creating a third: %v", err)
+	}
+	if err := strict.Delete(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := strict.Resume(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("creating a third after the second has claimed the signer: %v", err)
+	}
+}
+
+// A hook may fail with any error, also with one of ours: it is the hook's, and
+// the hook is not asked again.
+func TestErrorsOfHooksAreNotLostRaces(t *testing.T) {
+	mine := fmt.Errorf("my own: %w", relayer.ErrConflict)
+	asked := 0
+	m := registry(t, relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { asked++; return "", mine }))
+	_, err := m.Update(t.Context(), "evm", func(*relayer.Relayer) error { asked++; return mine })
+	if err != mine || asked != 1 {
+		t.Errorf("update: %v, asked %d times", err, asked)
+	}
+	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, mine) || asked != 2 {
+		t.Errorf("delete: %v, asked %d times", err, asked)
+	}
+}
+
+// A panic is no success to those who keep the books.
+func TestObserverOfAPanic(t *testing.T) {
+	var seen []relayer.Operation
+	observe := func(_ context.Context, operation relayer.Operation) { seen = append(seen, operation) }
+	m := registry(t, relayer.WithObserver(observe), relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { panic("guard") }))
+	for _, call := range []func(){
+		func() { _, _ = m.Update(t.Context(), "evm", func(*relayer.Relayer) error { panic("change") }) },
+		func() { _ = m.Delete(t.Context(), "evm") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic did not come through")
+				}
+			}()
+			call()
+		}()
+		if last := seen[len(seen)-1]; last.Err == nil {
+			t.Errorf("%s was told as a success", last.Kind)
+		}
+	}
+	if _, err := m.Pause(t.Context(), "evm"); err != nil {
+		t.Errorf("after the panics: %v", err)
+	}
+}
+
+// A deadline holds while another write of the same relayer is under way.
+func TestDeadlineWhileAnotherWrites(t *testing.T) {
+	store := &slow{Store: memory.New(), begun: make(chan struct{}), end: make(chan struct{})}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	paused := make(chan error, 1)
+	go func() {
+		_, err := m.Pause(t.Context(), "r")
+		paused <- err
+	}()
+	<-store.begun
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := m.Delete(ctx, "r"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the delete that waited: %v", err)
+	}
+	close(store.end)
+	if err := <-paused; err != nil {
+		t.Error(err)
+	}
+	if err := m.Delete(t.Context(), "r"); err != nil {
+		t.Errorf("a delete afterwards: %v", err)
+	}
+}
+
+// slow is a store whose updates take until they are told to end.
+type slow struct {
+	relayer.Store
+	begun, end chan struct{}
+}
+
+func (s *slow) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	s.begun <- struct{}{}
+	<-s.end
+	return s.Store.Update(ctx, rec)
+}
+
+func TestPatchNamesEachUnknownFieldOnce(t *testing.T) {
+	m := registry(t)
+	_, err := m.PatchDocument(t.Context(), "evm", []byte(`{"id":"x","network":"y","policies":{"max_fee":1}}`))
+	var invalid *relayer.ValidationError
+	if !errors.As(err, &invalid) || len(invalid.Fields) != 3 {
+		t.Errorf("got %v", err)
 	}
 }

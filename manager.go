@@ -7,7 +7,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -56,7 +55,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 // where the id is taken. When it returns nil the relayer is as durable as the
 // store makes it.
 func (m *Manager) Create(ctx context.Context, req CreateRequest) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationCreate, &req.ID, time.Now(), &err)
+	defer m.observe(ctx, OperationCreate, &req.ID, begin(&err), &err)
 	rec, err := m.create(ctx, &req, new(problems))
 	if err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest) (r *Relayer, er
 
 // Get returns the relayer, or [ErrNotFound].
 func (m *Manager) Get(ctx context.Context, id string) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationGet, &id, time.Now(), &err)
+	defer m.observe(ctx, OperationGet, &id, begin(&err), &err)
 	if !isID(id) {
 		return nil, ErrNotFound
 	}
@@ -88,7 +87,7 @@ type Page struct {
 // (see [WithMaxPerPage]) is lowered to it, and Pagination.PerPage tells. A page
 // past the end, or one of 0 relayers, is empty and has the right total.
 func (m *Manager) List(ctx context.Context, page, perPage uint32) (listed *Page, err error) {
-	defer m.observe(ctx, OperationList, new(string), time.Now(), &err)
+	defer m.observe(ctx, OperationList, new(string), begin(&err), &err)
 	pagination, offset := m.paginate(page, perPage)
 	records, total, err := m.store.List(ctx, offset, int(pagination.PerPage))
 	if err != nil {
@@ -171,7 +170,7 @@ func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 }
 
 func (m *Manager) batch(ctx context.Context, offset int) (batch []Record, err error) {
-	defer m.observe(ctx, OperationList, new(string), time.Now(), &err)
+	defer m.observe(ctx, OperationList, new(string), begin(&err), &err)
 	batch, _, err = m.store.List(ctx, offset, allBatch)
 	return batch, err
 }
@@ -209,7 +208,7 @@ func (m *Manager) create(ctx context.Context, req *CreateRequest, found *problem
 	if err != nil {
 		return Record{}, err
 	}
-	created, err := m.write(rec.ID, Created, func() (Record, error) { return m.store.Create(ctx, rec) })
+	created, err := m.write(ctx, rec.ID, Created, func() (Record, error) { return m.store.Create(ctx, rec) })
 	if errors.Is(err, ErrClaimed) {
 		err = claimedError()
 	}

@@ -34,7 +34,8 @@ type Operation struct {
 	Began time.Time
 	Took  time.Duration
 
-	// Err is what the call returned: nil where it was carried out.
+	// Err is what the call returned: nil where it was carried out, and an error of
+	// its own where a hook of the host panicked.
 	Err error
 }
 
@@ -54,6 +55,15 @@ func WithObserver(observe Observer) Option {
 		m.observers = append(m.observers, observe)
 		return nil
 	}}
+}
+
+// errAbandoned is what an operation has as its error until it returns another.
+var errAbandoned = errors.New("relayer: the operation panicked")
+
+// begin marks an operation as begun: now, and abandoned until it returns.
+func begin(err *error) time.Time {
+	*err = errAbandoned
+	return time.Now()
 }
 
 // observe is deferred, so that it takes what is known at the start as values

@@ -3,7 +3,6 @@ package relayer
 import (
 	"context"
 	"encoding/json"
-	"time"
 )
 
 // patchable is what of a relayer a patch can change.
@@ -21,7 +20,7 @@ type patchable struct {
 // custom_rpc_urls (replaced whole; null clears them). The result is checked as a
 // whole. Errors are those of [Manager.Update]; an empty patch changes nothing.
 func (m *Manager) PatchDocument(ctx context.Context, id string, patch []byte, conditions ...Condition) (document Document, err error) {
-	defer m.observe(ctx, OperationUpdate, &id, time.Now(), &err)
+	defer m.observe(ctx, OperationUpdate, &id, begin(&err), &err)
 	rec, err := m.update(ctx, id, conditions, func(r, stored *Relayer) error {
 		found := new(problems)
 		if err := r.applyPatch(patch, found); err != nil {
@@ -61,7 +60,9 @@ func (r *Relayer) applyPatch(patch []byte, found *problems) error {
 	if err != nil {
 		return err
 	}
-	result := newDecoder(found).decodePatchable(merged, r.NetworkType)
+	whole := newDecoder(found)
+	whole.isMerged = true
+	result := whole.decodePatchable(merged, r.NetworkType)
 	r.Name = result.Name
 	r.Paused = result.Paused
 	r.NotificationID = result.NotificationID

@@ -47,6 +47,26 @@ func (u RPCURL) split() (authority, rest string) {
 	return afterScheme[:end], afterScheme[end:]
 }
 
+// plainForm returns what two spellings of one URL have in common, without user
+// information, query and fragment, or "" where text has something of those.
+func plainForm(text string) string {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+		return ""
+	}
+	host := strings.ToLower(parsed.Host)
+	switch parsed.Scheme {
+	case "http", "ws":
+		host = strings.TrimSuffix(host, ":80")
+	case "https", "wss":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	if parsed.Path == "" {
+		parsed.Path = "/"
+	}
+	return parsed.Scheme + "://" + host + parsed.Path
+}
+
 // Format prints the masked form for every verb that fmt asks a type about, %#v
 // and wrong verbs included.
 func (u RPCURL) Format(state fmt.State, verb rune) {

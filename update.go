@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,28 +45,28 @@ const maxAttempts = 200
 // It returns [ErrNotFound], a [*ValidationError], what change returned, or
 // [ErrConflict] where a condition does not hold or the race was lost too often.
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, conditions ...Condition) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationUpdate, &id, time.Now(), &err)
+	defer m.observe(ctx, OperationUpdate, &id, begin(&err), &err)
 	return m.updated(ctx, id, conditions, m.checkedChange(change))
 }
 
 // Pause sets the operator's switch. A relayer paused already stays as it is.
 // Errors are those of [Manager.Update].
 func (m *Manager) Pause(ctx context.Context, id string, conditions ...Condition) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationPause, &id, time.Now(), &err)
+	defer m.observe(ctx, OperationPause, &id, begin(&err), &err)
 	return m.updated(ctx, id, conditions, setPaused(true))
 }
 
 // Resume resets the operator's switch. A relayer not paused stays as it is.
 // Errors are those of [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, conditions ...Condition) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationResume, &id, time.Now(), &err)
+	defer m.observe(ctx, OperationResume, &id, begin(&err), &err)
 	return m.updated(ctx, id, conditions, setPaused(false))
 }
 
 // Disable sets the host's own switch, for the reason given, in place of any
 // reason before. The reason has a type. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, conditions ...Condition) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationDisable, &id, time.Now(), &err)
+	defer m.observe(ctx, OperationDisable, &id, begin(&err), &err)
 	return m.updated(ctx, id, conditions, func(r, _ *Relayer) error {
 		r.SystemDisabled, r.DisabledReason = true, &reason
 		found := new(problems)
@@ -77,7 +78,7 @@ func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason,
 // Enable resets the host's own switch, and the reason goes with it. A relayer
 // not disabled stays as it is. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, conditions ...Condition) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationEnable, &id, time.Now(), &err)
+	defer m.observe(ctx, OperationEnable, &id, begin(&err), &err)
 	return m.updated(ctx, id, conditions, func(r, _ *Relayer) error {
 		r.SystemDisabled, r.DisabledReason = false, nil
 		return nil
@@ -154,17 +155,22 @@ func checkDisabled(r *Relayer, found *problems) {
 }
 
 // checkMasks refuses the masked form of a URL that was read and is now written
-// back: it would put an end to the URL that it stands for.
+// back: it would put an end to the URL that it stands for. A URL that looks like
+// a mask may stay as often as it is stored, and no more often.
 func checkMasks(r, stored *Relayer, found *problems) {
-	known, masks := make(map[RPCURL]bool), make(map[string]bool)
+	kept, masks := make(map[RPCURL]int), make(map[string]bool)
 	for _, endpoint := range stored.CustomRPCURLs {
-		known[endpoint.URL] = true
-		masks[endpoint.URL.String()] = true
+		kept[endpoint.URL]++
+		if mask := endpoint.URL.String(); mask != string(endpoint.URL) {
+			masks[plainForm(mask)] = true
+		}
 	}
 	for i, endpoint := range r.CustomRPCURLs {
-		_, rest := endpoint.URL.split()
-		isMask := masks[string(endpoint.URL)] || rest == maskedRest
-		if isMask && !known[endpoint.URL] {
+		if kept[endpoint.URL] > 0 {
+			kept[endpoint.URL]--
+			continue
+		}
+		if form := plainForm(string(endpoint.URL)); masks[form] || strings.HasSuffix(form, maskedRest) {
 			found.add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
 		}
 	}
@@ -181,16 +187,41 @@ func (m *Manager) updated(ctx context.Context, id string, conditions []Condition
 
 // update carries a change through, again where it loses a race.
 func (m *Manager) update(ctx context.Context, id string, conditions []Condition, apply func(r, stored *Relayer) error) (Record, error) {
-	for attempt := range maxAttempts {
-		rec, err := m.attempt(ctx, id, conditions, apply)
-		if !errors.Is(err, ErrConflict) || len(conditions) > 0 {
-			return rec, err
+	var rec Record
+	err := untilWon(ctx, func() (err error) {
+		rec, err = m.attempt(ctx, id, conditions, apply)
+		return err
+	})
+	return rec, err
+}
+
+// raceLost is the error of a store whose record was changed between the read
+// and the write. A host's own error can match [ErrConflict] too, and is not to
+// be answered by asking the host again.
+type raceLost struct{ error }
+
+func (e raceLost) Unwrap() error { return e.error }
+
+func lostRace(err error) error {
+	if errors.Is(err, ErrConflict) {
+		return raceLost{err}
+	}
+	return err
+}
+
+// untilWon attempts a change until it is carried out, fails for another reason
+// than a lost race, or has lost too many.
+func untilWon(ctx context.Context, attempt func() error) error {
+	for lost := range maxAttempts {
+		err := attempt()
+		if _, ok := errors.AsType[raceLost](err); !ok {
+			return err
 		}
-		if err := backOff(ctx, attempt); err != nil {
-			return Record{}, err
+		if err := backOff(ctx, lost); err != nil {
+			return err
 		}
 	}
-	return Record{}, fmt.Errorf("%w: lost %d races", ErrConflict, maxAttempts)
+	return fmt.Errorf("%w: lost %d races", ErrConflict, maxAttempts)
 }
 
 func (m *Manager) attempt(ctx context.Context, id string, conditions []Condition, apply func(r, stored *Relayer) error) (Record, error) {
@@ -219,11 +250,14 @@ func (m *Manager) attempt(ctx context.Context, id string, conditions []Condition
 		return stands, nil
 	}
 	rec.Revision = stands.Revision
-	updated, err := m.write(id, Updated, func() (Record, error) { return m.store.Update(ctx, rec) })
+	updated, err := m.write(ctx, id, Updated, func() (Record, error) { return m.store.Update(ctx, rec) })
 	if errors.Is(err, ErrClaimed) {
-		err = claimedError()
+		// Signers became exclusive after this relayer and another had come to share
+		// one. No change makes that worse, and pausing one is how it gets better.
+		rec.Claim = stands.Claim
+		updated, err = m.write(ctx, id, Updated, func() (Record, error) { return m.store.Update(ctx, rec) })
 	}
-	return updated, err
+	return updated, lostRace(err)
 }
 
 // standing returns the record that a change is based on.
@@ -243,9 +277,9 @@ func (m *Manager) standing(ctx context.Context, id string, conditions []Conditio
 
 // backOff waits a little, and longer and less evenly the more races were lost,
 // so that a crowd thins out.
-func backOff(ctx context.Context, attempt int) error {
+func backOff(ctx context.Context, lost int) error {
 	const longest = 10 * time.Millisecond
-	limit := min(longest, 50*time.Microsecond<<min(attempt, 10))
+	limit := min(longest, 50*time.Microsecond<<min(lost, 10))
 	timer := time.NewTimer(rand.N(limit))
 	defer timer.Stop()
 	select {

@@ -48,13 +48,15 @@ const (
 // after. The sequence can be ranged over once.
 //
 // To follow all relayers without a gap, call Watch first, then read
-// [Manager.All], then range over the changes and leave out those whose revision
-// is not above the one in hand.
+// [Manager.All], then range over the changes. Leave out what was created or
+// updated to a revision that is not above the one in hand; a deletion, which
+// carries the revision that the relayer last stood at, always counts.
 func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	w := m.watchers.add()
-	context.AfterFunc(ctx, func() { m.watchers.remove(w) })
+	forget := context.AfterFunc(ctx, func() { m.watchers.remove(w) })
 	return func(yield func(Change, error) bool) {
 		defer m.watchers.remove(w)
+		defer forget()
 		for {
 			select {
 			case <-ctx.Done():
@@ -158,6 +160,7 @@ func (ws *watchers) remove(w *watcher) {
 	if i := slices.Index(ws.all, w); i >= 0 {
 		ws.all = slices.Delete(ws.all, i, i+1)
 		close(w.ended)
+		w.take()
 	}
 }
 

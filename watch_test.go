@@ -130,6 +130,78 @@ func TestWatchCanBeLeft(t *testing.T) {
 	}
 }
 
+// A watch that was left holds nothing, though its context lives on.
+func TestWatchesThatWereLeftAreForgotten(t *testing.T) {
+	m := registry(t)
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := heap()
+	for range 200 {
+		changes := m.Watch(t.Context())
+		for range 3 {
+			if _, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
+				r.Name = fmt.Sprint(rand.Uint64(), strings.Repeat("x", 20_000))
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range changes {
+			break
+		}
+	}
+	if kept := int64(heap()) - int64(before); kept > 2<<20 {
+		t.Errorf("%d KiB are kept", kept>>10)
+	}
+}
+
+// The recipe for following without a gap, word by word.
+func TestFollowingByTheRecipe(t *testing.T) {
+	m := registry(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes := m.Watch(ctx)
+	if _, err := m.Pause(ctx, "evm"); err != nil {
+		t.Fatal(err)
+	}
+	inHand := map[string]uint64{}
+	for r, err := range m.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		inHand[r.ID] = r.Revision
+	}
+	if err := m.Delete(ctx, "evm"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Pause(ctx, "solana"); err != nil {
+		t.Fatal(err)
+	}
+	for change, err := range changes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := change.Relayer
+		switch {
+		case change.Kind == relayer.Deleted:
+			delete(inHand, r.ID)
+		case r.Revision > inHand[r.ID]:
+			inHand[r.ID] = r.Revision
+		}
+		if r.ID == "solana" {
+			break
+		}
+	}
+	if _, ok := inHand["evm"]; ok || len(inHand) != 2 {
+		t.Errorf("in hand are %v", inHand)
+	}
+}
+
 // A consumer that falls behind is told so, never blocks a writer, and then gets
 // what came after.
 func TestWatchTellsWhatWasMissed(t *testing.T) {

@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"context"
 	"errors"
 	"sync"
 )
@@ -9,8 +10,12 @@ import (
 // one id go one after the other, so that their changes are told in the order
 // of their revisions. Only the write itself is inside: a host's hook that
 // writes the same id does not wait for itself.
-func (m *Manager) write(id string, kind ChangeKind, store func() (Record, error)) (Record, error) {
-	defer m.writing.lock(id)()
+func (m *Manager) write(ctx context.Context, id string, kind ChangeKind, store func() (Record, error)) (Record, error) {
+	unlock, err := m.writing.lock(ctx, id)
+	if err != nil {
+		return Record{}, err
+	}
+	defer unlock()
 	rec, err := store()
 	switch {
 	case err == nil:
@@ -28,31 +33,45 @@ type idLocks struct {
 }
 
 type idLock struct {
-	sync.Mutex
+	turn  chan struct{} // of 1: held while it is full
 	users int
 }
 
-// lock waits for the id's lock and returns how to let go of it.
-func (l *idLocks) lock(id string) (unlock func()) {
+// lock waits for the id's lock and returns how to let go of it, or the error of
+// a context that is over first.
+func (l *idLocks) lock(ctx context.Context, id string) (unlock func(), err error) {
+	own := l.use(id)
+	select {
+	case own.turn <- struct{}{}:
+		return func() {
+			<-own.turn
+			l.leave(id, own)
+		}, nil
+	case <-ctx.Done():
+		l.leave(id, own)
+		return nil, ctx.Err()
+	}
+}
+
+func (l *idLocks) use(id string) *idLock {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.held == nil {
 		l.held = make(map[string]*idLock)
 	}
 	own := l.held[id]
 	if own == nil {
-		own = new(idLock)
+		own = &idLock{turn: make(chan struct{}, 1)}
 		l.held[id] = own
 	}
 	own.users++
-	l.mu.Unlock()
+	return own
+}
 
-	own.Lock()
-	return func() {
-		own.Unlock()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if own.users--; own.users == 0 {
-			delete(l.held, id)
-		}
+func (l *idLocks) leave(id string, own *idLock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if own.users--; own.users == 0 {
+		delete(l.held, id)
 	}
 }

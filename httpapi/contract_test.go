@@ -330,7 +330,7 @@ func TestIfNoneMatch(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
 	tag := s.do("GET", collection+"/r-1", "").header.Get("ETag")
-	for _, values := range [][]string{{tag}, {"W/" + tag}, {"*"}, {`"x", ` + tag}, {`"x"`, tag}} {
+	for _, values := range [][]string{{tag}, {"W/" + tag}, {"*"}, {`"x", ` + tag}, {`"x"`, tag}, {`"a,b" ,` + tag}, {`W/"x",W/` + tag}} {
 		for _, method := range []string{"GET", "HEAD"} {
 			got := s.do(method, collection+"/r-1", "", with("If-None-Match", values...))
 			if got.status != http.StatusNotModified || got.header.Get("ETag") != tag {
@@ -338,7 +338,7 @@ func TestIfNoneMatch(t *testing.T) {
 			}
 		}
 	}
-	for _, value := range []string{`"x"`, strings.Trim(tag, `"`), `w/` + tag, `"` + tag, ""} {
+	for _, value := range []string{`"x"`, strings.Trim(tag, `"`), `w/` + tag, `"` + tag, "", `"x", *`, `x, ` + tag} {
 		if got := s.do("GET", collection+"/r-1", "", with("If-None-Match", value)); got.status != http.StatusOK {
 			t.Errorf("If-None-Match %q answered %d", value, got.status)
 		}

@@ -214,7 +214,7 @@ func TestIfMatch(t *testing.T) {
 		t.Fatalf("the ETag was %s and is %s", first, current)
 	}
 	before := s.contents()
-	for _, values := range [][]string{{first}, {"W/" + current}, {strings.Trim(current, `"`)}, {`""`}, {""}, {`"x"`}, {`"0` + strings.Trim(current, `"`) + `"`}, {first, `"99"`}} {
+	for _, values := range [][]string{{first}, {"W/" + current}, {strings.Trim(current, `"`)}, {`""`}, {""}, {`"x"`}, {`"0` + strings.Trim(current, `"`) + `"`}, {first, `"99"`}, {`"a,*,b"`}, {`"99", *`}, {"*, *"}, {"*", "*"}, {`x, ` + current}} {
 		for _, got := range []reply{
 			s.patch(`{"name":"m"}`, with("If-Match", values...)),
 			s.patch(`{}`, with("If-Match", values...)),
@@ -283,6 +283,31 @@ func TestRacingPatches(t *testing.T) {
 	for _, want := range []string{`"name":"m"`, `"paused":true`, `"notification_id":"note"`, `"gas_price_cap":1`, `"min_balance":2`, `"eip1559_pricing":true`, `https://a.example/`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s was lost: %s", want, got)
+		}
+	}
+}
+
+// The rows of the contract's table of states that a client can bring about, from
+// every state.
+func TestStatesOverHTTP(t *testing.T) {
+	for _, from := range []struct{ paused, disabled bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+		for _, to := range []bool{true, false} {
+			s := serve(t)
+			s.create(strings.Replace(minimal(`,"id":"r-1"`), `"paused":false`, fmt.Sprintf(`"paused":%t`, from.paused), 1))
+			if from.disabled {
+				if _, err := s.manager.Disable(t.Context(), "r-1", relayer.DisabledReason{Type: "x"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tag := s.do("GET", one, "").header.Get("ETag")
+			got := s.patch(fmt.Sprintf(`{"paused":%t}`, to))
+			want := fmt.Sprintf(`"paused":%t,"system_disabled":%t,`, to, from.disabled)
+			if got.status != http.StatusOK || !strings.Contains(got.body, want) {
+				t.Errorf("from %+v to %t: %d %s", from, to, got.status, got.body)
+			}
+			if isSame := got.header.Get("ETag") == tag; isSame != (from.paused == to) {
+				t.Errorf("from %+v to %t: the ETag was %s and is %s", from, to, tag, got.header.Get("ETag"))
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -99,7 +100,7 @@ func TestOpenAPIDocumentUnderAPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorder := httptest.NewRecorder()
-	http.StripPrefix("/registry", handler).ServeHTTP(recorder, httptest.NewRequest("GET", "/registry"+openAPI, nil))
+	http.StripPrefix("/registry", recorded(handler)).ServeHTTP(recorder, httptest.NewRequest("GET", "/registry"+openAPI, nil))
 	if recorder.Code != http.StatusOK {
 		t.Errorf("answered %d", recorder.Code)
 	}
@@ -150,9 +151,9 @@ func TestExamplesAreTrue(t *testing.T) {
 			t.Errorf("%s %s: got\n%s\nwant\n%s", response, example, text, want)
 		}
 	}
-	creates := document.at(t, "paths", collection, "post", "requestBody", "content", "application/json", "examples")
 	create := func(example string) reply {
-		return s.do("POST", collection, encode(t, node(creates).at(t, example)["value"]))
+		request := document.at(t, "paths", collection, "post", "requestBody", "content", "application/json", "examples", example)
+		return s.do("POST", collection, encode(t, request["value"]))
 	}
 
 	for _, example := range []string{"evm", "solana", "stellar"} {
@@ -170,11 +171,11 @@ func TestExamplesAreTrue(t *testing.T) {
 	patch := func(body string, headers ...header) reply {
 		return s.do("PATCH", path, body, append([]header{with("Content-Type", "application/merge-patch+json")}, headers...)...)
 	}
-	patches := document.at(t, "paths", collection+"/{relayer_id}", "patch", "requestBody", "content", "application/merge-patch+json", "examples")
-	for example := range patches {
+	patches := []string{"paths", collection + "/{relayer_id}", "patch", "requestBody", "content", "application/merge-patch+json", "examples"}
+	for example := range document.at(t, patches...) {
 		s.do("DELETE", path, "")
 		create("evm")
-		expect("RelayerUpdated", example, patch(encode(t, node(patches).at(t, example)["value"])))
+		expect("RelayerUpdated", example, patch(encode(t, document.at(t, append(patches, example)...)["value"])))
 	}
 
 	s.do("DELETE", path, "")
@@ -268,6 +269,34 @@ func TestFaultsOfAuthenticationAreTheSameEverywhere(t *testing.T) {
 	expectEverywhere(t, out, http.StatusServiceUnavailable)
 	broken := serveAs(t, httpapi.AuthFunc(func(context.Context, string) (string, error) { panic("directory broke") }), nil)
 	expectEverywhere(t, broken, http.StatusInternalServerError)
+}
+
+func TestGuessesAreSlowedDownEverywhere(t *testing.T) {
+	s := serve(t, httpapi.WithGuessLimit(0.01, 1))
+	wrong := with("Authorization", "Bearer wrong")
+	s.do("GET", collection, "", wrong)
+	expectEverywhere(t, s, http.StatusTooManyRequests, wrong)
+}
+
+// The document is no way around the limit of requests in flight.
+func TestOpenAPIDocumentWhileTooMuchIsInFlight(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+		close(entered)
+		<-leave
+		return "", nil
+	}
+	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
+	var waiting sync.WaitGroup
+	waiting.Go(func() { s.do("POST", collection, minimal("")) })
+	<-entered
+	for _, method := range []string{"GET", "HEAD", "PUT"} {
+		if got := s.do(method, openAPI, ""); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s answered %d", method, got.status)
+		}
+	}
+	close(leave)
+	waiting.Wait()
 }
 
 func TestHeadOfOneOverTheRate(t *testing.T) {

@@ -61,16 +61,24 @@ func run(ctx context.Context) error {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 	}
-	failed := make(chan error, 2)
-	go func() { failed <- superviseWorkers(ctx, manager, logWork) }()
-	go func() { failed <- server.ListenAndServe() }()
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 2)
+	go func() { ended <- superviseWorkers(ctx, manager, logWork) }()
+	go func() { ended <- serve(server) }()
+	context.AfterFunc(ctx, func() { _ = server.Close() })
 	log.Print("serving on http://", server.Addr)
-	select {
-	case err := <-failed:
-		return errors.Join(err, server.Close())
-	case <-ctx.Done():
-		return server.Close()
+
+	// Whichever ends first, the other is ended too, and waited for.
+	first := <-ended
+	stop()
+	return errors.Join(first, <-ended)
+}
+
+func serve(server *http.Server) error {
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
+	return nil
 }
 
 // newService is the service's existing mux, with the registry mounted in it.

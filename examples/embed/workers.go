@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/go-relayer/relayer"
 )
@@ -11,12 +10,13 @@ import (
 // work relays for one relayer until ctx is done.
 type work func(ctx context.Context, r *relayer.Relayer)
 
-// superviseWorkers keeps one worker for each relayer that may relay, and gives
-// it up when the relayer is changed, paused, disabled or deleted. It returns
-// after the last worker has ended: nil where ctx is done.
+// superviseWorkers keeps one worker for each relayer that may relay, and ends it
+// when the relayer is changed, paused, disabled or deleted. The next worker of a
+// relayer begins after the last one has ended: two would fight over its nonces.
+// It returns after all have ended: nil where ctx is done.
 func superviseWorkers(ctx context.Context, manager *relayer.Manager, do work) error {
 	ws := &workers{ctx: ctx, do: do, known: make(map[string]worker)}
-	defer ws.wait()
+	defer ws.stopAll()
 
 	// Watch comes before All, so that nothing falls in between. A change that
 	// All has shown already is recognised by its revision.
@@ -45,7 +45,6 @@ type workers struct {
 	ctx   context.Context
 	do    work
 	known map[string]worker
-	ended sync.WaitGroup
 }
 
 // worker is what is known of a relayer, whether or not it may relay now: a
@@ -53,6 +52,7 @@ type workers struct {
 type worker struct {
 	revision uint64
 	stop     context.CancelFunc
+	ended    chan struct{}
 }
 
 // resync compares what runs with what the registry holds.
@@ -83,22 +83,31 @@ func (ws *workers) follow(r *relayer.Relayer) {
 	}
 	ws.stop(r.ID)
 	ctx, stop := context.WithCancel(ws.ctx)
-	ws.known[r.ID] = worker{r.Revision, stop}
-	if !r.Paused && !r.SystemDisabled {
-		ws.ended.Go(func() { ws.do(ctx, r) })
+	began := worker{r.Revision, stop, make(chan struct{})}
+	ws.known[r.ID] = began
+	if r.Paused || r.SystemDisabled {
+		close(began.ended)
+		return
 	}
+	go func() {
+		defer close(began.ended)
+		ws.do(ctx, r)
+	}()
 }
 
 func (ws *workers) stop(id string) {
 	if worker, ok := ws.known[id]; ok {
 		worker.stop()
+		<-worker.ended
 		delete(ws.known, id)
 	}
 }
 
-func (ws *workers) wait() {
+func (ws *workers) stopAll() {
+	for _, worker := range ws.known {
+		worker.stop()
+	}
 	for id := range ws.known {
 		ws.stop(id)
 	}
-	ws.ended.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,14 +15,21 @@ import (
 
 // at is a set of relayers being worked for, at their revisions.
 type at struct {
+	t       *testing.T
 	mu      sync.Mutex
 	running map[string]bool
 }
 
 func (a *at) work(ctx context.Context, r *relayer.Relayer) {
 	name := fmt.Sprintf("%s@%d", r.ID, r.Revision)
+	for _, other := range a.names() {
+		if strings.HasPrefix(other, r.ID+"@") {
+			a.t.Errorf("%s begins while %s is at work", name, other)
+		}
+	}
 	a.set(name, true)
 	<-ctx.Done()
+	time.Sleep(time.Millisecond) // some work is left to finish
 	a.set(name, false)
 }
 
@@ -84,7 +92,7 @@ func TestWorkersFollowTheRegistry(t *testing.T) {
 	before := create("before", false)
 	create("asleep", true)
 
-	a := &at{running: make(map[string]bool)}
+	a := &at{t: t, running: make(map[string]bool)}
 	ended := make(chan error, 1)
 	go func() { ended <- superviseWorkers(ctx, manager, a.work) }()
 	a.expect(t, before)
@@ -105,7 +113,7 @@ func TestWorkersFollowTheRegistry(t *testing.T) {
 	a.expect(t, renamed, after)
 
 	// More changes at once than a watcher is kept.
-	for i := range 6000 {
+	for i := range 4000 {
 		renamed = must(manager.Update(ctx, "before", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
 	}
 	a.expect(t, renamed, after)

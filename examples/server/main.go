@@ -54,6 +54,7 @@ type config struct {
 	networkRules     bool
 	exclusiveSigners bool
 	rate             float64
+	logRequests      bool
 }
 
 func parseFlags(args []string, usage io.Writer) (config, error) {
@@ -65,6 +66,7 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "let a signer have only one relayer on each network")
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists a second for each token; 0 is no limit")
+	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
 
 	// The flag package would print an error, and then all of the usage.
 	flags.SetOutput(io.Discard)
@@ -120,7 +122,7 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 		token = rand.Text()
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
-	handler, err := httpapi.New(manager, httpapi.Tokens(token), rateLimit(c.rate), httpapi.WithLogger(logger))
+	handler, err := httpapi.New(manager, httpapi.Tokens(token), handlerOptions(c, logger)...)
 	if err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
 	}
@@ -188,6 +190,14 @@ func openStore(database string) (store relayer.Store, closeStore func() error, e
 		return nil, nil, err
 	}
 	return file, file.Close, nil
+}
+
+func handlerOptions(c config, logger *slog.Logger) []httpapi.Option {
+	options := []httpapi.Option{rateLimit(c.rate), httpapi.WithLogger(logger)}
+	if c.logRequests {
+		options = append(options, httpapi.WithRequestLog(logger))
+	}
+	return options
 }
 
 func rateLimit(perSecond float64) httpapi.Option {

@@ -320,9 +320,12 @@ func TestTokenIsMadeAndShownOnce(t *testing.T) {
 }
 
 func TestTokenOfTheEnvironmentIsNeverShown(t *testing.T) {
-	server := start(t, token, "-db", "memory")
+	server := start(t, token, "-db", "memory", "-log-requests")
 	server.do("GET", collection, "")
 	server.stop()
+	if !strings.Contains(server.output.String(), "msg=request ") {
+		t.Errorf("the request was not logged: %s", server.output)
+	}
 	if strings.Contains(server.output.String(), token) {
 		t.Errorf("the token was printed: %s", server.output)
 	}
