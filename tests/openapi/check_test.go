@@ -1,0 +1,136 @@
+package openapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// transportHeaders are the response headers that the document does not list:
+// those of HTTP itself, and Content-Type, which stands in its content.
+var transportHeaders = map[string]bool{"Content-Length": true, "Content-Type": true, "Connection": true}
+
+// check returns what the document does not say of the exchange.
+func (d *document) check(x exchange) error {
+	found := d.find(x)
+	pointer := found.responses + "/" + strconv.Itoa(x.Status)
+	if d.at(pointer) == nil {
+		return fmt.Errorf("status %d is not described", x.Status)
+	}
+	response := d.resolve(pointer)
+	problems := []error{d.checkHeaders(response+"/headers", x.Header), d.checkBody(response, x)}
+	if x.Status < http.StatusBadRequest && found.described != "" {
+		problems = append(problems, d.checkRequest(found, x))
+	}
+	return errors.Join(problems...)
+}
+
+func (d *document) checkHeaders(pointer string, header http.Header) error {
+	var problems []error
+	described := make(map[string]bool)
+	for name := range d.at(pointer) {
+		described[http.CanonicalHeaderKey(name)] = true
+		at := d.resolve(pointer + "/" + name)
+		problems = append(problems, d.checkText(at, "header "+name, header.Values(name)))
+	}
+	for name := range header {
+		if !described[name] && !transportHeaders[name] {
+			problems = append(problems, fmt.Errorf("header %s is not described", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkText checks the values of a header or of a parameter against what stands
+// at pointer.
+func (d *document) checkText(pointer, name string, values []string) error {
+	described := d.at(pointer)
+	if len(values) == 0 {
+		if described["required"] == true {
+			return fmt.Errorf("%s is missing", name)
+		}
+		return nil
+	}
+	if len(values) > 1 {
+		return fmt.Errorf("%s is there %d times", name, len(values))
+	}
+	var value any = values[0]
+	if d.at(pointer + "/schema")["type"] == "integer" {
+		number, err := strconv.ParseUint(values[0], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		value = number
+	}
+	if err := d.schema(pointer + "/schema").Validate(value); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (d *document) checkBody(response string, x exchange) error {
+	if x.Method == http.MethodHead || x.Status == http.StatusNotModified {
+		if len(x.Body) > 0 {
+			return fmt.Errorf("a body that HTTP forbids: %s", x.Body)
+		}
+		return nil
+	}
+	return d.checkContent(response+"/content", x.Header, x.Body)
+}
+
+// checkContent checks a body against the content of its type.
+func (d *document) checkContent(pointer string, header http.Header, body []byte) error {
+	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil {
+		return err
+	}
+	at := pointer + "/" + escape.Replace(mediaType)
+	if d.at(at) == nil {
+		return fmt.Errorf("content of type %s is not described", mediaType)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return d.schema(at + "/schema").Validate(value)
+}
+
+// checkRequest checks a request that the handler took: a client that goes by
+// the document must be able to send it.
+func (d *document) checkRequest(found operation, x exchange) error {
+	query, err := url.ParseQuery(x.Query)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, list := range []string{"#/paths/" + escape.Replace(found.path), found.described} {
+		parameters, _ := d.at(list)["parameters"].([]any)
+		for _, parameter := range parameters {
+			at := parameter.(map[string]any)["$ref"].(string)
+			name := d.at(at)["name"].(string)
+			problems = append(problems, d.checkText(at, "parameter "+name, parameterValues(d.at(at)["in"].(string), name, found, query, x)))
+		}
+	}
+	if d.at(found.described+"/requestBody") != nil {
+		problems = append(problems, d.checkContent(found.described+"/requestBody/content", x.RequestHeader, x.RequestBody))
+	}
+	return errors.Join(problems...)
+}
+
+func parameterValues(in, name string, found operation, query url.Values, x exchange) []string {
+	switch in {
+	case "path":
+		return []string{found.parameters[name]}
+	case "query":
+		return query[name]
+	default:
+		// What is sent as several lines of one header is one list.
+		return x.RequestHeader.Values(name)[:min(1, len(x.RequestHeader.Values(name)))]
+	}
+}

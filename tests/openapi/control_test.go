@@ -1,0 +1,179 @@
+package openapi
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+const onePath = "/api/v1/relayers/r-1"
+
+// realExchanges returns what the handler really answers, by a name for each answer.
+func realExchanges(t *testing.T) map[string]exchange {
+	t.Helper()
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := httpapi.New(manager, httpapi.TrustHost())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(method, path, body string, header http.Header) exchange {
+		request := httptest.NewRequest(method, path, strings.NewReader(body))
+		request.Header = header
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		return exchange{method, request.URL.EscapedPath(), request.URL.RawQuery, header, []byte(body), recorder.Code, recorder.Header(), recorder.Body.Bytes()}
+	}
+	const create = `{"id":"r-1","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s",` +
+		`"custom_rpc_urls":[{"url":"https://rpc.example/key"}],"policies":{"gas_price_cap":1}}`
+	isJSON := http.Header{"Content-Type": {"application/json"}}
+	return map[string]exchange{
+		"created":     send("POST", "/api/v1/relayers", create, isJSON),
+		"read":        send("GET", onePath, "", http.Header{}),
+		"head":        send("HEAD", onePath, "", http.Header{}),
+		"unmodified":  send("GET", onePath, "", http.Header{"If-None-Match": {"*"}}),
+		"page":        send("GET", "/api/v1/relayers?page=1", "", http.Header{}),
+		"patched":     send("PATCH", onePath, `{"paused":true}`, isJSON),
+		"invalid":     send("POST", "/api/v1/relayers", `{}`, isJSON),
+		"not found":   send("GET", "/api/v1/relayers/nobody", "", http.Header{}),
+		"not allowed": send("PUT", onePath, "", http.Header{}),
+		"no path":     send("GET", "/nowhere", "", http.Header{}),
+		"document":    send("GET", documentPath, "", http.Header{}),
+	}
+}
+
+// replace changes the body of the answer.
+func replace(old, new string) func(*exchange) {
+	return func(x *exchange) { x.Body = bytes.Replace(x.Body, []byte(old), []byte(new), 1) }
+}
+
+// replaceSent changes the body of the request.
+func replaceSent(old, new string) func(*exchange) {
+	return func(x *exchange) { x.RequestBody = bytes.Replace(x.RequestBody, []byte(old), []byte(new), 1) }
+}
+
+// set changes a header of the answer, or, with no value, takes it away.
+func set(name string, values ...string) func(*exchange) {
+	return func(x *exchange) { x.Header[http.CanonicalHeaderKey(name)] = values }
+}
+
+// forgeries are answers that the handler never gives. Some of them kin-openapi
+// lets pass, and so it is not all that the suite is checked with: it knows
+// bounds as 64-bit floats, looks neither at HEAD nor at 304, and bears with what
+// the document does not name.
+var forgeries = []struct {
+	name, of  string
+	forge     func(*exchange)
+	passesKin bool
+}{
+	{"another status", "read", func(x *exchange) { x.Status = 418 }, false},
+	{"a status of another operation", "read", func(x *exchange) { x.Status = 201 }, false},
+	{"a header missing", "read", set("ETag"), false},
+	{"a header twice", "read", set("ETag", `"1"`, `"2"`), true},
+	{"a header that is wrong", "read", set("Cache-Control", "public"), false},
+	{"a header that is not described", "read", set("X-Powered-By", "Go"), true},
+	{"no request id", "not found", set("X-Request-Id"), false},
+	{"another content type", "read", set("Content-Type", "text/html"), false},
+	{"no content type", "read", set("Content-Type"), false},
+	{"no JSON", "read", replace("{", ""), false},
+	{"a member missing", "read", replace(`"paused":false,`, ""), false},
+	{"a member more", "read", replace(`"paused":false,`, `"paused":false,"private":1,`), true},
+	{"a member more in a policy", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":1,"max_fee":1`), true},
+	{"a member more in the envelope", "read", replace(`"success":true`, `"success":true,"message":"ok"`), true},
+	{"a member of another type", "read", replace(`"paused":false`, `"paused":"false"`), false},
+	{"null where nothing is set", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":null`), false},
+	{"wei as text", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":"1"`), false},
+	{"wei of 2^256", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":115792089237316195423570985008687907853269984665640564039457584007913129639936`), true},
+	{"another network type", "read", replace(`"evm"`, `"solana"`), false},
+	{"a network type that there is not", "read", replace(`"evm"`, `"bitcoin"`), false},
+	{"a URL that is not masked", "read", replace(`rpc.example/***`, `rpc.example/key`), false},
+	{"a weight out of bounds", "read", replace(`"weight":100`, `"weight":101`), false},
+	{"an id that cannot be", "read", replace(`"r-1"`, `"r.1"`), false},
+	{"disabled without a reason", "read", replace(`"system_disabled":false`, `"system_disabled":true`), false},
+	{"a reason without being disabled", "read", replace(`"system_disabled":false`, `"system_disabled":false,"disabled_reason":{"type":"x","details":""}`), false},
+	{"a success that is none", "read", replace(`"success":true`, `"success":false`), false},
+	{"HEAD with a body", "head", func(x *exchange) { x.Body = []byte("{}") }, true},
+	{"HEAD without its ETag", "head", set("ETag"), true},
+	{"HEAD with another status", "head", func(x *exchange) { x.Status = 201 }, true},
+	{"304 with a body", "unmodified", func(x *exchange) { x.Body = []byte("{}") }, true},
+	{"304 without its ETag", "unmodified", set("ETag"), true},
+	{"a page that is null", "page", func(x *exchange) { x.Body = []byte(`{"success":true,"data":null}`) }, false},
+	{"a page without its total", "page", replace(`,"total_items":1`, ""), false},
+	{"a query that is wrong", "page", func(x *exchange) { x.Query = "page=4294967296" }, false},
+	{"a create without Location", "created", set("Location"), false},
+	{"a create elsewhere", "created", set("Location", "/api/v1/relayers/a.b"), false},
+	{"a request with a member more", "created", replaceSent(`"id"`, `"color":1,"id"`), false},
+	{"a request of another network's policy", "created", replaceSent(`gas_price_cap`, `max_signatures`), false},
+	{"a request without a name", "created", replaceSent(`"name":"n",`, ""), false},
+	{"a request of another type", "created", func(x *exchange) { x.RequestHeader = http.Header{"Content-Type": {"text/plain"}} }, false},
+	{"a patch of what stays", "patched", replaceSent(`"paused"`, `"system_disabled"`), false},
+	{"a failure without errors", "invalid", func(x *exchange) { x.Body = []byte(`{"success":false,"data":null,"message":"Bad Request"}`) }, false},
+	{"a failure with errors", "not found", replace(`not found"`, `not found","errors":[{"message":"m"}]`), true},
+	{"a failure with data", "not found", replace(`"data":null`, `"data":{}`), false},
+	{"another message", "not found", replace(`Relayer with ID`, `No relayer`), false},
+	{"405 without Allow", "not allowed", set("Allow"), false},
+	{"405 that is a success", "not allowed", func(x *exchange) { x.Status = 200 }, false},
+	{"an unknown path that exists", "no path", func(x *exchange) { x.Status = 200 }, false},
+	{"another document", "document", func(x *exchange) { x.Body = []byte(`{"swagger":"2.0"}`) }, false},
+}
+
+func TestRealAnswersPass(t *testing.T) {
+	exact, other := readStrictly(t, served(t)), newKin(t, served(t))
+	for name, x := range realExchanges(t) {
+		if err := exact.check(x); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := other.check(t.Context(), x); err != nil {
+			t.Errorf("%s: kin-openapi: %v", name, err)
+		}
+	}
+}
+
+func TestForgedAnswersAreFound(t *testing.T) {
+	exact, other := readStrictly(t, served(t)), newKin(t, served(t))
+	for _, c := range forgeries {
+		real, ok := realExchanges(t)[c.of]
+		if !ok {
+			t.Fatalf("%s: there is no %s", c.name, c.of)
+		}
+		forged := real
+		forged.Header, forged.RequestHeader = real.Header.Clone(), real.RequestHeader.Clone()
+		forged.Body = slices.Clone(real.Body)
+		c.forge(&forged)
+		if forged.likeness() == real.likeness() && forged.Header.Get("X-Request-Id") == real.Header.Get("X-Request-Id") {
+			t.Errorf("%s: nothing was forged", c.name)
+		}
+		if err := exact.check(forged); err == nil {
+			t.Errorf("%s was not found", c.name)
+		}
+		if err := other.check(t.Context(), forged); (err == nil) != c.passesKin {
+			t.Errorf("%s: kin-openapi: %v", c.name, err)
+		}
+	}
+}
+
+// A suite that no longer provokes an answer must be found too.
+func TestAnswersNeverSeenAreFound(t *testing.T) {
+	d := read(t, served(t))
+	seen := make(map[string]bool)
+	for _, answer := range d.answers() {
+		seen[answer] = true
+	}
+	if missing := unseen(d.answers(), seen); len(missing) > 0 {
+		t.Errorf("not seen: %v", missing)
+	}
+	const forgotten = "GET /api/v1/relayers/{relayer_id} 304"
+	delete(seen, forgotten)
+	if missing := unseen(d.answers(), seen); !slices.Equal(missing, []string{forgotten}) {
+		t.Errorf("not seen: %v", missing)
+	}
+}

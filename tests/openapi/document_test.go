@@ -1,0 +1,208 @@
+package openapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// documentPath is where the handler serves the document.
+const documentPath = "/api/v1/openapi.json"
+
+// served returns the document as a client gets it, who has no token.
+func served(t *testing.T) []byte {
+	t.Helper()
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := httpapi.New(manager, httpapi.Tokens("a-token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, documentPath, nil))
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("GET %s answered %d: %s", documentPath, recorder.Code, recorder.Body)
+	}
+	return recorder.Body.Bytes()
+}
+
+// load reads the document as kin-openapi does.
+func load(t *testing.T, text []byte) *openapi3.T {
+	t.Helper()
+	document, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+// validateDocument has kin-openapi look for whatever is wrong with a document,
+// its examples included.
+func validateDocument(t *testing.T, document *openapi3.T) error {
+	t.Helper()
+	return document.Validate(t.Context(), openapi3.EnableSchemaPatternValidation(), openapi3.EnableExamplesValidation(), openapi3.EnableMultiError())
+}
+
+func TestDocumentIsValid(t *testing.T) {
+	document := load(t, served(t))
+	if !document.IsOpenAPI31OrLater() {
+		t.Errorf("the version is %s", document.OpenAPI)
+	}
+	if err := validateDocument(t, document); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInvalidDocumentsAreFound(t *testing.T) {
+	for name, change := range map[string]struct{ old, new string }{
+		"a misspelled keyword":     {`"operationId": "getRelayer"`, `"operationID": "getRelayer"`},
+		"an operation id twice":    {`"operationId": "headRelayer"`, `"operationId": "getRelayer"`},
+		"a parameter of no path":   {`"name": "relayer_id"`, `"name": "id"`},
+		"a pattern that is none":   {`"pattern": "^[A-Za-z0-9_-]{1,64}$"`, `"pattern": "^[A-Za-z0-9_-"`},
+		"an example of no relayer": {`"id": "solana-1"`, `"id": "solana/1"`},
+	} {
+		text := strings.Replace(string(served(t)), change.old, change.new, 1)
+		if text == string(served(t)) {
+			t.Fatalf("%s: %s is not in the document", name, change.old)
+		}
+		if err := validateDocument(t, load(t, []byte(text))); err == nil {
+			t.Errorf("%s was not found", name)
+		}
+	}
+}
+
+// kin-openapi reads numbers as 64-bit floats, which round the bounds of wei, so
+// that the examples are checked once more by the digit.
+func TestExamplesMatchTheirSchemas(t *testing.T) {
+	d := read(t, served(t))
+	count := 0
+	d.walk("#", d.tree, func(pointer string, node map[string]any) {
+		for name, example := range d.examplesOf(pointer, node) {
+			count++
+			if err := d.schema(pointer + "/schema").Validate(example); err != nil {
+				t.Errorf("%s, example %s: %v", pointer, name, err)
+			}
+		}
+	})
+	if count < 50 {
+		t.Errorf("only %d examples were found", count)
+	}
+}
+
+func TestEveryBodyAndParameterHasAnExample(t *testing.T) {
+	d := read(t, served(t))
+	d.walk("#", d.tree, func(pointer string, node map[string]any) {
+		if node["schema"] != nil && len(d.examplesOf(pointer, node)) == 0 {
+			t.Errorf("%s has a schema and no example", pointer)
+		}
+	})
+}
+
+// The document must be right wherever a host mounts the API, though it cannot
+// know where that is.
+func TestServerIsRelativeToTheDocument(t *testing.T) {
+	servers := load(t, served(t)).Servers
+	if len(servers) != 1 {
+		t.Fatalf("%d servers", len(servers))
+	}
+	for _, mount := range []string{"https://host.example", "https://host.example/registry", "https://host.example/a/b%20c"} {
+		from, err := url.Parse(mount + documentPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := from.Parse(servers[0].URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSuffix(server.String(), "/"); got != mount {
+			t.Errorf("below %s the server is %s", mount, got)
+		}
+	}
+}
+
+// Every component is there because something refers to it.
+func TestNoComponentIsUnused(t *testing.T) {
+	text := string(served(t))
+	document := read(t, []byte(text))
+	for section, components := range document.tree["components"].(map[string]any) {
+		if section == "securitySchemes" {
+			continue
+		}
+		for name := range components.(map[string]any) {
+			if !strings.Contains(text, `"#/components/`+section+`/`+name+`"`) {
+				t.Errorf("nothing refers to %s %s", section, name)
+			}
+		}
+	}
+}
+
+// A schema that a request must match says so of every object in it, or unknown
+// members would pass; one of a response leaves room for members to come.
+func TestSchemasAreClosedForRequestsAlone(t *testing.T) {
+	d := read(t, served(t))
+	for name, networks := range map[string][]string{"CreateRelayerRequest": {"Evm", "Solana", "Stellar"}, "RelayerResponse": {"Evm", "Solana", "Stellar"}} {
+		union := d.at("#/components/schemas/" + name)
+		mapping := union["discriminator"].(map[string]any)["mapping"].(map[string]any)
+		if len(mapping) != len(networks) || len(union["oneOf"].([]any)) != len(networks) {
+			t.Errorf("%s is not one of %v", name, networks)
+		}
+		for networkType, target := range mapping {
+			member := d.at(target.(string))
+			if declared := member["properties"].(map[string]any)["network_type"].(map[string]any)["const"]; declared != networkType {
+				t.Errorf("%s maps %s to a schema for %v", name, networkType, declared)
+			}
+			if closed := member["additionalProperties"] == false; closed != (name == "CreateRelayerRequest") {
+				t.Errorf("%s of %s: closed is %t", name, networkType, closed)
+			}
+		}
+	}
+}
+
+// TestBoundsAreExact has the values next to each bound.
+func TestBoundsAreExact(t *testing.T) {
+	d := read(t, served(t))
+	const max256 = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
+	const over256 = "115792089237316195423570985008687907853269984665640564039457584007913129639936"
+	for _, c := range []struct{ schema, good, bad string }{
+		{"RelayerEvmPolicy", `{"gas_price_cap":` + max256 + `}`, `{"gas_price_cap":` + over256 + `}`},
+		{"RelayerEvmPolicy", `{"min_balance":1e21}`, `{"min_balance":0.5}`},
+		{"EvmPolicyResponse", `{"min_balance":` + max256 + `}`, `{"min_balance":` + over256 + `}`},
+		{"EvmPolicyResponse", `{"min_balance":0}`, `{"min_balance":null}`},
+		{"RelayerSolanaPolicy", `{"min_balance":9223372036854775807}`, `{"min_balance":9223372036854775808}`},
+		{"RelayerSolanaPolicy", `{"max_signatures":2147483647}`, `{"max_signatures":2147483648}`},
+		{"RelayerSolanaSwapConfig", `{"min_balance_threshold":18446744073709551615}`, `{"min_balance_threshold":18446744073709551616}`},
+		{"SolanaAllowedTokensPolicy", `{"mint":"m","decimals":255}`, `{"mint":"m","decimals":256}`},
+		{"StellarTokenMetadata", `{"decimals":4294967295}`, `{"decimals":4294967296}`},
+		{"StellarTokenMetadata", `{"kind":"native"}`, `{"kind":{"classic":{"code":"c","issuer":"i"},"contract":{"contract_id":"c"}}}`},
+		{"RelayerStellarPolicy", `{"timeout_seconds":0}`, `{"timeout_seconds":-1}`},
+		{"RpcConfig", `{"url":"WSS://h","weight":100.0}`, `{"url":"wss://h","weight":100.5}`},
+		{"RpcConfig", `{"url":"http://u:p@h/k"}`, `{"url":"javascript:alert(1)"}`},
+		{"MaskedRpcConfig", `{"url":"https://h:1/***","weight":0}`, `{"url":"https://h:1/key","weight":0}`},
+		{"MaskedRpcConfig", `{"url":"https://[::1]/","weight":0}`, `{"url":"https://u@h","weight":0}`},
+		{"RelayerId", `"_-aZ9"`, `"a.b"`},
+		{"PaginationMeta", `{"current_page":4294967295,"per_page":0,"total_items":0}`, `{"current_page":0,"per_page":0,"total_items":0}`},
+		{"UpdateRelayerRequest", `{"policies":{"max_fee":null}}`, `{"paused":null}`},
+	} {
+		schema := d.schema("#/components/schemas/" + c.schema)
+		for text, want := range map[string]bool{c.good: true, c.bad: false} {
+			value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(value); (err == nil) != want {
+				t.Errorf("%s and %s: %v", c.schema, text, err)
+			}
+		}
+	}
+}
