@@ -113,7 +113,8 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 
-	manager, err := relayer.New(store, options...)
+	counted := newMetrics()
+	manager, err := relayer.New(store, append(options, relayer.WithObserver(counted.observe))...)
 	if err != nil {
 		return err
 	}
@@ -129,13 +130,15 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	if isMade {
 		printToken(stdout, token, listener.Addr())
 	}
-	return serve(ctx, listener, newSite(ctx, handler, store), logger)
+	site := newSite(ctx, handler, store)
+	site.Handle("GET /metrics", counted)
+	return serve(ctx, listener, site, logger)
 }
 
 // newSite is everything that is served: the API, and beside it the page for
 // people and what watches over the server asks for. Those need no token and tell
 // nothing of relayers.
-func newSite(ctx context.Context, api http.Handler, store relayer.Store) http.Handler {
+func newSite(ctx context.Context, api http.Handler, store relayer.Store) *http.ServeMux {
 	site := http.NewServeMux()
 	site.Handle("/", api)
 	site.Handle("GET /{$}", newPage())

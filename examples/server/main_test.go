@@ -431,6 +431,40 @@ func TestHealth(t *testing.T) {
 	server.stop()
 }
 
+func TestMetrics(t *testing.T) {
+	server := start(t, token, "-db", "memory")
+	server.do("POST", collection, string(realRelayers(t)[0]))
+	server.do("GET", collection+"/nobody", "")
+	server.do("GET", collection, "")
+	response, err := http.Get(server.url + "/metrics") // without a token
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("answered %d, %v", response.StatusCode, err)
+	}
+	for _, want := range []string{
+		"# TYPE relayer_operations_total counter\n",
+		`relayer_operations_total{operation="create",outcome="ok"} 1` + "\n",
+		`relayer_operations_total{operation="get",outcome="not_found"} 1` + "\n",
+		"# TYPE relayer_operation_duration_seconds histogram\n",
+		`relayer_operation_duration_seconds_bucket{operation="list",le="+Inf"} 1` + "\n",
+		`relayer_operation_duration_seconds_count{operation="list"} 1` + "\n",
+	} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("%q is not in\n%s", want, body)
+		}
+	}
+	for line := range strings.Lines(string(body)) {
+		if strings.Contains(line, "nobody") || strings.Contains(line, "sepolia") {
+			t.Errorf("the metrics tell of relayers: %s", line)
+		}
+	}
+	server.stop()
+}
+
 func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
 	store, err := bolt.Open(filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
