@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -87,10 +88,20 @@ func (q *queue) take() []*write {
 	for len(q.waiting) == 0 && !q.closed {
 		q.arrived.Wait()
 	}
-	count := batchLength(q.waiting)
-	batch := q.waiting[:count:count]
-	q.waiting = q.waiting[count:]
-	return batch
+	return q.split(batchLength(q.waiting))
+}
+
+// split takes the first writes out of the queue. What stays must not share an
+// array with them: it would hold on to all their bytes long after their answer.
+func (q *queue) split(count int) []*write {
+	batch := q.waiting
+	if count == len(batch) {
+		q.waiting = nil
+		return batch
+	}
+	q.waiting = slices.Clone(batch[count:])
+	clear(batch[count:])
+	return batch[:count]
 }
 
 func batchLength(waiting []*write) int {

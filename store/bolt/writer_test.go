@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -330,6 +331,42 @@ func TestLargeBatchIsSplit(t *testing.T) {
 	if commits := g.commits.Load(); commits != 4 {
 		t.Errorf("5 creates of 3 MiB after the first took %d commits, want 3", commits-1)
 	}
+}
+
+// TestBurstIsForgotten: once a burst is written, the store holds none of its
+// bytes.
+func TestBurstIsForgotten(t *testing.T) {
+	store, g := gated(t)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	before := heapInUse()
+	const writes, size = 64, 1 << 20
+	var burst []func() error
+	for i := range writes {
+		burst = append(burst, func() error {
+			_, err := store.Create(t.Context(), relayer.Record{ID: fmt.Sprint(i), Document: make([]byte, size)})
+			return err
+		})
+	}
+	answers := behind(t, store, burst...)
+	close(g.open)
+	for _, answer := range append(answers, first) {
+		if err := <-answer; err != nil {
+			t.Error(err)
+		}
+	}
+	if grown := heapInUse() - before; grown > writes*size/4 {
+		t.Errorf("%d bytes are held after a burst of %d", grown, writes*size)
+	}
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
 
 func TestLimits(t *testing.T) {
