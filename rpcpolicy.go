@@ -21,8 +21,8 @@ import (
 // whoever wrote it; [RPCPolicy.DialControl] refuses an address when it is
 // dialled, after the name in the URL has been resolved.
 //
-// A policy does not change what it is called on, and is safe for concurrent use
-// while nobody changes its slices.
+// The Manager keeps a copy. The policy itself may be used by many goroutines at
+// once while nobody changes its slices.
 type RPCPolicy struct {
 	// AllowedHosts are the only names a URL may have as its host: a name such as
 	// rpc.example.com, or *.example.com for every name below example.com, at any
