@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -126,106 +125,36 @@ func (root node) at(t *testing.T, names ...string) node {
 	return object
 }
 
-// TestExamplesAreTrue sends every request of the document's examples, and
-// whatever leads to the others, and expects the answers that the document
-// shows.
-func TestExamplesAreTrue(t *testing.T) {
-	guard := func(context.Context, *relayer.Relayer) (string, error) { return "", nil }
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{
-		relayer.WithNetworkRules(),
-		relayer.WithAddressResolver(exampleAddress),
-		relayer.WithDeleteGuard(func(ctx context.Context, r *relayer.Relayer) (string, error) { return guard(ctx, r) }),
-	})
-	document := node(parse(t, s.send("GET", openAPI, "").body))
-	unseen := make(map[string]bool)
-	for name := range document.at(t, "components", "responses") {
-		for example := range responseExamples(document, name) {
-			unseen[name+" "+example] = name != "OpenAPIDocument"
-		}
-	}
-	expect := func(response, example string, got reply) {
-		t.Helper()
-		unseen[response+" "+example] = false
-		want := encode(t, document.at(t, "components", "responses", response, "content", "application/json", "examples", example)["value"])
-		if text := encode(t, parse(t, got.body)); text != want {
-			t.Errorf("%s %s: got\n%s\nwant\n%s", response, example, text, want)
-		}
-	}
-	create := func(example string) reply {
-		request := document.at(t, "paths", collection, "post", "requestBody", "content", "application/json", "examples", example)
-		return s.do("POST", collection, encode(t, request["value"]))
-	}
-
-	for _, example := range []string{"evm", "solana", "stellar"} {
-		created := create(example)
-		expect("RelayerCreated", example, created)
-		expect("Relayer", example, s.do("GET", created.header.Get("Location"), ""))
-	}
-	expect("RelayerPage", "first", s.do("GET", collection+"?per_page=2", ""))
-	expect("RelayerPage", "past-the-end", s.do("GET", collection+"?page=4", ""))
-	if got := create("minimal"); got.status != http.StatusCreated {
-		t.Errorf("the smallest request answered %d: %s", got.status, got.body)
-	}
-
-	const path = collection + "/sepolia-1"
-	patch := func(body string, headers ...header) reply {
-		return s.do("PATCH", path, body, append([]header{with("Content-Type", "application/merge-patch+json")}, headers...)...)
-	}
-	patches := []string{"paths", collection + "/{relayer_id}", "patch", "requestBody", "content", "application/merge-patch+json", "examples"}
-	for example := range document.at(t, patches...) {
-		s.do("DELETE", path, "")
-		create("evm")
-		expect("RelayerUpdated", example, patch(encode(t, document.at(t, append(patches, example)...)["value"])))
-	}
-
-	s.do("DELETE", path, "")
-	create("evm")
-	if _, err := s.manager.Disable(t.Context(), "sepolia-1", relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "the RPC endpoint timed out"}); err != nil {
-		t.Fatal(err)
-	}
-	expect("Relayer", "disabled", s.do("GET", path, ""))
-
-	expect("InvalidRequest", "fields", s.do("POST", collection, `{"name":"","network":"sepolia","network_type":"evm","Paused":false,"signer_id":"local-signer","policies":{"gas_price_cap":-1}}`))
-	expect("InvalidRequest", "not-json", s.do("POST", collection, `[]`))
-	expect("InvalidRequest", "unknown-signer", s.do("POST", collection, strings.Replace(minimal(""), `"s"`, `"nobody"`, 1)))
-	expect("InvalidPatch", "fields", patch(`{"name":"","custom_rpc_urls":[{"url":"https://eth-sepolia.example/***"}]}`))
-	expect("InvalidQuery", "parameters", s.do("GET", collection+"?page=x&per_page=-1", ""))
-	expect("InvalidQuery", "encoding", s.do("GET", collection+"?page=%zz", ""))
-	expect("Unauthorized", "unauthorized", s.do("GET", collection, "", with("Authorization")))
-	expect("RelayerNotFound", "not-found", s.do("GET", collection+"/nobody", ""))
-	expect("PathNotFound", "not-found", s.do("GET", "/nowhere", ""))
-	expect("MethodNotAllowed", "not-allowed", s.do("PUT", path, ""))
-	expect("RelayerExists", "exists", create("evm"))
-	expect("PreconditionFailed", "changed", patch(`{}`, with("If-Match", `"0"`)))
-	expect("PayloadTooLarge", "too-large", patch(strings.Repeat(" ", httpapi.DefaultMaxBodyBytes+1)))
-	expect("UnsupportedMediaType", "content-type", s.do("POST", collection, "", with("Content-Type", "text/plain")))
-	expect("UnsupportedPatchType", "content-type", s.do("PATCH", path, ""))
-
-	guard = func(context.Context, *relayer.Relayer) (string, error) { return "3 transactions are pending", nil }
-	expect("DeleteRefused", "pending", s.do("DELETE", path, ""))
-	guard = func(context.Context, *relayer.Relayer) (string, error) { return "", errors.New("queue broke") }
-	expect("InternalServerError", "fault", s.do("DELETE", path, ""))
-	guard = func(context.Context, *relayer.Relayer) (string, error) { return "", relayer.ErrUnavailable }
-	expect("ServiceUnavailable", "unavailable", s.do("DELETE", path, ""))
-	guard = func(context.Context, *relayer.Relayer) (string, error) { return "", nil }
-	expect("RelayerDeleted", "deleted", s.do("DELETE", path, ""))
-	limited := serve(t, httpapi.WithRateLimit(0.01, 1))
-	limited.do("GET", collection, "")
-	expect("TooManyRequests", "over-the-rate", limited.do("GET", collection, ""))
-
-	maps.DeleteFunc(unseen, func(_ string, isUnseen bool) bool { return !isUnseen })
-	if len(unseen) > 0 {
-		t.Errorf("no request leads to these examples: %v", unseen)
-	}
+// examples are the examples of the document, to be held against a service that
+// is made so that it can answer each of them.
+type examples struct {
+	*service
+	document node
+	guard    relayer.DeleteGuard // what the host says of deletes
+	unseen   map[string]bool     // answers that nothing has led to
 }
 
-func responseExamples(document node, response string) map[string]any {
-	components := document["components"].(map[string]any)["responses"].(map[string]any)
-	content, ok := components[response].(map[string]any)["content"].(map[string]any)
-	if !ok {
-		return nil
+const example = collection + "/sepolia-1"
+
+func serveExamples(t *testing.T) *examples {
+	e := &examples{unseen: make(map[string]bool), guard: refuse("", nil)}
+	e.service = serveAs(t, httpapi.Tokens(validToken), []relayer.Option{
+		relayer.WithNetworkRules(),
+		relayer.WithAddressResolver(exampleAddress),
+		relayer.WithDeleteGuard(func(ctx context.Context, r *relayer.Relayer) (string, error) { return e.guard(ctx, r) }),
+	})
+	e.document = parse(t, e.send("GET", openAPI, "").body)
+	for response := range e.document.at(t, "components", "responses") {
+		for name := range responseExamples(e.document, response) {
+			e.unseen[response+" "+name] = true
+		}
 	}
-	return content["application/json"].(map[string]any)["examples"].(map[string]any)
+	return e
+}
+
+// refuse is a host that answers so when it is asked about a delete.
+func refuse(reason string, err error) relayer.DeleteGuard {
+	return func(context.Context, *relayer.Relayer) (string, error) { return reason, err }
 }
 
 func exampleAddress(_ context.Context, signerID string, networkType relayer.NetworkType, _ string) (string, error) {
@@ -237,6 +166,125 @@ func exampleAddress(_ context.Context, signerID string, networkType relayer.Netw
 		relayer.Solana:  "9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM",
 		relayer.Stellar: "GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ",
 	}[networkType], nil
+}
+
+// expect checks that the answer is the example of a response.
+func (e *examples) expect(response, name string, got reply) {
+	e.t.Helper()
+	delete(e.unseen, response+" "+name)
+	want := encode(e.t, e.document.at(e.t, "components", "responses", response, "content", "application/json", "examples", name)["value"])
+	if text := encode(e.t, parse(e.t, got.body)); text != want {
+		e.t.Errorf("%s %s: got\n%s\nwant\n%s", response, name, text, want)
+	}
+}
+
+// create sends an example of a request to create a relayer.
+func (e *examples) create(name string) reply {
+	e.t.Helper()
+	request := e.document.at(e.t, "paths", collection, "post", "requestBody", "content", "application/json", "examples", name)
+	return e.do("POST", collection, encode(e.t, request["value"]))
+}
+
+// recreate makes the relayer that the examples change anew.
+func (e *examples) recreate() {
+	e.t.Helper()
+	e.do("DELETE", example, "")
+	e.create("evm")
+}
+
+func (e *examples) patch(body string, headers ...header) reply {
+	e.t.Helper()
+	return e.do("PATCH", example, body, append([]header{with("Content-Type", "application/merge-patch+json")}, headers...)...)
+}
+
+// TestExamplesAreTrue sends every request of the document's examples, and
+// whatever leads to the others, and expects the answers that the document
+// shows.
+func TestExamplesAreTrue(t *testing.T) {
+	e := serveExamples(t)
+	e.checkReads()
+	e.checkPatches()
+	e.checkInvalidRequests()
+	e.checkRefusals()
+	e.checkDeletes()
+	delete(e.unseen, "OpenAPIDocument document") // cut short
+	if len(e.unseen) > 0 {
+		t.Errorf("no request leads to these examples: %v", e.unseen)
+	}
+}
+
+func (e *examples) checkReads() {
+	for _, name := range []string{"evm", "solana", "stellar"} {
+		created := e.create(name)
+		e.expect("RelayerCreated", name, created)
+		e.expect("Relayer", name, e.do("GET", created.header.Get("Location"), ""))
+	}
+	e.expect("RelayerPage", "first", e.do("GET", collection+"?per_page=2", ""))
+	e.expect("RelayerPage", "past-the-end", e.do("GET", collection+"?page=4", ""))
+	if got := e.create("minimal"); got.status != http.StatusCreated {
+		e.t.Errorf("the smallest request answered %d: %s", got.status, got.body)
+	}
+	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "the RPC endpoint timed out"}
+	if _, err := e.manager.Disable(e.t.Context(), "sepolia-1", reason); err != nil {
+		e.t.Fatal(err)
+	}
+	e.expect("Relayer", "disabled", e.do("GET", example, ""))
+}
+
+func (e *examples) checkPatches() {
+	patches := []string{"paths", collection + "/{relayer_id}", "patch", "requestBody", "content", "application/merge-patch+json", "examples"}
+	for name := range e.document.at(e.t, patches...) {
+		e.recreate()
+		patch := e.document.at(e.t, append(patches, name)...)["value"]
+		e.expect("RelayerUpdated", name, e.patch(encode(e.t, patch)))
+	}
+}
+
+func (e *examples) checkInvalidRequests() {
+	e.recreate()
+	e.expect("InvalidRequest", "fields", e.do("POST", collection, `{"name":"","network":"sepolia","network_type":"evm","Paused":false,"signer_id":"local-signer","policies":{"gas_price_cap":-1}}`))
+	e.expect("InvalidRequest", "not-json", e.do("POST", collection, `[]`))
+	e.expect("InvalidRequest", "unknown-signer", e.do("POST", collection, strings.Replace(minimal(""), `"s"`, `"nobody"`, 1)))
+	e.expect("InvalidPatch", "fields", e.patch(`{"network":"mainnet","custom_rpc_urls":[{"url":"https://eth-sepolia.example/***"}]}`))
+	e.expect("InvalidQuery", "parameters", e.do("GET", collection+"?page=x&per_page=-1", ""))
+	e.expect("InvalidQuery", "encoding", e.do("GET", collection+"?page=%zz", ""))
+	e.expect("PayloadTooLarge", "too-large", e.patch(strings.Repeat(" ", httpapi.DefaultMaxBodyBytes+1)))
+	e.expect("UnsupportedMediaType", "content-type", e.do("POST", collection, "", with("Content-Type", "text/plain")))
+	e.expect("UnsupportedPatchType", "content-type", e.do("PATCH", example, ""))
+}
+
+func (e *examples) checkRefusals() {
+	e.recreate()
+	e.expect("Unauthorized", "unauthorized", e.do("GET", collection, "", with("Authorization")))
+	e.expect("RelayerNotFound", "not-found", e.do("GET", collection+"/nobody", ""))
+	e.expect("PathNotFound", "not-found", e.do("GET", "/nowhere", ""))
+	e.expect("MethodNotAllowed", "not-allowed", e.do("PUT", example, ""))
+	e.expect("RelayerExists", "exists", e.create("evm"))
+	e.expect("PreconditionFailed", "changed", e.patch(`{}`, with("If-Match", `"0"`)))
+	limited := serve(e.t, httpapi.WithRateLimit(0.01, 1))
+	limited.do("GET", collection, "")
+	e.expect("TooManyRequests", "over-the-rate", limited.do("GET", collection, ""))
+}
+
+func (e *examples) checkDeletes() {
+	e.recreate()
+	e.guard = refuse("3 transactions are pending", nil)
+	e.expect("DeleteRefused", "pending", e.do("DELETE", example, ""))
+	e.guard = refuse("", errors.New("queue broke"))
+	e.expect("InternalServerError", "fault", e.do("DELETE", example, ""))
+	e.guard = refuse("", relayer.ErrUnavailable)
+	e.expect("ServiceUnavailable", "unavailable", e.do("DELETE", example, ""))
+	e.guard = refuse("", nil)
+	e.expect("RelayerDeleted", "deleted", e.do("DELETE", example, ""))
+}
+
+func responseExamples(document node, response string) map[string]any {
+	components := document["components"].(map[string]any)["responses"].(map[string]any)
+	content, ok := components[response].(map[string]any)["content"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	return content["application/json"].(map[string]any)["examples"].(map[string]any)
 }
 
 // everyRequest has one request for each operation, and for what is none.
