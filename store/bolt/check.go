@@ -24,13 +24,19 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
 	// The engine can tell used pages from free ones only while nothing changes
 	// them: that is what the write transaction is for.
-	tx, err := s.db.Load().Begin(true)
+	tx, err := s.beginWrite()
 	if err != nil {
-		return beginError(err)
+		return err
 	}
-	defer func() { _ = tx.Rollback() }()
+	defer s.abandon(tx)
 	found := &findings{}
 	if err := s.checkEngine(tx, found); err != nil {
 		return err

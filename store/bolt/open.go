@@ -38,7 +38,13 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
 	}
-	s := &Store{path: path, opts: chosen, queue: newQueue(), commit: (*bbolt.Tx).Commit}
+	s := &Store{
+		path:   path,
+		opts:   chosen,
+		queue:  newQueue(),
+		turn:   make(chan struct{}, 1),
+		commit: (*bbolt.Tx).Commit,
+	}
 	if err := s.adopt(db); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("bolt: open %s: %w", path, err)

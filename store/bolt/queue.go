@@ -80,14 +80,21 @@ func (q *queue) add(w *write) bool {
 	return true
 }
 
-// take waits for writes and returns as many as make a batch. It returns none
-// once the queue is closed and empty.
-func (q *queue) take() []*write {
+// wait returns once a write waits. It is false once the queue is closed and
+// empty.
+func (q *queue) wait() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) == 0 && !q.closed {
 		q.arrived.Wait()
 	}
+	return len(q.waiting) > 0
+}
+
+// take returns as many of the writes that wait as make a batch.
+func (q *queue) take() []*write {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	return q.split(batchLength(q.waiting))
 }
 

@@ -25,9 +25,14 @@ type Store struct {
 	places atomic.Pointer[places]
 	queue  *queue
 
-	// The writer's own.
+	// turn is held by the one who writes, checks, recovers or closes: a send
+	// takes it, and a receive gives it back.
+	turn chan struct{}
+
+	// Of the one whose turn it is.
 	suspect bool
 	stuck   bool
+	closed  bool
 	commit  func(*bbolt.Tx) error
 
 	writing  sync.WaitGroup
@@ -196,6 +201,9 @@ func (s *Store) Close() error {
 	s.close.Do(func() {
 		s.queue.close()
 		s.writing.Wait()
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
+		s.closed = true
 		if s.stuck {
 			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, errStuck)
 			return

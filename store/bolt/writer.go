@@ -15,13 +15,8 @@ var errStuck = errors.New("the writer failed in the middle of a transaction: the
 // everything in it is answered.
 func (s *Store) run() {
 	debug.SetPanicOnFault(true)
-	for {
-		batch := s.queue.take()
-		if len(batch) == 0 {
-			return
-		}
-		s.writeBatch(batch)
-		if len(batch) > 1 {
+	for s.queue.wait() {
+		if s.writeBatch() > 1 {
 			// The callers just answered are about to come back with their next
 			// write: let them, and the next sync is shared again.
 			runtime.Gosched()
@@ -29,19 +24,26 @@ func (s *Store) run() {
 	}
 }
 
-// writeBatch applies the writes in one transaction and answers each of them.
-func (s *Store) writeBatch(batch []*write) {
-	begun := begin(batch)
-	if len(begun) == 0 {
-		return
+// writeBatch applies the writes that wait in one transaction, answers each of
+// them, and returns how many they were. It takes them when the engine is ready
+// and no sooner: a check or a recovery can be long, and until it is over their
+// callers are free to go.
+func (s *Store) writeBatch() int {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	tx, err := s.beginWrite()
+	batch := begin(s.queue.take())
+	answers := make([]error, len(batch))
+	if err == nil {
+		err = s.transact(tx, batch, answers)
 	}
-	answers := make([]error, len(begun))
-	if err := s.transact(begun, answers); err != nil {
+	if err != nil {
 		failAll(answers, err)
 	}
-	for i, w := range begun {
+	for i, w := range batch {
 		w.answer(answers[i])
 	}
+	return len(batch)
 }
 
 // begin leaves out the writes whose callers have gone or are about to.
@@ -74,14 +76,7 @@ func failAll(answers []error, failure error) {
 }
 
 // transact fills in the answers. The error it returns is that of all writes.
-func (s *Store) transact(batch []*write, answers []error) error {
-	if err := s.recovered(); err != nil {
-		return unavailable(err)
-	}
-	tx, err := s.beginWrite()
-	if err != nil {
-		return unavailable(err)
-	}
+func (s *Store) transact(tx *bbolt.Tx, batch []*write, answers []error) error {
 	changed, err := s.apply(tx, batch, answers)
 	if err != nil || changed == nil {
 		s.abandon(tx)
@@ -90,9 +85,15 @@ func (s *Store) transact(batch []*write, answers []error) error {
 	return s.finish(tx, *changed)
 }
 
-// beginWrite waits for a check that runs. An engine that panics here keeps its
+// beginWrite is for whoever has the turn. An engine that panics here keeps its
 // locks.
 func (s *Store) beginWrite() (tx *bbolt.Tx, err error) {
+	if s.closed {
+		return nil, errClosed
+	}
+	if err := s.recovered(); err != nil {
+		return nil, unavailable(err)
+	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.stuck = true
@@ -102,8 +103,9 @@ func (s *Store) beginWrite() (tx *bbolt.Tx, err error) {
 	tx, err = s.db.Load().Begin(true)
 	if err != nil {
 		s.suspect = true
+		return nil, unavailable(err)
 	}
-	return tx, err
+	return tx, nil
 }
 
 // apply runs every write of the batch and returns the blocks as they will be,
