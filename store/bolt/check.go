@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"go.etcd.io/bbolt"
 )
@@ -74,12 +73,12 @@ func (unprinted) KeyToString(key []byte) string     { return fmt.Sprintf("(%d by
 func (unprinted) ValueToString(value []byte) string { return fmt.Sprintf("(%d bytes)", len(value)) }
 
 func (s *Store) checkEngine(tx *bbolt.Tx, found *findings) error {
-	info, err := os.Stat(s.path)
+	size, err := s.db.Load().size()
 	if err != nil {
 		return unavailable(err)
 	}
-	if info.Size() < tx.Size() {
-		found.add("the file ends after %d of %d bytes", info.Size(), tx.Size())
+	if size < tx.Size() {
+		found.add("the file ends after %d of %d bytes", size, tx.Size())
 		return nil
 	}
 	for problem := range tx.Check(bbolt.WithKVStringer(unprinted{})) {

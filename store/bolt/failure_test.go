@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -13,36 +12,32 @@ import (
 
 var errDisk = errors.New("the disk is on fire")
 
-// failing opens a store whose next commit fails in the given way, and whose
-// later ones do not.
+// failing opens a store that holds a record called before, and whose next commit
+// fails in the given way.
 func failing(t *testing.T, fail func(commit func() error) error) (*bolt.Store, string) {
 	t.Helper()
 	store, path := opened(t)
-	var once sync.Once
-	armed := false
-	store.InterceptCommits(func(commit func() error) error {
-		if !armed {
-			armed = true
-			return commit()
-		}
-		err := errors.New("not the first")
-		once.Do(func() { err = fail(commit) })
-		if err != nil && err.Error() == "not the first" {
-			return commit()
-		}
-		return err
-	})
-	if err := create(t, store, relayer.Record{ID: "before", Document: []byte("{}")})(); err != nil {
+	failCommit(store, 2, fail)
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
 		t.Fatal(err)
 	}
 	return store, path
 }
 
+// failCommit has one commit of a store fail, counted from 1.
+func failCommit(store *bolt.Store, which int, fail func(commit func() error) error) {
+	commits := 0
+	store.InterceptCommits(func(commit func() error) error {
+		if commits++; commits == which {
+			return fail(commit)
+		}
+		return commit()
+	})
+}
+
 // TestSyncFails: the commit is there to be seen, and its sync failed.
 func TestSyncFails(t *testing.T) {
-	store, path := failing(t, func(commit func() error) error {
-		return errors.Join(commit(), errDisk)
-	})
+	store, path := failing(t, syncFails)
 	err := create(t, store, relayer.Record{ID: "doubtful"})()
 	if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) {
 		t.Fatalf("error is %v, want %v alone", err, relayer.ErrOutcomeUnknown)

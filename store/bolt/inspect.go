@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 
 // inspect says whether the file is one of ours and whole, without the means to
 // write to it.
-func inspect(path string, lockTimeout time.Duration) error {
+func inspect(path string, lockTimeout time.Duration, known fs.FileInfo) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -30,23 +31,23 @@ func inspect(path string, lockTimeout time.Duration) error {
 		PreLoadFreelist: false,
 		FreelistType:    bbolt.FreelistMapType,
 		Timeout:         lockTimeout,
-	})
+	}, known)
 	if err != nil {
 		return inspectionError(err)
 	}
 	defer func() { _ = db.Close() }()
-	return guarded(db, func(tx *bbolt.Tx) error { return ours(tx, path) })
+	return guarded(db, func(tx *bbolt.Tx) error { return ours(tx, db) })
 }
 
 // ours looks at what marks a file, nearest things first: the length is right
 // before any page is touched, and the buckets are there before they are read.
-func ours(tx *bbolt.Tx, path string) error {
-	info, err := os.Stat(path)
+func ours(tx *bbolt.Tx, db *engine) error {
+	size, err := db.size()
 	if err != nil {
 		return err
 	}
-	if info.Size() < tx.Size() {
-		return damaged(fmt.Sprintf("it ends after %d of %d bytes", info.Size(), tx.Size()))
+	if size < tx.Size() {
+		return damaged(fmt.Sprintf("it ends after %d of %d bytes", size, tx.Size()))
 	}
 	if err := formatIsOurs(tx); err != nil {
 		return err
@@ -82,7 +83,7 @@ func foreign() error {
 // inspectionError tells a file that is no database at all from one that was.
 func inspectionError(err error) error {
 	switch {
-	case errors.Is(err, ErrLocked), errors.Is(err, ErrDamaged), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, ErrLocked), errors.Is(err, ErrDamaged), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), errors.Is(err, errReplaced):
 		return err
 	case errors.Is(err, berrors.ErrChecksum):
 		return damaged(err)

@@ -1,6 +1,9 @@
 package bolt
 
-import "go.etcd.io/bbolt"
+import (
+	"io/fs"
+	"os"
+)
 
 // failed says what became of a transaction whose commit failed. The engine
 // writes its pages first and makes them count with one last page: so where
@@ -49,22 +52,55 @@ func (s *Store) recovered() error {
 	if !s.suspect {
 		return nil
 	}
+	known, err := s.pinned()
+	if err != nil {
+		return err
+	}
 	if err := s.db.Load().Close(); err != nil {
 		return err
 	}
-	db, err := openExisting(s.path, s.opts)
+	db, err := openExisting(s.path, s.opts, known)
 	if err != nil {
 		return err
 	}
 	if err := s.adopt(db); err != nil {
+		_ = db.Close()
 		return err
 	}
 	s.suspect = false
 	return nil
 }
 
+// pinned says which file is the store's own, and whether it still stands at the
+// path: another one may have taken its place there. What says so is a handle
+// that is kept, because the number of a file that nobody has open is given to
+// the next one that is made.
+func (s *Store) pinned() (fs.FileInfo, error) {
+	if s.pin == nil {
+		own, err := s.db.Load().file.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if s.pin, err = openKnown(s.path, os.O_RDONLY, 0, own); err != nil {
+			return nil, err
+		}
+	}
+	own, err := s.pin.Stat()
+	if err != nil {
+		return nil, err
+	}
+	stands, err := os.Stat(s.path)
+	if err != nil {
+		return nil, err
+	}
+	if !os.SameFile(own, stands) {
+		return nil, errReplaced
+	}
+	return own, nil
+}
+
 // adopt makes an open file the one that is served.
-func (s *Store) adopt(db *bbolt.DB) error {
+func (s *Store) adopt(db *engine) error {
 	alive, err := readLive(db)
 	if err != nil {
 		return err

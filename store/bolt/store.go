@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,7 @@ import (
 type Store struct {
 	path   string
 	opts   options
-	db     atomic.Pointer[bbolt.DB]
+	db     atomic.Pointer[engine]
 	views  atomic.Pointer[views]
 	places atomic.Pointer[places]
 	queue  *queue
@@ -33,6 +34,7 @@ type Store struct {
 	suspect bool
 	stuck   bool
 	closed  bool
+	pin     *os.File
 	commit  func(*bbolt.Tx) error
 
 	writing  sync.WaitGroup
@@ -208,7 +210,11 @@ func (s *Store) Close() error {
 			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, errStuck)
 			return
 		}
-		if err := s.db.Load().Close(); err != nil {
+		err := s.db.Load().Close()
+		if s.pin != nil {
+			err = errors.Join(err, s.pin.Close())
+		}
+		if err != nil {
 			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, err)
 		}
 	})

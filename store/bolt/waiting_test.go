@@ -69,8 +69,8 @@ func TestCancelledWhileChecked(t *testing.T) {
 // TestCancelledWhileRecovered: a recovery waits for the readers that run, such
 // as a backup, and writes wait for the recovery.
 func TestCancelledWhileRecovered(t *testing.T) {
-	store, _ := failing(t, func(commit func() error) error { return errors.Join(commit(), errDisk) })
-	_ = create(t, store, relayer.Record{ID: "doubtful"})()
+	store, _ := failing(t, syncFails)
+	doubtfully(t, store)
 	backup := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
 	copied := make(chan error, 1)
 	go func() {
