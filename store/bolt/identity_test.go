@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -85,6 +86,25 @@ func TestRecoveryOfReplaced(t *testing.T) {
 		t.Errorf("Create with the file back in its place: %v", err)
 	}
 	wantIDs(t, store, []string{"before", "doubtful", "after"})
+}
+
+// TestReadsAfterFailedRecovery: a recovery has let go of the file and could not
+// use it. Once the file is well again, so are reads, without a write.
+func TestReadsAfterFailedRecovery(t *testing.T) {
+	store, path := failing(t, syncFails)
+	doubtfully(t, store)
+	whole := read(t, path)
+	if err := os.Truncate(path, 100); err != nil {
+		t.Fatal(err)
+	}
+	wantNoWrite(t, store)
+	_, err := store.Get(t.Context(), "before")
+	if !errors.Is(err, relayer.ErrUnavailable) || strings.Contains(err.Error(), "closed") {
+		t.Errorf("Get without the file: error is %v", err)
+	}
+	write(t, path, whole)
+	wantIDs(t, store, []string{"before", "doubtful"})
+	wantSound(t, store)
 }
 
 // TestRecoveryOfRemoved: a recovery got as far as to let go of the file, and the

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/go-relayer/relayer"
 )
@@ -171,12 +170,9 @@ func seekOffset(tx *bbolt.Tx, cursor *bbolt.Cursor, alive live, offset int) (key
 // the engine panic, and a page that the disk cannot deliver is a fault: the
 // caller gets either as an error.
 func (s *Store) read(ctx context.Context, run func(*bbolt.Tx) error) (err error) {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	tx, err := s.db.Load().Begin(false)
+	tx, err := s.beginRead(ctx)
 	if err != nil {
-		return beginError(err)
+		return err
 	}
 	faults := debug.SetPanicOnFault(true)
 	defer func() {
@@ -189,11 +185,29 @@ func (s *Store) read(ctx context.Context, run func(*bbolt.Tx) error) (err error)
 	return run(tx)
 }
 
-func beginError(err error) error {
-	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
-		return errClosed
+func (s *Store) beginRead(ctx context.Context) (*bbolt.Tx, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	return unavailable(err)
+	if tx, err := s.db.Load().Begin(false); err == nil {
+		return tx, nil
+	}
+	return s.beginLate(ctx)
+}
+
+// beginLate is for a read that has found no open file. A recovery has let go of
+// it, and comes with the next write: so it is asked for with one that writes
+// nothing.
+func (s *Store) beginLate(ctx context.Context) (*bbolt.Tx, error) {
+	asked := s.queue.do(ctx, 0, func(*change) error { return nil })
+	tx, err := s.db.Load().Begin(false)
+	if err == nil {
+		return tx, nil
+	}
+	if asked != nil && !errors.Is(asked, relayer.ErrOutcomeUnknown) {
+		return nil, asked
+	}
+	return nil, unavailable(err)
 }
 
 // Close waits for the writes that were accepted and for the reads that run,
