@@ -125,9 +125,9 @@ func TestTrustHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(recorded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r.WithContext(httpapi.WithPrincipal(r.Context(), r.Header.Get("X-User"))))
-	}))
+	})))
 	t.Cleanup(server.Close)
 	s := &service{t: t, manager: manager, url: server.URL}
 	for _, c := range []struct {
