@@ -10,22 +10,26 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Hosts that answer with the credentials of the machine that asks.
+// Hosts that are known to answer with the credentials of the machine that asks.
 var metadataHosts = map[string]bool{
 	"metadata":                   true,
 	"metadata.google.internal":   true,
 	"metadata.goog":              true,
 	"instance-data":              true,
 	"instance-data.ec2.internal": true,
+	"metadata.tencentyun.com":    true,
 }
 
-// Addresses of cloud metadata and credential services. What is written here as
+// Addresses of the cloud metadata and credential services that are known. What is written here as
 // IPv4 is met as IPv6 too: mapped, translated (NAT64) or tunnelled (6to4).
 var metadataAddresses = map[netip.Addr]bool{
 	netip.MustParseAddr("169.254.169.254"):    true, // EC2, GCE, Azure and most others
 	netip.MustParseAddr("169.254.170.2"):      true, // ECS task credentials
 	netip.MustParseAddr("169.254.170.23"):     true, // EKS pod identity
 	netip.MustParseAddr("169.254.0.23"):       true, // Tencent
+	netip.MustParseAddr("169.254.42.42"):      true, // Scaleway
+	netip.MustParseAddr("fd00:42::42"):        true, // Scaleway
+	netip.MustParseAddr("100.96.0.96"):        true, // Volcengine
 	netip.MustParseAddr("100.100.100.200"):    true, // Alibaba
 	netip.MustParseAddr("168.63.129.16"):      true, // Azure wire server
 	netip.MustParseAddr("192.0.0.192"):        true, // Oracle
@@ -86,12 +90,17 @@ func foldHost(host string) string {
 		switch {
 		case r == '。':
 			return '.'
-		case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
+		case isIgnorable(r):
 			return -1
 		}
 		return unicode.ToLower(r)
 	}, folded)
 	return strings.TrimRight(folded, ".")
+}
+
+// isIgnorable tells whether clients pass over a character of a name.
+func isIgnorable(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // readAddresses reads an address in any spelling that a resolver somewhere

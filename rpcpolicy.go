@@ -143,6 +143,11 @@ func (p RPCPolicy) urlProblem(text string) string {
 	if p.RefuseFragment && strings.Contains(text, "#") {
 		return "must not contain a fragment"
 	}
+	// Folding leaves out the joiners, as older clients do. To newer ones they make
+	// another name, in scripts that need them, and no list can vouch for both.
+	if p.AllowedHosts != nil && strings.ContainsAny(parsed.Hostname(), "\u200c\u200d") {
+		return hostNotAllowed
+	}
 	host := foldHost(parsed.Hostname())
 	if addresses := readAddresses(host); len(addresses) > 0 {
 		return p.literalsProblem(addresses)

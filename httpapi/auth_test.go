@@ -240,6 +240,30 @@ func TestLogsHoldNoSecret(t *testing.T) {
 	}
 }
 
+// A fault is logged by its route: the path is the client's, who may have put
+// anything into it.
+func TestFaultsAreLoggedWithoutThePath(t *testing.T) {
+	down := httpapi.AuthFunc(func(context.Context, string) (string, error) { return "", relayer.ErrUnavailable })
+	s := serveAs(t, down, nil)
+	s.do("GET", collection+"/https%3A%2F%2Frpc.example%2Fpath-secret", "")
+	broken := serveManager(t, downManager(t), httpapi.Tokens(validToken))
+	broken.do("GET", collection+"/path-secret?query-secret=1", "")
+	for _, log := range []string{s.log.String(), broken.log.String()} {
+		if !strings.Contains(log, "request failed") {
+			t.Errorf("no fault was logged: %q", log)
+		}
+	}
+}
+
+func downManager(t *testing.T) *relayer.Manager {
+	t.Helper()
+	manager, err := relayer.New(downStore{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manager
+}
+
 // raw sends bytes as they are, has finish say that there are no more, and
 // returns the response.
 func raw(t *testing.T, s *service, request string, finish func(*net.TCPConn) error) reply {

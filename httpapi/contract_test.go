@@ -361,7 +361,7 @@ func TestLocationUnderAnyPrefix(t *testing.T) {
 	mux.Handle("/", handler)
 	mux.Handle("/registry/", http.StripPrefix("/registry", handler))
 	mux.Handle("/a/b%20c/", http.StripPrefix("/a/b c", handler))
-	server := httptest.NewServer(recorded(mux))
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	s := &service{t: t, manager: manager, url: server.URL}
 

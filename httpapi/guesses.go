@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// DefaultGuessRate and DefaultGuessBurst are how many wrong tokens a client
-// address may send in a second, and at once, unless [WithGuessLimit] says
-// otherwise.
+// DefaultGuessRate and DefaultGuessBurst are how many tokens that are not known
+// to be right a client address may send in a second, and at once, unless
+// [WithGuessLimit] says otherwise.
 const (
 	DefaultGuessRate  = 10.0
 	DefaultGuessBurst = 300
 )
 
-// WithGuessLimit sets how many wrong bearer tokens each client address may send
-// in a second, more than 0, and how many at once, at least 1. An address that
-// has sent more is answered 429 without its tokens being looked at, but for
-// those that were right not long ago: others may share its address.
+// WithGuessLimit sets how many bearer tokens that are not known to be right each
+// client address may send in a second, more than 0, and how many at once, at
+// least 1. More are answered 429 without being looked at. A token is known once
+// it was right, the last 10,000 of them being remembered, so that a client whose
+// address others share is not locked out with them.
 func WithGuessLimit(perSecond float64, burst int) Option {
 	return Option{func(a *api) (err error) {
 		a.guesses.limiter, err = rateLimiterOf(perSecond, burst)
@@ -69,13 +70,11 @@ func newGuesses() *guesses {
 	}
 }
 
-// wait returns how long the client must wait before its token is looked at.
+// wait returns how long the client must wait before its token is looked at: 0
+// where it may be, and then it counts, whatever comes of it. To count only what
+// turns out to be wrong would let any number be tried at the same time.
 func (g *guesses) wait(r *http.Request) time.Duration {
-	if g.isQuiet() {
-		return 0
-	}
-	delay, _ := g.limiter.look(g.address(r))
-	if delay == 0 {
+	if g.limiter == nil {
 		return 0
 	}
 	token, err := bearerToken(r.Header)
@@ -85,32 +84,18 @@ func (g *guesses) wait(r *http.Request) time.Duration {
 	if _, ok := g.trusted.get(sha256.Sum256([]byte(token))); ok {
 		return 0
 	}
-	return delay
+	return g.limiter.wait(g.address(r))
 }
 
-// wrong counts a token that was refused.
-func (g *guesses) wrong(r *http.Request) {
-	if g.limiter != nil {
-		g.limiter.wait(g.address(r))
-	}
-}
-
-// right remembers a token, where its address has sent a wrong one before.
+// right remembers the token of a request that was let in.
 func (g *guesses) right(r *http.Request) {
-	if g.isQuiet() {
-		return
-	}
-	if _, isKnown := g.limiter.look(g.address(r)); !isKnown {
+	if g.limiter == nil {
 		return
 	}
 	if token, err := bearerToken(r.Header); err == nil {
 		g.trusted.getOrMake(sha256.Sum256([]byte(token)), func() struct{} { return struct{}{} })
 	}
 }
-
-// isQuiet tells whether nobody has sent a wrong token, so that it costs no more
-// to find out.
-func (g *guesses) isQuiet() bool { return g.limiter == nil || g.limiter.buckets.isEmpty() }
 
 // connectionAddress is the address that the connection comes from.
 func connectionAddress(r *http.Request) string {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer/httpapi"
 )
@@ -22,7 +24,7 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 		}
 		return "", errors.New("wrong")
 	})
-	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 3), httpapi.WithClientAddress(fromHeader))
+	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 4), httpapi.WithClientAddress(fromHeader))
 	send := func(client, token string) reply {
 		t.Helper()
 		return s.do("POST", collection, "{", with("X-Client", client), with("Authorization", "Bearer "+token))
@@ -33,8 +35,8 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 			t.Errorf("%s with %s answered %d, want %d", client, token, got.status, want)
 		}
 	}
-	expect("office", "wrong", http.StatusUnauthorized)
 	expect("office", "right", http.StatusBadRequest)
+	expect("office", "wrong", http.StatusUnauthorized)
 	expect("office", "wrong", http.StatusUnauthorized)
 	expect("office", "wrong", http.StatusUnauthorized)
 
@@ -55,6 +57,25 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 	expect("elsewhere", "other-right", http.StatusBadRequest)
 	if got := s.do("GET", collection, "", with("X-Client", "office"), with("Authorization")); got.status != http.StatusUnauthorized {
 		t.Errorf("no token at all answered %d", got.status)
+	}
+}
+
+// Guesses that are under way at the same time count as well.
+func TestGuessesAtTheSameTime(t *testing.T) {
+	var asked atomic.Int64
+	auth := httpapi.AuthFunc(func(context.Context, string) (string, error) {
+		asked.Add(1)
+		time.Sleep(50 * time.Millisecond)
+		return "", errors.New("wrong")
+	})
+	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 3))
+	var guessers sync.WaitGroup
+	for range 50 {
+		guessers.Go(func() { s.do("GET", collection, "", with("Authorization", "Bearer wrong")) })
+	}
+	guessers.Wait()
+	if asked.Load() != 3 {
+		t.Errorf("the host was asked about %d tokens, want 3", asked.Load())
 	}
 }
 

@@ -39,9 +39,14 @@ type exchange struct {
 	principal string
 	buffer    *[]byte
 
+	// leave makes room for the next request. It comes before the answer is
+	// written: a client that reads slowly is in nobody's way.
+	leave func()
+
+	route    string // the pattern that matched; empty where none was tried
 	answered bool
 	status   int // of the answer
-	bytes    int // of its body
+	bytes    int // of its body, as far as it was to be sent
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -51,7 +56,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // that is not let in learns nothing, not even which paths exist; the OpenAPI
 // document, which is the same everywhere, tells nobody anything.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
+	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte), leave: func() {}}
 	defer a.release(x)
 	defer a.logRequest(x, r, time.Now())
 	defer a.answerPanic(x, r)
@@ -60,7 +65,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.answer(r, failure(http.StatusServiceUnavailable, messageUnavailable).with("Retry-After", "1"))
 		return
 	}
-	defer a.inFlight.leave()
+	x.leave = sync.OnceFunc(a.inFlight.leave)
+	defer x.leave()
 	if a.isOpenAPI(r) {
 		a.routes.ServeHTTP(x, r)
 		return
@@ -85,9 +91,6 @@ func (a *api) authenticate(x *exchange, r *http.Request) *response {
 	}
 	principal, err := a.auth.authenticate(r)
 	if err != nil {
-		if errors.Is(err, errInvalidToken) {
-			a.guesses.wrong(r)
-		}
 		refusal := a.refusal(x, r, err)
 		return &refusal
 	}
@@ -168,6 +171,7 @@ func (a *api) newRoutes() *http.ServeMux {
 	handle := func(pattern string, answer endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
+			x.route = r.Pattern
 			x.answer(r, answer(x, r))
 		})
 	}
@@ -258,8 +262,8 @@ func (a *api) logFault(x *exchange, r *http.Request, err error) {
 	a.logger.LogAttrs(r.Context(), level, "request failed",
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.principal),
-		slog.String("method", r.Method),
-		slog.String("path", r.URL.Path),
+		slog.String("method", loggedMethod(r)),
+		slog.String("route", x.route),
 		slog.String("error", err.Error()),
 	)
 }

@@ -76,15 +76,3 @@ func (l *rateLimiter) wait(principal string) time.Duration {
 	}
 	return delay
 }
-
-// look is wait for a request that does not count.
-func (l *rateLimiter) look(principal string) (delay time.Duration, isKnown bool) {
-	bucket, isKnown := l.buckets.get(principal)
-	if !isKnown {
-		return 0, false
-	}
-	now := time.Now()
-	reservation := bucket.ReserveN(now, 1)
-	defer reservation.CancelAt(now)
-	return reservation.DelayFrom(now), true
-}

@@ -24,13 +24,6 @@ func newRecent[K comparable, V any](capacity int) *recent[K, V] {
 	return &recent[K, V]{capacity: capacity, entries: make(map[K]*list.Element), order: list.New()}
 }
 
-// isEmpty tells whether nothing is remembered.
-func (r *recent[K, V]) isEmpty() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.order.Len() == 0
-}
-
 // get returns the value of a key, if it is remembered.
 func (r *recent[K, V]) get(key K) (value V, ok bool) {
 	r.mu.Lock()

@@ -48,7 +48,7 @@ func TestRequestLog(t *testing.T) {
 	if l := lines[1]; l.RequestID != "req-1" || l.Route != "GET "+one || l.Status != 200 {
 		t.Errorf("get was logged as %+v", l)
 	}
-	if l := lines[2]; l.Principal != "" || l.Status != 401 {
+	if l := lines[2]; l.Principal != "" || l.Route != "" || l.Status != 401 {
 		t.Errorf("a refused request was logged as %+v", l)
 	}
 	if l := lines[3]; l.Route != "/" || l.Status != 404 {

@@ -53,7 +53,8 @@ var (
 
 // answer sends the response.
 func (x *exchange) answer(r *http.Request, p response) {
-	x.answered, x.status, x.bytes = true, p.status, len(p.body)
+	x.answered, x.status = true, p.status
+	x.leave()
 	header := x.Header()
 	header["Content-Type"] = contentTypeJSON
 	header["X-Content-Type-Options"] = noSniff
@@ -71,6 +72,7 @@ func (x *exchange) answer(r *http.Request, p response) {
 	header["Content-Length"] = []string{strconv.Itoa(len(p.body))}
 	x.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
+		x.bytes = len(p.body)
 		// A client that is gone cannot be told so.
 		_, _ = x.Write(p.body)
 	}

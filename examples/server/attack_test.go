@@ -72,7 +72,8 @@ func idleConnections(t *testing.T, wanted int) int {
 }
 
 // The server goes on serving others while connections idle, trickle their
-// headers or their bodies, or flood it with headers.
+// headers or their bodies, do not read what they ask for, or flood it with
+// headers.
 func TestOthersAreServedUnderAttack(t *testing.T) {
 	server := start(t, token, "-db", "memory", "-rate", "0")
 	enough := make(chan struct{})
@@ -96,6 +97,13 @@ func TestOthersAreServedUnderAttack(t *testing.T) {
 			t.Fatal(err)
 		}
 		trickling.Go(func() { trickle(connection, `{"name":"`, enough) })
+	}
+	for _, connection := range attack.dial(1100) {
+		// It asks for the largest answer that needs no token, and does not read it.
+		_ = connection.(*net.TCPConn).SetReadBuffer(2048)
+		if _, err := io.WriteString(connection, strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 30)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	flood := attack.dial(1)[0]
 	go func() {

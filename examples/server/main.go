@@ -130,22 +130,33 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	if isMade {
 		printToken(stdout, token, listener.Addr())
 	}
-	site := newSite(ctx, handler, store)
-	site.Handle("GET /metrics", counted)
-	return serve(ctx, listener, site, logger)
+	return serve(ctx, listener, newSite(ctx, handler, store, counted), logger)
 }
 
-// newSite is everything that is served: the API, and beside it the page for
-// people and what watches over the server asks for. Those need no token and tell
-// nothing of relayers.
-func newSite(ctx context.Context, api http.Handler, store relayer.Store) *http.ServeMux {
-	site := http.NewServeMux()
-	site.Handle("/", api)
-	site.Handle("GET /{$}", newPage())
-	site.HandleFunc("GET /healthz/live", func(w http.ResponseWriter, _ *http.Request) {
-		answerHealth(w, http.StatusOK, "live")
+// newSite is everything that is served: beside the API the page for people and
+// what watches over the server asks for, which need no token and tell nothing of
+// relayers. What is not exactly one of those paths is the API's to answer; a
+// ServeMux would answer some of it by itself.
+func newSite(ctx context.Context, api http.Handler, store relayer.Store, counted *metrics) http.Handler {
+	beside := map[string]http.Handler{
+		"/":              newPage(),
+		"/metrics":       counted,
+		"/healthz/live":  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answerHealth(w, http.StatusOK, "live") }),
+		"/healthz/ready": readiness(ctx, store),
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler := beside[r.URL.Path]
+		if handler == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
+			handler = api
+		}
+		handler.ServeHTTP(w, r)
 	})
-	site.HandleFunc("GET /healthz/ready", func(w http.ResponseWriter, r *http.Request) {
+}
+
+// readiness tells whether requests should come here: not once ctx is done, and
+// not while the store is out of reach.
+func readiness(ctx context.Context, store relayer.Store) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {
 			answerHealth(w, http.StatusServiceUnavailable, "stopping")
 			return
@@ -156,7 +167,6 @@ func newSite(ctx context.Context, api http.Handler, store relayer.Store) *http.S
 		}
 		answerHealth(w, http.StatusOK, "ready")
 	})
-	return site
 }
 
 func answerHealth(w http.ResponseWriter, status int, text string) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -431,6 +432,33 @@ func TestHealth(t *testing.T) {
 	server.stop()
 }
 
+// Whatever a client sends without a token, it learns nothing but 401, and gets it
+// as JSON.
+func TestOddRequestsReachTheAPI(t *testing.T) {
+	server := start(t, token, "-db", "memory")
+	for _, line := range []string{
+		"GET //api/v1/relayers", "POST /api/v1/../v1/relayers", "GET /healthz/", "GET /healthz/live/", "POST /healthz/live", "POST /", "OPTIONS *",
+		"CONNECT x:80", "GET /metrics/x", "DELETE /metrics", "GET /./",
+	} {
+		connection, err := net.Dial("tcp", strings.TrimPrefix(server.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Fprintf(connection, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", line)
+		method, _, _ := strings.Cut(line, " ")
+		response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		connection.Close()
+		if response.StatusCode != http.StatusUnauthorized || !strings.Contains(string(body), `"message":"Unauthorized"`) && method != "CONNECT" {
+			t.Errorf("%s answered %d %s", line, response.StatusCode, body)
+		}
+	}
+	server.stop()
+}
+
 func TestMetrics(t *testing.T) {
 	server := start(t, token, "-db", "memory")
 	server.do("POST", collection, string(realRelayers(t)[0]))
@@ -472,7 +500,7 @@ func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	site := newSite(ctx, http.NotFoundHandler(), store)
+	site := newSite(ctx, http.NotFoundHandler(), store, newMetrics())
 	expect := func(status int, text string) {
 		t.Helper()
 		recorder := httptest.NewRecorder()

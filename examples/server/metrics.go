@@ -17,8 +17,8 @@ import (
 
 // metrics counts and times the operations of the registry. This server shows
 // them by hand, so that it runs with what the library itself depends on; a
-// service that has a Prometheus client uses observe/prometheus, which has the
-// same names.
+// service that has a Prometheus client uses observe/prometheus, whose metrics have
+// the same names and finer buckets.
 type metrics struct {
 	mu     sync.Mutex
 	counts map[operationOutcome]int

@@ -17,7 +17,7 @@ import (
 func askForPage(t *testing.T, method string) *http.Response {
 	t.Helper()
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	server := httptest.NewServer(newSite(t.Context(), api, memory.New()))
+	server := httptest.NewServer(newSite(t.Context(), api, memory.New(), newMetrics()))
 	t.Cleanup(server.Close)
 	request, err := http.NewRequest(method, server.URL+"/", nil)
 	if err != nil {
