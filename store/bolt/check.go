@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"go.etcd.io/bbolt"
 )
@@ -15,7 +16,9 @@ const maxProblems = 10
 // Check reads the whole file and returns [ErrDamaged], with what it found, where
 // its parts do not fit together: the pages of the engine, and then that each
 // record has an intact checksum, one id, its claim and its place, and that the
-// counts and the total are theirs. Reads go on meanwhile, and writes wait.
+// counts and the total are theirs. Reads go on meanwhile, and writes wait. Where
+// pages are damaged they are refused from then on, until a check finds the pages
+// sound: they would make it worse, or follow the damage without end.
 //
 // It returns the context's error where that ends first, and
 // [relayer.ErrUnavailable] where the store is closed.
@@ -37,16 +40,31 @@ func (s *Store) Check(ctx context.Context) error {
 	}
 	defer s.abandon(tx)
 	found := &findings{}
-	if err := s.checkEngine(tx, found); err != nil {
-		return err
-	}
-	if len(found.problems) > 0 {
-		return found.err(s.path)
-	}
-	if err := s.checkRecords(ctx, tx, found); err != nil {
+	if err := s.checkAll(ctx, tx, found); err != nil {
 		return err
 	}
 	return found.err(s.path)
+}
+
+// checkAll lets the engine near the records only where its pages are sound: it
+// follows them wherever they lead.
+func (s *Store) checkAll(ctx context.Context, tx *bbolt.Tx, found *findings) (err error) {
+	faults := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(faults)
+		if cause := recover(); cause != nil {
+			found.add("%v", cause)
+		}
+	}()
+	sound, err := s.checkPages(ctx, tx, found)
+	if err != nil {
+		return err
+	}
+	s.unsound = !sound
+	if s.unsound {
+		return nil
+	}
+	return s.checkRecords(ctx, tx, found)
 }
 
 type findings struct {
@@ -66,30 +84,15 @@ func (f *findings) err(path string) error {
 	return fmt.Errorf("bolt: check %s: %w: %w", path, ErrDamaged, errors.Join(f.problems...))
 }
 
-// unprinted keeps what the file holds out of the engine's reports.
-type unprinted struct{}
-
-func (unprinted) KeyToString(key []byte) string     { return fmt.Sprintf("(%d bytes)", len(key)) }
-func (unprinted) ValueToString(value []byte) string { return fmt.Sprintf("(%d bytes)", len(value)) }
-
-func (s *Store) checkEngine(tx *bbolt.Tx, found *findings) error {
-	size, err := s.db.Load().size()
-	if err != nil {
-		return unavailable(err)
-	}
-	if size < tx.Size() {
-		found.add("the file ends after %d of %d bytes", size, tx.Size())
-		return nil
-	}
-	for problem := range tx.Check(bbolt.WithKVStringer(unprinted{})) {
-		found.add("%v", problem)
-	}
-	return nil
-}
-
 // checkRecords compares every bucket with the records, and then the sizes of
 // all: equal sizes and one direction make both directions.
 func (s *Store) checkRecords(ctx context.Context, tx *bbolt.Tx, found *findings) error {
+	for _, name := range buckets {
+		if tx.Bucket(name) == nil {
+			found.add("bucket %s is missing", name)
+			return nil
+		}
+	}
 	now, err := readState(tx)
 	if err != nil {
 		found.add("%v", err)
@@ -102,6 +105,9 @@ func (s *Store) checkRecords(ctx context.Context, tx *bbolt.Tx, found *findings)
 			return err
 		}
 		c.record(key, value)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	c.sizes()
 	s.checkViews(tx, found)

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -56,6 +57,30 @@ func ours(tx *bbolt.Tx, db *engine) error {
 		if tx.Bucket(name) == nil {
 			return damaged(fmt.Sprintf("bucket %s is missing", name))
 		}
+	}
+	return usable(tx, db)
+}
+
+// usable looks at the pages that are read at every open, before the engine does:
+// the free ones, and those of the small buckets.
+func usable(tx *bbolt.Tx, db *engine) error {
+	found := &findings{}
+	w, newest, ok := walkFrom(context.Background(), db, tx, uint64(tx.ID()), found)
+	if !ok {
+		return damaged(found.problems[0])
+	}
+	before := len(found.problems)
+	if newest.freelist != noFreelist {
+		w.freelist(newest.freelist)
+	}
+	_ = w.tree(newest.root, keyRange{}, 0, func(p *page, e element, level int) error {
+		if !bytes.Equal(e.key, blocksBucket) && !bytes.Equal(e.key, metaBucket) {
+			return nil
+		}
+		return w.bucket(p, e, level)
+	})
+	if len(found.problems) > before {
+		return damaged(found.problems[before])
 	}
 	return nil
 }

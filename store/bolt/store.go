@@ -32,6 +32,7 @@ type Store struct {
 	// Of the one whose turn it is.
 	suspect bool
 	stuck   bool
+	unsound bool
 	closed  bool
 	pin     *os.File
 	commit  func(*bbolt.Tx) error

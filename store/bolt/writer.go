@@ -77,6 +77,10 @@ func failAll(answers []error, failure error) {
 
 // transact fills in the answers. The error it returns is that of all writes.
 func (s *Store) transact(tx *bbolt.Tx, batch []*write, answers []error) error {
+	if s.unsound {
+		s.abandon(tx)
+		return damagedRead("a check has found damaged pages")
+	}
 	changed, err := s.apply(tx, batch, answers)
 	if err != nil || changed == nil {
 		s.abandon(tx)
