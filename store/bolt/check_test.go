@@ -73,6 +73,47 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
+// TestCheckOfDamagedHeader: with the newer header gone the file is that of the
+// commit before, and looks well. The next commit takes the place of what is
+// damaged.
+func TestCheckOfDamagedHeader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	for _, id := range []string{"first", "last"} {
+		if err := create(t, store, relayer.Record{ID: id})(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := read(t, path)
+	flip(t, path, whole, newerHeader(whole)+60, 1)
+	store = open(t, path)
+	defer store.Close()
+	wantIDs(t, store, []string{"first"})
+	err := store.Check(t.Context())
+	if !errors.Is(err, bolt.ErrDamaged) || !strings.Contains(err.Error(), "the last commit may be lost") {
+		t.Errorf("error is %v", err)
+	}
+	if err := create(t, store, relayer.Record{ID: "next"})(); err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, store, []string{"first", "next"})
+	wantSound(t, store)
+}
+
+// newerHeader is where the header that counts starts: each ends in the number of
+// its transaction and a checksum.
+func newerHeader(whole []byte) int {
+	second := os.Getpagesize()
+	number := func(header int) uint64 { return binary.NativeEndian.Uint64(whole[header+64:]) }
+	if number(second) > number(0) {
+		return second
+	}
+	return 0
+}
+
 // TestReadsOfDamage reads a file whose record pages were overwritten while it
 // was closed. Nothing may bring the process down.
 func TestReadsOfDamage(t *testing.T) {
