@@ -39,6 +39,25 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
+// TestMakeOnFullDisk: what is told is the name that was asked for.
+func TestMakeOnFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
+		t.Skipf("a file system of its own needs the right to mount one: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	path := filepath.Join(dir, "relayers.db")
+	_, err := bolt.Open(path)
+	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), ".tmp") {
+		t.Errorf("error is %v", err)
+	}
+	wantAlone(t, path)
+}
+
 func fill(t *testing.T, path string, size int) {
 	t.Helper()
 	write(t, path, make([]byte, size))

@@ -92,6 +92,21 @@ func TestOpenDirectory(t *testing.T) {
 	}
 }
 
+func TestOpenOfNoName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tests := map[string]string{"": "the path is empty", "new" + string(filepath.Separator): "directory"}
+	for path, want := range tests {
+		_, err := bolt.Open(path)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%q): error is %v, want one that says %q", path, err, want)
+		}
+	}
+	entries, err := os.ReadDir(".")
+	if err != nil || len(entries) > 0 {
+		t.Errorf("%v is left behind, error %v", entries, err)
+	}
+}
+
 func TestOpenInMissingDirectory(t *testing.T) {
 	_, err := bolt.Open(filepath.Join(t.TempDir(), "missing", "relayers.db"))
 	if !errors.Is(err, os.ErrNotExist) {

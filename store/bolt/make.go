@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"go.etcd.io/bbolt"
 )
@@ -19,24 +20,38 @@ func makeFile(path string) error {
 	dir = filepath.Clean(dir)
 	draft, err := os.CreateTemp(dir, base+".tmp*")
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return failed.Err // the name of the draft means nothing to the caller
+		return failed.Err // it names the draft, of which nothing is known here
 	}
 	if err != nil {
 		return err
 	}
 	name := draft.Name()
 	defer func() { _ = os.Remove(name) }()
-	if err := draft.Close(); err != nil {
-		return err
-	}
-	if err := fill(name); err != nil {
-		return fmt.Errorf("make it: %w", err)
-	}
-	if err := publish(name, path); err != nil {
-		return err
+	if err := finish(draft, path); err != nil {
+		return &draftError{cause: err, draft: name, path: path}
 	}
 	return syncDirectory(dir)
 }
+
+func finish(draft *os.File, path string) error {
+	if err := draft.Close(); err != nil {
+		return err
+	}
+	if err := fill(draft.Name()); err != nil {
+		return fmt.Errorf("make it: %w", err)
+	}
+	return publish(draft.Name(), path)
+}
+
+// draftError tells of the file that was asked for and not of its draft: that name
+// means nothing to the caller.
+type draftError struct {
+	cause       error
+	draft, path string
+}
+
+func (e *draftError) Error() string { return strings.ReplaceAll(e.cause.Error(), e.draft, e.path) }
+func (e *draftError) Unwrap() error { return e.cause }
 
 func fill(name string) error {
 	db, err := bbolt.Open(name, fileMode, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

@@ -29,6 +29,9 @@ const (
 // [ErrForeign], [ErrNewer] or [ErrDamaged] where it cannot be used. Such a file
 // is left as it was, byte for byte.
 func Open(path string, opts ...Option) (*Store, error) {
+	if path == "" {
+		return nil, errors.New("bolt: open: the path is empty")
+	}
 	s, err := openStore(path, collect(opts))
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
@@ -40,6 +43,9 @@ func Open(path string, opts ...Option) (*Store, error) {
 // openStore makes the path absolute: a recovery opens it again, and by then the
 // process may have changed its directory.
 func openStore(path string, opts options) (*Store, error) {
+	if os.IsPathSeparator(path[len(path)-1]) {
+		return nil, fmt.Errorf("%w: it is the name of a directory: choose another path", ErrForeign)
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
