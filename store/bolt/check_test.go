@@ -272,6 +272,29 @@ func TestBackupToFailingWriter(t *testing.T) {
 	wantSound(t, store)
 }
 
+// TestBackupToPanickingWriter: what the writer does is its owner's business, and
+// not the file's.
+func TestBackupToPanickingWriter(t *testing.T) {
+	store, _ := opened(t)
+	func() {
+		defer func() {
+			if cause := recover(); cause != errDisk {
+				t.Errorf("the caller sees a panic of %v, want %v", cause, errDisk)
+			}
+		}()
+		_, err := store.WriteTo(panickingWriter{})
+		t.Errorf("error is %v", err)
+	}()
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Error(err)
+	}
+	wantSound(t, store)
+}
+
+type panickingWriter struct{}
+
+func (panickingWriter) Write([]byte) (int, error) { panic(errDisk) }
+
 type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }

@@ -86,7 +86,7 @@ func openEngine(path string, opts *bbolt.Options, known fs.FileInfo) (opened *en
 	}()
 	db, err := bbolt.Open(path, fileMode, opts)
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("%w: another process has it open", ErrLocked)
+		return nil, fmt.Errorf("%w: another process, or another store of this one, has it open", ErrLocked)
 	}
 	if err != nil {
 		return nil, err

@@ -25,9 +25,9 @@ const (
 // its owner alone. It reads no records, so that a large file opens as fast as a
 // small one.
 //
-// It returns [ErrLocked] where another process has the file open, and
-// [ErrForeign], [ErrNewer] or [ErrDamaged] where it cannot be used. Such a file
-// is left as it was, byte for byte.
+// It returns [ErrLocked] where another process, or another Store of this one, has
+// the file open, and [ErrForeign], [ErrNewer] or [ErrDamaged] where it cannot be
+// used. Such a file is left as it was, byte for byte.
 func Open(path string, opts ...Option) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("bolt: open: the path is empty")
