@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 
@@ -54,20 +55,20 @@ func wantDocuments(t *testing.T, store relayer.Store, offset, limit int, page []
 
 // wantNoDocuments fails unless both reads of documents fail alike and give the
 // buffer back as it was.
-func wantNoDocuments(t *testing.T, store relayer.Store, id string, want error) {
+func wantNoDocuments(ctx context.Context, t *testing.T, store relayer.Store, id string, want error) {
 	t.Helper()
 	documents, ok := store.(relayer.DocumentStore)
 	if !ok {
 		return
 	}
-	got, revision, err := documents.AppendDocument(t.Context(), before(), id)
+	got, revision, err := documents.AppendDocument(ctx, before(), id)
 	if !errors.Is(err, want) || revision != 0 || !bytes.Equal(got, before()) {
 		t.Fatalf("AppendDocument(%q): %q at revision %d, error is %v, want %v", id, got, revision, err, want)
 	}
 	if errors.Is(want, relayer.ErrNotFound) {
 		return
 	}
-	got, total, err := documents.AppendDocuments(t.Context(), before(), 0, 10)
+	got, total, err := documents.AppendDocuments(ctx, before(), 0, 10)
 	if !errors.Is(err, want) || total != 0 || !bytes.Equal(got, before()) {
 		t.Fatalf("AppendDocuments: %q and a total of %d, error is %v, want %v", got, total, err, want)
 	}

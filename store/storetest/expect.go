@@ -143,7 +143,7 @@ func wantAbsent(t *testing.T, store relayer.Store, id string) {
 	t.Helper()
 	rec, err := store.Get(t.Context(), id)
 	wantError(t, fmt.Sprintf("Get(%q)", id), rec, err, relayer.ErrNotFound)
-	wantNoDocuments(t, store, id, relayer.ErrNotFound)
+	wantNoDocuments(t.Context(), t, store, id, relayer.ErrNotFound)
 }
 
 func cancelled(t *testing.T) context.Context {

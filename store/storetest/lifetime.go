@@ -19,6 +19,7 @@ func cancelledContext(t *testing.T, store relayer.Store) {
 	wantError(t, "Update", rec, err, context.Canceled)
 	err = store.Delete(done, all[1].ID, all[1].Revision)
 	wantError(t, "Delete", relayer.Record{}, err, context.Canceled)
+	wantNoDocuments(done, t, store, all[0].ID, context.Canceled)
 	wantAbsent(t, store, "new")
 	wantPage(t, store, 0, 10, all)
 	mustCreate(t, store, sample("new"))
@@ -43,7 +44,7 @@ func useAfterClose(t *testing.T, store relayer.Store) {
 	wantError(t, "Delete", relayer.Record{}, err, relayer.ErrUnavailable)
 	_, _, err = store.List(t.Context(), 0, 10)
 	wantError(t, "List", relayer.Record{}, err, relayer.ErrUnavailable)
-	wantNoDocuments(t, store, one.ID, relayer.ErrUnavailable)
+	wantNoDocuments(t.Context(), t, store, one.ID, relayer.ErrUnavailable)
 	if err := closer.Close(); err != nil {
 		t.Fatalf("second Close: %v", err)
 	}

@@ -78,6 +78,21 @@ func broken(spoil func(f *faulty, right relayer.Store)) func() relayer.Store {
 	}
 }
 
+// heedless is right but for reads of documents, which go on when their context
+// has ended: one returns what it read, and the other an error besides.
+type heedless struct {
+	*memory.Store
+	told bool
+}
+
+func (h heedless) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
+	dst, revision, err := h.Store.AppendDocument(context.WithoutCancel(ctx), dst, id)
+	if h.told && ctx.Err() != nil {
+		return dst, 0, ctx.Err()
+	}
+	return dst, revision, err
+}
+
 var wrong = map[string]func() relayer.Store{
 	"right": broken(func(*faulty, relayer.Store) {}),
 
@@ -160,6 +175,8 @@ var wrong = map[string]func() relayer.Store{
 			return right.Create(context.Background(), rec)
 		}
 	}),
+	"contexts of reads of documents are ignored": func() relayer.Store { return heedless{memory.New(), false} },
+	"a document comes with an error":             func() relayer.Store { return heedless{memory.New(), true} },
 	"a record comes with an error": broken(func(f *faulty, right relayer.Store) {
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			_, err := right.Create(ctx, rec)
