@@ -35,13 +35,17 @@ func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
 	extended := dst
 	var total int
-	err := s.read(ctx, func(tx *bbolt.Tx) (err error) {
+	err := s.read(ctx, func(tx *bbolt.Tx) error {
+		alive, err := s.liveIn(tx)
+		if err != nil {
+			return damagedRead(err)
+		}
+		total = alive.total()
 		separator := ""
-		total, err = s.walkPage(tx, offset, limit, func(rec stored) {
+		return walkPage(tx, alive, offset, limit, func(rec stored) {
 			extended = append(append(extended, separator...), rec.document...)
 			separator = ","
 		})
-		return err
 	})
 	if err != nil {
 		return dst, 0, err

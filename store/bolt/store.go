@@ -101,18 +101,19 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return rec, err
 }
 
-// pageRoom is how many records of a page there is room for before they are
-// counted: a limit can be far more than there is.
-const pageRoom = 128
-
 // List returns up to limit records from offset on, oldest first, and the number
 // of all.
 func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	var recs []relayer.Record
 	var total int
-	err := s.read(ctx, func(tx *bbolt.Tx) (err error) {
-		page := make([]stored, 0, min(limit, pageRoom))
-		total, err = s.walkPage(tx, offset, limit, func(rec stored) { page = append(page, rec) })
+	err := s.read(ctx, func(tx *bbolt.Tx) error {
+		alive, err := s.liveIn(tx)
+		if err != nil {
+			return damagedRead(err)
+		}
+		total = alive.total()
+		page := make([]stored, 0, onPage(total, offset, limit))
+		err = walkPage(tx, alive, offset, limit, func(rec stored) { page = append(page, rec) })
 		recs = detachedAll(page)
 		return err
 	})
@@ -122,22 +123,26 @@ func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, 
 	return recs, total, nil
 }
 
-// walkPage visits up to limit records from offset on, oldest first, and returns
-// the number of all.
-func (s *Store) walkPage(tx *bbolt.Tx, offset, limit int, visit func(stored)) (total int, err error) {
-	alive, err := s.liveIn(tx)
-	if err != nil {
-		return 0, damagedRead(err)
+// onPage is how many of all records are on a page: a limit can be far more than
+// there are.
+func onPage(total, offset, limit int) int {
+	if offset < 0 || offset >= total {
+		return 0
 	}
-	total = alive.total()
-	if offset < 0 || offset >= total || limit <= 0 {
-		return total, nil
+	return max(0, min(limit, total-offset))
+}
+
+// walkPage visits up to limit records from offset on, oldest first.
+func walkPage(tx *bbolt.Tx, alive live, offset, limit int, visit func(stored)) error {
+	left := onPage(alive.total(), offset, limit)
+	if left == 0 {
+		return nil
 	}
 	cursor := tx.Bucket(relayersBucket).Cursor()
 	key, value, err := seekOffset(tx, cursor, alive, offset)
-	for left := min(limit, total-offset); left > 0 && err == nil; left-- {
+	for ; left > 0 && err == nil; left-- {
 		if key == nil {
-			return 0, damagedRead(errors.New("fewer records than the blocks say"))
+			return damagedRead(errors.New("fewer records than the blocks say"))
 		}
 		var rec stored
 		if rec, err = decode(value); err == nil {
@@ -146,9 +151,9 @@ func (s *Store) walkPage(tx *bbolt.Tx, offset, limit int, visit func(stored)) (t
 		}
 	}
 	if err != nil {
-		return 0, damagedRead(err)
+		return damagedRead(err)
 	}
-	return total, nil
+	return nil
 }
 
 // seekOffset moves the cursor to the record at an offset that is below the
