@@ -39,14 +39,22 @@ type exchange struct {
 	principal string
 	buffer    *[]byte
 
-	// leave makes room for the next request. It comes before the answer is
-	// written: a client that reads slowly is in nobody's way.
-	leave func()
+	// inFlight is where the request has a place, until it is left.
+	inFlight *inFlight
 
 	route    string // the pattern that matched; empty where none was tried
 	answered bool
 	status   int // of the answer
 	bytes    int // of its body, as far as it was to be sent
+}
+
+// leave makes room for the next request. It comes before the answer is written: a
+// client that reads slowly is in nobody's way.
+func (x *exchange) leave() {
+	if x.inFlight != nil {
+		x.inFlight.leave()
+		x.inFlight = nil
+	}
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -56,7 +64,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // that is not let in learns nothing, not even which paths exist; the OpenAPI
 // document, which is the same everywhere, tells nobody anything.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte), leave: func() {}}
+	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
 	defer a.release(x)
 	defer a.logRequest(x, r, time.Now())
 	defer a.answerPanic(x, r)
@@ -65,7 +73,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.answer(r, failure(http.StatusServiceUnavailable, messageUnavailable).with("Retry-After", "1"))
 		return
 	}
-	x.leave = sync.OnceFunc(a.inFlight.leave)
+	x.inFlight = &a.inFlight
 	defer x.leave()
 	if a.isOpenAPI(r) {
 		a.routes.ServeHTTP(x, r)
