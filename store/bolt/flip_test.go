@@ -146,7 +146,11 @@ func allOf(t *testing.T, path string) []byte {
 		if err != nil {
 			t.Errorf("Get: %v", err)
 		}
-		fmt.Fprintln(&all, rec.ID, rec.Revision, rec.Claim, string(rec.Document), string(rec.Private), got)
+		for _, each := range []relayer.Record{rec, got} {
+			fmt.Fprintln(&all, each.ID, each.Revision, each.Claim)
+			all.Write(each.Document)
+			all.Write(each.Private)
+		}
 	}
 	return all.Bytes()
 }

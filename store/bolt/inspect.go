@@ -50,6 +50,9 @@ func ours(tx *bbolt.Tx, db *engine) error {
 	if size < tx.Size() {
 		return damaged(fmt.Sprintf("it ends after %d of %d bytes", size, tx.Size()))
 	}
+	if err := usable(tx, db); err != nil {
+		return err
+	}
 	if err := formatIsOurs(tx); err != nil {
 		return err
 	}
@@ -58,11 +61,11 @@ func ours(tx *bbolt.Tx, db *engine) error {
 			return damaged(fmt.Sprintf("bucket %s is missing", name))
 		}
 	}
-	return usable(tx, db)
+	return nil
 }
 
 // usable looks at the pages that are read at every open, before the engine does:
-// the free ones, and those of the small buckets.
+// the free ones, the root, and those of the small buckets.
 func usable(tx *bbolt.Tx, db *engine) error {
 	found := &findings{}
 	w, newest, ok := walkFrom(context.Background(), db, tx, uint64(tx.ID()), found)
@@ -77,13 +80,15 @@ func usable(tx *bbolt.Tx, db *engine) error {
 		if !bytes.Equal(e.key, blocksBucket) && !bytes.Equal(e.key, metaBucket) {
 			return nil
 		}
-		return w.bucket(p, e, level)
+		return w.openBucket(p, e, level, nothing)
 	})
 	if len(found.problems) > before {
 		return damaged(found.problems[before])
 	}
 	return nil
 }
+
+func nothing(*page, element, int) error { return nil }
 
 func formatIsOurs(tx *bbolt.Tx) error {
 	meta := tx.Bucket(metaBucket)

@@ -51,7 +51,7 @@ func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (
 	}
 	before := len(found.problems)
 	w.freelist(newest.freelist)
-	if err := w.tree(newest.root, keyRange{}, 0, w.bucket); err != nil {
+	if err := w.tree(newest.root, keyRange{}, 0, w.bucket(w.entry)); err != nil {
 		return false, err
 	}
 	err = w.compare(tx)
@@ -251,15 +251,19 @@ func (w *walk) ordered(p page, within keyRange) ([]element, bool) {
 	return elements, true
 }
 
-// bucket visits what the root is made of.
-func (w *walk) bucket(p *page, e element, level int) error {
+// bucket visits what the root is made of, and has what is in it visited.
+func (w *walk) bucket(entry visitor) visitor {
+	return func(p *page, e element, level int) error { return w.openBucket(p, e, level, entry) }
+}
+
+func (w *walk) openBucket(p *page, e element, level int, entry visitor) error {
 	value, ok := p.part(e.valueAt, min(e.valueSize, w.pageSize))
 	if !ok || e.flags != bucketFlag || len(value) < bucketSize {
 		w.found.add("page %d has something else in it than buckets", p.id)
 		return nil
 	}
 	if root := native.Uint64(value); root != 0 {
-		return w.tree(root, keyRange{}, level+1, w.entry)
+		return w.tree(root, keyRange{}, level+1, entry)
 	}
 	if len(value) < bucketSize+pageHeaderSize {
 		w.found.add("a bucket of page %d is cut off", p.id)
@@ -267,7 +271,7 @@ func (w *walk) bucket(p *page, e element, level int) error {
 	}
 	inline := parsePage(value[bucketSize:])
 	inline.id = p.id
-	return w.leaf(inline, keyRange{}, level, w.entry)
+	return w.leaf(inline, keyRange{}, level, entry)
 }
 
 // entry visits what a bucket is made of: no bucket has another in it.
