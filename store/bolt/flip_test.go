@@ -50,7 +50,7 @@ func TestCheckOfFlippedBits(t *testing.T) {
 }
 
 // TestNoWriteToDamagedPages: a page that is said to be followed by two thousand
-// million more keeps the engine busy without end once a write gives it up.
+// million more can keep the engine busy without end once a write gives it up.
 func TestNoWriteToDamagedPages(t *testing.T) {
 	grown, path := filepath.Join(t.TempDir(), "grown.db"), filepath.Join(t.TempDir(), "whole.db")
 	write(t, grown, wholeFile(t))
