@@ -71,7 +71,7 @@ func listPagesAfterDeletes(t *testing.T, store relayer.Store) {
 
 func listPastEnd(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 3)
-	for _, offset := range []int{3, 4, 100, math.MaxUint32, math.MaxInt - 1, math.MaxInt} {
+	for _, offset := range []int{3, 4, 100, math.MaxInt32, math.MaxInt - 1, math.MaxInt} {
 		for _, limit := range []int{0, 1, 100, math.MaxInt} {
 			wantPage(t, store, offset, limit, all)
 		}
