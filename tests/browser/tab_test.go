@@ -130,7 +130,7 @@ func (b *tab) do(expression string, args ...any) {
 func expect[T any](b *tab, want T, expression string, args ...any) {
 	b.t.Helper()
 	var got T
-	for range 250 {
+	for range 500 {
 		if got = evaluate[T](b, expression, args...); reflect.DeepEqual(got, want) {
 			return
 		}
