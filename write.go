@@ -41,12 +41,20 @@ type idLock struct {
 // a context that is over first.
 func (l *idLocks) lock(ctx context.Context, id string) (unlock func(), err error) {
 	own := l.use(id)
+	unlock = func() {
+		<-own.turn
+		l.leave(id, own)
+	}
+	// A lock that is free is taken whatever the context says: what a context that
+	// is over means for a write is the store's to say, and always the same.
 	select {
 	case own.turn <- struct{}{}:
-		return func() {
-			<-own.turn
-			l.leave(id, own)
-		}, nil
+		return unlock, nil
+	default:
+	}
+	select {
+	case own.turn <- struct{}{}:
+		return unlock, nil
 	case <-ctx.Done():
 		l.leave(id, own)
 		return nil, ctx.Err()
