@@ -112,16 +112,23 @@ func openKnown(name string, flag int, mode os.FileMode, known fs.FileInfo) (*os.
 }
 
 // guarded reads a file that nothing vouches for yet.
-func guarded(db *engine, run func(*bbolt.Tx) error) (err error) {
+func guarded(db *engine, run func(*bbolt.Tx) error) error {
 	tx, err := db.Begin(false)
 	if err != nil {
 		return err
 	}
+	return contained(tx, run, damaged)
+}
+
+// contained runs a function in a transaction that only reads, and ends it. A
+// damaged page makes the engine panic, and a page that the disk cannot deliver
+// is a fault: the caller gets either as an error.
+func contained(tx *bbolt.Tx, run func(*bbolt.Tx) error, told func(cause any) error) (err error) {
 	faults := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(faults)
 		if cause := recover(); cause != nil {
-			err = damaged(cause)
+			err = told(cause)
 		}
 		_ = tx.Rollback()
 	}()

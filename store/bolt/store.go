@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -172,23 +171,13 @@ func seekOffset(tx *bbolt.Tx, cursor *bbolt.Cursor, alive live, offset int) (key
 	return key, value, nil
 }
 
-// read runs a function in a transaction that only reads. A damaged page makes
-// the engine panic, and a page that the disk cannot deliver is a fault: the
-// caller gets either as an error.
-func (s *Store) read(ctx context.Context, run func(*bbolt.Tx) error) (err error) {
+// read runs a function in a transaction that only reads.
+func (s *Store) read(ctx context.Context, run func(*bbolt.Tx) error) error {
 	tx, err := s.beginRead(ctx)
 	if err != nil {
 		return err
 	}
-	faults := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(faults)
-		if cause := recover(); cause != nil {
-			err = damagedRead(cause)
-		}
-		_ = tx.Rollback()
-	}()
-	return run(tx)
+	return contained(tx, run, damagedRead)
 }
 
 func (s *Store) beginRead(ctx context.Context) (*bbolt.Tx, error) {
