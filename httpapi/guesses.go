@@ -72,28 +72,23 @@ func newGuesses() *guesses {
 
 // wait returns how long the client must wait before its token is looked at: 0
 // where it may be, and then it counts, whatever comes of it. To count only what
-// turns out to be wrong would let any number be tried at the same time.
-func (g *guesses) wait(r *http.Request) time.Duration {
+// turns out to be wrong would let any number be tried at the same time. Where
+// the token is right after all, right remembers it.
+func (g *guesses) wait(r *http.Request) (delay time.Duration, right func()) {
+	nothing := func() {}
 	if g.limiter == nil {
-		return 0
+		return 0, nothing
 	}
 	token, err := bearerToken(r.Header)
 	if err != nil {
-		return 0 // there is nothing to guess with: it is refused anyway
+		return 0, nothing // there is nothing to guess with: it is refused anyway
 	}
-	if _, ok := g.trusted.get(sha256.Sum256([]byte(token))); ok {
-		return 0
+	digest := sha256.Sum256([]byte(token))
+	if _, ok := g.trusted.get(digest); ok {
+		return 0, nothing
 	}
-	return g.limiter.wait(g.address(r))
-}
-
-// right remembers the token of a request that was let in.
-func (g *guesses) right(r *http.Request) {
-	if g.limiter == nil {
-		return
-	}
-	if token, err := bearerToken(r.Header); err == nil {
-		g.trusted.getOrMake(sha256.Sum256([]byte(token)), func() struct{} { return struct{}{} })
+	return g.limiter.wait(g.address(r)), func() {
+		g.trusted.getOrMake(digest, func() struct{} { return struct{}{} })
 	}
 }
 

@@ -93,7 +93,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // authenticate finds out who is calling, or returns what to answer.
 func (a *api) authenticate(x *exchange, r *http.Request) *response {
-	if wait := a.guesses.wait(r); wait > 0 {
+	wait, right := a.guesses.wait(r)
+	if wait > 0 {
 		refusal := tooManyRequests(wait)
 		return &refusal
 	}
@@ -102,7 +103,7 @@ func (a *api) authenticate(x *exchange, r *http.Request) *response {
 		refusal := a.refusal(x, r, err)
 		return &refusal
 	}
-	a.guesses.right(r)
+	right()
 	x.principal = principal
 	return nil
 }
