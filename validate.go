@@ -91,9 +91,7 @@ func isID(id string) bool {
 		return false
 	}
 	for _, c := range []byte(id) {
-		isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		isDigit := '0' <= c && c <= '9'
-		if !isLetter && !isDigit && c != '_' && c != '-' {
+		if !isASCIILetterOrDigit(c) && c != '_' && c != '-' {
 			return false
 		}
 	}
