@@ -2,10 +2,16 @@ module github.com/go-relayer/relayer/examples/server
 
 go 1.26.0
 
-require github.com/go-relayer/relayer v0.0.0
+require (
+	github.com/go-relayer/relayer v0.0.0
+	github.com/go-relayer/relayer/observe/prometheus v0.0.0
+	github.com/prometheus/client_golang v1.25.0
+)
 
 require (
 	github.com/adhocore/gronx v1.20.4 // indirect
+	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/gabriel-vasile/mimetype v1.4.16 // indirect
 	github.com/go-playground/locales v0.14.2 // indirect
 	github.com/go-playground/universal-translator v0.18.2 // indirect
@@ -13,12 +19,19 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/leodido/go-urn v1.5.0 // indirect
 	github.com/mr-tron/base58 v1.3.0 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
+	github.com/prometheus/common v0.72.0 // indirect
+	github.com/prometheus/procfs v0.22.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/go-relayer/relayer => ../..
+replace (
+	github.com/go-relayer/relayer => ../..
+	github.com/go-relayer/relayer/observe/prometheus => ../../observe/prometheus
+)

@@ -113,8 +113,11 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 
-	counted := newMetrics()
-	manager, err := relayer.New(store, append(options, relayer.WithObserver(counted.observe))...)
+	observer, metrics, err := newMetrics()
+	if err != nil {
+		return err
+	}
+	manager, err := relayer.New(store, append(options, relayer.WithObserver(observer))...)
 	if err != nil {
 		return err
 	}
@@ -130,17 +133,17 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	if isMade {
 		printToken(stdout, token, listener.Addr())
 	}
-	return serve(ctx, listener, newSite(ctx, handler, store, counted), logger)
+	return serve(ctx, listener, newSite(ctx, handler, store, metrics), logger)
 }
 
 // newSite is everything that is served: beside the API the page for people and
 // what watches over the server asks for, which need no token and tell nothing of
 // relayers. What is not exactly one of those paths is the API's to answer; a
 // ServeMux would answer some of it by itself.
-func newSite(ctx context.Context, api http.Handler, store relayer.Store, counted *metrics) http.Handler {
+func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics http.Handler) http.Handler {
 	beside := map[string]http.Handler{
 		"/":              newPage(),
-		"/metrics":       counted,
+		"/metrics":       metrics,
 		"/healthz/live":  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answerHealth(w, http.StatusOK, "live") }),
 		"/healthz/ready": readiness(ctx, store),
 	}

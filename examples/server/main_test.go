@@ -480,6 +480,9 @@ func TestMetrics(t *testing.T) {
 		"# TYPE relayer_operation_duration_seconds histogram\n",
 		`relayer_operation_duration_seconds_bucket{operation="list",le="+Inf"} 1` + "\n",
 		`relayer_operation_duration_seconds_count{operation="list"} 1` + "\n",
+		`relayer_operations_total{operation="list",outcome="unavailable"} 0` + "\n",
+		"# TYPE go_goroutines gauge\n",
+		"# TYPE process_start_time_seconds gauge\n",
 	} {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("%q is not in\n%s", want, body)
@@ -500,7 +503,7 @@ func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	site := newSite(ctx, http.NotFoundHandler(), store, newMetrics())
+	site := newSite(ctx, http.NotFoundHandler(), store, http.NotFoundHandler())
 	expect := func(status int, text string) {
 		t.Helper()
 		recorder := httptest.NewRecorder()

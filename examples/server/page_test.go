@@ -17,7 +17,7 @@ import (
 func askForPage(t *testing.T, method string) *http.Response {
 	t.Helper()
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	server := httptest.NewServer(newSite(t.Context(), api, memory.New(), newMetrics()))
+	server := httptest.NewServer(newSite(t.Context(), api, memory.New(), http.NotFoundHandler()))
 	t.Cleanup(server.Close)
 	request, err := http.NewRequest(method, server.URL+"/", nil)
 	if err != nil {
