@@ -30,8 +30,8 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(directory)
 	if browserPath() != "" {
 		serverBinary = filepath.Join(directory, "server")
-		build := exec.Command("go", "build", "-o", serverBinary, "./examples/server")
-		build.Dir = "../.."
+		build := exec.Command("go", "build", "-o", serverBinary, ".")
+		build.Dir = "../../examples/server"
 		if output, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %s", err, output)
 			return 1

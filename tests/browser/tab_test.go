@@ -30,7 +30,7 @@ func open(t *testing.T, serverArgs ...string) *tab {
 	t.Helper()
 	path := browserPath()
 	if path == "" {
-		t.Skip("no browser: install chromium, or name one in CHROMIUM")
+		lacksBrowser(t)
 	}
 	profile, err := os.MkdirTemp("", "profile")
 	if err != nil {
@@ -55,6 +55,16 @@ func open(t *testing.T, serverArgs ...string) *tab {
 	b.run(chromedp.Func(b.seen.enable), chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.url+"/"))
 	t.Cleanup(b.close)
 	return b
+}
+
+// lacksBrowser skips the test, or fails it where all tests must run.
+func lacksBrowser(t *testing.T) {
+	t.Helper()
+	const hint = "no browser: install chromium, or name one in CHROMIUM"
+	if os.Getenv("CI") != "" {
+		t.Fatal(hint)
+	}
+	t.Skip(hint)
 }
 
 // close ends the browser, and reports what was complained of until then.
