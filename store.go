@@ -12,6 +12,10 @@ const (
 	MaxClaimLength = 128
 )
 
+// MaxRevision is the greatest [Record.Revision] that an [ImportStore] must
+// take. It leaves a store that counts in 63 bits as much room above it as below.
+const MaxRevision uint64 = 1 << 62
+
 // Record is one relayer as a [Store] keeps it. A store never looks inside
 // Document and Private: what they mean is the [Manager]'s business.
 type Record struct {
@@ -96,4 +100,24 @@ type DocumentStore interface {
 	// return, with a comma between each two, and returns the number of all
 	// records in the same snapshot.
 	AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error)
+}
+
+// ImportStore is what a [Store] may offer beside its five methods: taking over
+// the records of another store as they stand, revisions included. [Copy] finds
+// out by itself and makes do without it; with it the revisions survive a move,
+// and with them the ETags that clients hold.
+type ImportStore interface {
+	// Import adds the records after all others, in the order given: all of them
+	// or none, so that no other call sees a part. Each keeps the Revision given,
+	// which is from 1 to [MaxRevision] and need not grow along the order. Every
+	// write that comes after, of whatever id, gets a greater revision than any
+	// imported. No records are imported without an error.
+	//
+	// It is safe for concurrent use and atomic, as every write of a [Store] is,
+	// and it copies Document and Private. It returns [ErrExists] where an id is
+	// taken or comes twice, [ErrClaimed] where a claim is held or comes twice,
+	// an error that changes nothing where a revision is out of range, and
+	// otherwise what Create returns. Where several records are refused, the
+	// error is that of the first.
+	Import(ctx context.Context, records []Record) error
 }

@@ -51,18 +51,32 @@ func newChange(tx *bbolt.Tx) (*change, error) {
 }
 
 func (c *change) create(id, claim string, rec encoded) (uint64, error) {
+	if err := c.free(id, claim); err != nil {
+		return 0, err
+	}
+	revision := c.state.nextRevision
+	return revision, c.add(id, claim, rec, revision)
+}
+
+// free refuses an id and a claim that are taken.
+func (c *change) free(id, claim string) error {
 	if c.ids.Get([]byte(id)) != nil {
-		return 0, relayer.ErrExists
+		return relayer.ErrExists
 	}
 	if claim != "" && c.claims.Get([]byte(claim)) != nil {
-		return 0, relayer.ErrClaimed
+		return relayer.ErrClaimed
 	}
+	return nil
+}
+
+// add puts a record whose id and claim are free, after all others.
+func (c *change) add(id, claim string, rec encoded, revision uint64) error {
 	sequence := c.state.nextSequence
 	home, err := c.block(sequence / blockSize)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	key, revision := numberKey(sequence), c.state.nextRevision
+	key := numberKey(sequence)
 	err = c.written(
 		c.relayers.Put(key, rec.at(revision)),
 		c.ids.Put([]byte(id), key),
@@ -70,9 +84,9 @@ func (c *change) create(id, claim string, rec encoded) (uint64, error) {
 	)
 	home.set(sequence % blockSize)
 	c.state.nextSequence++
-	c.state.nextRevision++
+	c.state.nextRevision = max(c.state.nextRevision, revision+1)
 	c.state.total++
-	return revision, err
+	return err
 }
 
 func (c *change) update(id string, revision uint64, claim string, rec encoded) (uint64, error) {

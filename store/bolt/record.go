@@ -152,9 +152,18 @@ func keepsLimits(rec relayer.Record) error {
 	return nil
 }
 
+// keepsImportLimits refuses also a revision that writes could not go on from.
+func keepsImportLimits(rec relayer.Record) error {
+	if rec.Revision < 1 || rec.Revision > relayer.MaxRevision {
+		return invalid("revision", fmt.Sprintf("must be from 1 to %d", relayer.MaxRevision))
+	}
+	return keepsLimits(rec)
+}
+
 func outOfLimits(field string, least, most int) error {
-	return &relayer.ValidationError{Fields: []relayer.FieldError{{
-		Field:   field,
-		Message: fmt.Sprintf("must be %d to %d bytes long", least, most),
-	}}}
+	return invalid(field, fmt.Sprintf("must be %d to %d bytes long", least, most))
+}
+
+func invalid(field, message string) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
 }

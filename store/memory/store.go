@@ -53,10 +53,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, relayer.ErrClaimed
 	}
 	own.Revision = s.nextRevision()
-	made := &entry{rec: own}
-	s.byID[own.ID] = made
-	s.hold(made)
-	s.order.add(made)
+	s.add(&entry{rec: own})
 	rec.Revision = own.Revision
 	return rec, nil
 }
@@ -160,6 +157,13 @@ func (s *Store) standing(ctx context.Context, id string, revision uint64) (*entr
 		return nil, relayer.ErrConflict
 	}
 	return found, nil
+}
+
+// add enters a record whose id and claim are free, after all others.
+func (s *Store) add(made *entry) {
+	s.byID[made.rec.ID] = made
+	s.hold(made)
+	s.order.add(made)
 }
 
 // hold never enters the empty claim, so that looking it up finds no holder.

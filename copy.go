@@ -1,0 +1,319 @@
+package relayer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// ErrDiffers says that the destination of a [Copy] holds something else than the
+// source, or than the beginning of it. The error that wraps it tells at which
+// offset of the list, and of which ids, and nothing of what is stored.
+var ErrDiffers = errors.New("destination differs from source")
+
+// CopyStage is what a [Copy] is at.
+type CopyStage string
+
+// The stages of a copy, in their order.
+const (
+	// Copying compares what the destination holds already, and adds the rest.
+	Copying CopyStage = "copying"
+
+	// Verifying compares both stores from the start.
+	Verifying CopyStage = "verifying"
+)
+
+// CopyProgress is how far a [Copy] has come.
+type CopyProgress struct {
+	Stage CopyStage
+
+	// Done is the number of relayers, of Total, that the stage is done with. What
+	// an earlier copy has left in the destination counts as well.
+	Done, Total int
+}
+
+// CopyOption sets up a [Copy].
+type CopyOption struct {
+	apply func(*copier) error
+}
+
+// WithCopyProgress has a [Copy] tell how far it has come: at the beginning of
+// each stage, after each page, and so at last with Done equal to Total. Done
+// never falls within a stage. It is called on the goroutine that called Copy,
+// which goes on when it returns. Given more than once, the last one counts.
+func WithCopyProgress(report func(CopyProgress)) CopyOption {
+	return CopyOption{func(c *copier) error {
+		if report == nil {
+			return errors.New("relayer: copy progress is nil")
+		}
+		c.report = report
+		return nil
+	}}
+}
+
+// Copy adds every record of src to dst, in creation order, and then compares the
+// two: how a host moves from one store to another. The stores stay the
+// caller's, and src is only read.
+//
+// A copy that ended early, for whatever reason, is taken up by calling Copy
+// again: dst holds the beginning of src, record by whole record, and the copy
+// goes on where that ends. One that had come to its end is verified once more.
+//
+// It returns [ErrDiffers] where dst holds anything else: before it has written
+// past the difference, or at the end, where the two are not the same in ids,
+// order, claims, documents, private parts and number. Nobody may write to either
+// store meanwhile. If somebody does, Copy ends with ErrDiffers where it comes to
+// matter, and nothing that either store held is changed or lost.
+//
+// Where dst is an [ImportStore] the records keep their revisions, which are
+// compared too, and are added a page at a time, all of it or none. That is what
+// to move to. Any other store gives them revisions of its own, so that the ETag
+// that a client still holds of a relayer can come to stand for another state of
+// it, and its If-Match pass where it should not: have clients read anew. What
+// src knows of deleted relayers does not come along: a revision that one of them
+// had can be given again.
+//
+// Errors of the stores are wrapped, so that [ErrUnavailable] and
+// [ErrOutcomeUnknown] match: after either, call Copy again. A context that is
+// done ends the copy with its error. Where dst refuses a record because its id
+// or claim is taken, [ErrExists] or [ErrClaimed] matches beside ErrDiffers. The
+// stores must not be nil, nor the same.
+//
+// It reads up to 500 records at a time, and fewer where those before were large:
+// it aims at 8 MiB of each store in memory. It may be called by many goroutines
+// at once, but of two copies into one store one may end with ErrDiffers.
+func Copy(ctx context.Context, dst, src Store, options ...CopyOption) error {
+	c, err := newCopier(dst, src, options)
+	if err != nil {
+		return err
+	}
+	if err := c.run(ctx); err != nil {
+		return fmt.Errorf("relayer: copy: %w", err)
+	}
+	return nil
+}
+
+// The size of a page. Documents can be of any size, and a store tells it only
+// with the documents: so the first page is small, and no page is more than twice
+// as long as the one before.
+const (
+	firstCopyPage   = 16
+	longestCopyPage = 500
+	copyPageBytes   = 8 << 20
+)
+
+// copier is one call of [Copy].
+type copier struct {
+	dst, src Store
+	importer ImportStore // nil where dst is none
+	report   func(CopyProgress)
+	total    int // of the source
+	limit    int // of the next page
+}
+
+func newCopier(dst, src Store, options []CopyOption) (*copier, error) {
+	if dst == nil || src == nil {
+		return nil, errors.New("relayer: store is nil")
+	}
+	if sameStore(dst, src) {
+		return nil, errors.New("relayer: destination and source are the same store")
+	}
+	c := &copier{dst: dst, src: src, report: func(CopyProgress) {}, limit: firstCopyPage}
+	c.importer, _ = dst.(ImportStore)
+	for _, option := range options {
+		if option.apply == nil {
+			return nil, errors.New("relayer: the zero CopyOption is none")
+		}
+		if err := option.apply(c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// sameStore compares no stores that cannot be compared: a host's may be a value
+// with a map in it.
+func sameStore(a, b Store) bool {
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}
+
+func (c *copier) run(ctx context.Context) error {
+	var err error
+	if _, c.total, err = c.src.List(ctx, 0, 0); err != nil {
+		return fmt.Errorf("read the source: %w", err)
+	}
+	_, held, err := c.destination(ctx, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := c.fill(ctx, held); err != nil {
+		return err
+	}
+	return c.verify(ctx)
+}
+
+// fill adds what the destination does not hold yet, page by page.
+func (c *copier) fill(ctx context.Context, held int) error {
+	c.tell(Copying, 0)
+	for offset := 0; offset < c.total; {
+		want, err := c.source(ctx, offset)
+		if err != nil {
+			return err
+		}
+		known := 0
+		if offset < held {
+			if known, err = c.compare(ctx, offset, want); err != nil {
+				return err
+			}
+		}
+		if err := c.write(ctx, offset+known, want[known:]); err != nil {
+			return err
+		}
+		offset += len(want)
+		c.tell(Copying, offset)
+	}
+	return nil
+}
+
+func (c *copier) verify(ctx context.Context) error {
+	c.tell(Verifying, 0)
+	for offset := 0; offset < c.total; {
+		want, err := c.source(ctx, offset)
+		if err != nil {
+			return err
+		}
+		known, err := c.compare(ctx, offset, want)
+		if err != nil {
+			return err
+		}
+		if known < len(want) {
+			return differs(offset+known, "only the source has %q", want[known].ID)
+		}
+		offset += len(want)
+		c.tell(Verifying, offset)
+	}
+	return nil
+}
+
+// source returns the next page of the source, which must not have grown or
+// shrunk.
+func (c *copier) source(ctx context.Context, offset int) ([]Record, error) {
+	records, total, err := c.src.List(ctx, offset, c.limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the source at offset %d: %w", offset, err)
+	}
+	if total != c.total || len(records) != min(c.limit, total-offset) {
+		return nil, differs(offset, "the source had %d relayers, and then %d", c.total, total)
+	}
+	c.limit = nextCopyPage(records)
+	return records, nil
+}
+
+// nextCopyPage is how many records to read after these.
+func nextCopyPage(records []Record) int {
+	size := 1
+	for _, rec := range records {
+		size += len(rec.Document) + len(rec.Private)
+	}
+	fitting := copyPageBytes / (size/len(records) + 1)
+	return max(1, min(fitting, 2*len(records), longestCopyPage))
+}
+
+// destination returns a page of the destination, which must not hold more than
+// the source, and how many records it holds.
+func (c *copier) destination(ctx context.Context, offset, limit int) ([]Record, int, error) {
+	records, held, err := c.dst.List(ctx, offset, limit)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the destination at offset %d: %w", offset, err)
+	}
+	if held > c.total {
+		return nil, 0, c.surplus(ctx)
+	}
+	return records[:min(len(records), limit)], held, nil
+}
+
+// surplus names the first record that the destination has beyond the source.
+func (c *copier) surplus(ctx context.Context) error {
+	beyond, held, err := c.dst.List(ctx, c.total, 1)
+	if err != nil {
+		return fmt.Errorf("read the destination at offset %d: %w", c.total, err)
+	}
+	if len(beyond) == 0 {
+		return differs(c.total, "the destination had more relayers, and then %d", held)
+	}
+	return differs(c.total, "only the destination has %q", beyond[0].ID)
+}
+
+// compare returns how many of the records the destination holds, all of them
+// from the first on and as they are.
+func (c *copier) compare(ctx context.Context, offset int, want []Record) (int, error) {
+	have, _, err := c.destination(ctx, offset, len(want))
+	if err != nil {
+		return 0, err
+	}
+	for i, rec := range have {
+		if what := c.difference(rec, want[i]); what != "" {
+			return 0, differs(offset+i, "%s", what)
+		}
+	}
+	return len(have), nil
+}
+
+// difference says in which part two records differ. It shows nothing of the
+// parts: one of them is secret.
+func (c *copier) difference(have, want Record) string {
+	if have.ID != want.ID {
+		return fmt.Sprintf("the destination has %q, the source %q", have.ID, want.ID)
+	}
+	part := ""
+	switch {
+	case c.importer != nil && have.Revision != want.Revision:
+		part = "revision"
+	case have.Claim != want.Claim:
+		part = "claim"
+	case !bytes.Equal(have.Document, want.Document):
+		part = "document"
+	case !bytes.Equal(have.Private, want.Private):
+		part = "private part"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%q has another %s", want.ID, part)
+}
+
+func (c *copier) write(ctx context.Context, offset int, records []Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	if c.importer != nil {
+		return unwritten(offset, c.importer.Import(ctx, records))
+	}
+	for i, rec := range records {
+		if _, err := c.dst.Create(ctx, rec); err != nil {
+			return unwritten(offset+i, fmt.Errorf("create %q: %w", rec.ID, err))
+		}
+	}
+	return nil
+}
+
+// unwritten says where a write failed. An id or a claim that is taken is taken by
+// something that is not at its place in the destination.
+func unwritten(offset int, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrExists), errors.Is(err, ErrClaimed):
+		return fmt.Errorf("%w at offset %d: %w", ErrDiffers, offset, err)
+	}
+	return fmt.Errorf("write at offset %d: %w", offset, err)
+}
+
+func (c *copier) tell(stage CopyStage, done int) {
+	c.report(CopyProgress{Stage: stage, Done: done, Total: c.total})
+}
+
+func differs(offset int, format string, args ...any) error {
+	return fmt.Errorf("%w at offset %d: %s", ErrDiffers, offset, fmt.Sprintf(format, args...))
+}
