@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -19,7 +20,7 @@ const maxSocketPath = 103
 // socket lets everyone in who reaches it.
 func makeDirectory(owner *syscall.Credential) (string, error) {
 	var refused error
-	for _, parent := range []string{os.TempDir(), "/tmp"} {
+	for _, parent := range slices.Compact([]string{os.TempDir(), "/tmp"}) {
 		directory, err := makeDirectoryIn(parent, owner)
 		if err == nil {
 			return directory, nil

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -201,7 +202,47 @@ func TestEnvironmentOfOtherServers(t *testing.T) {
 	connect(t, start(t)).want(t, "SELECT 1", "1")
 }
 
+// TestWithoutPath finds the server that is off PATH, or says what to install.
+func TestWithoutPath(t *testing.T) {
+	t.Setenv("PATH", "")
+	server, err := pgserver.New()
+	if missing := pgserver.Available(); missing != nil {
+		if err == nil || err.Error() != missing.Error() || !strings.Contains(err.Error(), "install") {
+			t.Errorf("server %v, error %v, want %v", server, err, missing)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	connect(t, server).want(t, "SELECT 1", "1")
+}
+
+// TestCallersThreadEnds: the server does not go with the thread that asked for
+// it.
+func TestCallersThreadEnds(t *testing.T) {
+	needServer(t)
+	made := make(chan *pgserver.Server)
+	go func() {
+		runtime.LockOSThread() // never unlocked, so that the thread ends here
+		server, err := pgserver.New()
+		if err != nil {
+			t.Error(err)
+		}
+		made <- server
+	}()
+	server := <-made
+	if server == nil {
+		return
+	}
+	defer server.Close()
+	time.Sleep(300 * time.Millisecond)
+	connect(t, server).want(t, "SELECT 1", "1")
+}
+
 func TestKillAndRestart(t *testing.T) {
+	t.Parallel()
 	server := start(t)
 	c := connect(t, server)
 	c.want(t, "CREATE TABLE kept (n int)", "")
@@ -231,6 +272,7 @@ func TestKillAndRestart(t *testing.T) {
 // TestKillUnderWork: a backend that is deep in a computation does not see its
 // postmaster's end, and would keep the next one from starting.
 func TestKillUnderWork(t *testing.T) {
+	t.Parallel()
 	server := start(t)
 	c := connect(t, server)
 	pids := pidsOf(t, c)
@@ -249,6 +291,7 @@ func TestKillUnderWork(t *testing.T) {
 }
 
 func TestStopAndRestart(t *testing.T) {
+	t.Parallel()
 	server := start(t)
 	c := connect(t, server)
 	c.want(t, "CREATE TABLE kept (n int)", "")
@@ -264,6 +307,7 @@ func TestStopAndRestart(t *testing.T) {
 }
 
 func TestPauseAndContinue(t *testing.T) {
+	t.Parallel()
 	server := start(t)
 	c := connect(t, server)
 	if err := server.Pause(); err != nil {
@@ -296,6 +340,7 @@ func TestPauseAndContinue(t *testing.T) {
 
 // TestEndWhilePaused: a server that hangs can be ended in every way.
 func TestEndWhilePaused(t *testing.T) {
+	t.Parallel()
 	server := newServer(t)
 	for name, end := range map[string]func() error{"Kill": server.Kill, "Stop": server.Stop} {
 		pids := pidsOf(t, connect(t, server))
@@ -362,6 +407,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestTwoServers(t *testing.T) {
+	t.Parallel()
 	one, other := start(t), start(t)
 	connect(t, one).want(t, "CREATE TABLE mine (n int)", "")
 	c := connect(t, other)
