@@ -9,7 +9,7 @@ import (
 )
 
 // ErrMissed comes out of [Manager.Watch] in place of changes that the consumer
-// was too slow to take, or whose outcome the store could not tell. What it has
+// was too slow to take, or that the store could not tell. What it has
 // in hand may be stale: it should read all relayers again. The changes that
 // follow come after those missed.
 var ErrMissed = errors.New("changes were missed")
@@ -39,9 +39,28 @@ const (
 	maxWaitingBytes   = 16 << 20
 )
 
-// Watch returns the changes made through this Manager from the call on, until
-// ctx is done. Changes of one relayer come in the order of their revisions;
-// those of different relayers may come in either order.
+// RecordChange is one change of a record: the record after it, or, where it was
+// deleted, as it last stood.
+type RecordChange struct {
+	Kind   ChangeKind
+	Record Record
+}
+
+// WatchStore is what a [Store] may offer beside its five methods where others
+// write to the same records: the changes that anyone makes. The [Manager] finds
+// out by itself and passes them on in [Manager.Watch].
+type WatchStore interface {
+	// Watch returns the changes made from the call on, in the order in which they
+	// were made, until ctx is done. No writer waits for its consumer. Where
+	// changes are lost it gives [ErrMissed] in their place and goes on with those
+	// that follow; any other error ends it. The sequence can be ranged over once.
+	Watch(ctx context.Context) iter.Seq2[RecordChange, error]
+}
+
+// Watch returns the changes made from the call on, until ctx is done: those made
+// through this Manager, or, on a [WatchStore], those made by anyone. Changes of
+// one relayer come in the order of their revisions; those of different relayers
+// may come in either order.
 //
 // A writer never waits for a consumer. One that falls behind by more than 1024
 // changes or 16 MiB is given [ErrMissed] instead of them, and then what came
@@ -52,6 +71,9 @@ const (
 // updated to a revision that is not above the one in hand; a deletion, which
 // carries the revision that the relayer last stood at, always counts.
 func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
+	if store, ok := m.store.(WatchStore); ok {
+		return decodedChanges(store.Watch(ctx))
+	}
 	w := m.watchers.add()
 	forget := context.AfterFunc(ctx, func() { m.watchers.remove(w) })
 	return func(yield func(Change, error) bool) {
@@ -78,22 +100,33 @@ func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	}
 }
 
-// recordChange is a change as it waits for its consumer, who decodes it: what
-// a watcher costs is its own affair and not the writer's.
-type recordChange struct {
-	kind ChangeKind
-	rec  Record
+func decodedChanges(changes iter.Seq2[RecordChange, error]) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for change, err := range changes {
+			if err != nil {
+				if !yield(Change{}, err) {
+					return
+				}
+				continue
+			}
+			if !yield(change.decoded()) {
+				return
+			}
+		}
+	}
 }
 
-func (c recordChange) decoded() (Change, error) {
-	r, err := relayerOf(c.rec)
+// decoded is for the consumer: what watching costs is its own affair and not the
+// writer's.
+func (c RecordChange) decoded() (Change, error) {
+	r, err := relayerOf(c.Record)
 	if err != nil {
 		return Change{}, err
 	}
-	return Change{Kind: c.kind, Relayer: r}, nil
+	return Change{Kind: c.Kind, Relayer: r}, nil
 }
 
-func (c recordChange) size() int { return len(c.rec.Document) + len(c.rec.Private) }
+func (c RecordChange) size() int { return len(c.Record.Document) + len(c.Record.Private) }
 
 // watcher is what waits for one consumer.
 type watcher struct {
@@ -101,12 +134,12 @@ type watcher struct {
 	ended chan struct{} // closed when no more will come
 
 	mu      sync.Mutex
-	waiting []recordChange
+	waiting []RecordChange
 	bytes   int
 	missed  bool
 }
 
-func (w *watcher) put(change recordChange) {
+func (w *watcher) put(change RecordChange) {
 	w.mu.Lock()
 	if len(w.waiting) == maxWaitingChanges || w.bytes+change.size() > maxWaitingBytes {
 		w.waiting, w.bytes, w.missed = nil, 0, true
@@ -132,7 +165,7 @@ func (w *watcher) signal() {
 	}
 }
 
-func (w *watcher) take() (waiting []recordChange, missed bool) {
+func (w *watcher) take() (waiting []RecordChange, missed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	waiting, missed = w.waiting, w.missed
@@ -164,15 +197,15 @@ func (ws *watchers) remove(w *watcher) {
 	}
 }
 
-func (ws *watchers) publish(change recordChange) {
+func (ws *watchers) publish(change RecordChange) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if len(ws.all) == 0 {
 		return
 	}
 	// The writer hands its bytes to its caller as well.
-	change.rec.Document = slices.Clone(change.rec.Document)
-	change.rec.Private = slices.Clone(change.rec.Private)
+	change.Record.Document = slices.Clone(change.Record.Document)
+	change.Record.Private = slices.Clone(change.Record.Private)
 	for _, w := range ws.all {
 		w.put(change)
 	}

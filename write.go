@@ -19,7 +19,7 @@ func (m *Manager) write(ctx context.Context, id string, kind ChangeKind, store f
 	rec, err := store()
 	switch {
 	case err == nil:
-		m.watchers.publish(recordChange{kind, rec})
+		m.watchers.publish(RecordChange{kind, rec})
 	case errors.Is(err, ErrOutcomeUnknown):
 		m.watchers.miss()
 	}

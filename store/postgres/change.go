@@ -1,0 +1,261 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
+)
+
+var _ relayer.ImportStore = (*Store)(nil)
+
+// outcome is what came of a write in its transaction.
+type outcome struct {
+	refused error // why it changes nothing, in the words of [relayer.Store]
+	changes bool
+
+	first, count int64 // the places that it fills, or empties where count is below 0
+	raise        int64 // what the numbers of writes are raised to, where records are taken over
+}
+
+// Create adds a record and returns it with its revision once it is committed. It
+// returns [relayer.ErrExists] where the id is taken and [relayer.ErrClaimed]
+// where another record holds the claim.
+//
+// A create that follows one of the same record which had an unknown outcome
+// returns the record where it is there and was made by that one.
+func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if err := keepsLimits(rec); err != nil {
+		return relayer.Record{}, err
+	}
+	attempt := s.unsettled.take(rec.ID)
+	err := s.queue.do(ctx, &write{
+		size: sizeOf(rec),
+		ask: func(batch *pgx.Batch) {
+			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private), attempt.String())
+		},
+		read: func(results pgx.BatchResults) (outcome, error) {
+			var place, made, stands *int64
+			var own *bool
+			if err := results.QueryRow().Scan(&place, &made, &stands, &own); err != nil {
+				return outcome{}, err
+			}
+			switch {
+			case made != nil:
+				rec.Revision = uint64(*made)
+				return outcome{first: *place, count: 1, changes: true}, nil
+			case own != nil && *own:
+				rec.Revision = uint64(*stands)
+				return outcome{}, nil
+			case stands != nil:
+				return outcome{refused: relayer.ErrExists}, nil
+			}
+			return outcome{refused: relayer.ErrClaimed}, nil
+		},
+	})
+	s.unsettled.put(rec.ID, attempt, err)
+	if err != nil {
+		return relayer.Record{}, err
+	}
+	return rec, nil
+}
+
+// Update replaces the record that stands at rec.Revision and returns it with
+// its new revision once it is committed. It returns [relayer.ErrNotFound],
+// [relayer.ErrConflict] where it stands at another revision, and
+// [relayer.ErrClaimed] where another record holds the claim.
+func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if err := keepsLimits(rec); err != nil {
+		return relayer.Record{}, err
+	}
+	based := signed(rec.Revision)
+	err := s.queue.do(ctx, &write{
+		size: sizeOf(rec),
+		ask: func(batch *pgx.Batch) {
+			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private))
+		},
+		read: func(results pgx.BatchResults) (outcome, error) {
+			var made, stands *int64
+			if err := results.QueryRow().Scan(&made, &stands); err != nil {
+				return outcome{}, err
+			}
+			if made != nil {
+				rec.Revision = uint64(*made)
+				return outcome{changes: true}, nil
+			}
+			if refused := notStanding(stands, based); refused != nil {
+				return outcome{refused: refused}, nil
+			}
+			return outcome{refused: relayer.ErrClaimed}, nil
+		},
+	})
+	if err != nil {
+		return relayer.Record{}, err
+	}
+	return rec, nil
+}
+
+// Delete removes the record that stands at the revision. It returns
+// [relayer.ErrNotFound], or [relayer.ErrConflict] where it stands at another.
+func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
+	if !isStorable(id) {
+		return s.absent(ctx)
+	}
+	based := signed(revision)
+	return s.queue.do(ctx, &write{
+		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based) },
+		read: func(results pgx.BatchResults) (outcome, error) {
+			var place, stands *int64
+			if err := results.QueryRow().Scan(&place, &stands); err != nil {
+				return outcome{}, err
+			}
+			if place != nil {
+				return outcome{first: *place, count: -1, changes: true}, nil
+			}
+			return outcome{refused: notStanding(stands, based)}, nil
+		},
+	})
+}
+
+// notStanding is why a write finds no record at the revision that it is based
+// on, or nil where it does find it.
+func notStanding(stands *int64, based int64) error {
+	if stands == nil {
+		return relayer.ErrNotFound
+	}
+	if *stands != based {
+		return relayer.ErrConflict
+	}
+	return nil
+}
+
+// Import adds records as they stand in another store, their revisions included,
+// in their order and all or none. Whoever watches is given [relayer.ErrMissed]
+// for them. It returns [relayer.ErrExists] and [relayer.ErrClaimed] as Create
+// does, also where two of the records contend.
+func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
+	given, err := newImport(records)
+	if err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		return s.nothing(ctx)
+	}
+	return s.queue.do(ctx, &write{
+		size: given.size,
+		ask: func(batch *pgx.Batch) {
+			batch.Queue(s.sql.importAll, given.ids, given.revisions, given.claims, given.documents, given.privates)
+		},
+		read: func(results pgx.BatchResults) (outcome, error) {
+			var before *int64
+			var exists *bool
+			if err := results.QueryRow().Scan(&before, &exists); err != nil {
+				return outcome{}, err
+			}
+			switch {
+			case before != nil:
+				return outcome{first: *before + 1, count: int64(len(records)), raise: given.greatest, changes: true}, nil
+			case exists != nil && *exists:
+				return outcome{refused: relayer.ErrExists}, nil
+			}
+			return outcome{refused: relayer.ErrClaimed}, nil
+		},
+	})
+}
+
+// nothing is the answer to whoever asks for nothing.
+func (s *Store) nothing(ctx context.Context) error {
+	if err := s.absent(ctx); !errors.Is(err, relayer.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// imported is a call of Import, column by column.
+type imported struct {
+	ids                         []string
+	revisions                   []int64
+	claims, documents, privates [][]byte
+	greatest                    int64
+	size                        int
+}
+
+func newImport(records []relayer.Record) (imported, error) {
+	var given imported
+	for _, rec := range records {
+		if err := keepsImportLimits(rec); err != nil {
+			return imported{}, err
+		}
+		given.ids = append(given.ids, rec.ID)
+		given.revisions = append(given.revisions, int64(rec.Revision))
+		given.claims = append(given.claims, claimParameter(rec.Claim))
+		given.documents = append(given.documents, bytesParameter(rec.Document))
+		given.privates = append(given.privates, bytesParameter(rec.Private))
+		given.greatest = max(given.greatest, int64(rec.Revision))
+		given.size += sizeOf(rec)
+	}
+	return given, nil
+}
+
+// maxRecordSize is well below what the server takes in one message, and far
+// above any relayer.
+const maxRecordSize = 256 << 20
+
+// keepsLimits refuses what has no place in the tables.
+func keepsLimits(rec relayer.Record) error {
+	switch {
+	case len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength:
+		return outOfLimits("id", 1, relayer.MaxIDLength)
+	case !isStorable(rec.ID):
+		return invalid("id", "must be UTF-8 without NUL")
+	case len(rec.Claim) > relayer.MaxClaimLength:
+		return outOfLimits("claim", 0, relayer.MaxClaimLength)
+	case len(rec.Document) > maxRecordSize || len(rec.Private) > maxRecordSize-len(rec.Document):
+		return outOfLimits("", 0, maxRecordSize)
+	}
+	return nil
+}
+
+// keepsImportLimits refuses also a revision that writes could not go on from.
+func keepsImportLimits(rec relayer.Record) error {
+	if rec.Revision < 1 || rec.Revision > relayer.MaxRevision {
+		return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(relayer.MaxRevision)))
+	}
+	return keepsLimits(rec)
+}
+
+func outOfLimits(field string, least, most int) error {
+	return invalid(field, fmt.Sprintf("must be %d to %d bytes long", least, most))
+}
+
+func invalid(field, message string) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
+}
+
+// isStorable tells whether an id is text to the server. No other is ever there.
+func isStorable(id string) bool {
+	return utf8.ValidString(id) && !strings.Contains(id, "\x00")
+}
+
+func sizeOf(rec relayer.Record) int { return len(rec.Document) + len(rec.Private) }
+
+// claimParameter is null for the empty claim, which many may hold.
+func claimParameter(claim string) []byte {
+	if claim == "" {
+		return nil
+	}
+	return []byte(claim)
+}
+
+// bytesParameter keeps the driver from taking no bytes for a null.
+func bytesParameter(bytes []byte) []byte {
+	if bytes == nil {
+		return []byte{}
+	}
+	return bytes
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
+)
+
+var _ relayer.DocumentStore = (*Store)(nil)
+
+// AppendDocument appends the document of the record to dst and returns its
+// revision, or [relayer.ErrNotFound].
+func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
+	if !isStorable(id) {
+		return dst, 0, s.absent(ctx)
+	}
+	var extended appender
+	var revision int64
+	err := s.read(ctx, s.sql.document, []any{id}, func(rows pgx.Rows) error {
+		extended = appender{bytes: dst}
+		if !rows.Next() {
+			if rows.Err() != nil {
+				return rows.Err()
+			}
+			return relayer.ErrNotFound
+		}
+		if err := rows.Scan(&revision, &extended); err != nil {
+			return err
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return dst, 0, err
+	}
+	return extended.bytes, uint64(revision), nil
+}
+
+// AppendDocuments appends up to limit documents from offset on, oldest first,
+// with a comma between each two, and returns the number of all records.
+func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
+	var extended appender
+	var total int
+	err := s.read(ctx, s.sql.documents, []any{int64(offset), int64(limit)}, func(rows pgx.Rows) error {
+		extended = appender{bytes: dst}
+		for rows.Next() {
+			if err := rows.Scan(&total, &extended); err != nil {
+				return err
+			}
+			extended.separator = ","
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return dst, 0, err
+	}
+	return extended.bytes, total, nil
+}
+
+// appender takes a document out of the driver's buffer straight into the
+// caller's.
+type appender struct {
+	bytes     []byte
+	separator string
+}
+
+// ScanBytes is called by the driver with bytes that are valid until it returns,
+// and with nil where there is no document.
+func (a *appender) ScanBytes(document []byte) error {
+	if document != nil {
+		a.bytes = append(append(a.bytes, a.separator...), document...)
+	}
+	return nil
+}

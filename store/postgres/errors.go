@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/go-relayer/relayer"
+)
+
+// What [Open] and [New] can find wrong with a schema. It is left as it was.
+var (
+	// ErrForeign says that the schema holds tables of something else.
+	ErrForeign = errors.New("not a relayer schema")
+
+	// ErrNewer says that a newer version of this package made the schema.
+	ErrNewer = errors.New("relayer schema of a newer version")
+
+	// ErrDamaged says that parts of the schema contradict one another.
+	ErrDamaged = errors.New("relayer schema is damaged")
+)
+
+var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
+
+// Codes of the server that matter here.
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	undefinedTable       = "42P01"
+	undefinedColumn      = "42703"
+	duplicateTable       = "42P07"
+)
+
+// unavailable hides the driver's error behind ours. Of what the server says it
+// keeps the message alone: the details may quote the row.
+func unavailable(cause error) error {
+	return fmt.Errorf("%w: %v", relayer.ErrUnavailable, cause)
+}
+
+func outcomeUnknown(cause error) error {
+	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
+}
+
+// hasCode tells whether the server refused a statement with one of these codes.
+func hasCode(err error, codes ...string) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	for _, code := range codes {
+		if refusal.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// isRefusal tells whether the server has answered with an error and goes on: so
+// that nothing of the transaction stands. An error that ends the session says
+// less.
+func isRefusal(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && severity(refusal) == "ERROR"
+}
+
+func severity(refusal *pgconn.PgError) string {
+	if refusal.SeverityUnlocalized != "" {
+		return refusal.SeverityUnlocalized
+	}
+	return refusal.Severity
+}
+
+// isPassing tells whether the same again may well succeed: transactions that
+// got into each other's way, or a connection that was lost.
+func isPassing(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	if hasCode(err, serializationFailure, deadlockDetected) {
+		return true
+	}
+	return !isRefusal(err)
+}
+
+// withoutDriver keeps what an error says and leaves its type behind.
+func withoutDriver(err error) error {
+	if errors.Is(err, ErrForeign) {
+		return err
+	}
+	return errors.New(err.Error())
+}

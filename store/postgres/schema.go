@@ -1,0 +1,176 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// schemaVersion is that of the tables below. A change to them is a new version,
+// and a step in migrate that leads there.
+const schemaVersion = 1
+
+// A node of the counts covers nodeWidth nodes of the level below, and one of
+// level 1 as many places of the creation order.
+const (
+	levels    = 3
+	nodeShift = 7
+)
+
+// schemaSQL makes version 1. Places in the creation order and the numbers of
+// writes come from sequences, which are cheap because only the one whose turn it
+// is draws from them. The counts change with every create and delete: room on
+// their pages lets a new version of a row stay where the old one is.
+//
+// The settings of page keep the planner to the way by the counts: with its
+// guesses of how many rows a page has, it would at times rather sort the table
+// or compile the statement, which takes a hundred times as long as running it.
+const schemaSQL = `
+CREATE TABLE $schema.state (
+	version integer NOT NULL,
+	forgotten bigint NOT NULL
+);
+INSERT INTO $schema.state VALUES (1, 0);
+
+CREATE SEQUENCE $schema.places;
+CREATE SEQUENCE $schema.writes;
+
+CREATE TABLE $schema.relayers (
+	place bigint PRIMARY KEY,
+	id text COLLATE "C" NOT NULL UNIQUE,
+	revision bigint NOT NULL,
+	claim bytea UNIQUE,
+	document bytea NOT NULL,
+	private bytea NOT NULL,
+	attempt uuid
+);
+
+CREATE TABLE $schema.counts (
+	level smallint,
+	node bigint,
+	live integer NOT NULL,
+	PRIMARY KEY (level, node)
+) WITH (fillfactor = 50);
+
+CREATE TABLE $schema.changes (
+	number bigint PRIMARY KEY,
+	kind text NOT NULL,
+	made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	id text COLLATE "C" NOT NULL,
+	revision bigint NOT NULL,
+	claim bytea,
+	document bytea NOT NULL,
+	private bytea NOT NULL
+);
+
+CREATE FUNCTION $schema.page(first bigint, most bigint)
+RETURNS TABLE (total bigint, id text, revision bigint, claim bytea, document bytea, private bytea)
+LANGUAGE plpgsql STABLE
+SET jit = off SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $body$
+#variable_conflict use_column
+DECLARE
+	parent bigint;
+	standing bigint;
+	passed bigint := 0;
+	lowest bigint := 0;
+	highest bigint := 9223372036854775807;
+BEGIN
+	SELECT coalesce(sum(live), 0) INTO total FROM $schema.counts WHERE level = 3;
+	IF first >= total OR most = 0 THEN
+		RETURN NEXT;
+		RETURN;
+	END IF;
+	FOR depth IN REVERSE 3..1 LOOP
+		FOR parent, standing IN
+			SELECT node, live FROM $schema.counts
+			WHERE level = depth AND node BETWEEN lowest AND highest ORDER BY node
+		LOOP
+			EXIT WHEN first < passed + standing;
+			passed := passed + standing;
+		END LOOP;
+		lowest := parent << 7;
+		highest := lowest + 127;
+	END LOOP;
+	RETURN QUERY
+		SELECT total, r.id, r.revision, r.claim, r.document, r.private
+		FROM $schema.relayers r WHERE r.place >= lowest
+		ORDER BY r.place OFFSET first - passed LIMIT most;
+END
+$body$;
+`
+
+// inSchema puts the name of the schema into a statement.
+func inSchema(schema, sql string) string {
+	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
+}
+
+// prepareSchema makes the schema where it is missing. Where it is there, one
+// read is all that is done, so that a role which may not create anything can use
+// what another has made.
+func prepareSchema(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	version, err := readVersion(ctx, pool, schema)
+	if hasCode(err, undefinedTable) {
+		if err = makeSchema(ctx, pool, schema); err == nil {
+			version, err = readVersion(ctx, pool, schema)
+		}
+	}
+	if hasCode(err, undefinedColumn, duplicateTable) {
+		return fmt.Errorf("postgres: schema %s: %w", schema, ErrForeign)
+	}
+	if err != nil {
+		return setupError(ctx, schema, err)
+	}
+	if version > schemaVersion {
+		return fmt.Errorf("postgres: schema %s: %w: it is of version %d, and this package knows %d", schema, ErrNewer, version, schemaVersion)
+	}
+	return nil
+}
+
+func readVersion(ctx context.Context, pool *pgxpool.Pool, schema string) (version int, err error) {
+	err = pool.QueryRow(ctx, inSchema(schema, `SELECT version FROM $schema.state`)).Scan(&version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, fmt.Errorf("%w: it has no version", ErrForeign)
+	}
+	return version, err
+}
+
+// makeSchema is for the first of however many instances that start at once. The
+// others wait for the lock and find that it is done.
+func makeSchema(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		const lockClass = 0x72656c79
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, lockClass, schema); err != nil {
+			return err
+		}
+		var hasSchema, hasState bool
+		err := tx.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL, to_regclass($2) IS NOT NULL`,
+			pgx.Identifier{schema}.Sanitize(), pgx.Identifier{schema, "state"}.Sanitize()).Scan(&hasSchema, &hasState)
+		if err != nil || hasState {
+			return err
+		}
+		if !hasSchema {
+			if _, err := tx.Exec(ctx, inSchema(schema, `CREATE SCHEMA $schema`)); err != nil {
+				return err
+			}
+		}
+		// Several statements at once: they have no parameters.
+		_, err = tx.Conn().PgConn().Exec(ctx, inSchema(schema, schemaSQL)).ReadAll()
+		return err
+	})
+}
+
+func setupError(ctx context.Context, schema string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, ErrForeign) || isRefusal(err) {
+		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
+	}
+	return unavailable(err)
+}

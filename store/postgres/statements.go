@@ -1,0 +1,128 @@
+package postgres
+
+// statements are those of one schema. A write answers with one row, whatever
+// comes of it, so that a refused one does not end the transaction that it shares
+// with others. All writes run under lock: what they find is what stands.
+type statements struct {
+	lock, create, update, remove string
+	importAll, imported          string
+	count, notify                string
+
+	get, document, list, documents string
+
+	position, changes, forget string
+}
+
+func statementsIn(schema string) statements {
+	in := func(sql string) string { return inSchema(schema, sql) }
+	return statements{
+		lock: in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
+
+		create: in(`
+			WITH made AS (
+				INSERT INTO $schema.relayers (place, id, revision, claim, document, private, attempt)
+				SELECT nextval('$schema.places'), $1::text, nextval('$schema.writes'), $2::bytea, $3::bytea, $4::bytea, $5::uuid
+				WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
+				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
+				ON CONFLICT DO NOTHING
+				RETURNING place, revision
+			), told AS (
+				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
+				SELECT revision, 'created', $1::text, revision, $2::bytea, $3::bytea, $4::bytea FROM made
+			)
+			SELECT made.place, made.revision, stands.revision,
+				stands.attempt = $5::uuid AND stands.claim IS NOT DISTINCT FROM $2::bytea
+					AND stands.document = $3::bytea AND stands.private = $4::bytea
+			FROM (SELECT) AS one
+			LEFT JOIN made ON true
+			LEFT JOIN $schema.relayers AS stands ON stands.id = $1::text`),
+
+		update: in(`
+			WITH made AS (
+				UPDATE $schema.relayers
+				SET revision = nextval('$schema.writes'), claim = $3::bytea, document = $4::bytea, private = $5::bytea
+				WHERE id = $1::text AND revision = $2::bigint
+				AND NOT EXISTS (SELECT FROM $schema.relayers AS other WHERE other.claim = $3::bytea AND other.id <> $1::text)
+				RETURNING revision
+			), told AS (
+				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
+				SELECT revision, 'updated', $1::text, revision, $3::bytea, $4::bytea, $5::bytea FROM made
+			)
+			SELECT made.revision, stands.revision
+			FROM (SELECT) AS one
+			LEFT JOIN made ON true
+			LEFT JOIN $schema.relayers AS stands ON stands.id = $1::text`),
+
+		remove: in(`
+			WITH gone AS (
+				DELETE FROM $schema.relayers WHERE id = $1::text AND revision = $2::bigint RETURNING *
+			), told AS (
+				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
+				SELECT nextval('$schema.writes'), 'deleted', id, revision, claim, document, private FROM gone
+			)
+			SELECT gone.place, stands.revision
+			FROM (SELECT) AS one
+			LEFT JOIN gone ON true
+			LEFT JOIN $schema.relayers AS stands ON stands.id = $1::text`),
+
+		importAll: in(`
+			WITH given AS MATERIALIZED (
+				SELECT *, row_number() OVER (PARTITION BY id ORDER BY nth) > 1 AS is_repeated,
+					claim IS NOT NULL AND row_number() OVER (PARTITION BY claim ORDER BY nth) > 1 AS claims_again
+				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])
+					WITH ORDINALITY AS given (id, revision, claim, document, private, nth)
+			), contending AS (
+				SELECT nth, is_repeated OR EXISTS (SELECT FROM $schema.relayers AS stands WHERE stands.id = given.id) AS exists,
+					claims_again OR EXISTS (SELECT FROM $schema.relayers AS stands WHERE stands.claim = given.claim) AS claimed
+				FROM given
+			), refused AS MATERIALIZED (
+				SELECT exists FROM contending WHERE exists OR claimed ORDER BY nth LIMIT 1
+			), room AS MATERIALIZED (
+				SELECT setval('$schema.places', nextval('$schema.places') + cardinality($1::text[]) - 1) - cardinality($1::text[]) AS before
+				WHERE NOT EXISTS (SELECT FROM refused)
+			), made AS (
+				INSERT INTO $schema.relayers (place, id, revision, claim, document, private)
+				SELECT room.before + nth, id, revision, claim, document, private FROM room, given
+			)
+			SELECT room.before, refused.exists FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
+
+		// Records that are taken over are not told one by one: whoever watches is
+		// told to read all relayers again.
+		imported: in(`
+			UPDATE $schema.state SET forgotten = (
+				SELECT setval('$schema.writes', greatest($1::bigint, last_value) + 1) FROM $schema.writes
+			)`),
+
+		count: in(`
+			INSERT INTO $schema.counts (level, node, live)
+			SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[])
+			ON CONFLICT (level, node) DO UPDATE SET live = counts.live + excluded.live`),
+
+		notify: `SELECT pg_notify($1::text, '')`,
+
+		get:       in(`SELECT id, revision, claim, document, private FROM $schema.relayers WHERE id = $1::text`),
+		document:  in(`SELECT revision, document FROM $schema.relayers WHERE id = $1::text`),
+		list:      in(`SELECT total, id, revision, claim, document, private FROM $schema.page($1::bigint, $2::bigint)`),
+		documents: in(`SELECT total, document FROM $schema.page($1::bigint, $2::bigint)`),
+
+		position: in(`SELECT greatest(forgotten, (SELECT max(number) FROM $schema.changes)) FROM $schema.state`),
+
+		changes: in(`
+			SELECT state.forgotten, greatest(state.forgotten, (SELECT max(number) FROM $schema.changes)),
+				next.number, next.kind, next.id, next.revision, next.claim, next.document, next.private
+			FROM $schema.state LEFT JOIN (
+				SELECT * FROM $schema.changes WHERE number > $1::bigint ORDER BY number LIMIT 64
+			) AS next ON true
+			ORDER BY next.number`),
+
+		forget: in(`
+			WITH oldest AS (
+				SELECT number, made_at FROM $schema.changes ORDER BY number LIMIT 1000
+			), last AS (
+				SELECT max(number) AS number FROM oldest WHERE made_at < clock_timestamp() - make_interval(secs => $1::double precision)
+			), gone AS (
+				DELETE FROM $schema.changes USING last WHERE changes.number <= last.number
+			)
+			UPDATE $schema.state SET forgotten = greatest(forgotten, last.number) FROM last WHERE last.number IS NOT NULL`),
+	}
+}

@@ -1,0 +1,301 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
+)
+
+// Store is a [relayer.Store] in PostgreSQL. Make one with [Open] or [New], and
+// call [Store.Close] when done with it. All methods are safe for concurrent use,
+// and any number of Stores, in any number of processes, may share a schema.
+type Store struct {
+	pool      *pgxpool.Pool
+	ownPool   bool
+	opts      options
+	sql       statements
+	queue     *queue
+	unsettled *unsettled
+	listener  *listener
+
+	// ended is done once Close has begun.
+	ended      context.Context
+	end        context.CancelFunc
+	background sync.WaitGroup
+	closeOnce  sync.Once
+}
+
+var _ relayer.Store = (*Store)(nil)
+
+// Open connects to the database that the connection string names, a postgres://
+// URL or a list of key=value, as the libpq of PostgreSQL reads it; what is not
+// in it is taken from the PG… variables of the environment. pool_max_conns in it
+// says how many connections there may be, at least 4 unless told otherwise; one
+// more listens while somebody watches.
+//
+// It returns [ErrForeign] or [ErrNewer], [relayer.ErrUnavailable] where the
+// server is out of reach, or what is wrong with the options. No error has the
+// password in it.
+func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
+	config, err := pgxpool.ParseConfig(connString)
+	if err != nil {
+		// The driver's error repeats the string, and can only guess where in it the
+		// password is.
+		return nil, errors.New("postgres: the connection string is neither a postgres:// URL nor a list of key=value")
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "relayer"
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", withoutDriver(err))
+	}
+	store, err := New(ctx, pool, options...)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	store.ownPool = true
+	return store, nil
+}
+
+// New keeps relayers in the database of a pool, which stays the host's to close,
+// after the Store. Two connections of it are enough: one for writes and one for
+// reads. While somebody watches, one more is made outside of the pool. Errors
+// are those of [Open].
+func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, error) {
+	if pool == nil {
+		return nil, errors.New("postgres: pool is nil")
+	}
+	opts, err := collect(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := prepareSchema(ctx, pool, opts.schema); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		pool:      pool,
+		opts:      opts,
+		sql:       statementsIn(opts.schema),
+		queue:     newQueue(),
+		unsettled: newUnsettled(),
+	}
+	s.ended, s.end = context.WithCancel(context.Background())
+	s.listener = newListener(s.connectAlone, opts.schema)
+	s.background.Go(s.write)
+	s.background.Go(s.forgetOldChanges)
+	return s, nil
+}
+
+// Close waits for the writes that were accepted, and ends what runs in the
+// background. A pool that Open made is closed, a host's is not. Whatever comes
+// after it gets [relayer.ErrUnavailable]. Closing again does nothing.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		s.queue.close()
+		s.end()
+		s.listener.close()
+		s.background.Wait()
+		if s.ownPool {
+			s.pool.Close()
+		}
+	})
+	return nil
+}
+
+// Get returns the record, or [relayer.ErrNotFound].
+func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
+	if !isStorable(id) {
+		return relayer.Record{}, s.absent(ctx)
+	}
+	var rec relayer.Record
+	err := s.read(ctx, s.sql.get, []any{id}, func(rows pgx.Rows) (err error) {
+		rec, err = onlyRecord(rows)
+		return err
+	})
+	return rec, err
+}
+
+// List returns up to limit records from offset on, oldest first, and the number
+// of all.
+func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	var recs []relayer.Record
+	var total int
+	err := s.read(ctx, s.sql.list, []any{int64(offset), int64(limit)}, func(rows pgx.Rows) (err error) {
+		recs, total, err = page(rows)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return recs, total, nil
+}
+
+func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
+	if !rows.Next() {
+		if rows.Err() != nil {
+			return relayer.Record{}, rows.Err()
+		}
+		return relayer.Record{}, relayer.ErrNotFound
+	}
+	var row row
+	if err := rows.Scan(row.fields()...); err != nil {
+		return relayer.Record{}, err
+	}
+	return row.record(), rows.Err()
+}
+
+// page reads the rows of a page. One that is empty comes as a row that has the
+// total alone.
+func page(rows pgx.Rows) (recs []relayer.Record, total int, err error) {
+	for rows.Next() {
+		var row row
+		if err := rows.Scan(append([]any{&total}, row.fields()...)...); err != nil {
+			return nil, 0, err
+		}
+		if row.id != nil {
+			recs = append(recs, row.record())
+		}
+	}
+	return recs, total, rows.Err()
+}
+
+// row is a record as it is read, where all of it may be missing.
+type row struct {
+	id                       *string
+	revision                 *int64
+	claim, document, private []byte
+}
+
+func (r *row) fields() []any {
+	return []any{&r.id, &r.revision, &r.claim, &r.document, &r.private}
+}
+
+func (r *row) record() relayer.Record {
+	return relayer.Record{
+		ID:       *r.id,
+		Revision: uint64(*r.revision),
+		Claim:    string(r.claim),
+		Document: r.document,
+		Private:  r.private,
+	}
+}
+
+// readAttempts bounds how often a read is tried on another connection.
+const readAttempts = 5
+
+// read runs one statement that reads, and hands its rows to use, again from the
+// start where that fails for a passing reason.
+func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
+	var err error
+	for range readAttempts {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if s.ended.Err() != nil {
+			return errClosed
+		}
+		err = s.readOnce(ctx, sql, args, use)
+		if err == nil || errors.Is(err, relayer.ErrNotFound) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, ok := errors.AsType[noConnection](err); ok || !isPassing(err) {
+			break
+		}
+	}
+	return unavailable(err)
+}
+
+func (s *Store) readOnce(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
+	defer cancel()
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return use(rows)
+}
+
+// noConnection is the error of an operation that did not come so far as to ask
+// the server anything.
+type noConnection struct{ error }
+
+func (e noConnection) Unwrap() error { return e.error }
+
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	waiting, cancel := context.WithTimeout(ctx, s.opts.connectTimeout)
+	defer cancel()
+	conn, err := s.pool.Acquire(waiting)
+	if err == nil {
+		return conn, nil
+	}
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no connection within %v", s.opts.connectTimeout)
+	}
+	return nil, noConnection{err}
+}
+
+// absent is the answer to whoever asks for an id that cannot be there.
+func (s *Store) absent(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if s.ended.Err() != nil {
+		return errClosed
+	}
+	return relayer.ErrNotFound
+}
+
+// forgetOldChanges ends what is kept for those who watch once it is old enough.
+func (s *Store) forgetOldChanges() {
+	ticker := time.NewTicker(min(s.opts.changeRetention, time.Minute))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.ended.Done():
+			return
+		case <-ticker.C:
+			s.forgetOnce()
+		}
+	}
+}
+
+// forgetOnce leaves the rest for the next time where it fails: somebody is told
+// of changes a little longer.
+func (s *Store) forgetOnce() {
+	for {
+		ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
+		tag, err := s.pool.Exec(ctx, s.sql.forget, s.opts.changeRetention.Seconds())
+		cancel()
+		if err != nil || tag.RowsAffected() == 0 {
+			return
+		}
+	}
+}
+
+// signed is a revision as the database keeps it. One that is beyond it stands
+// nowhere.
+func signed(revision uint64) int64 {
+	if revision > math.MaxInt64 {
+		return -1
+	}
+	return int64(revision)
+}

@@ -1,0 +1,240 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
+)
+
+// turnAttempts bounds how often a turn is tried that has not come to its commit.
+const turnAttempts = 5
+
+// write is the one goroutine of the Store that writes. It ends once the queue is
+// closed and everything in it is answered.
+func (s *Store) write() {
+	for s.queue.wait() {
+		s.takeTurn()
+	}
+}
+
+// takeTurn carries out the writes that wait. They are taken when there is a
+// connection and no sooner: until then their callers are free to go.
+func (s *Store) takeTurn() {
+	conn, err := s.acquire(context.Background())
+	batch := s.queue.take()
+	if err != nil {
+		answerAll(batch, unavailable(err))
+		return
+	}
+	s.carryOut(conn, batch)
+}
+
+func answerAll(batch []*write, err error) {
+	for _, w := range batch {
+		w.answer(err)
+	}
+}
+
+// carryOut tries the writes together, again where that fails for a passing
+// reason before the commit. Where the server refuses the transaction for what is
+// in it, each is tried alone, so that one does not fail the others.
+func (s *Store) carryOut(conn *pgxpool.Conn, batch []*write) {
+	var err error
+	for attempt := range turnAttempts {
+		if attempt > 0 {
+			time.Sleep(time.Millisecond << attempt)
+			if conn, err = s.acquire(context.Background()); err != nil {
+				break
+			}
+		}
+		err = s.tryTurn(conn, batch)
+		conn.Release()
+		if err == nil {
+			return
+		}
+		if errors.Is(err, relayer.ErrOutcomeUnknown) {
+			answerAll(batch, err)
+			return
+		}
+		if !isPassing(err) {
+			break
+		}
+	}
+	if len(batch) == 1 || !isRefusal(err) {
+		answerAll(batch, unavailable(err))
+		return
+	}
+	for _, w := range batch {
+		s.carryOutAlone(w)
+	}
+}
+
+func (s *Store) carryOutAlone(w *write) {
+	conn, err := s.acquire(context.Background())
+	if err != nil {
+		w.answer(unavailable(err))
+		return
+	}
+	s.carryOut(conn, []*write{w})
+}
+
+// tryTurn asks for the turn and sends all writes at once, and then all that
+// follows from their answers, the commit included: until the second message
+// leaves nothing can have been committed. It answers the writes where it returns
+// nil. An error that is not [relayer.ErrOutcomeUnknown] means that nothing has
+// been written.
+func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
+	defer cancel()
+	outcomes, err := s.sendWrites(ctx, conn, batch)
+	if err == nil && slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes }) {
+		err = s.sendCommit(ctx, conn, outcomes)
+	} else {
+		s.abandon(conn)
+	}
+	if err != nil {
+		return err
+	}
+	s.listener.wake()
+	for i, w := range batch {
+		w.answer(outcomes[i].refused)
+	}
+	return nil
+}
+
+// settings are those of a transaction that writes. Whoever has the turn and is
+// heard of no more must not have it for long. What is acknowledged must be on
+// disk, whatever the session is set to. And a plan that was made while there was
+// little in the tables must be right when there is much.
+const settings = `
+	SELECT set_config('lock_timeout', $1::text, true),
+		set_config('idle_in_transaction_session_timeout', $1::text, true),
+		CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END,
+		set_config('enable_seqscan', 'off', true),
+		set_config('jit', 'off', true)`
+
+func (s *Store) sendWrites(ctx context.Context, conn *pgxpool.Conn, batch []*write) (outcomes []outcome, err error) {
+	asked := new(pgx.Batch)
+	asked.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
+	asked.Queue(settings, strconv.FormatInt(s.opts.timeout.Milliseconds(), 10))
+	asked.Queue(s.sql.lock)
+	before := asked.Len()
+	for _, w := range batch {
+		w.ask(asked)
+	}
+	results := conn.SendBatch(ctx, asked)
+	defer func() {
+		if closed := results.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if err := skip(results, before); err != nil {
+		return nil, err
+	}
+	for _, w := range batch {
+		made, err := w.read(results)
+		if err != nil {
+			return nil, err
+		}
+		outcomes = append(outcomes, made)
+	}
+	return outcomes, nil
+}
+
+// sendCommit makes the writes final.
+func (s *Store) sendCommit(ctx context.Context, conn *pgxpool.Conn, outcomes []outcome) error {
+	last := new(pgx.Batch)
+	if shifts := shiftsOf(outcomes); len(shifts) > 0 {
+		depths, nodes, by := columnsOf(shifts)
+		last.Queue(s.sql.count, depths, nodes, by)
+	}
+	for _, o := range outcomes {
+		if o.raise > 0 {
+			last.Queue(s.sql.imported, o.raise)
+		}
+	}
+	last.Queue(s.sql.notify, s.listener.channel)
+	last.Queue(`COMMIT`)
+	results := conn.SendBatch(ctx, last)
+	err := skip(results, last.Len())
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		return nil
+	}
+	s.abandon(conn)
+	if isRefusal(err) {
+		return err
+	}
+	return outcomeUnknown(err)
+}
+
+// skip reads the answers of statements that say nothing but that they succeeded.
+func skip(results pgx.BatchResults, count int) error {
+	for range count {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon ends a transaction without a commit. A connection on which even that
+// fails is not used again.
+func (s *Store) abandon(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
+	defer cancel()
+	_, _ = conn.Exec(ctx, `ROLLBACK`)
+}
+
+// node is one of the counts.
+type node struct {
+	level int16
+	place int64
+}
+
+// shiftsOf is by how much each count changes.
+func shiftsOf(outcomes []outcome) map[node]int32 {
+	shifts := make(map[node]int32)
+	for _, o := range outcomes {
+		sign := int32(1)
+		if o.count < 0 {
+			sign = -1
+		}
+		for place := o.first; place < o.first+max(o.count, -o.count); place++ {
+			for level := int16(1); level <= levels; level++ {
+				shifts[node{level, place >> (nodeShift * level)}] += sign
+			}
+		}
+	}
+	maps.DeleteFunc(shifts, func(_ node, by int32) bool { return by == 0 })
+	return shifts
+}
+
+// columnsOf puts the counts in an order that is the same for everyone.
+func columnsOf(shifts map[node]int32) (depths []int16, nodes []int64, by []int32) {
+	inOrder := func(a, b node) int {
+		if a.level != b.level {
+			return int(a.level - b.level)
+		}
+		return int(max(-1, min(1, a.place-b.place)))
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(shifts), inOrder) {
+		depths = append(depths, at.level)
+		nodes = append(nodes, at.place)
+		by = append(by, shifts[at])
+	}
+	return depths, nodes, by
+}
