@@ -118,6 +118,6 @@ type ImportStore interface {
 	// taken or comes twice, [ErrClaimed] where a claim is held or comes twice,
 	// an error that changes nothing where a revision is out of range, and
 	// otherwise what Create returns. Where several records are refused, the
-	// error is that of the first.
+	// error is that of one of them.
 	Import(ctx context.Context, records []Record) error
 }

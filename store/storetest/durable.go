@@ -16,6 +16,7 @@ var durableCases = []durableCase{
 	{"reopened with everything", reopenedWithEverything},
 	{"reopened again and again", reopenedOften},
 	{"revisions are never used again after reopening", revisionsAfterReopening},
+	{"imports after reopening", importsAfterReopening},
 }
 
 func reopenedEmpty(t *testing.T, open Opener) {

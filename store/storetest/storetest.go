@@ -9,6 +9,9 @@
 //		})
 //	}
 //
+// A store that is a [relayer.ImportStore] or a [relayer.DocumentStore] as well
+// proves that too; without Import, the cases of it are skipped.
+//
 // Every case gets an empty store. A store that has a Close() error method is
 // closed when its case ends. The cases are worth most under the race detector.
 package storetest
@@ -95,6 +98,22 @@ var cases = []testCase{
 	{"concurrent creates all arrive", concurrentCreates},
 	{"readers see complete snapshots", readersSeeSnapshots},
 	{"use after close", useAfterClose},
+	{"import keeps records as they are", importKeepsRecords},
+	{"import of one record", importOne},
+	{"import of nothing", importNothing},
+	{"imports between other writes", importBetweenWrites},
+	{"imported records take writes", importedTakeWrites},
+	{"writes after an import get greater revisions", writesAfterImport},
+	{"import sets no revision back", importOfLower},
+	{"a refused import leaves nothing", importRefused},
+	{"import refuses revisions out of range", importRevisionOutOfRange},
+	{"imported bytes are the store's own", importedBytesNotAliased},
+	{"import of thousands", importLarge},
+	{"cancelled context imports nothing", importCancelled},
+	{"racing imports and creates of one id", racingImports},
+	{"concurrent imports arrive in one piece", concurrentImports},
+	{"readers see imports whole", readersSeeImportsWhole},
+	{"import after close", importAfterClose},
 }
 
 // openUntilEnd opens a store and has it closed when the case ends.
