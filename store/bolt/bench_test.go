@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 )
 
 // The figures are ratios of two things measured in turns in one run, because a
@@ -77,6 +78,35 @@ func createRate(b *testing.B, store relayer.Store, creators, first, n int) float
 		})
 	}
 	done.Wait()
+	return float64(n) / time.Since(start).Seconds()
+}
+
+// BenchmarkImport compares records that are imported 500 at a time with lone
+// creates of as many.
+func BenchmarkImport(b *testing.B) {
+	const page = 500
+	store, _ := opened(b)
+	next := 0
+	var ratios []float64
+	for b.Loop() {
+		created := createRate(b, store, 1, next, page)
+		imported := importRate(b, store, next+page, page)
+		next += 2 * page
+		ratios = append(ratios, imported/created)
+	}
+	b.ReportMetric(median(ratios), "x-lone-creates")
+}
+
+func importRate(b *testing.B, store *bolt.Store, first, n int) float64 {
+	records := make([]relayer.Record, n)
+	for i := range records {
+		records[i] = benchRecord(first + i)
+		records[i].Revision = uint64(1 + first + i)
+	}
+	start := time.Now()
+	if err := store.Import(context.Background(), records); err != nil {
+		b.Fatal(err)
+	}
 	return float64(n) / time.Since(start).Seconds()
 }
 

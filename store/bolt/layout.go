@@ -8,8 +8,8 @@ import (
 )
 
 // The buckets of a file, and what they hold. A sequence is the number of a
-// create, counted from 0, and never used again: it stands for the place of a
-// record in the creation order.
+// create, or of an imported record, counted from 0, and never used again: it
+// stands for the place of a record in the creation order.
 var (
 	relayersBucket = []byte("relayers") // sequence -> record
 	idsBucket      = []byte("ids")      // id -> sequence

@@ -1,0 +1,163 @@
+package bolt_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+func importAll(t *testing.T, store *bolt.Store, records []relayer.Record) func() error {
+	return func() error { return store.Import(t.Context(), records) }
+}
+
+// numberedRecords are records to import, with a claim each.
+func numberedRecords(prefix string, n, size int) []relayer.Record {
+	records := make([]relayer.Record, n)
+	for i := range records {
+		id := fmt.Sprintf("%s-%d", prefix, i)
+		records[i] = relayer.Record{ID: id, Revision: uint64(n - i), Claim: "claim of " + id, Document: make([]byte, size)}
+	}
+	return records
+}
+
+func TestImportIsOneCommit(t *testing.T) {
+	store, path := opened(t)
+	var commits atomic.Int32
+	store.InterceptCommits(func(commit func() error) error {
+		commits.Add(1)
+		return commit()
+	})
+	records := numberedRecords("m", 2500, 1000)
+	if err := importAll(t, store, records)(); err != nil {
+		t.Fatal(err)
+	}
+	if commits.Load() != 1 {
+		t.Errorf("an import took %d commits", commits.Load())
+	}
+	var ids []string
+	for _, rec := range records {
+		ids = append(ids, rec.ID)
+	}
+	wantWorking(t, store, path, ids...)
+}
+
+// TestImportOfNothingCommitsNothing, and neither does one that is refused.
+func TestImportOfNothingCommitsNothing(t *testing.T) {
+	store, _ := opened(t)
+	store.InterceptCommits(func(func() error) error {
+		t.Error("a commit of nothing")
+		return errDisk
+	})
+	if err := importAll(t, store, nil)(); err != nil {
+		t.Error(err)
+	}
+	twice := append(numberedRecords("m", 3, 10), numberedRecords("m", 1, 10)...)
+	if err := importAll(t, store, twice)(); !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("error is %v, want %v", err, relayer.ErrExists)
+	}
+	wantSound(t, store)
+}
+
+// TestImportsInABatch mixes imports with other writes in one commit. One that is
+// refused leaves nothing for those after it to meet.
+func TestImportsInABatch(t *testing.T) {
+	store, g := gated(t)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "stands", Claim: "held"})() }()
+	<-g.reached
+	taken, claimed := numberedRecords("m", 5, 10), numberedRecords("m", 5, 10)
+	taken[3].ID, claimed[4].Claim = "stands", "held"
+	answers := behind(t, store,
+		create(t, store, relayer.Record{ID: "a"}),
+		importAll(t, store, taken),
+		importAll(t, store, claimed),
+		create(t, store, relayer.Record{ID: "m-1", Claim: "claim of m-2"}),
+		importAll(t, store, numberedRecords("m", 5, 10)),
+		func() error { return store.Delete(t.Context(), "m-1", 3) },
+		importAll(t, store, numberedRecords("m", 3, 10)),
+		create(t, store, relayer.Record{ID: "m-1"}),
+		create(t, store, relayer.Record{ID: "b", Claim: "claim of m-0"}),
+	)
+	close(g.open)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	wants := []error{
+		nil, relayer.ErrExists, relayer.ErrClaimed, nil, relayer.ErrExists, nil, nil, relayer.ErrExists, relayer.ErrClaimed,
+	}
+	for i, want := range wants {
+		if err := <-answers[i]; !errors.Is(err, want) {
+			t.Errorf("write %d: error is %v, want %v", i, err, want)
+		}
+	}
+	if commits := g.commits.Load(); commits != 2 {
+		t.Errorf("%d commits, want 2", commits)
+	}
+	wantIDs(t, store, []string{"stands", "a", "m-0", "m-1", "m-2"})
+	wantSound(t, store)
+}
+
+// TestLargeImportsAreSplit: an import counts in a batch with all its bytes.
+func TestLargeImportsAreSplit(t *testing.T) {
+	store, g := gated(t)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	answers := behind(t, store,
+		create(t, store, relayer.Record{ID: "second"}),
+		importAll(t, store, numberedRecords("a", 9, 1<<20)),
+		create(t, store, relayer.Record{ID: "third"}),
+		importAll(t, store, numberedRecords("b", 5, 1<<20)),
+		importAll(t, store, numberedRecords("c", 5, 1<<20)),
+	)
+	close(g.open)
+	for _, answer := range append(answers, first) {
+		if err := <-answer; err != nil {
+			t.Error(err)
+		}
+	}
+	if commits := g.commits.Load(); commits != 5 {
+		t.Errorf("the writes after the first took %d commits, want 4", commits-1)
+	}
+	wantSound(t, store)
+}
+
+// TestImportSyncFails: of an import, too, all or nothing is there to be seen.
+func TestImportSyncFails(t *testing.T) {
+	store, path := failing(t, syncFails)
+	err := importAll(t, store, numberedRecords("m", 2, 10))()
+	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+	}
+	wantWorking(t, store, path, "before", "m-0", "m-1")
+}
+
+func TestImportCommitPanics(t *testing.T) {
+	store, path := failing(t, func(func() error) error { panic("in the engine") })
+	if err := importAll(t, store, numberedRecords("m", 2, 10))(); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+	wantWorking(t, store, path, "before")
+}
+
+func TestImportLimits(t *testing.T) {
+	store, _ := opened(t)
+	for name, spoil := range map[string]func(rec *relayer.Record){
+		"no id":       func(rec *relayer.Record) { rec.ID = "" },
+		"long id":     func(rec *relayer.Record) { rec.ID = string(make([]byte, relayer.MaxIDLength+1)) },
+		"long claim":  func(rec *relayer.Record) { rec.Claim = string(make([]byte, relayer.MaxClaimLength+1)) },
+		"no revision": func(rec *relayer.Record) { rec.Revision = 0 },
+	} {
+		records := numberedRecords("m", 3, 10)
+		spoil(&records[1])
+		var invalid *relayer.ValidationError
+		if err := importAll(t, store, records)(); !errors.Is(err, relayer.ErrInvalid) || !errors.As(err, &invalid) {
+			t.Errorf("%s: error is %v", name, err)
+		}
+		wantIDs(t, store, nil)
+	}
+}
