@@ -1,0 +1,73 @@
+package relayer_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// Move all relayers from one store into another, which may be of any kind. Nobody
+// writes to either meanwhile, and a copy that ended early is called again.
+func ExampleCopy() {
+	dir, err := os.MkdirTemp("", "relayers")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file, err := bolt.Open(filepath.Join(dir, "relayers.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	fill(file, "sepolia-1", "mainnet-1", "holesky-1")
+
+	ctx := context.Background()
+	other := memory.New()
+	err = relayer.Copy(ctx, other, file, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+		fmt.Printf("%s: %d of %d\n", p.Stage, p.Done, p.Total)
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	manager, err := relayer.New(other)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for r, err := range manager.All(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(r.ID)
+	}
+	// Output:
+	// copying: 0 of 3
+	// copying: 3 of 3
+	// verifying: 0 of 3
+	// verifying: 3 of 3
+	// sepolia-1
+	// mainnet-1
+	// holesky-1
+}
+
+// fill makes relayers in a store.
+func fill(store relayer.Store, ids ...string) {
+	manager, err := relayer.New(store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, id := range ids {
+		_, err := manager.Create(context.Background(), relayer.CreateRequest{
+			ID: id, Name: id, Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer",
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+}
