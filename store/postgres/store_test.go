@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -27,6 +29,11 @@ type checked struct {
 	t *testing.T
 }
 
+// Close is called once more for good measure, and after it there is nothing to
+// check.
 func (c checked) Close() error {
+	if err := c.Check(context.Background()); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+		c.t.Error(err)
+	}
 	return c.Store.Close()
 }

@@ -1,0 +1,272 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// The figures are ratios of things measured in turns in one run, because a
+// machine is rarely as fast now as it was a minute ago. Each is the median of its
+// turns. The other stores, and the statements that a program without this package
+// would send, run beside this one.
+const turns = 5
+
+var largest = flag.Int("largest", 1_000_000, "the most relayers that the benchmarks of reads fill a store with")
+
+// contender is one of the things that are measured side by side.
+type contender struct {
+	name string
+	relayer.Store
+}
+
+func contenders(b *testing.B) []contender {
+	b.Helper()
+	file, err := bolt.Open(filepath.Join(b.TempDir(), "relayers.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = file.Close() })
+	pool := benchPool(b)
+	store, err := postgres.New(b.Context(), pool, newSchema())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = store.Close() })
+	return []contender{{"memory", memory.New()}, {"bolt", file}, {"postgres", store}, {"bare", newBare(b, pool)}}
+}
+
+// benchPool has a connection for each of 64 clients.
+func benchPool(b *testing.B) *pgxpool.Pool {
+	b.Helper()
+	config, err := pgxpool.ParseConfig(server.ConnString())
+	if err != nil {
+		b.Fatal(err)
+	}
+	config.MaxConns = 66
+	pool, err := pgxpool.NewWithConfig(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	return pool
+}
+
+// bare is what is the least that could be sent: one row, one statement, one
+// commit, without a claim, a count, a change to watch, or an order that all agree
+// on. Its first and its last page are found by key, and its total is not asked
+// for.
+type bare struct {
+	relayer.Store
+	pool  *pgxpool.Pool
+	table string
+}
+
+func newBare(b *testing.B, pool *pgxpool.Pool) *bare {
+	b.Helper()
+	table := fmt.Sprintf("bare_%d", schemas.Add(1))
+	_, err := pool.Exec(b.Context(), `CREATE TABLE `+table+` (
+		place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text COLLATE "C" UNIQUE, document bytea, private bytea)`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _, _ = pool.Exec(context.Background(), `DROP TABLE `+table) })
+	return &bare{pool: pool, table: table}
+}
+
+func (s *bare) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	_, err := s.pool.Exec(ctx, `INSERT INTO `+s.table+` (id, document, private) VALUES ($1, $2, $3)`, rec.ID, rec.Document, rec.Private)
+	return rec, err
+}
+
+func (s *bare) Import(ctx context.Context, records []relayer.Record) error {
+	var ids []string
+	for _, rec := range records {
+		ids = append(ids, rec.ID)
+	}
+	_, err := s.pool.Exec(ctx, `INSERT INTO `+s.table+` (id, document, private) SELECT id, $2, $3 FROM unnest($1::text[]) AS id`,
+		ids, benchDocument, benchPrivate)
+	return err
+}
+
+func (s *bare) Get(ctx context.Context, id string) (rec relayer.Record, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT id, document, private FROM `+s.table+` WHERE id = $1`, id).
+		Scan(&rec.ID, &rec.Document, &rec.Private)
+	return rec, err
+}
+
+// List finds a page by key, as if the offset were one.
+func (s *bare) List(ctx context.Context, offset, limit int) (recs []relayer.Record, total int, err error) {
+	rows, err := s.pool.Query(ctx, `SELECT id, document, private FROM `+s.table+` WHERE place > $1 ORDER BY place LIMIT $2`, offset, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var rec relayer.Record
+		if err := rows.Scan(&rec.ID, &rec.Document, &rec.Private); err != nil {
+			return nil, 0, err
+		}
+		recs = append(recs, rec)
+	}
+	return recs, 0, rows.Err()
+}
+
+func BenchmarkCreate(b *testing.B) {
+	for _, clients := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			all := contenders(b)
+			rates := make(map[string][]float64)
+			next := 0
+			for b.Loop() {
+				for range turns {
+					n := 300 + 50*clients
+					for _, c := range all {
+						rates[c.name] = append(rates[c.name], createRate(b, c, clients, next, n))
+					}
+					next += n
+				}
+			}
+			for _, c := range all {
+				b.ReportMetric(median(rates[c.name]), c.name+"/s")
+			}
+			b.ReportMetric(median(rates["postgres"])/median(rates["bare"]), "postgres/bare")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func createRate(b *testing.B, store relayer.Store, clients, first, n int) float64 {
+	var next atomic.Int64
+	start := time.Now()
+	var done sync.WaitGroup
+	for range clients {
+		done.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				if _, err := store.Create(context.Background(), benchRecord(first+int(i))); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+	return float64(n) / time.Since(start).Seconds()
+}
+
+// BenchmarkReads reads from stores of a thousand relayers and of more, ids at
+// random, and pages of 10 at the beginning and at the end.
+func BenchmarkReads(b *testing.B) {
+	for _, size := range []int{1_000, 100_000, 1_000_000} {
+		if size > *largest {
+			continue
+		}
+		b.Run(fmt.Sprintf("relayers=%d", size), func(b *testing.B) {
+			all := filled(b, size)
+			b.Run("get", func(b *testing.B) {
+				compare(b, all, func(c contender) error {
+					_, err := c.Get(context.Background(), benchRecord(rand.IntN(size)).ID)
+					return err
+				})
+			})
+			b.Run("first-page", func(b *testing.B) { compareLists(b, all, 0) })
+			b.Run("last-page", func(b *testing.B) { compareLists(b, all, size-10) })
+		})
+	}
+}
+
+func compareLists(b *testing.B, all []contender, offset int) {
+	compare(b, all, func(c contender) error {
+		recs, _, err := c.List(context.Background(), offset, 10)
+		if err == nil && len(recs) != 10 {
+			err = fmt.Errorf("%d relayers", len(recs))
+		}
+		return err
+	})
+}
+
+// compare reports what a call takes each contender, in microseconds.
+func compare(b *testing.B, all []contender, call func(contender) error) {
+	times := make(map[string][]float64)
+	for b.Loop() {
+		for range turns {
+			for _, c := range all {
+				times[c.name] = append(times[c.name], timeOf(b, func() error { return call(c) }))
+			}
+		}
+	}
+	for _, c := range all {
+		b.ReportMetric(median(times[c.name]), c.name+"-µs")
+	}
+	b.ReportMetric(median(times["postgres"])/median(times["bare"]), "postgres/bare")
+	b.ReportMetric(0, "ns/op")
+}
+
+func timeOf(b *testing.B, call func() error) float64 {
+	const calls = 300
+	start := time.Now()
+	for range calls {
+		if err := call(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return float64(time.Since(start).Microseconds()) / calls
+}
+
+// filled are stores that hold so many relayers, a thousand of which were imported
+// at a time.
+func filled(b *testing.B, size int) []contender {
+	b.Helper()
+	all := contenders(b)
+	for _, c := range all {
+		for first := 0; first < size; first += 1000 {
+			records := make([]relayer.Record, min(1000, size-first))
+			for i := range records {
+				records[i] = benchRecord(first + i)
+			}
+			if err := c.Store.(relayer.ImportStore).Import(b.Context(), records); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	return all
+}
+
+// benchRecord has the size of a usual relayer, and an id like the ones that are
+// made where a client gives none.
+func benchRecord(i int) relayer.Record {
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:], uint64(1<<60+i))
+	binary.BigEndian.PutUint64(id[8:], uint64(i)*0x9e3779b97f4a7c15)
+	return relayer.Record{
+		ID:       fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]),
+		Revision: uint64(i + 1),
+		Document: benchDocument,
+		Private:  benchPrivate,
+	}
+}
+
+var (
+	benchDocument = make([]byte, 600)
+	benchPrivate  = make([]byte, 200)
+)
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}

@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// contradictions are what must not be found in one snapshot. Each statement says
+// how often it is.
+var contradictions = []struct{ what, sql string }{
+	{"counts that are not those of the relayers", `
+		WITH real AS (
+			SELECT level, place >> (7 * level) AS node, count(*) AS live
+			FROM $schema.relayers CROSS JOIN generate_series(1, 3) AS level GROUP BY 1, 2
+		)
+		SELECT count(*) FROM real FULL JOIN $schema.counts AS kept USING (level, node)
+		WHERE coalesce(real.live, 0) <> coalesce(kept.live, 0)`},
+	{"relayers beyond the last place", `
+		SELECT count(*) FROM $schema.relayers WHERE place > (SELECT last_value FROM $schema.places)`},
+	{"revisions beyond the last write", `
+		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_value FROM $schema.writes)`},
+	{"changes beyond the last write", `
+		SELECT count(*) FROM $schema.changes WHERE number > (SELECT last_value FROM $schema.writes)`},
+}
+
+// Check reads everything once, in one snapshot and beside reads and writes, and
+// returns [ErrDamaged] where parts of the schema contradict one another. It is
+// not bound by [WithTimeout]: a million relayers take seconds.
+func (s *Store) Check(ctx context.Context) error {
+	if s.ended.Err() != nil {
+		return errClosed
+	}
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return s.checkError(ctx, err)
+	}
+	defer conn.Release()
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+		for _, c := range contradictions {
+			var count int
+			if err := tx.QueryRow(ctx, inSchema(s.opts.schema, c.sql)).Scan(&count); err != nil {
+				return s.checkError(ctx, err)
+			}
+			if count > 0 {
+				return fmt.Errorf("postgres: schema %s: %w: %d %s", s.opts.schema, ErrDamaged, count, c.what)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Store) checkError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return unavailable(err)
+}
