@@ -105,11 +105,16 @@ func statementsIn(schema string) statements {
 		list:      in(`SELECT total, id, revision, claim, document, private FROM $schema.page($1::bigint, $2::bigint)`),
 		documents: in(`SELECT total, document FROM $schema.page($1::bigint, $2::bigint)`),
 
-		position: in(`SELECT greatest(forgotten, (SELECT max(number) FROM $schema.changes)) FROM $schema.state`),
+		position: in(`
+			SELECT greatest(state.forgotten, last.number), last.made_at
+			FROM $schema.state LEFT JOIN (
+				SELECT number, made_at FROM $schema.changes ORDER BY number DESC LIMIT 1
+			) AS last ON true`),
 
 		changes: in(`
-			SELECT state.forgotten, greatest(state.forgotten, (SELECT max(number) FROM $schema.changes)),
-				next.number, next.kind, next.id, next.revision, next.claim, next.document, next.private
+			SELECT state.forgotten > $1::bigint OR state.forgotten < $1::bigint AND NOT EXISTS (
+					SELECT FROM $schema.changes WHERE number = $1::bigint AND made_at = $2::timestamptz),
+				next.number, next.made_at, next.kind, next.id, next.revision, next.claim, next.document, next.private
 			FROM $schema.state LEFT JOIN (
 				SELECT * FROM $schema.changes WHERE number > $1::bigint ORDER BY number LIMIT 64
 			) AS next ON true

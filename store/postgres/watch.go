@@ -26,7 +26,7 @@ const pollInterval = time.Second
 // ends with [relayer.ErrUnavailable] where the Store is closed. The sequence can
 // be ranged over once.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
-	w := &watch{store: s, position: -1}
+	w := &watch{store: s}
 	s.listener.join()
 	leave := context.AfterFunc(ctx, s.listener.leave)
 	// Where this fails the changes from here on are not known to be all.
@@ -44,17 +44,29 @@ func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error
 // watch is one consumer, who comes for the changes at a pace of its own. All it
 // costs is its place in them.
 type watch struct {
-	store    *Store
-	position int64 // the number of the last change seen
-	missed   bool
+	store  *Store
+	seen   *mark // nil until it is known where to begin
+	missed bool
+}
+
+// mark is the last change seen. Its number alone would not tell it from another
+// change, where a backup was restored or a failover has lost the last commits,
+// and numbers are given again.
+type mark struct {
+	number int64
+	madeAt *time.Time
 }
 
 func (w *watch) begin(ctx context.Context) error {
 	return w.store.read(ctx, w.store.sql.position, nil, func(rows pgx.Rows) error {
-		if rows.Next() {
-			if err := rows.Scan(&w.position); err != nil {
+		var last mark
+		for rows.Next() {
+			if err := rows.Scan(&last.number, &last.madeAt); err != nil {
 				return err
 			}
+		}
+		if rows.Err() == nil {
+			w.seen = &last
 		}
 		return rows.Err()
 	})
@@ -97,52 +109,50 @@ func (w *watch) sleep(ctx context.Context, next <-chan struct{}) {
 	}
 }
 
-// look reads what follows on the position, and moves it.
+// look reads what follows on the last change seen.
 func (w *watch) look(ctx context.Context) ([]relayer.RecordChange, error) {
-	if w.position < 0 {
+	if w.seen == nil {
 		return nil, w.begin(ctx)
 	}
-	var page changesPage
-	err := w.store.read(ctx, w.store.sql.changes, []any{w.position}, func(rows pgx.Rows) (err error) {
-		page, err = readChanges(rows)
+	var found look
+	err := w.store.read(ctx, w.store.sql.changes, []any{w.seen.number, w.seen.madeAt}, func(rows pgx.Rows) (err error) {
+		found, err = readChanges(rows)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	// A position beyond the last is of a database that was since restored from a
-	// backup, or lost its last commits to a failover.
-	if w.position < page.forgotten || w.position > page.last {
-		w.missed, w.position = true, page.last
-		return nil, nil
+	if found.isCut {
+		w.missed = true
+		return nil, w.begin(ctx)
 	}
-	if page.changes != nil {
-		w.position = page.read
+	if found.changes != nil {
+		w.seen = &found.last
 	}
-	return page.changes, nil
+	return found.changes, nil
 }
 
-// changesPage is what one look finds.
-type changesPage struct {
-	forgotten int64 // up to this number changes are kept no more
-	last      int64 // the number of the last change made
-	read      int64 // the number of the last change of the page
-	changes   []relayer.RecordChange
+// look is what one look finds.
+type look struct {
+	isCut   bool // what follows on the last change seen is not known
+	last    mark
+	changes []relayer.RecordChange
 }
 
-func readChanges(rows pgx.Rows) (changesPage, error) {
-	var page changesPage
+func readChanges(rows pgx.Rows) (look, error) {
+	var found look
 	for rows.Next() {
 		var row row
 		var number *int64
+		var madeAt *time.Time
 		var kind *string
-		if err := rows.Scan(append([]any{&page.forgotten, &page.last, &number, &kind}, row.fields()...)...); err != nil {
-			return changesPage{}, err
+		if err := rows.Scan(append([]any{&found.isCut, &number, &madeAt, &kind}, row.fields()...)...); err != nil {
+			return look{}, err
 		}
 		if number != nil {
-			page.read = *number
-			page.changes = append(page.changes, relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record()})
+			found.last = mark{*number, madeAt}
+			found.changes = append(found.changes, relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record()})
 		}
 	}
-	return page, rows.Err()
+	return found, rows.Err()
 }
