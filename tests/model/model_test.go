@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,54 +23,97 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // subject is one store under test beside the model of what it should hold. Each
 // has a model of its own, because revisions are the store's to choose.
 type subject struct {
-	name   string
-	store  relayer.Store
-	model  naive
-	reopen func(t *rapid.T, s *subject)
-	last   map[string]uint64
+	name string
+
+	// instances share what they keep. Each operation goes to one of them.
+	instances []relayer.Store
+
+	// open makes another instance. It is nil where what is closed is gone.
+	open func(*rapid.T) relayer.Store
+
+	model    naive
+	last     map[string]uint64
+	imported uint64 // the greatest revision that was
 }
 
 func TestStoresAgreeWithTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "model")
+		checkSubjects(t, []*subject{
+			{name: "memory", instances: []relayer.Store{memory.New()}},
+			newBolt(t),
+		})
+	})
+}
+
+// checkSubjects has all subjects do the same, and compares each with its model.
+func checkSubjects(t *rapid.T, subjects []*subject) {
+	for _, s := range subjects {
+		s.last = make(map[string]uint64)
+	}
+	t.Repeat(actions(subjects))
+	for _, s := range subjects {
+		s.reopen(t)
+		s.wantPage(t, 0, 1000)
+		s.wantSound(t)
+	}
+}
+
+func newBolt(t *rapid.T) *subject {
+	dir, err := os.MkdirTemp("", "model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &subject{name: "bolt", open: func(t *rapid.T) relayer.Store {
+		store, err := bolt.Open(filepath.Join(dir, "relayers.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer os.RemoveAll(dir)
-		durable := &subject{name: "bolt", reopen: reopener(filepath.Join(dir, "relayers.db"))}
-		durable.reopen(t, durable)
-		subjects := []*subject{
-			{name: "memory", store: memory.New(), reopen: func(*rapid.T, *subject) {}},
-			durable,
-		}
-		for _, s := range subjects {
-			s.last = make(map[string]uint64)
-		}
-		defer func() { _ = durable.store.(*bolt.Store).Close() }()
-		t.Repeat(actions(subjects))
-		for _, s := range subjects {
-			s.reopen(t, s)
-			s.wantPage(t, 0, 1000)
-		}
-		if err := durable.store.(*bolt.Store).Check(t.Context()); err != nil {
-			t.Fatal(err)
+		return store
+	}}
+	s.start(t, 1)
+	return s
+}
+
+// start opens the instances, and closes those that are open at the end.
+func (s *subject) start(t *rapid.T, count int) {
+	for range count {
+		s.instances = append(s.instances, s.open(t))
+	}
+	t.Cleanup(func() {
+		for _, store := range s.instances {
+			_ = store.(io.Closer).Close()
 		}
 	})
 }
 
-// reopener closes the store, where one is open, and opens the file again.
-func reopener(path string) func(*rapid.T, *subject) {
-	return func(t *rapid.T, s *subject) {
-		if s.store != nil {
-			if err := s.store.(*bolt.Store).Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		store, err := bolt.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.store = store
+// reopen closes one instance and opens another in its place.
+func (s *subject) reopen(t *rapid.T) {
+	if s.open == nil {
+		return
+	}
+	at := s.draw(t)
+	if err := s.instances[at].(io.Closer).Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.instances[at] = s.open(t)
+}
+
+func (s *subject) draw(t *rapid.T) int {
+	return rapid.IntRange(0, len(s.instances)-1).Draw(t, "instance of "+s.name)
+}
+
+func (s *subject) any(t *rapid.T) relayer.Store { return s.instances[s.draw(t)] }
+
+// wantSound has the store look for contradictions in what it keeps, where it
+// can.
+func (s *subject) wantSound(t *rapid.T) {
+	store, ok := s.any(t).(interface{ Check(context.Context) error })
+	if !ok {
+		return
+	}
+	if err := store.Check(t.Context()); err != nil {
+		t.Fatalf("%s: %v", s.name, err)
 	}
 }
 
@@ -80,6 +124,11 @@ var (
 	documents = rapid.SliceOfN(rapid.Byte(), 0, 300)
 	// revisions are those that stand, mostly, and others.
 	staleness = rapid.SampledFrom([]int{0, 0, 0, 0, -1, 1})
+	imports   = rapid.Custom(func(t *rapid.T) relayer.Record {
+		rec := draw(t)
+		rec.Revision = rapid.Uint64Range(1, 1e6).Draw(t, "revision")
+		return rec
+	})
 )
 
 func actions(subjects []*subject) map[string]func(*rapid.T) {
@@ -111,6 +160,10 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 				}
 			})
 		},
+		"import": func(t *rapid.T) {
+			recs := rapid.SliceOfN(imports, 0, 6).Draw(t, "records")
+			each(subjects, func(s *subject) { s.importAll(t, recs) })
+		},
 		"get": func(t *rapid.T) {
 			id := ids.Draw(t, "id")
 			each(subjects, func(s *subject) { s.wantRecord(t, id) })
@@ -123,7 +176,7 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 			rec := draw(t)
 			each(subjects, func(s *subject) { s.cancelled(t, rec) })
 		},
-		"reopen": func(t *rapid.T) { each(subjects, func(s *subject) { s.reopen(t, s) }) },
+		"reopen": func(t *rapid.T) { each(subjects, func(s *subject) { s.reopen(t) }) },
 	}
 }
 
@@ -143,28 +196,43 @@ func each(subjects []*subject, run func(*subject)) {
 }
 
 func (s *subject) create(t *rapid.T, rec relayer.Record) {
-	made, err := s.store.Create(t.Context(), rec)
+	made, err := s.any(t).Create(t.Context(), rec)
 	s.wantError(t, "Create", err, s.model.create(rec))
 	s.revised(t, rec.ID, made.Revision, err)
 }
 
 func (s *subject) update(t *rapid.T, rec relayer.Record, stale int) {
 	rec.Revision = s.revision(rec.ID, stale)
-	made, err := s.store.Update(t.Context(), rec)
+	made, err := s.any(t).Update(t.Context(), rec)
 	s.wantError(t, "Update", err, s.model.update(rec, rec.Revision))
 	s.revised(t, rec.ID, made.Revision, err)
 }
 
 func (s *subject) delete(t *rapid.T, id string, stale int) {
 	revision := s.revision(id, stale)
-	err := s.store.Delete(t.Context(), id, revision)
+	err := s.any(t).Delete(t.Context(), id, revision)
 	s.wantError(t, "Delete", err, s.model.delete(id, revision))
+}
+
+// importAll expects no more of a refusal than that there is one: which of the
+// records it is for is the store's to choose.
+func (s *subject) importAll(t *rapid.T, recs []relayer.Record) {
+	err := s.any(t).(relayer.ImportStore).Import(t.Context(), recs)
+	want := s.model.importAll(recs)
+	if want != nil && (errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrClaimed)) {
+		return
+	}
+	s.wantError(t, "Import", err, want)
+	for _, rec := range recs {
+		s.last[rec.ID] = rec.Revision
+		s.imported = max(s.imported, rec.Revision)
+	}
 }
 
 func (s *subject) cancelled(t *rapid.T, rec relayer.Record) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.store.Create(ctx, rec)
+	_, err := s.any(t).Create(ctx, rec)
 	s.wantError(t, "Create", err, context.Canceled)
 }
 
@@ -177,13 +245,14 @@ func (s *subject) revision(id string, stale int) uint64 {
 	return rec.Revision + uint64(stale)
 }
 
-// revised checks that a revision is new to its id for as long as the store is.
+// revised checks that a revision is new to its id for as long as the store is,
+// and comes after all that were imported.
 func (s *subject) revised(t *rapid.T, id string, revision uint64, err error) {
 	if err != nil {
 		return
 	}
-	if revision <= s.last[id] {
-		t.Fatalf("%s: revision %d of %s after %d", s.name, revision, id, s.last[id])
+	if revision <= max(s.last[id], s.imported) {
+		t.Fatalf("%s: revision %d of %s after %d, and %d imported", s.name, revision, id, s.last[id], s.imported)
 	}
 	s.last[id] = revision
 	s.model.revise(id, revision)
@@ -196,14 +265,14 @@ func (s *subject) wantError(t *rapid.T, what string, got, want error) {
 }
 
 func (s *subject) wantRecord(t *rapid.T, id string) {
-	got, err := s.store.Get(t.Context(), id)
+	got, err := s.any(t).Get(t.Context(), id)
 	want, wantErr := s.model.get(id)
 	s.wantError(t, "Get", err, wantErr)
 	s.wantSame(t, got, want)
 }
 
 func (s *subject) wantPage(t *rapid.T, offset, limit int) {
-	got, total, err := s.store.List(t.Context(), offset, limit)
+	got, total, err := s.any(t).List(t.Context(), offset, limit)
 	want := s.model.list(offset, limit)
 	if err != nil || total != len(s.model.recs) || len(got) != len(want) {
 		t.Fatalf("%s: List(%d, %d): %d records of %d, want %d of %d; error %v",

@@ -34,6 +34,18 @@ func (n *naive) create(rec relayer.Record) error {
 	return nil
 }
 
+// importAll adds the records, or none of them where one is refused.
+func (n *naive) importAll(recs []relayer.Record) error {
+	after := naive{slices.Clone(n.recs)}
+	for _, rec := range recs {
+		if err := after.create(rec); err != nil {
+			return err
+		}
+	}
+	*n = after
+	return nil
+}
+
 func (n *naive) get(id string) (relayer.Record, error) {
 	at := n.index(id)
 	if at < 0 {
