@@ -200,6 +200,9 @@ func (c *copier) verify(ctx context.Context) error {
 // source returns the next page of the source, which must not have grown or
 // shrunk.
 func (c *copier) source(ctx context.Context, offset int) ([]Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	records, total, err := c.src.List(ctx, offset, c.limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the source at offset %d: %w", offset, err)

@@ -1,0 +1,207 @@
+package relayer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// strangers are destinations that do not hold the beginning of a source that
+// has ids a to e, and where and of whom the error must tell.
+var strangers = map[string]struct {
+	spoil  func(records []relayer.Record) []relayer.Record
+	offset int
+	ids    string
+}{
+	"another document":  {func(r []relayer.Record) []relayer.Record { r[1].Document = []byte("x"); return r[:3] }, 1, "b"},
+	"another secret":    {func(r []relayer.Record) []relayer.Record { r[2].Private = []byte("x"); return r[:3] }, 2, "c"},
+	"no secret":         {func(r []relayer.Record) []relayer.Record { r[2].Private = nil; return r[:3] }, 2, "c"},
+	"another claim":     {func(r []relayer.Record) []relayer.Record { r[0].Claim = "x"; return r }, 0, "a"},
+	"no claim":          {func(r []relayer.Record) []relayer.Record { r[4].Claim = ""; return r }, 4, "e"},
+	"another revision":  {func(r []relayer.Record) []relayer.Record { r[1].Revision = 77; return r[:2] }, 1, "b"},
+	"another id":        {func(r []relayer.Record) []relayer.Record { r[1].ID = "x"; return r[:2] }, 1, "bx"},
+	"another order":     {func(r []relayer.Record) []relayer.Record { r[1], r[2] = r[2], r[1]; return r }, 1, "bc"},
+	"first one missing": {func(r []relayer.Record) []relayer.Record { return r[1:] }, 0, "ab"},
+	"one missing":       {func(r []relayer.Record) []relayer.Record { return slices.Delete(r, 2, 3) }, 2, "cd"},
+	"one more": {func(r []relayer.Record) []relayer.Record {
+		return append(r, relayer.Record{ID: "x", Revision: 9})
+	}, 5, "x"},
+	"one more in the middle": {func(r []relayer.Record) []relayer.Record {
+		return slices.Insert(r, 3, relayer.Record{ID: "x", Revision: 9})[:4]
+	}, 3, "dx"},
+}
+
+func TestCopyToAnotherRegistry(t *testing.T) {
+	for name, stranger := range strangers {
+		t.Run(name, func(t *testing.T) {
+			src, dst := memory.New(), memory.New()
+			for _, id := range []string{"a", "b", "c", "d", "e"} {
+				put(t, src, copySample(id))
+			}
+			if err := dst.Import(context.Background(), stranger.spoil(listAll(t, src))); err != nil {
+				t.Fatal(err)
+			}
+			before := listAll(t, dst)
+			err := relayer.Copy(context.Background(), dst, src)
+			wantDiffers(t, err, stranger.offset, strings.Split(stranger.ids, "")...)
+			if after := listAll(t, dst); len(after) != len(before) {
+				t.Errorf("the destination had %d records and has %d", len(before), len(after))
+			}
+		})
+	}
+}
+
+// wantDiffers fails unless the error says that the stores differ, at which
+// offset and of which ids, and shows nothing of what they hold.
+func wantDiffers(t *testing.T, err error, offset int, ids ...string) {
+	t.Helper()
+	if !errors.Is(err, relayer.ErrDiffers) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrDiffers)
+	}
+	if !strings.Contains(err.Error(), fmt.Sprintf("at offset %d: ", offset)) {
+		t.Errorf("%q does not say offset %d", err, offset)
+	}
+	for _, id := range ids {
+		if !strings.Contains(err.Error(), fmt.Sprintf("%q", id)) {
+			t.Errorf("%q does not name %q", err, id)
+		}
+	}
+	if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, "claim of") || strings.Contains(text, "{") {
+		t.Errorf("%q shows what is stored", text)
+	}
+}
+
+// TestCopyIgnoresRevisionsItCannotKeep: a store that gives its own would
+// otherwise never be found to be a copy.
+func TestCopyIgnoresRevisionsItCannotKeep(t *testing.T) {
+	src := memory.New()
+	fillWithGaps(t, src, 40)
+	dst := fiveMethods{memory.New()}
+	copyAll(t, dst, src)
+	if err := relayer.Copy(context.Background(), dst.Store, src); !errors.Is(err, relayer.ErrDiffers) {
+		t.Errorf("a copy that keeps revisions, on top of one that did not: error is %v", err)
+	}
+}
+
+// TestCopyVerifies spoils what a copy has written, behind its back.
+func TestCopyVerifies(t *testing.T) {
+	spoils := map[string]func(ctx context.Context, store relayer.Store, rec relayer.Record) error{
+		"changed": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
+			rec.Private = []byte("x")
+			_, err := store.Update(ctx, rec)
+			return err
+		},
+		"lost": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
+			return store.Delete(ctx, rec.ID, rec.Revision)
+		},
+		"moved": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
+			if err := store.Delete(ctx, rec.ID, rec.Revision); err != nil {
+				return err
+			}
+			_, err := store.Create(ctx, rec)
+			return err
+		},
+		"added": func(ctx context.Context, store relayer.Store, _ relayer.Record) error {
+			_, err := store.Create(ctx, relayer.Record{ID: "x"})
+			return err
+		},
+	}
+	for name, spoil := range spoils {
+		for kind, newDst := range storeKinds {
+			for _, at := range []int{0, 7, 14} {
+				t.Run(fmt.Sprintf("%s %d to %s", name, at, kind), func(t *testing.T) {
+					src, dst := memory.New(), newDst(t)
+					fillWithGaps(t, src, 16)
+					err := relayer.Copy(context.Background(), dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+						if p.Stage == relayer.Copying && p.Done == 16 {
+							if err := spoil(context.Background(), dst, listAll(t, dst)[at]); err != nil {
+								t.Error(err)
+							}
+						}
+					}))
+					if !errors.Is(err, relayer.ErrDiffers) {
+						t.Errorf("error is %v, want %v", err, relayer.ErrDiffers)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestCopyOfASourceThatChanges changes the first record of the source, or adds
+// one, once the first has been copied and before it is verified.
+func TestCopyOfASourceThatChanges(t *testing.T) {
+	ctx := context.Background()
+	changes := map[string]func(src relayer.Store, first relayer.Record) error{
+		"create": func(src relayer.Store, _ relayer.Record) error {
+			_, err := src.Create(ctx, copySample("new"))
+			return err
+		},
+		"update": func(src relayer.Store, first relayer.Record) error {
+			first.Document = []byte(`{"changed":true}`)
+			_, err := src.Update(ctx, first)
+			return err
+		},
+		"delete": func(src relayer.Store, first relayer.Record) error {
+			return src.Delete(ctx, first.ID, first.Revision)
+		},
+		"delete and create": func(src relayer.Store, first relayer.Record) error {
+			if err := src.Delete(ctx, first.ID, first.Revision); err != nil {
+				return err
+			}
+			_, err := src.Create(ctx, first)
+			return err
+		},
+	}
+	for name, change := range changes {
+		for _, moment := range []relayer.CopyProgress{
+			{Stage: relayer.Copying, Done: 16, Total: 70},
+			{Stage: relayer.Copying, Done: 48, Total: 70},
+			{Stage: relayer.Copying, Done: 70, Total: 70},
+			{Stage: relayer.Verifying, Done: 0, Total: 70},
+		} {
+			t.Run(fmt.Sprintf("%s at %s %d", name, moment.Stage, moment.Done), func(t *testing.T) {
+				src, dst, changed := memory.New(), memory.New(), false
+				fillWithGaps(t, src, 70)
+				err := relayer.Copy(ctx, dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+					if p != moment {
+						return
+					}
+					changed = true
+					if err := change(src, listAll(t, src)[0]); err != nil {
+						t.Error(err)
+					}
+				}))
+				if !changed || !errors.Is(err, relayer.ErrDiffers) {
+					t.Errorf("changed: %t, error is %v, want %v", changed, err, relayer.ErrDiffers)
+				}
+			})
+		}
+	}
+}
+
+// TestCopyTakesUpAGrownSource: new relayers are the one change after which a
+// copy still holds the beginning.
+func TestCopyTakesUpAGrownSource(t *testing.T) {
+	for kind, newDst := range storeKinds {
+		t.Run(kind, func(t *testing.T) {
+			src, dst := memory.New(), newDst(t)
+			fillWithGaps(t, src, 70)
+			err := relayer.Copy(context.Background(), dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+				if p.Done == 16 {
+					put(t, src, copySample(fmt.Sprint("new in ", p.Stage)))
+				}
+			}))
+			if !errors.Is(err, relayer.ErrDiffers) {
+				t.Fatalf("error is %v, want %v", err, relayer.ErrDiffers)
+			}
+			copyAll(t, dst, src)
+		})
+	}
+}

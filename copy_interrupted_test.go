@@ -1,0 +1,174 @@
+package relayer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// interruption is one way for a call of a store to fail.
+type interruption struct {
+	err  error
+	fail func(call func() error, cancel func()) error
+}
+
+var interruptionNames = slices.Sorted(maps.Keys(interruptions))
+
+var interruptions = map[string]interruption{
+	"unavailable": {relayer.ErrUnavailable, func(func() error, func()) error {
+		return relayer.ErrUnavailable
+	}},
+	"unknown and done": {relayer.ErrOutcomeUnknown, func(call func() error, _ func()) error {
+		_ = call()
+		return relayer.ErrOutcomeUnknown
+	}},
+	"unknown and not done": {relayer.ErrOutcomeUnknown, func(func() error, func()) error {
+		return relayer.ErrOutcomeUnknown
+	}},
+	"cancelled": {context.Canceled, func(call func() error, cancel func()) error {
+		cancel()
+		return call()
+	}},
+}
+
+// TestCopyInterrupted has every call that a copy makes fail, one in each copy,
+// and calls Copy again.
+func TestCopyInterrupted(t *testing.T) {
+	for name, interruption := range interruptions {
+		t.Run(name, func(t *testing.T) {
+			eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
+				src := newSrc(t)
+				fillWithGaps(t, src, 70)
+				for nth := 0; ; nth++ {
+					dst := newDst(t)
+					if copyInterrupted(t, dst, src, interruption, nth) <= nth {
+						break
+					}
+					copyAll(t, dst, src)
+				}
+			})
+		})
+	}
+}
+
+// copyInterrupted interrupts a copy at a call, and returns how many calls it
+// made. It fails unless what is left is a beginning.
+func copyInterrupted(t *testing.T, dst, src relayer.Store, interruption interruption, nth int) (calls int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	through := func(method string, call func() error) error {
+		calls++
+		if calls-1 == nth {
+			return interruption.fail(call, cancel)
+		}
+		return call()
+	}
+	err := relayer.Copy(ctx, intercept(dst, through), intercept(src, through))
+	var want error
+	if nth < calls {
+		want = interruption.err
+	}
+	if !errors.Is(err, want) || errors.Is(err, relayer.ErrDiffers) {
+		t.Fatalf("interrupted at call %d of %d: error is %v, want %v", nth, calls, err, want)
+	}
+	wantBeginning(t, dst, src)
+	return calls
+}
+
+// deaf is a store that never looks at the context of a read.
+type deaf struct{ *memory.Store }
+
+func (s deaf) List(_ context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	return s.Store.List(context.Background(), offset, limit)
+}
+
+// TestCopyCancelledWhileReading: comparing what is there already ends as soon as
+// anything else, whatever the stores make of a context.
+func TestCopyCancelledWhileReading(t *testing.T) {
+	src, dst := memory.New(), memory.New()
+	fillWithGaps(t, src, 200)
+	copyAll(t, dst, src)
+	for _, stage := range []relayer.CopyStage{relayer.Copying, relayer.Verifying} {
+		ctx, cancel := context.WithCancel(context.Background())
+		err := relayer.Copy(ctx, deaf{dst}, deaf{src}, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+			if ctx.Err() != nil {
+				t.Errorf("%s: goes on to %+v", stage, p)
+			}
+			if p.Stage == stage && p.Done > 0 {
+				cancel()
+			}
+		}))
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error is %v, want %v", stage, err, context.Canceled)
+		}
+	}
+}
+
+// TestCopyAtRandom copies between stores that have been through anything, with
+// interruptions anywhere.
+func TestCopyAtRandom(t *testing.T) {
+	for seed := range int64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewSource(seed))
+			kinds := slices.Sorted(maps.Keys(storeKinds))
+			src := storeKinds[kinds[random.Intn(len(kinds))]](t)
+			dst := storeKinds[kinds[random.Intn(len(kinds))]](t)
+			writeAtRandom(t, src, random, random.Intn(400))
+			for range random.Intn(4) {
+				name := interruptionNames[random.Intn(len(interruptionNames))]
+				copyInterrupted(t, dst, src, interruptions[name], random.Intn(30))
+				for range random.Intn(3) {
+					put(t, src, randomRecord(random))
+				}
+			}
+			copyAll(t, dst, src)
+			wantGoesOn(t, dst, listAll(t, src))
+		})
+	}
+}
+
+func randomRecord(random *rand.Rand) relayer.Record {
+	rec := relayer.Record{
+		ID:       fmt.Sprintf("%016x", random.Uint64()),
+		Document: make([]byte, random.Intn(200)),
+		Private:  make([]byte, random.Intn(200)),
+	}
+	if random.Intn(2) == 0 {
+		rec.Claim = "claim of " + rec.ID
+	}
+	random.Read(rec.Document)
+	random.Read(rec.Private)
+	return rec
+}
+
+func writeAtRandom(t *testing.T, store relayer.Store, random *rand.Rand, writes int) {
+	t.Helper()
+	var stand []relayer.Record
+	for range writes {
+		at := random.Intn(len(stand) + 1)
+		switch what := random.Intn(4); {
+		case at == len(stand) || what < 2:
+			stand = append(stand, put(t, store, randomRecord(random)))
+		case what == 2:
+			stand[at].Document = randomRecord(random).Document
+			made, err := store.Update(t.Context(), stand[at])
+			if err != nil {
+				t.Fatal(err)
+			}
+			stand[at] = made
+		default:
+			if err := store.Delete(t.Context(), stand[at].ID, stand[at].Revision); err != nil {
+				t.Fatal(err)
+			}
+			stand = slices.Delete(stand, at, at+1)
+		}
+	}
+}
