@@ -42,16 +42,25 @@ func TestBolt(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsStaleReads is there to see the checker fail: a store whose
-// reads lag behind must not pass.
+// TestCheckerFindsStaleReads is there to see the checker fail: neither a store
+// whose reads lag behind must pass, nor one that lags behind another with which
+// it shares what it keeps.
 func TestCheckerFindsStaleReads(t *testing.T) {
-	store := &lagging{Store: memory.New()}
+	alone, shared := memory.New(), memory.New()
+	for name, stores := range map[string][]relayer.Store{
+		"one store":  {&lagging{Store: alone}},
+		"two stores": {shared, &lagging{Store: shared}},
+	} {
+		t.Run(name, func(t *testing.T) { wantStale(t, stores) })
+	}
+}
+
+func wantStale(t *testing.T, stores []relayer.Store) {
 	for seed := range uint64(2000) {
-		empty(t, store)
-		if porcupine.CheckOperations(model, record(t, store, seed)) {
-			continue
+		empty(t, stores[0])
+		if !porcupine.CheckOperations(model, record(t, stores, seed)) {
+			return
 		}
-		return
 	}
 	t.Error("2000 histories with stale reads were all found linearizable")
 }
@@ -74,13 +83,14 @@ func (l *lagging) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return rec, err
 }
 
-func checkHistories(t *testing.T, store relayer.Store) {
+// checkHistories calls one store, or several that share what they keep.
+func checkHistories(t *testing.T, stores ...relayer.Store) {
 	t.Helper()
 	start := time.Now()
 	checked, calls := 0, 0
 	for ; checked < *histories && time.Since(start) < *atMost; checked++ {
-		empty(t, store)
-		history := record(t, store, uint64(checked))
+		empty(t, stores[0])
+		history := record(t, stores, uint64(checked))
 		calls += len(history)
 		result, info := porcupine.CheckOperationsVerbose(model, history, time.Minute)
 		if result != porcupine.Ok {
@@ -118,9 +128,9 @@ const (
 	callsPerClient = 6
 )
 
-// record has several clients call the store at once and notes who got what, and
-// between which moments.
-func record(t *testing.T, store relayer.Store, seed uint64) []porcupine.Operation {
+// record has several clients, spread over the stores, call at once and notes who
+// got what, and between which moments.
+func record(t *testing.T, stores []relayer.Store, seed uint64) []porcupine.Operation {
 	t.Helper()
 	start := time.Now()
 	history := make([]porcupine.Operation, clients*callsPerClient)
@@ -128,7 +138,7 @@ func record(t *testing.T, store relayer.Store, seed uint64) []porcupine.Operatio
 	var done sync.WaitGroup
 	for c := range clients {
 		done.Go(func() {
-			client := &client{store: store, random: rand.New(rand.NewPCG(seed, uint64(c))), seen: make(map[string]uint64)}
+			client := &client{store: stores[c%len(stores)], random: rand.New(rand.NewPCG(seed, uint64(c))), seen: make(map[string]uint64)}
 			<-together
 			for i := range callsPerClient {
 				in := client.draw(fmt.Sprintf("%d-%d-%d", seed, c, i))

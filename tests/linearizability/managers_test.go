@@ -1,0 +1,174 @@
+//go:build unix
+
+package linearizability
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// TestTwoManagers has two Managers race each other: on one store, and on two
+// that share what they keep, as the instances of a host do.
+func TestTwoManagers(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) []relayer.Store{
+		"memory": func(*testing.T) []relayer.Store {
+			shared := memory.New()
+			return []relayer.Store{shared, shared}
+		},
+		"PostgreSQL": openTwo,
+	} {
+		t.Run(name, func(t *testing.T) {
+			managers := newManagers(t, open(t))
+			t.Run("one relayer for each signer", func(t *testing.T) { raceForSigner(t, managers) })
+			t.Run("one relayer for each id", func(t *testing.T) { raceForID(t, managers) })
+			t.Run("no update is lost", func(t *testing.T) { raceUpdates(t, managers) })
+		})
+	}
+}
+
+func newManagers(t *testing.T, stores []relayer.Store) []*relayer.Manager {
+	t.Helper()
+	var managers []*relayer.Manager
+	for _, store := range stores {
+		manager, err := relayer.New(store, relayer.WithExclusiveSigners())
+		if err != nil {
+			t.Fatal(err)
+		}
+		managers = append(managers, manager)
+	}
+	return managers
+}
+
+const (
+	raceRounds = 50
+	racers     = 16
+)
+
+// race has every racer call at once, spread over the Managers, and returns what
+// each got.
+func race(managers []*relayer.Manager, call func(m *relayer.Manager, racer int) error) []error {
+	got := make([]error, racers)
+	together := make(chan struct{})
+	var done sync.WaitGroup
+	for racer := range racers {
+		done.Go(func() {
+			<-together
+			got[racer] = call(managers[racer%len(managers)], racer)
+		})
+	}
+	close(together)
+	done.Wait()
+	return got
+}
+
+// onlyWinner returns the one racer that got no error, and hands the errors of
+// the others to check.
+func onlyWinner(t *testing.T, got []error, check func(error)) int {
+	t.Helper()
+	var winners []int
+	for racer, err := range got {
+		if err == nil {
+			winners = append(winners, racer)
+			continue
+		}
+		check(err)
+	}
+	if len(winners) != 1 {
+		t.Fatalf("winners are %v, want one", winners)
+	}
+	return winners[0]
+}
+
+func request(id, signer string) relayer.CreateRequest {
+	return relayer.CreateRequest{ID: id, Name: "0", Network: "sepolia", NetworkType: relayer.EVM, SignerID: signer}
+}
+
+// raceForSigner has the winner of each round deleted through the Manager beside
+// the one it was created through, which frees the signer for the next.
+func raceForSigner(t *testing.T, managers []*relayer.Manager) {
+	for round := range raceRounds {
+		id := func(racer int) string { return fmt.Sprintf("signer-%d-%d", round, racer) }
+		got := race(managers, func(m *relayer.Manager, racer int) error {
+			_, err := m.Create(t.Context(), request(id(racer), "signer"))
+			return err
+		})
+		winner := onlyWinner(t, got, func(err error) { wantSignerRefused(t, err) })
+		for racer := range racers {
+			_, err := managers[(racer+1)%len(managers)].Get(t.Context(), id(racer))
+			if racer != winner && !errors.Is(err, relayer.ErrNotFound) || racer == winner && err != nil {
+				t.Errorf("round %d, won by %d: get of %d: %v", round, winner, racer, err)
+			}
+		}
+		if err := managers[(winner+1)%len(managers)].Delete(t.Context(), id(winner)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantSignerRefused(t *testing.T, err error) {
+	t.Helper()
+	invalid, ok := errors.AsType[*relayer.ValidationError](err)
+	if !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Field != "signer_id" {
+		t.Errorf("error is %v, want a problem of signer_id", err)
+	}
+}
+
+func raceForID(t *testing.T, managers []*relayer.Manager) {
+	for round := range raceRounds {
+		id := fmt.Sprintf("id-%d", round)
+		got := race(managers, func(m *relayer.Manager, racer int) error {
+			_, err := m.Create(t.Context(), request(id, fmt.Sprintf("%s-of-%d", id, racer)))
+			return err
+		})
+		winner := onlyWinner(t, got, func(err error) {
+			if !errors.Is(err, relayer.ErrExists) {
+				t.Errorf("error is %v, want ErrExists", err)
+			}
+		})
+		r, err := managers[(winner+1)%len(managers)].Get(t.Context(), id)
+		if err != nil || r.SignerID != fmt.Sprintf("%s-of-%d", id, winner) {
+			t.Errorf("round %d, won by %d: %+v, error %v", round, winner, r, err)
+		}
+	}
+}
+
+// raceUpdates counts in the name of a relayer. A racer that has lost more races
+// than an update takes up has not counted, and tries again.
+func raceUpdates(t *testing.T, managers []*relayer.Manager) {
+	if _, err := managers[0].Create(t.Context(), request("counter", "counter")); err != nil {
+		t.Fatal(err)
+	}
+	got := race(managers, func(m *relayer.Manager, _ int) error {
+		for counted := 0; counted < raceRounds; {
+			_, err := m.Update(t.Context(), "counter", addOne)
+			switch {
+			case err == nil:
+				counted++
+			case !errors.Is(err, relayer.ErrConflict):
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(got...); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range managers {
+		r, err := m.Get(t.Context(), "counter")
+		if err != nil || r.Name != strconv.Itoa(racers*raceRounds) {
+			t.Fatalf("counter is %+v, want %d; error %v", r, racers*raceRounds, err)
+		}
+	}
+}
+
+func addOne(r *relayer.Relayer) error {
+	count, err := strconv.Atoi(r.Name)
+	r.Name = strconv.Itoa(count + 1)
+	return err
+}
