@@ -9,9 +9,11 @@
 //
 // A [Manager] is the registry. It checks what it is given, fills in what is left
 // out, and keeps the result in a [Store]. The host opens the store, gives it to
-// [New], and closes it when it is done; store/memory and store/bolt are stores
-// to choose from. A host that has an engine of its own writes the five methods
-// of [Store] and proves them with storetest.Run.
+// [New], and closes it when it is done; store/memory, store/bolt and, for several
+// instances that share one registry, store/postgres are stores to choose from. A
+// host that has an engine of its own writes the five methods of [Store] and
+// proves them with storetest.Run. [Copy] moves all relayers from one store to
+// another.
 //
 // [Manager.Create] and [Manager.CreateDocument] add a relayer: from a
 // [CreateRequest] in Go, or from JSON as it comes over the wire or out of a
@@ -23,7 +25,8 @@
 // [Manager.Update] and [Manager.PatchDocument] change a relayer, and
 // [Manager.Delete] takes it away. [Manager.Pause] is the operator's switch and
 // [Manager.Disable] the host's own; the two are independent. [Manager.Watch]
-// gives the changes made through the Manager as they are made.
+// gives the changes made through the Manager as they are made, and on a store
+// that is shared those that others make.
 //
 // A [Relayer] is a copy: changing it changes nothing that is stored. All methods
 // of a Manager are safe for concurrent use.
