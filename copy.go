@@ -234,7 +234,7 @@ func (c *copier) destination(ctx context.Context, offset, limit int) ([]Record, 
 	if held > c.total {
 		return nil, 0, c.surplus(ctx)
 	}
-	return records[:min(len(records), limit)], held, nil
+	return records, held, nil
 }
 
 // surplus names the first record that the destination has beyond the source.

@@ -100,6 +100,13 @@ func TestCopyVerifies(t *testing.T) {
 		"lost": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
 			return store.Delete(ctx, rec.ID, rec.Revision)
 		},
+		"last one lost": func(ctx context.Context, store relayer.Store, _ relayer.Record) error {
+			records, total, err := store.List(ctx, 15, 1)
+			if err != nil || total != 16 {
+				return fmt.Errorf("%d records: %w", total, err)
+			}
+			return store.Delete(ctx, records[0].ID, records[0].Revision)
+		},
 		"moved": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
 			if err := store.Delete(ctx, rec.ID, rec.Revision); err != nil {
 				return err
