@@ -20,7 +20,6 @@ type outcome struct {
 	changes bool
 
 	first, count int64 // the places that it fills, or empties where count is below 0
-	raise        int64 // what the numbers of writes are raised to, where records are taken over
 }
 
 // Create adds a record and returns it with its revision once it is committed. It
@@ -159,7 +158,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			}
 			switch {
 			case before != nil:
-				return outcome{first: *before + 1, count: int64(len(records)), raise: given.greatest, changes: true}, nil
+				return outcome{first: *before + 1, count: int64(len(records)), changes: true}, nil
 			case exists != nil && *exists:
 				return outcome{refused: relayer.ErrExists}, nil
 			}
@@ -181,7 +180,6 @@ type imported struct {
 	ids                         []string
 	revisions                   []int64
 	claims, documents, privates [][]byte
-	greatest                    int64
 	size                        int
 }
 
@@ -196,7 +194,6 @@ func newImport(records []relayer.Record) (imported, error) {
 		given.claims = append(given.claims, claimParameter(rec.Claim))
 		given.documents = append(given.documents, bytesParameter(rec.Document))
 		given.privates = append(given.privates, bytesParameter(rec.Private))
-		given.greatest = max(given.greatest, int64(rec.Revision))
 		given.size += sizeOf(rec)
 	}
 	return given, nil

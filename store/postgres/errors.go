@@ -72,6 +72,20 @@ func severity(refusal *pgconn.PgError) string {
 	return refusal.Severity
 }
 
+// isOfContent tells whether the server refused what a statement would write, and
+// not, for how it stands itself, any write.
+func isOfContent(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || len(refusal.Code) != 5 {
+		return false
+	}
+	switch refusal.Code[:2] {
+	case "22", "23", "44", "54", "P0": // data, integrity, views, limits, triggers
+		return true
+	}
+	return false
+}
+
 // isPassing tells whether the same again may well succeed: transactions that
 // got into each other's way, or a connection that was lost.
 func isPassing(err error) bool {

@@ -53,9 +53,10 @@ func WithConnectTimeout(timeout time.Duration) Option {
 	}}
 }
 
-// WithTimeout says how long an operation that has a connection waits for the
-// server's answer, its turn to write included: 5 seconds unless told otherwise.
-// A context that ends sooner ends a read sooner.
+// WithTimeout says how long an operation that has a connection waits for an
+// answer of the server: 5 seconds unless told otherwise. A read waits for one. A
+// write waits for two: once for its turn, and once for its commit. A context that
+// ends sooner ends a read, and a write that has not begun.
 func WithTimeout(timeout time.Duration) Option {
 	return Option{func(o *options) error {
 		o.timeout = timeout

@@ -5,8 +5,7 @@ package postgres
 // with others. All writes run under lock: what they find is what stands.
 type statements struct {
 	lock, create, update, remove string
-	importAll, imported          string
-	count, notify                string
+	importAll, count, notify     string
 
 	get, document, list, documents string
 
@@ -65,6 +64,8 @@ func statementsIn(schema string) statements {
 			LEFT JOIN gone ON true
 			LEFT JOIN $schema.relayers AS stands ON stands.id = $1::text`),
 
+		// Records that are taken over are not told one by one: whoever watches is
+		// told to read all relayers again.
 		importAll: in(`
 			WITH given AS MATERIALIZED (
 				SELECT *, row_number() OVER (PARTITION BY id ORDER BY nth) > 1 AS is_repeated,
@@ -83,15 +84,13 @@ func statementsIn(schema string) statements {
 			), made AS (
 				INSERT INTO $schema.relayers (place, id, revision, claim, document, private)
 				SELECT room.before + nth, id, revision, claim, document, private FROM room, given
+			), raised AS MATERIALIZED (
+				SELECT setval('$schema.writes', greatest(last_value, (SELECT max(revision) FROM given)) + 1) AS number
+				FROM room, $schema.writes
+			), told AS (
+				UPDATE $schema.state SET forgotten = raised.number FROM raised
 			)
 			SELECT room.before, refused.exists FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
-
-		// Records that are taken over are not told one by one: whoever watches is
-		// told to read all relayers again.
-		imported: in(`
-			UPDATE $schema.state SET forgotten = (
-				SELECT setval('$schema.writes', greatest($1::bigint, last_value) + 1) FROM $schema.writes
-			)`),
 
 		count: in(`
 			INSERT INTO $schema.counts (level, node, live)

@@ -44,8 +44,8 @@ func answerAll(batch []*write, err error) {
 }
 
 // carryOut tries the writes together, again where that fails for a passing
-// reason before the commit. Where the server refuses the transaction for what is
-// in it, each is tried alone, so that one does not fail the others.
+// reason before the commit. Where the server refuses what is in one of them,
+// each is tried alone, so that it does not fail the others.
 func (s *Store) carryOut(conn *pgxpool.Conn, batch []*write) {
 	var err error
 	for attempt := range turnAttempts {
@@ -68,7 +68,7 @@ func (s *Store) carryOut(conn *pgxpool.Conn, batch []*write) {
 			break
 		}
 	}
-	if len(batch) == 1 || !isRefusal(err) {
+	if len(batch) == 1 || !isOfContent(err) {
 		answerAll(batch, unavailable(err))
 		return
 	}
@@ -92,11 +92,9 @@ func (s *Store) carryOutAlone(w *write) {
 // nil. An error that is not [relayer.ErrOutcomeUnknown] means that nothing has
 // been written.
 func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
-	defer cancel()
-	outcomes, err := s.sendWrites(ctx, conn, batch)
+	outcomes, err := s.sendWrites(conn, batch)
 	if err == nil && slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes }) {
-		err = s.sendCommit(ctx, conn, outcomes)
+		err = s.sendCommit(conn, outcomes)
 	} else {
 		s.abandon(conn)
 	}
@@ -110,21 +108,29 @@ func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
 	return nil
 }
 
-// settings are those of a transaction that writes. Whoever has the turn and is
-// heard of no more must not have it for long. What is acknowledged must be on
-// disk, whatever the session is set to. And a plan that was made while there was
-// little in the tables must be right when there is much.
+// settings are those of a transaction that writes. The server gives up waiting
+// for the turn before the Store gives up waiting for the server, which costs the
+// connection. Whoever has the turn and is heard of no more must not have it for
+// long. What is acknowledged must be on disk, whatever the session is set to. And
+// a plan that was made while there was little in the tables must be right when
+// there is much.
 const settings = `
 	SELECT set_config('lock_timeout', $1::text, true),
-		set_config('idle_in_transaction_session_timeout', $1::text, true),
+		set_config('idle_in_transaction_session_timeout', $2::text, true),
 		CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END,
 		set_config('enable_seqscan', 'off', true),
 		set_config('jit', 'off', true)`
 
-func (s *Store) sendWrites(ctx context.Context, conn *pgxpool.Conn, batch []*write) (outcomes []outcome, err error) {
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(max(1, d.Milliseconds()), 10)
+}
+
+func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (outcomes []outcome, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
+	defer cancel()
 	asked := new(pgx.Batch)
 	asked.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
-	asked.Queue(settings, strconv.FormatInt(s.opts.timeout.Milliseconds(), 10))
+	asked.Queue(settings, milliseconds(s.opts.timeout*3/4), milliseconds(s.opts.timeout))
 	asked.Queue(s.sql.lock)
 	before := asked.Len()
 	for _, w := range batch {
@@ -149,17 +155,15 @@ func (s *Store) sendWrites(ctx context.Context, conn *pgxpool.Conn, batch []*wri
 	return outcomes, nil
 }
 
-// sendCommit makes the writes final.
-func (s *Store) sendCommit(ctx context.Context, conn *pgxpool.Conn, outcomes []outcome) error {
+// sendCommit makes the writes final. It has all the time there is, however long
+// the turn was waited for: what is cut off here leaves an unknown outcome.
+func (s *Store) sendCommit(conn *pgxpool.Conn, outcomes []outcome) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
+	defer cancel()
 	last := new(pgx.Batch)
 	if shifts := shiftsOf(outcomes); len(shifts) > 0 {
 		depths, nodes, by := columnsOf(shifts)
 		last.Queue(s.sql.count, depths, nodes, by)
-	}
-	for _, o := range outcomes {
-		if o.raise > 0 {
-			last.Queue(s.sql.imported, o.raise)
-		}
 	}
 	last.Queue(s.sql.notify, s.listener.channel)
 	last.Queue(`COMMIT`)
