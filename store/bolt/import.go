@@ -33,12 +33,10 @@ func (c *change) importAll(records []relayer.Record, values []encoded) error {
 	if err := c.allFree(records); err != nil {
 		return err
 	}
-	if err := c.openBlocks(len(records)); err != nil {
-		return err
-	}
 	for i, rec := range records {
 		if err := c.add(rec.ID, rec.Claim, values[i], rec.Revision); err != nil {
-			return err
+			// Those before it are put, and must not be committed without it.
+			return c.written(err)
 		}
 	}
 	return nil
@@ -61,19 +59,6 @@ func (c *change) allFree(records []relayer.Record) error {
 		}
 		ids[rec.ID] = true
 		claims[rec.Claim] = rec.Claim != ""
-	}
-	return nil
-}
-
-// openBlocks reads the blocks that so many more records go into, because a block
-// that cannot be read must be found before the first of them is put.
-func (c *change) openBlocks(records int) error {
-	first := c.state.nextSequence
-	end := first + uint64(records)
-	for number := first / blockSize; number*blockSize < end; number++ {
-		if _, err := c.block(number); err != nil {
-			return err
-		}
 	}
 	return nil
 }
