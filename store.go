@@ -24,7 +24,8 @@ type Record struct {
 
 	// Revision is set by the store at every write. It is at least 1, grows with
 	// every write of this id, and is never used again for the same id, not even
-	// after a delete and a create.
+	// after a delete and a create. Only an import brings its own: see
+	// [ImportStore].
 	Revision uint64
 
 	// Claim is what no two records may hold at the same time: at most
