@@ -31,6 +31,8 @@ const (
 	undefinedTable       = "42P01"
 	undefinedColumn      = "42703"
 	duplicateTable       = "42P07"
+	duplicateFunction    = "42723"
+	duplicateObject      = "42710"
 )
 
 // unavailable hides the driver's error behind ours. Of what the server says it

@@ -3,13 +3,16 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
 )
@@ -18,6 +21,10 @@ import (
 var server *pgserver.Server
 
 func TestMain(m *testing.M) {
+	if err := pgserver.Available(); err != nil && os.Getenv("CI") == "" {
+		fmt.Fprintln(os.Stderr, "every test of this package is skipped:", err)
+		os.Exit(0)
+	}
 	var err error
 	if server, err = pgserver.New(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,32 +44,160 @@ func TestMain(m *testing.M) {
 
 var schemas atomic.Int64
 
-// newSchema is a name that no other test has.
-func newSchema() postgres.Option {
-	return postgres.WithSchema(fmt.Sprintf("test_%d", schemas.Add(1)))
-}
+// schemaName is one that no other test has.
+func schemaName() string { return fmt.Sprintf("test_%d", schemas.Add(1)) }
+
+func newSchema() postgres.Option { return postgres.WithSchema(schemaName()) }
 
 func open(t testing.TB, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), server.ConnString(), options...)
+	return openAt(t, server.ConnString(), options...)
+}
+
+func openAt(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
+	t.Helper()
+	store, err := postgres.Open(t.Context(), connString, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeAtEnd(t, store)
+	return store
+}
+
+// openOn is a Store on a pool of the host's.
+func openOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postgres.Store {
+	t.Helper()
+	store, err := postgres.New(t.Context(), pool, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, store)
+	return store
+}
+
+func closeAtEnd(t testing.TB, store *postgres.Store) {
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return store
 }
 
 // newPool is a pool as a host has one.
 func newPool(t testing.TB, connString string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(context.Background(), connString)
+	return newPoolWith(t, connString, func(*pgxpool.Config) {})
+}
+
+func newPoolWith(t testing.TB, connString string, change func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(connString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(config)
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// parameter returns the connection string with one more parameter in it, or with
+// another value of one that it has.
+func parameter(t testing.TB, connString, name, value string) string {
+	t.Helper()
+	parsed, err := url.Parse(connString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := parsed.Query()
+	query.Set(name, value)
+	parsed.RawQuery = query.Encode()
+	return parsed.String()
+}
+
+// execute runs statements without parameters.
+func execute(t testing.TB, pool *pgxpool.Pool, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		if _, err := pool.Exec(context.Background(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// queryOne returns the one value that a query has for its answer.
+func queryOne[T any](t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) T {
+	t.Helper()
+	var value T
+	if err := pool.QueryRow(context.Background(), sql, arguments...).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+// record is one with something of its own in every part.
+func record(id string) relayer.Record {
+	return relayer.Record{
+		ID:       id,
+		Claim:    "claim of " + id,
+		Document: []byte(`{"id":"` + id + `"}`),
+		Private:  []byte(`{"secret":"` + id + `"}`),
+	}
+}
+
+func numbered(i int) string { return fmt.Sprintf("r%06d", i) }
+
+func create(t testing.TB, store relayer.Store, rec relayer.Record) relayer.Record {
+	t.Helper()
+	made, err := store.Create(context.Background(), rec)
+	if err != nil {
+		t.Fatalf("create %q: %v", rec.ID, err)
+	}
+	return made
+}
+
+func update(t testing.TB, store relayer.Store, rec relayer.Record) relayer.Record {
+	t.Helper()
+	made, err := store.Update(context.Background(), rec)
+	if err != nil {
+		t.Fatalf("update %q: %v", rec.ID, err)
+	}
+	return made
+}
+
+func remove(t testing.TB, store relayer.Store, rec relayer.Record) {
+	t.Helper()
+	if err := store.Delete(context.Background(), rec.ID, rec.Revision); err != nil {
+		t.Fatalf("delete %q: %v", rec.ID, err)
+	}
+}
+
+func get(t testing.TB, store relayer.Store, id string) relayer.Record {
+	t.Helper()
+	rec, err := store.Get(context.Background(), id)
+	if err != nil {
+		t.Fatalf("get %q: %v", id, err)
+	}
+	return rec
+}
+
+// same tells whether two records are the same, revision included.
+func same(a, b relayer.Record) bool {
+	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim &&
+		string(a.Document) == string(b.Document) && string(a.Private) == string(b.Private)
+}
+
+// eventually waits until something holds, which takes a moment at most.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 20s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }

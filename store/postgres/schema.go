@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -110,66 +111,85 @@ func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
 }
 
-// prepareSchema makes the schema where it is missing. Where it is there, one
-// read is all that is done, so that a role which may not create anything can use
-// what another has made.
-func prepareSchema(ctx context.Context, pool *pgxpool.Pool, schema string) error {
-	version, err := readVersion(ctx, pool, schema)
-	if hasCode(err, undefinedTable) {
-		if err = makeSchema(ctx, pool, schema); err == nil {
-			version, err = readVersion(ctx, pool, schema)
-		}
+// prepareSchema makes the schema where it is missing. Where it is there, two
+// reads are all that is done, so that a role which may not create anything can
+// use what another has made.
+func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error {
+	conn, err := acquire(ctx, pool, opts.connectTimeout)
+	if err != nil {
+		return setupError(ctx, opts.schema, err)
 	}
-	if hasCode(err, undefinedColumn, duplicateTable) {
-		return fmt.Errorf("postgres: schema %s: %w", schema, ErrForeign)
+	defer conn.Release()
+	waiting, cancel := context.WithTimeout(ctx, opts.timeout)
+	defer cancel()
+	version, err := readVersion(waiting, conn, opts.schema)
+	if hasCode(err, undefinedTable) {
+		version = schemaVersion
+		err = makeSchema(waiting, conn, opts)
+	}
+	if err == nil && version == schemaVersion {
+		_, err = conn.Exec(waiting, inSchema(opts.schema, shapeSQL))
 	}
 	if err != nil {
-		return setupError(ctx, schema, err)
+		return setupError(ctx, opts.schema, err)
 	}
 	if version > schemaVersion {
-		return fmt.Errorf("postgres: schema %s: %w: it is of version %d, and this package knows %d", schema, ErrNewer, version, schemaVersion)
+		return fmt.Errorf("postgres: schema %s: %w: it is of version %d, and this package knows %d", opts.schema, ErrNewer, version, schemaVersion)
 	}
 	return nil
 }
 
-func readVersion(ctx context.Context, pool *pgxpool.Pool, schema string) (version int, err error) {
-	err = pool.QueryRow(ctx, inSchema(schema, `SELECT version FROM $schema.state`)).Scan(&version)
-	if errors.Is(err, pgx.ErrNoRows) {
+// shapeSQL fails where tables are missing, or are those of something else that
+// has a state as well.
+const shapeSQL = `
+	SELECT state.forgotten, relayers.attempt, counts.live, changes.made_at
+	FROM $schema.state, $schema.relayers, $schema.counts, $schema.changes WHERE false`
+
+func readVersion(ctx context.Context, conn *pgxpool.Conn, schema string) (int, error) {
+	var text string
+	err := conn.QueryRow(ctx, inSchema(schema, `SELECT coalesce(version::text, '') FROM $schema.state`)).Scan(&text)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, err
+	}
+	version, err := strconv.Atoi(text)
+	if err != nil || version < 1 {
 		return 0, fmt.Errorf("%w: it has no version", ErrForeign)
 	}
-	return version, err
+	return version, nil
 }
 
 // makeSchema is for the first of however many instances that start at once. The
 // others wait for the lock and find that it is done.
-func makeSchema(ctx context.Context, pool *pgxpool.Pool, schema string) error {
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+func makeSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+	return writeAlone(ctx, conn, opts, func(tx pgx.Tx) error {
 		const lockClass = 0x72656c79
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, lockClass, schema); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, lockClass, opts.schema); err != nil {
 			return err
 		}
 		var hasSchema, hasState bool
 		err := tx.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL, to_regclass($2) IS NOT NULL`,
-			pgx.Identifier{schema}.Sanitize(), pgx.Identifier{schema, "state"}.Sanitize()).Scan(&hasSchema, &hasState)
+			pgx.Identifier{opts.schema}.Sanitize(), pgx.Identifier{opts.schema, "state"}.Sanitize()).Scan(&hasSchema, &hasState)
 		if err != nil || hasState {
 			return err
 		}
 		if !hasSchema {
-			if _, err := tx.Exec(ctx, inSchema(schema, `CREATE SCHEMA $schema`)); err != nil {
+			if _, err := tx.Exec(ctx, inSchema(opts.schema, `CREATE SCHEMA $schema`)); err != nil {
 				return err
 			}
 		}
 		// Several statements at once: they have no parameters.
-		_, err = tx.Conn().PgConn().Exec(ctx, inSchema(schema, schemaSQL)).ReadAll()
+		_, err = tx.Conn().PgConn().Exec(ctx, inSchema(opts.schema, schemaSQL)).ReadAll()
 		return err
 	})
 }
 
 func setupError(ctx context.Context, schema string, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if errors.Is(err, ErrForeign) || isRefusal(err) {
+	case hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject):
+		return fmt.Errorf("postgres: schema %s: %w", schema, ErrForeign)
+	case errors.Is(err, ErrForeign) || isRefusal(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}
 	return unavailable(err)

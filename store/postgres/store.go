@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -79,7 +80,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareSchema(ctx, pool, opts.schema); err != nil {
+	if err := prepareSchema(ctx, pool, opts); err != nil {
 		return nil, err
 	}
 	s := &Store{
@@ -241,14 +242,18 @@ type noConnection struct{ error }
 func (e noConnection) Unwrap() error { return e.error }
 
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	waiting, cancel := context.WithTimeout(ctx, s.opts.connectTimeout)
+	return acquire(ctx, s.pool, s.opts.connectTimeout)
+}
+
+func acquire(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration) (*pgxpool.Conn, error) {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	conn, err := s.pool.Acquire(waiting)
+	conn, err := pool.Acquire(waiting)
 	if err == nil {
 		return conn, nil
 	}
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no connection within %v", s.opts.connectTimeout)
+		err = fmt.Errorf("no connection within %v", timeout)
 	}
 	return nil, noConnection{err}
 }
@@ -283,7 +288,11 @@ func (s *Store) forgetOldChanges() {
 func (s *Store) forgetOnce() {
 	for {
 		ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
-		tag, err := s.pool.Exec(ctx, s.sql.forget, s.opts.changeRetention.Seconds())
+		var tag pgconn.CommandTag
+		err := writeAlone(ctx, s.pool, s.opts, func(tx pgx.Tx) (err error) {
+			tag, err = tx.Exec(ctx, s.sql.forget, s.opts.changeRetention.Seconds())
+			return err
+		})
 		cancel()
 		if err != nil || tag.RowsAffected() == 0 {
 			return

@@ -11,6 +11,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) storetest.Opener {
 		schema := newSchema()
 		return func(t *testing.T) relayer.Store {

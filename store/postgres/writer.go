@@ -116,6 +116,7 @@ func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
 // there is much.
 const settings = `
 	SELECT set_config('lock_timeout', $1::text, true),
+		set_config('statement_timeout', $2::text, true),
 		set_config('idle_in_transaction_session_timeout', $2::text, true),
 		CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END,
 		set_config('enable_seqscan', 'off', true),
@@ -125,12 +126,30 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, d.Milliseconds()), 10)
 }
 
+// parameters are those of settings.
+func (o options) parameters() []any {
+	return []any{milliseconds(o.timeout * 3 / 4), milliseconds(o.timeout)}
+}
+
+// writeAlone runs a transaction that is no turn, under the same settings and
+// whatever the defaults of the session are.
+func writeAlone(ctx context.Context, db interface {
+	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
+}, opts options, do func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, settings, opts.parameters()...); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
 func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (outcomes []outcome, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
 	defer cancel()
 	asked := new(pgx.Batch)
 	asked.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
-	asked.Queue(settings, milliseconds(s.opts.timeout*3/4), milliseconds(s.opts.timeout))
+	asked.Queue(settings, s.opts.parameters()...)
 	asked.Queue(s.sql.lock)
 	before := asked.Len()
 	for _, w := range batch {
