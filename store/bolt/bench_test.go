@@ -392,7 +392,7 @@ func listIDs(b *testing.B, store relayer.Store) []string {
 // made where a client gives none: 16 bytes in hex, near the one before it.
 func benchRecord(i int) relayer.Record {
 	var id [16]byte
-	binary.BigEndian.PutUint64(id[:], uint64(1<<60+i))
+	binary.BigEndian.PutUint64(id[:], 1<<60+uint64(i))
 	binary.BigEndian.PutUint64(id[8:], uint64(i)*0x9e3779b97f4a7c15)
 	return relayer.Record{
 		ID:       fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]),
