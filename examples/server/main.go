@@ -1,7 +1,9 @@
-// Command server is a relayer registry in one process: the HTTP API of package
-// httpapi over an embedded store.
+// Command server is a relayer registry as a service: the HTTP API of package
+// httpapi over an embedded store, or over a PostgreSQL database that it shares
+// with other instances.
 //
 //	API_KEY=secret go run ./examples/server -addr 127.0.0.1:8080 -db relayers.db
+//	API_KEY=secret go run ./examples/server -db postgres://registry@db.example/relayers -copy-from relayers.db
 //
 // Without API_KEY it makes a bearer token and prints it once.
 package main
@@ -21,13 +23,12 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 func main() {
@@ -41,15 +42,19 @@ func main() {
 		return
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "server:", err)
+		fmt.Fprintln(os.Stderr, "server:", oneLine.Replace(err.Error()))
 		os.Exit(1)
 	}
 }
+
+// oneLine is for errors that tell of every attempt on a line of its own.
+var oneLine = strings.NewReplacer(":\n\t", ": ", "\n\t", "; ", "\n", "; ")
 
 // config is what the command line says.
 type config struct {
 	address          string
 	database         string
+	copyFrom         string
 	signersFile      string
 	networkRules     bool
 	exclusiveSigners bool
@@ -61,7 +66,8 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)
 	flags.StringVar(&c.address, "addr", "127.0.0.1:8080", "`host:port` to listen on")
-	flags.StringVar(&c.database, "db", "relayers.db", "database `file`, made if it is not there; memory keeps nothing")
+	flags.StringVar(&c.database, "db", "relayers.db", "database `file`, made if it is not there, or the postgres:// URL of a database that several servers share; memory keeps nothing")
+	flags.StringVar(&c.copyFrom, "copy-from", "", "`file` or postgres:// URL whose relayers are all copied to -db before serving; started again, a copy that was interrupted goes on")
 	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist; without it any signer is taken")
 	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "let a signer have only one relayer on each network")
@@ -77,18 +83,30 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 		return c, err
 	}
 	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		err = fmt.Errorf("unexpected argument %s", shown(flags.Arg(0)))
 	}
-	if err == nil && c.database == "" {
-		err = errors.New("-db must name a file")
-	}
-	if err == nil && !(c.rate >= 0 && c.rate <= math.MaxInt32) {
-		err = fmt.Errorf("-rate must be from 0 to %d", math.MaxInt32)
+	if err == nil {
+		err = c.check()
 	}
 	if err != nil {
 		return c, fmt.Errorf("%w (-h lists the flags)", err)
 	}
 	return c, nil
+}
+
+func (c config) check() error {
+	if err := checkName(c.database); err != nil {
+		return fmt.Errorf("-db %w", err)
+	}
+	if c.copyFrom != "" {
+		if err := checkSource(c.copyFrom, c.database); err != nil {
+			return fmt.Errorf("-copy-from %w", err)
+		}
+	}
+	if !(c.rate >= 0 && c.rate <= math.MaxInt32) {
+		return fmt.Errorf("-rate must be from 0 to %d", math.MaxInt32)
+	}
+	return nil
 }
 
 // run serves until ctx is done, then drains requests and closes the database.
@@ -107,7 +125,8 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 		return err
 	}
 	defer listener.Close()
-	store, closeStore, err := openStore(c.database)
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	store, closeStore, err := openFilled(ctx, c, stderr, logger)
 	if err != nil {
 		return err
 	}
@@ -125,7 +144,6 @@ func run(ctx context.Context, args []string, token string, stdout, stderr io.Wri
 	if isMade {
 		token = rand.Text()
 	}
-	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	handler, err := httpapi.New(manager, httpapi.Tokens(token), handlerOptions(c, logger)...)
 	if err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
@@ -195,17 +213,6 @@ func managerOptions(c config) ([]relayer.Option, error) {
 		options = append(options, relayer.WithAddressResolver(known.address))
 	}
 	return options, nil
-}
-
-func openStore(database string) (store relayer.Store, closeStore func() error, err error) {
-	if database == "memory" {
-		return memory.New(), func() error { return nil }, nil
-	}
-	file, err := bolt.Open(database)
-	if err != nil {
-		return nil, nil, err
-	}
-	return file, file.Close, nil
 }
 
 func handlerOptions(c config, logger *slog.Logger) []httpapi.Option {

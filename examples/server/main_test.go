@@ -159,16 +159,7 @@ func TestRealRelayersAreCreatedListedAndKept(t *testing.T) {
 			definitions := realRelayers(t)
 			server := start(t, token, append(flags, "-db", database)...)
 
-			var documents []string
-			for _, definition := range definitions {
-				status, body := server.do("POST", collection, string(definition))
-				if status != http.StatusCreated {
-					t.Fatalf("answered %d to %s: %s", status, definition, body)
-				}
-				document := data(t, body)
-				expectIntact(t, definition, document)
-				documents = append(documents, string(document))
-			}
+			documents := createAll(t, server, definitions)
 			before := readAll(t, server, documents)
 			server.stop()
 
@@ -182,6 +173,22 @@ func TestRealRelayersAreCreatedListedAndKept(t *testing.T) {
 			again.stop()
 		})
 	}
+}
+
+// createAll creates relayers and returns their documents.
+func createAll(t *testing.T, server *process, definitions []json.RawMessage) []string {
+	t.Helper()
+	var documents []string
+	for _, definition := range definitions {
+		status, body := server.do("POST", collection, string(definition))
+		if status != http.StatusCreated {
+			t.Fatalf("answered %d to %s: %s", status, definition, body)
+		}
+		document := data(t, body)
+		expectIntact(t, definition, document)
+		documents = append(documents, string(document))
+	}
+	return documents
 }
 
 func data(t *testing.T, body string) json.RawMessage {
@@ -597,6 +604,28 @@ func TestDrain(t *testing.T) {
 	again.stop()
 }
 
+// expectRefusal starts a server that must end by itself, with exit status 1 and
+// one line.
+func expectRefusal(t *testing.T, says string, args ...string) {
+	t.Helper()
+	command := serverCommand(token, append([]string{"-addr", "127.0.0.1:0"}, args...)...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	impatience := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() })
+	defer impatience.Stop()
+	if err := command.Wait(); command.ProcessState.ExitCode() != 1 {
+		t.Errorf("ended with %v", err)
+	}
+	text := stderr.String()
+	if strings.Count(text, "\n") != 1 || !strings.Contains(text, says) || stdout.Len() > 0 {
+		t.Errorf("said %q %q, want one line about %s", stdout.String(), text, says)
+	}
+	expectNoPassword(t, text)
+}
+
 // What is wrong before the server serves is one clear line and exit status 1.
 func TestWrongStart(t *testing.T) {
 	directory := t.TempDir()
@@ -635,17 +664,7 @@ func TestWrongStart(t *testing.T) {
 		"signers null":         {[]string{"-db", "memory", "-signers", write("null.json", `null`)}, "null.json: must be an object of objects of addresses"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			command := serverCommand(token, append([]string{"-addr", "127.0.0.1:0"}, c.args...)...)
-			var stdout, stderr bytes.Buffer
-			command.Stdout, command.Stderr = &stdout, &stderr
-			err := command.Run()
-			if command.ProcessState.ExitCode() != 1 {
-				t.Errorf("ended with %v", err)
-			}
-			text := stderr.String()
-			if strings.Count(text, "\n") != 1 || !strings.Contains(text, c.says) || stdout.Len() > 0 {
-				t.Errorf("said %q %q, want one line about %s", stdout.String(), text, c.says)
-			}
+			expectRefusal(t, c.says, c.args...)
 		})
 	}
 	// A start that fails for another reason leaves no new file behind.

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// makeFile makes a file with so many relayers.
+func makeFile(t *testing.T, count int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "source.db")
+	file, err := bolt.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	records := make([]relayer.Record, count)
+	for i := range records {
+		records[i] = relayer.Record{
+			ID:       fmt.Sprintf("r-%d", i),
+			Revision: uint64(i + 1),
+			Claim:    fmt.Sprintf("claim-%d", i),
+			Document: fmt.Appendf(nil, `{"id":"r-%d","name":"%s"}`, i, strings.Repeat("n", 300)),
+			Private:  fmt.Appendf(nil, `{"secret":%d}`, i),
+		}
+	}
+	for len(records) > 0 {
+		some := min(500, len(records))
+		if err := file.Import(t.Context(), records[:some]); err != nil {
+			t.Fatal(err)
+		}
+		records = records[some:]
+	}
+	return path
+}
+
+// contentOf returns every record of a store, in order.
+func contentOf(t *testing.T, name string) []relayer.Record {
+	t.Helper()
+	store, closeStore, err := openSource(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore()
+	var content []relayer.Record
+	for {
+		records, total, err := store.List(t.Context(), len(content), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = append(content, records...)
+		if len(content) == total {
+			return content
+		}
+	}
+}
+
+func expectCopied(t *testing.T, destination, source string) {
+	t.Helper()
+	if got, want := contentOf(t, destination), contentOf(t, source); !reflect.DeepEqual(got, want) {
+		t.Errorf("%d records are not those %d that were copied", len(got), len(want))
+	}
+}
+
+var progressLine = regexp.MustCompile(`msg=(copying|verifying) done=(\d+) total=(\d+)`)
+
+func TestCopyFrom(t *testing.T) {
+	source := makeFile(t, 1234)
+	postgres := location(t, startPostgres(t), "postgres")
+	back := filepath.Join(t.TempDir(), "back.db")
+	for _, move := range []struct{ from, to string }{{source, postgres}, {postgres, back}} {
+		server := start(t, token, "-db", move.to, "-copy-from", move.from)
+		status, body := server.do("GET", collection+"?page=124", "")
+		if status != 200 || !strings.Contains(body, `"id":"r-1233"`) || !strings.Contains(body, `"total_items":1234`) {
+			t.Errorf("answered %d %s", status, body)
+		}
+		server.stop()
+		said := server.output.String()
+		var told []string
+		for _, found := range progressLine.FindAllStringSubmatch(said, -1) {
+			told = append(told, strings.Join(found[1:], " "))
+		}
+		for _, want := range []string{"copying 0 1234", "copying 1234 1234", "verifying 0 1234", "verifying 1234 1234"} {
+			if !strings.Contains(strings.Join(told, "\n"), want) {
+				t.Errorf("progress lacks %s: %s", want, said)
+			}
+		}
+		if !strings.Contains(said, "msg=copied relayers=1234\n") {
+			t.Errorf("the log does not say that all is copied: %s", said)
+		}
+		expectNoPassword(t, said)
+		expectCopied(t, move.to, source)
+	}
+}
+
+// startCopy starts a server that copies, and returns when it has begun to.
+func startCopy(t *testing.T, source, destination string) (*exec.Cmd, *output) {
+	t.Helper()
+	command, said := serverCommand(token, "-addr", "127.0.0.1:0", "-db", destination, "-copy-from", source), new(output)
+	command.Stdout, command.Stderr = said, said
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	for range 5000 {
+		if strings.Contains(said.String(), "msg=copying ") {
+			return command, said
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatalf("the server does not copy: %s", said)
+	return nil, nil
+}
+
+// awaitMore waits until a store holds more than a number of relayers.
+func awaitMore(t *testing.T, store relayer.Store, than int) int {
+	t.Helper()
+	for range 5000 {
+		_, total, err := store.List(t.Context(), 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total > than {
+			return total
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatalf("nothing is added to %d relayers", than)
+	return 0
+}
+
+// However a copy ends early, the next start takes it up.
+func TestInterruptedCopyGoesOn(t *testing.T) {
+	source := makeFile(t, 20_000)
+	database := location(t, startPostgres(t), "postgres")
+	copied, closeCopied, err := openStore(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeCopied()
+	before := 0
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL, syscall.SIGTERM} {
+		command, said := startCopy(t, source, database)
+		before = awaitMore(t, copied, before)
+		if err := command.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		err := command.Wait()
+		text := said.String()
+		if signal == syscall.SIGKILL {
+			continue
+		}
+		last := text[strings.LastIndex(strings.TrimSpace(text), "\n")+1:]
+		if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "server: -copy-from: interrupted while ") ||
+			!strings.Contains(last, " of 20000: start the server again with the same flags to go on\n") {
+			t.Errorf("%s: ended with %v: %s", signal, err, text)
+		}
+		expectNoPassword(t, text)
+	}
+	server := start(t, token, "-db", database, "-copy-from", source)
+	if _, body := server.do("GET", collection+"?per_page=1", ""); !strings.Contains(body, `"total_items":20000`) {
+		t.Errorf("after the copy a list is %s", body)
+	}
+	server.stop()
+	expectCopied(t, database, source)
+}
+
+// A copy whose database goes away says what to do, and is taken up as well.
+func TestCopyWithoutItsDatabase(t *testing.T) {
+	source := makeFile(t, 20_000)
+	postgres := startPostgres(t)
+	database := location(t, postgres, "postgres")
+	command, said := startCopy(t, source, database)
+	if err := postgres.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	err := command.Wait()
+	if command.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "start the server again with the same flags to go on") {
+		t.Errorf("ended with %v: %s", err, said)
+	}
+	expectNoPassword(t, said.String())
+	if err := postgres.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, token, "-db", database, "-copy-from", source).stop()
+	expectCopied(t, database, source)
+}
+
+// A destination that holds something else is left as it is.
+func TestCopyRefusesAnotherDestination(t *testing.T) {
+	source := makeFile(t, 3)
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "-db", database)
+	createAll(t, server, realRelayers(t)[:1])
+	server.stop()
+	before := contentOf(t, database)
+
+	command := serverCommand(token, "-addr", "127.0.0.1:0", "-db", database, "-copy-from", source)
+	text, err := command.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	last := lines[len(lines)-1]
+	if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "destination differs from source") || !strings.Contains(last, "leave it out") {
+		t.Errorf("ended with %v: %s", err, text)
+	}
+	if !reflect.DeepEqual(contentOf(t, database), before) {
+		t.Error("the destination was changed")
+	}
+}

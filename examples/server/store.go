@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// inMemory is the name of a store that keeps nothing.
+const inMemory = "memory"
+
+// openStore opens the store of a name: memory, the URL of a PostgreSQL database,
+// or a file, which is made where there is none.
+func openStore(ctx context.Context, name string) (store relayer.Store, closeStore func() error, err error) {
+	switch {
+	case name == inMemory:
+		return memory.New(), func() error { return nil }, nil
+	case isPostgres(name):
+		return openPostgres(ctx, name)
+	}
+	return openFile(name)
+}
+
+// openSource opens a store to copy from, which must be there already.
+func openSource(ctx context.Context, name string) (source relayer.Store, closeSource func() error, err error) {
+	if isPostgres(name) {
+		source, closeSource, err := openPostgres(ctx, readOnly(name))
+		if err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+			err = fmt.Errorf("%w (a source is only read: is it the right one?)", err)
+		}
+		return source, closeSource, err
+	}
+	if _, err := os.Stat(name); err != nil {
+		return nil, nil, err
+	}
+	return openFile(name)
+}
+
+func openFile(name string) (relayer.Store, func() error, error) {
+	file, err := bolt.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, file.Close, nil
+}
+
+func openPostgres(ctx context.Context, name string) (relayer.Store, func() error, error) {
+	database, err := postgres.Open(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return database, database.Close, nil
+}
+
+func isPostgres(name string) bool {
+	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
+}
+
+// readOnly has the server refuse every write, so that no tables are made in a
+// database that was named by mistake.
+func readOnly(name string) string {
+	location, err := url.Parse(name)
+	if err != nil {
+		return name // to be refused when it is opened
+	}
+	parameters := location.Query()
+	parameters.Set("default_transaction_read_only", "on")
+	location.RawQuery = parameters.Encode()
+	return location.String()
+}
+
+// keywords are what a connection string has that is not a URL.
+var keywords = regexp.MustCompile(`\b(host|port|user|password|dbname|service)\s*=`)
+
+// checkName keeps what is a connection string of any other kind from being taken
+// for a file. The error does not repeat it: there may be a password in it.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("must name a file")
+	case isPostgres(name):
+		return nil
+	case strings.Contains(name, "://") || keywords.MatchString(name):
+		return errors.New("must be a file, or a URL that begins with postgres://")
+	}
+	return nil
+}
+
+// checkSource checks what is to be copied from, and that it is not what is copied
+// to.
+func checkSource(name, destination string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if name == inMemory {
+		return errors.New("must name what keeps relayers, which memory does not")
+	}
+	if isSame(name, destination) {
+		return errors.New("is the same as -db")
+	}
+	return nil
+}
+
+// isSame tells whether two names are known to mean one store.
+func isSame(a, b string) bool {
+	if isPostgres(a) && isPostgres(b) {
+		return isSameDatabase(a, b)
+	}
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+func isSameDatabase(a, b string) bool {
+	one, err := pgconn.ParseConfig(a)
+	if err != nil {
+		return false
+	}
+	other, err := pgconn.ParseConfig(b)
+	return err == nil && one.Host == other.Host && one.Port == other.Port && one.Database == other.Database
+}
+
+// shown is what may be printed of an argument that is out of place: of a
+// connection string nothing.
+func shown(argument string) string {
+	if strings.Contains(argument, "://") || keywords.MatchString(argument) {
+		return "a connection string"
+	}
+	return fmt.Sprintf("%q", argument)
+}

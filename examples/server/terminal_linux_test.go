@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// On a terminal the progress is one line for each stage, written over.
+func TestProgressOnATerminal(t *testing.T) {
+	source := makeFile(t, 1000)
+	terminal, screen := openTerminal(t)
+	command := serverCommand(token, "-addr", "127.0.0.1:0", "-db", "memory", "-copy-from", source)
+	command.Stderr = terminal
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	terminal.Close()
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	var shown bytes.Buffer
+	for !strings.Contains(shown.String(), "msg=serving") {
+		part := make([]byte, 1000)
+		n, err := screen.Read(part)
+		if err != nil {
+			t.Fatalf("%v: %s", err, &shown)
+		}
+		shown.Write(part[:n])
+	}
+	if err := command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Error(err)
+	}
+	// The terminal ends lines with \r\n.
+	want := regexp.MustCompile(`^\rcopied 0 of 1000(\rcopied \d+ of 1000)*\rcopied 1000 of 1000\r\n` +
+		`\rverified 0 of 1000(\rverified \d+ of 1000)*\rverified 1000 of 1000\r\ntime=\S+ level=INFO msg=copied relayers=1000\r\n`)
+	if !want.MatchString(shown.String()) {
+		t.Errorf("shown is %q", &shown)
+	}
+}
+
+// openTerminal returns a terminal, and what reads from its screen.
+func openTerminal(t *testing.T) (terminal, screen *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return terminal, screen
+}
