@@ -3,8 +3,8 @@ package crash
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -25,11 +25,10 @@ func TestKilledWhileWriting(t *testing.T) {
 	kept := newLedger()
 	inFlight, whole := 0, 0
 	for round := range *rounds {
-		run(t, path, round, "honest", "ready", upTo(80*time.Millisecond), kept.note)
+		run(t, task{Round: round, Store: "bolt", Path: path}, "ready", upTo(80*time.Millisecond), kept.note)
 		left := survivors(t, path)
 		if found := kept.compare(left); !found.clean() {
-			t.Fatalf("round %d: lost %v, halves %v, never asked for %v, out of order %v",
-				round, found.lost, found.halves, found.unasked, found.disorder)
+			t.Fatalf("round %d: %v", round, found)
 		}
 		inFlight += len(kept.inFlight)
 		whole += carriedOut(kept, left)
@@ -62,7 +61,7 @@ func TestHastyStoreIsCaught(t *testing.T) {
 	for round := range 20 {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		kept := newLedger()
-		run(t, path, round, "hasty", "ready", 10*time.Millisecond+upTo(30*time.Millisecond), kept.note)
+		run(t, task{Round: round, Store: "hasty", Path: path}, "ready", 10*time.Millisecond+upTo(30*time.Millisecond), kept.note)
 		if found := kept.compare(survivors(t, path)); len(found.lost) > 0 {
 			t.Logf("round %d: %d of %d acknowledged creates lost", round, len(found.lost), kept.acked)
 			return
@@ -78,14 +77,14 @@ func TestKilledWhileMakingTheFile(t *testing.T) {
 	for round := range *rounds {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		kept := newLedger()
-		run(t, path, round, "honest", "opening", upTo(2*time.Millisecond), kept.note)
+		run(t, task{Round: round, Store: "bolt", Path: path}, "opening", upTo(2*time.Millisecond), kept.note)
 		if _, err := os.Stat(path); err == nil {
 			whole++
 		} else {
 			missing++
 		}
 		if found := kept.compare(survivors(t, path)); !found.clean() {
-			t.Fatalf("round %d: %+v", round, found)
+			t.Fatalf("round %d: %v", round, found)
 		}
 	}
 	t.Logf("%d rounds: %d without a file, %d with a whole one", *rounds, missing, whole)
@@ -101,6 +100,12 @@ func survivors(t *testing.T, path string) []relayer.Record {
 		t.Fatalf("reopen: %v", err)
 	}
 	defer store.Close()
+	return sound(t, store)
+}
+
+// sound checks what a store holds, and lists it.
+func sound(t *testing.T, store checkedStore) []relayer.Record {
+	t.Helper()
 	if err := store.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -111,13 +116,21 @@ func survivors(t *testing.T, path string) []relayer.Record {
 	return left
 }
 
+type checkedStore interface {
+	relayer.Store
+	Check(context.Context) error
+}
+
 // run starts a child, hands its events to note, and kills it some time after it
 // has said a word.
-func run(t *testing.T, path string, round int, kind, word string, after time.Duration, note func(event)) {
+func run(t *testing.T, given task, word string, after time.Duration, note func(event)) {
 	t.Helper()
+	text, err := json.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(),
-		childPath+"="+path, childRound+"="+fmt.Sprint(round), childStore+"="+kind)
+	command.Env = append(os.Environ(), childTask+"="+string(text))
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
 	pipe, err := command.StdoutPipe()
@@ -132,7 +145,7 @@ func run(t *testing.T, path string, round int, kind, word string, after time.Dur
 	}, note)
 	err = command.Wait()
 	if err == nil || !strings.Contains(err.Error(), "killed") || complaints.Len() > 0 {
-		t.Fatalf("round %d: the child ended by itself: %v\n%s", round, err, complaints.String())
+		t.Fatalf("round %d: the child ended by itself: %v\n%s", given.Round, err, complaints.String())
 	}
 }
 

@@ -1,7 +1,9 @@
 // Package crash kills a process while it writes to a store, again and again,
-// and compares what is left with what the process had been told.
+// and compares what is left with what the process had been told. Where the store
+// is on PostgreSQL it also kills the server, one of the server's sessions, and
+// the connections to it, while the process goes on.
 //
-// A killed process leaves the system running, so that this proves the order of
+// What is killed leaves the system running, so that this proves the order of
 // things (nothing is acknowledged before it is committed, and a commit is all or
 // nothing) and not that a disk keeps what it has synced.
 package crash

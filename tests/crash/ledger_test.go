@@ -7,7 +7,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// ledger is what the parent knows: how each record stands by what was
+// ledger is what is known from outside of the store: how each record stands by what was
 // acknowledged, and the one write of each worker that was not answered.
 type ledger struct {
 	stands   map[string]event
@@ -21,10 +21,17 @@ func newLedger() *ledger {
 }
 
 func (l *ledger) note(e event) {
-	if e.Verb != "done" {
+	switch e.Verb {
+	case "done":
+		l.acknowledge(e)
+	case "refused":
+		delete(l.inFlight, e.Worker)
+	default:
 		l.inFlight[e.Worker] = e
-		return
 	}
+}
+
+func (l *ledger) acknowledge(e event) {
 	begun := l.inFlight[e.Worker]
 	delete(l.inFlight, e.Worker)
 	l.acked++
@@ -44,11 +51,17 @@ type report struct {
 	lost     []string // acknowledged and not there
 	halves   []string // neither as before the write nor as after it
 	unasked  []string // there, and never asked for
+	doubled  []string // there more than once
 	disorder []string
 }
 
+func (r report) String() string {
+	return fmt.Sprintf("lost %v, halves %v, never asked for %v, doubled %v, out of order %v",
+		r.lost, r.halves, r.unasked, r.doubled, r.disorder)
+}
+
 func (r report) clean() bool {
-	return len(r.lost)+len(r.halves)+len(r.unasked)+len(r.disorder) == 0
+	return len(r.lost)+len(r.halves)+len(r.unasked)+len(r.doubled)+len(r.disorder) == 0
 }
 
 // compare holds what is left in the store against the ledger.
@@ -60,6 +73,9 @@ func (l *ledger) compare(left []relayer.Record) report {
 	}
 	present := make(map[string]relayer.Record, len(left))
 	for _, rec := range left {
+		if _, twice := present[rec.ID]; twice {
+			found.doubled = append(found.doubled, rec.ID)
+		}
 		present[rec.ID] = rec
 		stands, known := l.stands[rec.ID]
 		begun, unanswered := pending[rec.ID]

@@ -8,18 +8,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-var rounds = flag.Int("rounds", 20, "how often to kill the writer")
+var rounds = flag.Int("rounds", 20, "how often to kill or cut off what each test does")
 
 // The child is this very binary. What it is to do stands in its environment.
-const (
-	childPath  = "CRASH_CHILD_FILE"
-	childRound = "CRASH_CHILD_ROUND"
-	childStore = "CRASH_CHILD_STORE"
-)
+const childTask = "CRASH_CHILD_TASK"
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(childPath); path != "" {
-		os.Exit(child(path, os.Getenv(childRound), os.Getenv(childStore)))
+	if text := os.Getenv(childTask); text != "" {
+		os.Exit(child(text))
 	}
 	goleak.VerifyTestMain(m)
 }
