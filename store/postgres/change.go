@@ -20,6 +20,7 @@ type outcome struct {
 	changes bool
 
 	first, count int64 // the places that it fills, or empties where count is below 0
+	forgotten    int64 // up to this number changes are told no more, where above 0
 }
 
 // Create adds a record and returns it with its revision once it is committed. It
@@ -151,14 +152,14 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			batch.Queue(s.sql.importAll, given.ids, given.revisions, given.claims, given.documents, given.privates)
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var before *int64
+			var before, raised *int64
 			var exists *bool
-			if err := results.QueryRow().Scan(&before, &exists); err != nil {
+			if err := results.QueryRow().Scan(&before, &raised, &exists); err != nil {
 				return outcome{}, err
 			}
 			switch {
 			case before != nil:
-				return outcome{first: *before + 1, count: int64(len(records)), changes: true}, nil
+				return outcome{first: *before + 1, count: int64(len(records)), forgotten: *raised, changes: true}, nil
 			case exists != nil && *exists:
 				return outcome{refused: relayer.ErrExists}, nil
 			}

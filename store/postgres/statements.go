@@ -5,7 +5,8 @@ package postgres
 // with others. All writes run under lock: what they find is what stands.
 type statements struct {
 	lock, create, update, remove string
-	importAll, count, notify     string
+	importAll, forgotten         string
+	count, notify                string
 
 	get, document, list, documents string
 
@@ -87,10 +88,14 @@ func statementsIn(schema string) statements {
 			), raised AS MATERIALIZED (
 				SELECT setval('$schema.writes', greatest(last_value, (SELECT max(revision) FROM given)) + 1) AS number
 				FROM room, $schema.writes
-			), told AS (
-				UPDATE $schema.state SET forgotten = raised.number FROM raised
 			)
-			SELECT room.before, refused.exists FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
+			SELECT room.before, raised.number, refused.exists
+			FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN raised ON true LEFT JOIN refused ON true`),
+
+		// A statement of its own, that is prepared once the turn has come: even to
+		// prepare what writes to the table waits for its lock, and for how long the
+		// settings of the turn do not say yet.
+		forgotten: in(`UPDATE $schema.state SET forgotten = $1::bigint`),
 
 		count: in(`
 			INSERT INTO $schema.counts (level, node, live)

@@ -184,6 +184,11 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, outcomes []outcome) error {
 		depths, nodes, by := columnsOf(shifts)
 		last.Queue(s.sql.count, depths, nodes, by)
 	}
+	for _, o := range outcomes {
+		if o.forgotten > 0 {
+			last.Queue(s.sql.forgotten, o.forgotten)
+		}
+	}
 	last.Queue(s.sql.notify, s.listener.channel)
 	last.Queue(`COMMIT`)
 	results := conn.SendBatch(ctx, last)
