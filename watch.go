@@ -53,7 +53,8 @@ type WatchStore interface {
 	// Watch returns the changes made from the call on, in the order in which they
 	// were made, until ctx is done. No writer waits for its consumer. Where
 	// changes are lost it gives [ErrMissed] in their place and goes on with those
-	// that follow; any other error ends it. The sequence can be ranged over once.
+	// that follow; any other error ends it. Records that are imported are told as
+	// created, or by ErrMissed. The sequence can be ranged over once.
 	Watch(ctx context.Context) iter.Seq2[RecordChange, error]
 }
 

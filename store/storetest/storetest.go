@@ -114,6 +114,12 @@ var cases = []testCase{
 	{"concurrent imports arrive in one piece", concurrentImports},
 	{"readers see imports whole", readersSeeImportsWhole},
 	{"import after close", importAfterClose},
+	{"watch tells every write in order", watchTellsWrites},
+	{"watch begins with the call", watchBeginsWithCall},
+	{"watch keeps the order of concurrent writes", watchKeepsOrder},
+	{"watch does not pass over an import", watchTellsImports},
+	{"watch ends with its context", watchEndsWithContext},
+	{"watch of a closed store", watchAfterClose},
 }
 
 // openUntilEnd opens a store and has it closed when the case ends.

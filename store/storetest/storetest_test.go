@@ -26,6 +26,7 @@ const wrongStore = "STORETEST_WRONG_STORE"
 func TestWrongStoresAreFound(t *testing.T) {
 	stores := maps.Clone(wrong)
 	maps.Copy(stores, wrongImports)
+	maps.Copy(stores, wrongWatches)
 	if name := os.Getenv(wrongStore); name != "" {
 		storetest.Run(t, func(*testing.T) relayer.Store { return stores[name]() })
 		return

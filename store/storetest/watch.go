@@ -1,0 +1,192 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+)
+
+// patience is how long a change may take to be told.
+const patience = 10 * time.Second
+
+// watching returns the store as one that is watched, or skips the case.
+func watching(t *testing.T, store relayer.Store) relayer.WatchStore {
+	t.Helper()
+	watched, ok := store.(relayer.WatchStore)
+	if !ok {
+		t.Skip("the store has no Watch")
+	}
+	return watched
+}
+
+// watcher takes changes one at a time.
+type watcher struct {
+	next func() (relayer.RecordChange, error, bool)
+}
+
+func watch(t *testing.T, store relayer.Store) watcher {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	next, stop := iter.Pull2(watching(t, store).Watch(ctx))
+	t.Cleanup(func() { stop(); cancel() })
+	return watcher{next}
+}
+
+func (w watcher) want(t *testing.T, kind relayer.ChangeKind, rec relayer.Record) {
+	t.Helper()
+	change, err, ok := w.next()
+	if err != nil || !ok {
+		t.Fatalf("Watch: error %v, ended is %t, want %s %q", err, !ok, kind, rec.ID)
+	}
+	if change.Kind != kind {
+		t.Fatalf("Watch: %s %q, want %s %q", change.Kind, change.Record.ID, kind, rec.ID)
+	}
+	wantSame(t, "Watch", change.Record, rec)
+}
+
+func watchTellsWrites(t *testing.T, store relayer.Store) {
+	first, second := watch(t, store), watch(t, store)
+	made := mustCreate(t, store, claiming("one", "x"))
+	_, err := store.Create(t.Context(), sample("one"))
+	wantError(t, "Create", relayer.Record{}, err, relayer.ErrExists)
+	changed := made
+	changed.Document, changed.Private, changed.Claim = []byte(`{"changed":1}`), nil, "y"
+	changed = mustUpdate(t, store, changed)
+	_, err = store.Update(t.Context(), made)
+	wantError(t, "Update", relayer.Record{}, err, relayer.ErrConflict)
+	other := mustCreate(t, store, sample("two"))
+	mustDelete(t, store, changed)
+	again := mustCreate(t, store, sample("one"))
+	for _, w := range []watcher{first, second} {
+		w.want(t, relayer.Created, made)
+		w.want(t, relayer.Updated, changed)
+		w.want(t, relayer.Created, other)
+		w.want(t, relayer.Deleted, changed)
+		w.want(t, relayer.Created, again)
+	}
+}
+
+func watchBeginsWithCall(t *testing.T, store relayer.Store) {
+	watching(t, store)
+	for _, rec := range createMany(t, store, 3) {
+		w := watch(t, store)
+		rec = mustUpdate(t, store, rec)
+		w.want(t, relayer.Updated, rec)
+		mustDelete(t, store, rec)
+		w.want(t, relayer.Deleted, rec)
+	}
+}
+
+// watchTellsImports takes either word: each record, or that changes were missed.
+func watchTellsImports(t *testing.T, store relayer.Store) {
+	w := watch(t, store)
+	mustImport(t, store, moved("m", 3))
+	change, err, ok := w.next()
+	if ok && err == nil && change.Kind == relayer.Created || errors.Is(err, relayer.ErrMissed) {
+		return
+	}
+	t.Fatalf("Watch: %s %q, error %v, ended is %t, want a create or %v", change.Kind, change.Record.ID, err, !ok, relayer.ErrMissed)
+}
+
+// watchKeepsOrder lets many write at once, and puts what is told together: that
+// must be what stands in the end.
+func watchKeepsOrder(t *testing.T, store relayer.Store) {
+	const writers, writes, ids = 8, 40, 5
+	w := watch(t, store)
+	errs := race(writers, func(writer int) error {
+		for i := range writes {
+			if err := writeAny(t.Context(), store, numbered((writer+i)%ids), i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	last := mustCreate(t, store, sample("last"))
+	stands, latest := make(map[string]relayer.Record), make(map[string]uint64)
+	for {
+		change, err, ok := w.next()
+		if err != nil || !ok {
+			t.Fatalf("Watch: error %v, ended is %t", err, !ok)
+		}
+		rec := change.Record
+		if before := latest[rec.ID]; rec.Revision < before || rec.Revision == before && change.Kind != relayer.Deleted {
+			t.Fatalf("Watch: %s %q at %d after %d", change.Kind, rec.ID, rec.Revision, before)
+		}
+		latest[rec.ID], stands[rec.ID] = rec.Revision, rec
+		if change.Kind == relayer.Deleted {
+			delete(stands, rec.ID)
+		}
+		if rec.ID == last.ID {
+			break
+		}
+	}
+	page, total := mustList(t, store, 0, ids+2)
+	if total != len(stands) {
+		t.Fatalf("%d records stand, and %d by what was told", total, len(stands))
+	}
+	for _, rec := range page {
+		wantSame(t, "what was told", stands[rec.ID], rec)
+	}
+}
+
+// writeAny creates, updates or deletes, as it finds the record. Where another was
+// first, that is as well.
+func writeAny(ctx context.Context, store relayer.Store, id string, i int) error {
+	rec, err := store.Get(ctx, id)
+	switch {
+	case errors.Is(err, relayer.ErrNotFound):
+		_, err = store.Create(ctx, sample(id))
+	case err == nil && i%4 == 0:
+		err = store.Delete(ctx, id, rec.Revision)
+	case err == nil:
+		rec.Document = fmt.Appendf(nil, `{"i":%d}`, i)
+		_, err = store.Update(ctx, rec)
+	}
+	if matchesAny(err, []error{relayer.ErrExists, relayer.ErrConflict, relayer.ErrNotFound}) {
+		return nil
+	}
+	return err
+}
+
+func watchEndsWithContext(t *testing.T, store relayer.Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	changes := watching(t, store).Watch(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range changes {
+		}
+	}()
+	mustCreate(t, store, sample("one"))
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("Watch goes on after its context has ended")
+	}
+}
+
+func watchAfterClose(t *testing.T, store relayer.Store) {
+	closer, ok := watching(t, store).(io.Closer)
+	if !ok {
+		t.Skip("the store has no Close")
+	}
+	w := watch(t, store)
+	if err := closer.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	for _, w := range []watcher{w, watch(t, store)} {
+		if _, err, _ := w.next(); !errors.Is(err, relayer.ErrUnavailable) {
+			t.Fatalf("Watch of a closed store: error is %v, want %v", err, relayer.ErrUnavailable)
+		}
+	}
+}

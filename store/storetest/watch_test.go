@@ -1,0 +1,140 @@
+package storetest_test
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// watched is a store that tells of its writes, rightly or not.
+type watched struct {
+	*memory.Store
+	tell func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange
+
+	fromTheStart bool
+
+	mu   sync.Mutex
+	log  []relayer.RecordChange
+	more chan struct{}
+}
+
+func newWatched(tell func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange) *watched {
+	return &watched{Store: memory.New(), tell: tell, more: make(chan struct{})}
+}
+
+func tellAll(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+	return append(log, change)
+}
+
+// write carries out a write and tells of it, one at a time.
+func (w *watched) write(kind relayer.ChangeKind, write func() (relayer.Record, error)) (relayer.Record, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rec, err := write()
+	if err == nil {
+		told := rec
+		told.Document = append([]byte(nil), rec.Document...)
+		told.Private = append([]byte(nil), rec.Private...)
+		w.log = w.tell(w.log, relayer.RecordChange{Kind: kind, Record: told})
+		close(w.more)
+		w.more = make(chan struct{})
+	}
+	return rec, err
+}
+
+func (w *watched) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return w.write(relayer.Created, func() (relayer.Record, error) { return w.Store.Create(ctx, rec) })
+}
+
+func (w *watched) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return w.write(relayer.Updated, func() (relayer.Record, error) { return w.Store.Update(ctx, rec) })
+}
+
+func (w *watched) Delete(ctx context.Context, id string, revision uint64) error {
+	_, err := w.write(relayer.Deleted, func() (relayer.Record, error) {
+		rec, _ := w.Store.Get(ctx, id)
+		return rec, w.Store.Delete(ctx, id, revision)
+	})
+	return err
+}
+
+func (w *watched) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
+	w.mu.Lock()
+	seen := len(w.log)
+	w.mu.Unlock()
+	if w.fromTheStart {
+		seen = 0
+	}
+	return func(yield func(relayer.RecordChange, error) bool) {
+		for ctx.Err() == nil {
+			w.mu.Lock()
+			news, more := w.log[seen:], w.more
+			w.mu.Unlock()
+			seen += len(news)
+			for _, change := range news {
+				if !yield(change, nil) {
+					return
+				}
+			}
+			select {
+			case <-more:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// Import tells of each record as of one that was created.
+func (w *watched) Import(ctx context.Context, records []relayer.Record) error {
+	if err := w.Store.Import(ctx, records); err != nil {
+		return err
+	}
+	for _, rec := range records {
+		_, _ = w.write(relayer.Created, func() (relayer.Record, error) { return rec, nil })
+	}
+	return nil
+}
+
+// silentImport tells nobody of what it takes over.
+type silentImport struct{ *watched }
+
+func (s silentImport) Import(ctx context.Context, records []relayer.Record) error {
+	return s.watched.Store.Import(ctx, records)
+}
+
+// wrongWatches are stores whose Watch breaks the contract.
+var wrongWatches = map[string]func() relayer.Store{
+	"right watch": func() relayer.Store { return newWatched(tellAll) },
+
+	"deletes are not told": func() relayer.Store {
+		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+			if change.Kind == relayer.Deleted {
+				return log
+			}
+			return append(log, change)
+		})
+	},
+	"private parts are not told": func() relayer.Store {
+		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+			change.Record.Private = nil
+			return append(log, change)
+		})
+	},
+	"an update is told before what it changes": func() relayer.Store {
+		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+			if n := len(log); n > 0 && change.Kind == relayer.Updated {
+				return append(log[:n-1:n-1], change, log[n-1])
+			}
+			return append(log, change)
+		})
+	},
+	"watch begins at the start": func() relayer.Store {
+		store := newWatched(tellAll)
+		store.fromTheStart = true
+		return store
+	},
+	"imports are not told": func() relayer.Store { return silentImport{newWatched(tellAll)} },
+}
