@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"regexp"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
@@ -35,11 +34,10 @@ func openStore(ctx context.Context, name string) (store relayer.Store, closeStor
 // openSource opens a store to copy from, which must be there already.
 func openSource(ctx context.Context, name string) (source relayer.Store, closeSource func() error, err error) {
 	if isPostgres(name) {
-		source, closeSource, err := openPostgres(ctx, readOnly(name))
-		if err != nil && !errors.Is(err, relayer.ErrUnavailable) {
-			err = fmt.Errorf("%w (a source is only read: is it the right one?)", err)
+		if lacksRelayers(ctx, name) {
+			return nil, nil, errors.New("no relayers are kept in this database")
 		}
-		return source, closeSource, err
+		return openPostgres(ctx, name)
 	}
 	if _, err := os.Stat(name); err != nil {
 		return nil, nil, err
@@ -67,17 +65,19 @@ func isPostgres(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
 }
 
-// readOnly has the server refuse every write, so that no tables are made in a
-// database that was named by mistake.
-func readOnly(name string) string {
-	location, err := url.Parse(name)
+// lacksRelayers tells of a database that no store has been opened in, so that none
+// is made in one that was named by mistake. Opening says what else is wrong.
+func lacksRelayers(ctx context.Context, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, postgres.DefaultTimeout)
+	defer cancel()
+	connection, err := pgx.Connect(ctx, name)
 	if err != nil {
-		return name // to be refused when it is opened
+		return false
 	}
-	parameters := location.Query()
-	parameters.Set("default_transaction_read_only", "on")
-	location.RawQuery = parameters.Encode()
-	return location.String()
+	defer connection.Close(ctx)
+	var lacks bool
+	err = connection.QueryRow(ctx, `SELECT to_regclass($1) IS NULL`, postgres.DefaultSchema+".relayers").Scan(&lacks)
+	return err == nil && lacks
 }
 
 // keywords are what a connection string has that is not a URL.
@@ -126,11 +126,11 @@ func isSame(a, b string) bool {
 }
 
 func isSameDatabase(a, b string) bool {
-	one, err := pgconn.ParseConfig(a)
+	one, err := pgx.ParseConfig(a)
 	if err != nil {
 		return false
 	}
-	other, err := pgconn.ParseConfig(b)
+	other, err := pgx.ParseConfig(b)
 	return err == nil && one.Host == other.Host && one.Port == other.Port && one.Database == other.Database
 }
 
