@@ -201,3 +201,26 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// inBackground runs something whose error is waited for later.
+func inBackground(do func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	return done
+}
+
+// holdTurn takes the turn of a schema, until it is released, as another instance
+// does that has stopped halfway.
+func holdTurn(t testing.TB, pool *pgxpool.Pool, schema string) (release func()) {
+	t.Helper()
+	tx, err := pool.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = func() { _ = tx.Rollback(context.Background()) }
+	t.Cleanup(release)
+	if _, err := tx.Exec(context.Background(), "LOCK TABLE "+schema+".state IN EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	return release
+}

@@ -1,0 +1,83 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+)
+
+// follower is a consumer of changes that keeps up.
+type follower struct {
+	arrived chan told
+	stop    context.CancelFunc
+	ended   chan struct{}
+}
+
+type told struct {
+	relayer.RecordChange
+	err error
+}
+
+// watch begins to watch before it returns, and ends with the test.
+func watch(t testing.TB, store relayer.WatchStore) *follower {
+	ctx, stop := context.WithCancel(context.Background())
+	return follow(t, store.Watch(ctx), stop)
+}
+
+func follow(t testing.TB, changes iter.Seq2[relayer.RecordChange, error], stop context.CancelFunc) *follower {
+	f := &follower{arrived: make(chan told, 100_000), stop: stop, ended: make(chan struct{})}
+	go func() {
+		defer close(f.ended)
+		for change, err := range changes {
+			f.arrived <- told{change, err}
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		f.wantEnd(t)
+	})
+	return f
+}
+
+// patience is far above what a change takes, lost notifications included.
+const patience = 20 * time.Second
+
+func (f *follower) next(t testing.TB) told {
+	t.Helper()
+	select {
+	case next := <-f.arrived:
+		return next
+	case <-time.After(patience):
+		t.Fatal("no change arrives")
+		return told{}
+	}
+}
+
+func (f *follower) want(t testing.TB, kind relayer.ChangeKind, rec relayer.Record) {
+	t.Helper()
+	next := f.next(t)
+	if next.err != nil || next.Kind != kind || !same(next.Record, rec) {
+		t.Fatalf("told of %s %.200v, error %v, want %s %.200v", next.Kind, next.Record, next.err, kind, rec)
+	}
+}
+
+func (f *follower) wantMissed(t testing.TB) {
+	t.Helper()
+	if next := f.next(t); !errors.Is(next.err, relayer.ErrMissed) {
+		t.Fatalf("told of %s %.200v, error %v, want ErrMissed", next.Kind, next.Record, next.err)
+	}
+}
+
+// wantEnd waits for the end of the sequence.
+func (f *follower) wantEnd(t testing.TB) {
+	t.Helper()
+	select {
+	case <-f.ended:
+	case <-time.After(patience):
+		t.Error("the sequence of changes does not end")
+	}
+}

@@ -1,0 +1,367 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+func TestManyInstancesStartAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		schema := newSchema()
+		const instances = 20
+		stores := make(chan *postgres.Store, instances)
+		begin := make(chan struct{})
+		for range instances {
+			go func() {
+				<-begin
+				store, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "pool_max_conns", "2"), schema)
+				if err != nil {
+					t.Error(err)
+				}
+				stores <- store
+			}()
+		}
+		close(begin)
+		made := 0
+		for range instances {
+			store := <-stores
+			if store == nil {
+				continue
+			}
+			made++
+			create(t, store, record(numbered(made)))
+			if _, total, err := store.List(t.Context(), 0, 0); total != made || err != nil {
+				t.Errorf("instance %d sees %d relayers, error %v", made, total, err)
+			}
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestSchemaNames(t *testing.T) {
+	t.Parallel()
+	for name, accepted := range map[string]bool{
+		"r":                     true,
+		"relayer_2":             true,
+		"_hidden":               true,
+		"select":                true, // a keyword, which has to be quoted
+		"pgrelayer":             true,
+		strings.Repeat("n", 48): true,
+		strings.Repeat("n", 49): false,
+		"":                      false,
+		"2nd":                   false,
+		"Relayer":               false,
+		"with-dash":             false,
+		"with space":            false,
+		`with"quote`:            false,
+		"with.dot":              false,
+		"with$dollar":           false,
+		"ümlaut":                false,
+		"pg_relayer":            false,
+		"pg_catalog":            false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(name))
+			if (err == nil) != accepted {
+				t.Fatalf("error %v, accepted should be %t", err, accepted)
+			}
+			if err != nil {
+				return
+			}
+			closeAtEnd(t, store)
+			made := create(t, store, record("one"))
+			if got := get(t, store, "one"); !same(got, made) {
+				t.Errorf("got %+v, want %+v", got, made)
+			}
+		})
+	}
+}
+
+func TestSchemaOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	for name, tables := range map[string]string{
+		"state with other columns":       `CREATE TABLE $.state (key text, value text)`,
+		"state with another version":     `CREATE TABLE $.state (version text); INSERT INTO $.state VALUES ('draft')`,
+		"state with a version like ours": `CREATE TABLE $.state (version integer); INSERT INTO $.state VALUES (1)`,
+		"state without a version":        `CREATE TABLE $.state (version integer, forgotten bigint)`,
+		"state with a null":              `CREATE TABLE $.state (version integer, forgotten bigint); INSERT INTO $.state VALUES (NULL, 0)`,
+		"state that is a view":           `CREATE VIEW $.state AS SELECT 1 AS version, 'x' AS name`,
+		"relayers":                       `CREATE TABLE $.relayers (name text); INSERT INTO $.relayers VALUES ('theirs')`,
+		"changes":                        `CREATE TABLE $.changes (name text)`,
+		"counts that is a view":          `CREATE VIEW $.counts AS SELECT 1 AS one`,
+		"places that is a table":         `CREATE TABLE $.places (name text)`,
+		"counts that is a type":          `CREATE TYPE $.counts AS ENUM ('one')`,
+		"page that is a function":        `CREATE FUNCTION $.page(bigint, bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+		"an index named as ours":         `CREATE TABLE $.theirs (id int); CREATE INDEX counts ON $.theirs (id)`,
+		"a state of ours without rest":   `CREATE TABLE $.state (version integer, forgotten bigint); INSERT INTO $.state VALUES (1, 0)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			admin := newPool(t, server.ConnString())
+			schema := schemaName()
+			execute(t, admin, "CREATE SCHEMA "+schema)
+			for statement := range strings.SplitSeq(tables, "; ") {
+				execute(t, admin, strings.ReplaceAll(statement, "$", schema))
+			}
+			before := contents(t, admin, schema)
+			store, err := postgres.New(t.Context(), admin, postgres.WithSchema(schema))
+			if !errors.Is(err, postgres.ErrForeign) {
+				t.Errorf("error %v, want ErrForeign", err)
+			}
+			if err == nil {
+				store.Close()
+			}
+			if after := contents(t, admin, schema); after != before {
+				t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
+			}
+		})
+	}
+}
+
+// contents are all that a schema has in it, down to the rows.
+func contents(t *testing.T, pool *pgxpool.Pool, schema string) string {
+	return queryOne[string](t, pool, `
+		SELECT string_agg(what, E'\n' ORDER BY what) FROM (
+			SELECT relkind::text || ' ' || relname || ' ' || coalesce(query_to_xml(
+				CASE WHEN relkind IN ('r', 'v', 'S') THEN format('SELECT * FROM %I.%I', nspname, relname) ELSE 'SELECT 1' END,
+				true, true, '')::text, '') AS what
+			FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = $1
+			UNION ALL SELECT 'function ' || proname || ' ' || prosrc FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = $1
+			UNION ALL SELECT 'type ' || typname FROM pg_type JOIN pg_namespace n ON n.oid = typnamespace WHERE nspname = $1
+		) AS all_of_it`, schema)
+}
+
+// TestPublicSchema: it is there in every database, with or without tables of
+// something else in it.
+func TestPublicSchema(t *testing.T) {
+	t.Parallel()
+	admin := newPool(t, server.ConnString())
+	execute(t, admin, "CREATE DATABASE ours", "CREATE DATABASE theirs")
+
+	ours := parameter(t, server.ConnString(), "database", "ours")
+	store := openAt(t, ours, postgres.WithSchema("public"))
+	made := create(t, store, record("one"))
+	if got := get(t, openAt(t, ours, postgres.WithSchema("public")), "one"); !same(got, made) {
+		t.Errorf("got %+v, want %+v", got, made)
+	}
+
+	theirs := parameter(t, server.ConnString(), "database", "theirs")
+	pool := newPool(t, theirs)
+	execute(t, pool, "CREATE TABLE public.relayers (id serial, name text)", "INSERT INTO public.relayers (name) VALUES ('theirs')")
+	before := contents(t, pool, "public")
+	if _, err := postgres.Open(t.Context(), theirs, postgres.WithSchema("public")); !errors.Is(err, postgres.ErrForeign) {
+		t.Errorf("error %v, want ErrForeign", err)
+	}
+	if after := contents(t, pool, "public"); after != before {
+		t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
+	}
+	// In a schema of its own it gets along with them.
+	create(t, openAt(t, theirs), record("one"))
+}
+
+func TestSchemaOfNewerVersion(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"the version alone":         `UPDATE $.state SET version = 2`,
+		"tables that are not known": `UPDATE $.state SET version = 7; ALTER TABLE $.state DROP forgotten; ALTER TABLE $.relayers RENAME TO entries`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin := newPool(t, server.ConnString())
+			schema := schemaName()
+			store := openOn(t, admin, postgres.WithSchema(schema))
+			create(t, store, record("one"))
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for statement := range strings.SplitSeq(change, "; ") {
+				execute(t, admin, strings.ReplaceAll(statement, "$", schema))
+			}
+			before := contents(t, admin, schema)
+			_, err := postgres.New(t.Context(), admin, postgres.WithSchema(schema))
+			if !errors.Is(err, postgres.ErrNewer) {
+				t.Errorf("error %v, want ErrNewer", err)
+			}
+			if after := contents(t, admin, schema); after != before {
+				t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
+			}
+		})
+	}
+}
+
+// TestRoleWithoutCreate: what a role needs that uses a schema which another has
+// made is in these grants, and no more.
+func TestRoleWithoutCreate(t *testing.T) {
+	t.Parallel()
+	admin := newPool(t, server.ConnString())
+	schema := schemaName()
+	execute(t, admin, "CREATE ROLE "+schema+" LOGIN")
+	connString := parameter(t, server.ConnString(), "user", schema)
+	if _, err := postgres.Open(t.Context(), connString, postgres.WithSchema(schema)); err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("error %v of a role that may not create the schema", err)
+	}
+	owner := openOn(t, admin, postgres.WithSchema(schema))
+	if _, err := postgres.Open(t.Context(), connString, postgres.WithSchema(schema)); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("error %v of a role that may not use the schema", err)
+	}
+	execute(t, admin,
+		fmt.Sprintf("REVOKE ALL ON FUNCTION %s.page(bigint, bigint) FROM PUBLIC", schema),
+		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %[1]s", schema),
+		fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %[1]s", schema),
+		fmt.Sprintf("GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA %s TO %[1]s", schema),
+		fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO %[1]s", schema))
+
+	store := openAt(t, connString, postgres.WithSchema(schema), postgres.WithChangeRetention(500*time.Millisecond))
+	changes := watch(t, store)
+	rec := create(t, store, record("one"))
+	changes.want(t, relayer.Created, rec)
+	rec = update(t, owner, rec)
+	changes.want(t, relayer.Updated, rec)
+	if recs, total, err := store.List(t.Context(), 0, 10); len(recs) != 1 || total != 1 || err != nil {
+		t.Errorf("listed %d of %d, error %v", len(recs), total, err)
+	}
+	remove(t, store, rec)
+	changes.want(t, relayer.Deleted, rec)
+	imported := record("two")
+	imported.Revision = 99
+	if err := store.Import(t.Context(), []relayer.Record{imported}); err != nil {
+		t.Error(err)
+	}
+	changes.wantMissed(t)
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "changes are forgotten", func() bool {
+		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
+	})
+}
+
+func TestSchemasKnowNothingOfOneAnother(t *testing.T) {
+	t.Parallel()
+	one, other := open(t, newSchema()), open(t, newSchema())
+	changesOfOne, changesOfOther := watch(t, one), watch(t, other)
+	made := create(t, one, record("same"))
+	changesOfOne.want(t, relayer.Created, made)
+	if _, err := other.Get(t.Context(), "same"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("error %v, want ErrNotFound", err)
+	}
+	rec := record("same")
+	rec.Document = []byte("of the other")
+	madeByOther := create(t, other, rec)
+	changesOfOther.want(t, relayer.Created, madeByOther)
+	if madeByOther.Revision != 1 {
+		t.Errorf("the first revision of the other schema is %d", madeByOther.Revision)
+	}
+	remove(t, other, madeByOther)
+	changesOfOther.want(t, relayer.Deleted, madeByOther)
+	if got := get(t, one, "same"); !same(got, made) {
+		t.Errorf("got %+v, want %+v", got, made)
+	}
+	made = update(t, one, made)
+	changesOfOne.want(t, relayer.Updated, made)
+}
+
+// TestNotificationsNameTheSchema: what is told to one schema's listeners wakes
+// no other's.
+func TestNotificationsNameTheSchema(t *testing.T) {
+	t.Parallel()
+	schema, other := schemaName(), schemaName()
+	pool := newPool(t, server.ConnString())
+	conn, err := pgx.Connect(t.Context(), server.ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, channel := range []string{schema, other} {
+		if _, err := conn.Exec(t.Context(), fmt.Sprintf("LISTEN %s_changes", channel)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(t, openOn(t, pool, postgres.WithSchema(schema)), record("one"))
+	notification, err := conn.WaitForNotification(t.Context())
+	if err != nil || notification.Channel != schema+"_changes" || notification.Payload != "" {
+		t.Errorf("notification %+v, error %v", notification, err)
+	}
+	create(t, openOn(t, pool, postgres.WithSchema(other)), record("one"))
+	notification, err = conn.WaitForNotification(t.Context())
+	if err != nil || notification.Channel != other+"_changes" {
+		t.Errorf("notification %+v, error %v", notification, err)
+	}
+}
+
+// TestTablesAsPromised looks into the catalog for what no call can show: an
+// index that a slow query would hide, a collation that the tests' database has
+// by default.
+func TestTablesAsPromised(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, server.ConnString())
+	schema := schemaName()
+	openOn(t, pool, postgres.WithSchema(schema))
+	for what, c := range map[string]struct{ sql, want string }{
+		"collations of ids": {`
+			SELECT string_agg(table_name || ' ' || collation_name, ', ' ORDER BY table_name) FROM information_schema.columns
+			WHERE table_schema = $1 AND column_name = 'id'`, "changes C, relayers C"},
+		"types of what is kept": {`
+			SELECT string_agg(DISTINCT column_name || ' ' || data_type, ', ') FROM information_schema.columns
+			WHERE table_schema = $1 AND column_name IN ('claim', 'document', 'private')`, "claim bytea, document bytea, private bytea"},
+		"unique columns of relayers": {`
+			SELECT string_agg(attname, ', ' ORDER BY attname) FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+			WHERE indrelid = ($1 || '.relayers')::regclass AND indisunique AND indnatts = 1 AND indpred IS NULL`, "claim, id, place"},
+		"tables that a crash would empty": {`
+			SELECT count(*)::text FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relpersistence <> 'p'`, "0"},
+	} {
+		if got := queryOne[string](t, pool, c.sql, schema); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+// TestBytesStay: whatever the bytes are and however many, in every part and on
+// every way out.
+func TestBytesStay(t *testing.T) {
+	t.Parallel()
+	store := open(t, newSchema())
+	every := make([]byte, 0, 1<<20)
+	for i := range cap(every) {
+		every = append(every, byte(i*i>>8+i))
+	}
+	rec := relayer.Record{ID: "bytes", Claim: string(every[:relayer.MaxClaimLength]), Document: every, Private: bytes.Repeat([]byte{0, 255}, 1<<19)}
+	changes := watch(t, store)
+	rec = create(t, store, rec)
+	changes.want(t, relayer.Created, rec)
+	rec.Document, rec.Private = rec.Private, rec.Document
+	rec = update(t, store, rec)
+	changes.want(t, relayer.Updated, rec)
+	if got := get(t, store, "bytes"); !same(got, rec) {
+		t.Error("Get returns other bytes")
+	}
+	if recs, _, err := store.List(t.Context(), 0, 1); err != nil || len(recs) != 1 || !same(recs[0], rec) {
+		t.Errorf("List returns other bytes, error %v", err)
+	}
+	if got, _, err := store.AppendDocument(t.Context(), nil, "bytes"); err != nil || !bytes.Equal(got, rec.Document) {
+		t.Errorf("AppendDocument returns other bytes, error %v", err)
+	}
+	if got, _, err := store.AppendDocuments(t.Context(), []byte("["), 0, 1); err != nil || !bytes.Equal(got[1:], rec.Document) {
+		t.Errorf("AppendDocuments returns other bytes, error %v", err)
+	}
+	rec.Revision, rec.ID, rec.Claim = 77, "imported", ""
+	if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, store, "imported"); !same(got, rec) {
+		t.Error("Get returns other bytes than were imported")
+	}
+}
