@@ -1,0 +1,111 @@
+package move
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// makeOrigin fills a store with relayers as years of use would leave them: some
+// have exclusive signers, some were changed, and others between them deleted.
+func makeOrigin(t *testing.T, origin store) {
+	t.Helper()
+	kept := memory.New()
+	free, err := relayer.New(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exclusive, err := relayer.New(kept, relayer.WithExclusiveSigners())
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions := realDefinitions(t)
+	for i := range *relayers {
+		manager := free
+		if i%3 == 0 {
+			manager = exclusive
+		}
+		id := fmt.Sprintf("relayer-%d", i)
+		create(t, manager, definitions[i%len(definitions)], id)
+		for range i % 7 / 5 {
+			change(t, manager, id)
+		}
+		if i%20 == 0 {
+			create(t, manager, definitions[i%len(definitions)], "passing")
+			if err := manager.Delete(t.Context(), "passing"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	importAll(t, origin, kept)
+}
+
+// realDefinitions are those of public deployments.
+func realDefinitions(t *testing.T) []map[string]any {
+	t.Helper()
+	data, err := os.ReadFile("../../examples/server/testdata/real-relayers.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []struct {
+		Relayer map[string]any `json:"relayer"`
+	}
+	if err := json.Unmarshal(data, &entries); err != nil {
+		t.Fatal(err)
+	}
+	var definitions []map[string]any
+	for _, entry := range entries {
+		definitions = append(definitions, entry.Relayer)
+	}
+	return definitions
+}
+
+// create gives the relayer a signer of its own and endpoints that are secret.
+func create(t *testing.T, manager *relayer.Manager, definition map[string]any, id string) {
+	t.Helper()
+	definition["id"] = id
+	definition["signer_id"] = "signer-of-" + id
+	definition["custom_rpc_urls"] = []map[string]any{
+		{"url": "https://rpc.example/v2/key-of-" + id},
+		{"url": "https://second.example/?key=" + id, "weight": 7},
+	}
+	body, err := json.Marshal(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manager.CreateDocument(t.Context(), body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func change(t *testing.T, manager *relayer.Manager, id string) {
+	t.Helper()
+	_, err := manager.Update(t.Context(), id, func(r *relayer.Relayer) error {
+		r.Name = "Überarbeitet: " + r.Name
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func importAll(t *testing.T, origin store, kept relayer.Store) {
+	t.Helper()
+	const batch = 5000
+	for offset := 0; ; offset += batch {
+		records, _, err := kept.List(t.Context(), offset, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(records) == 0 {
+			return
+		}
+		if err := origin.Import(t.Context(), records); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
