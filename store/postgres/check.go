@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -38,11 +39,11 @@ func (s *Store) Check(ctx context.Context) error {
 	}
 	defer conn.Release()
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
 		for _, c := range contradictions {
 			var count int
 			if err := tx.QueryRow(ctx, inSchema(s.opts.schema, c.sql)).Scan(&count); err != nil {
-				return s.checkError(ctx, err)
+				return err
 			}
 			if count > 0 {
 				return fmt.Errorf("postgres: schema %s: %w: %d %s", s.opts.schema, ErrDamaged, count, c.what)
@@ -50,6 +51,10 @@ func (s *Store) Check(ctx context.Context) error {
 		}
 		return nil
 	})
+	if err == nil || errors.Is(err, ErrDamaged) {
+		return err
+	}
+	return s.checkError(ctx, err)
 }
 
 func (s *Store) checkError(ctx context.Context, err error) error {

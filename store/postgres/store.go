@@ -198,6 +198,7 @@ const readAttempts = 5
 // start where that fails for a passing reason.
 func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	var err error
+	get := connector(s.acquire)
 	for range readAttempts {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -205,7 +206,7 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 		if s.ended.Err() != nil {
 			return errClosed
 		}
-		err = s.readOnce(ctx, sql, args, use)
+		err = s.readOnce(ctx, get, sql, args, use)
 		if err == nil || errors.Is(err, relayer.ErrNotFound) {
 			return err
 		}
@@ -215,12 +216,13 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 		if _, ok := errors.AsType[noConnection](err); ok || !isPassing(err) {
 			break
 		}
+		get = s.acquireAlive
 	}
 	return unavailable(err)
 }
 
-func (s *Store) readOnce(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
-	conn, err := s.acquire(ctx)
+func (s *Store) readOnce(ctx context.Context, get connector, sql string, args []any, use func(pgx.Rows) error) error {
+	conn, err := get(ctx)
 	if err != nil {
 		return err
 	}
@@ -234,6 +236,9 @@ func (s *Store) readOnce(ctx context.Context, sql string, args []any, use func(p
 	defer rows.Close()
 	return use(rows)
 }
+
+// connector is acquire, or acquireAlive for a second attempt.
+type connector func(context.Context) (*pgxpool.Conn, error)
 
 // noConnection is the error of an operation that did not come so far as to ask
 // the server anything.
@@ -256,6 +261,23 @@ func acquire(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration) (*p
 		err = fmt.Errorf("no connection within %v", timeout)
 	}
 	return nil, noConnection{err}
+}
+
+// acquireAlive is for what has failed on a connection that was lost: those that
+// lay idle beside it may all be lost as well, so it takes one that answers.
+func (s *Store) acquireAlive(ctx context.Context) (*pgxpool.Conn, error) {
+	waiting, cancel := context.WithTimeout(ctx, s.opts.connectTimeout)
+	defer cancel()
+	for {
+		conn, err := s.acquire(waiting)
+		if err != nil {
+			return nil, err
+		}
+		if conn.Ping(waiting) == nil {
+			return conn, nil
+		}
+		conn.Release()
+	}
 }
 
 // absent is the answer to whoever asks for an id that cannot be there.

@@ -51,7 +51,7 @@ func (s *Store) carryOut(conn *pgxpool.Conn, batch []*write) {
 	for attempt := range turnAttempts {
 		if attempt > 0 {
 			time.Sleep(time.Millisecond << attempt)
-			if conn, err = s.acquire(context.Background()); err != nil {
+			if conn, err = s.acquireAlive(context.Background()); err != nil {
 				break
 			}
 		}
