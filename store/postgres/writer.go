@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -200,7 +201,8 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, outcomes []outcome) error {
 		return nil
 	}
 	s.abandon(conn)
-	if isRefusal(err) {
+	// The driver can tell where not a byte of the message has left.
+	if isRefusal(err) || pgconn.SafeToRetry(err) {
 		return err
 	}
 	return outcomeUnknown(err)

@@ -1,0 +1,359 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// behindProxy is a Store whose connections can be made to fail, and one that
+// sees what came of it.
+func behindProxy(t *testing.T, options ...postgres.Option) (*proxy, *postgres.Store, *postgres.Store) {
+	t.Helper()
+	p := newProxy(t, server.Socket())
+	options = append(options, newSchema())
+	return p, openAt(t, p.connString(), options...), open(t, options...)
+}
+
+// writes are one of each kind, with what came of it: whether another Store sees
+// it once and whole.
+var writes = map[string]func(t *testing.T, store, witness *postgres.Store, fail func()) (error, bool){
+	"create": func(t *testing.T, store, witness *postgres.Store, fail func()) (error, bool) {
+		fail()
+		made, err := store.Create(t.Context(), record("new"))
+		got, absent := witness.Get(t.Context(), "new")
+		return err, absent == nil && (err != nil || same(got, made))
+	},
+	"update": func(t *testing.T, store, witness *postgres.Store, fail func()) (error, bool) {
+		rec := create(t, witness, record("one"))
+		rec.Document = []byte("updated")
+		fail()
+		_, err := store.Update(t.Context(), rec)
+		return err, string(get(t, witness, "one").Document) == "updated"
+	},
+	"delete": func(t *testing.T, store, witness *postgres.Store, fail func()) (error, bool) {
+		rec := create(t, witness, record("one"))
+		fail()
+		err := store.Delete(t.Context(), rec.ID, rec.Revision)
+		_, absent := witness.Get(t.Context(), "one")
+		return err, errors.Is(absent, relayer.ErrNotFound)
+	},
+	"import": func(t *testing.T, store, witness *postgres.Store, fail func()) (error, bool) {
+		rec := record("new")
+		rec.Revision = 40
+		fail()
+		err := store.Import(t.Context(), []relayer.Record{rec})
+		got, absent := witness.Get(t.Context(), "new")
+		return err, absent == nil && same(got, rec)
+	},
+}
+
+// TestConnectionLostBeforeTheCommit: as long as nothing can have been committed,
+// a lost connection is nobody's business.
+func TestConnectionLostBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	for name, write := range writes {
+		for times := int64(1); times <= 3; times++ {
+			t.Run(fmt.Sprintf("%s, %d times", name, times), func(t *testing.T) {
+				p, store, witness := behindProxy(t)
+				var befallen *atomic.Int64
+				err, isCarriedOut := write(t, store, witness, func() { befallen = p.obeyTimes(cut, "BEGIN", times) })
+				if err != nil || !isCarriedOut {
+					t.Errorf("error %v, carried out: %t", err, isCarriedOut)
+				}
+				if befallen.Load() != times+1 {
+					t.Errorf("begun %d times, want %d", befallen.Load(), times+1)
+				}
+				wantWhole(t, witness)
+			})
+		}
+	}
+}
+
+// TestConnectionAlwaysLost: there is an end to trying.
+func TestConnectionAlwaysLost(t *testing.T) {
+	t.Parallel()
+	for name, write := range writes {
+		t.Run(name, func(t *testing.T) {
+			p, store, witness := behindProxy(t)
+			var befallen *atomic.Int64
+			err, isCarriedOut := write(t, store, witness, func() { befallen = p.obeyTimes(cut, "BEGIN", 1_000_000) })
+			if !errors.Is(err, relayer.ErrUnavailable) || isCarriedOut {
+				t.Errorf("error %v, carried out: %t; want ErrUnavailable", err, isCarriedOut)
+			}
+			if befallen.Load() > 10 {
+				t.Errorf("begun %d times", befallen.Load())
+			}
+			wantNoDriver(t, name, err)
+			p.obey(func(string) fault { return none })
+			create(t, store, record("next"))
+			wantWhole(t, witness)
+		})
+	}
+}
+
+// TestReadsOfLostConnections are tried on another.
+func TestReadsOfLostConnections(t *testing.T) {
+	t.Parallel()
+	p, store, _ := behindProxy(t)
+	one := create(t, store, record("one"))
+	for _, f := range []fault{cut, swallow} {
+		p.obeyTimes(f, "SELECT", 2)
+		if got := get(t, store, "one"); !same(got, one) {
+			t.Errorf("got %+v, want %+v", got, one)
+		}
+		p.obeyTimes(f, "SELECT", 2)
+		if recs, total, err := store.List(t.Context(), 0, 10); err != nil || total != 1 || len(recs) != 1 || !same(recs[0], one) {
+			t.Errorf("listed %v of %d, error %v", recs, total, err)
+		}
+		p.obeyTimes(f, "SELECT", 2)
+		if got, _, err := store.AppendDocuments(t.Context(), []byte("before "), 0, 10); err != nil || string(got) != "before "+string(one.Document) {
+			t.Errorf("appended %q, error %v", got, err)
+		}
+	}
+}
+
+// TestConnectionLostBetweenTheMessages: what lies open on a connection that is
+// gone before the commit is sent was not committed.
+func TestConnectionLostBetweenTheMessages(t *testing.T) {
+	t.Parallel()
+	for name, write := range writes {
+		t.Run(name, func(t *testing.T) {
+			p := newProxy(t, server.Socket())
+			between := &afterBatch{}
+			pool := newPoolWith(t, p.connString(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = between })
+			schema := newSchema()
+			store, witness := openOn(t, pool, schema), open(t, schema)
+			err, isCarriedOut := write(t, store, witness, func() { between.once(p.cutAll) })
+			if err != nil || !isCarriedOut {
+				t.Errorf("error %v, carried out: %t", err, isCarriedOut)
+			}
+			wantWhole(t, witness)
+		})
+	}
+}
+
+// afterBatch does something once when a batch has been answered.
+type afterBatch struct{ do atomic.Pointer[func()] }
+
+func (a *afterBatch) once(do func()) { a.do.Store(&do) }
+
+func (*afterBatch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+func (*afterBatch) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (*afterBatch) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+func (*afterBatch) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (a *afterBatch) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
+	if do := a.do.Swap(nil); do != nil {
+		(*do)()
+	}
+}
+
+// TestConnectionLostWithTheCommit: from outside nobody can tell whether it has
+// arrived.
+func TestConnectionLostWithTheCommit(t *testing.T) {
+	t.Parallel()
+	for name, write := range writes {
+		for f, arrives := range map[fault]bool{cut: false, swallow: true} {
+			t.Run(fmt.Sprintf("%s, arrives %t", name, arrives), func(t *testing.T) {
+				p, store, witness := behindProxy(t)
+				err, isCarriedOut := write(t, store, witness, func() { p.obeyTimes(f, "COMMIT", 1) })
+				if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) {
+					t.Errorf("error %v, want ErrOutcomeUnknown", err)
+				}
+				wantNoDriver(t, name, err)
+				if isCarriedOut != arrives {
+					t.Errorf("carried out: %t, want %t", isCarriedOut, arrives)
+				}
+				wantWhole(t, witness)
+			})
+		}
+	}
+}
+
+// TestCreateAgain: after an unknown outcome the same create finds out.
+func TestCreateAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first     fault                                              // what befalls the commit of the first create
+		meanwhile func(t *testing.T, witness *postgres.Store)        // what others do then
+		again     func(store, other *postgres.Store) *postgres.Store // through which Store it is made again
+		rec       relayer.Record                                     // what is made then
+		want      error
+		revision  uint64
+	}{
+		"carried out":                    {first: swallow, rec: record("one"), revision: 1},
+		"not carried out":                {first: cut, rec: record("one"), revision: 2},
+		"another document":               {first: swallow, rec: with(record("one"), "another", ""), want: relayer.ErrExists},
+		"another private part":           {first: swallow, rec: with(record("one"), "", "another"), want: relayer.ErrExists},
+		"another document, not there":    {first: cut, rec: with(record("one"), "another", ""), revision: 2},
+		"another Store":                  {first: swallow, rec: record("one"), again: theOther, want: relayer.ErrExists},
+		"another Store, not carried out": {first: cut, rec: record("one"), again: theOther, revision: 2},
+		"deleted since": {first: swallow, rec: record("one"), revision: 3, meanwhile: func(t *testing.T, witness *postgres.Store) {
+			remove(t, witness, get(t, witness, "one"))
+		}},
+		"a stranger's since": {first: cut, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
+			create(t, witness, record("one"))
+		}},
+		"deleted and a stranger's since": {first: swallow, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
+			remove(t, witness, get(t, witness, "one"))
+			create(t, witness, record("one"))
+		}},
+		"changed since": {first: swallow, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
+			update(t, witness, with(get(t, witness, "one"), "changed", ""))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, store, witness := behindProxy(t)
+			p.obeyTimes(c.first, "COMMIT", 1)
+			if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+				t.Fatalf("error %v, want ErrOutcomeUnknown", err)
+			}
+			if c.meanwhile != nil {
+				c.meanwhile(t, witness)
+			}
+			through := store
+			if c.again != nil {
+				through = c.again(store, witness)
+			}
+			made, err := through.Create(t.Context(), c.rec)
+			if !errors.Is(err, c.want) || made.Revision != c.revision {
+				t.Fatalf("again: revision %d, error %v, want revision %d, error %v", made.Revision, err, c.revision, c.want)
+			}
+			if err == nil && !same(get(t, witness, "one"), made) {
+				t.Errorf("made %+v, and there is %+v", made, get(t, witness, "one"))
+			}
+			// Once the outcome is known a create is as any other.
+			if err == nil {
+				if _, err := through.Create(t.Context(), c.rec); !errors.Is(err, relayer.ErrExists) {
+					t.Errorf("third: error %v, want ErrExists", err)
+				}
+			}
+			if _, total, err := witness.List(t.Context(), 0, 0); total != 1 || err != nil {
+				t.Errorf("%d relayers, error %v", total, err)
+			}
+			wantWhole(t, witness)
+		})
+	}
+}
+
+func theOther(_, other *postgres.Store) *postgres.Store { return other }
+
+func with(rec relayer.Record, document, private string) relayer.Record {
+	if document != "" {
+		rec.Document = []byte(document)
+	}
+	if private != "" {
+		rec.Private = []byte(private)
+	}
+	return rec
+}
+
+// TestCreateAgainThroughManyFailures: each attempt may be the one that was
+// carried out, and whichever was, it is one relayer with one change.
+func TestCreateAgainThroughManyFailures(t *testing.T) {
+	t.Parallel()
+	p, store, witness := behindProxy(t)
+	changes := watch(t, witness)
+	faults := []fault{cut, cut, swallow, cut, swallow, none}
+	next := 0
+	p.obey(func(sql string) fault {
+		if !strings.HasPrefix(sql, "COMMIT") {
+			return none
+		}
+		f := faults[min(next, len(faults)-1)]
+		next++
+		return f
+	})
+	for attempt := range len(faults) + 1 {
+		made, err := store.Create(t.Context(), record("one"))
+		if errors.Is(err, relayer.ErrOutcomeUnknown) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("attempt %d: %v", attempt, err)
+		}
+		if !same(get(t, witness, "one"), made) {
+			t.Errorf("made %+v, and there is %+v", made, get(t, witness, "one"))
+		}
+		changes.want(t, relayer.Created, made)
+		next := create(t, witness, record("two"))
+		changes.want(t, relayer.Created, next)
+		wantWhole(t, witness)
+		return
+	}
+	t.Error("the outcome never becomes known")
+}
+
+// TestUnknownOutcomeOfMany: every one of a turn can be made again, each finds
+// its own row.
+func TestUnknownOutcomeOfMany(t *testing.T) {
+	t.Parallel()
+	for _, f := range []fault{cut, swallow} {
+		p, store, witness := behindProxy(t)
+		// The first commit waits, so that the others make up a turn together.
+		goOn := make(chan struct{})
+		p.obey(func(sql string) fault {
+			if strings.HasPrefix(sql, "COMMIT") {
+				<-goOn
+				return f
+			}
+			return none
+		})
+		const many = 40
+		results := make(chan string, many)
+		for i := range many {
+			go func() {
+				_, err := store.Create(t.Context(), record(numbered(i)))
+				if errors.Is(err, relayer.ErrOutcomeUnknown) {
+					results <- numbered(i)
+					return
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				results <- ""
+			}()
+		}
+		time.Sleep(50 * time.Millisecond)
+		close(goOn)
+		unknown := 0
+		for range many {
+			if id := <-results; id != "" {
+				unknown++
+				p.obey(func(string) fault { return none })
+				made, err := store.Create(t.Context(), record(id))
+				if err != nil || !same(get(t, witness, id), made) {
+					t.Errorf("create of %s again: %v", id, err)
+				}
+			}
+		}
+		if unknown == 0 {
+			t.Error("no outcome was unknown")
+		}
+		if _, total, err := witness.List(t.Context(), 0, 0); total != many || err != nil {
+			t.Errorf("%d relayers, error %v, want %d", total, err, many)
+		}
+		wantWhole(t, witness)
+	}
+}
+
+func wantWhole(t *testing.T, store *postgres.Store) {
+	t.Helper()
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

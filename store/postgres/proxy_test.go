@@ -1,0 +1,194 @@
+package postgres_test
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// fault is what a proxy does with a statement.
+type fault int
+
+const (
+	none    fault = iota
+	cut           // the connection ends, and the statement does not arrive
+	swallow       // the statement is carried out, and the connection ends before its answer
+)
+
+// proxy stands between a Store and the server, and understands enough of what
+// they say to fail at a given statement.
+type proxy struct {
+	listener net.Listener
+	server   string
+
+	// judge is asked about every statement that is to be executed.
+	judge atomic.Pointer[func(sql string) fault]
+
+	// isDeaf keeps notifications to itself.
+	isDeaf atomic.Bool
+
+	mu      sync.Mutex
+	open    map[*passage]struct{}
+	running sync.WaitGroup
+}
+
+func newProxy(t testing.TB, socket string) *proxy {
+	t.Helper()
+	// The path of a unix socket is short, and that of t.TempDir may not be.
+	directory, err := os.MkdirTemp("/tmp", "pgproxy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(directory) })
+	listener, err := net.Listen("unix", filepath.Join(directory, ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: listener, server: socket, open: make(map[*passage]struct{})}
+	p.obey(func(string) fault { return none })
+	p.running.Go(p.accept)
+	t.Cleanup(func() {
+		listener.Close()
+		p.cutAll()
+		p.running.Wait()
+	})
+	return p
+}
+
+func (p *proxy) connString() string {
+	query := url.Values{"host": {filepath.Dir(p.listener.Addr().String())}, "port": {"5432"}, "sslmode": {"disable"}}
+	return "postgres://postgres@/postgres?" + query.Encode()
+}
+
+func (p *proxy) obey(judge func(sql string) fault) { p.judge.Store(&judge) }
+
+// obeyTimes lets a fault befall the first statements that begin with a word.
+func (p *proxy) obeyTimes(f fault, word string, times int64) *atomic.Int64 {
+	var befallen atomic.Int64
+	p.obey(func(sql string) fault {
+		if strings.HasPrefix(strings.TrimSpace(sql), word) && befallen.Add(1) <= times {
+			return f
+		}
+		return none
+	})
+	return &befallen
+}
+
+// cutAll ends all connections there are.
+func (p *proxy) cutAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for passage := range p.open {
+		passage.end()
+	}
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("unix", p.server)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		passage := &passage{proxy: p, client: client, server: server, statements: make(map[string]string)}
+		p.mu.Lock()
+		p.open[passage] = struct{}{}
+		p.mu.Unlock()
+		p.running.Go(passage.up)
+		p.running.Go(passage.down)
+	}
+}
+
+// passage is one connection through a proxy.
+type passage struct {
+	proxy          *proxy
+	client, server net.Conn
+	statements     map[string]string // those that were prepared, by name
+	isSwallowing   atomic.Bool
+}
+
+func (p *passage) end() {
+	p.client.Close()
+	p.server.Close()
+}
+
+func (p *passage) leave() {
+	p.end()
+	p.proxy.mu.Lock()
+	defer p.proxy.mu.Unlock()
+	delete(p.proxy.open, p)
+}
+
+// up passes on what the client says.
+func (p *passage) up() {
+	defer p.leave()
+	from, to := pgproto3.NewBackend(p.client, p.client), pgproto3.NewFrontend(p.server, p.server)
+	startup, err := from.ReceiveStartupMessage()
+	if err != nil {
+		return
+	}
+	to.Send(startup)
+	for to.Flush() == nil {
+		message, err := from.Receive()
+		if err != nil {
+			return
+		}
+		switch p.judge(message) {
+		case cut:
+			return
+		case swallow:
+			p.isSwallowing.Store(true)
+		}
+		to.Send(message)
+	}
+}
+
+func (p *passage) judge(message pgproto3.FrontendMessage) fault {
+	judge := *p.proxy.judge.Load()
+	switch message := message.(type) {
+	case *pgproto3.Parse:
+		p.statements[message.Name] = message.Query
+	case *pgproto3.Bind:
+		return judge(p.statements[message.PreparedStatement])
+	case *pgproto3.Query:
+		return judge(message.String)
+	}
+	return none
+}
+
+// down passes on what the server says.
+func (p *passage) down() {
+	defer p.leave()
+	from, to := pgproto3.NewFrontend(p.server, p.server), pgproto3.NewBackend(p.client, p.client)
+	for {
+		message, err := from.Receive()
+		if err != nil {
+			return
+		}
+		if _, ok := message.(*pgproto3.NotificationResponse); ok && p.proxy.isDeaf.Load() {
+			continue
+		}
+		_, isReady := message.(*pgproto3.ReadyForQuery)
+		switch {
+		case p.isSwallowing.Load() && isReady:
+			return
+		case p.isSwallowing.Load():
+			continue
+		}
+		to.Send(message)
+		if err := to.Flush(); err != nil {
+			return
+		}
+	}
+}
