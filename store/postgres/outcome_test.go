@@ -269,14 +269,12 @@ func TestCreateAgainThroughManyFailures(t *testing.T) {
 	p, store, witness := behindProxy(t)
 	changes := watch(t, witness)
 	faults := []fault{cut, cut, swallow, cut, swallow, none}
-	next := 0
+	var commits atomic.Int64
 	p.obey(func(sql string) fault {
 		if !strings.HasPrefix(sql, "COMMIT") {
 			return none
 		}
-		f := faults[min(next, len(faults)-1)]
-		next++
-		return f
+		return faults[min(int(commits.Add(1)), len(faults))-1]
 	})
 	for attempt := range len(faults) + 1 {
 		made, err := store.Create(t.Context(), record("one"))
