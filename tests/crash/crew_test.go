@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
@@ -18,7 +19,7 @@ import (
 // they were told.
 type crew struct {
 	t       *testing.T
-	stores  []*postgres.Store
+	server  *pgserver.Server
 	workers []*worker
 	acked   [workers]atomic.Int64
 	tally   tally
@@ -31,11 +32,11 @@ type crew struct {
 	done sync.WaitGroup
 }
 
-// withstand has a crew write all through each round's fault, and compares what
-// is there after it with what the crew was told.
-func withstand(t *testing.T, stores []*postgres.Store, fault func(round int)) *crew {
+// withstand has a crew write to the stores all through each round's fault, and
+// compares what is there after it with what the crew was told.
+func withstand(t *testing.T, server *pgserver.Server, stores []*postgres.Store, fault func(round int)) *crew {
 	t.Helper()
-	c := newCrew(t, stores)
+	c := newCrew(t, server, stores)
 	for round := range *rounds {
 		c.start()
 		time.Sleep(upTo(60 * time.Millisecond))
@@ -50,9 +51,9 @@ func withstand(t *testing.T, stores []*postgres.Store, fault func(round int)) *c
 }
 
 // newCrew spreads the workers over the stores. Each has records of its own.
-func newCrew(t *testing.T, stores []*postgres.Store) *crew {
+func newCrew(t *testing.T, server *pgserver.Server, stores []*postgres.Store) *crew {
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &crew{t: t, stores: stores, kept: newLedger(), ctx: ctx}
+	c := &crew{t: t, server: server, kept: newLedger(), ctx: ctx}
 	t.Cleanup(func() {
 		cancel()
 		c.done.Wait()
@@ -113,7 +114,10 @@ func (c *crew) awaitRecovery(round int) {
 	deadline := time.Now().Add(30 * time.Second)
 	for number := range before {
 		for c.acked[number].Load() == before[number] {
-			if c.t.Failed() || time.Now().After(deadline) {
+			if c.t.Failed() {
+				c.t.FailNow()
+			}
+			if time.Now().After(deadline) {
 				c.t.Fatalf("round %d: worker %d does not write again", round, number)
 			}
 			time.Sleep(time.Millisecond)
@@ -127,16 +131,17 @@ func (c *crew) quiesce() {
 	c.done.Wait()
 }
 
-// compare holds what each store finds against the ledger. With no write in
-// flight the two are the same to the last byte.
+// compare holds what is there against the ledger. With no write in flight the
+// two are the same to the last byte.
 func (c *crew) compare(round int) {
 	c.t.Helper()
-	if len(c.kept.inFlight) > 0 || c.t.Failed() {
+	if c.t.Failed() {
+		c.t.FailNow()
+	}
+	if len(c.kept.inFlight) > 0 {
 		c.t.Fatalf("round %d: in flight %v", round, c.kept.inFlight)
 	}
-	for _, store := range c.stores {
-		if found := c.kept.compare(sound(c.t, store)); !found.clean() {
-			c.t.Fatalf("round %d: %v", round, found)
-		}
+	if found := c.kept.compare(survivorsOn(c.t, c.server, postgres.DefaultSchema)); !found.clean() {
+		c.t.Fatalf("round %d: %v", round, found)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestDatabaseKilled(t *testing.T) {
 	server := startServer(t)
 	stores := []*postgres.Store{openOn(t, server.ConnString()), openOn(t, server.ConnString())}
-	withstand(t, stores, func(round int) {
+	withstand(t, server, stores, func(round int) {
 		if err := server.Kill(); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -34,7 +34,7 @@ func TestDatabaseKilled(t *testing.T) {
 func TestSessionKilled(t *testing.T) {
 	server := startServer(t)
 	stores := []*postgres.Store{openOn(t, server.ConnString()), openOn(t, server.ConnString())}
-	withstand(t, stores, func(round int) { killSession(t, server) })
+	withstand(t, server, stores, func(round int) { killSession(t, server) })
 }
 
 // killSession kills the session that has the turn to write, or else another.
@@ -57,13 +57,30 @@ func killSession(t *testing.T, server *pgserver.Server) {
 	}
 }
 
+// TestServerHangs makes the server hang, for longer than the stores wait for it
+// at times. What it was sent by then it carries out when nobody waits any more.
+func TestServerHangs(t *testing.T) {
+	server := startServer(t)
+	patience := []postgres.Option{postgres.WithTimeout(100 * time.Millisecond), postgres.WithConnectTimeout(100 * time.Millisecond)}
+	stores := []*postgres.Store{openOn(t, server.ConnString(), patience...), openOn(t, server.ConnString(), patience...)}
+	withstand(t, server, stores, func(round int) {
+		if err := server.Pause(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		time.Sleep(upTo(400 * time.Millisecond))
+		if err := server.Continue(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	})
+}
+
 // TestConnectionsCut cuts connections between two stores and their server, each
 // time at another moment of a write.
 func TestConnectionsCut(t *testing.T) {
 	server := startServer(t)
 	between := startProxy(t, server)
 	stores := []*postgres.Store{openOn(t, between.connString(server)), openOn(t, between.connString(server))}
-	c := withstand(t, stores, func(int) {
+	c := withstand(t, server, stores, func(int) {
 		for _, f := range []fault{requestLost, requestHalved, requestUnheard, answerLost, anyMoment} {
 			between.strike(f)
 			time.Sleep(upTo(20 * time.Millisecond))
