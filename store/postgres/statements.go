@@ -66,7 +66,9 @@ func statementsIn(schema string) statements {
 			LEFT JOIN $schema.relayers AS stands ON stands.id = $1::text`),
 
 		// Records that are taken over are not told one by one: whoever watches is
-		// told to read all relayers again.
+		// told to read all relayers again. For EXISTS in the place of a value the
+		// server may read the whole table into memory, as it never does for a
+		// subquery.
 		importAll: in(`
 			WITH given AS MATERIALIZED (
 				SELECT *, row_number() OVER (PARTITION BY id ORDER BY nth) > 1 AS is_repeated,
@@ -74,8 +76,8 @@ func statementsIn(schema string) statements {
 				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])
 					WITH ORDINALITY AS given (id, revision, claim, document, private, nth)
 			), contending AS (
-				SELECT nth, is_repeated OR EXISTS (SELECT FROM $schema.relayers AS stands WHERE stands.id = given.id) AS exists,
-					claims_again OR EXISTS (SELECT FROM $schema.relayers AS stands WHERE stands.claim = given.claim) AS claimed
+				SELECT nth, is_repeated OR (SELECT true FROM $schema.relayers AS stands WHERE stands.id = given.id) IS TRUE AS exists,
+					claims_again OR (SELECT true FROM $schema.relayers AS stands WHERE stands.claim = given.claim) IS TRUE AS claimed
 				FROM given
 			), refused AS MATERIALIZED (
 				SELECT exists FROM contending WHERE exists OR claimed ORDER BY nth LIMIT 1
