@@ -259,7 +259,7 @@ func TestWrongDatabase(t *testing.T) {
 		"another source":       {[]string{"-db", good, "-copy-from", "mysql://u:" + password + "@localhost/x"}, "-copy-from must be a file"},
 		"file on itself":       {[]string{"-db", bolt, "-copy-from", filepath.Dir(bolt) + "/./relayers.db"}, "-copy-from is the same as -db"},
 		"database on itself":   {[]string{"-db", good, "-copy-from", strings.Replace(good, "postgres://postgres", "postgresql://another", 1)}, "-copy-from is the same as -db"},
-		"source without them":  {[]string{"-db", good, "-copy-from", stranger}, "-copy-from: no relayers are kept in this database"},
+		"source without them":  {[]string{"-db", good, "-copy-from", stranger}, "-copy-from: postgres: schema relayer: no relayer schema"},
 		"source out of reach":  {[]string{"-db", good, "-copy-from", "postgres://u:" + password + "@127.0.0.1:1/x"}, "-copy-from: store unavailable"},
 		"password in a source": {[]string{"-db", good, "-copy-from", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
 	} {

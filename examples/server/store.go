@@ -34,10 +34,7 @@ func openStore(ctx context.Context, name string) (store relayer.Store, closeStor
 // openSource opens a store to copy from, which must be there already.
 func openSource(ctx context.Context, name string) (source relayer.Store, closeSource func() error, err error) {
 	if isPostgres(name) {
-		if lacksRelayers(ctx, name) {
-			return nil, nil, errors.New("no relayers are kept in this database")
-		}
-		return openPostgres(ctx, name)
+		return openPostgres(ctx, name, postgres.WithoutSetup())
 	}
 	if _, err := os.Stat(name); err != nil {
 		return nil, nil, err
@@ -53,8 +50,8 @@ func openFile(name string) (relayer.Store, func() error, error) {
 	return file, file.Close, nil
 }
 
-func openPostgres(ctx context.Context, name string) (relayer.Store, func() error, error) {
-	database, err := postgres.Open(ctx, name)
+func openPostgres(ctx context.Context, name string, options ...postgres.Option) (relayer.Store, func() error, error) {
+	database, err := postgres.Open(ctx, name, options...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,21 +60,6 @@ func openPostgres(ctx context.Context, name string) (relayer.Store, func() error
 
 func isPostgres(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
-}
-
-// lacksRelayers tells of a database that no store has been opened in, so that none
-// is made in one that was named by mistake. Opening says what else is wrong.
-func lacksRelayers(ctx context.Context, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, postgres.DefaultTimeout)
-	defer cancel()
-	connection, err := pgx.Connect(ctx, name)
-	if err != nil {
-		return false
-	}
-	defer connection.Close(ctx)
-	var lacks bool
-	err = connection.QueryRow(ctx, `SELECT to_regclass($1) IS NULL`, postgres.DefaultSchema+".relayers").Scan(&lacks)
-	return err == nil && lacks
 }
 
 // keywords are what a connection string has that is not a URL.

@@ -32,8 +32,10 @@
 // a new connection first. A connection lost while the commit is under way is
 // [relayer.ErrOutcomeUnknown]. A create that is then made again through the same
 // Store, with the same record, finds out whether the row that is there is its
-// own, and returns it; a stranger's is [relayer.ErrExists] as always. Once the
-// server is back everything goes on by itself.
+// own, and returns it; a stranger's is [relayer.ErrExists] as always. A read does
+// not tell so surely: the server may still be at what it was sent, and a write
+// that comes after it waits for its turn. Once the server is back everything goes
+// on by itself.
 //
 // # Changes
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,6 +15,10 @@ import (
 var (
 	// ErrForeign says that the schema holds tables of something else.
 	ErrForeign = errors.New("not a relayer schema")
+
+	// ErrNoSchema says that there is no schema, and that [WithoutSetup] keeps it
+	// from being made.
+	ErrNoSchema = errors.New("no relayer schema")
 
 	// ErrNewer says that a newer version of this package made the schema.
 	ErrNewer = errors.New("relayer schema of a newer version")
@@ -35,14 +40,12 @@ const (
 	duplicateObject      = "42710"
 )
 
-// unavailable hides the driver's error behind ours. Of what the server says it
-// keeps the message alone: the details may quote the row.
 func unavailable(cause error) error {
-	return fmt.Errorf("%w: %v", relayer.ErrUnavailable, cause)
+	return fmt.Errorf("%w: %w", relayer.ErrUnavailable, withoutDriver(cause))
 }
 
 func outcomeUnknown(cause error) error {
-	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
+	return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, withoutDriver(cause))
 }
 
 // hasCode tells whether the server refused a statement with one of these codes.
@@ -100,10 +103,12 @@ func isPassing(err error) bool {
 	return !isRefusal(err)
 }
 
-// withoutDriver keeps what an error says and leaves its type behind.
+// withoutDriver keeps what an error of the driver says, on one line, and leaves
+// its type behind. Of what the server says that is the message alone: the details
+// may quote the row.
 func withoutDriver(err error) error {
 	if errors.Is(err, ErrForeign) {
 		return err
 	}
-	return errors.New(err.Error())
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }

@@ -13,6 +13,7 @@ type Option struct {
 
 type options struct {
 	schema          string
+	onlyOpens       bool
 	connectTimeout  time.Duration
 	timeout         time.Duration
 	changeRetention time.Duration
@@ -39,6 +40,16 @@ func WithSchema(name string) Option {
 			return fmt.Errorf("postgres: schema %q must be 1 to %d of a-z, 0-9 and _, and begin with neither a digit nor pg_", name, maxSchemaLength)
 		}
 		o.schema = name
+		return nil
+	}}
+}
+
+// WithoutSetup keeps [Open] and [New] from making the schema: where there is none
+// they return [ErrNoSchema]. It is for whoever means to find relayers, and would
+// rather be told of a database named by mistake.
+func WithoutSetup() Option {
+	return Option{func(o *options) error {
+		o.onlyOpens = true
 		return nil
 	}}
 }

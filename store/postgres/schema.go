@@ -124,6 +124,9 @@ func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error 
 	defer cancel()
 	version, err := readVersion(waiting, conn, opts.schema)
 	if hasCode(err, undefinedTable) {
+		if opts.onlyOpens {
+			return fmt.Errorf("postgres: schema %s: %w", opts.schema, ErrNoSchema)
+		}
 		version = schemaVersion
 		err = makeSchema(waiting, conn, opts)
 	}

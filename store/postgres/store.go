@@ -42,9 +42,9 @@ var _ relayer.Store = (*Store)(nil)
 // says how many connections there may be, at least 4 unless told otherwise; one
 // more listens while somebody watches.
 //
-// It returns [ErrForeign] or [ErrNewer], [relayer.ErrUnavailable] where the
-// server is out of reach, or what is wrong with the options. No error has the
-// password in it.
+// It returns [ErrForeign], [ErrNewer] or, with [WithoutSetup], [ErrNoSchema],
+// [relayer.ErrUnavailable] where the server is out of reach, or what is wrong with
+// the options. No error has the password in it.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(connString)
 	if err != nil {
