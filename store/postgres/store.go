@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,10 +48,10 @@ var _ relayer.Store = (*Store)(nil)
 // the options. No error has the password in it.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(connString)
-	if err != nil {
+	if err != nil || isTornApart(connString) {
 		// The driver's error repeats the string, and can only guess where in it the
 		// password is.
-		return nil, errors.New("postgres: the connection string is neither a postgres:// URL nor a list of key=value")
+		return nil, errors.New("postgres: the connection string is neither a postgres:// URL, percent-encoded, nor a list of key=value")
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "relayer"
@@ -66,6 +67,20 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	}
 	store.ownPool = true
 	return store, nil
+}
+
+// isTornApart tells of a URL whose user or password has a / in it, which ends
+// what comes before the path: parts of the password would be taken for names of
+// a host and a database, which errors may show.
+func isTornApart(connString string) bool {
+	scheme, rest, _ := strings.Cut(connString, "://")
+	if scheme != "postgres" && scheme != "postgresql" {
+		return false
+	}
+	_, rest, _ = strings.Cut(rest, "/")
+	path, query, _ := strings.Cut(rest, "?")
+	name, _, _ := strings.Cut(query, "=")
+	return strings.Contains(path+name, "@")
 }
 
 // New keeps relayers in the database of a pool, which stays the host's to close,

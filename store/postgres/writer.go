@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -123,8 +124,9 @@ const settings = `
 		set_config('enable_seqscan', 'off', true),
 		set_config('jit', 'off', true)`
 
+// milliseconds is a time as the server takes it, which has an end.
 func milliseconds(d time.Duration) string {
-	return strconv.FormatInt(max(1, d.Milliseconds()), 10)
+	return strconv.FormatInt(max(1, min(d.Milliseconds(), math.MaxInt32)), 10)
 }
 
 // parameters are those of settings.

@@ -1,0 +1,231 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// nastyPasswords are what people and generators come up with.
+var nastyPasswords = []string{
+	"hunter2",
+	"with space",
+	"p@ss:w/rd?x#y%41&z=1",
+	`quote'back\slash"`,
+	"%20%zz",
+	"пароль-密码",
+	"=postgres://x:y@z",
+}
+
+// TestPasswords: right ones let in, however they are spelled, and wrong ones
+// are in no error.
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	askForPasswords(t)
+	for i, password := range nastyPasswords {
+		t.Run(password, func(t *testing.T) {
+			admin := newPool(t, server.ConnString())
+			role := fmt.Sprintf("locked_%d", i)
+			execute(t, admin, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD %s", role, literal(password)))
+			for spelling, spell := range spellings {
+				store, err := postgres.Open(t.Context(), spell(role, password), newSchema())
+				if err != nil {
+					t.Errorf("%s: %v", spelling, err)
+					continue
+				}
+				if err := store.Close(); err != nil {
+					t.Error(err)
+				}
+				wrong := password + "-wrong"
+				_, err = postgres.Open(t.Context(), spell(role, wrong), newSchema())
+				if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "password authentication failed") {
+					t.Errorf("%s: error %v of a wrong password", spelling, err)
+				}
+				wantNoDriver(t, spelling, err)
+				wantWithout(t, err, wrong)
+			}
+		})
+	}
+}
+
+// spellings are the ways to write a connection string.
+var spellings = map[string]func(user, password string) string{
+	"URL": func(user, password string) string {
+		return (&url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Path: "/postgres", RawQuery: socketQuery()}).String()
+	},
+	"URL, percent-encoded": func(user, password string) string {
+		return "postgresql://" + user + ":" + percentEncoded(password) + "@/postgres?" + socketQuery()
+	},
+	"query": func(user, password string) string {
+		return "postgres:///postgres?" + socketQuery() + "&user=" + user + "&password=" + strings.ReplaceAll(url.QueryEscape(password), "+", "%20")
+	},
+	"key=value": func(user, password string) string {
+		escaped := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password)
+		return fmt.Sprintf("host=%s port=5432 dbname=postgres sslmode=disable user=%s password='%s'", filepath.Dir(server.Socket()), user, escaped)
+	},
+}
+
+func socketQuery() string {
+	return url.Values{"host": {filepath.Dir(server.Socket())}, "port": {"5432"}, "sslmode": {"disable"}}.Encode()
+}
+
+func percentEncoded(text string) string {
+	var encoded strings.Builder
+	for _, b := range []byte(text) {
+		fmt.Fprintf(&encoded, "%%%02X", b)
+	}
+	return encoded.String()
+}
+
+func literal(text string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// askForPasswords has the server ask the roles whose names begin with locked_.
+func askForPasswords(t *testing.T) {
+	t.Helper()
+	admin := newPool(t, server.ConnString())
+	rules := queryOne[string](t, admin, `SELECT pg_read_file(current_setting('hba_file'))`)
+	var lines []string
+	for i := range nastyPasswords {
+		lines = append(lines, fmt.Sprintf("(%d, 'local all locked_%d scram-sha-256')", i, i))
+	}
+	for i, line := range strings.Split(strings.TrimSpace(rules), "\n") {
+		lines = append(lines, fmt.Sprintf("(%d, %s)", 1000+i, literal(line)))
+	}
+	file := queryOne[string](t, admin, `SELECT current_setting('hba_file')`)
+	execute(t, admin,
+		fmt.Sprintf(`COPY (SELECT line FROM (VALUES %s) AS rules (nth, line) ORDER BY nth) TO %s`, strings.Join(lines, ", "), literal(file)),
+		`SELECT pg_reload_conf()`)
+	eventually(t, "the rules are read", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := postgres.Open(ctx, parameter(t, server.ConnString(), "user", "locked_0"), newSchema())
+		return err != nil && strings.Contains(err.Error(), "password")
+	})
+}
+
+// wantWithout wants neither a secret nor what it is spelled like in an error.
+func wantWithout(t *testing.T, err error, password string) {
+	t.Helper()
+	for _, spelled := range []string{password, url.QueryEscape(password), url.PathEscape(password), percentEncoded(password)} {
+		if err != nil && strings.Contains(err.Error(), spelled) {
+			t.Errorf("the error has the password in it: %v", err)
+		}
+	}
+}
+
+// TestMalformedConnectionStrings: what is wrong is said without a word of what
+// was given, since any of it may be the password.
+func TestMalformedConnectionStrings(t *testing.T) {
+	t.Parallel()
+	for _, malformed := range []string{
+		"postgres://user:sesame%@localhost/db",
+		"postgres://user:sesame%zz@localhost/db",
+		"postgres://user:ses/ame@localhost/db",
+		"postgres://user:1234/sesame@localhost/db",
+		"postgres://user:s@sesame/more@localhost/db",
+		"postgresql://user:1234/ses?ame@localhost/db",
+		"postgres://user:sesame@localhost:port/db",
+		"postgres://user:sesame@[::1/db",
+		"postgres://user:sesame@localhost/db?sslmode=unheard-of",
+		"postgres://user:sesame@localhost/db?connect_timeout=sesame",
+		"postgres://user:sesame@localhost/db?pool_max_conns=sesame",
+		"postgres://user:sesame@localhost/db?sslrootcert=/sesame/missing",
+		"mysql://user:sesame@localhost/db",
+		"user:sesame@localhost/db",
+		"sesame",
+		"host=localhost password=open sesame",
+		"host=localhost password='sesame",
+		"host=localhost password=sesame port=none",
+		"host=localhost =sesame",
+	} {
+		t.Run(malformed, func(t *testing.T) {
+			store, err := postgres.Open(t.Context(), malformed)
+			if err == nil {
+				store.Close()
+				t.Fatal("no error")
+			}
+			if errors.Is(err, relayer.ErrUnavailable) {
+				t.Errorf("error %v, which says to wait for the server", err)
+			}
+			if strings.Contains(err.Error(), "ame") || strings.Contains(err.Error(), "1234") || strings.Contains(err.Error(), "localhost") {
+				t.Errorf("the error has a part of the connection string in it: %v", err)
+			}
+			wantNoDriver(t, malformed, err)
+		})
+	}
+}
+
+// TestConnectionStringsThatLeadNowhere say where they do not lead.
+func TestConnectionStringsThatLeadNowhere(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct{ connString, says string }{
+		"unknown database": {parameter(t, withPassword(server.ConnString()), "database", "nowhere"), `"nowhere" does not exist`},
+		"unknown role":     {parameter(t, withPassword(server.ConnString()), "user", "nobody"), `"nobody" does not exist`},
+		"no socket":        {parameter(t, withPassword(server.ConnString()), "host", t.TempDir()), "no such file"},
+		"closed port":      {"postgres://postgres:" + secret + "@127.0.0.1:1/postgres?sslmode=disable", "connection refused"},
+		"odd characters":   {"postgres://postgres:" + secret + "#1?2@127.0.0.1:1/postgres?sslmode=prefer", "connection refused"},
+		"an odd database":  {"postgres://postgres:" + secret + "@127.0.0.1:1/a%40b?application_name=c@d", "connection refused"},
+		"key=value":        {"host=127.0.0.1 port=1 dbname=a@b/c password=" + secret + "\\", "connection refused"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			begun := time.Now()
+			_, err := postgres.Open(t.Context(), c.connString, newSchema())
+			if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v, want ErrUnavailable and %s", err, c.says)
+			}
+			if took := time.Since(begun); took > soon {
+				t.Errorf("it took %v", took)
+			}
+			wantNoDriver(t, what, err)
+		})
+	}
+}
+
+// TestOpenEnds: with its context, whatever it waits for.
+func TestOpenEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := postgres.Open(ctx, server.ConnString(), newSchema()); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+	if _, err := postgres.New(ctx, newPool(t, server.ConnString()), newSchema()); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+}
+
+// TestOptions: what is out of range is refused before anything is connected to.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for name, option := range map[string]postgres.Option{
+		"the zero Option":     {},
+		"no connect timeout":  postgres.WithConnectTimeout(0),
+		"no timeout":          postgres.WithTimeout(0),
+		"a negative timeout":  postgres.WithTimeout(-time.Second),
+		"too short a timeout": postgres.WithTimeout(time.Microsecond),
+		"no change retention": postgres.WithChangeRetention(0),
+	} {
+		if _, err := postgres.Open(t.Context(), "host=/nowhere", option); err == nil || errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if _, err := postgres.New(t.Context(), nil); err == nil {
+		t.Error("no error of a nil pool")
+	}
+	const longest = time.Duration(1<<63 - 1)
+	store := open(t, newSchema(), postgres.WithConnectTimeout(longest), postgres.WithTimeout(longest), postgres.WithChangeRetention(longest))
+	rec := create(t, store, record("one"))
+	if got := get(t, store, "one"); !same(got, rec) {
+		t.Errorf("got %+v, want %+v", got, rec)
+	}
+}
