@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"testing"
 
@@ -113,6 +114,10 @@ func (a *alternating) AppendDocument(ctx context.Context, dst []byte, id string)
 
 func (a *alternating) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
 	return a.next().AppendDocuments(ctx, dst, offset, limit)
+}
+
+func (a *alternating) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
+	return a.next().Watch(ctx)
 }
 
 func (a *alternating) Close() error {

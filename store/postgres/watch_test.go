@@ -1,0 +1,439 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// pair is two instances of a schema, each with a follower.
+type pair struct {
+	schema  string
+	stores  [2]*postgres.Store
+	changes [2]*follower
+}
+
+func newPair(t *testing.T, connStrings [2]string, options ...postgres.Option) pair {
+	t.Helper()
+	p := pair{schema: schemaName()}
+	options = append(options, postgres.WithSchema(p.schema))
+	for i := range p.stores {
+		p.stores[i] = openAt(t, connStrings[i], options...)
+		p.changes[i] = watch(t, p.stores[i])
+	}
+	return p
+}
+
+func both(connString string) [2]string { return [2]string{connString, connString} }
+
+// want wants both followers to be told the same.
+func (p pair) want(t *testing.T, kind relayer.ChangeKind, rec relayer.Record) {
+	t.Helper()
+	for _, changes := range p.changes {
+		changes.want(t, kind, rec)
+	}
+}
+
+// wantLife has a relayer created, updated and deleted, each through the other
+// Store than before.
+func (p pair) wantLife(t *testing.T, id string) {
+	t.Helper()
+	rec := create(t, p.stores[0], record(id))
+	p.want(t, relayer.Created, rec)
+	rec = update(t, p.stores[1], with(rec, "changed", "also changed"))
+	p.want(t, relayer.Updated, rec)
+	remove(t, p.stores[0], rec)
+	p.want(t, relayer.Deleted, rec)
+}
+
+func TestWatchAcrossStores(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, both(server.ConnString()))
+	begun := time.Now()
+	for i := range 10 {
+		p.wantLife(t, numbered(i))
+	}
+	// Looking once a second alone would take thirty.
+	if took := time.Since(begun); took > 15*time.Second {
+		t.Errorf("30 changes, one after the other, took %v", took)
+	}
+}
+
+// TestWatchAcrossManagers: what comes out of one Manager is what went into the
+// other, secrets included, and what a refused request has changed is nothing.
+func TestWatchAcrossManagers(t *testing.T) {
+	t.Parallel()
+	schema := newSchema()
+	var managers [2]*relayer.Manager
+	var changes [2]func() (relayer.Change, error, bool)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	for i := range managers {
+		manager, err := relayer.New(open(t, schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		managers[i] = manager
+		next, end := iter.Pull2(manager.Watch(ctx))
+		t.Cleanup(end)
+		changes[i] = next
+	}
+	t.Cleanup(stop)
+	want := func(kind relayer.ChangeKind, want *relayer.Relayer) {
+		t.Helper()
+		for i, next := range changes {
+			change, err, ok := next()
+			if err != nil || !ok {
+				t.Fatalf("manager %d: error %v, ended is %t", i, err, !ok)
+			}
+			got := change.Relayer
+			if change.Kind != kind || got.ID != want.ID || got.Revision != want.Revision || got.Name != want.Name || got.Paused != want.Paused ||
+				len(got.CustomRPCURLs) != 1 || string(got.CustomRPCURLs[0].URL) != string(want.CustomRPCURLs[0].URL) {
+				t.Fatalf("manager %d: told of %s %+v, want %s %+v", i, change.Kind, got, kind, want)
+			}
+		}
+	}
+	request := relayer.CreateRequest{
+		ID: "one", Name: "One", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s",
+		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/" + secret}},
+	}
+	made, err := managers[0].Create(ctx, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(made.CustomRPCURLs[0].URL); got != "https://rpc.example/v2/"+secret {
+		t.Fatalf("RPC URL %s", got)
+	}
+	want(relayer.Created, made)
+	if _, err := managers[1].Create(ctx, request); !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("error %v, want ErrExists", err)
+	}
+	paused, err := managers[1].Pause(ctx, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(relayer.Updated, paused)
+	if err := managers[0].Delete(ctx, "one", relayer.IfRevision(made.Revision)); !errors.Is(err, relayer.ErrConflict) {
+		t.Errorf("error %v, want ErrConflict", err)
+	}
+	if err := managers[0].Delete(ctx, "one"); err != nil {
+		t.Fatal(err)
+	}
+	want(relayer.Deleted, paused)
+}
+
+// listeners counts the connections that listen for the changes of a schema, and
+// ends them where asked to.
+const (
+	listeners    = `SELECT count(*) FROM pg_stat_activity WHERE query = format('LISTEN "%s_changes"', $1::text)`
+	endListeners = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = format('LISTEN "%s_changes"', $1::text)`
+)
+
+func TestWatchMissesNothingWhenItsConnectionIsLost(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, both(server.ConnString()))
+	admin := newPool(t, server.ConnString())
+	eventually(t, "both listen", func() bool { return queryOne[int](t, admin, listeners, p.schema) == 2 })
+	for round := range 15 {
+		ended := queryOne[int](t, admin, endListeners, p.schema)
+		if round == 0 && ended != 2 {
+			t.Errorf("%d listened, want 2", ended)
+		}
+		p.wantLife(t, numbered(round))
+	}
+	eventually(t, "both listen again", func() bool { return queryOne[int](t, admin, listeners, p.schema) == 2 })
+	p.wantLife(t, "last")
+}
+
+func TestWatchMissesNothingWhenTheServerRestarts(t *testing.T) {
+	t.Parallel()
+	server := pgserver.Start(t)
+	p := newPair(t, both(server.ConnString()))
+	for round := range 3 {
+		p.wantLife(t, numbered(round))
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if err := server.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.wantLife(t, "last")
+}
+
+// TestWatchBegunWithoutServer: what is changed until it is back is not known.
+func TestWatchBegunWithoutServer(t *testing.T) {
+	t.Parallel()
+	p, store, witness := behindProxy(t)
+	p.obey(func(string) fault { return cut })
+	changes := watch(t, store)
+	create(t, witness, record("unseen"))
+	p.obey(func(string) fault { return none })
+	changes.wantMissed(t)
+	made := create(t, witness, record("seen"))
+	changes.want(t, relayer.Created, made)
+}
+
+func TestWatchWithoutNotifications(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*proxy){
+		"notifications are lost": func(p *proxy) { p.isDeaf.Store(true) },
+		"nobody can listen":      func(p *proxy) { p.obeyTimes(cut, "LISTEN", 1_000_000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, store, witness := behindProxy(t)
+			spoil(p)
+			changes := watch(t, store)
+			for i := range 3 {
+				begun := time.Now()
+				made := create(t, witness, record(numbered(i)))
+				changes.want(t, relayer.Created, made)
+				if took := time.Since(begun); took > time.Second+soon {
+					t.Errorf("the change took %v", took)
+				}
+			}
+		})
+	}
+}
+
+// pull is a consumer that is as slow as the test.
+func pull(t *testing.T, changes iter.Seq2[relayer.RecordChange, error]) func() told {
+	t.Helper()
+	next, stop := iter.Pull2(changes)
+	t.Cleanup(stop)
+	return func() told {
+		t.Helper()
+		change, err, ok := next()
+		if !ok {
+			t.Fatal("the sequence has ended")
+		}
+		return told{change, err}
+	}
+}
+
+func TestSlowConsumerHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	schema := newSchema()
+	store, other := open(t, schema), open(t, schema)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	slow, quick := pull(t, store.Watch(ctx)), watch(t, store)
+	var want []relayer.Record
+	for i := range 300 {
+		rec := create(t, [2]*postgres.Store{store, other}[i%2], record(numbered(i)))
+		want = append(want, rec)
+		quick.want(t, relayer.Created, rec)
+		if i == 0 {
+			slow()
+		}
+	}
+	for _, rec := range want[1:] {
+		if got := slow(); got.err != nil || !same(got.Record, rec) {
+			t.Fatalf("told of %v, error %v, want %v", got.Record, got.err, rec)
+		}
+	}
+}
+
+// TestChangesThatAreForgotten: who comes later than that is told so, once, and
+// goes on.
+func TestChangesThatAreForgotten(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	slow := pull(t, store.Watch(ctx))
+	rec := create(t, store, record("one"))
+	if got := slow(); got.err != nil || !same(got.Record, rec) {
+		t.Fatalf("told of %v, error %v", got.Record, got.err)
+	}
+	for round := range 3 {
+		for range 5 {
+			rec = update(t, store, rec)
+		}
+		eventually(t, "the changes are forgotten", func() bool {
+			return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
+		})
+		if got := slow(); !errors.Is(got.err, relayer.ErrMissed) {
+			t.Fatalf("round %d: told of %v, error %v, want ErrMissed", round, got.Record, got.err)
+		}
+		// It had taken note of where it goes on before it said that it missed some.
+		rec = update(t, store, rec)
+		if got := slow(); got.err != nil || !same(got.Record, rec) {
+			t.Fatalf("round %d: told of %v, error %v, want %v", round, got.Record, got.err, rec)
+		}
+	}
+	// What was read before it is forgotten is not missed.
+	eventually(t, "the changes are forgotten", func() bool {
+		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
+	})
+	time.Sleep(1500 * time.Millisecond)
+	rec = update(t, store, rec)
+	if got := slow(); got.err != nil || !same(got.Record, rec) {
+		t.Fatalf("told of %v, error %v, want %v", got.Record, got.err, rec)
+	}
+}
+
+func TestImportIsMissed(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, both(server.ConnString()))
+	for round := range 3 {
+		rec := record(fmt.Sprintf("imported-%d", round))
+		rec.Revision = uint64(1000 * (round + 1))
+		if err := p.stores[round%2].Import(t.Context(), []relayer.Record{rec}); err != nil {
+			t.Fatal(err)
+		}
+		for _, changes := range p.changes {
+			changes.wantMissed(t)
+		}
+		rec = update(t, p.stores[1], rec)
+		p.want(t, relayer.Updated, rec)
+		p.wantLife(t, numbered(round))
+	}
+}
+
+func TestWatchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := open(t, postgres.WithSchema(schema))
+	for range 3 {
+		var all []*follower
+		for range 5 {
+			all = append(all, watch(t, store))
+		}
+		// One that is never ranged over ends as well.
+		ctx, cancel := context.WithCancel(t.Context())
+		store.Watch(ctx)
+		eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
+		made := create(t, store, record("one"))
+		for _, f := range all {
+			f.want(t, relayer.Created, made)
+			f.stop()
+			f.wantEnd(t)
+		}
+		if got := queryOne[int](t, admin, listeners, schema); got != 1 {
+			t.Errorf("%d connections listen, and there is one more to come for changes", got)
+		}
+		cancel()
+		eventually(t, "nobody listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
+		remove(t, store, made)
+	}
+	// A context that is done before gives a sequence that has ended.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for change, err := range store.Watch(ctx) {
+		t.Errorf("told of %v, error %v", change, err)
+	}
+	// And so does a consumer that has had enough.
+	enough := inBackground(func() error {
+		for range store.Watch(t.Context()) {
+			return nil
+		}
+		return errors.New("the sequence has ended")
+	})
+	eventually(t, "it listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
+	eventually(t, "it is told", func() bool {
+		rec, err := store.Create(t.Context(), record("enough"))
+		if err == nil {
+			err = store.Delete(t.Context(), rec.ID, rec.Revision)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(enough) == 1
+	})
+	if err := <-enough; err != nil {
+		t.Error(err)
+	}
+	eventually(t, "nobody listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
+}
+
+func TestWatchEndsWithTheStore(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	pool := newPool(t, server.ConnString())
+	store, err := postgres.New(t.Context(), pool, postgres.WithSchema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, late := watch(t, store), pull(t, store.Watch(t.Context()))
+	eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]told{
+		"one that waits":                          before.next(t),
+		"one that has not begun":                  late(),
+		"one that comes when the Store is closed": pull(t, store.Watch(t.Context()))(),
+	} {
+		if !errors.Is(got.err, relayer.ErrUnavailable) {
+			t.Errorf("%s: told of %v, error %v, want ErrUnavailable", name, got.Record, got.err)
+		}
+	}
+	before.wantEnd(t)
+	if got := queryOne[int](t, admin, listeners, schema); got != 0 {
+		t.Errorf("%d connections listen on behalf of a closed Store", got)
+	}
+	// The pool is the host's and goes on.
+	if one := queryOne[int](t, pool, "SELECT 1"); one != 1 || pool.Stat().AcquiredConns() != 0 {
+		t.Errorf("%d connections of the pool are taken", pool.Stat().AcquiredConns())
+	}
+}
+
+// restore brings a schema back to how it was when the statements were taken down.
+func restore(t *testing.T, pool *pgxpool.Pool, schema string, number int64) {
+	t.Helper()
+	execute(t, pool,
+		fmt.Sprintf("DELETE FROM %s.changes WHERE number > %d", schema, number),
+		fmt.Sprintf("SELECT setval('%s.writes', %d)", schema, number))
+}
+
+// TestDatabaseRestored: a database that has gone back in time tells its changes
+// from those of the time that was lost, also where they have the same numbers.
+func TestDatabaseRestored(t *testing.T) {
+	t.Parallel()
+	for name, since := range map[string]int{"fewer changes since": 0, "as many changes since": 3, "more changes since": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			schema := schemaName()
+			admin := newPool(t, server.ConnString())
+			store := open(t, postgres.WithSchema(schema))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			slow := pull(t, store.Watch(ctx))
+			rec := create(t, store, record("one"))
+			old := rec
+			slow()
+			for range 3 {
+				rec = update(t, store, rec)
+				slow()
+			}
+			restore(t, admin, schema, int64(old.Revision))
+			execute(t, admin, fmt.Sprintf("UPDATE %s.relayers SET revision = %d", schema, old.Revision))
+			rec = old
+			for range since {
+				rec = update(t, store, rec)
+			}
+			if got := slow(); !errors.Is(got.err, relayer.ErrMissed) {
+				t.Fatalf("told of %v, error %v, want ErrMissed", got.Record, got.err)
+			}
+			rec = update(t, store, rec)
+			if got := slow(); got.err != nil || !same(got.Record, rec) {
+				t.Fatalf("told of %v, error %v, want %v", got.Record, got.err, rec)
+			}
+		})
+	}
+}
