@@ -1,7 +1,10 @@
 package postgres_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,47 +12,145 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// TestImportReadsNoMoreThanItAdds: the cost of a page must not grow with what is
-// there already. The first pages are small, as those of a copy are, so that the
-// server plans for little.
-func TestImportReadsNoMoreThanItAdds(t *testing.T) {
-	schema := fmt.Sprintf("test_%d", schemas.Add(1))
-	store := open(t, postgres.WithSchema(schema))
-	const most = 10_000
-	imported := 0
-	for size := 8; imported < most; size = min(2*size, 250) {
-		var page []relayer.Record
-		for range size {
-			imported++
-			page = append(page, relayer.Record{
-				ID: fmt.Sprintf("id-%d", imported), Claim: fmt.Sprintf("claim-%d", imported), Revision: uint64(imported),
-			})
-		}
-		if err := store.Import(t.Context(), page); err != nil {
-			t.Fatal(err)
-		}
+// imported are records with revisions that do not grow along the order.
+func imported(prefix string, count int, greatest uint64) []relayer.Record {
+	var all []relayer.Record
+	for i := range count {
+		rec := record(fmt.Sprintf("%s-%d", prefix, i))
+		rec.Revision = greatest - uint64(i*7%count)
+		all = append(all, rec)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if read := rowsRead(t, schema, imported); read > 2*imported {
-		t.Errorf("%d rows read to add %d", read, imported)
-	}
+	return all
 }
 
-// rowsRead is how many relayers have been read by way of an index. Sessions
-// report what they did when they end, which takes a moment.
-func rowsRead(t *testing.T, schema string, written int) (read int) {
-	t.Helper()
-	pool := newPool(t, server.ConnString())
-	deadline := time.Now().Add(30 * time.Second)
-	for reported := 0; reported < written; time.Sleep(10 * time.Millisecond) {
-		err := pool.QueryRow(t.Context(), `
-			SELECT n_tup_ins, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables
-			WHERE schemaname = $1 AND relname = 'relayers'`, schema).Scan(&reported, &read)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%d rows reported, error %v", reported, err)
+// TestRacingImports: of those that contend one is there whole and the others not
+// at all, whichever instance they came through.
+func TestRacingImports(t *testing.T) {
+	t.Parallel()
+	schema := newSchema()
+	stores := [2]*postgres.Store{open(t, schema), open(t, schema)}
+	const racers = 6
+	for round := range 8 {
+		results := make([]error, racers)
+		var racing sync.WaitGroup
+		for racer := range racers {
+			racing.Go(func() {
+				// Each has records of its own, and one in the middle that all have.
+				mine := imported(fmt.Sprintf("round%d-racer%d", round, racer), 9, uint64(1000*(round+1)))
+				mine[4].ID, mine[4].Claim = fmt.Sprintf("round%d", round), ""
+				results[racer] = stores[racer%2].Import(t.Context(), mine)
+			})
+		}
+		racing.Wait()
+		winners := 0
+		for racer, err := range results {
+			switch {
+			case err == nil:
+				winners++
+			case !errors.Is(err, relayer.ErrExists):
+				t.Errorf("round %d, racer %d: %v, want ErrExists", round, racer, err)
+			}
+		}
+		if winners != 1 {
+			t.Errorf("round %d: %d winners", round, winners)
+		}
+		recs, total, err := stores[0].List(t.Context(), 9*round, 100)
+		if err != nil || total != 9*(round+1) || len(recs) != 9 {
+			t.Fatalf("round %d: %d of %d relayers, error %v", round, len(recs), total, err)
+		}
+		for i, rec := range recs {
+			if i != 4 && !same(rec, imported(recs[0].ID[:len(recs[0].ID)-2], 9, uint64(1000*(round+1)))[i]) {
+				t.Errorf("round %d: record %d is %v", round, i, rec)
+			}
 		}
 	}
-	return read
+	wantWhole(t, stores[0])
+}
+
+// TestWritesInTheTurnOfAnImport: what shares its turn, and comes after it, goes
+// on from the revisions that were imported, not from those before.
+func TestWritesInTheTurnOfAnImport(t *testing.T) {
+	t.Parallel()
+	store, admin, schema := turnTest(t)
+	changes := watch(t, store)
+	release := holdTurn(t, admin, schema)
+	first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
+	wantWaiting(t, admin, schema, 1)
+	queue := func(do func() error) <-chan error {
+		done := inBackground(do)
+		time.Sleep(20 * time.Millisecond) // so that it is queued before the next
+		return done
+	}
+	moved := imported("moved", 5, 5000)
+	var created, updated relayer.Record
+	done := []<-chan error{
+		first,
+		queue(func() error { _, err := store.Create(context.Background(), record("before")); return err }),
+		queue(func() error { return store.Import(context.Background(), moved) }),
+		queue(func() (err error) { created, err = store.Create(context.Background(), record("after")); return err }),
+		queue(func() (err error) { updated, err = store.Update(context.Background(), moved[0]); return err }),
+		queue(func() error { return store.Delete(context.Background(), moved[1].ID, moved[1].Revision) }),
+	}
+	release()
+	for i, done := range done {
+		if err := <-done; err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if created.Revision <= 5000 || updated.Revision <= created.Revision {
+		t.Errorf("revisions %d and %d after an import of 5000", created.Revision, updated.Revision)
+	}
+	recs, total, err := store.List(t.Context(), 0, 10)
+	if err != nil || total != 7 || recs[0].ID != "first" || recs[1].ID != "before" || recs[2].ID != moved[0].ID || recs[6].ID != "after" {
+		t.Errorf("%d relayers, error %v: %v", total, err, recs)
+	}
+	// Whatever was told before, the changes after the import are not lost.
+	for {
+		next := changes.next(t)
+		if errors.Is(next.err, relayer.ErrMissed) {
+			break
+		}
+		if next.err != nil || next.Record.Revision > 5000 {
+			t.Fatalf("told of %v, error %v, before the import is", next.Record, next.err)
+		}
+	}
+	// ErrMissed may stand for all of the turn.
+	last := create(t, store, record("last"))
+	for {
+		if next := changes.next(t); next.err != nil {
+			t.Fatal(next.err)
+		} else if next.Record.ID == "last" {
+			changes.stop()
+			break
+		}
+	}
+	if last.Revision <= updated.Revision {
+		t.Errorf("revision %d after %d", last.Revision, updated.Revision)
+	}
+	wantWhole(t, store)
+}
+
+// TestImportOfTheGreatestRevision leaves room for what comes after.
+func TestImportOfTheGreatestRevision(t *testing.T) {
+	t.Parallel()
+	schema := newSchema()
+	store, other := open(t, schema), open(t, schema)
+	rec := record("one")
+	rec.Revision = relayer.MaxRevision
+	if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, other, "one"); !same(got, rec) {
+		t.Errorf("got %v, want %v", got, rec)
+	}
+	changes := watch(t, store)
+	for range 3 {
+		next := update(t, other, rec)
+		if next.Revision <= rec.Revision {
+			t.Fatalf("revision %d after %d", next.Revision, rec.Revision)
+		}
+		changes.want(t, relayer.Updated, next)
+		rec = next
+	}
+	wantWhole(t, store)
 }

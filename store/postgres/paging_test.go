@@ -1,0 +1,130 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// TestPagesAfterManyDeletes holds pages at any depth against what a slice gives,
+// where half of what stood before is gone, and the places have gaps as wide as
+// any that transactions without a commit can leave.
+func TestPagesAfterManyDeletes(t *testing.T) {
+	t.Parallel()
+	const seed = 7
+	random := rand.New(rand.NewPCG(seed, seed))
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := open(t, postgres.WithSchema(schema))
+	var stands []relayer.Record
+	for part := range 10 {
+		var some []relayer.Record
+		for i := range 5000 {
+			rec := record(fmt.Sprintf("part%d-%d", part, i))
+			rec.Revision = uint64(1 + i)
+			some = append(some, rec)
+		}
+		if err := store.Import(t.Context(), some); err != nil {
+			t.Fatal(err)
+		}
+		stands = append(stands, some...)
+		// A few places, a whole count of level 1, 2, 3 and of many.
+		gap := []int{5, 128, 128 * 128, 128 * 128 * 128, 100_000_000}[part%5]
+		execute(t, admin, fmt.Sprintf("SELECT setval('%s.places', (SELECT last_value FROM %[1]s.places) + %d)", schema, gap))
+	}
+	wantPages(t, store, random, stands, 200)
+
+	// All of one stretch, and half of the rest.
+	isGone := func(i int) bool { return i > 20000 && i < 30000 || random.IntN(3) == 0 }
+	var left []relayer.Record
+	var deleting sync.WaitGroup
+	slots := make(chan struct{}, 200)
+	for i, rec := range stands {
+		if !isGone(i) {
+			left = append(left, rec)
+			continue
+		}
+		slots <- struct{}{}
+		deleting.Go(func() {
+			defer func() { <-slots }()
+			if err := store.Delete(t.Context(), rec.ID, rec.Revision); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	deleting.Wait()
+	wantPages(t, store, random, left, 2000)
+
+	// What is created anew stands last.
+	for i := range 50 {
+		left = append(left, create(t, store, record(fmt.Sprintf("new-%d", i))))
+	}
+	wantPages(t, store, random, left, 200)
+	wantWhole(t, store)
+}
+
+// wantPages reads pages at the ends, and at many offsets between and beyond.
+func wantPages(t *testing.T, store *postgres.Store, random *rand.Rand, want []relayer.Record, count int) {
+	t.Helper()
+	type page struct{ offset, limit int }
+	pages := []page{{0, 0}, {0, 1}, {0, 100}, {len(want) - 1, 1}, {len(want) - 1, 100}, {len(want), 1}, {len(want) + 1000, 100}, {0, len(want) + 1}}
+	for range count {
+		pages = append(pages, page{random.IntN(len(want) + 5), random.IntN(12)})
+	}
+	for _, page := range pages {
+		recs, total, err := store.List(t.Context(), page.offset, page.limit)
+		if err != nil || total != len(want) {
+			t.Fatalf("page %v: total %d, error %v, want %d", page, total, err, len(want))
+		}
+		from := min(page.offset, len(want))
+		expected := want[from:min(from+page.limit, len(want))]
+		if !slices.EqualFunc(recs, expected, same) {
+			t.Fatalf("page %v: %d records, want %d that begin with %.60v", page, len(recs), len(expected), expected)
+		}
+		documents, total, err := store.AppendDocuments(t.Context(), nil, page.offset, page.limit)
+		if err != nil || total != len(want) || string(documents) != joined(expected) {
+			t.Fatalf("page %v: %d bytes of documents, total %d, error %v", page, len(documents), total, err)
+		}
+	}
+}
+
+func joined(recs []relayer.Record) string {
+	var documents []string
+	for _, rec := range recs {
+		documents = append(documents, string(rec.Document))
+	}
+	return strings.Join(documents, ",")
+}
+
+// TestPlacesWithGaps: writes that are refused, or whose transaction is undone,
+// draw places and revisions that nobody ever has, and no page shows it.
+func TestPlacesWithGaps(t *testing.T) {
+	t.Parallel()
+	store, admin, schema := turnTest(t)
+	sabotage(t, admin, schema, `IF NEW.id LIKE 'bad%' THEN RAISE EXCEPTION 'not this one'; END IF;`)
+	execute(t, admin, fmt.Sprintf(atOnce, schema))
+	var want []relayer.Record
+	for i := range 300 {
+		if i%3 == 0 {
+			if _, err := store.Create(t.Context(), record(fmt.Sprintf("bad-%d", i))); err == nil {
+				t.Fatal("no error")
+			}
+		}
+		want = append(want, create(t, store, record(numbered(i))))
+		if i%5 == 0 {
+			_, _ = store.Create(t.Context(), record(numbered(i)))
+		}
+	}
+	places := queryOne[int](t, admin, fmt.Sprintf("SELECT last_value FROM %s.places", schema))
+	if places <= len(want) {
+		t.Errorf("%d places drawn for %d relayers: there are no gaps", places, len(want))
+	}
+	wantPages(t, store, rand.New(rand.NewPCG(1, 1)), want, 100)
+	wantWhole(t, store)
+}
