@@ -349,6 +349,83 @@ func TestUnknownOutcomeOfMany(t *testing.T) {
 	}
 }
 
+// TestCreateAgainAfterOtherErrors: an unknown outcome is not forgotten over a
+// create that was not carried out.
+func TestCreateAgainAfterOtherErrors(t *testing.T) {
+	t.Parallel()
+	p, store, witness := behindProxy(t)
+	p.obeyTimes(swallow, "COMMIT", 1)
+	if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("error %v, want ErrOutcomeUnknown", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := store.Create(ctx, record("one")); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want the context's", err)
+	}
+	p.obeyTimes(cut, "BEGIN", 1_000_000)
+	if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Fatalf("error %v, want ErrUnavailable", err)
+	}
+	p.obeyTimes(swallow, "COMMIT", 0)
+	made := create(t, store, record("one"))
+	if !same(get(t, witness, "one"), made) {
+		t.Errorf("made %+v, and there is %+v", made, get(t, witness, "one"))
+	}
+}
+
+// TestCreateAgainTwiceAtOnce: of two that come back at once one has made it.
+func TestCreateAgainTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, f := range []fault{cut, swallow} {
+		p, store, witness := behindProxy(t)
+		p.obeyTimes(f, "COMMIT", 1)
+		if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Fatalf("error %v, want ErrOutcomeUnknown", err)
+		}
+		results := make(chan error, 4)
+		for range cap(results) {
+			go func() { _, err := store.Create(t.Context(), record("one")); results <- err }()
+		}
+		made := 0
+		for range cap(results) {
+			switch err := <-results; {
+			case err == nil:
+				made++
+			case !errors.Is(err, relayer.ErrExists):
+				t.Errorf("error %v, want ErrExists", err)
+			}
+		}
+		if made != 1 {
+			t.Errorf("%d have made it", made)
+		}
+		wantWhole(t, witness)
+	}
+}
+
+// TestManagerCreatesAgain: the same request is the same record.
+func TestManagerCreatesAgain(t *testing.T) {
+	t.Parallel()
+	for f, revision := range map[fault]uint64{cut: 2, swallow: 1} {
+		p, store, witness := behindProxy(t)
+		manager, err := relayer.New(store, relayer.WithExclusiveSigners())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.obeyTimes(f, "COMMIT", 1)
+		if _, err := manager.Create(t.Context(), requestFor("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Fatalf("error %v, want ErrOutcomeUnknown", err)
+		}
+		made, err := manager.Create(t.Context(), requestFor("one"))
+		if err != nil || made.Revision != revision || get(t, witness, "one").Revision != revision {
+			t.Errorf("made %+v, error %v, want revision %d", made, err, revision)
+		}
+		if _, err := manager.Create(t.Context(), requestFor("one")); !errors.Is(err, relayer.ErrExists) {
+			t.Errorf("error %v, want ErrExists", err)
+		}
+	}
+}
+
 func wantWhole(t *testing.T, store *postgres.Store) {
 	t.Helper()
 	if err := store.Check(t.Context()); err != nil {

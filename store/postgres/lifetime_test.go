@@ -1,0 +1,129 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// TestCloseWaitsForWhatWasAccepted: each write is carried out and told so, or
+// refused.
+func TestCloseWaitsForWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := holdTurn(t, admin, schema)
+	const many = 50
+	ends := make(chan error, many)
+	for i := range many {
+		go func() {
+			_, err := store.Create(context.Background(), record(numbered(i)))
+			ends <- err
+		}()
+	}
+	wantWaiting(t, admin, schema, 1)
+	time.Sleep(50 * time.Millisecond)
+	var closing sync.WaitGroup
+	for range 3 {
+		closing.Go(func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "the Store is closed", func() bool {
+		_, err := store.Get(t.Context(), "one")
+		return errors.Is(err, relayer.ErrUnavailable)
+	})
+	if _, err := store.Create(t.Context(), record("late")); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error %v, want ErrUnavailable", err)
+	}
+	release()
+	closing.Wait()
+	for range many {
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
+	}
+	if _, total, err := open(t, postgres.WithSchema(schema)).List(t.Context(), 0, 0); total != many || err != nil {
+		t.Errorf("%d relayers, error %v, want %d", total, err, many)
+	}
+}
+
+// TestCloseOfAHangingServer has an end.
+func TestCloseOfAHangingServer(t *testing.T) {
+	t.Parallel()
+	server := pgserver.Start(t)
+	store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithTimeout(300*time.Millisecond), postgres.WithConnectTimeout(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, store, record("one"))
+	watch(t, store)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	pending := inBackground(func() error { _, err := store.Create(context.Background(), record("two")); return err })
+	time.Sleep(50 * time.Millisecond)
+	begun := time.Now()
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 40*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if err := <-pending; !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error %v, want ErrUnavailable", err)
+	}
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCanceledReads give the context's error, and their connections back.
+func TestCanceledReads(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, server.ConnString())
+	schema := schemaName()
+	store := openOn(t, pool, postgres.WithSchema(schema))
+	one := create(t, store, record("one"))
+	admin := newPool(t, server.ConnString())
+	tx, err := admin.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	// What locks out readers as well, as a change of the tables does.
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".relayers, "+schema+".counts"); err != nil {
+		t.Fatal(err)
+	}
+	reads := operations(store)
+	for _, name := range []string{"Get", "List", "AppendDocument", "AppendDocuments"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		begun := time.Now()
+		if err := reads[name](ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("%s: %v, want the context's error", name, err)
+		}
+		if took := time.Since(begun); took > soon {
+			t.Errorf("%s took %v", name, took)
+		}
+		cancel()
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, store, "one"); !same(got, one) {
+		t.Errorf("got %v, want %v", got, one)
+	}
+	eventually(t, "all connections are given back", func() bool { return pool.Stat().AcquiredConns() == 0 })
+}
