@@ -29,12 +29,13 @@ var nastyPasswords = []string{
 // are in no error.
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	askForPasswords(t)
-	for i, password := range nastyPasswords {
+	group := roleName()
+	askForPasswords(t, group)
+	for _, password := range nastyPasswords {
 		t.Run(password, func(t *testing.T) {
 			admin := newPool(t, server.ConnString())
-			role := fmt.Sprintf("locked_%d", i)
-			execute(t, admin, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD %s", role, literal(password)))
+			role := roleName()
+			execute(t, admin, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD %s IN ROLE %s", role, literal(password), group))
 			for spelling, spell := range spellings {
 				store, err := postgres.Open(t.Context(), spell(role, password), newSchema())
 				if err != nil {
@@ -89,26 +90,23 @@ func literal(text string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// askForPasswords has the server ask the roles whose names begin with locked_.
-func askForPasswords(t *testing.T) {
+// askForPasswords has the server ask the members of a role.
+func askForPasswords(t *testing.T, group string) {
 	t.Helper()
 	admin := newPool(t, server.ConnString())
-	rules := queryOne[string](t, admin, `SELECT pg_read_file(current_setting('hba_file'))`)
-	var lines []string
-	for i := range nastyPasswords {
-		lines = append(lines, fmt.Sprintf("(%d, 'local all locked_%d scram-sha-256')", i, i))
-	}
-	for i, line := range strings.Split(strings.TrimSpace(rules), "\n") {
-		lines = append(lines, fmt.Sprintf("(%d, %s)", 1000+i, literal(line)))
-	}
+	probe := roleName()
+	execute(t, admin, "CREATE ROLE "+group, "CREATE ROLE "+probe+" LOGIN IN ROLE "+group)
 	file := queryOne[string](t, admin, `SELECT current_setting('hba_file')`)
+	rules := queryOne[string](t, admin, `SELECT pg_read_file($1)`, file)
+	var lines []string
+	for line := range strings.Lines("local all +" + group + " scram-sha-256\n" + rules) {
+		lines = append(lines, fmt.Sprintf("(%d, %s)", len(lines), literal(strings.TrimSpace(line))))
+	}
 	execute(t, admin,
 		fmt.Sprintf(`COPY (SELECT line FROM (VALUES %s) AS rules (nth, line) ORDER BY nth) TO %s`, strings.Join(lines, ", "), literal(file)),
 		`SELECT pg_reload_conf()`)
 	eventually(t, "the rules are read", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := postgres.Open(ctx, parameter(t, server.ConnString(), "user", "locked_0"), newSchema())
+		_, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "user", probe), newSchema())
 		return err != nil && strings.Contains(err.Error(), "password")
 	})
 }

@@ -54,6 +54,7 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 
 func TestSchemaNames(t *testing.T) {
 	t.Parallel()
+	connString := newDatabase(t)
 	for name, accepted := range map[string]bool{
 		"r":                     true,
 		"relayer_2":             true,
@@ -75,7 +76,7 @@ func TestSchemaNames(t *testing.T) {
 		"pg_catalog":            false,
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(name))
+			store, err := postgres.Open(t.Context(), connString, postgres.WithSchema(name))
 			if (err == nil) != accepted {
 				t.Fatalf("error %v, accepted should be %t", err, accepted)
 			}
@@ -145,21 +146,25 @@ func contents(t *testing.T, pool *pgxpool.Pool, schema string) string {
 		) AS all_of_it`, schema)
 }
 
+// newDatabase is for names of schemas that other tests may have as well.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	name := schemaName()
+	execute(t, newPool(t, server.ConnString()), "CREATE DATABASE "+name)
+	return parameter(t, server.ConnString(), "database", name)
+}
+
 // TestPublicSchema: it is there in every database, with or without tables of
 // something else in it.
 func TestPublicSchema(t *testing.T) {
 	t.Parallel()
-	admin := newPool(t, server.ConnString())
-	execute(t, admin, "CREATE DATABASE ours", "CREATE DATABASE theirs")
-
-	ours := parameter(t, server.ConnString(), "database", "ours")
+	ours, theirs := newDatabase(t), newDatabase(t)
 	store := openAt(t, ours, postgres.WithSchema("public"))
 	made := create(t, store, record("one"))
 	if got := get(t, openAt(t, ours, postgres.WithSchema("public")), "one"); !same(got, made) {
 		t.Errorf("got %+v, want %+v", got, made)
 	}
 
-	theirs := parameter(t, server.ConnString(), "database", "theirs")
 	pool := newPool(t, theirs)
 	execute(t, pool, "CREATE TABLE public.relayers (id serial, name text)", "INSERT INTO public.relayers (name) VALUES ('theirs')")
 	before := contents(t, pool, "public")

@@ -137,11 +137,13 @@ func (a *alternating) Close() error {
 
 var roles atomic.Int64
 
+func roleName() string { return fmt.Sprintf("role_%d", roles.Add(1)) }
+
 // asRole makes a superuser whose sessions have these settings.
 func asRole(t *testing.T, settings map[string]string) string {
 	t.Helper()
 	admin := newPool(t, server.ConnString())
-	role := fmt.Sprintf("role_%d", roles.Add(1))
+	role := roleName()
 	execute(t, admin, "CREATE ROLE "+role+" SUPERUSER LOGIN")
 	for name, value := range settings {
 		execute(t, admin, fmt.Sprintf("ALTER ROLE %s SET %s = '%s'", role, name, value))
