@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -401,6 +402,45 @@ func TestCreateAgainTwiceAtOnce(t *testing.T) {
 		}
 		wantWhole(t, witness)
 	}
+}
+
+// TestCommitThatArrivesLate: the network holds it for longer than the Store
+// waits. The create that is made again waits for what becomes of it.
+func TestCommitThatArrivesLate(t *testing.T) {
+	t.Parallel()
+	p, store, witness := behindProxy(t, postgres.WithTimeout(2*time.Second))
+	goOn := make(chan struct{})
+	arrive := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(arrive)
+	var commits atomic.Int64
+	p.obey(func(sql string) fault {
+		if strings.HasPrefix(sql, "COMMIT") && commits.Add(1) == 1 {
+			<-goOn
+		}
+		return none
+	})
+	if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("error %v, want ErrOutcomeUnknown", err)
+	}
+	var made relayer.Record
+	again := inBackground(func() (err error) { made, err = store.Create(t.Context(), record("one")); return err })
+	time.Sleep(100 * time.Millisecond)
+	select {
+	case err := <-again:
+		t.Fatalf("the create that was made again does not wait: %v", err)
+	default:
+	}
+	if _, err := witness.Get(t.Context(), "one"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Fatalf("error %v, want ErrNotFound", err)
+	}
+	arrive()
+	if err := <-again; err != nil {
+		t.Fatal(err)
+	}
+	if made.Revision != 1 || !same(get(t, witness, "one"), made) {
+		t.Errorf("made %+v, and there is %+v", made, get(t, witness, "one"))
+	}
+	wantWhole(t, witness)
 }
 
 // TestManagerCreatesAgain: the same request is the same record.
