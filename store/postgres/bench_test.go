@@ -1,3 +1,5 @@
+//go:build unix
+
 package postgres_test
 
 import (
@@ -27,7 +29,7 @@ import (
 // would send, run beside this one.
 const turns = 5
 
-var largest = flag.Int("largest", 1_000_000, "the most relayers that the benchmarks of reads fill a store with")
+var largest = flag.Int("largest", 100_000, "the most relayers that the benchmarks of reads fill a store with")
 
 // contender is one of the things that are measured side by side.
 type contender struct {

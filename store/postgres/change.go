@@ -3,9 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
-	"unicode/utf8"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,7 +31,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := keepsLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	attempt := s.unsettled.take(rec.ID)
+	attempt := s.unsettled.take(rec)
 	err := s.queue.do(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
@@ -58,7 +56,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
 	})
-	s.unsettled.put(rec.ID, attempt, err)
+	s.unsettled.put(rec, attempt, err)
 	if err != nil {
 		return relayer.Record{}, err
 	}
@@ -137,7 +135,8 @@ func notStanding(stands *int64, based int64) error {
 // Import adds records as they stand in another store, their revisions included,
 // in their order and all or none. Whoever watches is given [relayer.ErrMissed]
 // for them. It returns [relayer.ErrExists] and [relayer.ErrClaimed] as Create
-// does, also where two of the records contend.
+// does, also where two of the records contend. Some thousands at a time are
+// enough: more than 256 MiB are refused.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	given, err := newImport(records)
 	if err != nil {
@@ -197,50 +196,20 @@ func newImport(records []relayer.Record) (imported, error) {
 		given.privates = append(given.privates, bytesParameter(rec.Private))
 		given.size += sizeOf(rec)
 	}
+	if given.size > maxRecordSize {
+		return imported{}, outOfLimits("", 0, maxRecordSize)
+	}
 	return given, nil
 }
 
-// maxRecordSize is well below what the server takes in one message, and far
-// above any relayer.
-const maxRecordSize = 256 << 20
-
-// keepsLimits refuses what has no place in the tables.
-func keepsLimits(rec relayer.Record) error {
-	switch {
-	case len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength:
-		return outOfLimits("id", 1, relayer.MaxIDLength)
-	case !isStorable(rec.ID):
-		return invalid("id", "must be UTF-8 without NUL")
-	case len(rec.Claim) > relayer.MaxClaimLength:
-		return outOfLimits("claim", 0, relayer.MaxClaimLength)
-	case len(rec.Document) > maxRecordSize || len(rec.Private) > maxRecordSize-len(rec.Document):
-		return outOfLimits("", 0, maxRecordSize)
+// signed is a revision as the database keeps it. One that is beyond it stands
+// nowhere.
+func signed(revision uint64) int64 {
+	if revision > math.MaxInt64 {
+		return -1
 	}
-	return nil
+	return int64(revision)
 }
-
-// keepsImportLimits refuses also a revision that writes could not go on from.
-func keepsImportLimits(rec relayer.Record) error {
-	if rec.Revision < 1 || rec.Revision > relayer.MaxRevision {
-		return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(relayer.MaxRevision)))
-	}
-	return keepsLimits(rec)
-}
-
-func outOfLimits(field string, least, most int) error {
-	return invalid(field, fmt.Sprintf("must be %d to %d bytes long", least, most))
-}
-
-func invalid(field, message string) error {
-	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
-}
-
-// isStorable tells whether an id is text to the server. No other is ever there.
-func isStorable(id string) bool {
-	return utf8.ValidString(id) && !strings.Contains(id, "\x00")
-}
-
-func sizeOf(rec relayer.Record) int { return len(rec.Document) + len(rec.Private) }
 
 // claimParameter is null for the empty claim, which many may hold.
 func claimParameter(claim string) []byte {

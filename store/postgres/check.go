@@ -33,13 +33,29 @@ func (s *Store) Check(ctx context.Context) error {
 	if s.ended.Err() != nil {
 		return errClosed
 	}
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
+	err := s.findContradiction(reading)
+	switch {
+	case err == nil || errors.Is(err, ErrDamaged):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.ended.Err() != nil:
+		return errClosed
+	}
+	return unavailable(err)
+}
+
+func (s *Store) findContradiction(ctx context.Context) error {
 	conn, err := s.acquire(ctx)
 	if err != nil {
-		return s.checkError(ctx, err)
+		return err
 	}
 	defer conn.Release()
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
 		for _, c := range contradictions {
 			var count int
 			if err := tx.QueryRow(ctx, inSchema(s.opts.schema, c.sql)).Scan(&count); err != nil {
@@ -51,15 +67,4 @@ func (s *Store) Check(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err == nil || errors.Is(err, ErrDamaged) {
-		return err
-	}
-	return s.checkError(ctx, err)
-}
-
-func (s *Store) checkError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return unavailable(err)
 }

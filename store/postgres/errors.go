@@ -29,8 +29,10 @@ var (
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 
-// Codes of the server that matter here.
+// Codes of the server that matter here, and a class of them.
 const (
+	connectionException  = "08"
+	completionUnknown    = "40003"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	undefinedTable       = "42P01"
@@ -64,10 +66,12 @@ func hasCode(err error, codes ...string) bool {
 
 // isRefusal tells whether the server has answered with an error and goes on: so
 // that nothing of the transaction stands. An error that ends the session says
-// less.
+// less, and so does one of a connection, which is a pooler's word for a session
+// that it has lost.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && severity(refusal) == "ERROR"
+	return ok && severity(refusal) == "ERROR" &&
+		!strings.HasPrefix(refusal.Code, connectionException) && refusal.Code != completionUnknown
 }
 
 func severity(refusal *pgconn.PgError) string {
@@ -94,7 +98,7 @@ func isOfContent(err error) bool {
 // isPassing tells whether the same again may well succeed: transactions that
 // got into each other's way, or a connection that was lost.
 func isPassing(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrNewer) {
 		return false
 	}
 	if hasCode(err, serializationFailure, deadlockDetected) {
@@ -107,7 +111,7 @@ func isPassing(err error) bool {
 // its type behind. Of what the server says that is the message alone: the details
 // may quote the row.
 func withoutDriver(err error) error {
-	if errors.Is(err, ErrForeign) {
+	if errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer) {
 		return err
 	}
 	return errors.New(strings.Join(strings.Fields(err.Error()), " "))

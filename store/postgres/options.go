@@ -77,8 +77,9 @@ func WithTimeout(timeout time.Duration) Option {
 
 // WithChangeRetention says how long a change is kept for those who watch: 10
 // minutes unless told otherwise. A watcher that is cut off for longer is given
-// [relayer.ErrMissed]. What is kept has the whole of the relayer in it, RPC URLs
-// included, also of one that has been deleted since.
+// [relayer.ErrMissed]. The shortest retention of all instances counts, and while
+// none runs nothing is forgotten. What is kept has the whole of the relayer in it,
+// RPC URLs included, also of one that has been deleted since.
 func WithChangeRetention(retention time.Duration) Option {
 	return Option{func(o *options) error {
 		o.changeRetention = retention

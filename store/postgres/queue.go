@@ -40,7 +40,9 @@ func (w *write) answer(err error) {
 	close(w.done)
 }
 
-// queue holds the writes that wait for this instance's next turn.
+// queue holds the writes that wait for this instance's next turn. It is much like
+// that of store/bolt, and apart from it because modules of different versions
+// share nothing that has none.
 type queue struct {
 	mu      sync.Mutex
 	arrived sync.Cond

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// schemaVersion is that of the tables below. A change to them is a new version,
-// and a step in migrate that leads there.
+// schemaVersion is that of what is made below. A change to it is a new version,
+// with statements that lead there from the one before.
 const schemaVersion = 1
 
 // A node of the counts covers nodeWidth nodes of the level below, and one of
@@ -27,9 +27,11 @@ const (
 // is draws from them. The counts change with every create and delete: room on
 // their pages lets a new version of a row stay where the old one is.
 //
-// The settings of page keep the planner to the way by the counts: with its
-// guesses of how many rows a page has, it would at times rather sort the table
-// or compile the statement, which takes a hundred times as long as running it.
+// Reads are functions for the sake of their settings, which keep the planner to
+// the indexes. Left to itself it keeps a plan that it made while a table was
+// small, guesses how many rows a page has, and would at times rather sort the
+// table, or compile the statement, which takes a hundred times as long as running
+// it.
 const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,
@@ -68,12 +70,36 @@ CREATE TABLE $schema.changes (
 	private bytea NOT NULL
 );
 
+CREATE FUNCTION $schema.relayer(wanted text)
+RETURNS SETOF $schema.relayers
+LANGUAGE plpgsql STABLE $settings AS $body$
+BEGIN
+	RETURN QUERY SELECT * FROM $schema.relayers WHERE id = wanted;
+END
+$body$;
+
+CREATE FUNCTION $schema.changes_after(seen bigint, seen_at timestamptz)
+RETURNS TABLE (is_cut boolean, number bigint, made_at timestamptz, kind text,
+	id text, revision bigint, claim bytea, document bytea, private bytea)
+LANGUAGE plpgsql STABLE $settings AS $body$
+#variable_conflict use_column
+BEGIN
+	SELECT forgotten > seen OR forgotten < seen AND NOT EXISTS (
+			SELECT FROM $schema.changes WHERE number = seen AND made_at = seen_at)
+		INTO is_cut FROM $schema.state;
+	IF is_cut THEN
+		RETURN NEXT;
+		RETURN;
+	END IF;
+	RETURN QUERY
+		SELECT is_cut, c.number, c.made_at, c.kind, c.id, c.revision, c.claim, c.document, c.private
+		FROM $schema.changes c WHERE c.number > seen ORDER BY c.number LIMIT 64;
+END
+$body$;
+
 CREATE FUNCTION $schema.page(first bigint, most bigint)
 RETURNS TABLE (total bigint, id text, revision bigint, claim bytea, document bytea, private bytea)
-LANGUAGE plpgsql STABLE
-SET jit = off SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-AS $body$
+LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
 DECLARE
 	parent bigint;
@@ -106,6 +132,10 @@ END
 $body$;
 `
 
+const functionSettings = `
+	SET jit = off SET plan_cache_mode = force_generic_plan
+	SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off`
+
 // inSchema puts the name of the schema into a statement.
 func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
@@ -127,8 +157,9 @@ func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error 
 		if opts.onlyOpens {
 			return fmt.Errorf("postgres: schema %s: %w", opts.schema, ErrNoSchema)
 		}
-		version = schemaVersion
-		err = makeSchema(waiting, conn, opts)
+		if err = makeSchema(waiting, conn, opts); err == nil {
+			version, err = readVersion(waiting, conn, opts.schema)
+		}
 	}
 	if err == nil && version == schemaVersion {
 		_, err = conn.Exec(waiting, inSchema(opts.schema, shapeSQL))
@@ -137,7 +168,7 @@ func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error 
 		return setupError(ctx, opts.schema, err)
 	}
 	if version > schemaVersion {
-		return fmt.Errorf("postgres: schema %s: %w: it is of version %d, and this package knows %d", opts.schema, ErrNewer, version, schemaVersion)
+		return fmt.Errorf("postgres: schema %s: %w", opts.schema, newerError(version))
 	}
 	return nil
 }
@@ -181,9 +212,13 @@ func makeSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 			}
 		}
 		// Several statements at once: they have no parameters.
-		_, err = tx.Conn().PgConn().Exec(ctx, inSchema(opts.schema, schemaSQL)).ReadAll()
+		_, err = tx.Conn().PgConn().Exec(ctx, strings.ReplaceAll(inSchema(opts.schema, schemaSQL), "$settings", functionSettings)).ReadAll()
 		return err
 	})
+}
+
+func newerError(version int) error {
+	return fmt.Errorf("%w: it is of version %d, and this package knows %d", ErrNewer, version, schemaVersion)
 }
 
 func setupError(ctx context.Context, schema string, err error) error {

@@ -4,9 +4,10 @@ package postgres
 // comes of it, so that a refused one does not end the transaction that it shares
 // with others. All writes run under lock: what they find is what stands.
 type statements struct {
-	lock, create, update, remove string
-	importAll, forgotten         string
-	count, notify                string
+	lock, version          string
+	create, update, remove string
+	importAll, forgotten   string
+	count, notify          string
 
 	get, document, list, documents string
 
@@ -16,7 +17,8 @@ type statements struct {
 func statementsIn(schema string) statements {
 	in := func(sql string) string { return inSchema(schema, sql) }
 	return statements{
-		lock: in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
+		lock:    in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
+		version: in(`SELECT version FROM $schema.state`),
 
 		create: in(`
 			WITH made AS (
@@ -24,7 +26,6 @@ func statementsIn(schema string) statements {
 				SELECT nextval('$schema.places'), $1::text, nextval('$schema.writes'), $2::bytea, $3::bytea, $4::bytea, $5::uuid
 				WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
-				ON CONFLICT DO NOTHING
 				RETURNING place, revision
 			), told AS (
 				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
@@ -106,8 +107,8 @@ func statementsIn(schema string) statements {
 
 		notify: `SELECT pg_notify($1::text, '')`,
 
-		get:       in(`SELECT id, revision, claim, document, private FROM $schema.relayers WHERE id = $1::text`),
-		document:  in(`SELECT revision, document FROM $schema.relayers WHERE id = $1::text`),
+		get:       in(`SELECT id, revision, claim, document, private FROM $schema.relayer($1::text)`),
+		document:  in(`SELECT revision, document FROM $schema.relayer($1::text)`),
 		list:      in(`SELECT total, id, revision, claim, document, private FROM $schema.page($1::bigint, $2::bigint)`),
 		documents: in(`SELECT total, document FROM $schema.page($1::bigint, $2::bigint)`),
 
@@ -118,13 +119,8 @@ func statementsIn(schema string) statements {
 			) AS last ON true`),
 
 		changes: in(`
-			SELECT state.forgotten > $1::bigint OR state.forgotten < $1::bigint AND NOT EXISTS (
-					SELECT FROM $schema.changes WHERE number = $1::bigint AND made_at = $2::timestamptz),
-				next.number, next.made_at, next.kind, next.id, next.revision, next.claim, next.document, next.private
-			FROM $schema.state LEFT JOIN (
-				SELECT * FROM $schema.changes WHERE number > $1::bigint ORDER BY number LIMIT 64
-			) AS next ON true
-			ORDER BY next.number`),
+			SELECT is_cut, number, made_at, kind, id, revision, claim, document, private
+			FROM $schema.changes_after($1::bigint, $2::timestamptz)`),
 
 		forget: in(`
 			WITH oldest AS (

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -156,145 +153,6 @@ func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, 
 	return recs, total, nil
 }
 
-func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
-	if !rows.Next() {
-		if rows.Err() != nil {
-			return relayer.Record{}, rows.Err()
-		}
-		return relayer.Record{}, relayer.ErrNotFound
-	}
-	var row row
-	if err := rows.Scan(row.fields()...); err != nil {
-		return relayer.Record{}, err
-	}
-	return row.record(), rows.Err()
-}
-
-// page reads the rows of a page. One that is empty comes as a row that has the
-// total alone.
-func page(rows pgx.Rows) (recs []relayer.Record, total int, err error) {
-	for rows.Next() {
-		var row row
-		if err := rows.Scan(append([]any{&total}, row.fields()...)...); err != nil {
-			return nil, 0, err
-		}
-		if row.id != nil {
-			recs = append(recs, row.record())
-		}
-	}
-	return recs, total, rows.Err()
-}
-
-// row is a record as it is read, where all of it may be missing.
-type row struct {
-	id                       *string
-	revision                 *int64
-	claim, document, private []byte
-}
-
-func (r *row) fields() []any {
-	return []any{&r.id, &r.revision, &r.claim, &r.document, &r.private}
-}
-
-func (r *row) record() relayer.Record {
-	return relayer.Record{
-		ID:       *r.id,
-		Revision: uint64(*r.revision),
-		Claim:    string(r.claim),
-		Document: r.document,
-		Private:  r.private,
-	}
-}
-
-// readAttempts bounds how often a read is tried on another connection.
-const readAttempts = 5
-
-// read runs one statement that reads, and hands its rows to use, again from the
-// start where that fails for a passing reason.
-func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
-	var err error
-	get := connector(s.acquire)
-	for range readAttempts {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if s.ended.Err() != nil {
-			return errClosed
-		}
-		err = s.readOnce(ctx, get, sql, args, use)
-		if err == nil || errors.Is(err, relayer.ErrNotFound) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if _, ok := errors.AsType[noConnection](err); ok || !isPassing(err) {
-			break
-		}
-		get = s.acquireAlive
-	}
-	return unavailable(err)
-}
-
-func (s *Store) readOnce(ctx context.Context, get connector, sql string, args []any, use func(pgx.Rows) error) error {
-	conn, err := get(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
-	defer cancel()
-	rows, err := conn.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	return use(rows)
-}
-
-// connector is acquire, or acquireAlive for a second attempt.
-type connector func(context.Context) (*pgxpool.Conn, error)
-
-// noConnection is the error of an operation that did not come so far as to ask
-// the server anything.
-type noConnection struct{ error }
-
-func (e noConnection) Unwrap() error { return e.error }
-
-func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	return acquire(ctx, s.pool, s.opts.connectTimeout)
-}
-
-func acquire(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration) (*pgxpool.Conn, error) {
-	waiting, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	conn, err := pool.Acquire(waiting)
-	if err == nil {
-		return conn, nil
-	}
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no connection within %v", timeout)
-	}
-	return nil, noConnection{err}
-}
-
-// acquireAlive is for what has failed on a connection that was lost: those that
-// lay idle beside it may all be lost as well, so it takes one that answers.
-func (s *Store) acquireAlive(ctx context.Context) (*pgxpool.Conn, error) {
-	waiting, cancel := context.WithTimeout(ctx, s.opts.connectTimeout)
-	defer cancel()
-	for {
-		conn, err := s.acquire(waiting)
-		if err != nil {
-			return nil, err
-		}
-		if conn.Ping(waiting) == nil {
-			return conn, nil
-		}
-		conn.Release()
-	}
-}
-
 // absent is the answer to whoever asks for an id that cannot be there.
 func (s *Store) absent(ctx context.Context) error {
 	if ctx.Err() != nil {
@@ -304,44 +162,4 @@ func (s *Store) absent(ctx context.Context) error {
 		return errClosed
 	}
 	return relayer.ErrNotFound
-}
-
-// forgetOldChanges ends what is kept for those who watch once it is old enough.
-func (s *Store) forgetOldChanges() {
-	ticker := time.NewTicker(min(s.opts.changeRetention, time.Minute))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-s.ended.Done():
-			return
-		case <-ticker.C:
-			s.forgetOnce()
-		}
-	}
-}
-
-// forgetOnce leaves the rest for the next time where it fails: somebody is told
-// of changes a little longer.
-func (s *Store) forgetOnce() {
-	for {
-		ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
-		var tag pgconn.CommandTag
-		err := writeAlone(ctx, s.pool, s.opts, func(tx pgx.Tx) (err error) {
-			tag, err = tx.Exec(ctx, s.sql.forget, s.opts.changeRetention.Seconds())
-			return err
-		})
-		cancel()
-		if err != nil || tag.RowsAffected() == 0 {
-			return
-		}
-	}
-}
-
-// signed is a revision as the database keeps it. One that is beyond it stands
-// nowhere.
-func signed(revision uint64) int64 {
-	if revision > math.MaxInt64 {
-		return -1
-	}
-	return int64(revision)
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -32,11 +31,14 @@ func (s *Store) write() {
 func (s *Store) takeTurn() {
 	conn, err := s.acquire(context.Background())
 	batch := s.queue.take()
-	if err != nil {
+	switch {
+	case err != nil:
 		answerAll(batch, unavailable(err))
-		return
+	case len(batch) == 0:
+		conn.Release()
+	default:
+		s.carryOut(conn, batch)
 	}
-	s.carryOut(conn, batch)
 }
 
 func answerAll(batch []*write, err error) {
@@ -131,7 +133,7 @@ func milliseconds(d time.Duration) string {
 
 // parameters are those of settings.
 func (o options) parameters() []any {
-	return []any{milliseconds(o.timeout * 3 / 4), milliseconds(o.timeout)}
+	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout)}
 }
 
 // writeAlone runs a transaction that is no turn, under the same settings and
@@ -155,6 +157,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (outcomes []outco
 	asked.Queue(settings, s.opts.parameters()...)
 	asked.Queue(s.sql.lock)
 	before := asked.Len()
+	asked.Queue(s.sql.version)
 	for _, w := range batch {
 		w.ask(asked)
 	}
@@ -166,6 +169,14 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (outcomes []outco
 	}()
 	if err := skip(results, before); err != nil {
 		return nil, err
+	}
+	// A newer version of this package may have changed the schema meanwhile.
+	var version int
+	if err := results.QueryRow().Scan(&version); err != nil {
+		return nil, err
+	}
+	if version != schemaVersion {
+		return nil, newerError(version)
 	}
 	for _, w := range batch {
 		made, err := w.read(results)
@@ -195,10 +206,9 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, outcomes []outcome) error {
 	last.Queue(s.sql.notify, s.listener.channel)
 	last.Queue(`COMMIT`)
 	results := conn.SendBatch(ctx, last)
+	// Once the answer to the commit is there, nothing that comes after it counts.
 	err := skip(results, last.Len())
-	if closed := results.Close(); err == nil {
-		err = closed
-	}
+	_ = results.Close()
 	if err == nil {
 		return nil
 	}
@@ -229,44 +239,4 @@ func (s *Store) abandon(conn *pgxpool.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
 	defer cancel()
 	_, _ = conn.Exec(ctx, `ROLLBACK`)
-}
-
-// node is one of the counts.
-type node struct {
-	level int16
-	place int64
-}
-
-// shiftsOf is by how much each count changes.
-func shiftsOf(outcomes []outcome) map[node]int32 {
-	shifts := make(map[node]int32)
-	for _, o := range outcomes {
-		sign := int32(1)
-		if o.count < 0 {
-			sign = -1
-		}
-		for place := o.first; place < o.first+max(o.count, -o.count); place++ {
-			for level := int16(1); level <= levels; level++ {
-				shifts[node{level, place >> (nodeShift * level)}] += sign
-			}
-		}
-	}
-	maps.DeleteFunc(shifts, func(_ node, by int32) bool { return by == 0 })
-	return shifts
-}
-
-// columnsOf puts the counts in an order that is the same for everyone.
-func columnsOf(shifts map[node]int32) (depths []int16, nodes []int64, by []int32) {
-	inOrder := func(a, b node) int {
-		if a.level != b.level {
-			return int(a.level - b.level)
-		}
-		return int(max(-1, min(1, a.place-b.place)))
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(shifts), inOrder) {
-		depths = append(depths, at.level)
-		nodes = append(nodes, at.place)
-		by = append(by, shifts[at])
-	}
-	return depths, nodes, by
 }

@@ -1,0 +1,46 @@
+package postgres
+
+import (
+	"maps"
+	"slices"
+)
+
+// node is one of the counts.
+type node struct {
+	level int16
+	place int64
+}
+
+// shiftsOf is by how much each count changes.
+func shiftsOf(outcomes []outcome) map[node]int32 {
+	shifts := make(map[node]int32)
+	for _, o := range outcomes {
+		sign := int32(1)
+		if o.count < 0 {
+			sign = -1
+		}
+		for place := o.first; place < o.first+max(o.count, -o.count); place++ {
+			for level := int16(1); level <= levels; level++ {
+				shifts[node{level, place >> (nodeShift * level)}] += sign
+			}
+		}
+	}
+	maps.DeleteFunc(shifts, func(_ node, by int32) bool { return by == 0 })
+	return shifts
+}
+
+// columnsOf puts the counts in an order that is the same for everyone.
+func columnsOf(shifts map[node]int32) (depths []int16, nodes []int64, by []int32) {
+	inOrder := func(a, b node) int {
+		if a.level != b.level {
+			return int(a.level - b.level)
+		}
+		return int(max(-1, min(1, a.place-b.place)))
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(shifts), inOrder) {
+		depths = append(depths, at.level)
+		nodes = append(nodes, at.place)
+		by = append(by, shifts[at])
+	}
+	return depths, nodes, by
+}

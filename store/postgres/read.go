@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
+)
+
+// readAttempts bounds how often a read is tried on another connection.
+const readAttempts = 5
+
+// read runs one statement that reads, and hands its rows to use, again from the
+// start where that fails for a passing reason.
+func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
+	var err error
+	get := connector(s.acquire)
+	for range readAttempts {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if s.ended.Err() != nil {
+			return errClosed
+		}
+		err = s.readOnce(ctx, get, sql, args, use)
+		if err == nil || errors.Is(err, relayer.ErrNotFound) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, ok := errors.AsType[noConnection](err); ok || !isPassing(err) {
+			break
+		}
+		get = s.acquireAlive
+	}
+	return unavailable(err)
+}
+
+func (s *Store) readOnce(ctx context.Context, get connector, sql string, args []any, use func(pgx.Rows) error) error {
+	conn, err := get(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
+	defer cancel()
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return use(rows)
+}

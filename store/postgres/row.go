@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
+)
+
+func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
+	if !rows.Next() {
+		if rows.Err() != nil {
+			return relayer.Record{}, rows.Err()
+		}
+		return relayer.Record{}, relayer.ErrNotFound
+	}
+	var row row
+	if err := rows.Scan(row.fields()...); err != nil {
+		return relayer.Record{}, err
+	}
+	return row.record(), rows.Err()
+}
+
+// page reads the rows of a page. One that is empty comes as a row that has the
+// total alone.
+func page(rows pgx.Rows) (recs []relayer.Record, total int, err error) {
+	for rows.Next() {
+		var row row
+		if err := rows.Scan(append([]any{&total}, row.fields()...)...); err != nil {
+			return nil, 0, err
+		}
+		if row.id != nil {
+			recs = append(recs, row.record())
+		}
+	}
+	return recs, total, rows.Err()
+}
+
+// row is a record as it is read, where all of it may be missing.
+type row struct {
+	id                       *string
+	revision                 *int64
+	claim, document, private []byte
+}
+
+func (r *row) fields() []any {
+	return []any{&r.id, &r.revision, &r.claim, &r.document, &r.private}
+}
+
+func (r *row) record() relayer.Record {
+	return relayer.Record{
+		ID:       *r.id,
+		Revision: uint64(*r.revision),
+		Claim:    string(r.claim),
+		Document: r.document,
+		Private:  r.private,
+	}
+}

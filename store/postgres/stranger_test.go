@@ -1,0 +1,79 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// TestStrangersCreateInBetween makes another record of the id before the create
+// of an unknown outcome is made again.
+func TestStrangersCreateInBetween(t *testing.T) {
+	t.Parallel()
+	p, store, witness := behindProxy(t)
+	p.obeyTimes(swallow, "COMMIT", 1)
+	if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("error %v, want ErrOutcomeUnknown", err)
+	}
+	if _, err := store.Create(t.Context(), with(record("one"), "another", "")); !errors.Is(err, relayer.ErrExists) {
+		t.Fatalf("a stranger's: error %v, want ErrExists", err)
+	}
+	if made := create(t, store, record("one")); !same(made, get(t, witness, "one")) {
+		t.Errorf("made %+v", made)
+	}
+}
+
+// TestCommitThatAPoolerLost has the commit answered as a pooler answers that has
+// lost its own connection to the server: with an error like any other.
+func TestCommitThatAPoolerLost(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"08P01", "08006", "40003"} {
+		name := schemaName()
+		pool := newPool(t, server.ConnString())
+		store := openOn(t, pool, postgres.WithSchema(name))
+		execute(t, pool,
+			`CREATE FUNCTION `+name+`.lose() RETURNS trigger LANGUAGE plpgsql AS $$
+				BEGIN RAISE EXCEPTION 'server conn crashed?' USING ERRCODE = '`+code+`'; END $$`,
+			`CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON `+name+`.relayers
+				DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION `+name+`.lose()`)
+		if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Errorf("%s: error %v, want ErrOutcomeUnknown", code, err)
+		}
+	}
+}
+
+// TestSchemaThatIsRaised lets no older version of the package write to what a
+// newer one has made of the schema.
+func TestSchemaThatIsRaised(t *testing.T) {
+	t.Parallel()
+	name := schemaName()
+	pool := newPool(t, server.ConnString())
+	store := openOn(t, pool, postgres.WithSchema(name))
+	made := create(t, store, record("one"))
+	execute(t, pool, `UPDATE `+name+`.state SET version = version + 1`)
+	_, err := store.Update(t.Context(), made)
+	if !errors.Is(err, postgres.ErrNewer) || !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error %v, want ErrNewer and ErrUnavailable", err)
+	}
+	if got := get(t, store, "one"); !same(got, made) {
+		t.Errorf("there is %+v, want %+v", got, made)
+	}
+}
+
+// TestPlacesThatGoBack is of a database whose sequences were not brought along:
+// nobody is told that a claim is held where none is.
+func TestPlacesThatGoBack(t *testing.T) {
+	t.Parallel()
+	name := schemaName()
+	pool := newPool(t, server.ConnString())
+	store := openOn(t, pool, postgres.WithSchema(name))
+	create(t, store, record("one"))
+	execute(t, pool, `ALTER SEQUENCE `+name+`.places RESTART`)
+	if _, err := store.Create(t.Context(), relayer.Record{ID: "two"}); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error %v, want ErrUnavailable", err)
+	}
+}
