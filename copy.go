@@ -168,13 +168,34 @@ func (c *copier) fill(ctx context.Context, held int) error {
 				return err
 			}
 		}
-		if err := c.write(ctx, offset+known, want[known:]); err != nil {
+		if err := c.add(ctx, offset, known, want); err != nil {
 			return err
 		}
 		offset += len(want)
 		c.tell(Copying, offset)
 	}
 	return nil
+}
+
+// add writes those of the records that are not known to be there. An id or a claim
+// that is taken may be their own: a write of an earlier copy, of which nobody has
+// heard how it ended, can end now. That is so where more of them are there than
+// were.
+func (c *copier) add(ctx context.Context, offset, known int, want []Record) error {
+	for {
+		err := c.write(ctx, offset+known, want[known:])
+		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrClaimed) {
+			return err
+		}
+		now, comparing := c.compare(ctx, offset, want)
+		if comparing != nil {
+			return comparing
+		}
+		if now <= known {
+			return err
+		}
+		known = now
+	}
 }
 
 func (c *copier) verify(ctx context.Context) error {

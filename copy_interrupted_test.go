@@ -172,3 +172,57 @@ func writeAtRandom(t *testing.T, store relayer.Store, random *rand.Rand, writes 
 		}
 	}
 }
+
+// late is a store that begins with an unknown outcome: the first write is carried
+// out when the next one comes.
+type late struct {
+	*memory.Store
+	pending func()
+}
+
+func (s *late) write(ctx context.Context, write func(context.Context) error) error {
+	if s.pending == nil {
+		s.pending = func() { _ = write(context.WithoutCancel(ctx)) }
+		return relayer.ErrOutcomeUnknown
+	}
+	s.pending()
+	return write(ctx)
+}
+
+func (s *late) Import(ctx context.Context, records []relayer.Record) error {
+	return s.write(ctx, func(ctx context.Context) error { return s.Store.Import(ctx, records) })
+}
+
+func (s *late) Create(ctx context.Context, rec relayer.Record) (made relayer.Record, err error) {
+	err = s.write(ctx, func(ctx context.Context) error {
+		made, err = s.Store.Create(ctx, rec)
+		return err
+	})
+	return made, err
+}
+
+// TestCopyAfterLateWrite is of a copy that is taken up before the last write of
+// the one before it has ended.
+func TestCopyAfterLateWrite(t *testing.T) {
+	src := memory.New()
+	fillWithGaps(t, src, 70)
+	all := listAll(t, src)
+	for _, held := range []int{0, 5, 16, len(all) - 1} {
+		start := memory.New()
+		if err := start.Import(t.Context(), all[:held]); err != nil {
+			t.Fatal(err)
+		}
+		dst := &late{Store: start}
+		if err := relayer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Fatalf("from %d on: error %v, want ErrOutcomeUnknown", held, err)
+		}
+		copyAll(t, dst, src)
+	}
+	dst := fiveMethods{&late{Store: memory.New()}}
+	if err := relayer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("one by one: error %v, want ErrOutcomeUnknown", err)
+	}
+	if err := relayer.Copy(t.Context(), dst, src); err != nil {
+		t.Errorf("one by one: %v", err)
+	}
+}
