@@ -115,10 +115,10 @@ type ImportStore interface {
 	// imported. No records are imported without an error.
 	//
 	// It is safe for concurrent use and atomic, as every write of a [Store] is,
-	// and it copies Document and Private. It returns [ErrExists] where an id is
-	// taken or comes twice, [ErrClaimed] where a claim is held or comes twice,
-	// an error that changes nothing where a revision is out of range, and
-	// otherwise what Create returns. Where several records are refused, the
-	// error is that of one of them.
+	// and it copies Document and Private. It returns an error that changes nothing
+	// where a revision is out of range, [ErrExists] where an id is taken or comes
+	// twice, otherwise [ErrClaimed] where a claim is held or comes twice, and else
+	// what Create returns. Where several records are refused, the error is that of
+	// one of them.
 	Import(ctx context.Context, records []Record) error
 }

@@ -63,9 +63,10 @@ type WatchStore interface {
 // one relayer come in the order of their revisions; those of different relayers
 // may come in either order.
 //
-// A writer never waits for a consumer. One that falls behind by more than 1024
-// changes or 16 MiB is given [ErrMissed] instead of them, and then what came
-// after. The sequence can be ranged over once.
+// A writer never waits for a consumer. One that falls behind is given [ErrMissed]
+// instead of what it has missed, and then what came after: behind by more than
+// 1024 changes or 16 MiB, or, on a WatchStore, further than that keeps changes.
+// The sequence can be ranged over once.
 //
 // To follow all relayers without a gap, call Watch first, then read
 // [Manager.All], then range over the changes. Leave out what was created or

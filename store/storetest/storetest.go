@@ -9,8 +9,9 @@
 //		})
 //	}
 //
-// A store that is a [relayer.ImportStore] or a [relayer.DocumentStore] as well
-// proves that too; without Import, the cases of it are skipped.
+// A store that is a [relayer.DocumentStore], a [relayer.ImportStore] or a
+// [relayer.WatchStore] as well proves that too; without Import or Watch, the cases
+// of it are skipped.
 //
 // Every case gets an empty store. A store that has a Close() error method is
 // closed when its case ends. The cases are worth most under the race detector.

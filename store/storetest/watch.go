@@ -12,7 +12,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// patience is how long a change may take to be told.
+// patience is how long a change may take to be told once it is asked for.
 const patience = 10 * time.Second
 
 // watching returns the store as one that is watched, or skips the case.
@@ -27,15 +27,22 @@ func watching(t *testing.T, store relayer.Store) relayer.WatchStore {
 
 // watcher takes changes one at a time.
 type watcher struct {
-	next func() (relayer.RecordChange, error, bool)
+	pull func() (relayer.RecordChange, error, bool)
+	end  context.CancelFunc
 }
 
 func watch(t *testing.T, store relayer.Store) watcher {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	next, stop := iter.Pull2(watching(t, store).Watch(ctx))
+	ctx, cancel := context.WithCancel(t.Context())
+	pull, stop := iter.Pull2(watching(t, store).Watch(ctx))
 	t.Cleanup(func() { stop(); cancel() })
-	return watcher{next}
+	return watcher{pull, cancel}
+}
+
+// next ends the watch where it is asked in vain.
+func (w watcher) next() (relayer.RecordChange, error, bool) {
+	defer time.AfterFunc(patience, w.end).Stop()
+	return w.pull()
 }
 
 func (w watcher) want(t *testing.T, kind relayer.ChangeKind, rec relayer.Record) {
@@ -86,12 +93,18 @@ func watchBeginsWithCall(t *testing.T, store relayer.Store) {
 // watchTellsImports takes either word: each record, or that changes were missed.
 func watchTellsImports(t *testing.T, store relayer.Store) {
 	w := watch(t, store)
-	mustImport(t, store, moved("m", 3))
-	change, err, ok := w.next()
-	if ok && err == nil && change.Kind == relayer.Created || errors.Is(err, relayer.ErrMissed) {
-		return
+	all := moved("m", 3)
+	mustImport(t, store, all)
+	for _, rec := range all {
+		change, err, ok := w.next()
+		if errors.Is(err, relayer.ErrMissed) {
+			return
+		}
+		if err != nil || !ok || change.Kind != relayer.Created {
+			t.Fatalf("Watch: %s %q, error %v, ended is %t, want a create or %v", change.Kind, change.Record.ID, err, !ok, relayer.ErrMissed)
+		}
+		wantSame(t, "Watch", change.Record, rec)
 	}
-	t.Fatalf("Watch: %s %q, error %v, ended is %t, want a create or %v", change.Kind, change.Record.ID, err, !ok, relayer.ErrMissed)
 }
 
 // watchKeepsOrder lets many write at once, and puts what is told together: that

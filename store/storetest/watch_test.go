@@ -105,6 +105,17 @@ func (s silentImport) Import(ctx context.Context, records []relayer.Record) erro
 	return s.watched.Store.Import(ctx, records)
 }
 
+// sparingImport tells of the first of many.
+type sparingImport struct{ *watched }
+
+func (s sparingImport) Import(ctx context.Context, records []relayer.Record) error {
+	if err := s.watched.Store.Import(ctx, records); err != nil {
+		return err
+	}
+	_, _ = s.write(relayer.Created, func() (relayer.Record, error) { return records[0], nil })
+	return nil
+}
+
 // wrongWatches are stores whose Watch breaks the contract.
 var wrongWatches = map[string]func() relayer.Store{
 	"right watch": func() relayer.Store { return newWatched(tellAll) },
@@ -136,5 +147,6 @@ var wrongWatches = map[string]func() relayer.Store{
 		store.fromTheStart = true
 		return store
 	},
-	"imports are not told": func() relayer.Store { return silentImport{newWatched(tellAll)} },
+	"one import of many is told": func() relayer.Store { return sparingImport{newWatched(tellAll)} },
+	"imports are not told":       func() relayer.Store { return silentImport{newWatched(tellAll)} },
 }
