@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// oneLine is for errors that tell of every attempt on a line of its own.
-var oneLine = strings.NewReplacer(":\n\t", ": ", "\n\t", "; ", "\n", "; ")
+// oneLine is for errors that are several, each on a line of its own.
+var oneLine = strings.NewReplacer("\n", "; ")
 
 // config is what the command line says.
 type config struct {
