@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/go-relayer/relayer"
@@ -40,9 +41,13 @@ const (
 	duplicateTable       = "42P07"
 	duplicateFunction    = "42723"
 	duplicateObject      = "42710"
+	noPrivilege          = "42501"
 )
 
 func unavailable(cause error) error {
+	if errors.Is(cause, relayer.ErrUnavailable) {
+		return cause
+	}
 	return fmt.Errorf("%w: %w", relayer.ErrUnavailable, withoutDriver(cause))
 }
 
@@ -105,6 +110,15 @@ func isPassing(err error) bool {
 		return true
 	}
 	return !isRefusal(err)
+}
+
+// isLasting tells whether a read fails as it did however often it is tried.
+func isLasting(err error) bool {
+	if errors.Is(err, errClosed) || hasCode(err, noPrivilege) {
+		return true
+	}
+	_, cannotBeRead := errors.AsType[pgx.ScanArgError](err)
+	return cannotBeRead
 }
 
 // withoutDriver keeps what an error of the driver says, on one line, and leaves

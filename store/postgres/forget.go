@@ -29,7 +29,7 @@ func (s *Store) forgetOnce() {
 		ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
 		var tag pgconn.CommandTag
 		err := writeAlone(ctx, s.pool, s.opts, func(tx pgx.Tx) (err error) {
-			tag, err = tx.Exec(ctx, s.sql.forget, s.opts.changeRetention.Seconds())
+			tag, err = tx.Exec(ctx, s.sql.forget, s.opts.changeRetention.Microseconds())
 			return err
 		})
 		cancel()

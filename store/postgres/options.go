@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -32,12 +33,12 @@ const (
 const maxSchemaLength = 48
 
 // WithSchema names the schema that the relayers are kept in: up to 48 of a–z,
-// 0–9 and _, not beginning with a digit or with pg_. Stores with different
-// schemas in one database know nothing of one another.
+// 0–9 and _, not beginning with a digit or with pg_, and not information_schema.
+// Stores with different schemas in one database know nothing of one another.
 func WithSchema(name string) Option {
 	return Option{func(o *options) error {
 		if !isSchemaName(name) {
-			return fmt.Errorf("postgres: schema %q must be 1 to %d of a-z, 0-9 and _, and begin with neither a digit nor pg_", name, maxSchemaLength)
+			return fmt.Errorf("postgres: schema %q must be 1 to %d of a-z, 0-9 and _, and be none of the system's", name, maxSchemaLength)
 		}
 		o.schema = name
 		return nil
@@ -66,8 +67,9 @@ func WithConnectTimeout(timeout time.Duration) Option {
 
 // WithTimeout says how long an operation that has a connection waits for an
 // answer of the server: 5 seconds unless told otherwise. A read waits for one. A
-// write waits for two: once for its turn, and once for its commit. A context that
-// ends sooner ends a read, and a write that has not begun.
+// write waits for two, once for the turn of its instance and once for its commit,
+// and before that no longer for the turn before it to end. A context that ends
+// sooner ends a read, and a write that has not begun.
 func WithTimeout(timeout time.Duration) Option {
 	return Option{func(o *options) error {
 		o.timeout = timeout
@@ -121,5 +123,5 @@ func isSchemaName(name string) bool {
 			return false
 		}
 	}
-	return len(name) < 3 || name[:3] != "pg_"
+	return !strings.HasPrefix(name, "pg_") && name != "information_schema"
 }

@@ -43,7 +43,7 @@ func TestPlansOfSmallTables(t *testing.T) {
 		}
 		changes.wantMissed(t)
 	}
-	execute(t, pool, `INSERT INTO `+name+`.changes SELECT -n, 'created', now(), '', 1, NULL, '', '' FROM generate_series(1, 20000) AS n`)
+	execute(t, pool, `INSERT INTO `+name+`.changes SELECT -n, 'created', 0, '', 1, NULL, '', '' FROM generate_series(1, 20000) AS n`)
 
 	// What a backend has read is told when it is asked to, and else after a while.
 	read := func() int {

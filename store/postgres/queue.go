@@ -2,11 +2,15 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
 )
 
 // A turn is bounded, so that a flood of writes neither makes the first of them
@@ -44,20 +48,22 @@ func (w *write) answer(err error) {
 // that of store/bolt, and apart from it because modules of different versions
 // share nothing that has none.
 type queue struct {
+	patience time.Duration
+
 	mu      sync.Mutex
 	arrived sync.Cond
 	waiting []*write
 	closed  bool
 }
 
-func newQueue() *queue {
-	q := &queue{}
+func newQueue(patience time.Duration) *queue {
+	q := &queue{patience: patience}
 	q.arrived.L = &q.mu
 	return q
 }
 
 // do has a write carried out and waits for the answer. Where the context ends
-// first, it is not carried out.
+// first, or it waits for longer than it should, it is not carried out.
 func (q *queue) do(ctx context.Context, w *write) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -66,13 +72,19 @@ func (q *queue) do(ctx context.Context, w *write) error {
 	if !q.add(w) {
 		return errClosed
 	}
+	timer := time.NewTimer(q.patience)
+	defer timer.Stop()
+	var gone error
 	select {
 	case <-w.done:
 		return w.err
 	case <-ctx.Done():
+		gone = ctx.Err()
+	case <-timer.C:
+		gone = fmt.Errorf("%w: no turn to write within %v", relayer.ErrUnavailable, q.patience)
 	}
 	if w.begin() {
-		return ctx.Err()
+		return gone
 	}
 	<-w.done
 	return w.err

@@ -12,9 +12,19 @@ import (
 // readAttempts bounds how often a read is tried on another connection.
 const readAttempts = 5
 
-// read runs one statement that reads, and hands its rows to use, again from the
-// start where that fails for a passing reason.
+// read runs one statement that reads, and hands its rows to use. Where that fails
+// it returns the error of the context, or one of package relayer.
 func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
+	err := s.tryRead(ctx, sql, args, use)
+	if err == nil || err == ctx.Err() || errors.Is(err, relayer.ErrNotFound) {
+		return err
+	}
+	return unavailable(err)
+}
+
+// tryRead reads again from the start where that fails for a passing reason. It
+// returns the driver's error as it is.
+func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	var err error
 	get := connector(s.acquire)
 	for range readAttempts {
@@ -36,7 +46,7 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 		}
 		get = s.acquireAlive
 	}
-	return unavailable(err)
+	return err
 }
 
 func (s *Store) readOnce(ctx context.Context, get connector, sql string, args []any, use func(pgx.Rows) error) error {

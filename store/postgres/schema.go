@@ -62,7 +62,7 @@ CREATE TABLE $schema.counts (
 CREATE TABLE $schema.changes (
 	number bigint PRIMARY KEY,
 	kind text NOT NULL,
-	made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	made_at bigint NOT NULL DEFAULT extract(epoch FROM clock_timestamp()) * 1000000,
 	id text COLLATE "C" NOT NULL,
 	revision bigint NOT NULL,
 	claim bytea,
@@ -78,11 +78,13 @@ BEGIN
 END
 $body$;
 
-CREATE FUNCTION $schema.changes_after(seen bigint, seen_at timestamptz)
-RETURNS TABLE (is_cut boolean, number bigint, made_at timestamptz, kind text,
+CREATE FUNCTION $schema.changes_after(seen bigint, seen_at bigint)
+RETURNS TABLE (is_cut boolean, number bigint, made_at bigint, kind text,
 	id text, revision bigint, claim bytea, document bytea, private bytea)
 LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
+DECLARE
+	size bigint := 0;
 BEGIN
 	SELECT forgotten > seen OR forgotten < seen AND NOT EXISTS (
 			SELECT FROM $schema.changes WHERE number = seen AND made_at = seen_at)
@@ -91,9 +93,14 @@ BEGIN
 		RETURN NEXT;
 		RETURN;
 	END IF;
-	RETURN QUERY
-		SELECT is_cut, c.number, c.made_at, c.kind, c.id, c.revision, c.claim, c.document, c.private
-		FROM $schema.changes c WHERE c.number > seen ORDER BY c.number LIMIT 64;
+	FOR number, made_at, kind, id, revision, claim, document, private IN
+		SELECT c.number, c.made_at, c.kind, c.id, c.revision, c.claim, c.document, c.private
+		FROM $schema.changes c WHERE c.number > seen ORDER BY c.number LIMIT 64
+	LOOP
+		RETURN NEXT;
+		size := size + octet_length(document) + octet_length(private);
+		EXIT WHEN size > 8388608;
+	END LOOP;
 END
 $body$;
 
@@ -152,6 +159,9 @@ func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error 
 	defer conn.Release()
 	waiting, cancel := context.WithTimeout(ctx, opts.timeout)
 	defer cancel()
+	if err := checkSession(waiting, conn); err != nil {
+		return setupError(ctx, opts.schema, err)
+	}
 	version, err := readVersion(waiting, conn, opts.schema)
 	if hasCode(err, undefinedTable) {
 		if opts.onlyOpens {
@@ -171,6 +181,22 @@ func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error 
 		return fmt.Errorf("postgres: schema %s: %w", opts.schema, newerError(version))
 	}
 	return nil
+}
+
+// errBytesAsText is told at once: nothing could be read.
+var errBytesAsText = errors.New("where the driver gets text (default_query_exec_mode exec or simple_protocol) the server's bytea_output must be hex")
+
+func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
+	mode := conn.Conn().Config().DefaultQueryExecMode
+	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
+		return nil
+	}
+	var output string
+	err := conn.QueryRow(ctx, `SELECT current_setting('bytea_output')`).Scan(&output)
+	if err == nil && output != "hex" {
+		return errBytesAsText
+	}
+	return err
 }
 
 // shapeSQL fails where tables are missing, or are those of something else that
@@ -227,7 +253,7 @@ func setupError(ctx context.Context, schema string, err error) error {
 		return ctx.Err()
 	case hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject):
 		return fmt.Errorf("postgres: schema %s: %w", schema, ErrForeign)
-	case errors.Is(err, ErrForeign) || isRefusal(err):
+	case errors.Is(err, ErrForeign) || errors.Is(err, errBytesAsText) || isRefusal(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}
 	return unavailable(err)

@@ -76,6 +76,7 @@ func TestSchemaNames(t *testing.T) {
 		"ümlaut":                false,
 		"pg_relayer":            false,
 		"pg_catalog":            false,
+		"information_schema":    false,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, err := postgres.Open(t.Context(), connString, postgres.WithSchema(name))

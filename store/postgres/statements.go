@@ -120,13 +120,13 @@ func statementsIn(schema string) statements {
 
 		changes: in(`
 			SELECT is_cut, number, made_at, kind, id, revision, claim, document, private
-			FROM $schema.changes_after($1::bigint, $2::timestamptz)`),
+			FROM $schema.changes_after($1::bigint, $2::bigint)`),
 
 		forget: in(`
 			WITH oldest AS (
 				SELECT number, made_at FROM $schema.changes ORDER BY number LIMIT 1000
 			), last AS (
-				SELECT max(number) AS number FROM oldest WHERE made_at < clock_timestamp() - make_interval(secs => $1::double precision)
+				SELECT max(number) AS number FROM oldest WHERE made_at < extract(epoch FROM clock_timestamp()) * 1000000 - $1::bigint
 			), gone AS (
 				DELETE FROM $schema.changes USING last WHERE changes.number <= last.number
 			)

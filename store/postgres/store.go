@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -45,10 +47,10 @@ var _ relayer.Store = (*Store)(nil)
 // the options. No error has the password in it.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(connString)
-	if err != nil || isTornApart(connString) {
+	if err != nil || isTornApart(connString) || hasTornHost(config.ConnConfig) {
 		// The driver's error repeats the string, and can only guess where in it the
 		// password is.
-		return nil, errors.New("postgres: the connection string is neither a postgres:// URL, percent-encoded, nor a list of key=value")
+		return nil, errors.New("postgres: the connection string cannot be read: it must be a postgres:// URL, percent-encoded, or a list of key=value, with settings that exist")
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "relayer"
@@ -80,6 +82,15 @@ func isTornApart(connString string) bool {
 	return strings.Contains(path+name, "@")
 }
 
+// hasTornHost tells of a password with an @ in it, of which the rest is taken for
+// the name of a host.
+func hasTornHost(config *pgx.ConnConfig) bool {
+	if strings.Contains(config.Host, "@") {
+		return true
+	}
+	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
+}
+
 // New keeps relayers in the database of a pool, which stays the host's to close,
 // after the Store. Two connections of it are enough: one for writes and one for
 // reads. While somebody watches, one more is made outside of the pool. Errors
@@ -99,7 +110,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 		pool:      pool,
 		opts:      opts,
 		sql:       statementsIn(opts.schema),
-		queue:     newQueue(),
+		queue:     newQueue(opts.timeout),
 		unsettled: newUnsettled(),
 	}
 	s.ended, s.end = context.WithCancel(context.Background())

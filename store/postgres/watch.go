@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
@@ -23,7 +22,8 @@ const pollInterval = time.Second
 // none, and afterwards those that were made meanwhile. It gives
 // [relayer.ErrMissed] in place of what was forgotten before it was asked for
 // (see [WithChangeRetention]) and of records that were taken over by Import, and
-// ends with [relayer.ErrUnavailable] where the Store is closed. The sequence can
+// ends with [relayer.ErrUnavailable] where the Store is closed, or where what is
+// asked for will never be answered, as for want of a privilege. The sequence can
 // be ranged over once.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
 	w := &watch{store: s}
@@ -54,11 +54,11 @@ type watch struct {
 // and numbers are given again.
 type mark struct {
 	number int64
-	madeAt *time.Time
+	madeAt *int64 // in microseconds since 1970
 }
 
 func (w *watch) begin(ctx context.Context) error {
-	return w.store.read(ctx, w.store.sql.position, nil, func(rows pgx.Rows) error {
+	return w.store.tryRead(ctx, w.store.sql.position, nil, func(rows pgx.Rows) error {
 		var last mark
 		for rows.Next() {
 			if err := rows.Scan(&last.number, &last.madeAt); err != nil {
@@ -77,8 +77,8 @@ func (w *watch) run(ctx context.Context, yield func(relayer.RecordChange, error)
 		// Before the look, so that what is written after it is not slept through.
 		next := w.store.listener.next()
 		changes, err := w.look(ctx)
-		if errors.Is(err, errClosed) {
-			yield(relayer.RecordChange{}, err)
+		if err != nil && isLasting(err) {
+			yield(relayer.RecordChange{}, unavailable(err))
 			return
 		}
 		if err == nil && w.missed {
@@ -115,7 +115,7 @@ func (w *watch) look(ctx context.Context) ([]relayer.RecordChange, error) {
 		return nil, w.begin(ctx)
 	}
 	var found look
-	err := w.store.read(ctx, w.store.sql.changes, []any{w.seen.number, w.seen.madeAt}, func(rows pgx.Rows) (err error) {
+	err := w.store.tryRead(ctx, w.store.sql.changes, []any{w.seen.number, w.seen.madeAt}, func(rows pgx.Rows) (err error) {
 		found, err = readChanges(rows)
 		return err
 	})
@@ -144,7 +144,7 @@ func readChanges(rows pgx.Rows) (look, error) {
 	for rows.Next() {
 		var row row
 		var number *int64
-		var madeAt *time.Time
+		var madeAt *int64
 		var kind *string
 		if err := rows.Scan(append([]any{&found.isCut, &number, &madeAt, &kind}, row.fields()...)...); err != nil {
 			return look{}, err

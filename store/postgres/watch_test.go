@@ -386,9 +386,7 @@ func TestWatchEndsWithTheStore(t *testing.T) {
 		}
 	}
 	before.wantEnd(t)
-	if got := queryOne[int](t, admin, listeners, schema); got != 0 {
-		t.Errorf("%d connections listen on behalf of a closed Store", got)
-	}
+	eventually(t, "nobody listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
 	// The pool is the host's and goes on.
 	if one := queryOne[int](t, pool, "SELECT 1"); one != 1 || pool.Stat().AcquiredConns() != 0 {
 		t.Errorf("%d connections of the pool are taken", pool.Stat().AcquiredConns())
@@ -438,4 +436,23 @@ func TestDatabaseRestored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWatchWithoutPrivilege does not wait for what will never come.
+func TestWatchWithoutPrivilege(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	openOn(t, admin, postgres.WithSchema(schema))
+	execute(t, admin,
+		"CREATE ROLE "+schema+" LOGIN",
+		"GRANT USAGE ON SCHEMA "+schema+" TO "+schema,
+		"GRANT SELECT ON ALL TABLES IN SCHEMA "+schema+" TO "+schema,
+		"REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA "+schema+" FROM PUBLIC")
+	store := openAt(t, parameter(t, server.ConnString(), "user", schema), postgres.WithSchema(schema))
+	changes := watch(t, store)
+	if got := changes.next(t); !errors.Is(got.err, relayer.ErrUnavailable) {
+		t.Errorf("error %v, want ErrUnavailable", got.err)
+	}
+	changes.wantEnd(t)
 }
