@@ -18,6 +18,10 @@ type CopyStage string
 
 // The stages of a copy, in their order.
 const (
+	// Checking has the source read everything and say whether it fits together.
+	// Only a source that is a [CheckStore] can.
+	Checking CopyStage = "checking"
+
 	// Copying compares what the destination holds already, and adds the rest.
 	Copying CopyStage = "copying"
 
@@ -41,7 +45,8 @@ type CopyOption struct {
 
 // WithCopyProgress has a [Copy] tell how far it has come: at the beginning of
 // each stage, after each page, and so at last with Done equal to Total. Done
-// never falls within a stage. It is called on the goroutine that called Copy,
+// never falls within a stage. Of [Checking] there is nothing to tell in between.
+// It is called on the goroutine that called Copy,
 // which goes on when it returns. Given more than once, the last one counts.
 func WithCopyProgress(report func(CopyProgress)) CopyOption {
 	return CopyOption{func(c *copier) error {
@@ -56,6 +61,11 @@ func WithCopyProgress(report func(CopyProgress)) CopyOption {
 // Copy adds every record of src to dst, in creation order, and then compares the
 // two: how a host moves from one store to another. The stores stay the
 // caller's, and src is only read.
+//
+// Where src is a [CheckStore] it is checked once, before anything else, because a
+// copy would make good what is damaged there: the destination would keep it under
+// checksums of its own. Where it does not fit together, Copy returns the error of
+// the check, and has written nothing.
 //
 // A copy that ended early, for whatever reason, is taken up by calling Copy
 // again: dst holds the beginning of src, record by whole record, and the copy
@@ -144,6 +154,9 @@ func (c *copier) run(ctx context.Context) error {
 	if _, c.total, err = c.src.List(ctx, 0, 0); err != nil {
 		return fmt.Errorf("read the source: %w", err)
 	}
+	if err := c.check(ctx); err != nil {
+		return err
+	}
 	_, held, err := c.destination(ctx, 0, 0)
 	if err != nil {
 		return err
@@ -152,6 +165,19 @@ func (c *copier) run(ctx context.Context) error {
 		return err
 	}
 	return c.verify(ctx)
+}
+
+func (c *copier) check(ctx context.Context) error {
+	checker, ok := c.src.(CheckStore)
+	if !ok {
+		return nil
+	}
+	c.tell(Checking, 0)
+	if err := checker.Check(ctx); err != nil {
+		return fmt.Errorf("check the source: %w", err)
+	}
+	c.tell(Checking, c.total)
+	return nil
 }
 
 // fill adds what the destination does not hold yet, page by page.

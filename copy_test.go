@@ -238,18 +238,35 @@ func TestCopyGoesOn(t *testing.T) {
 }
 
 func TestCopyProgress(t *testing.T) {
-	for _, newDst := range storeKinds {
+	eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
 		for _, n := range []int{0, 1, 70, 1200} {
-			src, dst := memory.New(), newDst(t)
+			src, dst := newSrc(t), newDst(t)
 			fillWithGaps(t, src, n)
 			var told []relayer.CopyProgress
 			copyAll(t, dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) { told = append(told, p) }))
+			if _, ok := src.(relayer.CheckStore); ok {
+				told = wantChecked(t, told, n)
+			}
 			wantProgress(t, told, n)
 		}
-	}
+	})
 }
 
-// wantProgress fails unless both stages began with nothing, went on by 1 to 500
+// wantChecked fails unless the source was checked first, and returns what was told
+// after that.
+func wantChecked(t *testing.T, told []relayer.CopyProgress, total int) []relayer.CopyProgress {
+	t.Helper()
+	want := []relayer.CopyProgress{
+		{Stage: relayer.Checking, Done: 0, Total: total},
+		{Stage: relayer.Checking, Done: total, Total: total},
+	}
+	if len(told) < len(want) || !slices.Equal(told[:len(want)], want) {
+		t.Fatalf("told %+v, want %+v first", told, want)
+	}
+	return told[len(want):]
+}
+
+// wantProgress fails unless copying and verifying are all there is, both began with nothing, went on by 1 to 500
 // relayers at a time, and ended with everything.
 func wantProgress(t *testing.T, told []relayer.CopyProgress, total int) {
 	t.Helper()

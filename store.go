@@ -122,3 +122,16 @@ type ImportStore interface {
 	// one of them.
 	Import(ctx context.Context, records []Record) error
 }
+
+// CheckStore is what a [Store] may offer beside its five methods: reading
+// everything once and saying whether it fits together. [Copy] finds out by itself
+// and makes do without it; with it, what is damaged in the source is found before
+// it is taken for good.
+type CheckStore interface {
+	// Check returns an error of the store's own that tells what does not fit
+	// together, and shows nothing of what is stored. Reads go on meanwhile; writes
+	// may have to wait. It takes as long as reading everything takes, and is safe
+	// for concurrent use. Where it could not finish it returns the context's error,
+	// or [ErrUnavailable].
+	Check(ctx context.Context) error
+}

@@ -94,12 +94,14 @@ func (p *progress) report(now relayer.CopyProgress) {
 	p.overwrite(now)
 }
 
+var doneIn = map[relayer.CopyStage]string{
+	relayer.Checking:  "checked",
+	relayer.Copying:   "copied",
+	relayer.Verifying: "verified",
+}
+
 func (p *progress) overwrite(now relayer.CopyProgress) {
-	done := "copied"
-	if now.Stage == relayer.Verifying {
-		done = "verified"
-	}
-	fmt.Fprintf(p.terminal, "\r%s %d of %d", done, now.Done, now.Total)
+	fmt.Fprintf(p.terminal, "\r%s %d of %d", doneIn[now.Stage], now.Done, now.Total)
 	p.isLineOpen = true
 	if now.Done == now.Total {
 		p.end()

@@ -72,7 +72,7 @@ func expectCopied(t *testing.T, destination, source string) {
 	}
 }
 
-var progressLine = regexp.MustCompile(`msg=(copying|verifying) done=(\d+) total=(\d+)`)
+var progressLine = regexp.MustCompile(`msg=(checking|copying|verifying) done=(\d+) total=(\d+)`)
 
 func TestCopyFrom(t *testing.T) {
 	source := makeFile(t, 1234)
@@ -90,7 +90,7 @@ func TestCopyFrom(t *testing.T) {
 		for _, found := range progressLine.FindAllStringSubmatch(said, -1) {
 			told = append(told, strings.Join(found[1:], " "))
 		}
-		for _, want := range []string{"copying 0 1234", "copying 1234 1234", "verifying 0 1234", "verifying 1234 1234"} {
+		for _, want := range []string{"checking 0 1234", "checking 1234 1234", "copying 0 1234", "copying 1234 1234", "verifying 0 1234", "verifying 1234 1234"} {
 			if !strings.Contains(strings.Join(told, "\n"), want) {
 				t.Errorf("progress lacks %s: %s", want, said)
 			}

@@ -38,7 +38,8 @@ func TestProgressOnATerminal(t *testing.T) {
 		t.Error(err)
 	}
 	// The terminal ends lines with \r\n.
-	want := regexp.MustCompile(`^\rcopied 0 of 1000(\rcopied \d+ of 1000)*\rcopied 1000 of 1000\r\n` +
+	want := regexp.MustCompile(`^\rchecked 0 of 1000\rchecked 1000 of 1000\r\n` +
+		`\rcopied 0 of 1000(\rcopied \d+ of 1000)*\rcopied 1000 of 1000\r\n` +
 		`\rverified 0 of 1000(\rverified \d+ of 1000)*\rverified 1000 of 1000\r\ntime=\S+ level=INFO msg=copied relayers=1000\r\n`)
 	if !want.MatchString(shown.String()) {
 		t.Errorf("shown is %q", &shown)

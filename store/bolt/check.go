@@ -8,7 +8,11 @@ import (
 	"runtime/debug"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer"
 )
+
+var _ relayer.CheckStore = (*Store)(nil)
 
 // maxProblems bounds what Check reports: a broken file has no end of them.
 const maxProblems = 10

@@ -1,0 +1,125 @@
+package relayer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// checked is a store whose check the test makes.
+type checked struct {
+	relayer.Store
+	check func(ctx context.Context) error
+}
+
+func (s checked) Check(ctx context.Context) error { return s.check(ctx) }
+
+// TestCopyChecksTheSource: once in each copy, and before anything is done with the
+// destination.
+func TestCopyChecksTheSource(t *testing.T) {
+	src := memory.New()
+	fillWithGaps(t, src, 70)
+	cracked := errors.New("cracked")
+	for name, found := range map[string]error{
+		"sound":       nil,
+		"damaged":     cracked,
+		"unavailable": relayer.ErrUnavailable,
+		"cancelled":   context.Canceled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dst, checks, calls := memory.New(), 0, 0
+			from := checked{src, func(context.Context) error {
+				if checks++; calls > 0 {
+					t.Errorf("the destination was called before the check")
+				}
+				return found
+			}}
+			through := func(_ string, call func() error) error { calls++; return call() }
+			err := relayer.Copy(t.Context(), intercept(dst, through), from)
+			if !errors.Is(err, found) || checks != 1 {
+				t.Errorf("error is %v after %d checks, want %v after 1", err, checks, found)
+			}
+			if found == nil {
+				wantCopied(t, dst, src)
+				return
+			}
+			if !strings.HasPrefix(err.Error(), "relayer: copy: check the source: ") || calls > 0 {
+				t.Errorf("%d calls of the destination, and error %q", calls, err)
+			}
+		})
+	}
+}
+
+// TestCopyChecksNoDestination: that is compared with the source anyway.
+func TestCopyChecksNoDestination(t *testing.T) {
+	src := memory.New()
+	fillWithGaps(t, src, 70)
+	copyAll(t, checked{memory.New(), func(context.Context) error { return errors.New("checked") }}, src)
+}
+
+// TestCopyOfADamagedFile changes one byte of a private part, which reads as if it
+// had been written so.
+func TestCopyOfADamagedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	makeDamagedFile(t, path)
+	src, err := bolt.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if unchecked := memory.New(); relayer.Copy(t.Context(), unchecked, fiveMethods{src}) != nil {
+		t.Fatal("the damage is found without a check")
+	}
+
+	for kind, newDst := range storeKinds {
+		t.Run(kind, func(t *testing.T) {
+			dst := newDst(t)
+			var told []relayer.CopyProgress
+			err := relayer.Copy(t.Context(), dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) { told = append(told, p) }))
+			if !errors.Is(err, bolt.ErrDamaged) || errors.Is(err, relayer.ErrDiffers) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("error is %v, want %v", err, bolt.ErrDamaged)
+			}
+			if len(listAll(t, dst)) != 0 {
+				t.Error("a damaged source was copied")
+			}
+			if len(told) != 1 || told[0] != (relayer.CopyProgress{Stage: relayer.Checking, Total: 70}) {
+				t.Errorf("told %+v", told)
+			}
+		})
+	}
+}
+
+// makeDamagedFile changes a byte wherever the private part of a record stands:
+// pages that are free may hold it as well.
+func makeDamagedFile(t *testing.T, path string) {
+	t.Helper()
+	store, err := bolt.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillWithGaps(t, store, 70)
+	private := listAll(t, store)[7].Private
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(private)
+	flipped[len(flipped)-1] ^= 1
+	if !bytes.Contains(whole, private) {
+		t.Fatal("the private part is nowhere in the file")
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(whole, private, flipped), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
