@@ -15,7 +15,7 @@ import (
 // with statements that lead there from the one before.
 const schemaVersion = 1
 
-// A node of the counts covers nodeWidth nodes of the level below, and one of
+// A node of the counts covers 1<<nodeShift nodes of the level below, and one of
 // level 1 as many places of the creation order.
 const (
 	levels    = 3
