@@ -83,7 +83,10 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 		return c, err
 	}
 	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %s", shown(flags.Arg(0)))
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if err == nil {
+		err = checkGiven(flags)
 	}
 	if err == nil {
 		err = c.check()
@@ -94,7 +97,21 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	return c, nil
 }
 
+// checkGiven refuses a flag that is given and empty: a variable that is not set
+// would quietly mean less than was asked for.
+func checkGiven(flags *flag.FlagSet) (err error) {
+	flags.Visit(func(given *flag.Flag) {
+		if given.Value.String() == "" {
+			err = fmt.Errorf("-%s is empty", given.Name)
+		}
+	})
+	return err
+}
+
 func (c config) check() error {
+	if !isAddress(c.address) {
+		return errors.New("-addr must be host:port")
+	}
 	if err := checkName(c.database); err != nil {
 		return fmt.Errorf("-db %w", err)
 	}
@@ -109,8 +126,20 @@ func (c config) check() error {
 	return nil
 }
 
-// run serves until ctx is done, then drains requests and closes the database.
-func run(ctx context.Context, args []string, token string, stdout, stderr io.Writer) (err error) {
+// isAddress keeps from being looked up what is no address: the error would have
+// a piece of it.
+func isAddress(text string) bool {
+	_, _, err := net.SplitHostPort(text)
+	return err == nil && !strings.ContainsAny(text, "@/=")
+}
+
+// run serves until ctx is done, then drains requests and closes the database. No
+// error shows a connection string.
+func run(ctx context.Context, args []string, token string, stdout, stderr io.Writer) error {
+	return conceal(runServer(ctx, args, token, stdout, stderr), args)
+}
+
+func runServer(ctx context.Context, args []string, token string, stdout, stderr io.Writer) (err error) {
 	c, err := parseFlags(args, stdout)
 	if err != nil {
 		return err

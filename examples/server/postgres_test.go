@@ -252,7 +252,7 @@ func TestWrongDatabase(t *testing.T) {
 		"unknown setting":      {[]string{"-db", "postgres://u:" + password + "@localhost/x?sslmode=perhaps"}, "connection string"},
 		"another scheme":       {[]string{"-db", "mysql://u:" + password + "@localhost/x"}, "-db must be a file, or a URL that begins with postgres://"},
 		"keywords":             {[]string{"-db", "host=localhost password=" + password}, "-db must be a file, or a URL that begins with postgres://"},
-		"no flag":              {[]string{good}, "unexpected argument a connection string"},
+		"no flag":              {[]string{good}, `unexpected argument "…"`},
 		"no source":            {[]string{"-db", fresh, "-copy-from", nowhere}, "nowhere.db: no such file or directory"},
 		"directory as source":  {[]string{"-db", good, "-copy-from", t.TempDir()}, "-copy-from"},
 		"memory as source":     {[]string{"-db", good, "-copy-from", "memory"}, "-copy-from must name what keeps relayers"},

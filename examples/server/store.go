@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -62,19 +60,11 @@ func isPostgres(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
 }
 
-// keywords are what a connection string has that is not a URL.
-var keywords = regexp.MustCompile(`\b(host|port|user|password|dbname|service)\s*=`)
-
 // checkName keeps what is a connection string of any other kind from being taken
-// for a file. The error does not repeat it: there may be a password in it.
+// for a file.
 func checkName(name string) error {
-	switch {
-	case name == "":
-		return errors.New("must name a file")
-	case isPostgres(name):
-		return nil
-	case strings.Contains(name, "://") || keywords.MatchString(name):
-		return errors.New("must be a file, or a URL that begins with postgres://")
+	if !isPostgres(name) && connection.MatchString(name) {
+		return errors.New("must be a file, or a URL that begins with postgres:// (the name of a file must have no @, no ://, and no setting such as host=)")
 	}
 	return nil
 }
@@ -114,13 +104,4 @@ func isSameDatabase(a, b string) bool {
 	}
 	other, err := pgx.ParseConfig(b)
 	return err == nil && one.Host == other.Host && one.Port == other.Port && one.Database == other.Database
-}
-
-// shown is what may be printed of an argument that is out of place: of a
-// connection string nothing.
-func shown(argument string) string {
-	if strings.Contains(argument, "://") || keywords.MatchString(argument) {
-		return "a connection string"
-	}
-	return fmt.Sprintf("%q", argument)
 }
