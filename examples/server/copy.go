@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/postgres"
 )
 
 // openFilled opens the store of -db, and copies into it every relayer of the one
@@ -52,6 +54,9 @@ func copyError(ctx context.Context, err error, last relayer.CopyProgress) error 
 	switch {
 	case errors.Is(err, relayer.ErrDiffers):
 		return fmt.Errorf("-copy-from: %w (leave it out if everything has been copied before)", err)
+	case errors.Is(err, bolt.ErrDamaged), errors.Is(err, postgres.ErrDamaged):
+		// It may match what is worth another start as well.
+		return fmt.Errorf("-copy-from: %w", err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("-copy-from: interrupted while %s, at %d of %d: %s", last.Stage, last.Done, last.Total, again)
 	case errors.Is(err, relayer.ErrUnavailable), errors.Is(err, relayer.ErrOutcomeUnknown):

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/postgres"
 )
 
 // makeFile makes a file with so many relayers.
@@ -214,5 +218,43 @@ func TestCopyRefusesAnotherDestination(t *testing.T) {
 	}
 	if !reflect.DeepEqual(contentOf(t, database), before) {
 		t.Error("the destination was changed")
+	}
+}
+
+// What is damaged is not copied, and another start would not help.
+func TestCopyOfADamagedFile(t *testing.T) {
+	source, fresh := makeFile(t, 30), filepath.Join(t.TempDir(), "fresh.db")
+	whole, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(source, bytes.ReplaceAll(whole, []byte(`{"secret":7}`), []byte(`{"secret":8}`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := runShortly(t, "-addr", "127.0.0.1:0", "-db", fresh, "-copy-from", source)
+	if !errors.Is(err, bolt.ErrDamaged) || !strings.HasPrefix(err.Error(), "-copy-from: ") || strings.Contains(err.Error(), "start the server again") {
+		t.Errorf("error is %v", err)
+	}
+	if strings.Contains(shown, "msg=copying") || len(contentOf(t, fresh)) > 0 {
+		t.Errorf("a damaged file was copied: %s", shown)
+	}
+}
+
+func TestAdviceOnCopyErrors(t *testing.T) {
+	const again = "start the server again"
+	for _, c := range []struct {
+		err     error
+		isAgain bool
+	}{
+		{relayer.ErrUnavailable, true},
+		{relayer.ErrOutcomeUnknown, true},
+		{errors.Join(relayer.ErrUnavailable, bolt.ErrDamaged), false},
+		{errors.Join(relayer.ErrUnavailable, postgres.ErrDamaged), false},
+		{relayer.ErrDiffers, false},
+	} {
+		err := copyError(t.Context(), c.err, relayer.CopyProgress{})
+		if !errors.Is(err, c.err) || strings.Contains(err.Error(), again) != c.isAgain {
+			t.Errorf("%v is told as %q", c.err, err)
+		}
 	}
 }
