@@ -47,6 +47,8 @@ func ExampleCopy() {
 		fmt.Println(r.ID)
 	}
 	// Output:
+	// checking: 0 of 3
+	// checking: 3 of 3
 	// copying: 0 of 3
 	// copying: 3 of 3
 	// verifying: 0 of 3

@@ -6,7 +6,11 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
 )
+
+var _ relayer.CheckStore = (*Store)(nil)
 
 // contradictions are what must not be found in one snapshot. Each statement says
 // how often it is.

@@ -54,7 +54,7 @@ func move(t *testing.T, server *pgserver.Server, from, to place) {
 	use(t, from, to, func(src, dst store) { copyCancelled(t, src, dst, third) })
 	cancelled := wantBeginning(t, from, to)
 
-	copyKilled(t, from, to, func(p relayer.CopyProgress) bool { return p.Done >= half })
+	copyKilled(t, from, to, func(p relayer.CopyProgress) bool { return p.Stage == relayer.Copying && p.Done >= half })
 	awaitNoSession(t, server)
 	killed := wantBeginning(t, from, to)
 	if cancelled < third || killed < half {
@@ -77,7 +77,7 @@ func copyCancelled(t *testing.T, src, dst store, enough int) {
 	defer cancel()
 	began := time.Now()
 	err := relayer.Copy(ctx, dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
-		if p.Done >= enough {
+		if p.Stage == relayer.Copying && p.Done >= enough {
 			cancel()
 		}
 	}))
