@@ -26,7 +26,8 @@ import (
 // The figures are ratios of things measured in turns in one run, because a
 // machine is rarely as fast now as it was a minute ago. Each is the median of its
 // turns. The other stores, and the statements that a program without this package
-// would send, run beside this one.
+// would send, run beside this one. All are given a context that can end, as that
+// of a request can: to listen for it costs a call to the server a few microseconds.
 const turns = 5
 
 var largest = flag.Int("largest", 100_000, "the most relayers that the benchmarks of reads fill a store with")
@@ -160,7 +161,7 @@ func createRate(b *testing.B, store relayer.Store, clients, first, n int) float6
 	for range clients {
 		done.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				if _, err := store.Create(context.Background(), benchRecord(first+int(i))); err != nil {
+				if _, err := store.Create(b.Context(), benchRecord(first+int(i))); err != nil {
 					b.Error(err)
 					return
 				}
@@ -182,7 +183,7 @@ func BenchmarkReads(b *testing.B) {
 			all := filled(b, size)
 			b.Run("get", func(b *testing.B) {
 				compare(b, all, func(c contender) error {
-					_, err := c.Get(context.Background(), benchRecord(rand.IntN(size)).ID)
+					_, err := c.Get(b.Context(), benchRecord(rand.IntN(size)).ID)
 					return err
 				})
 			})
@@ -194,7 +195,7 @@ func BenchmarkReads(b *testing.B) {
 
 func compareLists(b *testing.B, all []contender, offset int) {
 	compare(b, all, func(c contender) error {
-		recs, _, err := c.List(context.Background(), offset, 10)
+		recs, _, err := c.List(b.Context(), offset, 10)
 		if err == nil && len(recs) != 10 {
 			err = fmt.Errorf("%d relayers", len(recs))
 		}
