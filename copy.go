@@ -45,9 +45,9 @@ type CopyOption struct {
 
 // WithCopyProgress has a [Copy] tell how far it has come: at the beginning of
 // each stage, after each page, and so at last with Done equal to Total. Done
-// never falls within a stage. Of [Checking] there is nothing to tell in between.
-// It is called on the goroutine that called Copy,
-// which goes on when it returns. Given more than once, the last one counts.
+// never falls within a stage. Of [Checking] there is nothing to tell in between. It
+// is called on the goroutine that called Copy, which goes on when it returns. Given
+// more than once, the last one counts.
 func WithCopyProgress(report func(CopyProgress)) CopyOption {
 	return CopyOption{func(c *copier) error {
 		if report == nil {
@@ -62,10 +62,9 @@ func WithCopyProgress(report func(CopyProgress)) CopyOption {
 // two: how a host moves from one store to another. The stores stay the
 // caller's, and src is only read.
 //
-// Where src is a [CheckStore] it is checked once, before anything else, because a
-// copy would make good what is damaged there: the destination would keep it under
-// checksums of its own. Where it does not fit together, Copy returns the error of
-// the check, and has written nothing.
+// Where src is a [CheckStore] it is checked once, before anything is written:
+// what is damaged there would be kept by dst as if it were sound. Where src does
+// not fit together, Copy returns the error of the check.
 //
 // A copy that ended early, for whatever reason, is taken up by calling Copy
 // again: dst holds the beginning of src, record by whole record, and the copy
@@ -78,7 +77,7 @@ func WithCopyProgress(report func(CopyProgress)) CopyOption {
 // matter, and nothing that either store held is changed or lost.
 //
 // Where dst is an [ImportStore] the records keep their revisions, which are
-// compared too, and are added a page at a time, all of it or none. That is what
+// compared too, and are added many at a time, all of them or none. That is what
 // to move to. Any other store gives them revisions of its own, so that the ETag
 // that a client still holds of a relayer can come to stand for another state of
 // it, and its If-Match pass where it should not: have clients read anew. What
@@ -176,7 +175,9 @@ func (c *copier) check(ctx context.Context) error {
 	if err := checker.Check(ctx); err != nil {
 		return fmt.Errorf("check the source: %w", err)
 	}
-	c.tell(Checking, c.total)
+	if c.total > 0 {
+		c.tell(Checking, c.total)
+	}
 	return nil
 }
 
@@ -214,6 +215,9 @@ func (c *copier) add(ctx context.Context, offset, known int, want []Record) erro
 			return err
 		}
 		now, comparing := c.compare(ctx, offset, want)
+		if errors.Is(comparing, ErrDiffers) {
+			return fmt.Errorf("%w (%w)", comparing, err)
+		}
 		if comparing != nil {
 			return comparing
 		}
@@ -334,11 +338,8 @@ func (c *copier) difference(have, want Record) string {
 }
 
 func (c *copier) write(ctx context.Context, offset int, records []Record) error {
-	if len(records) == 0 {
-		return nil
-	}
 	if c.importer != nil {
-		return unwritten(offset, c.importer.Import(ctx, records))
+		return c.importRuns(ctx, offset, records)
 	}
 	for i, rec := range records {
 		if _, err := c.dst.Create(ctx, rec); err != nil {
@@ -346,6 +347,31 @@ func (c *copier) write(ctx context.Context, offset int, records []Record) error 
 		}
 	}
 	return nil
+}
+
+// importRuns imports as many records at a time as are not too large together: the
+// length of a page goes by those before it.
+func (c *copier) importRuns(ctx context.Context, offset int, records []Record) error {
+	for len(records) > 0 {
+		run := records[:runLength(records)]
+		if err := c.importer.Import(ctx, run); err != nil {
+			return unwritten(offset, err)
+		}
+		offset += len(run)
+		records = records[len(run):]
+	}
+	return nil
+}
+
+func runLength(records []Record) int {
+	size := 0
+	for i, rec := range records {
+		size += len(rec.Document) + len(rec.Private)
+		if i > 0 && size > copyPageBytes {
+			return i
+		}
+	}
+	return len(records)
 }
 
 // unwritten says where a write failed. An id or a claim that is taken is taken by

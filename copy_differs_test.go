@@ -212,3 +212,22 @@ func TestCopyTakesUpAGrownSource(t *testing.T) {
 		})
 	}
 }
+
+// TestCopyMeetsAStranger has a record come into the destination in the middle of
+// a copy.
+func TestCopyMeetsAStranger(t *testing.T) {
+	src, dst := memory.New(), memory.New()
+	fillWithGaps(t, src, 70)
+	late := interceptedImporter{intercepted{dst, func(method string, call func() error) error {
+		if method == "Import" {
+			stranger := listAll(t, src)[0]
+			stranger.Document = []byte(`{"stranger":true}`)
+			put(t, dst, stranger)
+		}
+		return call()
+	}}}
+	err := relayer.Copy(t.Context(), late, src)
+	if !errors.Is(err, relayer.ErrDiffers) || !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("error %v, want ErrDiffers and ErrExists", err)
+	}
+}

@@ -12,7 +12,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// What [Open] and [New] can find wrong with a schema. It is left as it was.
+// What can be found wrong with a schema: by [Open] and [New], which leave it as it
+// was; by writes, where it is of a newer version since; and by [Store.Check].
 var (
 	// ErrForeign says that the schema holds tables of something else.
 	ErrForeign = errors.New("not a relayer schema")
@@ -42,6 +43,7 @@ const (
 	duplicateFunction    = "42723"
 	duplicateObject      = "42710"
 	noPrivilege          = "42501"
+	undefinedObject      = "42704"
 )
 
 func unavailable(cause error) error {

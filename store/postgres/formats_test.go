@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,9 @@ func TestPasswordsOfTornURLs(t *testing.T) {
 		"postgres://u:12#Zebra@127.0.0.1:1/d",
 		"postgres://u:Zebra@one@127.0.0.1:1,127.0.0.1:2/d",
 		"postgresql://u:%Zebra@127.0.0.1:1/d",
+		"POSTGRES://postgres:Zebra=x@db/d?" + socketQuery(),
+		" postgres://postgres:Zebra=x@db/d?" + socketQuery(),
+		"host=" + filepath.Dir(server.Socket()) + " user=postgres dbname=postgres password=my Zebra=abc",
 	} {
 		store, err := postgres.Open(t.Context(), url)
 		if err == nil {

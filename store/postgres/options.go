@@ -66,10 +66,10 @@ func WithConnectTimeout(timeout time.Duration) Option {
 }
 
 // WithTimeout says how long an operation that has a connection waits for an
-// answer of the server: 5 seconds unless told otherwise. A read waits for one. A
-// write waits for two, once for the turn of its instance and once for its commit,
-// and before that no longer for the turn before it to end. A context that ends
-// sooner ends a read, and a write that has not begun.
+// answer of the server: 5 seconds unless told otherwise. A read waits once. A
+// write waits up to three times: for the turns before that of its instance, for
+// the turn, and for the commit. A context that ends sooner ends a read, and a
+// write whose turn has not begun.
 func WithTimeout(timeout time.Duration) Option {
 	return Option{func(o *options) error {
 		o.timeout = timeout

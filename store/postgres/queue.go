@@ -117,10 +117,21 @@ func (q *queue) wait() bool {
 func (q *queue) take() []*write {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	count := turnLength(q.waiting)
-	taken := slices.Clone(q.waiting[:count])
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *write) bool { return w.taken.Load() })
+	return q.split(turnLength(q.waiting))
+}
+
+// takeAll returns them without an end.
+func (q *queue) takeAll() []*write {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.split(len(q.waiting))
+}
+
+func (q *queue) split(count int) []*write {
+	first := slices.Clone(q.waiting[:count])
 	q.waiting = slices.Delete(q.waiting, 0, count)
-	return slices.DeleteFunc(taken, func(w *write) bool { return !w.isWanted() })
+	return slices.DeleteFunc(first, func(w *write) bool { return !w.isWanted() })
 }
 
 // isWanted is false where the caller has gone or is about to.

@@ -172,7 +172,7 @@ func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error 
 		}
 	}
 	if err == nil && version == schemaVersion {
-		_, err = conn.Exec(waiting, inSchema(opts.schema, shapeSQL))
+		err = checkShape(waiting, conn, opts.schema)
 	}
 	if err != nil {
 		return setupError(ctx, opts.schema, err)
@@ -199,11 +199,24 @@ func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
 	return err
 }
 
-// shapeSQL fails where tables are missing, or are those of something else that
-// has a state as well.
-const shapeSQL = `
-	SELECT state.forgotten, relayers.attempt, counts.live, changes.made_at
-	FROM $schema.state, $schema.relayers, $schema.counts, $schema.changes WHERE false`
+// checkShape fails where tables or functions are missing, or where the tables are
+// those of something else that has a state as well.
+func checkShape(ctx context.Context, conn *pgxpool.Conn, schema string) error {
+	var functions int
+	err := conn.QueryRow(ctx, inSchema(schema, `
+		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
+			SELECT state.forgotten, relayers.attempt, counts.live, changes.made_at
+			FROM $schema.state, $schema.relayers, $schema.counts, $schema.changes WHERE false)`),
+		[]string{
+			inSchema(schema, `$schema.relayer(text)`),
+			inSchema(schema, `$schema.page(bigint, bigint)`),
+			inSchema(schema, `$schema.changes_after(bigint, bigint)`),
+		}).Scan(&functions)
+	if err == nil && functions != 3 {
+		return fmt.Errorf("%w: it lacks functions", ErrForeign)
+	}
+	return err
+}
 
 func readVersion(ctx context.Context, conn *pgxpool.Conn, schema string) (int, error) {
 	var text string
@@ -251,6 +264,9 @@ func setupError(ctx context.Context, schema string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case hasCode(err, undefinedObject):
+		// The server repeats its name, which may be a part of a password.
+		return errors.New("postgres: a setting of the connection string does not exist")
 	case hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject):
 		return fmt.Errorf("postgres: schema %s: %w", schema, ErrForeign)
 	case errors.Is(err, ErrForeign) || errors.Is(err, errBytesAsText) || isRefusal(err):

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -47,7 +48,7 @@ var _ relayer.Store = (*Store)(nil)
 // the options. No error has the password in it.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(connString)
-	if err != nil || isTornApart(connString) || hasTornHost(config.ConnConfig) {
+	if err != nil || isTornApart(connString) || isTornUp(config.ConnConfig) {
 		// The driver's error repeats the string, and can only guess where in it the
 		// password is.
 		return nil, errors.New("postgres: the connection string cannot be read: it must be a postgres:// URL, percent-encoded, or a list of key=value, with settings that exist")
@@ -82,13 +83,16 @@ func isTornApart(connString string) bool {
 	return strings.Contains(path+name, "@")
 }
 
-// hasTornHost tells of a password with an @ in it, of which the rest is taken for
-// the name of a host.
-func hasTornHost(config *pgx.ConnConfig) bool {
-	if strings.Contains(config.Host, "@") {
-		return true
+// isTornUp tells of a password with an @ in it, of which the rest is taken for the
+// name of a host, and of a URL that is taken for settings.
+func isTornUp(config *pgx.ConnConfig) bool {
+	for name := range config.RuntimeParams {
+		if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			return true
+		}
 	}
-	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
+	return strings.Contains(config.Host, "@") ||
+		slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
 }
 
 // New keeps relayers in the database of a pool, which stays the host's to close,

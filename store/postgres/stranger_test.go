@@ -77,3 +77,17 @@ func TestPlacesThatGoBack(t *testing.T) {
 		t.Errorf("error %v, want ErrUnavailable", err)
 	}
 }
+
+// TestSchemaWithoutItsFunctions is opened by nobody: nothing could be read.
+func TestSchemaWithoutItsFunctions(t *testing.T) {
+	t.Parallel()
+	for _, function := range []string{"relayer(text)", "page(bigint, bigint)", "changes_after(bigint, bigint)"} {
+		name := schemaName()
+		pool := newPool(t, server.ConnString())
+		openOn(t, pool, postgres.WithSchema(name))
+		execute(t, pool, "DROP FUNCTION "+name+"."+function)
+		if _, err := postgres.New(t.Context(), pool, postgres.WithSchema(name)); !errors.Is(err, postgres.ErrForeign) {
+			t.Errorf("without %s: error %v, want ErrForeign", function, err)
+		}
+	}
+}

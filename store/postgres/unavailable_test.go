@@ -246,6 +246,36 @@ func TestPoolExhausted(t *testing.T) {
 	update(t, store, one)
 }
 
+// TestManyWaitForAConnection has more writers wait than there is room for in a
+// turn: all are told at the same time, and whoever comes next waits no longer.
+func TestManyWaitForAConnection(t *testing.T) {
+	t.Parallel()
+	const timeout = 300 * time.Millisecond
+	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
+	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for range 2 {
+		began := time.Now()
+		var writers sync.WaitGroup
+		for i := range 3000 {
+			writers.Go(func() {
+				if _, err := store.Create(t.Context(), record(numbered(i))); !errors.Is(err, relayer.ErrUnavailable) {
+					t.Errorf("error %v, want ErrUnavailable", err)
+				}
+			})
+		}
+		writers.Wait()
+		// A dozen turns would fail one after the other.
+		if took := time.Since(began); took > 6*timeout {
+			t.Errorf("the last writer was answered after %v", took)
+		}
+	}
+}
+
 // TestWaitsForAConnection: one that is given back within the connect timeout is
 // not too late.
 func TestWaitsForAConnection(t *testing.T) {

@@ -27,18 +27,19 @@ func (s *Store) write() {
 }
 
 // takeTurn carries out the writes that wait. They are taken when there is a
-// connection and no sooner: until then their callers are free to go.
+// connection and no sooner: until then their callers are free to go. Where there
+// is none, that is nobody's fault more than another's.
 func (s *Store) takeTurn() {
 	conn, err := s.acquire(context.Background())
-	batch := s.queue.take()
-	switch {
-	case err != nil:
-		answerAll(batch, unavailable(err))
-	case len(batch) == 0:
-		conn.Release()
-	default:
-		s.carryOut(conn, batch)
+	if err != nil {
+		answerAll(s.queue.takeAll(), unavailable(err))
+		return
 	}
+	if batch := s.queue.take(); len(batch) > 0 {
+		s.carryOut(conn, batch)
+		return
+	}
+	conn.Release()
 }
 
 func answerAll(batch []*write, err error) {
@@ -47,47 +48,56 @@ func answerAll(batch []*write, err error) {
 	}
 }
 
-// carryOut tries the writes together, again where that fails for a passing
-// reason before the commit. Where the server refuses what is in one of them,
-// each is tried alone, so that it does not fail the others.
+// carryOut tries the writes together. Where the server refuses what is in one of
+// them, each is tried apart, so that it does not fail the others.
 func (s *Store) carryOut(conn *pgxpool.Conn, batch []*write) {
-	var err error
-	for attempt := range turnAttempts {
-		if attempt > 0 {
-			time.Sleep(time.Millisecond << attempt)
-			if conn, err = s.acquireAlive(context.Background()); err != nil {
-				break
-			}
-		}
-		err = s.tryTurn(conn, batch)
-		conn.Release()
-		if err == nil {
-			return
-		}
-		if errors.Is(err, relayer.ErrOutcomeUnknown) {
-			answerAll(batch, err)
-			return
-		}
-		if !isPassing(err) {
-			break
-		}
-	}
-	if len(batch) == 1 || !isOfContent(err) {
-		answerAll(batch, unavailable(err))
+	err := s.tryTurns(conn, batch)
+	if len(batch) > 1 && isOfContent(err) {
+		s.carryOutApart(batch)
 		return
 	}
-	for _, w := range batch {
-		s.carryOutAlone(w)
+	answerFailed(batch, err)
+}
+
+// carryOutApart goes on for as long as it is a write of its own that fails.
+func (s *Store) carryOutApart(batch []*write) {
+	for i := range batch {
+		conn, err := s.acquire(context.Background())
+		if err == nil {
+			err = s.tryTurns(conn, batch[i:i+1])
+		}
+		answerFailed(batch[i:i+1], err)
+		if err != nil && !isOfContent(err) {
+			answerAll(batch[i+1:], unavailable(err))
+			return
+		}
 	}
 }
 
-func (s *Store) carryOutAlone(w *write) {
-	conn, err := s.acquire(context.Background())
-	if err != nil {
-		w.answer(unavailable(err))
-		return
+// answerFailed answers the writes of a turn that has not answered them itself.
+func answerFailed(batch []*write, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, relayer.ErrOutcomeUnknown):
+		answerAll(batch, err)
+	default:
+		answerAll(batch, unavailable(err))
 	}
-	s.carryOut(conn, []*write{w})
+}
+
+// tryTurns tries again what fails for a passing reason before the commit.
+func (s *Store) tryTurns(conn *pgxpool.Conn, batch []*write) error {
+	for attempt := 1; ; attempt++ {
+		err := s.tryTurn(conn, batch)
+		conn.Release()
+		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isPassing(err) || attempt == turnAttempts {
+			return err
+		}
+		time.Sleep(time.Millisecond << attempt)
+		if conn, err = s.acquireAlive(context.Background()); err != nil {
+			return err
+		}
+	}
 }
 
 // tryTurn asks for the turn and sends all writes at once, and then all that

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"testing"
 
@@ -47,5 +48,44 @@ func useAfterClose(t *testing.T, store relayer.Store) {
 	wantNoDocuments(t.Context(), t, store, one.ID, relayer.ErrUnavailable)
 	if err := closer.Close(); err != nil {
 		t.Fatalf("second Close: %v", err)
+	}
+}
+
+// checkOfSound has a store that keeps all it was given be checked, by itself.
+func checkOfSound(t *testing.T, store relayer.Store) {
+	checker, ok := store.(relayer.CheckStore)
+	if !ok {
+		t.Skip("the store has no Check")
+	}
+	check := func(what string) {
+		t.Helper()
+		if err := checker.Check(t.Context()); err != nil {
+			t.Fatalf("Check of %s: %v", what, err)
+		}
+	}
+	check("an empty store")
+	all := createMany(t, store, 300)
+	check("a store that was filled")
+	for i := range all {
+		if i%3 == 0 {
+			mustDelete(t, store, all[i])
+			continue
+		}
+		all[i].Claim = "claim of " + all[i].ID
+		all[i] = mustUpdate(t, store, all[i])
+	}
+	check("a store with gaps")
+	if err := checker.Check(cancelled(t)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Check in a context that has ended: error is %v, want %v", err, context.Canceled)
+	}
+	closer, ok := store.(io.Closer)
+	if !ok {
+		return
+	}
+	if err := closer.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	if err := checker.Check(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Fatalf("Check of a closed store: error is %v, want %v", err, relayer.ErrUnavailable)
 	}
 }

@@ -9,9 +9,9 @@
 //		})
 //	}
 //
-// A store that is a [relayer.DocumentStore], a [relayer.ImportStore] or a
-// [relayer.WatchStore] as well proves that too; without Import or Watch, the cases
-// of it are skipped.
+// A store that is a [relayer.DocumentStore], [relayer.CheckStore],
+// [relayer.ImportStore] or [relayer.WatchStore] as well proves that too; otherwise
+// the cases of these are skipped.
 //
 // Every case gets an empty store. A store that has a Close() error method is
 // closed when its case ends. The cases are worth most under the race detector.
@@ -99,6 +99,7 @@ var cases = []testCase{
 	{"concurrent creates all arrive", concurrentCreates},
 	{"readers see complete snapshots", readersSeeSnapshots},
 	{"use after close", useAfterClose},
+	{"check of a sound store", checkOfSound},
 	{"import keeps records as they are", importKeepsRecords},
 	{"import of one record", importOne},
 	{"import of nothing", importNothing},

@@ -98,6 +98,11 @@ func (h heedless) AppendDocument(ctx context.Context, dst []byte, id string) ([]
 	return dst, revision, err
 }
 
+// alarmed finds damage where there is none.
+type alarmed struct{ *memory.Store }
+
+func (alarmed) Check(context.Context) error { return errors.New("damaged") }
+
 var wrong = map[string]func() relayer.Store{
 	"right": broken(func(*faulty, relayer.Store) {}),
 
@@ -181,6 +186,7 @@ var wrong = map[string]func() relayer.Store{
 		}
 	}),
 	"contexts of reads of documents are ignored": func() relayer.Store { return heedless{memory.New(), false} },
+	"check finds a sound store damaged":          func() relayer.Store { return alarmed{memory.New()} },
 	"a document comes with an error":             func() relayer.Store { return heedless{memory.New(), true} },
 	"a record comes with an error": broken(func(f *faulty, right relayer.Store) {
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
