@@ -1,9 +1,6 @@
 package postgres
 
-import (
-	"maps"
-	"slices"
-)
+import "maps"
 
 // node is one of the counts.
 type node struct {
@@ -29,18 +26,13 @@ func shiftsOf(outcomes []outcome) map[node]int32 {
 	return shifts
 }
 
-// columnsOf puts the counts in an order that is the same for everyone.
+// columnsOf puts them as the server takes them, in whatever order: nobody else
+// changes a count meanwhile.
 func columnsOf(shifts map[node]int32) (depths []int16, nodes []int64, by []int32) {
-	inOrder := func(a, b node) int {
-		if a.level != b.level {
-			return int(a.level - b.level)
-		}
-		return int(max(-1, min(1, a.place-b.place)))
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(shifts), inOrder) {
+	for at, shift := range shifts {
 		depths = append(depths, at.level)
 		nodes = append(nodes, at.place)
-		by = append(by, shifts[at])
+		by = append(by, shift)
 	}
 	return depths, nodes, by
 }

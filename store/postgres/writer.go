@@ -115,7 +115,6 @@ func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
 	if err != nil {
 		return err
 	}
-	s.listener.wake()
 	for i, w := range batch {
 		w.answer(outcomes[i].refused)
 	}
@@ -220,6 +219,7 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, outcomes []outcome) error {
 	err := skip(results, last.Len())
 	_ = results.Close()
 	if err == nil {
+		s.listener.wake()
 		return nil
 	}
 	s.abandon(conn)
