@@ -39,6 +39,18 @@ var (
 	// ErrOutcomeUnknown says that the store failed while a write was being made
 	// final, so that only a later read can tell whether it was carried out.
 	ErrOutcomeUnknown = errors.New("outcome of the write is unknown")
+
+	// ErrCorrupt reports that stored data is damaged: a part of it is missing,
+	// fails its checksum, or contradicts another part.
+	ErrCorrupt = errors.New("stored data is corrupt")
+
+	// ErrUnknownFormat reports that a file or a schema was not created by this
+	// module.
+	ErrUnknownFormat = errors.New("not created by this module")
+
+	// ErrNewerFormat reports that a newer version of this module created a file
+	// or a schema, or changed it.
+	ErrNewerFormat = errors.New("created by a newer version of this module")
 )
 
 // FieldError is one problem of one field.

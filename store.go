@@ -123,15 +123,15 @@ type ImportStore interface {
 	Import(ctx context.Context, records []Record) error
 }
 
-// CheckStore is what a [Store] may offer beside its five methods: reading
-// everything once and saying whether it fits together. [Copy] finds out by itself
-// and makes do without it; with it, what is damaged in the source is found before
-// it is taken for good.
+// CheckStore is an optional capability of a [Store]: it reads all stored data
+// and verifies that its parts agree. Callers detect it with a type assertion.
+// The transfer of relayers to another store uses it to find damage in the source
+// before anything is copied.
 type CheckStore interface {
-	// Check returns an error of the store's own that tells what does not fit
-	// together, and shows nothing of what is stored. Reads go on meanwhile; writes
-	// may have to wait. It takes as long as reading everything takes, and is safe
-	// for concurrent use. Where it could not finish it returns the context's error,
-	// or [ErrUnavailable].
+	// Check returns an error that matches [ErrCorrupt] and describes what is
+	// damaged without quoting stored data. Reads continue during a check; writes
+	// may have to wait. A check takes as long as reading all data. It returns the
+	// error of ctx or [ErrUnavailable] if it could not finish. It is safe for
+	// concurrent use.
 	Check(ctx context.Context) error
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
@@ -54,7 +53,7 @@ func copyError(ctx context.Context, err error, last relayer.CopyProgress) error 
 	switch {
 	case errors.Is(err, relayer.ErrDiffers):
 		return fmt.Errorf("-copy-from: %w (leave it out if everything has been copied before)", err)
-	case errors.Is(err, bolt.ErrDamaged), errors.Is(err, postgres.ErrDamaged):
+	case errors.Is(err, relayer.ErrCorrupt):
 		// It may match what is worth another start as well.
 		return fmt.Errorf("-copy-from: %w", err)
 	case ctx.Err() != nil:

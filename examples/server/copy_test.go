@@ -232,7 +232,7 @@ func TestCopyOfADamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown, err := runShortly(t, "-addr", "127.0.0.1:0", "-db", fresh, "-copy-from", source)
-	if !errors.Is(err, bolt.ErrDamaged) || !strings.HasPrefix(err.Error(), "-copy-from: ") || strings.Contains(err.Error(), "start the server again") {
+	if !errors.Is(err, relayer.ErrCorrupt) || !strings.HasPrefix(err.Error(), "-copy-from: ") || strings.Contains(err.Error(), "start the server again") {
 		t.Errorf("error is %v", err)
 	}
 	if strings.Contains(shown, "msg=copying") || len(contentOf(t, fresh)) > 0 {
@@ -248,8 +248,7 @@ func TestAdviceOnCopyErrors(t *testing.T) {
 	}{
 		{relayer.ErrUnavailable, true},
 		{relayer.ErrOutcomeUnknown, true},
-		{errors.Join(relayer.ErrUnavailable, bolt.ErrDamaged), false},
-		{errors.Join(relayer.ErrUnavailable, postgres.ErrDamaged), false},
+		{errors.Join(relayer.ErrUnavailable, relayer.ErrCorrupt), false},
 		{relayer.ErrDiffers, false},
 	} {
 		err := copyError(t.Context(), c.err, relayer.CopyProgress{})

@@ -17,7 +17,7 @@ var _ relayer.CheckStore = (*Store)(nil)
 // maxProblems bounds what Check reports: a broken file has no end of them.
 const maxProblems = 10
 
-// Check reads the whole file and returns [ErrDamaged], with what it found, where
+// Check reads the whole file and returns [relayer.ErrCorrupt], with what it found, where
 // its parts do not fit together: the pages of the engine, and then that each
 // record has an intact checksum, one id, its claim and its place, and that the
 // counts and the total are theirs. Reads go on meanwhile, and writes wait. Where
@@ -85,7 +85,7 @@ func (f *findings) err(path string) error {
 	if len(f.problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("bolt: check %s: %w: %w", path, ErrDamaged, errors.Join(f.problems...))
+	return fmt.Errorf("bolt: check %s: %w: %w", path, relayer.ErrCorrupt, errors.Join(f.problems...))
 }
 
 // checkRecords compares every bucket with the records, and then the sizes of

@@ -14,7 +14,6 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 )
 
 func TestCheckFindsDamage(t *testing.T) {
@@ -61,8 +60,8 @@ func TestCheckFindsDamage(t *testing.T) {
 			store := open(t, path)
 			defer store.Close()
 			err := store.Check(t.Context())
-			if !errors.Is(err, bolt.ErrDamaged) {
-				t.Fatalf("error is %v, want %v", err, bolt.ErrDamaged)
+			if !errors.Is(err, relayer.ErrCorrupt) {
+				t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
 			}
 			for _, secret := range []string{"document", "private"} {
 				if strings.Contains(err.Error(), secret) {
@@ -93,7 +92,7 @@ func TestCheckOfDamagedHeader(t *testing.T) {
 	defer store.Close()
 	wantIDs(t, store, []string{"first"})
 	err := store.Check(t.Context())
-	if !errors.Is(err, bolt.ErrDamaged) || !strings.Contains(err.Error(), "the last commit may be lost") {
+	if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), "the last commit may be lost") {
 		t.Errorf("error is %v", err)
 	}
 	if err := create(t, store, relayer.Record{ID: "next"})(); err != nil {
@@ -126,7 +125,7 @@ func TestReadsOfDamage(t *testing.T) {
 	defer store.Close()
 	damaged := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, bolt.ErrDamaged) {
+		if !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
 			t.Errorf("%s: error is %v", what, err)
 		}
 	}
@@ -172,7 +171,7 @@ func TestFileCutWhileOpen(t *testing.T) {
 	if _, _, err := store.List(t.Context(), 0, 100); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("List: error is %v", err)
 	}
-	if err := store.Check(t.Context()); !errors.Is(err, bolt.ErrDamaged) {
+	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Check: error is %v", err)
 	}
 	for range 2 {

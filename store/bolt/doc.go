@@ -7,7 +7,7 @@
 // a snapshot of its own, and a page costs the same at any offset.
 //
 // [Open] makes the file where there is none, and refuses any other that is not
-// its own, leaving it as it was: [ErrForeign], [ErrNewer], [ErrDamaged]. A file
+// its own, leaving it as it was: [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat], [relayer.ErrCorrupt]. A file
 // is open in one process at a time: [ErrLocked].
 //
 // [Store.WriteTo] backs up while serving, and [Store.Check] reads everything

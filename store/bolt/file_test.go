@@ -27,41 +27,41 @@ func TestRefusedFiles(t *testing.T) {
 		content []byte
 		want    error
 	}{
-		{"empty", nil, bolt.ErrForeign},
-		{"text", []byte("id,name\n1,one\n"), bolt.ErrForeign},
-		{"long text", bytes.Repeat([]byte("id,name\n1,one\n"), 10_000), bolt.ErrForeign},
-		{"zeros", make([]byte, 1<<16), bolt.ErrForeign},
+		{"empty", nil, relayer.ErrUnknownFormat},
+		{"text", []byte("id,name\n1,one\n"), relayer.ErrUnknownFormat},
+		{"long text", bytes.Repeat([]byte("id,name\n1,one\n"), 10_000), relayer.ErrUnknownFormat},
+		{"zeros", make([]byte, 1<<16), relayer.ErrUnknownFormat},
 		{"another database", database(t, func(tx *bbolt.Tx) error {
 			_, err := tx.CreateBucket([]byte("things"))
 			return err
-		}), bolt.ErrForeign},
+		}), relayer.ErrUnknownFormat},
 		{"another database with a meta bucket", database(t, func(tx *bbolt.Tx) error {
 			meta, err := tx.CreateBucket([]byte("meta"))
 			return errors.Join(err, meta.Put([]byte("format"), []byte("something else")))
-		}), bolt.ErrForeign},
-		{"empty database", database(t, func(*bbolt.Tx) error { return nil }), bolt.ErrForeign},
+		}), relayer.ErrUnknownFormat},
+		{"empty database", database(t, func(*bbolt.Tx) error { return nil }), relayer.ErrUnknownFormat},
 		{"newer format", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte("go-relayer relayers\x00\x00\x00\x02"))
-		}), bolt.ErrNewer},
+		}), relayer.ErrNewerFormat},
 		{"without a bucket", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.DeleteBucket([]byte("ids"))
-		}), bolt.ErrDamaged},
+		}), relayer.ErrCorrupt},
 		{"without its state", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("meta")).Delete([]byte("state"))
-		}), bolt.ErrDamaged},
+		}), relayer.ErrCorrupt},
 		{"with another total", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 24))
-		}), bolt.ErrDamaged},
+		}), relayer.ErrCorrupt},
 		{"with a short block", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("blocks")).Put(make([]byte, 8), []byte("short"))
-		}), bolt.ErrDamaged},
-		{"cut to a few bytes", cut(100), bolt.ErrForeign},
-		{"cut in the second page", cut(5000), bolt.ErrForeign},
-		{"cut after the first pages", cut(3 * os.Getpagesize()), bolt.ErrDamaged},
-		{"cut at half", cut(usedSize(t, whole) / 2), bolt.ErrDamaged},
-		{"cut by a byte", cut(usedSize(t, whole) - 1), bolt.ErrDamaged},
-		{"with noise after the first pages", noisy(whole), bolt.ErrDamaged},
-		{"with both headers broken", headless(whole), bolt.ErrDamaged},
+		}), relayer.ErrCorrupt},
+		{"cut to a few bytes", cut(100), relayer.ErrUnknownFormat},
+		{"cut in the second page", cut(5000), relayer.ErrUnknownFormat},
+		{"cut after the first pages", cut(3 * os.Getpagesize()), relayer.ErrCorrupt},
+		{"cut at half", cut(usedSize(t, whole) / 2), relayer.ErrCorrupt},
+		{"cut by a byte", cut(usedSize(t, whole) - 1), relayer.ErrCorrupt},
+		{"with noise after the first pages", noisy(whole), relayer.ErrCorrupt},
+		{"with both headers broken", headless(whole), relayer.ErrCorrupt},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestRefusedFiles(t *testing.T) {
 
 func TestOpenDirectory(t *testing.T) {
 	_, err := bolt.Open(t.TempDir())
-	if !errors.Is(err, bolt.ErrForeign) {
-		t.Fatalf("error is %v, want %v", err, bolt.ErrForeign)
+	if !errors.Is(err, relayer.ErrUnknownFormat) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrUnknownFormat)
 	}
 }
 

@@ -60,12 +60,12 @@ func TestNoWriteToDamagedPages(t *testing.T) {
 	flip(t, path, whole, records+15, 0x80)
 	store := open(t, path)
 	defer store.Close()
-	if err := store.Check(t.Context()); !errors.Is(err, bolt.ErrDamaged) {
-		t.Fatalf("Check: error is %v, want %v", err, bolt.ErrDamaged)
+	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Fatalf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
 	}
 	for range 2 {
 		err := create(t, store, relayer.Record{ID: "new"})()
-		if !errors.Is(err, bolt.ErrDamaged) || !errors.Is(err, relayer.ErrUnavailable) {
+		if !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("Create: error is %v", err)
 		}
 	}
@@ -110,7 +110,7 @@ func flip(t *testing.T, path string, whole []byte, at int, bits byte) {
 func foundOrHarmless(t *testing.T, path string, want []byte) bool {
 	t.Helper()
 	store, err := bolt.Open(path)
-	if errors.Is(err, bolt.ErrDamaged) || errors.Is(err, bolt.ErrForeign) {
+	if errors.Is(err, relayer.ErrCorrupt) || errors.Is(err, relayer.ErrUnknownFormat) {
 		return true
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func foundOrHarmless(t *testing.T, path string, want []byte) bool {
 	if err == nil && !bytes.Equal(allOf(t, path), want) {
 		t.Error("a changed file passes for sound")
 	}
-	if err != nil && !errors.Is(err, bolt.ErrDamaged) {
+	if err != nil && !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Check: %v", err)
 	}
 	return err != nil

@@ -12,6 +12,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/go-relayer/relayer"
 )
 
 // inspect says whether the file is one of ours and whole, without the means to
@@ -22,10 +24,10 @@ func inspect(path string, lockTimeout time.Duration, known fs.FileInfo) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: it is not a regular file: choose another path", ErrForeign)
+		return fmt.Errorf("%w: it is not a regular file: choose another path", relayer.ErrUnknownFormat)
 	}
 	if info.Size() == 0 {
-		return fmt.Errorf("%w: it is empty: remove it, or choose another path", ErrForeign)
+		return fmt.Errorf("%w: it is empty: remove it, or choose another path", relayer.ErrUnknownFormat)
 	}
 	db, err := openEngine(path, &bbolt.Options{
 		ReadOnly:        true,
@@ -101,22 +103,22 @@ func formatIsOurs(tx *bbolt.Tx) error {
 	}
 	if version := binary.BigEndian.Uint32(value); version != formatVersion {
 		return fmt.Errorf("%w: format %d, and this version knows %d: use the version that made it, or a newer one",
-			ErrNewer, version, formatVersion)
+			relayer.ErrNewerFormat, version, formatVersion)
 	}
 	return nil
 }
 
 func foreign() error {
-	return fmt.Errorf("%w: something else made it: choose another path", ErrForeign)
+	return fmt.Errorf("%w: something else made it: choose another path", relayer.ErrUnknownFormat)
 }
 
 // inspectionError tells a file that is no database at all from one that was.
 func inspectionError(err error) error {
 	switch {
-	case errors.Is(err, ErrLocked), errors.Is(err, ErrDamaged), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), errors.Is(err, errReplaced):
+	case errors.Is(err, ErrLocked), errors.Is(err, relayer.ErrCorrupt), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), errors.Is(err, errReplaced):
 		return err
 	case errors.Is(err, berrors.ErrChecksum):
 		return damaged(err)
 	}
-	return fmt.Errorf("%w: %v: choose another path, or restore it from a backup", ErrForeign, err)
+	return fmt.Errorf("%w: %v: choose another path, or restore it from a backup", relayer.ErrUnknownFormat, err)
 }

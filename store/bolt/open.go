@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 // small one.
 //
 // It returns [ErrLocked] where another process, or another Store of this one, has
-// the file open, and [ErrForeign], [ErrNewer] or [ErrDamaged] where it cannot be
+// the file open, and [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or [relayer.ErrCorrupt] where it cannot be
 // used. Such a file is left as it was, byte for byte.
 func Open(path string, opts ...Option) (*Store, error) {
 	if path == "" {
@@ -44,7 +46,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 // process may have changed its directory.
 func openStore(path string, opts options) (*Store, error) {
 	if os.IsPathSeparator(path[len(path)-1]) {
-		return nil, fmt.Errorf("%w: it is the name of a directory: choose another path", ErrForeign)
+		return nil, fmt.Errorf("%w: it is the name of a directory: choose another path", relayer.ErrUnknownFormat)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -80,7 +82,7 @@ func openOrMake(path string, opts options) (*engine, error) {
 }
 
 func damaged(what any) error {
-	return fmt.Errorf("%w: %v: restore it from a backup", ErrDamaged, what)
+	return fmt.Errorf("%w: %v: restore it from a backup", relayer.ErrCorrupt, what)
 }
 
 // readLive reads the blocks and compares them with the stored total.

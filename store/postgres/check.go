@@ -31,7 +31,7 @@ var contradictions = []struct{ what, sql string }{
 }
 
 // Check reads everything once, in one snapshot and beside reads and writes, and
-// returns [ErrDamaged] where parts of the schema contradict one another. It is
+// returns [relayer.ErrCorrupt] where parts of the schema contradict one another. It is
 // not bound by [WithTimeout]: a million relayers take seconds.
 func (s *Store) Check(ctx context.Context) error {
 	if s.ended.Err() != nil {
@@ -42,7 +42,7 @@ func (s *Store) Check(ctx context.Context) error {
 	defer context.AfterFunc(s.ended, cancel)()
 	err := s.findContradiction(reading)
 	switch {
-	case err == nil || errors.Is(err, ErrDamaged):
+	case err == nil || errors.Is(err, relayer.ErrCorrupt):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -66,7 +66,7 @@ func (s *Store) findContradiction(ctx context.Context) error {
 				return err
 			}
 			if count > 0 {
-				return fmt.Errorf("postgres: schema %s: %w: %d %s", s.opts.schema, ErrDamaged, count, c.what)
+				return fmt.Errorf("postgres: schema %s: %w: %d %s", s.opts.schema, relayer.ErrCorrupt, count, c.what)
 			}
 		}
 		return nil

@@ -42,8 +42,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 			if _, err := pool.Exec(t.Context(), spoil); err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Check(t.Context()); !errors.Is(err, postgres.ErrDamaged) {
-				t.Errorf("Check: %v, want ErrDamaged", err)
+			if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+				t.Errorf("Check: %v, want relayer.ErrCorrupt", err)
 			}
 		})
 	}

@@ -4,7 +4,7 @@
 // [Open] connects by a connection string, and [New] takes a pool that the host
 // has already. Both make the schema where there is none, whichever of many
 // instances comes first, and refuse one that is not theirs or newer than they
-// are, leaving it as it was: [ErrForeign], [ErrNewer].
+// are, leaving it as it was: [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat].
 //
 // # Writes
 //

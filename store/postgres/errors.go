@@ -12,22 +12,9 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// What can be found wrong with a schema: by [Open] and [New], which leave it as it
-// was; by writes, where it is of a newer version since; and by [Store.Check].
-var (
-	// ErrForeign says that the schema holds tables of something else.
-	ErrForeign = errors.New("not a relayer schema")
-
-	// ErrNoSchema says that there is no schema, and that [WithoutSetup] keeps it
-	// from being made.
-	ErrNoSchema = errors.New("no relayer schema")
-
-	// ErrNewer says that a newer version of this package made the schema.
-	ErrNewer = errors.New("relayer schema of a newer version")
-
-	// ErrDamaged says that parts of the schema contradict one another.
-	ErrDamaged = errors.New("relayer schema is damaged")
-)
+// ErrNoSchema reports that the schema does not exist and that [WithoutSetup]
+// forbids creating it.
+var ErrNoSchema = errors.New("no relayer schema")
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 
@@ -105,7 +92,7 @@ func isOfContent(err error) bool {
 // isPassing tells whether the same again may well succeed: transactions that
 // got into each other's way, or a connection that was lost.
 func isPassing(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrNewer) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, relayer.ErrNewerFormat) {
 		return false
 	}
 	if hasCode(err, serializationFailure, deadlockDetected) {
@@ -127,7 +114,7 @@ func isLasting(err error) bool {
 // its type behind. Of what the server says that is the message alone: the details
 // may quote the row.
 func withoutDriver(err error) error {
-	if errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer) {
+	if errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) {
 		return err
 	}
 	return errors.New(strings.Join(strings.Fields(err.Error()), " "))

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
 )
 
 // schemaVersion is that of what is made below. A change to it is a new version,
@@ -213,7 +215,7 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, schema string) error {
 			inSchema(schema, `$schema.changes_after(bigint, bigint)`),
 		}).Scan(&functions)
 	if err == nil && functions != 3 {
-		return fmt.Errorf("%w: it lacks functions", ErrForeign)
+		return fmt.Errorf("%w: it lacks functions", relayer.ErrUnknownFormat)
 	}
 	return err
 }
@@ -226,7 +228,7 @@ func readVersion(ctx context.Context, conn *pgxpool.Conn, schema string) (int, e
 	}
 	version, err := strconv.Atoi(text)
 	if err != nil || version < 1 {
-		return 0, fmt.Errorf("%w: it has no version", ErrForeign)
+		return 0, fmt.Errorf("%w: it has no version", relayer.ErrUnknownFormat)
 	}
 	return version, nil
 }
@@ -257,7 +259,7 @@ func makeSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 }
 
 func newerError(version int) error {
-	return fmt.Errorf("%w: it is of version %d, and this package knows %d", ErrNewer, version, schemaVersion)
+	return fmt.Errorf("%w: it is of version %d, and this package knows %d", relayer.ErrNewerFormat, version, schemaVersion)
 }
 
 func setupError(ctx context.Context, schema string, err error) error {
@@ -268,8 +270,8 @@ func setupError(ctx context.Context, schema string, err error) error {
 		// The server repeats its name, which may be a part of a password.
 		return errors.New("postgres: a setting of the connection string does not exist")
 	case hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject):
-		return fmt.Errorf("postgres: schema %s: %w", schema, ErrForeign)
-	case errors.Is(err, ErrForeign) || errors.Is(err, errBytesAsText) || isRefusal(err):
+		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
+	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, errBytesAsText) || isRefusal(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}
 	return unavailable(err)

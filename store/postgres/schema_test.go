@@ -123,8 +123,8 @@ func TestSchemaOfSomethingElse(t *testing.T) {
 			}
 			before := contents(t, admin, schema)
 			store, err := postgres.New(t.Context(), admin, postgres.WithSchema(schema))
-			if !errors.Is(err, postgres.ErrForeign) {
-				t.Errorf("error %v, want ErrForeign", err)
+			if !errors.Is(err, relayer.ErrUnknownFormat) {
+				t.Errorf("error %v, want relayer.ErrUnknownFormat", err)
 			}
 			if err == nil {
 				store.Close()
@@ -171,8 +171,8 @@ func TestPublicSchema(t *testing.T) {
 	pool := newPool(t, theirs)
 	execute(t, pool, "CREATE TABLE public.relayers (id serial, name text)", "INSERT INTO public.relayers (name) VALUES ('theirs')")
 	before := contents(t, pool, "public")
-	if _, err := postgres.Open(t.Context(), theirs, postgres.WithSchema("public")); !errors.Is(err, postgres.ErrForeign) {
-		t.Errorf("error %v, want ErrForeign", err)
+	if _, err := postgres.Open(t.Context(), theirs, postgres.WithSchema("public")); !errors.Is(err, relayer.ErrUnknownFormat) {
+		t.Errorf("error %v, want relayer.ErrUnknownFormat", err)
 	}
 	if after := contents(t, pool, "public"); after != before {
 		t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
@@ -200,8 +200,8 @@ func TestSchemaOfNewerVersion(t *testing.T) {
 			}
 			before := contents(t, admin, schema)
 			_, err := postgres.New(t.Context(), admin, postgres.WithSchema(schema))
-			if !errors.Is(err, postgres.ErrNewer) {
-				t.Errorf("error %v, want ErrNewer", err)
+			if !errors.Is(err, relayer.ErrNewerFormat) {
+				t.Errorf("error %v, want relayer.ErrNewerFormat", err)
 			}
 			if after := contents(t, admin, schema); after != before {
 				t.Errorf("the schema holds\n%s\nand held\n%s", after, before)

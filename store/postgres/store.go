@@ -43,7 +43,7 @@ var _ relayer.Store = (*Store)(nil)
 // says how many connections there may be, at least 4 unless told otherwise; one
 // more listens while somebody watches.
 //
-// It returns [ErrForeign], [ErrNewer] or, with [WithoutSetup], [ErrNoSchema],
+// It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or, with [WithoutSetup], [ErrNoSchema],
 // [relayer.ErrUnavailable] where the server is out of reach, or what is wrong with
 // the options. No error has the password in it.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {

@@ -56,8 +56,8 @@ func TestSchemaThatIsRaised(t *testing.T) {
 	made := create(t, store, record("one"))
 	execute(t, pool, `UPDATE `+name+`.state SET version = version + 1`)
 	_, err := store.Update(t.Context(), made)
-	if !errors.Is(err, postgres.ErrNewer) || !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error %v, want ErrNewer and ErrUnavailable", err)
+	if !errors.Is(err, relayer.ErrNewerFormat) || !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error %v, want relayer.ErrNewerFormat and ErrUnavailable", err)
 	}
 	if got := get(t, store, "one"); !same(got, made) {
 		t.Errorf("there is %+v, want %+v", got, made)
@@ -86,8 +86,8 @@ func TestSchemaWithoutItsFunctions(t *testing.T) {
 		pool := newPool(t, server.ConnString())
 		openOn(t, pool, postgres.WithSchema(name))
 		execute(t, pool, "DROP FUNCTION "+name+"."+function)
-		if _, err := postgres.New(t.Context(), pool, postgres.WithSchema(name)); !errors.Is(err, postgres.ErrForeign) {
-			t.Errorf("without %s: error %v, want ErrForeign", function, err)
+		if _, err := postgres.New(t.Context(), pool, postgres.WithSchema(name)); !errors.Is(err, relayer.ErrUnknownFormat) {
+			t.Errorf("without %s: error %v, want relayer.ErrUnknownFormat", function, err)
 		}
 	}
 }
