@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/postgres"
 )
 
 // openFilled opens the store of -db, and copies into it every relayer of the one

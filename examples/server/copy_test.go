@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/postgres"
 )
 
 // makeFile makes a file with so many relayers.
