@@ -1,0 +1,99 @@
+// Package child starts the test binary again as a child process that a test can
+// kill. The parent sends the child a task; the child sends back events.
+package child
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// marker is the environment variable that makes the test binary a child.
+const marker = "RELAYER_TEST_CHILD"
+
+// Main runs work with the parent's task and exits, if this process is a child.
+// Otherwise it returns. TestMain calls it first.
+func Main[Task any](work func(Task) error) {
+	if os.Getenv(marker) == "" {
+		return
+	}
+	var task Task
+	err := json.NewDecoder(os.Stdin).Decode(&task)
+	if err == nil {
+		err = work(task)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Send sends an event of less than 4 KiB to the parent. Such a write to a pipe is
+// atomic: a kill never leaves a part of it. The child exits if the parent is gone.
+func Send(event any) {
+	line, err := json.Marshal(event)
+	if err == nil {
+		_, err = os.Stdout.Write(append(line, '\n'))
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+// Process is a running child.
+type Process struct {
+	command *exec.Cmd
+	events  io.Reader
+	errors  bytes.Buffer
+}
+
+// Start starts a child that works on the task.
+func Start(t testing.TB, task any) *Process {
+	t.Helper()
+	encoded, err := json.Marshal(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{command: exec.Command(os.Args[0])}
+	p.command.Env = append(os.Environ(), marker+"=1")
+	p.command.Stdin = bytes.NewReader(encoded)
+	p.command.Stderr = &p.errors
+	p.events, err = p.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Kill kills the child. The child runs none of its own code once Kill returns.
+func (p *Process) Kill() { _ = p.command.Process.Kill() }
+
+// Follow calls handle with every event until the child ends. It fails the test
+// if the child ends by itself.
+func Follow[Event any](t testing.TB, p *Process, handle func(Event)) {
+	t.Helper()
+	lines := bufio.NewScanner(p.events)
+	for lines.Scan() {
+		var event Event
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Errorf("event %q of the child: %v", lines.Text(), err)
+			p.Kill()
+			break
+		}
+		handle(event)
+	}
+	err := p.command.Wait()
+	if err == nil || !strings.Contains(err.Error(), "killed") || p.errors.Len() > 0 {
+		t.Fatalf("the child ended by itself: %v\n%s", err, p.errors.String())
+	}
+}

@@ -1,0 +1,61 @@
+package powerloss
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// content describes a version of a relayer. Its size varies, and every part of
+// the record depends on the version: public, private, and the claim on the id.
+func content(id string, version int) relayer.CreateRequest {
+	receivers := make([]string, version%7*8)
+	for i := range receivers {
+		receivers[i] = fmt.Sprintf("receiver-%d-of-version-%d", i, version)
+	}
+	return relayer.CreateRequest{
+		ID:            id,
+		Name:          fmt.Sprintf("version %d", version),
+		Network:       "sepolia",
+		NetworkType:   relayer.EVM,
+		SignerID:      "signer-of-" + id,
+		Paused:        version%2 == 0,
+		CustomRPCURLs: []relayer.RPCConfig{{URL: relayer.RPCURL(fmt.Sprintf("https://rpc.example/key-%d", version)), Weight: new(100.0)}},
+		Policies:      &relayer.EVMPolicy{WhitelistReceivers: receivers},
+	}
+}
+
+// versionOf returns the version that a relayer claims to be.
+func versionOf(r *relayer.Relayer) (version int, err error) {
+	_, err = fmt.Sscanf(r.Name, "version %d", &version)
+	return version, err
+}
+
+// setContent makes a relayer another version of itself.
+func setContent(r *relayer.Relayer, version int) {
+	want := content(r.ID, version)
+	r.Name, r.Paused, r.CustomRPCURLs, r.Policies = want.Name, want.Paused, want.CustomRPCURLs, want.Policies
+}
+
+// recordsOf returns the records of this version of each id, as a Manager writes
+// them.
+func recordsOf(ctx context.Context, version int, ids ...string) ([]relayer.Record, error) {
+	store := memory.New()
+	manager, err := newManager(store)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if _, err := manager.Create(ctx, content(id, version)); err != nil {
+			return nil, err
+		}
+	}
+	records, _, err := store.List(ctx, 0, len(ids))
+	return records, err
+}
+
+func newManager(store relayer.Store) (*relayer.Manager, error) {
+	return relayer.New(store, relayer.WithExclusiveSigners())
+}

@@ -1,0 +1,232 @@
+package powerloss
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// disk is a file system of one directory in memory. Readers see every change at
+// once. A power cut leaves what was synced and a random part of the rest.
+type disk struct {
+	random *rand.Rand
+
+	// lies makes every sync report success and store nothing.
+	lies bool
+
+	// kill kills the process that uses the disk.
+	kill func()
+
+	mu          sync.Mutex
+	isOff       bool
+	plan        plan
+	files       map[inode]*file
+	names       map[string]inode // as readers see them
+	syncedNames map[string]inode
+	nameChanges []nameChange // unsynced, oldest first
+}
+
+type inode uint64
+
+// root is the inode of the directory.
+const root inode = 1
+
+// nameChange is one atomic change of the directory. It maps a name to its new
+// inode, or to 0 if the name is removed.
+type nameChange map[string]inode
+
+// headerSize is the size of the two header pages at the start of a bbolt file.
+var headerSize = 2 * int64(os.Getpagesize())
+
+func newDisk(stored image, random *rand.Rand) *disk {
+	d := &disk{random: random, files: make(map[inode]*file), names: make(map[string]inode)}
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		d.names[name] = d.add(stored[name])
+	}
+	d.syncedNames = maps.Clone(d.names)
+	return d
+}
+
+func (d *disk) add(content []byte) inode {
+	number := root + inode(len(d.files)) + 1
+	d.files[number] = newFile(content)
+	return number
+}
+
+// arm plans the next faults.
+func (d *disk) arm(p plan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.plan = p
+}
+
+// change carries out a change, or the fault that is planned for it. The caller
+// holds the lock.
+func (d *disk) change(k kind, apply func()) error {
+	if d.isOff {
+		return syscall.EIO
+	}
+	switch d.plan.next(k) {
+	case none:
+		apply()
+		return nil
+	case failSync:
+		return errMarkedClean
+	case cutPower:
+		// The last change before the cut is as good as any other.
+		if d.random.IntN(2) == 0 {
+			apply()
+		}
+		d.isOff = true
+	}
+	// The process must not see the error: it would be a fault of its own.
+	d.kill()
+	return syscall.EIO
+}
+
+func (d *disk) create(name string) (inode, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.names[name]; ok {
+		return 0, syscall.EEXIST
+	}
+	number := d.add(nil)
+	return number, d.rename(nameChange{name: number})
+}
+
+func (d *disk) link(number inode, name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.names[name]; ok {
+		return syscall.EEXIST
+	}
+	return d.rename(nameChange{name: number})
+}
+
+func (d *disk) unlink(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.names[name]; !ok {
+		return syscall.ENOENT
+	}
+	return d.rename(nameChange{name: 0})
+}
+
+func (d *disk) move(from, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	number, ok := d.names[from]
+	if !ok {
+		return syscall.ENOENT
+	}
+	return d.rename(nameChange{from: 0, to: number})
+}
+
+func (d *disk) rename(c nameChange) error {
+	return d.change(naming, func() {
+		c.apply(d.names)
+		d.nameChanges = append(d.nameChanges, c)
+	})
+}
+
+func (c nameChange) apply(names map[string]inode) {
+	for name, number := range c {
+		if number == 0 {
+			delete(names, name)
+		} else {
+			names[name] = number
+		}
+	}
+}
+
+func (d *disk) syncNames() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.change(syncingNames, func() {
+		if d.lies {
+			return
+		}
+		d.syncedNames = maps.Clone(d.names)
+		d.nameChanges = nil
+	})
+}
+
+func (d *disk) write(number inode, offset int64, data []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.change(writing, func() { d.files[number].write(offset, data) })
+}
+
+// resize grows a file. No program under test shrinks one.
+func (d *disk) resize(number inode, size int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.files[number]
+	switch have := int64(len(f.visible)); {
+	case size < have:
+		return syscall.ENOTSUP
+	case size == have:
+		return nil
+	}
+	return d.change(writing, func() { f.grow(size) })
+}
+
+func (d *disk) sync(number inode) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.files[number]
+	k := syncing
+	if f.isHeaderOnly(headerSize) {
+		k = syncingHeader
+	}
+	err := d.change(k, func() {
+		if !d.lies {
+			f.sync()
+		}
+	})
+	if err == errMarkedClean {
+		f.markClean()
+		return syscall.EIO
+	}
+	return err
+}
+
+// read returns a copy of the content that readers see at an offset.
+func (d *disk) read(number inode, offset int64, buffer []byte) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isOff {
+		return nil, syscall.EIO
+	}
+	content := d.files[number].visible
+	n := copy(buffer, content[min(offset, int64(len(content))):])
+	return buffer[:n], nil
+}
+
+// stat returns the size of a file and the number of its names.
+func (d *disk) stat(number inode) (size int64, links int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, named := range d.names {
+		if named == number {
+			links++
+		}
+	}
+	return int64(len(d.files[number].visible)), links
+}
+
+func (d *disk) lookup(name string) (number inode, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	number, ok = d.names[name]
+	return number, ok
+}
+
+func (d *disk) list() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.names))
+}

@@ -1,0 +1,181 @@
+package powerloss
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer"
+)
+
+// engine is a store on bbolt that takes no precautions of its own. It does not
+// sync the directory, nor rewrite the headers of a file that it opens.
+type engine struct{ db *bbolt.DB }
+
+var bucketName = []byte("records")
+
+// plainRecord is a record that JSON does not mask.
+type plainRecord relayer.Record
+
+func openEngine(path string, withSync bool) (e *engine, err error) {
+	defer guard(&err)()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: !withSync})
+	if err != nil {
+		return nil, err
+	}
+	e = &engine{db}
+	if e.hasBucket() {
+		return e, nil
+	}
+	return e, db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket(bucketName)
+		return err
+	})
+}
+
+func (e *engine) hasBucket() (ok bool) {
+	_ = e.db.View(func(tx *bbolt.Tx) error {
+		ok = tx.Bucket(bucketName) != nil
+		return nil
+	})
+	return ok
+}
+
+// guard turns a panic over a damaged page into an error.
+func guard(err *error) func() {
+	faults := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(faults)
+		if cause := recover(); cause != nil {
+			*err = fmt.Errorf("%w: %v", relayer.ErrCorrupt, cause)
+		}
+	}
+}
+
+func (e *engine) Close() error { return e.db.Close() }
+
+// Check returns the first thing that bbolt finds wrong.
+func (e *engine) Check(context.Context) error {
+	return e.db.View(func(tx *bbolt.Tx) (first error) {
+		for err := range tx.Check() {
+			first = cmp.Or(first, err)
+		}
+		return first
+	})
+}
+
+func (e *engine) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	rec.Revision = 0
+	return rec, e.Import(ctx, []relayer.Record{rec})
+}
+
+func (e *engine) Import(_ context.Context, records []relayer.Record) error {
+	return e.write(func(b *bbolt.Bucket) error {
+		for i := range records {
+			if b.Get([]byte(records[i].ID)) != nil {
+				return relayer.ErrExists
+			}
+			if err := put(b, &records[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (e *engine) Update(_ context.Context, rec relayer.Record) (relayer.Record, error) {
+	return rec, e.write(func(b *bbolt.Bucket) error {
+		if err := wantRevision(b, rec.ID, rec.Revision); err != nil {
+			return err
+		}
+		return put(b, &rec)
+	})
+}
+
+func (e *engine) Delete(_ context.Context, id string, revision uint64) error {
+	return e.write(func(b *bbolt.Bucket) error {
+		if err := wantRevision(b, id, revision); err != nil {
+			return err
+		}
+		return b.Delete([]byte(id))
+	})
+}
+
+func (e *engine) Get(_ context.Context, id string) (rec relayer.Record, err error) {
+	err = e.db.View(func(tx *bbolt.Tx) error {
+		rec, err = get(tx.Bucket(bucketName), id)
+		return err
+	})
+	return rec, err
+}
+
+// List lists the records by id.
+func (e *engine) List(_ context.Context, offset, limit int) (page []relayer.Record, total int, err error) {
+	defer guard(&err)()
+	var all []relayer.Record
+	err = e.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketName).ForEach(func(_, value []byte) error {
+			rec, err := decode(value)
+			all = append(all, rec)
+			return err
+		})
+	})
+	first := min(offset, len(all))
+	return slices.Clone(all[first : first+min(limit, len(all)-first)]), len(all), err
+}
+
+// write returns ErrOutcomeUnknown if the commit fails.
+func (e *engine) write(run func(*bbolt.Bucket) error) error {
+	tx, err := e.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	if err := run(tx.Bucket(bucketName)); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, err)
+	}
+	return nil
+}
+
+// put gives a record its revision and stores it.
+func put(b *bbolt.Bucket, rec *relayer.Record) error {
+	revision, err := b.NextSequence()
+	if err != nil {
+		return err
+	}
+	rec.Revision = revision
+	value, err := json.Marshal((*plainRecord)(rec))
+	if err != nil {
+		return err
+	}
+	return b.Put([]byte(rec.ID), value)
+}
+
+func get(b *bbolt.Bucket, id string) (rec relayer.Record, err error) {
+	value := b.Get([]byte(id))
+	if value == nil {
+		return rec, relayer.ErrNotFound
+	}
+	return decode(value)
+}
+
+func decode(value []byte) (rec relayer.Record, err error) {
+	err = json.Unmarshal(value, (*plainRecord)(&rec))
+	return rec, err
+}
+
+func wantRevision(b *bbolt.Bucket, id string, revision uint64) error {
+	rec, err := get(b, id)
+	if err == nil && rec.Revision != revision {
+		err = relayer.ErrConflict
+	}
+	return err
+}

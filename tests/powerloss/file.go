@@ -1,0 +1,129 @@
+package powerloss
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// errMarkedClean reports a failed sync whose changes are marked clean.
+var errMarkedClean = errors.New("sync failed")
+
+// sectorSize is the unit in which the disk stores data.
+const sectorSize = 512
+
+// file is the content of one inode: as readers see it, as it was synced, and
+// every unsynced version of every sector in between.
+type file struct {
+	visible []byte
+	synced  []byte
+
+	// Unsynced changes, oldest first. The disk may have stored any of them.
+	sectors map[int64][][]byte
+	sizes   []int64
+}
+
+func newFile(content []byte) *file {
+	return &file{
+		visible: slices.Clone(content),
+		synced:  slices.Clone(content),
+		sectors: make(map[int64][][]byte),
+	}
+}
+
+func (f *file) write(offset int64, data []byte) {
+	if end := offset + int64(len(data)); end > int64(len(f.visible)) {
+		f.grow(end)
+	}
+	copy(f.visible[offset:], data)
+	for sector := offset / sectorSize; sector*sectorSize < offset+int64(len(data)); sector++ {
+		f.sectors[sector] = append(f.sectors[sector], sectorOf(f.visible, sector))
+	}
+}
+
+func (f *file) grow(size int64) {
+	f.visible = append(f.visible, make([]byte, size-int64(len(f.visible)))...)
+	f.sizes = append(f.sizes, size)
+}
+
+// sectorOf copies a sector. A part past the end of the content is zero.
+func sectorOf(content []byte, sector int64) []byte {
+	whole := make([]byte, sectorSize)
+	if start := sector * sectorSize; start < int64(len(content)) {
+		copy(whole, content[start:])
+	}
+	return whole
+}
+
+// sync stores every unsynced change.
+func (f *file) sync() {
+	if len(f.sizes) > 0 {
+		f.synced = resized(f.synced, f.sizes[len(f.sizes)-1])
+	}
+	for sector, versions := range f.sectors {
+		copy(f.synced[sector*sectorSize:], versions[len(versions)-1])
+	}
+	f.markClean()
+}
+
+// markClean forgets which changes are unsynced. Readers still see those that were
+// not stored, and no later sync stores them: Linux does this to the pages of a
+// failed write-back.
+func (f *file) markClean() {
+	clear(f.sectors)
+	f.sizes = nil
+}
+
+func resized(content []byte, size int64) []byte {
+	if size <= int64(len(content)) {
+		return content[:size]
+	}
+	return append(content, make([]byte, size-int64(len(content)))...)
+}
+
+// isHeaderOnly reports whether the unsynced changes are all within the first
+// bytes of the file.
+func (f *file) isHeaderOnly(header int64) bool {
+	if len(f.sectors) == 0 || len(f.sizes) > 0 {
+		return false
+	}
+	for sector := range f.sectors {
+		if sector*sectorSize >= header {
+			return false
+		}
+	}
+	return true
+}
+
+// afterCut returns what a power cut leaves of the file.
+func (f *file) afterCut(cut *powerCut) []byte {
+	content := slices.Clone(f.synced)
+	if len(f.sizes) > 0 && cut.keeps() {
+		content = resized(content, f.sizes[cut.random.IntN(len(f.sizes))])
+	}
+	for _, sector := range slices.Sorted(maps.Keys(f.sectors)) {
+		if !cut.keeps() || sector*sectorSize >= int64(len(content)) {
+			cut.dropped++
+			continue
+		}
+		cut.kept++
+		versions := f.sectors[sector]
+		stored := versions[cut.random.IntN(len(versions))]
+		if cut.random.IntN(10) == 0 {
+			stored = torn(cut.random, sectorOf(content, sector), stored)
+			cut.torn++
+		}
+		copy(content[sector*sectorSize:], stored)
+	}
+	return content
+}
+
+// torn joins the beginning of one version of a sector and the end of the other.
+func torn(random *rand.Rand, a, b []byte) []byte {
+	if random.IntN(2) == 0 {
+		a, b = b, a
+	}
+	at := 1 + random.IntN(sectorSize-1)
+	return append(slices.Clone(a[:at]), b[at:]...)
+}

@@ -1,0 +1,136 @@
+package powerloss
+
+import (
+	"fmt"
+	"slices"
+)
+
+// model knows which versions of each relayer the store may hold. An
+// acknowledged operation leaves one version, and an operation whose outcome is
+// not known adds one.
+type model struct {
+	versions  map[string][]int // 0 if the relayer may be absent
+	inFlight  map[int]event    // by worker
+	unsettled []event          // of unknown outcome
+
+	acknowledged, uncertain int
+}
+
+func newModel() *model {
+	return &model{versions: make(map[string][]int), inFlight: make(map[int]event)}
+}
+
+// note takes an event of a child.
+func (m *model) note(e event) {
+	switch e.Step {
+	case begin:
+		m.inFlight[e.Worker] = e
+		for _, id := range e.IDs {
+			m.versions[id] = append(m.before(id), e.Version)
+		}
+		return
+	case done:
+		m.acknowledged++
+		for _, id := range e.IDs {
+			m.versions[id] = []int{e.Version}
+		}
+	case refused:
+		for _, id := range e.IDs {
+			m.versions[id] = m.versions[id][:len(m.versions[id])-1]
+		}
+	case unknown:
+		m.leave(e)
+	}
+	delete(m.inFlight, e.Worker)
+}
+
+func (m *model) before(id string) []int {
+	if versions, ok := m.versions[id]; ok {
+		return versions
+	}
+	return []int{0}
+}
+
+func (m *model) leave(e event) {
+	m.uncertain++
+	m.unsettled = append(m.unsettled, e)
+}
+
+// processDied leaves the operations in flight without an outcome.
+func (m *model) processDied() {
+	for _, e := range m.inFlight {
+		m.leave(e)
+	}
+	clear(m.inFlight)
+}
+
+// unsettledIDs returns the relayers of more than one possible version.
+func (m *model) unsettledIDs() []string {
+	var ids []string
+	for _, e := range m.unsettled {
+		ids = append(ids, e.IDs...)
+	}
+	return ids
+}
+
+// difference is what a store holds and must not, or the reverse.
+type difference struct {
+	lost       []string // acknowledged, and not there
+	halves     []string // neither as before an operation nor as after it
+	unexpected []string // never written
+}
+
+func (d difference) isEmpty() bool { return len(d.lost)+len(d.halves)+len(d.unexpected) == 0 }
+
+func (d difference) Error() string {
+	return fmt.Sprintf("lost %v, half written %v, never written %v", d.lost, d.halves, d.unexpected)
+}
+
+// damagedVersion is that of a record that is no version at all.
+const damagedVersion = -1
+
+// compare returns how what the store holds, by id, differs from the model.
+func (m *model) compare(held map[string]int) difference {
+	var found difference
+	for id, version := range held {
+		switch versions, ok := m.versions[id]; {
+		case !ok:
+			found.unexpected = append(found.unexpected, id)
+		case version == damagedVersion:
+			found.halves = append(found.halves, id)
+		case !slices.Contains(versions, version):
+			found.lost = append(found.lost, id)
+		}
+	}
+	for id, versions := range m.versions {
+		if _, ok := held[id]; !ok && !slices.Contains(versions, 0) {
+			found.lost = append(found.lost, id)
+		}
+	}
+	for _, e := range m.unsettled {
+		if isHalf(e, held) {
+			found.halves = append(found.halves, e.IDs...)
+		}
+	}
+	return found
+}
+
+// isHalf reports whether an operation was carried out in part.
+func isHalf(e event, held map[string]int) bool {
+	carriedOut := 0
+	for _, id := range e.IDs {
+		if held[id] == e.Version {
+			carriedOut++
+		}
+	}
+	return carriedOut != 0 && carriedOut != len(e.IDs)
+}
+
+// adopt starts again from what the store holds.
+func (m *model) adopt(held map[string]int) {
+	clear(m.versions)
+	for id, version := range held {
+		m.versions[id] = []int{version}
+	}
+	m.unsettled = nil
+}

@@ -1,0 +1,19 @@
+package powerloss
+
+import "testing"
+
+func TestPowerLoss_InService(t *testing.T) {
+	newSeries(t, boltStore, inService).wantNothingLost()
+}
+
+func TestPowerLoss_FirstCreation(t *testing.T) {
+	newCreationSeries(t, boltStore).wantNothingLost()
+}
+
+func TestPowerLoss_KilledBeforeHeaderSync(t *testing.T) {
+	newSeries(t, boltStore, killedBeforeHeaderSync).wantNothingLost()
+}
+
+func TestPowerLoss_FailedHeaderSync(t *testing.T) {
+	newSeries(t, boltStore, failedHeaderSync).wantNothingLost()
+}

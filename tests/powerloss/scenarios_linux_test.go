@@ -1,0 +1,40 @@
+package powerloss
+
+// inService cuts the power while the store serves.
+func inService(r *round) {
+	r.write(func() {
+		r.disk.arm(plan{{anyKind, 1 + r.random.IntN(1000), cutPower}})
+	})
+}
+
+// firstCreation cuts the power while the store creates its file, or in its first
+// commits. Every round begins with an empty disk.
+func firstCreation(r *round) {
+	r.disk.arm(plan{{anyKind, 1 + r.random.IntN(50), cutPower}})
+	r.write(func() {})
+}
+
+// killedBeforeHeaderSync kills the process between the write of a header and its
+// sync. Another process continues on the same disk, and the power is cut in its
+// first commits.
+func killedBeforeHeaderSync(r *round) {
+	r.write(func() {
+		r.disk.arm(plan{
+			{syncingHeader, 1 + r.random.IntN(20), killProcess},
+			{anyKind, 1 + r.random.IntN(20), cutPower},
+		})
+	})
+	r.write(func() {})
+}
+
+// failedHeaderSync makes the sync of a header fail. The disk marks the header
+// clean, so that later syncs report success and do not store it. The power is cut
+// in the commits that follow.
+func failedHeaderSync(r *round) {
+	r.write(func() {
+		r.disk.arm(plan{
+			{syncingHeader, 1 + r.random.IntN(20), failSync},
+			{anyKind, 1 + r.random.IntN(20), cutPower},
+		})
+	})
+}
