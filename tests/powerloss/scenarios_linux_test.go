@@ -10,7 +10,7 @@ func inService(r *round) {
 // firstCreation cuts the power while the store creates its file, or in its first
 // commits. Every round begins with an empty disk.
 func firstCreation(r *round) {
-	r.disk.arm(plan{{anyKind, 1 + r.random.IntN(50), cutPower}})
+	r.disk.arm(plan{{anyKind, 1 + r.random.IntN(80), cutPower}})
 	r.write(func() {})
 }
 
@@ -21,7 +21,7 @@ func killedBeforeHeaderSync(r *round) {
 	r.write(func() {
 		r.disk.arm(plan{
 			{syncingHeader, 1 + r.random.IntN(20), killProcess},
-			{anyKind, 1 + r.random.IntN(20), cutPower},
+			{anyKind, 1 + r.random.IntN(12), cutPower},
 		})
 	})
 	r.write(func() {})

@@ -25,8 +25,16 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	child.Main(write)
+	child.Main(work)
 	goleak.VerifyTestMain(m)
+}
+
+// work is what a child does.
+func work(t task) error {
+	if t.Store == mountProbe {
+		return probe(t.Path)
+	}
+	return write(t)
 }
 
 // series is many rounds on one disk. In each round, children write to a store

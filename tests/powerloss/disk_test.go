@@ -1,0 +1,228 @@
+package powerloss
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// many is how many power cuts show everything that a cut can leave.
+const many = 500
+
+func emptyDisk() *disk {
+	return newDisk(nil, rand.New(rand.NewPCG(1, 1)))
+}
+
+// cuts returns what power cuts leave of the disk, each of another random choice.
+func cuts(d *disk) []image {
+	left := make([]image, many)
+	for i := range left {
+		random := rand.New(rand.NewPCG(1, uint64(i)))
+		left[i] = d.afterCut(&powerCut{random: random, share: 0.5})
+	}
+	d.isOff = false // the test continues
+	return left
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// storedFile returns a disk with one file, all of it synced.
+func storedFile(t *testing.T, content []byte) (*disk, inode) {
+	t.Helper()
+	d := emptyDisk()
+	number, err := d.create("file")
+	check(t, err, d.write(number, 0, content), d.sync(number), d.syncNames())
+	return d, number
+}
+
+// pages is content of which every sector is filled with the letter.
+func pages(letter string, count int) []byte {
+	return bytes.Repeat([]byte(letter), count*8*sectorSize)
+}
+
+func TestDisk_SyncedSurvives(t *testing.T) {
+	content := pages("a", 3)
+	d, number := storedFile(t, content)
+	check(t, d.write(number, int64(len(content)), pages("b", 1)))
+	for _, left := range cuts(d) {
+		if !bytes.HasPrefix(left["file"], content) {
+			t.Fatal("a power cut changed what was synced")
+		}
+	}
+}
+
+func TestDisk_UnsyncedMayBeLost(t *testing.T) {
+	d, number := storedFile(t, pages("a", 1))
+	check(t, d.write(number, 0, pages("b", 1)))
+	kept, lost := 0, 0
+	for _, left := range cuts(d) {
+		switch first := left["file"][:sectorSize]; {
+		case bytes.Equal(first, []byte(strings.Repeat("a", sectorSize))):
+			lost++
+		case bytes.Equal(first, []byte(strings.Repeat("b", sectorSize))):
+			kept++
+		}
+	}
+	if kept == 0 || lost == 0 {
+		t.Errorf("an unsynced sector was kept %d times and lost %d times of %d", kept, lost, many)
+	}
+}
+
+// TestDisk_Torn: a page can be stored in part, and a sector as well.
+func TestDisk_Torn(t *testing.T) {
+	d, number := storedFile(t, pages("a", 1))
+	check(t, d.write(number, 0, pages("b", 1)))
+	tornPages, tornSectors := 0, 0
+	for _, left := range cuts(d) {
+		if bytes.ContainsAny(left["file"], "a") && bytes.ContainsAny(left["file"], "b") {
+			tornPages++
+		}
+		for sector := range slices.Chunk(left["file"], sectorSize) {
+			if bytes.ContainsAny(sector, "a") && bytes.ContainsAny(sector, "b") {
+				tornSectors++
+			}
+		}
+	}
+	if tornPages == 0 || tornSectors == 0 {
+		t.Errorf("%d torn pages and %d torn sectors after %d cuts", tornPages, tornSectors, many)
+	}
+}
+
+func TestDisk_EarlierVersion(t *testing.T) {
+	d, number := storedFile(t, []byte("a"))
+	check(t, d.write(number, 0, []byte("b")), d.write(number, 0, []byte("c")))
+	wantContents(t, d, "a", "b", "c")
+}
+
+func TestDisk_UnsyncedSize(t *testing.T) {
+	d, number := storedFile(t, []byte("a"))
+	check(t, d.resize(number, 3))
+	wantContents(t, d, "a", "a\x00\x00")
+	check(t, d.sync(number))
+	wantContents(t, d, "a\x00\x00")
+}
+
+// wantContents checks which contents the file can have after a power cut.
+func wantContents(t *testing.T, d *disk, want ...string) {
+	t.Helper()
+	found := make(map[string]bool)
+	for _, left := range cuts(d) {
+		found[string(left["file"])] = true
+	}
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+		t.Errorf("a power cut leaves one of %q, want %q", got, want)
+	}
+}
+
+func TestDisk_UnsyncedNames(t *testing.T) {
+	tests := map[string]struct {
+		change func(*disk, inode) error
+		want   []string // the names that a power cut can leave
+	}{
+		"create": {func(d *disk, _ inode) error { _, err := d.create("new"); return err }, []string{"file", "file new"}},
+		"link":   {func(d *disk, n inode) error { return d.link(n, "new") }, []string{"file", "file new"}},
+		"rename": {func(d *disk, _ inode) error { return d.move("file", "new") }, []string{"file", "new"}},
+		"unlink": {func(d *disk, _ inode) error { return d.unlink("file") }, []string{"", "file"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d, number := storedFile(t, []byte("a"))
+			check(t, test.change(d, number))
+			wantNames(t, d, test.want...)
+			visible := strings.Join(d.list(), " ")
+			check(t, d.syncNames())
+			wantNames(t, d, visible)
+		})
+	}
+}
+
+// wantNames checks which names can be there after a power cut.
+func wantNames(t *testing.T, d *disk, want ...string) {
+	t.Helper()
+	found := make(map[string]bool)
+	for _, left := range cuts(d) {
+		found[strings.Join(slices.Sorted(maps.Keys(left)), " ")] = true
+	}
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+		t.Errorf("a power cut leaves one of %q, want %q", got, want)
+	}
+}
+
+func TestDisk_FileSyncLeavesNamesUnsynced(t *testing.T) {
+	d := emptyDisk()
+	number, err := d.create("file")
+	check(t, err, d.write(number, 0, []byte("a")), d.sync(number))
+	wantNames(t, d, "", "file")
+}
+
+func TestDisk_FailedSync(t *testing.T) {
+	d, number := storedFile(t, []byte("a"))
+	d.arm(plan{{syncingHeader, 1, failSync}})
+	check(t, d.write(number, 0, []byte("b")))
+	if err := d.sync(number); err != syscall.EIO {
+		t.Fatalf("the error of a failed sync is %v", err)
+	}
+	if visible, err := d.read(number, 0, make([]byte, 1)); err != nil || string(visible) != "b" {
+		t.Errorf("readers see %q, error %v", visible, err)
+	}
+	check(t, d.sync(number))
+	wantContents(t, d, "a")
+	check(t, d.write(number, 0, []byte("b")), d.sync(number))
+	wantContents(t, d, "b")
+}
+
+func TestDisk_LyingSync(t *testing.T) {
+	d, number := storedFile(t, []byte("a"))
+	d.lies = true
+	check(t, d.write(number, 0, []byte("b")), d.sync(number))
+	wantContents(t, d, "a", "b")
+}
+
+func TestDisk_PowerCut(t *testing.T) {
+	d, number := storedFile(t, []byte("a"))
+	kills := 0
+	d.kill = func() { kills++ }
+	d.arm(plan{{anyKind, 2, cutPower}})
+	check(t, d.write(number, 0, []byte("b")))
+	for range 2 {
+		if err := d.write(number, 0, []byte("c")); err != syscall.EIO {
+			t.Errorf("the error of a disk that is off is %v", err)
+		}
+	}
+	if _, err := d.read(number, 0, make([]byte, 1)); err != syscall.EIO {
+		t.Errorf("the error of a disk that is off is %v", err)
+	}
+	if kills != 1 {
+		t.Errorf("the process was killed %d times", kills)
+	}
+}
+
+// TestDisk_KillBeforeHeaderSync: the disk remains on, and the header unsynced.
+func TestDisk_KillBeforeHeaderSync(t *testing.T) {
+	d, number := storedFile(t, pages("a", 3))
+	kills := 0
+	d.kill = func() { kills++ }
+	d.arm(plan{{syncingHeader, 1, killProcess}})
+	check(t, d.write(number, headerSize, pages("b", 1)), d.sync(number))
+	if kills != 0 {
+		t.Fatal("the sync of other pages killed the process")
+	}
+	check(t, d.write(number, 0, []byte("b")))
+	if err := d.sync(number); err != syscall.EIO || kills != 1 {
+		t.Errorf("error %v and %d kills at the sync of a header", err, kills)
+	}
+	left := d.afterCut(&powerCut{random: d.random, share: 0})
+	if left["file"][0] != 'a' {
+		t.Error("the header was synced")
+	}
+}
