@@ -42,26 +42,26 @@ var metadataAddresses = map[netip.Addr]bool{
 
 const metadataMessage = "must not point at a cloud metadata service"
 
-// hostEnds are characters at which a host ends. Where one is left in it, a client
-// that reads the URL with less or more care calls another host.
+// hostEnds are characters at which a host ends. If one is left in a host, URL
+// parsers disagree about which host the URL names.
 const hostEnds = ":/?#@\\"
 
-// rpcHostProblem refuses the hosts that are never an RPC endpoint and always a
-// danger: cloud metadata services and the unspecified address, however they are
-// spelled.
+// rpcHostProblem refuses hosts that are neither a name nor an address, and the
+// hosts that are never an RPC endpoint: cloud metadata services and the
+// unspecified address, in any spelling.
 func rpcHostProblem(host string) string {
 	name := foldHost(host)
 	if metadataHosts[name] {
 		return metadataMessage
 	}
 	addresses := readAddresses(name)
-	if len(addresses) == 0 && strings.ContainsAny(name, hostEnds) {
-		return "must have a host that is a name or an address"
-	}
 	for _, address := range addresses {
 		if problem := rpcAddressProblem(address); problem != "" {
 			return problem
 		}
+	}
+	if isInvalidIPv4(name) || len(addresses) == 0 && strings.ContainsAny(name, hostEnds) {
+		return "must have a host that is a name or an address"
 	}
 	return ""
 }
@@ -117,6 +117,29 @@ func readAddresses(host string) []netip.Addr {
 		}
 	}
 	return read
+}
+
+// isInvalidIPv4 reports whether a folded host looks like an IPv4 address but is
+// none. The WHATWG URL standard rejects such a host instead of looking it up as a
+// name. Resolvers that keep only the low 32 bits of a number reach an address:
+// 7147006462 is 169.254.169.254 to them.
+func isInvalidIPv4(host string) bool {
+	host, _, _ = strings.Cut(host, "%")
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	_, isIPv4 := parseLegacyIPv4(host, 8)
+	return !isIPv4 && endsInNumber(host)
+}
+
+// endsInNumber is the "ends in a number" check of the WHATWG URL standard, for a
+// host without trailing dots.
+func endsInNumber(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if digits, isHex := strings.CutPrefix(last, "0x"); isHex {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // parseLegacyIPv4 reads what inet_aton reads: one to four parts, each decimal,

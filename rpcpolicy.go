@@ -106,9 +106,13 @@ func (p RPCPolicy) folded() (RPCPolicy, error) {
 	return p, nil
 }
 
-// isHostName tells whether a folded host is made of what names are made of. A
-// URL may have more in its host, at which another client could end it.
+// isHostName reports whether a folded host is made of the characters of names
+// only, and cannot be read as an IPv4 address. URL parsers disagree about where
+// the host ends if it has other characters.
 func isHostName(name string) bool {
+	if endsInNumber(name) {
+		return false
+	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || strings.ContainsFunc(label, isNotOfName) {
 			return false

@@ -2,6 +2,7 @@ package relayer_test
 
 import (
 	"errors"
+	"math/big"
 	"net/netip"
 	"strings"
 	"testing"
@@ -19,9 +20,13 @@ func FuzzRPCPolicy(f *testing.F) {
 	for i, ip := range notPublicIPv4 {
 		f.Add("*.Rpc.example.", ip[0]<<24|ip[1]<<16|ip[2]<<8|ip[3], byte(i))
 	}
+	for _, host := range numericHosts {
+		f.Add(host, uint32(0), byte(1))
+	}
 	f.Add("10.0.0.0", uint32(0x08080808), byte(0xff))
 	f.Fuzz(func(t *testing.T, host string, ip uint32, choices byte) {
 		checkAgreement(t, fuzzPolicy(host, ip, choices), host)
+		checkNumericHost(t, strings.ToLower(host))
 		checkCarriers(t, ip)
 	})
 }
@@ -90,6 +95,63 @@ func checkCarriers(t *testing.T, ip uint32) {
 	if refused := len(fieldErrors(t, err)); refused != len(req.CustomRPCURLs) {
 		t.Errorf("of %d spellings of %s %d are refused: %v", len(req.CustomRPCURLs), a, refused, err)
 	}
+}
+
+// checkNumericHost: a host of digits, hex digits, x and dots is refused if the
+// WHATWG URL standard rejects it, and accepted if it is a name.
+func checkNumericHost(t *testing.T, host string) {
+	t.Helper()
+	if strings.Trim(host, "0123456789abcdefx.") != "" || strings.Trim(host, ".") == "" || strings.Contains(host, "..") {
+		return
+	}
+	isRefused := policyProblem(t, relayer.RPCPolicy{}, "http://"+host) != ""
+	isNumeric, isValid := whatwgIPv4(host)
+	if isNumeric && !isValid && !isRefused {
+		t.Errorf("%s accepted, which is not a valid host", host)
+	}
+	if !isNumeric && isRefused {
+		t.Errorf("%s refused, which is a name", host)
+	}
+}
+
+// whatwgIPv4 follows the steps of the "ends in a number" checker and of the IPv4
+// parser in section 3.5 of the WHATWG URL standard.
+func whatwgIPv4(host string) (isNumeric, isValid bool) {
+	parts := strings.Split(host, ".")
+	if len(parts) > 1 && parts[len(parts)-1] == "" {
+		parts = parts[:len(parts)-1]
+	}
+	last := parts[len(parts)-1]
+	if _, isNumber := whatwgNumber(last); !isNumber && (last == "" || strings.Trim(last, "0123456789") != "") {
+		return false, false
+	}
+	for i, part := range parts {
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (5 - len(parts))
+		}
+		if number, ok := whatwgNumber(part); !ok || len(parts) > 4 || number.BitLen() > bits {
+			return true, false
+		}
+	}
+	return true, true
+}
+
+func whatwgNumber(part string) (*big.Int, bool) {
+	if part == "" {
+		return nil, false
+	}
+	base := 10
+	switch {
+	case strings.HasPrefix(part, "0x"):
+		part, base = part[2:], 16
+	case len(part) > 1 && part[0] == '0':
+		part, base = part[1:], 8
+	}
+	if part == "" {
+		return new(big.Int), true
+	}
+	return new(big.Int).SetString(part, base)
 }
 
 // literal is the host of a URL as netip reads it.

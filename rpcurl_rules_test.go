@@ -66,9 +66,9 @@ func TestURLAccepted(t *testing.T) {
 		"http://a.example:1", "http://a.example:65535", "http://a.example:", "http://a_b.example", "https://user:pass@a.example", "https://a.example/v2/KEY?k=v&l=%20#f", "https://a.example/ü", "https://a.example/{id}",
 		"http://eth-mainnet:8545", "http://169.254.169.253", "http://169.254.169.25", "http://169.254.1.1", "http://168.63.129.17", "http://100.100.100.201", "http://192.0.0.193", "http://[fd00:ec2::253]",
 		"http://0.0.0.1", "http://1", "http://[::2]", "http://[64:ff9b::a00:1]", "http://[2002:a00:1::]", "http://[::ffff:10.0.0.1]", "http://[::ffff:127.0.0.1]",
-		"http://metadata.example", "http://metadata.google.internal.example", "http://my-metadata", "http://169.254.169.254.example", "http://a169.254.169.254",
+		"http://metadata.example", "http://metadata.google.internal.example", "http://my-metadata", "http://169.254.169.254.example",
 		"http://１２７.0.0.1", "http://ｌocalhost", "http://[64:ff9b:1:a00:0:100::]",
-		"http://256.254.169.254", "http://169.254.169.254.1", "http://0xg", "http://4294967296",
+		"http://0xg", "http://1.0xg", "http://1a", "http://a.1b", "http://1.2.3.4.example", "http://0x.example", "http://4294967295", "http://255.16777215",
 	} {
 		if message := urlProblem(t, text); message != "" {
 			t.Errorf("%s refused: %s", text, message)
@@ -116,6 +116,27 @@ func TestDangerousHosts(t *testing.T) {
 				if message := urlProblem(t, fmt.Sprintf(form, host)); !strings.Contains(message, danger) {
 					t.Errorf("%s: message %q, want one of %s", fmt.Sprintf(form, host), message, danger)
 				}
+			}
+		}
+	}
+}
+
+// numericHosts look like IPv4 addresses and are none. The first four are
+// 169.254.169.254 to a resolver that keeps the low 32 bits of a number.
+var numericHosts = []string{
+	"7147006462", "0x1a9fea9fe", "425.254.169.254", "169.254.169.510", "4294967296", "0x100000000", "99999999999999999999", "0xfffffffffffffffff",
+	"256.256.256.256", "256.254.169.254", "1.2.3.256", "1.2.65536", "1.16777216", "1.2.0x1000000", "256.1", "400.0", "1.2.3.4.5", "169.254.169.254.1", "0.0.0.0.0",
+	"0178.0.0.1", "08", "1.09", "1.2.3.08", "0400.1", "a.1", "rpc.example.1", "rpc.0x", "rpc.0xff", "rpc.0", "eth_1.2", "-1.1", "1_0.1", "1..2", ".1", "1.-.2", "0xg.1", "a169.254.169.254", "127.0.0.1,8.8.8.8", "8.8.8.8&127.0.0.1",
+	"7147006462.", "0X1A9FEA9FE", "256.256.256.256..", "７147006462", "２56。256。256。256", "①0000000000", "rpc.１", "42\u00ad94967296",
+}
+
+// TestRPCURL_NumericHost: a host whose last label is a number is an IPv4 address
+// or invalid, as in the WHATWG URL standard.
+func TestRPCURL_NumericHost(t *testing.T) {
+	for _, host := range numericHosts {
+		for _, form := range []string{"http://%s", "wss://user:SECRET@%s:8546/SECRET"} {
+			if message := urlProblem(t, fmt.Sprintf(form, host)); message != "must have a host that is a name or an address" {
+				t.Errorf("%s: message %q", fmt.Sprintf(form, host), message)
 			}
 		}
 	}
