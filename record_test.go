@@ -1,7 +1,13 @@
 package relayer_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -22,5 +28,57 @@ func TestPrivatePartMissing(t *testing.T) {
 	}
 	if r, err := m.Get(context.Background(), "a"); err == nil {
 		t.Errorf("the host gets %s for the whole URL", string(r.CustomRPCURLs[0].URL))
+	}
+}
+
+// TestRecord_PrivateMasked prints, logs and encodes records and their changes.
+func TestRecord_PrivateMasked(t *testing.T) {
+	rec := relayer.Record{ID: "a", Revision: 7, Claim: "c", Document: []byte(`{"id":"a"}`), Private: []byte(`["PATHKEY PASSWORD"]`)}
+	change := relayer.RecordChange{Kind: relayer.Created, Record: rec}
+	values := []any{
+		rec, &rec, []relayer.Record{rec}, []*relayer.Record{&rec}, map[string]*relayer.Record{"a": &rec}, struct{ R *relayer.Record }{&rec},
+		change, &change, []relayer.RecordChange{change}, []*relayer.RecordChange{&change}, struct{ C *relayer.RecordChange }{&change},
+	}
+	for _, value := range values {
+		for _, verb := range verbs {
+			wantMasked(t, fmt.Sprintf("%s of %T", verb, value), fmt.Sprintf(verb, value))
+		}
+		wantMasked(t, fmt.Sprintf("an error with %T", value), fmt.Errorf("call: %v", value).Error())
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+			slog.New(handler).With("v", value).Info(fmt.Sprint(value), slog.Group("g", slog.Any("v", value)))
+		}
+		wantMasked(t, fmt.Sprintf("%T in a log", value), log.String())
+		for what, text := range map[string]string{"JSON": string(encoded), "a log": log.String()} {
+			if strings.Contains(text, base64.StdEncoding.EncodeToString(rec.Private)) {
+				t.Errorf("%s of %T shows the private part in base64: %s", what, value, text)
+			}
+			if !strings.Contains(text, "***") {
+				t.Errorf("%s of %T is without the mask: %s", what, value, text)
+			}
+		}
+	}
+	if got, want := fmt.Sprintf("%+v", rec), `{ID:a Revision:7 Claim:c Document:{"id":"a"} Private:***}`; got != want {
+		t.Errorf("printed %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(relayer.Record{ID: "a"}); strings.Contains(got, "***") {
+		t.Errorf("a record without a private part prints as %s", got)
+	}
+}
+
+// TestRecord_MaskedDoesNotDecode: a store that keeps records as JSON by mistake
+// gets an error instead of losing the private part.
+func TestRecord_MaskedDoesNotDecode(t *testing.T) {
+	encoded, err := json.Marshal(relayer.Record{ID: "a", Private: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rec relayer.Record
+	if err := json.Unmarshal(encoded, &rec); err == nil {
+		t.Errorf("%s decodes to %s", encoded, rec)
 	}
 }

@@ -1,6 +1,10 @@
 package relayer
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
 
 // Limits that every [Store] keeps to. The [Manager] never exceeds them.
 const (
@@ -17,7 +21,13 @@ const (
 const MaxRevision uint64 = 1 << 62
 
 // Record is one relayer as a [Store] keeps it. A store never looks inside
-// Document and Private: what they mean is the [Manager]'s business.
+// Document and Private: only the [Manager] interprets them.
+//
+// Private is masked if a Record is printed by package fmt, logged by log/slog or
+// encoded as JSON. A store that keeps records as JSON therefore copies the fields
+// into a type of its own; decoding the masked form is an error. The verbs %p and
+// %w, unexported fields of other structs, encoding/gob and encoding/xml bypass the
+// mask.
 type Record struct {
 	// ID identifies the record: 1 to [MaxIDLength] bytes, compared byte by byte.
 	ID string
@@ -40,6 +50,32 @@ type Record struct {
 	// Private is what a response never shows: JSON.
 	Private []byte
 }
+
+// printedRecord is a [Record] as it is printed and encoded.
+type printedRecord struct {
+	ID       string
+	Revision uint64
+	Claim    string
+	Document string
+	Private  string // masked, and empty if there is none
+}
+
+func (r Record) printed() printedRecord {
+	masked := printedRecord{ID: r.ID, Revision: r.Revision, Claim: r.Claim, Document: string(r.Document)}
+	if len(r.Private) > 0 {
+		masked.Private = "***"
+	}
+	return masked
+}
+
+// Format prints the record with Private masked, whatever the verb.
+func (r Record) Format(state fmt.State, verb rune) {
+	fmt.Fprintf(state, fmt.FormatString(state, verb), r.printed())
+}
+
+// MarshalJSON encodes the record with Private masked. The result is for logs and
+// cannot be decoded into a Record.
+func (r Record) MarshalJSON() ([]byte, error) { return json.Marshal(r.printed()) }
 
 // Store keeps records. It is the whole of what a host must write to keep
 // relayers in an engine of its own; storetest.Run proves that it did.

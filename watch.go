@@ -3,6 +3,7 @@ package relayer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -44,6 +45,13 @@ const (
 type RecordChange struct {
 	Kind   ChangeKind
 	Record Record
+}
+
+// Format prints the change with [Record.Private] masked, as [Record.Format] does.
+// Without it fmt calls no method below a pointer if the verb is wrong for pointers.
+func (c RecordChange) Format(state fmt.State, verb rune) {
+	type plain RecordChange // without this method
+	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))
 }
 
 // WatchStore is what a [Store] may offer beside its five methods where others
