@@ -79,6 +79,6 @@ func TestRecord_MaskedDoesNotDecode(t *testing.T) {
 	}
 	var rec relayer.Record
 	if err := json.Unmarshal(encoded, &rec); err == nil {
-		t.Errorf("%s decodes to %s", encoded, rec)
+		t.Errorf("%s decodes to %v", encoded, rec)
 	}
 }
