@@ -69,16 +69,22 @@ type recordReader struct{ store Store }
 
 func (r recordReader) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
 	rec, err := r.store.Get(ctx, id)
-	return append(dst, rec.Document...), rec.Revision, err
+	if err != nil {
+		return dst, 0, err
+	}
+	return append(dst, rec.Document...), rec.Revision, nil
 }
 
 func (r recordReader) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
 	records, total, err := r.store.List(ctx, offset, limit)
+	if err != nil {
+		return dst, 0, err
+	}
 	for i, rec := range records {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, rec.Document...)
 	}
-	return dst, total, err
+	return dst, total, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -80,5 +81,35 @@ func TestRecord_MaskedDoesNotDecode(t *testing.T) {
 	var rec relayer.Record
 	if err := json.Unmarshal(encoded, &rec); err == nil {
 		t.Errorf("%s decodes to %v", encoded, rec)
+	}
+}
+
+// leftoverStore returns a record with every error.
+type leftoverStore struct{ relayer.Store }
+
+var leftover = relayer.Record{ID: "leftover", Revision: 99, Document: []byte(`{"leftover":true}`)}
+
+func (leftoverStore) Get(context.Context, string) (relayer.Record, error) {
+	return leftover, relayer.ErrNotFound
+}
+
+func (leftoverStore) List(context.Context, int, int) ([]relayer.Record, int, error) {
+	return []relayer.Record{leftover}, 99, relayer.ErrUnavailable
+}
+
+// TestAppendDocument_RecordWithError: a record that a store returns with an error
+// is not part of any result.
+func TestAppendDocument_RecordWithError(t *testing.T) {
+	m, err := relayer.New(leftoverStore{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst, revision, err := m.AppendDocument(t.Context(), []byte("dst"), "a")
+	if string(dst) != "dst" || revision != 0 || !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("AppendDocument: %s, revision %d, error %v", dst, revision, err)
+	}
+	dst, pagination, err := m.AppendDocuments(t.Context(), []byte("dst"), 1, 10)
+	if string(dst) != "dst" || pagination != (relayer.Pagination{}) || !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("AppendDocuments: %s, %+v, error %v", dst, pagination, err)
 	}
 }

@@ -83,7 +83,8 @@ func (r Record) MarshalJSON() ([]byte, error) { return json.Marshal(r.printed())
 // Every method is safe for concurrent use, and every write is atomic: another
 // call sees all of it or nothing. When a write returns nil it is as durable as
 // the store ever makes it. When it returns an error nothing has been written,
-// except with [ErrOutcomeUnknown].
+// except with [ErrOutcomeUnknown]. Callers ignore the other results of a method
+// that returns an error.
 //
 // A store keeps nothing that the caller can change afterwards, and hands out
 // nothing through which a caller could change what is stored: Document and

@@ -46,10 +46,10 @@ func reopenedWithEverything(t *testing.T, open Opener) {
 		wantSame(t, "Get", mustGet(t, store, want.ID), want)
 	}
 	wantAbsent(t, store, all[6].ID)
-	rec, err := store.Create(t.Context(), sample(left[0].ID))
-	wantError(t, "Create of a taken id", rec, err, relayer.ErrExists)
-	rec, err = store.Create(t.Context(), claiming("new", left[3].Claim))
-	wantError(t, "Create with a held claim", rec, err, relayer.ErrClaimed)
+	_, err := store.Create(t.Context(), sample(left[0].ID))
+	wantError(t, "Create of a taken id", err, relayer.ErrExists)
+	_, err = store.Create(t.Context(), claiming("new", left[3].Claim))
+	wantError(t, "Create with a held claim", err, relayer.ErrClaimed)
 	left = append(left, mustCreate(t, store, claiming("new", all[6].Claim)))
 	wantEveryPage(t, store, left)
 }

@@ -188,13 +188,27 @@ var wrong = map[string]func() relayer.Store{
 	"contexts of reads of documents are ignored": func() relayer.Store { return heedless{memory.New(), false} },
 	"check finds a sound store damaged":          func() relayer.Store { return alarmed{memory.New()} },
 	"a document comes with an error":             func() relayer.Store { return heedless{memory.New(), true} },
-	"a record comes with an error": broken(func(f *faulty, right relayer.Store) {
-		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-			_, err := right.Create(ctx, rec)
-			if err == nil {
-				return right.Get(ctx, rec.ID)
+	"right, with records next to errors": broken(func(f *faulty, right relayer.Store) {
+		leftover := relayer.Record{ID: "leftover", Revision: 99, Claim: "c", Document: []byte("{}"), Private: []byte("{}")}
+		orLeftover := func(rec relayer.Record, err error) (relayer.Record, error) {
+			if err != nil {
+				return leftover, err
 			}
-			return rec, err
+			return rec, nil
+		}
+		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			return orLeftover(right.Create(ctx, rec))
+		}
+		f.get = func(ctx context.Context, id string) (relayer.Record, error) { return orLeftover(right.Get(ctx, id)) }
+		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			return orLeftover(right.Update(ctx, rec))
+		}
+		f.list = func(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+			recs, total, err := right.List(ctx, offset, limit)
+			if err != nil {
+				return []relayer.Record{leftover}, 99, err
+			}
+			return recs, total, nil
 		}
 	}),
 	"bytes are shared": func() relayer.Store {

@@ -61,12 +61,12 @@ func watchTellsWrites(t *testing.T, store relayer.Store) {
 	first, second := watch(t, store), watch(t, store)
 	made := mustCreate(t, store, claiming("one", "x"))
 	_, err := store.Create(t.Context(), sample("one"))
-	wantError(t, "Create", relayer.Record{}, err, relayer.ErrExists)
+	wantError(t, "Create", err, relayer.ErrExists)
 	changed := made
 	changed.Document, changed.Private, changed.Claim = []byte(`{"changed":1}`), nil, "y"
 	changed = mustUpdate(t, store, changed)
 	_, err = store.Update(t.Context(), made)
-	wantError(t, "Update", relayer.Record{}, err, relayer.ErrConflict)
+	wantError(t, "Update", err, relayer.ErrConflict)
 	other := mustCreate(t, store, sample("two"))
 	mustDelete(t, store, changed)
 	again := mustCreate(t, store, sample("one"))
