@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -251,7 +252,36 @@ func (m *Manager) addressOf(ctx context.Context, req CreateRequest, found *probl
 	if err != nil {
 		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", err)
 	}
+	if problem := m.addressProblem(address, req.NetworkType); problem != "" {
+		// It is not a ValidationError, because the client cannot correct it, and
+		// does not quote the address, because a wrong one may be a secret.
+		return "", errors.New("relayer: the address from the address resolver " + problem)
+	}
 	return address, nil
+}
+
+// maxAddressLength is the length in bytes of the longest address that a resolver
+// may return. It is more than any network needs.
+const maxAddressLength = 256
+
+// addressProblem returns why an address from the resolver cannot be stored, or "".
+func (m *Manager) addressProblem(address string, networkType NetworkType) string {
+	if problem := textProblem(address); problem != "" {
+		return problem
+	}
+	if len(address) > maxAddressLength {
+		return fmt.Sprintf("must be at most %d bytes", maxAddressLength)
+	}
+	if strings.ContainsFunc(address, isControlOrSpace) {
+		return "must not contain spaces or control characters"
+	}
+	if strings.Contains(address, "://") {
+		return "must not be a URL"
+	}
+	if m.networkRules {
+		return networkAddressProblem(address, networkType)
+	}
+	return ""
 }
 
 // newRelayer returns the relayer that a valid request asks for. It shares

@@ -2,10 +2,28 @@ package relayer
 
 import "fmt"
 
-const swapNeedsUser = "must not be set unless fee_payment_strategy is user"
+const (
+	swapNeedsUser         = "must not be set unless fee_payment_strategy is user"
+	solanaAddressMessage  = "must be a Solana address: base58 of 32 bytes"
+	stellarAccountMessage = "must be a valid Stellar account: G and 55 characters"
+)
 
 // The rules of a list or an object come after those of what is in it: a problem
 // of the whole would hide the others.
+
+// networkAddressProblem returns why a relayer of the network type cannot have the
+// address, or "".
+func networkAddressProblem(address string, networkType NetworkType) string {
+	switch {
+	case networkType == EVM:
+		return evmAddressProblem(address)
+	case networkType == Solana && !isSolanaAddress(address):
+		return solanaAddressMessage
+	case networkType == Stellar && !isStrkey(address, strkeyAccount):
+		return stellarAccountMessage
+	}
+	return ""
+}
 
 func (p *EVMPolicy) checkNetworkRules(found *problems) {
 	for i, receiver := range p.WhitelistReceivers {
@@ -99,7 +117,7 @@ func (k *StellarTokenKind) checkNetworkRules(found *problems, path string) {
 			found.add(path+".classic.code", "must be 1 to 12 ASCII letters and digits")
 		}
 		if !isStrkey(k.Classic.Issuer, strkeyAccount) {
-			found.add(path+".classic.issuer", "must be a valid Stellar account: G and 55 characters")
+			found.add(path+".classic.issuer", stellarAccountMessage)
 		}
 	}
 	if k.Contract != nil && !isStrkey(k.Contract.ContractID, strkeyContract) {
@@ -115,7 +133,7 @@ func checkSolanaAddresses(found *problems, path string, addresses []string) {
 
 func checkSolanaAddress(found *problems, path, address string) {
 	if !isSolanaAddress(address) {
-		found.add(path, "must be a Solana address: base58 of 32 bytes")
+		found.add(path, solanaAddressMessage)
 	}
 }
 

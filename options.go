@@ -12,10 +12,12 @@ type Option struct {
 	apply func(*Manager) error
 }
 
-// AddressResolver answers the address that a signer has on a network. It
-// returns an error that matches [ErrUnknownSigner] for a signer that the host
-// does not have; any other error is a fault and fails the operation as it is.
-// It is called by many goroutines at once.
+// AddressResolver returns the address that a signer has on a network. It returns
+// an error that matches [ErrUnknownSigner] for a signer that the host does not
+// have. Any other error is a fault of the host, and the operation returns it. So
+// is an address that cannot be stored: more than 256 bytes, not UTF-8, with spaces
+// or control characters, a URL, or, with [WithNetworkRules], not an address of the
+// network. It is called by many goroutines at once.
 type AddressResolver func(ctx context.Context, signerID string, networkType NetworkType, network string) (address string, err error)
 
 // WithAddressResolver makes the Manager ask the host for the address of every
@@ -32,8 +34,9 @@ func WithAddressResolver(resolve AddressResolver) Option {
 }
 
 // WithNetworkRules makes the Manager check that addresses, accounts, assets,
-// percentages and schedules are ones that the network could have. It is off by
-// default, because the interface does not ask for it.
+// percentages and schedules are ones that the network could have. The address
+// that an [AddressResolver] returns is checked too. It is off by default, because
+// the interface does not ask for it.
 func WithNetworkRules() Option {
 	return Option{func(m *Manager) error {
 		m.networkRules = true

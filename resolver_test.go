@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -75,6 +76,80 @@ func TestResolverFault(t *testing.T) {
 	// A request that is wrong anyway is told so, whatever the resolver is up to.
 	_, err = m.CreateDocument(ctx, []byte(evmBody(`"x":1`)))
 	wantFields(t, fieldErrors(t, err), "x")
+}
+
+const (
+	evmAddress     = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+	solanaAddress  = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
+	stellarAddress = "GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"
+)
+
+// TestAddressResolver_InvalidAddress: an address that cannot be stored is a fault
+// of the host and no problem of the request.
+func TestAddressResolver_InvalidAddress(t *testing.T) {
+	anyNetwork := []string{
+		"not an address\n\x00", "0x1\x00", "0x1\xff", "\xc0\xaf", "0x1\n", " 0x1", "0x1\t", "0x1\x7f", "0x1\u0085", "0x1\u2028", "0x1\u202e",
+		"https://user:SECRET@rpc.example/v2", "redis://:SECRET@db", strings.Repeat("a", 257),
+	}
+	byNetwork := map[relayer.NetworkType][]string{
+		relayer.EVM:     {"", "0x1", "nothing", solanaAddress, strings.ToLower(evmAddress[2:]), "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD"},
+		relayer.Solana:  {"", "0x1", "nothing", evmAddress, stellarAddress, solanaAddress + "1"},
+		relayer.Stellar: {"", "0x1", "nothing", evmAddress, solanaAddress, stellarAddress[:55] + "A"},
+	}
+	for networkType, wrong := range byNetwork {
+		for _, address := range anyNetwork {
+			wantHostFault(t, networkType, address)
+			wantHostFault(t, networkType, address, relayer.WithNetworkRules())
+		}
+		for _, address := range wrong {
+			wantHostFault(t, networkType, address, relayer.WithNetworkRules())
+		}
+	}
+}
+
+func withAddress(address string) relayer.Option {
+	return relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { return address, nil })
+}
+
+// wantHostFault fails unless a create with this address fails without blaming or
+// quoting anything, and stores nothing.
+func wantHostFault(t *testing.T, networkType relayer.NetworkType, address string, options ...relayer.Option) {
+	t.Helper()
+	m := newManager(t, append(options, withAddress(address))...)
+	req := minimal("a")
+	req.NetworkType = networkType
+	_, err := m.Create(t.Context(), req)
+	_, wireErr := m.CreateDocument(t.Context(), []byte(body(string(networkType), `"id":"a"`)))
+	for _, err := range []error{err, wireErr} {
+		if err == nil || errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("%s address %q: error %v", networkType, address, err)
+		} else if strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("the error quotes the address: %v", err)
+		}
+	}
+	if _, err := m.Get(t.Context(), "a"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("%s address %q: stored, error %v", networkType, address, err)
+	}
+}
+
+// TestAddressResolver_ValidAddress covers what only looks wrong.
+func TestAddressResolver_ValidAddress(t *testing.T) {
+	for address, networkType := range map[string]relayer.NetworkType{
+		evmAddress: relayer.EVM, strings.ToLower(evmAddress): relayer.EVM, solanaAddress: relayer.Solana, stellarAddress: relayer.Stellar,
+		"": relayer.EVM, "eip155:1:0x1": relayer.EVM, "bücher": relayer.Solana, strings.Repeat("a", 256): relayer.Stellar,
+	} {
+		managers := []*relayer.Manager{newManager(t, withAddress(address))}
+		if len(address) > 40 && len(address) < 100 {
+			managers = append(managers, newManager(t, withAddress(address), relayer.WithNetworkRules()))
+		}
+		for _, m := range managers {
+			req := minimal("")
+			req.NetworkType = networkType
+			if r := mustCreate(t, m, req); r.Address != address {
+				t.Errorf("address %q, want %q", r.Address, address)
+			}
+		}
+	}
 }
 
 // TestResolverNotAsked: a signer and a network that cannot be are no question.

@@ -191,6 +191,20 @@ func TestStatusCodesAndBodies(t *testing.T) {
 		}
 	})
 
+	t.Run("an address from the resolver that cannot be stored answers 500", func(t *testing.T) {
+		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+			return "not an address\n\x00", nil
+		}
+		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+		expectFailure(t, s.do("POST", collection, minimal("")), http.StatusInternalServerError, "Internal Server Error")
+		if log := s.log.String(); !strings.Contains(log, "address resolver") {
+			t.Errorf("the cause is not in the log: %s", log)
+		}
+		if s.contents() != "" {
+			t.Error("something was stored")
+		}
+	})
+
 	t.Run("a panic in a host hook answers 500", func(t *testing.T) {
 		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("hook broke") }
 		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
