@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type Manager struct {
 	resolveAddress   AddressResolver
 	mayDelete        DeleteGuard
 	observers        []Observer
+	logger           *slog.Logger
 	networkRules     bool
 	exclusiveSigners bool
 	rpcPolicy        *RPCPolicy
@@ -39,7 +41,12 @@ func New(store Store, options ...Option) (*Manager, error) {
 	if store == nil {
 		return nil, errors.New("relayer: store is nil")
 	}
-	m := &Manager{store: store, documents: documentsOf(store), maxPerPage: DefaultMaxPerPage}
+	m := &Manager{
+		store:      store,
+		documents:  documentsOf(store),
+		logger:     slog.New(slog.DiscardHandler),
+		maxPerPage: DefaultMaxPerPage,
+	}
 	for _, option := range options {
 		if option.apply == nil {
 			return nil, errors.New("relayer: the zero Option is none")

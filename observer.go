@@ -3,6 +3,9 @@ package relayer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"time"
 )
 
@@ -39,9 +42,11 @@ type Operation struct {
 	Err error
 }
 
-// Observer is told of every operation after it has ended, on the goroutine that
-// called it and before the call returns: for metrics, traces and audit. It is
-// called by many goroutines at once, and what it does delays the caller.
+// Observer is called after every operation, on the goroutine of the caller and
+// before the call returns: for metrics, traces and audit. It is called by many
+// goroutines at once, and delays the caller for as long as it runs. A panic in an
+// Observer does not change the result of the operation: it is recovered, logged
+// (see [WithLogger]), and the other observers are called.
 type Observer func(ctx context.Context, operation Operation)
 
 // WithObserver has the Manager tell the host of every operation. Given more than
@@ -74,6 +79,27 @@ func (m *Manager) observe(ctx context.Context, kind OperationKind, id *string, b
 	}
 	operation := Operation{Kind: kind, ID: *id, Began: began, Took: time.Since(began), Err: *err}
 	for _, observe := range m.observers {
-		observe(ctx, operation)
+		m.callObserver(ctx, observe, operation)
 	}
+}
+
+// callObserver recovers a panic of the observer: the operation has ended and may
+// be durable, so that its caller must learn the real result.
+func (m *Manager) callObserver(ctx context.Context, observe Observer, operation Operation) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			m.logObserverPanic(ctx, operation, cause)
+		}
+	}()
+	observe(ctx, operation)
+}
+
+func (m *Manager) logObserverPanic(ctx context.Context, operation Operation, cause any) {
+	// The logger's handler is code of the host too.
+	defer func() { _ = recover() }()
+	m.logger.LogAttrs(ctx, slog.LevelError, "observer panicked",
+		slog.String("operation", string(operation.Kind)),
+		slog.String("relayer_id", operation.ID),
+		slog.String("error", fmt.Sprintf("panic: %v\n%s", cause, debug.Stack())),
+	)
 }

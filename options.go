@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 )
 
@@ -29,6 +30,19 @@ func WithAddressResolver(resolve AddressResolver) Option {
 			return errors.New("relayer: address resolver is nil")
 		}
 		m.resolveAddress = resolve
+		return nil
+	}}
+}
+
+// WithLogger sets the logger for faults that no caller sees: a panic of an
+// [Observer]. Without it nothing is logged. The log entry has no RPC URL and no
+// other part of a relayer but its id.
+func WithLogger(logger *slog.Logger) Option {
+	return Option{func(m *Manager) error {
+		if logger == nil {
+			return errors.New("relayer: logger is nil")
+		}
+		m.logger = logger
 		return nil
 	}}
 }

@@ -182,6 +182,7 @@ func TestNewErrors(t *testing.T) {
 	}
 	for name, option := range map[string]relayer.Option{
 		"nil resolver":     relayer.WithAddressResolver(nil),
+		"nil logger":       relayer.WithLogger(nil),
 		"no room per page": relayer.WithMaxPerPage(0),
 	} {
 		if m, err := relayer.New(memory.New(), relayer.WithMaxPerPage(1), option); err == nil || m != nil {

@@ -268,6 +268,9 @@ func (a *api) logFault(x *exchange, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		level = slog.LevelDebug
 	}
+	// The logger's handler is code of the host. A panic in it has no other place to
+	// be reported.
+	defer func() { _ = recover() }()
 	a.logger.LogAttrs(r.Context(), level, "request failed",
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.principal),

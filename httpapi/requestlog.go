@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 )
 
@@ -38,6 +40,13 @@ func (a *api) logRequest(x *exchange, r *http.Request, began time.Time) {
 	if a.requestLogger == nil {
 		return
 	}
+	// The logger's handler is code of the host. net/http would drop a response that
+	// is already written, also that of a create that is stored.
+	defer func() {
+		if cause := recover(); cause != nil {
+			a.logFault(x, r, fmt.Errorf("request log panicked: %v\n%s", cause, debug.Stack()))
+		}
+	}()
 	a.requestLogger.LogAttrs(r.Context(), slog.LevelInfo, "request",
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.principal),

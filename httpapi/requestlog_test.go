@@ -1,12 +1,17 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestRequestLog(t *testing.T) {
@@ -57,6 +62,61 @@ func TestRequestLog(t *testing.T) {
 	for _, secret := range []string{validToken, "wrong-token", "query-secret", "path-secret", "pw", "key"} {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("%s was logged: %s", secret, log)
+		}
+	}
+}
+
+// panickingHandler is a log handler that panics.
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("handler broke") }
+
+// TestObserver_PanicAfterCommit: a create that is stored returns 201, and its
+// retry 409.
+func TestObserver_PanicAfterCommit(t *testing.T) {
+	panics := func(context.Context, relayer.Operation) { panic("observer broke") }
+	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithObserver(panics)})
+	expectLifeCycle(t, s)
+}
+
+// TestLogger_Panic: a logger that panics does not change a response.
+func TestLogger_Panic(t *testing.T) {
+	broken := slog.New(panickingHandler{slog.NewTextHandler(io.Discard, nil)})
+	expectLifeCycle(t, serve(t, httpapi.WithLogger(broken), httpapi.WithRequestLog(broken)))
+
+	reported := serve(t, httpapi.WithRequestLog(broken))
+	expectLifeCycle(t, reported)
+	if log := reported.log.String(); !strings.Contains(log, "handler broke") {
+		t.Errorf("the panic of the request log is not in the other log: %s", log)
+	}
+
+	down, err := relayer.New(downStore{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := serveManager(t, down, httpapi.Tokens(validToken), httpapi.WithLogger(broken))
+	expectFailure(t, failing.do("GET", collection, ""), http.StatusServiceUnavailable, "Service Unavailable")
+}
+
+// expectLifeCycle fails unless a relayer can be created once, read, changed and
+// deleted.
+func expectLifeCycle(t *testing.T, s *service) {
+	t.Helper()
+	const one = collection + "/r-1"
+	for _, step := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"POST", collection, minimal(`,"id":"r-1"`), http.StatusCreated},
+		{"POST", collection, minimal(`,"id":"r-1"`), http.StatusConflict},
+		{"GET", one, "", http.StatusOK},
+		{"GET", collection, "", http.StatusOK},
+		{"PATCH", one, `{"name":"m"}`, http.StatusOK},
+		{"DELETE", one, "", http.StatusOK},
+		{"GET", one, "", http.StatusNotFound},
+	} {
+		if got := s.do(step.method, step.path, step.body, with("Content-Type", "application/json")); got.status != step.want {
+			t.Errorf("%s %s returned %d, want %d: %s", step.method, step.path, got.status, step.want, got.body)
 		}
 	}
 }

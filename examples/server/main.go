@@ -165,7 +165,7 @@ func runServer(ctx context.Context, args []string, token string, stdout, stderr 
 	if err != nil {
 		return err
 	}
-	manager, err := relayer.New(store, append(options, relayer.WithObserver(observer))...)
+	manager, err := relayer.New(store, append(options, relayer.WithObserver(observer), relayer.WithLogger(logger))...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,149 @@
+package relayer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// panickingHandler is a log handler that panics.
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("handler broke") }
+
+// TestObserver_Panic: no operation has another result because an observer
+// panics, and the observers after it are called.
+func TestObserver_Panic(t *testing.T) {
+	var log bytes.Buffer
+	loggers := map[string]*slog.Logger{
+		"logger":            slog.New(slog.NewTextHandler(&log, nil)),
+		"panicking logger":  slog.New(panickingHandler{slog.NewTextHandler(&log, nil)}),
+		"discarding logger": slog.New(slog.DiscardHandler),
+	}
+	for name, logger := range loggers {
+		t.Run(name, func(t *testing.T) {
+			var seen []relayer.Operation
+			m := newManager(t, relayer.WithLogger(logger),
+				relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke") }),
+				relayer.WithObserver(func(_ context.Context, operation relayer.Operation) { seen = append(seen, operation) }))
+			useEveryOperation(t, m)
+			kinds := []relayer.OperationKind{
+				relayer.OperationCreate, relayer.OperationCreate, relayer.OperationCreate, relayer.OperationGet, relayer.OperationGet,
+				relayer.OperationList, relayer.OperationList, relayer.OperationList, relayer.OperationUpdate, relayer.OperationUpdate,
+				relayer.OperationPause, relayer.OperationResume, relayer.OperationDisable, relayer.OperationEnable, relayer.OperationDelete, relayer.OperationGet,
+			}
+			for i, operation := range seen {
+				if i >= len(kinds) || operation.Kind != kinds[i] {
+					t.Errorf("operation %d is %s", i, operation.Kind)
+				}
+			}
+			if len(seen) != len(kinds) {
+				t.Errorf("%d operations were observed, want %d", len(seen), len(kinds))
+			}
+		})
+	}
+	if text := log.String(); !strings.Contains(text, "observer broke") || !strings.Contains(text, "operation=create") || !strings.Contains(text, "observer_test.go") {
+		t.Errorf("the log is without the panic, its operation or its stack: %s", text)
+	}
+}
+
+// useEveryOperation fails unless each operation of a Manager has its usual result.
+func useEveryOperation(t *testing.T, m *relayer.Manager) {
+	t.Helper()
+	ctx := t.Context()
+	mustCreate(t, m, minimal("a"))
+	mustCreateDocument(t, m, evmBody(`"id":"b"`))
+	if _, err := m.Create(ctx, minimal("a")); !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("second create: %v", err)
+	}
+	var listed int
+	_, getErr := m.Get(ctx, "a")
+	_, _, appendErr := m.AppendDocument(ctx, nil, "b")
+	page, listErr := m.List(ctx, 1, 10)
+	_, _, appendListErr := m.AppendDocuments(ctx, nil, 1, 10)
+	for range m.All(ctx) {
+		listed++
+	}
+	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "changed"; return nil })
+	_, patchErr := m.PatchDocument(ctx, "b", []byte(`{"name":"changed"}`))
+	_, pauseErr := m.Pause(ctx, "a")
+	_, resumeErr := m.Resume(ctx, "a")
+	_, disableErr := m.Disable(ctx, "a", relayer.DisabledReason{Type: relayer.NonceSyncFailed})
+	_, enableErr := m.Enable(ctx, "a")
+	deleteErr := m.Delete(ctx, "a")
+	if err := errors.Join(getErr, appendErr, listErr, appendListErr, updateErr, patchErr, pauseErr, resumeErr, disableErr, enableErr, deleteErr); err != nil {
+		t.Error(err)
+	}
+	if page == nil || len(page.Relayers) != 2 || listed != 2 {
+		t.Errorf("listed %v and %d relayers, want 2", page, listed)
+	}
+	if _, err := m.Get(ctx, "a"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("get after the delete: %v", err)
+	}
+}
+
+// TestObserver_PanicDuringPanic: the caller gets the panic of the hook before the
+// commit, not that of an observer after it.
+func TestObserver_PanicDuringPanic(t *testing.T) {
+	m := newManager(t,
+		relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke") }),
+		relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("resolver broke") }))
+	if cause := panicOf(func() { _, _ = m.Create(t.Context(), minimal("a")) }); cause != "resolver broke" {
+		t.Errorf("the caller got %v", cause)
+	}
+}
+
+func panicOf(call func()) (cause any) {
+	defer func() { cause = recover() }()
+	call()
+	return nil
+}
+
+// TestHook_PanicBeforeCommit: a hook that panics before the commit leaves nothing
+// stored and no lock held.
+func TestHook_PanicBeforeCommit(t *testing.T) {
+	isBroken := true
+	breakIf := func() {
+		if isBroken {
+			panic("hook broke")
+		}
+	}
+	m := newManager(t,
+		relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { breakIf(); return "", nil }),
+		relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { breakIf(); return "", nil }))
+	ctx := t.Context()
+	change := func(r *relayer.Relayer) error { r.Name = "changed"; breakIf(); return nil }
+
+	if cause := panicOf(func() { _, _ = m.Create(ctx, minimal("a")) }); cause != "hook broke" {
+		t.Errorf("create: %v", cause)
+	}
+	if _, err := m.Get(ctx, "a"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("get after the create that panicked: %v", err)
+	}
+	isBroken = false
+	before := mustCreate(t, m, minimal("a"))
+	isBroken = true
+	for name, call := range map[string]func(){
+		"update": func() { _, _ = m.Update(ctx, "a", change) },
+		"delete": func() { _ = m.Delete(ctx, "a") },
+	} {
+		if cause := panicOf(call); cause != "hook broke" {
+			t.Errorf("%s: %v", name, cause)
+		}
+	}
+	if r, err := m.Get(ctx, "a"); err != nil || r.Revision != before.Revision {
+		t.Errorf("after the panics: %v, error %v, want revision %d", r, err, before.Revision)
+	}
+	isBroken = false
+	if _, err := m.Update(ctx, "a", change); err != nil {
+		t.Errorf("update afterwards: %v", err)
+	}
+	if err := m.Delete(ctx, "a"); err != nil {
+		t.Errorf("delete afterwards: %v", err)
+	}
+}
