@@ -3,9 +3,8 @@ package httpapi
 import (
 	"errors"
 	"math"
+	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // DefaultRate and DefaultBurst are how many gets and lists a principal may make
@@ -48,31 +47,56 @@ const maxPrincipals = 10_000
 // rateLimiter holds a token bucket for each principal. A nil rateLimiter never
 // holds anybody up.
 type rateLimiter struct {
-	perSecond rate.Limit
-	burst     int
-	buckets   *recent[string, *rate.Limiter]
+	perSecond float64
+	burst     float64
+	buckets   *recent[string, *bucket]
 }
 
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	return &rateLimiter{
-		perSecond: rate.Limit(perSecond),
-		burst:     burst,
-		buckets:   newRecent[string, *rate.Limiter](maxPrincipals),
+		perSecond: perSecond,
+		burst:     float64(burst),
+		buckets:   newRecent[string, *bucket](maxPrincipals),
 	}
 }
 
-// wait returns how long the principal must wait before its next request: 0
-// where it may go on, and then the request counts.
+// wait takes a token of the principal and returns 0, or, if there is none, returns
+// how long the principal must wait for one.
 func (l *rateLimiter) wait(principal string) time.Duration {
 	if l == nil {
 		return 0
 	}
-	bucket := l.buckets.getOrMake(principal, func() *rate.Limiter { return rate.NewLimiter(l.perSecond, l.burst) })
+	b := l.buckets.getOrMake(principal, func() *bucket { return &bucket{tokens: l.burst, refilled: time.Now()} })
+	return b.take(l.perSecond, l.burst)
+}
+
+// bucket is a token bucket. It reads the clock while it holds its lock: the
+// limiter of golang.org/x/time/rate is given the time, and a time that is stale
+// under contention makes it count the same interval twice.
+type bucket struct {
+	mu       sync.Mutex
+	tokens   float64
+	refilled time.Time
+}
+
+func (b *bucket) take(perSecond, burst float64) (wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	now := time.Now()
-	reservation := bucket.ReserveN(now, 1)
-	delay := reservation.DelayFrom(now)
-	if delay > 0 {
-		reservation.CancelAt(now)
+	b.tokens = min(burst, b.tokens+now.Sub(b.refilled).Seconds()*perSecond)
+	b.refilled = now
+	if b.tokens >= 1 {
+		b.tokens--
+		return 0
 	}
-	return delay
+	return durationOf((1 - b.tokens) / perSecond)
+}
+
+// durationOf converts seconds, at least a nanosecond and at most what a Duration
+// holds.
+func durationOf(seconds float64) time.Duration {
+	if seconds >= math.MaxInt64/float64(time.Second) {
+		return math.MaxInt64
+	}
+	return max(time.Nanosecond, time.Duration(seconds*float64(time.Second)))
 }
