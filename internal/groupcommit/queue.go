@@ -1,0 +1,173 @@
+// Package groupcommit collects the writes of many callers for one writer, which
+// commits them together.
+//
+// Callers block in [Queue.Do]. The writer loops over [Queue.Wait] and
+// [Queue.Take], commits the batch, and calls [Write.Finish] for each write. A
+// write that waits alone is taken at once: the queue never delays a write to
+// collect more.
+package groupcommit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrClosed reports that the queue accepts no more writes.
+var ErrClosed = errors.New("the queue is closed")
+
+// Limits bound a batch, so that many waiting writes neither delay the first of
+// them nor hold all their bytes in memory at once. A single write may exceed
+// Bytes.
+type Limits struct {
+	Writes int
+	Bytes  int
+}
+
+// Write is one write of a caller. Value describes it to the writer.
+type Write[T any] struct {
+	Value T
+
+	ctx   context.Context
+	size  int
+	begun atomic.Bool
+	err   error
+	done  chan struct{}
+}
+
+// Finish reports the result to the caller. The writer calls it exactly once for
+// each write it took.
+func (w *Write[T]) Finish(err error) {
+	w.err = err
+	close(w.done)
+}
+
+// begin decides the race between the writer that takes the write and the caller
+// whose context ends. It returns false for the loser.
+func (w *Write[T]) begin() bool { return w.begun.CompareAndSwap(false, true) }
+
+// Queue holds the writes that wait for the writer. All methods are safe for
+// concurrent use, but only one goroutine may call Wait, Take and TakeAll.
+type Queue[T any] struct {
+	limits  Limits
+	mu      sync.Mutex
+	arrived sync.Cond
+	waiting []*Write[T]
+	closed  bool
+}
+
+// New returns an empty queue.
+func New[T any](limits Limits) *Queue[T] {
+	q := &Queue[T]{limits: limits}
+	q.arrived.L = &q.mu
+	return q
+}
+
+// Do adds a write of size bytes and returns the result that the writer reports.
+// It returns the error of ctx if ctx ends before the writer takes the write, and
+// [ErrClosed] after Close. Once taken, the write runs to its end, even if ctx is
+// canceled.
+func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w := &Write[T]{Value: value, ctx: ctx, size: size, done: make(chan struct{})}
+	if !q.add(w) {
+		return ErrClosed
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+	}
+	if w.begin() {
+		return ctx.Err()
+	}
+	<-w.done
+	return w.err
+}
+
+func (q *Queue[T]) add(w *Write[T]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	q.waiting = append(q.waiting, w)
+	q.arrived.Signal()
+	return true
+}
+
+// Wait blocks until a write is waiting. It returns false once the queue is
+// closed and empty.
+func (q *Queue[T]) Wait() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.waiting) == 0 && !q.closed {
+		q.arrived.Wait()
+	}
+	return len(q.waiting) > 0
+}
+
+// Take removes the next batch from the queue. It leaves out writes whose context
+// has ended, so that the batch can be empty.
+func (q *Queue[T]) Take() []*Write[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *Write[T]) bool { return w.begun.Load() })
+	return q.take(q.batchLength())
+}
+
+// TakeAll removes all writes from the queue, regardless of the limits.
+func (q *Queue[T]) TakeAll() []*Write[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.take(len(q.waiting))
+}
+
+// take copies the batch. The batch and the rest must not share an array: that
+// would keep the bytes of finished writes in memory.
+func (q *Queue[T]) take(count int) []*Write[T] {
+	batch := slices.Clone(q.waiting[:count])
+	q.waiting = slices.Delete(q.waiting, 0, count)
+	return slices.DeleteFunc(batch, func(w *Write[T]) bool { return !beginLive(w) })
+}
+
+func beginLive[T any](w *Write[T]) bool {
+	if !w.begin() {
+		return false
+	}
+	if err := w.ctx.Err(); err != nil {
+		w.Finish(err)
+		return false
+	}
+	return true
+}
+
+func (q *Queue[T]) batchLength() int {
+	size := 0
+	for i, w := range q.waiting {
+		size += w.size
+		if i == q.limits.Writes || i > 0 && size > q.limits.Bytes {
+			return i
+		}
+	}
+	return len(q.waiting)
+}
+
+// Len returns the number of writes that wait.
+func (q *Queue[T]) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
+}
+
+// Close rejects further writes with [ErrClosed]. Waiting writes stay in the queue.
+func (q *Queue[T]) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.arrived.Signal()
+}
