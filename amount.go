@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // Amount is an amount in wei: a whole number from 0 to 2^256-1. The zero value
@@ -29,7 +31,7 @@ func NewAmount(wei uint64) Amount {
 // wei is negative or more than 2^256-1.
 func AmountFromBig(wei *big.Int) (Amount, error) {
 	if wei.Sign() < 0 {
-		return Amount{}, errors.New("relayer: amount " + negativeMessage)
+		return Amount{}, errors.New("relayer: amount " + strictjson.NegativeMessage)
 	}
 	if wei.BitLen() > 256 {
 		return Amount{}, errors.New("relayer: amount " + maxAmountMessage)
@@ -47,7 +49,7 @@ func AmountFromBig(wei *big.Int) (Amount, error) {
 // 1e18 are the same. It returns an error where the text is no number, is not
 // whole, is negative or is more than 2^256-1.
 func ParseAmount(text string) (Amount, error) {
-	if !isJSONNumber(text) {
+	if !strictjson.IsNumber(text) {
 		return Amount{}, errors.New("relayer: amount must be a number")
 	}
 	amount, problem := amountFromLiteral(text)
@@ -59,18 +61,18 @@ func ParseAmount(text string) (Amount, error) {
 
 // amountFromLiteral reads a JSON number literal, or says what it must be.
 func amountFromLiteral(literal string) (amount Amount, problem string) {
-	number, whole := parseWholeNumber(literal)
+	number, whole := strictjson.ParseWholeNumber(literal)
 	switch {
 	case !whole:
-		return Amount{}, notWholeMessage
-	case number.negative:
-		return Amount{}, negativeMessage
-	case number.huge:
+		return Amount{}, strictjson.NotWholeMessage
+	case number.Negative:
+		return Amount{}, strictjson.NegativeMessage
+	case number.Huge:
 		return Amount{}, maxAmountMessage
 	}
-	wei, ok := new(big.Int).SetString(number.digits, 10)
+	wei, ok := new(big.Int).SetString(number.Digits, 10)
 	if !ok {
-		return Amount{}, notWholeMessage
+		return Amount{}, strictjson.NotWholeMessage
 	}
 	amount, err := AmountFromBig(wei)
 	if err != nil {

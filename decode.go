@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // decodeCreateRequest reads a create request from strict JSON into req and adds
@@ -15,7 +17,7 @@ import (
 // at any depth, names matched exactly, null for an optional field meaning left
 // out, numbers taken by their value.
 func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool {
-	if problem := checkJSON(data); problem != "" {
+	if problem := strictjson.Check(data); problem != "" {
 		found.add("", "the body "+problem)
 		return false
 	}
@@ -65,7 +67,7 @@ func newDecoder(found *problems) *decoder {
 
 // document reads an object that checkJSON has passed into a struct.
 func (d *decoder) document(data []byte, into any) {
-	d.object(&jsonCursor{data: data}, reflect.ValueOf(into).Elem(), nil)
+	d.object(&strictjson.Cursor{Data: data}, reflect.ValueOf(into).Elem(), nil)
 }
 
 // decodePolicies reads the policy block put off. Without a network type nothing
@@ -75,8 +77,8 @@ func (d *decoder) decodePolicies(networkType NetworkType) Policy {
 		return nil
 	}
 	at := &jsonPath{name: "policies"}
-	cursor := &jsonCursor{data: d.policies}
-	if cursor.peek() != '{' {
+	cursor := &strictjson.Cursor{Data: d.policies}
+	if cursor.Peek() != '{' {
 		d.found.add(at.String(), "must be an object")
 		return nil
 	}
@@ -141,20 +143,20 @@ func (d *decoder) shape(structType reflect.Type) []fieldShape {
 }
 
 // object reads the object that is next into a struct.
-func (d *decoder) object(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+func (d *decoder) object(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
 	fields := d.shape(target.Type())
 	seen := make([]bool, len(fields))
-	cursor.members(func(name string) {
+	cursor.Members(func(name string) {
 		path := &jsonPath{parent: at, name: name}
 		position := fieldPosition(fields, name)
 		if position < 0 {
 			d.unknown(path, fields)
-			cursor.raw()
+			cursor.Raw()
 			return
 		}
 		if seen[position] {
 			d.found.add(path.String(), "must not be given more than once")
-			cursor.raw()
+			cursor.Raw()
 			return
 		}
 		seen[position] = true
@@ -196,16 +198,16 @@ func (d *decoder) unknown(at *jsonPath, fields []fieldShape) {
 }
 
 // member reads the value of one field.
-func (d *decoder) member(cursor *jsonCursor, target reflect.Value, field fieldShape, at *jsonPath) {
-	if cursor.peek() == 'n' {
-		cursor.raw()
+func (d *decoder) member(cursor *strictjson.Cursor, target reflect.Value, field fieldShape, at *jsonPath) {
+	if cursor.Peek() == 'n' {
+		cursor.Raw()
 		if field.required {
 			d.found.add(at.String(), "is required and must not be null")
 		}
 		return
 	}
 	if target.Kind() == reflect.Interface {
-		d.policies = cursor.raw()
+		d.policies = cursor.Raw()
 		return
 	}
 	d.value(cursor, target, at)
@@ -216,11 +218,11 @@ func (d *decoder) member(cursor *jsonCursor, target reflect.Value, field fieldSh
 
 // unionDecoder is a type whose JSON form is one of several.
 type unionDecoder interface {
-	decodeUnion(d *decoder, cursor *jsonCursor, at *jsonPath)
+	decodeUnion(d *decoder, cursor *strictjson.Cursor, at *jsonPath)
 }
 
 // value reads the value that is next into target.
-func (d *decoder) value(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+func (d *decoder) value(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
 	if target.Kind() == reflect.Pointer {
 		target.Set(reflect.New(target.Type().Elem()))
 		target = target.Elem()
@@ -256,20 +258,20 @@ func (d *decoder) value(cursor *jsonCursor, target reflect.Value, at *jsonPath) 
 
 // expect tells whether the next value begins with first; where it does not, it
 // is skipped and noted.
-func (d *decoder) expect(cursor *jsonCursor, first byte, at *jsonPath, message string) bool {
-	if cursor.peek() == first {
+func (d *decoder) expect(cursor *strictjson.Cursor, first byte, at *jsonPath, message string) bool {
+	if cursor.Peek() == first {
 		return true
 	}
-	cursor.raw()
+	cursor.Raw()
 	d.found.add(at.String(), message)
 	return false
 }
 
-func (d *decoder) text(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+func (d *decoder) text(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
 	if !d.expect(cursor, '"', at, "must be a string") {
 		return
 	}
-	text, problem := unquoteJSON(cursor.raw())
+	text, problem := strictjson.Unquote(cursor.Raw())
 	if problem != "" {
 		d.found.add(at.String(), problem)
 		return
@@ -277,8 +279,8 @@ func (d *decoder) text(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
 	target.SetString(text)
 }
 
-func (d *decoder) boolean(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
-	switch literal := string(cursor.raw()); literal {
+func (d *decoder) boolean(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
+	switch literal := string(cursor.Raw()); literal {
 	case "true", "false":
 		target.SetBool(literal == "true")
 	default:
@@ -286,7 +288,7 @@ func (d *decoder) boolean(cursor *jsonCursor, target reflect.Value, at *jsonPath
 	}
 }
 
-func (d *decoder) list(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
+func (d *decoder) list(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
 	if !d.expect(cursor, '[', at, "must be an array") {
 		return
 	}
@@ -295,9 +297,9 @@ func (d *decoder) list(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
 	element := reflect.New(target.Type().Elem()).Elem()
 	d.lists++
 	defer func() { d.lists-- }()
-	cursor.elements(func(index int) {
+	cursor.Elements(func(index int) {
 		if d.found.isFull() {
-			cursor.raw()
+			cursor.Raw()
 			return
 		}
 		path.index = index
@@ -308,13 +310,13 @@ func (d *decoder) list(cursor *jsonCursor, target reflect.Value, at *jsonPath) {
 	target.Set(list)
 }
 
-func (d *decoder) number(cursor *jsonCursor, at *jsonPath, set func(literal string) (problem string)) {
-	if first := cursor.peek(); first != '-' && (first < '0' || first > '9') {
-		cursor.raw()
+func (d *decoder) number(cursor *strictjson.Cursor, at *jsonPath, set func(literal string) (problem string)) {
+	if first := cursor.Peek(); first != '-' && (first < '0' || first > '9') {
+		cursor.Raw()
 		d.found.add(at.String(), "must be a number")
 		return
 	}
-	if problem := set(string(cursor.raw())); problem != "" {
+	if problem := set(string(cursor.Raw())); problem != "" {
 		d.found.add(at.String(), problem)
 	}
 }
@@ -331,26 +333,26 @@ func setFloat(target reflect.Value, literal string) (problem string) {
 // setInteger stores a whole number in an integer field. No field takes a
 // negative one.
 func setInteger(target reflect.Value, literal string) (problem string) {
-	number, whole := parseWholeNumber(literal)
+	number, whole := strictjson.ParseWholeNumber(literal)
 	if !whole {
-		return notWholeMessage
+		return strictjson.NotWholeMessage
 	}
 	bits := target.Type().Bits()
 	if target.CanInt() {
-		value, problem := number.uint64UpTo(1<<(bits-1) - 1)
+		value, problem := number.Uint64UpTo(1<<(bits-1) - 1)
 		target.SetInt(int64(value))
 		return problem
 	}
-	value, problem := number.uint64UpTo(1<<bits - 1)
+	value, problem := number.Uint64UpTo(1<<bits - 1)
 	target.SetUint(value)
 	return problem
 }
 
-func (k *StellarTokenKind) decodeUnion(d *decoder, cursor *jsonCursor, at *jsonPath) {
+func (k *StellarTokenKind) decodeUnion(d *decoder, cursor *strictjson.Cursor, at *jsonPath) {
 	const message = `must be "native", {"classic":…} or {"contract":…}`
-	switch cursor.peek() {
+	switch cursor.Peek() {
 	case '"':
-		if text, _ := unquoteJSON(cursor.raw()); text != nativeKind {
+		if text, _ := strictjson.Unquote(cursor.Raw()); text != nativeKind {
 			d.found.add(at.String(), message)
 		}
 	case '{':
@@ -359,7 +361,7 @@ func (k *StellarTokenKind) decodeUnion(d *decoder, cursor *jsonCursor, at *jsonP
 			d.found.add(at.String(), message)
 		}
 	default:
-		cursor.raw()
+		cursor.Raw()
 		d.found.add(at.String(), message)
 	}
 }

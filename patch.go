@@ -3,6 +3,8 @@ package relayer
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // patchable is what of a relayer a patch can change.
@@ -40,7 +42,7 @@ func (m *Manager) PatchDocument(ctx context.Context, id string, patch []byte, co
 // what is missing. It returns an error where there is nothing to merge; all
 // other problems it adds to found.
 func (r *Relayer) applyPatch(patch []byte, found *problems) error {
-	if problem := checkJSON(patch); problem != "" {
+	if problem := strictjson.Check(patch); problem != "" {
 		found.add("", "the body "+problem)
 		return found.err()
 	}

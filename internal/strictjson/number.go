@@ -1,4 +1,4 @@
-package relayer
+package strictjson
 
 import (
 	"strconv"
@@ -9,35 +9,35 @@ import (
 // any field takes.
 const maxWholeDigits = 78
 
-// wholeNumber is the value of a JSON number that has no fraction, however it
+// WholeNumber is the value of a JSON number that has no fraction, however it
 // was written: 5, 5.0 and 50e-1 are the same.
-type wholeNumber struct {
-	negative bool
-	digits   string // without leading zeros; "0" for zero
-	huge     bool   // more than maxWholeDigits digits; digits is not filled in
+type WholeNumber struct {
+	Negative bool
+	Digits   string // without leading zeros; "0" for zero
+	Huge     bool   // more than maxWholeDigits digits; digits is not filled in
 }
 
-// parseWholeNumber reads a JSON number literal. It reports false where the
+// ParseWholeNumber reads a JSON number literal. It reports false where the
 // value has a fraction. Its cost is bounded by the length of the literal, not
 // by the value: 1e999999999 takes no more than 1e9.
-func parseWholeNumber(literal string) (wholeNumber, bool) {
+func ParseWholeNumber(literal string) (WholeNumber, bool) {
 	rest, negative := strings.CutPrefix(literal, "-")
 	mantissa, exponentText, _ := strings.Cut(strings.ToLower(rest), "e")
 	integer, fraction, _ := strings.Cut(mantissa, ".")
 
 	significant := strings.TrimLeft(integer+fraction, "0")
 	if significant == "" {
-		return wholeNumber{digits: "0"}, true
+		return WholeNumber{Digits: "0"}, true
 	}
 	digits := strings.TrimRight(significant, "0")
 	exponent := parseExponent(exponentText) - len(fraction) + len(significant) - len(digits)
 	if exponent < 0 {
-		return wholeNumber{}, false
+		return WholeNumber{}, false
 	}
 	if len(digits)+exponent > maxWholeDigits {
-		return wholeNumber{negative: negative, huge: true}, true
+		return WholeNumber{Negative: negative, Huge: true}, true
 	}
-	return wholeNumber{negative: negative, digits: digits + strings.Repeat("0", exponent)}, true
+	return WholeNumber{Negative: negative, Digits: digits + strings.Repeat("0", exponent)}, true
 }
 
 // maxExponent is past anything a literal of a sane length could make up for
@@ -60,18 +60,18 @@ func parseExponent(text string) int {
 
 // The messages for numbers that are wrong.
 const (
-	notWholeMessage = "must be a whole number"
-	negativeMessage = "must be 0 or more"
+	NotWholeMessage = "must be a whole number"
+	NegativeMessage = "must be 0 or more"
 )
 
-// uint64UpTo returns the value where it is from 0 to limit, and otherwise the
+// Uint64UpTo returns the value where it is from 0 to limit, and otherwise the
 // message that says what it must be.
-func (n wholeNumber) uint64UpTo(limit uint64) (value uint64, problem string) {
-	if n.negative {
-		return 0, negativeMessage
+func (n WholeNumber) Uint64UpTo(limit uint64) (value uint64, problem string) {
+	if n.Negative {
+		return 0, NegativeMessage
 	}
-	if !n.huge {
-		value, err := strconv.ParseUint(n.digits, 10, 64)
+	if !n.Huge {
+		value, err := strconv.ParseUint(n.Digits, 10, 64)
 		if err == nil && value <= limit {
 			return value, ""
 		}

@@ -1,4 +1,4 @@
-package relayer
+package strictjson
 
 import (
 	"bytes"
@@ -8,33 +8,33 @@ import (
 	"unicode/utf8"
 )
 
-// maxJSONDepth is how deep objects and arrays of a request may nest.
-const maxJSONDepth = 32
+// maxDepth is how deep objects and arrays of a request may nest.
+const maxDepth = 32
 
-// checkJSON reports why data is not one JSON object that can be read without
+// Check reports why data is not one JSON object that can be read without
 // guessing, or "". What encoding/json would let pass is refused here: bad
 // UTF-8, and any depth. Duplicate and misspelled names are for the decoder,
 // which knows where they stand.
-func checkJSON(data []byte) (problem string) {
+func Check(data []byte) (problem string) {
 	if !utf8.Valid(data) {
 		return "must be UTF-8"
 	}
-	if jsonDepth(data) > maxJSONDepth {
-		return fmt.Sprintf("must not nest deeper than %d levels", maxJSONDepth)
+	if nesting(data) > maxDepth {
+		return fmt.Sprintf("must not nest deeper than %d levels", maxDepth)
 	}
-	if problem := jsonSyntaxProblem(data); problem != "" {
+	if problem := syntaxProblem(data); problem != "" {
 		return problem
 	}
-	if bytes.TrimLeft(data, jsonSpace)[0] != '{' {
+	if bytes.TrimLeft(data, space)[0] != '{' {
 		return "must be a JSON object"
 	}
 	return ""
 }
 
-const jsonSpace = " \t\r\n"
+const space = " \t\r\n"
 
-func jsonSyntaxProblem(data []byte) string {
-	if len(bytes.Trim(data, jsonSpace)) == 0 {
+func syntaxProblem(data []byte) string {
+	if len(bytes.Trim(data, space)) == 0 {
 		return "must be a JSON object, not empty"
 	}
 	if json.Valid(data) {
@@ -58,13 +58,13 @@ func syntaxErrorOffset(data []byte) int64 {
 	return int64(len(data))
 }
 
-// jsonDepth is the deepest nesting in data, valid JSON or not.
-func jsonDepth(data []byte) int {
+// nesting is the deepest nesting in data, valid JSON or not.
+func nesting(data []byte) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
 		case '"':
-			i += jsonStringLength(data[i:]) - 1
+			i += stringLength(data[i:]) - 1
 		case '{', '[':
 			depth++
 			deepest = max(deepest, depth)
@@ -75,9 +75,9 @@ func jsonDepth(data []byte) int {
 	return deepest
 }
 
-// jsonStringLength is the length of the string literal that data begins with,
+// stringLength is the length of the string literal that data begins with,
 // quotes included.
-func jsonStringLength(data []byte) int {
+func stringLength(data []byte) int {
 	for i := 1; i < len(data); i++ {
 		switch data[i] {
 		case '\\':
@@ -89,61 +89,61 @@ func jsonStringLength(data []byte) int {
 	return len(data)
 }
 
-// isJSONNumber tells whether text is a JSON number and nothing else.
-func isJSONNumber(text string) bool {
+// IsNumber tells whether text is a JSON number and nothing else.
+func IsNumber(text string) bool {
 	if text == "" || strings.IndexByte("-0123456789", text[0]) < 0 {
 		return false
 	}
-	return strings.TrimRight(text, jsonSpace) == text && json.Valid([]byte(text))
+	return strings.TrimRight(text, space) == text && json.Valid([]byte(text))
 }
 
-// jsonCursor walks over data that checkJSON has passed, so that it need not
+// Cursor walks over data that Check has passed, so that it need not
 // look for errors of syntax.
-type jsonCursor struct {
-	data []byte
+type Cursor struct {
+	Data []byte
 	at   int
 }
 
-// peek returns the first byte of the next value or delimiter.
-func (c *jsonCursor) peek() byte {
-	for strings.IndexByte(jsonSpace, c.data[c.at]) >= 0 {
+// Peek returns the first byte of the next value or delimiter.
+func (c *Cursor) Peek() byte {
+	for strings.IndexByte(space, c.Data[c.at]) >= 0 {
 		c.at++
 	}
-	return c.data[c.at]
+	return c.Data[c.at]
 }
 
 // accept moves past delimiter where it is next.
-func (c *jsonCursor) accept(delimiter byte) bool {
-	if c.peek() != delimiter {
+func (c *Cursor) accept(delimiter byte) bool {
+	if c.Peek() != delimiter {
 		return false
 	}
 	c.at++
 	return true
 }
 
-// raw moves past the next value and returns it as it is written.
-func (c *jsonCursor) raw() []byte {
-	first := c.peek()
+// Raw moves past the next value and returns it as it is written.
+func (c *Cursor) Raw() []byte {
+	first := c.Peek()
 	start := c.at
 	switch first {
 	case '"':
-		c.at += jsonStringLength(c.data[c.at:])
+		c.at += stringLength(c.Data[c.at:])
 	case '{', '[':
 		c.skipComposite()
 	default:
-		for c.at < len(c.data) && strings.IndexByte(",]}"+jsonSpace, c.data[c.at]) < 0 {
+		for c.at < len(c.Data) && strings.IndexByte(",]}"+space, c.Data[c.at]) < 0 {
 			c.at++
 		}
 	}
-	return c.data[start:c.at]
+	return c.Data[start:c.at]
 }
 
-func (c *jsonCursor) skipComposite() {
+func (c *Cursor) skipComposite() {
 	depth := 0
 	for {
-		switch c.data[c.at] {
+		switch c.Data[c.at] {
 		case '"':
-			c.at += jsonStringLength(c.data[c.at:])
+			c.at += stringLength(c.Data[c.at:])
 			continue
 		case '{', '[':
 			depth++
@@ -157,21 +157,21 @@ func (c *jsonCursor) skipComposite() {
 	}
 }
 
-// members calls visit for every member of the object that is next. Visit must
+// Members calls visit for every member of the object that is next. Visit must
 // move past the member's value.
-func (c *jsonCursor) members(visit func(name string)) {
+func (c *Cursor) Members(visit func(name string)) {
 	c.accept('{')
 	for !c.accept('}') {
-		name, _ := unquoteJSON(c.raw())
+		name, _ := Unquote(c.Raw())
 		c.accept(':')
 		visit(name)
 		c.accept(',')
 	}
 }
 
-// elements calls visit for every element of the array that is next. Visit must
+// Elements calls visit for every element of the array that is next. Visit must
 // move past the element.
-func (c *jsonCursor) elements(visit func(index int)) {
+func (c *Cursor) Elements(visit func(index int)) {
 	c.accept('[')
 	for index := 0; !c.accept(']'); index++ {
 		visit(index)
@@ -179,9 +179,9 @@ func (c *jsonCursor) elements(visit func(index int)) {
 	}
 }
 
-// unquoteJSON returns the text of a string literal, and what is wrong with it
+// Unquote returns the text of a string literal, and what is wrong with it
 // as text, or "".
-func unquoteJSON(literal []byte) (text, problem string) {
+func Unquote(literal []byte) (text, problem string) {
 	if bytes.IndexByte(literal, '\\') < 0 {
 		return string(literal[1 : len(literal)-1]), ""
 	}
