@@ -18,7 +18,7 @@ import (
 // out, numbers taken by their value.
 func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool {
 	if problem := strictjson.Check(data); problem != "" {
-		found.add("", "the body "+problem)
+		found.Add("", "the body "+problem)
 		return false
 	}
 	d := newDecoder(found)
@@ -79,7 +79,7 @@ func (d *decoder) decodePolicies(networkType NetworkType) Policy {
 	at := &jsonPath{name: "policies"}
 	cursor := &strictjson.Cursor{Data: d.policies}
 	if cursor.Peek() != '{' {
-		d.found.add(at.String(), "must be an object")
+		d.found.Add(at.String(), "must be an object")
 		return nil
 	}
 	policy := newPolicy(networkType)
@@ -155,7 +155,7 @@ func (d *decoder) object(cursor *strictjson.Cursor, target reflect.Value, at *js
 			return
 		}
 		if seen[position] {
-			d.found.add(path.String(), "must not be given more than once")
+			d.found.Add(path.String(), "must not be given more than once")
 			cursor.Raw()
 			return
 		}
@@ -165,7 +165,7 @@ func (d *decoder) object(cursor *strictjson.Cursor, target reflect.Value, at *js
 	mayLeaveOut := d.isPatch && d.lists == 0
 	for position, field := range fields {
 		if field.required && !seen[position] && !mayLeaveOut {
-			d.found.add((&jsonPath{parent: at, name: field.name}).String(), "is required")
+			d.found.Add((&jsonPath{parent: at, name: field.name}).String(), "is required")
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (d *decoder) unknown(at *jsonPath, fields []fieldShape) {
 		return
 	}
 	if at.name == "" {
-		d.found.addUnknown(at.parent.String(), "must not have a member with an empty name")
+		d.found.AddUnknown(at.parent.String(), "must not have a member with an empty name")
 		return
 	}
 	message := "is not a known field"
@@ -194,7 +194,7 @@ func (d *decoder) unknown(at *jsonPath, fields []fieldShape) {
 			message = fmt.Sprintf("is not a known field, did you mean %q?", field.name)
 		}
 	}
-	d.found.addUnknown(at.String(), message)
+	d.found.AddUnknown(at.String(), message)
 }
 
 // member reads the value of one field.
@@ -202,7 +202,7 @@ func (d *decoder) member(cursor *strictjson.Cursor, target reflect.Value, field 
 	if cursor.Peek() == 'n' {
 		cursor.Raw()
 		if field.required {
-			d.found.add(at.String(), "is required and must not be null")
+			d.found.Add(at.String(), "is required and must not be null")
 		}
 		return
 	}
@@ -212,7 +212,7 @@ func (d *decoder) member(cursor *strictjson.Cursor, target reflect.Value, field 
 	}
 	d.value(cursor, target, at)
 	if field.nonempty && target.IsZero() {
-		d.found.add(at.String(), "must not be empty")
+		d.found.Add(at.String(), "must not be empty")
 	}
 }
 
@@ -263,7 +263,7 @@ func (d *decoder) expect(cursor *strictjson.Cursor, first byte, at *jsonPath, me
 		return true
 	}
 	cursor.Raw()
-	d.found.add(at.String(), message)
+	d.found.Add(at.String(), message)
 	return false
 }
 
@@ -273,7 +273,7 @@ func (d *decoder) text(cursor *strictjson.Cursor, target reflect.Value, at *json
 	}
 	text, problem := strictjson.Unquote(cursor.Raw())
 	if problem != "" {
-		d.found.add(at.String(), problem)
+		d.found.Add(at.String(), problem)
 		return
 	}
 	target.SetString(text)
@@ -284,7 +284,7 @@ func (d *decoder) boolean(cursor *strictjson.Cursor, target reflect.Value, at *j
 	case "true", "false":
 		target.SetBool(literal == "true")
 	default:
-		d.found.add(at.String(), "must be true or false")
+		d.found.Add(at.String(), "must be true or false")
 	}
 }
 
@@ -298,7 +298,7 @@ func (d *decoder) list(cursor *strictjson.Cursor, target reflect.Value, at *json
 	d.lists++
 	defer func() { d.lists-- }()
 	cursor.Elements(func(index int) {
-		if d.found.isFull() {
+		if d.found.Full() {
 			cursor.Raw()
 			return
 		}
@@ -313,11 +313,11 @@ func (d *decoder) list(cursor *strictjson.Cursor, target reflect.Value, at *json
 func (d *decoder) number(cursor *strictjson.Cursor, at *jsonPath, set func(literal string) (problem string)) {
 	if first := cursor.Peek(); first != '-' && (first < '0' || first > '9') {
 		cursor.Raw()
-		d.found.add(at.String(), "must be a number")
+		d.found.Add(at.String(), "must be a number")
 		return
 	}
 	if problem := set(string(cursor.Raw())); problem != "" {
-		d.found.add(at.String(), problem)
+		d.found.Add(at.String(), problem)
 	}
 }
 
@@ -353,15 +353,15 @@ func (k *StellarTokenKind) decodeUnion(d *decoder, cursor *strictjson.Cursor, at
 	switch cursor.Peek() {
 	case '"':
 		if text, _ := strictjson.Unquote(cursor.Raw()); text != nativeKind {
-			d.found.add(at.String(), message)
+			d.found.Add(at.String(), message)
 		}
 	case '{':
 		d.object(cursor, reflect.ValueOf(k).Elem(), at)
 		if (k.Classic == nil) == (k.Contract == nil) {
-			d.found.add(at.String(), message)
+			d.found.Add(at.String(), message)
 		}
 	default:
 		cursor.Raw()
-		d.found.add(at.String(), message)
+		d.found.Add(at.String(), message)
 	}
 }

@@ -233,11 +233,11 @@ func (m *Manager) check(req CreateRequest, found *problems) {
 		return
 	}
 	if !isKnown(req.Policies) {
-		found.add("policies", "must be an evm, a solana or a stellar policy")
+		found.Add("policies", "must be an evm, a solana or a stellar policy")
 		return
 	}
 	if req.Policies.NetworkType() != req.NetworkType {
-		found.add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", req.Policies.NetworkType()))
+		found.Add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", req.Policies.NetworkType()))
 		return
 	}
 	if m.networkRules {
@@ -253,7 +253,7 @@ func (m *Manager) addressOf(ctx context.Context, req CreateRequest, found *probl
 	}
 	address, err := m.resolveAddress(ctx, req.SignerID, req.NetworkType, req.Network)
 	if errors.Is(err, ErrUnknownSigner) {
-		found.add("signer_id", "must be a signer that exists for this network")
+		found.Add("signer_id", "must be a signer that exists for this network")
 		return "", nil
 	}
 	if err != nil {

@@ -28,7 +28,7 @@ func networkAddressProblem(address string, networkType NetworkType) string {
 func (p *EVMPolicy) checkNetworkRules(found *problems) {
 	for i, receiver := range p.WhitelistReceivers {
 		if message := evmAddressProblem(receiver); message != "" {
-			found.add(fmt.Sprintf("policies.whitelist_receivers[%d]", i), message)
+			found.Add(fmt.Sprintf("policies.whitelist_receivers[%d]", i), message)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func (p *SolanaPolicy) checkNetworkRules(found *problems) {
 	}
 	checkSolanaAddresses(found, "policies.disallowed_accounts", p.DisallowedAccounts)
 	if len(p.AllowedAccounts) > 0 && len(p.DisallowedAccounts) > 0 {
-		found.add("policies.disallowed_accounts", "must not be set together with allowed_accounts")
+		found.Add("policies.disallowed_accounts", "must not be set together with allowed_accounts")
 	}
 	checkFeeMargin(found, p.FeeMarginPercentage)
 	p.checkSwapConfig(found)
@@ -57,7 +57,7 @@ func (p *SolanaPolicy) checkSwapConfig(found *problems) {
 	checkCronSchedule(found, swap.CronSchedule)
 	swap.checkJupiterOptions(found, "policies.swap_config.jupiter_swap_options")
 	if p.FeePaymentStrategy != nil && *p.FeePaymentStrategy != FeePaidByUser {
-		found.add("policies.swap_config", swapNeedsUser)
+		found.Add("policies.swap_config", swapNeedsUser)
 	}
 }
 
@@ -67,17 +67,17 @@ func (c *SolanaSwapConfig) checkJupiterOptions(found *problems, path string) {
 	}
 	c.JupiterSwapOptions.checkPriority(found, path)
 	if c.Strategy == nil || *c.Strategy != JupiterSwap {
-		found.add(path, "must not be set unless strategy is jupiter-swap")
+		found.Add(path, "must not be set unless strategy is jupiter-swap")
 	}
 }
 
 // checkPriority blames the field that is missing, since that is the one to add.
 func (o *JupiterSwapOptions) checkPriority(found *problems, path string) {
 	if o.PriorityFeeMaxLamports == nil && o.PriorityLevel != nil {
-		found.add(path+".priority_fee_max_lamports", "must be set where priority_level is")
+		found.Add(path+".priority_fee_max_lamports", "must be set where priority_level is")
 	}
 	if o.PriorityFeeMaxLamports != nil && o.PriorityLevel == nil {
-		found.add(path+".priority_level", "must be set where priority_fee_max_lamports is")
+		found.Add(path+".priority_level", "must be set where priority_fee_max_lamports is")
 	}
 }
 
@@ -85,7 +85,7 @@ func (p *StellarPolicy) checkNetworkRules(found *problems) {
 	for i, token := range p.AllowedTokens {
 		path := fmt.Sprintf("policies.allowed_tokens[%d]", i)
 		if message := stellarAssetProblem(token.Asset); message != "" {
-			found.add(path+".asset", message)
+			found.Add(path+".asset", message)
 		}
 		if token.Metadata != nil && token.Metadata.Kind != nil {
 			token.Metadata.Kind.checkNetworkRules(found, path+".metadata.kind")
@@ -103,25 +103,25 @@ func (p *StellarPolicy) checkSwapConfig(found *problems) {
 		return
 	}
 	if len(swap.Strategies) == 0 {
-		found.add("policies.swap_config.strategies", "must name at least one strategy")
+		found.Add("policies.swap_config.strategies", "must name at least one strategy")
 	}
 	checkCronSchedule(found, swap.CronSchedule)
 	if p.FeePaymentStrategy == nil || *p.FeePaymentStrategy != FeePaidByUser {
-		found.add("policies.swap_config", swapNeedsUser)
+		found.Add("policies.swap_config", swapNeedsUser)
 	}
 }
 
 func (k *StellarTokenKind) checkNetworkRules(found *problems, path string) {
 	if k.Classic != nil {
 		if !isStellarAssetCode(k.Classic.Code) {
-			found.add(path+".classic.code", "must be 1 to 12 ASCII letters and digits")
+			found.Add(path+".classic.code", "must be 1 to 12 ASCII letters and digits")
 		}
 		if !isStrkey(k.Classic.Issuer, strkeyAccount) {
-			found.add(path+".classic.issuer", stellarAccountMessage)
+			found.Add(path+".classic.issuer", stellarAccountMessage)
 		}
 	}
 	if k.Contract != nil && !isStrkey(k.Contract.ContractID, strkeyContract) {
-		found.add(path+".contract.contract_id", "must be a valid Stellar contract id: C and 55 characters")
+		found.Add(path+".contract.contract_id", "must be a valid Stellar contract id: C and 55 characters")
 	}
 }
 
@@ -133,7 +133,7 @@ func checkSolanaAddresses(found *problems, path string, addresses []string) {
 
 func checkSolanaAddress(found *problems, path, address string) {
 	if !isSolanaAddress(address) {
-		found.add(path, solanaAddressMessage)
+		found.Add(path, solanaAddressMessage)
 	}
 }
 
@@ -148,13 +148,13 @@ func checkTokenSwap(found *problems, path string, swap *TokenSwapConfig) {
 
 func checkFeeMargin(found *problems, percentage *float64) {
 	if percentage != nil && !(*percentage >= 0) {
-		found.add("policies.fee_margin_percentage", "must be 0 or more")
+		found.Add("policies.fee_margin_percentage", "must be 0 or more")
 	}
 }
 
 func checkSlippage(found *problems, path string, percentage *float64) {
 	if percentage != nil && !(*percentage >= 0 && *percentage <= 100) {
-		found.add(path, "must be from 0 to 100")
+		found.Add(path, "must be from 0 to 100")
 	}
 }
 
@@ -163,6 +163,6 @@ func checkCronSchedule(found *problems, schedule *string) {
 		return
 	}
 	if message := cronProblem(*schedule); message != "" {
-		found.add("policies.swap_config.cron_schedule", message)
+		found.Add("policies.swap_config.cron_schedule", message)
 	}
 }

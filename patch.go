@@ -43,7 +43,7 @@ func (m *Manager) PatchDocument(ctx context.Context, id string, patch []byte, co
 // other problems it adds to found.
 func (r *Relayer) applyPatch(patch []byte, found *problems) error {
 	if problem := strictjson.Check(patch); problem != "" {
-		found.add("", "the body "+problem)
+		found.Add("", "the body "+problem)
 		return found.err()
 	}
 	alone := newDecoder(found)

@@ -16,11 +16,11 @@ type problems struct {
 	more   bool // there are more than are listed
 }
 
-// add notes a problem of a field that exists. The first problem of a field is
+// Add notes a problem of a field that exists. The first problem of a field is
 // the one that is told: what comes after it, in the field or below it, is its
 // echo.
-func (p *problems) add(field, message string) {
-	if p.has(field) || p.isFull() {
+func (p *problems) Add(field, message string) {
+	if p.has(field) || p.Full() {
 		return
 	}
 	if p.blamed == nil {
@@ -30,17 +30,17 @@ func (p *problems) add(field, message string) {
 	p.list = append(p.list, FieldError{Field: field, Message: message})
 }
 
-// addUnknown notes a member that is no field. Its name is the client's, and may
+// AddUnknown notes a member that is no field. Its name is the client's, and may
 // be any text: it is never taken for the path of a field.
-func (p *problems) addUnknown(member, message string) {
-	if !p.isFull() {
+func (p *problems) AddUnknown(member, message string) {
+	if !p.Full() {
 		p.list = append(p.list, FieldError{Field: member, Message: message})
 	}
 }
 
-// isFull tells whether looking for more problems is in vain, and takes note that
+// Full tells whether looking for more problems is in vain, and takes note that
 // somebody was about to.
-func (p *problems) isFull() bool {
+func (p *problems) Full() bool {
 	p.more = len(p.list) == maxProblems
 	return p.more
 }

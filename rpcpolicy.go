@@ -129,7 +129,7 @@ func isNotOfName(r rune) bool {
 func (p RPCPolicy) checkURLs(endpoints []RPCConfig, found *problems) {
 	for i, endpoint := range endpoints {
 		if problem := p.urlProblem(string(endpoint.URL)); problem != "" {
-			found.add(fmt.Sprintf("custom_rpc_urls[%d].url", i), problem)
+			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), problem)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (m *Manager) checkedChange(change func(*Relayer) error) func(r, stored *Rel
 func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	keep := func(field string, isKept bool) {
 		if !isKept {
-			found.add(field, "must not be changed")
+			found.Add(field, "must not be changed")
 		}
 	}
 	keep("id", r.ID == stored.ID)
@@ -138,18 +138,18 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 func checkDisabled(r *Relayer, found *problems) {
 	switch reason := r.DisabledReason; {
 	case r.SystemDisabled && reason == nil:
-		found.add("disabled_reason", "must be set while system_disabled is true")
+		found.Add("disabled_reason", "must be set while system_disabled is true")
 	case !r.SystemDisabled && reason != nil:
-		found.add("disabled_reason", "must not be set while system_disabled is false")
+		found.Add("disabled_reason", "must not be set while system_disabled is false")
 	case reason == nil:
 	case reason.Type == "":
-		found.add("disabled_reason.type", "must not be empty")
+		found.Add("disabled_reason.type", "must not be empty")
 	default:
 		if problem := textProblem(string(reason.Type)); problem != "" {
-			found.add("disabled_reason.type", problem)
+			found.Add("disabled_reason.type", problem)
 		}
 		if problem := textProblem(reason.Details); problem != "" {
-			found.add("disabled_reason.details", problem)
+			found.Add("disabled_reason.details", problem)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func checkMasks(r, stored *Relayer, found *problems) {
 			continue
 		}
 		if form := plainForm(string(endpoint.URL)); masks[form] || strings.HasSuffix(form, maskedRest) {
-			found.add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
+			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
 		}
 	}
 }

@@ -46,7 +46,7 @@ func jsonName(field reflect.StructField) string {
 // checkRules adds every rule of its validate tags that input breaks to found.
 // Input is a pointer to a struct.
 func checkRules(input any, found *problems) {
-	if found.isFull() {
+	if found.Full() {
 		return
 	}
 	var broken validator.ValidationErrors
@@ -55,7 +55,7 @@ func checkRules(input any, found *problems) {
 	}
 	for _, rule := range broken {
 		_, path, _ := strings.Cut(rule.Namespace(), ".")
-		found.add(path, ruleMessage(rule))
+		found.Add(path, ruleMessage(rule))
 	}
 }
 
