@@ -47,7 +47,7 @@ func (r *Relayer) applyPatch(patch []byte, found *problems) error {
 		return found.err()
 	}
 	alone := newDecoder(found)
-	alone.isPatch = true
+	alone.IsPatch = true
 	alone.decodePatchable(patch, r.NetworkType)
 	current, err := encodeJSON(patchable{
 		Name:           r.Name,
@@ -63,7 +63,7 @@ func (r *Relayer) applyPatch(patch []byte, found *problems) error {
 		return err
 	}
 	whole := newDecoder(found)
-	whole.isMerged = true
+	whole.IsMerged = true
 	result := whole.decodePatchable(merged, r.NetworkType)
 	r.Name = result.Name
 	r.Paused = result.Paused
@@ -79,7 +79,7 @@ func (r *Relayer) applyPatch(patch []byte, found *problems) error {
 
 func (d *decoder) decodePatchable(data []byte, networkType NetworkType) patchable {
 	var read patchable
-	d.document(data, &read)
+	d.Decode(data, &read)
 	read.Policies = d.decodePolicies(networkType)
 	return read
 }

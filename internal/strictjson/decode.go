@@ -1,114 +1,71 @@
-package relayer
+package strictjson
 
 import (
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
-
-	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// decodeCreateRequest reads a create request from strict JSON into req and adds
-// every problem to found. It reports false where data is no JSON object at all, so
-// that there is nothing to say of its fields.
-//
-// The rules are those of the wire contract: no duplicate and no unknown names
-// at any depth, names matched exactly, null for an optional field meaning left
-// out, numbers taken by their value.
-func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool {
-	if problem := strictjson.Check(data); problem != "" {
-		found.Add("", "the body "+problem)
-		return false
-	}
-	d := newDecoder(found)
-	d.document(data, req)
-	req.Policies = d.decodePolicies(req.NetworkType)
-	return true
-}
-
-// newPolicy returns an empty policy of the network type, or nil where there is
-// no such type.
-func newPolicy(networkType NetworkType) Policy {
-	switch networkType {
-	case EVM:
-		return new(EVMPolicy)
-	case Solana:
-		return new(SolanaPolicy)
-	case Stellar:
-		return new(StellarPolicy)
-	default:
-		return nil
-	}
-}
-
-// decoder binds JSON to Go values and notes every problem under its path.
-type decoder struct {
-	found  *problems
+// Decoder binds JSON to Go values and notes every problem under its path.
+type Decoder struct {
+	found  Reporter
+	hooks  map[reflect.Type]Hook
 	shapes map[reflect.Type][]fieldShape
 
-	// policies is the policy block as written, put off until the network type
-	// is known: names of an object have no order.
-	policies []byte
-
-	// isPatch lets required fields be left out, but for those of a list's
+	// IsPatch lets required fields be left out, but for those of a list's
 	// elements: a patch replaces lists whole.
-	isPatch bool
+	IsPatch bool
 	lists   int // how many lists the value being read is in
 
-	// isMerged passes over unknown members, which the patch that brought them in
+	// IsMerged passes over unknown members, which the patch that brought them in
 	// has been told of.
-	isMerged bool
+	IsMerged bool
 }
 
-func newDecoder(found *problems) *decoder {
-	return &decoder{found: found, shapes: make(map[reflect.Type][]fieldShape)}
+func NewDecoder(found Reporter, hooks map[reflect.Type]Hook) *Decoder {
+	return &Decoder{found: found, hooks: hooks, shapes: make(map[reflect.Type][]fieldShape)}
 }
 
-// document reads an object that checkJSON has passed into a struct.
-func (d *decoder) document(data []byte, into any) {
-	d.object(&strictjson.Cursor{Data: data}, reflect.ValueOf(into).Elem(), nil)
+// Decode reads an object that checkJSON has passed into a struct.
+func (d *Decoder) Decode(data []byte, into any) {
+	d.Object(&Cursor{Data: data}, into, nil)
 }
 
-// decodePolicies reads the policy block put off. Without a network type nothing
-// can be said of it.
-func (d *decoder) decodePolicies(networkType NetworkType) Policy {
-	if d.policies == nil {
-		return nil
-	}
-	at := &jsonPath{name: "policies"}
-	cursor := &strictjson.Cursor{Data: d.policies}
-	if cursor.Peek() != '{' {
-		d.found.Add(at.String(), "must be an object")
-		return nil
-	}
-	policy := newPolicy(networkType)
-	if policy == nil {
-		return nil
-	}
-	d.object(cursor, reflect.ValueOf(policy).Elem(), at)
-	return policy
+// Reporter collects the problems that are found.
+type Reporter interface {
+	Add(path, message string)
+	AddUnknown(path, message string)
+	Full() bool
 }
 
-// jsonPath is where in a document a value stands. It becomes text only where
+// Hook reads the values of one type.
+type Hook func(d *Decoder, cursor *Cursor, target any, at *Path)
+
+// Object reads an object into the struct that into points to.
+func (d *Decoder) Object(cursor *Cursor, into any, at *Path) {
+	d.object(cursor, reflect.ValueOf(into).Elem(), at)
+}
+
+// Path is where in a document a value stands. It becomes text only where
 // there is something to complain about.
-type jsonPath struct {
-	parent    *jsonPath
-	name      string // of an object's member
+type Path struct {
+	parent    *Path
+	Name      string // of an object's member
 	isElement bool   // of an array, at index
 	index     int
 }
 
-func (p *jsonPath) String() string {
+func (p *Path) String() string {
 	switch {
 	case p == nil:
 		return ""
 	case p.isElement:
 		return p.parent.String() + "[" + strconv.Itoa(p.index) + "]"
 	case p.parent == nil:
-		return p.name
+		return p.Name
 	default:
-		return p.parent.String() + "." + p.name
+		return p.parent.String() + "." + p.Name
 	}
 }
 
@@ -122,7 +79,7 @@ type fieldShape struct {
 
 // shape returns the fields of a struct type. A field is required unless it is a
 // pointer or a list, or its wire tag says that it is optional.
-func (d *decoder) shape(structType reflect.Type) []fieldShape {
+func (d *Decoder) shape(structType reflect.Type) []fieldShape {
 	if fields, ok := d.shapes[structType]; ok {
 		return fields
 	}
@@ -143,11 +100,11 @@ func (d *decoder) shape(structType reflect.Type) []fieldShape {
 }
 
 // object reads the object that is next into a struct.
-func (d *decoder) object(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
+func (d *Decoder) object(cursor *Cursor, target reflect.Value, at *Path) {
 	fields := d.shape(target.Type())
 	seen := make([]bool, len(fields))
 	cursor.Members(func(name string) {
-		path := &jsonPath{parent: at, name: name}
+		path := &Path{parent: at, Name: name}
 		position := fieldPosition(fields, name)
 		if position < 0 {
 			d.unknown(path, fields)
@@ -162,10 +119,10 @@ func (d *decoder) object(cursor *strictjson.Cursor, target reflect.Value, at *js
 		seen[position] = true
 		d.member(cursor, target.Field(fields[position].index), fields[position], path)
 	})
-	mayLeaveOut := d.isPatch && d.lists == 0
+	mayLeaveOut := d.IsPatch && d.lists == 0
 	for position, field := range fields {
 		if field.required && !seen[position] && !mayLeaveOut {
-			d.found.Add((&jsonPath{parent: at, name: field.name}).String(), "is required")
+			d.found.Add((&Path{parent: at, Name: field.name}).String(), "is required")
 		}
 	}
 }
@@ -180,17 +137,17 @@ func fieldPosition(fields []fieldShape, name string) int {
 }
 
 // unknown notes a member that none of the fields is named for.
-func (d *decoder) unknown(at *jsonPath, fields []fieldShape) {
-	if d.isMerged {
+func (d *Decoder) unknown(at *Path, fields []fieldShape) {
+	if d.IsMerged {
 		return
 	}
-	if at.name == "" {
+	if at.Name == "" {
 		d.found.AddUnknown(at.parent.String(), "must not have a member with an empty name")
 		return
 	}
 	message := "is not a known field"
 	for _, field := range fields {
-		if strings.EqualFold(field.name, at.name) {
+		if strings.EqualFold(field.name, at.Name) {
 			message = fmt.Sprintf("is not a known field, did you mean %q?", field.name)
 		}
 	}
@@ -198,16 +155,12 @@ func (d *decoder) unknown(at *jsonPath, fields []fieldShape) {
 }
 
 // member reads the value of one field.
-func (d *decoder) member(cursor *strictjson.Cursor, target reflect.Value, field fieldShape, at *jsonPath) {
+func (d *Decoder) member(cursor *Cursor, target reflect.Value, field fieldShape, at *Path) {
 	if cursor.Peek() == 'n' {
 		cursor.Raw()
 		if field.required {
 			d.found.Add(at.String(), "is required and must not be null")
 		}
-		return
-	}
-	if target.Kind() == reflect.Interface {
-		d.policies = cursor.Raw()
 		return
 	}
 	d.value(cursor, target, at)
@@ -216,26 +169,14 @@ func (d *decoder) member(cursor *strictjson.Cursor, target reflect.Value, field 
 	}
 }
 
-// unionDecoder is a type whose JSON form is one of several.
-type unionDecoder interface {
-	decodeUnion(d *decoder, cursor *strictjson.Cursor, at *jsonPath)
-}
-
 // value reads the value that is next into target.
-func (d *decoder) value(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
+func (d *Decoder) value(cursor *Cursor, target reflect.Value, at *Path) {
 	if target.Kind() == reflect.Pointer {
 		target.Set(reflect.New(target.Type().Elem()))
 		target = target.Elem()
 	}
-	switch into := target.Addr().Interface().(type) {
-	case *Amount:
-		d.number(cursor, at, func(literal string) (problem string) {
-			*into, problem = amountFromLiteral(literal)
-			return problem
-		})
-		return
-	case unionDecoder:
-		into.decodeUnion(d, cursor, at)
+	if hook, ok := d.hooks[target.Type()]; ok {
+		hook(d, cursor, target.Addr().Interface(), at)
 		return
 	}
 	switch target.Kind() {
@@ -250,15 +191,15 @@ func (d *decoder) value(cursor *strictjson.Cursor, target reflect.Value, at *jso
 			d.object(cursor, target, at)
 		}
 	case reflect.Float64:
-		d.number(cursor, at, func(literal string) string { return setFloat(target, literal) })
+		d.Number(cursor, at, func(literal string) string { return setFloat(target, literal) })
 	default:
-		d.number(cursor, at, func(literal string) string { return setInteger(target, literal) })
+		d.Number(cursor, at, func(literal string) string { return setInteger(target, literal) })
 	}
 }
 
 // expect tells whether the next value begins with first; where it does not, it
 // is skipped and noted.
-func (d *decoder) expect(cursor *strictjson.Cursor, first byte, at *jsonPath, message string) bool {
+func (d *Decoder) expect(cursor *Cursor, first byte, at *Path, message string) bool {
 	if cursor.Peek() == first {
 		return true
 	}
@@ -267,11 +208,11 @@ func (d *decoder) expect(cursor *strictjson.Cursor, first byte, at *jsonPath, me
 	return false
 }
 
-func (d *decoder) text(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
+func (d *Decoder) text(cursor *Cursor, target reflect.Value, at *Path) {
 	if !d.expect(cursor, '"', at, "must be a string") {
 		return
 	}
-	text, problem := strictjson.Unquote(cursor.Raw())
+	text, problem := Unquote(cursor.Raw())
 	if problem != "" {
 		d.found.Add(at.String(), problem)
 		return
@@ -279,7 +220,7 @@ func (d *decoder) text(cursor *strictjson.Cursor, target reflect.Value, at *json
 	target.SetString(text)
 }
 
-func (d *decoder) boolean(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
+func (d *Decoder) boolean(cursor *Cursor, target reflect.Value, at *Path) {
 	switch literal := string(cursor.Raw()); literal {
 	case "true", "false":
 		target.SetBool(literal == "true")
@@ -288,12 +229,12 @@ func (d *decoder) boolean(cursor *strictjson.Cursor, target reflect.Value, at *j
 	}
 }
 
-func (d *decoder) list(cursor *strictjson.Cursor, target reflect.Value, at *jsonPath) {
+func (d *Decoder) list(cursor *Cursor, target reflect.Value, at *Path) {
 	if !d.expect(cursor, '[', at, "must be an array") {
 		return
 	}
 	list := reflect.MakeSlice(target.Type(), 0, 0)
-	path := &jsonPath{parent: at, isElement: true}
+	path := &Path{parent: at, isElement: true}
 	element := reflect.New(target.Type().Elem()).Elem()
 	d.lists++
 	defer func() { d.lists-- }()
@@ -310,7 +251,7 @@ func (d *decoder) list(cursor *strictjson.Cursor, target reflect.Value, at *json
 	target.Set(list)
 }
 
-func (d *decoder) number(cursor *strictjson.Cursor, at *jsonPath, set func(literal string) (problem string)) {
+func (d *Decoder) Number(cursor *Cursor, at *Path, set func(literal string) (problem string)) {
 	if first := cursor.Peek(); first != '-' && (first < '0' || first > '9') {
 		cursor.Raw()
 		d.found.Add(at.String(), "must be a number")
@@ -333,9 +274,9 @@ func setFloat(target reflect.Value, literal string) (problem string) {
 // setInteger stores a whole number in an integer field. No field takes a
 // negative one.
 func setInteger(target reflect.Value, literal string) (problem string) {
-	number, whole := strictjson.ParseWholeNumber(literal)
+	number, whole := ParseWholeNumber(literal)
 	if !whole {
-		return strictjson.NotWholeMessage
+		return NotWholeMessage
 	}
 	bits := target.Type().Bits()
 	if target.CanInt() {
@@ -346,22 +287,4 @@ func setInteger(target reflect.Value, literal string) (problem string) {
 	value, problem := number.Uint64UpTo(1<<bits - 1)
 	target.SetUint(value)
 	return problem
-}
-
-func (k *StellarTokenKind) decodeUnion(d *decoder, cursor *strictjson.Cursor, at *jsonPath) {
-	const message = `must be "native", {"classic":…} or {"contract":…}`
-	switch cursor.Peek() {
-	case '"':
-		if text, _ := strictjson.Unquote(cursor.Raw()); text != nativeKind {
-			d.found.Add(at.String(), message)
-		}
-	case '{':
-		d.object(cursor, reflect.ValueOf(k).Elem(), at)
-		if (k.Classic == nil) == (k.Contract == nil) {
-			d.found.Add(at.String(), message)
-		}
-	default:
-		cursor.Raw()
-		d.found.Add(at.String(), message)
-	}
 }
