@@ -61,16 +61,11 @@ func ParseAmount(text string) (Amount, error) {
 
 // amountFromLiteral reads a JSON number literal, or says what it must be.
 func amountFromLiteral(literal string) (amount Amount, problem string) {
-	number, whole := strictjson.ParseWholeNumber(literal)
-	switch {
-	case !whole:
-		return Amount{}, strictjson.NotWholeMessage
-	case number.Negative:
-		return Amount{}, strictjson.NegativeMessage
-	case number.Huge:
-		return Amount{}, maxAmountMessage
+	digits, problem := strictjson.Whole(literal)
+	if problem != "" {
+		return Amount{}, problem
 	}
-	wei, ok := new(big.Int).SetString(number.Digits, 10)
+	wei, ok := new(big.Int).SetString(digits, 10)
 	if !ok {
 		return Amount{}, strictjson.NotWholeMessage
 	}

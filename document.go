@@ -1,11 +1,6 @@
 package relayer
 
-import (
-	"context"
-	"reflect"
-
-	"github.com/go-relayer/relayer/internal/strictjson"
-)
+import "context"
 
 // Document is a relayer in its response form (spec section 2.1), as it was
 // encoded when it was stored: JSON, with RPC URLs masked.
@@ -92,106 +87,4 @@ func (r recordReader) AppendDocuments(ctx context.Context, dst []byte, offset, l
 		dst = append(dst, rec.Document...)
 	}
 	return dst, total, nil
-}
-
-// decodeCreateRequest reads a create request from strict JSON into req and adds
-// every problem to found. It reports false where data is no JSON object at all, so
-// that there is nothing to say of its fields.
-//
-// The rules are those of the wire contract: no duplicate and no unknown names
-// at any depth, names matched exactly, null for an optional field meaning left
-// out, numbers taken by their value.
-func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool {
-	if problem := strictjson.Check(data); problem != "" {
-		found.Add("", "the body "+problem)
-		return false
-	}
-	d := newDecoder(found)
-	d.Decode(data, req)
-	req.Policies = d.decodePolicies(req.NetworkType)
-	return true
-}
-
-// newPolicy returns an empty policy of the network type, or nil where there is
-// no such type.
-func newPolicy(networkType NetworkType) Policy {
-	switch networkType {
-	case EVM:
-		return new(EVMPolicy)
-	case Solana:
-		return new(SolanaPolicy)
-	case Stellar:
-		return new(StellarPolicy)
-	default:
-		return nil
-	}
-}
-
-// decoder reads a document with a policy block in it.
-type decoder struct {
-	*strictjson.Decoder
-
-	// policies is the policy block as written, put off until the network type
-	// is known: names of an object have no order.
-	policies []byte
-	found    *problems
-}
-
-func newDecoder(found *problems) *decoder {
-	d := &decoder{found: found}
-	d.Decoder = strictjson.NewDecoder(found, map[reflect.Type]strictjson.Hook{
-		reflect.TypeFor[Amount](): decodeAmount,
-		reflect.TypeFor[StellarTokenKind](): func(d *strictjson.Decoder, cursor *strictjson.Cursor, target any, at *strictjson.Path) {
-			target.(*StellarTokenKind).decodeUnion(d, found, cursor, at)
-		},
-		reflect.TypeFor[Policy](): func(_ *strictjson.Decoder, cursor *strictjson.Cursor, _ any, _ *strictjson.Path) {
-			d.policies = cursor.Raw()
-		},
-	})
-	return d
-}
-
-func decodeAmount(d *strictjson.Decoder, cursor *strictjson.Cursor, target any, at *strictjson.Path) {
-	d.Number(cursor, at, func(literal string) (problem string) {
-		*target.(*Amount), problem = amountFromLiteral(literal)
-		return problem
-	})
-}
-
-// decodePolicies reads the policy block put off. Without a network type nothing
-// can be said of it.
-func (d *decoder) decodePolicies(networkType NetworkType) Policy {
-	if d.policies == nil {
-		return nil
-	}
-	at := &strictjson.Path{Name: "policies"}
-	cursor := &strictjson.Cursor{Data: d.policies}
-	if cursor.Peek() != '{' {
-		d.found.Add(at.String(), "must be an object")
-		return nil
-	}
-	policy := newPolicy(networkType)
-	if policy == nil {
-		return nil
-	}
-	d.Object(cursor, policy, at)
-	return policy
-}
-
-func (k *StellarTokenKind) decodeUnion(d *strictjson.Decoder, found *problems, cursor *strictjson.Cursor, at *strictjson.Path) {
-	const message = `must be "native", {"classic":…} or {"contract":…}`
-	switch cursor.Peek() {
-	case '"':
-		if text, _ := strictjson.Unquote(cursor.Raw()); text != nativeKind {
-			found.Add(at.String(), message)
-		}
-	case '{':
-		d.Object(cursor, k, at)
-		if (k.Classic == nil) == (k.Contract == nil) {
-			found.Add(at.String(), message)
-		}
-	default:
-		cursor.Raw()
-		found.Add(at.String(), message)
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // Manager is the registry: it says which relayers exist and what each may do.
@@ -273,7 +275,7 @@ const maxAddressLength = 256
 
 // addressProblem returns why an address from the resolver cannot be stored, or "".
 func (m *Manager) addressProblem(address string, networkType NetworkType) string {
-	if problem := textProblem(address); problem != "" {
+	if problem := strictjson.TextProblem(address); problem != "" {
 		return problem
 	}
 	if len(address) > maxAddressLength {

@@ -47,9 +47,9 @@ func (r *Relayer) applyPatch(patch []byte, found *problems) error {
 		return found.err()
 	}
 	alone := newDecoder(found)
-	alone.IsPatch = true
+	alone.AllowMissing = true
 	alone.decodePatchable(patch, r.NetworkType)
-	current, err := encodeJSON(patchable{
+	current, err := strictjson.Encode(patchable{
 		Name:           r.Name,
 		Paused:         r.Paused,
 		NotificationID: r.NotificationID,
@@ -63,7 +63,7 @@ func (r *Relayer) applyPatch(patch []byte, found *problems) error {
 		return err
 	}
 	whole := newDecoder(found)
-	whole.IsMerged = true
+	whole.IgnoreUnknown = true
 	result := whole.decodePatchable(merged, r.NetworkType)
 	r.Name = result.Name
 	r.Paused = result.Paused
@@ -105,7 +105,7 @@ func mergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
 		}
 		members[name] = merged
 	}
-	return encodeJSON(members)
+	return strictjson.Encode(members)
 }
 
 // jsonMembers returns the members of a JSON object. It reports false where

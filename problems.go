@@ -5,20 +5,17 @@ import (
 	"strings"
 )
 
-// maxProblems bounds the answer to a request that is wrong in very many places,
-// and the work of finding them.
+// maxProblems bounds the size of a [ValidationError] and the work of filling it.
 const maxProblems = 1000
 
 // problems collects what is wrong with one input.
 type problems struct {
-	list   []FieldError
+	list   []FieldError // one more than maxProblems if there are more
 	blamed map[string]bool
-	more   bool // there are more than are listed
 }
 
-// Add notes a problem of a field that exists. The first problem of a field is
-// the one that is told: what comes after it, in the field or below it, is its
-// echo.
+// Add adds a problem of an existing field. A later problem of the same field, or
+// of a field below it, is a consequence of the first and is dropped.
 func (p *problems) Add(field, message string) {
 	if p.has(field) || p.Full() {
 		return
@@ -30,22 +27,18 @@ func (p *problems) Add(field, message string) {
 	p.list = append(p.list, FieldError{Field: field, Message: message})
 }
 
-// AddUnknown notes a member that is no field. Its name is the client's, and may
-// be any text: it is never taken for the path of a field.
+// AddUnknown adds a member that is not a field. Its name is chosen by the client,
+// so that it must not be mistaken for the path of a field.
 func (p *problems) AddUnknown(member, message string) {
 	if !p.Full() {
 		p.list = append(p.list, FieldError{Field: member, Message: message})
 	}
 }
 
-// Full tells whether looking for more problems is in vain, and takes note that
-// somebody was about to.
-func (p *problems) Full() bool {
-	p.more = len(p.list) == maxProblems
-	return p.more
-}
+// Full reports whether further problems are dropped.
+func (p *problems) Full() bool { return len(p.list) > maxProblems }
 
-// has tells whether the field, or one that it is part of, has a problem.
+// has reports whether the field, or one that contains it, has a problem.
 func (p *problems) has(field string) bool {
 	for end := len(field); end > 0; end = strings.LastIndexAny(field[:end], ".[") {
 		if p.blamed[field[:end]] {
@@ -55,14 +48,14 @@ func (p *problems) has(field string) bool {
 	return false
 }
 
-// err returns a [*ValidationError] or, where nothing was found, nil.
+// err returns a [*ValidationError], or nil if there are no problems.
 func (p *problems) err() error {
 	if len(p.list) == 0 {
 		return nil
 	}
 	fields := p.list
-	if p.more {
-		fields = append(fields, FieldError{Message: fmt.Sprintf("only the first %d problems are listed", maxProblems)})
+	if p.Full() {
+		fields = append(fields[:maxProblems:maxProblems], FieldError{Message: fmt.Sprintf("only the first %d problems are listed", maxProblems)})
 	}
 	return &ValidationError{Fields: fields}
 }

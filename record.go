@@ -1,9 +1,10 @@
 package relayer
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // privatePart is what of a relayer no response shows.
@@ -16,7 +17,7 @@ type privatePart struct {
 // newRecord returns the relayer as a store keeps it: the response form, what the
 // response form hides, and what the relayer claims.
 func (m *Manager) newRecord(r *Relayer) (Record, error) {
-	document, err := encodeJSON(r)
+	document, err := strictjson.Encode(r)
 	if err != nil {
 		return Record{}, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
 	}
@@ -28,7 +29,7 @@ func (m *Manager) newRecord(r *Relayer) (Record, error) {
 	for _, endpoint := range r.CustomRPCURLs {
 		private.CustomRPCURLs = append(private.CustomRPCURLs, string(endpoint.URL))
 	}
-	rec.Private, err = encodeJSON(private)
+	rec.Private, err = strictjson.Encode(private)
 	if err != nil {
 		return Record{}, fmt.Errorf("relayer: encoding the private part of %s: %w", r.ID, err)
 	}
@@ -85,28 +86,16 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// encodeJSON encodes value as it is to be served: without the escapes for HTML
-// that the interface has no use for.
-func encodeJSON(value any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
-}
-
 // nativeKind is the JSON form of a [StellarTokenKind] with neither field set.
 const nativeKind = "native"
 
 // MarshalJSON returns "native" or an object of one member.
 func (k StellarTokenKind) MarshalJSON() ([]byte, error) {
 	if k.Classic == nil && k.Contract == nil {
-		return encodeJSON(nativeKind)
+		return strictjson.Encode(nativeKind)
 	}
 	type plain StellarTokenKind // without this method
-	return encodeJSON(plain(k))
+	return strictjson.Encode(plain(k))
 }
 
 // UnmarshalJSON reads what MarshalJSON returns.

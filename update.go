@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // Condition makes a change depend on how the relayer stands. Without one, a
@@ -145,10 +147,10 @@ func checkDisabled(r *Relayer, found *problems) {
 	case reason.Type == "":
 		found.Add("disabled_reason.type", "must not be empty")
 	default:
-		if problem := textProblem(string(reason.Type)); problem != "" {
+		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
 			found.Add("disabled_reason.type", problem)
 		}
-		if problem := textProblem(reason.Details); problem != "" {
+		if problem := strictjson.TextProblem(reason.Details); problem != "" {
 			found.Add("disabled_reason.details", problem)
 		}
 	}

@@ -6,9 +6,10 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/go-playground/validator/v10"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // structRules checks the validate tags. There is one, built once and never
@@ -21,7 +22,7 @@ func newStructRules() *validator.Validate {
 	rules.RegisterTagNameFunc(jsonName)
 	for tag, holds := range map[string]func(text string) bool{
 		"relayer_id": isID,
-		"text":       func(text string) bool { return textProblem(text) == "" },
+		"text":       func(text string) bool { return strictjson.TextProblem(text) == "" },
 		"rpc_url":    func(text string) bool { return rpcURLProblem(text) == "" },
 	} {
 		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return holds(field.Field().String()) })
@@ -75,7 +76,7 @@ func ruleMessage(rule validator.FieldError) string {
 	case "finite":
 		return "must be a finite number"
 	case "text":
-		return textProblem(reflect.ValueOf(rule.Value()).String())
+		return strictjson.TextProblem(reflect.ValueOf(rule.Value()).String())
 	case "rpc_url":
 		return rpcURLProblem(reflect.ValueOf(rule.Value()).String())
 	case "excluded_with":
@@ -96,17 +97,6 @@ func isID(id string) bool {
 		}
 	}
 	return true
-}
-
-// textProblem says why text cannot be kept as it is, or returns "".
-func textProblem(text string) string {
-	if !utf8.ValidString(text) {
-		return "must be UTF-8"
-	}
-	if strings.IndexByte(text, 0) >= 0 {
-		return "must not contain NUL"
-	}
-	return ""
 }
 
 func isFinite(number float64) bool { return !math.IsNaN(number) && !math.IsInf(number, 0) }

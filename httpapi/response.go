@@ -1,12 +1,11 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // The messages of failures (spec section 7), beside the one that names an id.
@@ -114,11 +113,9 @@ func invalidRequest(status int, problems ...relayer.FieldError) response {
 
 // encode encodes values that cannot fail to encode: strings and numbers.
 func encode(value any) []byte {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	encoded, err := strictjson.Encode(value)
+	if err != nil {
 		panic(err)
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	return encoded
 }

@@ -7,78 +7,122 @@ import (
 	"strings"
 )
 
-// Decoder binds JSON to Go values and notes every problem under its path.
-type Decoder struct {
-	found  Reporter
-	hooks  map[reflect.Type]Hook
-	shapes map[reflect.Type][]fieldShape
-
-	// IsPatch lets required fields be left out, but for those of a list's
-	// elements: a patch replaces lists whole.
-	IsPatch bool
-	lists   int // how many lists the value being read is in
-
-	// IsMerged passes over unknown members, which the patch that brought them in
-	// has been told of.
-	IsMerged bool
-}
-
-func NewDecoder(found Reporter, hooks map[reflect.Type]Hook) *Decoder {
-	return &Decoder{found: found, hooks: hooks, shapes: make(map[reflect.Type][]fieldShape)}
-}
-
-// Decode reads an object that checkJSON has passed into a struct.
-func (d *Decoder) Decode(data []byte, into any) {
-	d.Object(&Cursor{Data: data}, into, nil)
-}
-
-// Reporter collects the problems that are found.
+// Reporter collects the problems that a [Decoder] finds.
 type Reporter interface {
+	// Add reports a problem of the field at path.
 	Add(path, message string)
+
+	// AddUnknown reports a member that is not a field. Its path contains a name
+	// chosen by the sender, which may look like the path of a field.
 	AddUnknown(path, message string)
+
+	// Full reports whether further problems are dropped. The decoder then stops
+	// reading lists.
 	Full() bool
 }
 
-// Hook reads the values of one type.
-type Hook func(d *Decoder, cursor *Cursor, target any, at *Path)
+// Hook reads values of one Go type instead of the decoder. It gets a pointer to
+// the target, which is zero.
+type Hook func(v Value, target any)
 
-// Object reads an object into the struct that into points to.
-func (d *Decoder) Object(cursor *Cursor, into any, at *Path) {
-	d.object(cursor, reflect.ValueOf(into).Elem(), at)
+// Decoder decodes checked JSON into structs and reports every problem with its
+// path. A Decoder is not safe for concurrent use.
+type Decoder struct {
+	// Reporter receives the problems. Required.
+	Reporter Reporter
+
+	// Hooks read the values of the types that are its keys.
+	Hooks map[reflect.Type]Hook
+
+	// AllowMissing permits required fields to be missing, except in elements of
+	// lists. It is for merge patches, which replace lists whole.
+	AllowMissing bool
+
+	// IgnoreUnknown skips members that are not fields.
+	IgnoreUnknown bool
+
+	shapes map[reflect.Type][]fieldShape
 }
 
-// Path is where in a document a value stands. It becomes text only where
-// there is something to complain about.
-type Path struct {
-	parent    *Path
-	Name      string // of an object's member
+// Decode decodes data, an object accepted by [Check], into the struct that into
+// points to. Decode may be called any number of times.
+func (d *Decoder) Decode(data []byte, into any) {
+	Value{decoder: d, data: data}.Object(into)
+}
+
+// Value is one value of a document.
+type Value struct {
+	decoder *Decoder
+	data    []byte
+	path    *path
+}
+
+// First returns the first byte of the value, which determines its type.
+func (v Value) First() byte {
+	c := cursor{data: v.data}
+	c.skipSpace()
+	return c.data[c.at]
+}
+
+// Report reports a problem of the value.
+func (v Value) Report(message string) { v.decoder.Reporter.Add(v.path.String(), message) }
+
+// Number passes a number literal to set, which returns a message to report or
+// "". A value that is not a number is reported.
+func (v Value) Number(set func(literal string) (problem string)) {
+	if !isNumberStart(v.First()) {
+		v.Report("must be a number")
+		return
+	}
+	if problem := set(string(v.data)); problem != "" {
+		v.Report(problem)
+	}
+}
+
+// Text returns the text of a string, or "" and a message. It reports nothing.
+func (v Value) Text() (text, problem string) {
+	if v.First() != '"' {
+		return "", "must be a string"
+	}
+	return unquote(v.data)
+}
+
+// Object decodes an object into the struct that into points to. A value that is
+// not an object is reported.
+func (v Value) Object(into any) { v.object(reflect.ValueOf(into).Elem()) }
+
+// path is the path of a value, formatted only if there is a problem to report.
+type path struct {
+	parent    *path
+	name      string // of a member of an object
 	isElement bool   // of an array, at index
 	index     int
 }
 
-func (p *Path) String() string {
+func (p *path) String() string {
 	switch {
 	case p == nil:
 		return ""
 	case p.isElement:
 		return p.parent.String() + "[" + strconv.Itoa(p.index) + "]"
 	case p.parent == nil:
-		return p.Name
+		return p.name
 	default:
-		return p.parent.String() + "." + p.Name
+		return p.parent.String() + "." + p.name
 	}
 }
 
-// fieldShape is what the decoder needs to know of one struct field.
+func (p *path) isInList() bool { return p != nil && (p.isElement || p.parent.isInList()) }
+
+// fieldShape describes one field of a struct.
 type fieldShape struct {
 	name     string
 	index    int
 	required bool
-	nonempty bool // given as a string, it must not be ""
+	nonempty bool
 }
 
-// shape returns the fields of a struct type. A field is required unless it is a
-// pointer or a list, or its wire tag says that it is optional.
+// shape returns the fields of a struct type.
 func (d *Decoder) shape(structType reflect.Type) []fieldShape {
 	if fields, ok := d.shapes[structType]; ok {
 		return fields
@@ -95,34 +139,38 @@ func (d *Decoder) shape(structType reflect.Type) []fieldShape {
 			nonempty: strings.Contains(wire, "nonempty"),
 		})
 	}
+	if d.shapes == nil {
+		d.shapes = make(map[reflect.Type][]fieldShape)
+	}
 	d.shapes[structType] = fields
 	return fields
 }
 
-// object reads the object that is next into a struct.
-func (d *Decoder) object(cursor *Cursor, target reflect.Value, at *Path) {
-	fields := d.shape(target.Type())
+func (v Value) object(target reflect.Value) {
+	if !v.expect('{', "must be an object") {
+		return
+	}
+	fields := v.decoder.shape(target.Type())
 	seen := make([]bool, len(fields))
-	cursor.Members(func(name string) {
-		path := &Path{parent: at, Name: name}
+	for name, data := range members(v.data) {
+		member := Value{v.decoder, data, &path{parent: v.path, name: name}}
 		position := fieldPosition(fields, name)
-		if position < 0 {
-			d.unknown(path, fields)
-			cursor.Raw()
-			return
+		switch {
+		case position < 0:
+			member.reportUnknown(fields)
+		case seen[position]:
+			member.Report("must not be given more than once")
+		default:
+			seen[position] = true
+			member.field(target.Field(fields[position].index), fields[position])
 		}
-		if seen[position] {
-			d.found.Add(path.String(), "must not be given more than once")
-			cursor.Raw()
-			return
-		}
-		seen[position] = true
-		d.member(cursor, target.Field(fields[position].index), fields[position], path)
-	})
-	mayLeaveOut := d.IsPatch && d.lists == 0
+	}
+	if v.decoder.AllowMissing && !v.path.isInList() {
+		return
+	}
 	for position, field := range fields {
-		if field.required && !seen[position] && !mayLeaveOut {
-			d.found.Add((&Path{parent: at, Name: field.name}).String(), "is required")
+		if field.required && !seen[position] {
+			Value{v.decoder, nil, &path{parent: v.path, name: field.name}}.Report("is required")
 		}
 	}
 }
@@ -136,130 +184,104 @@ func fieldPosition(fields []fieldShape, name string) int {
 	return -1
 }
 
-// unknown notes a member that none of the fields is named for.
-func (d *Decoder) unknown(at *Path, fields []fieldShape) {
-	if d.IsMerged {
+func (v Value) reportUnknown(fields []fieldShape) {
+	if v.decoder.IgnoreUnknown {
 		return
 	}
-	if at.Name == "" {
-		d.found.AddUnknown(at.parent.String(), "must not have a member with an empty name")
+	if v.path.name == "" {
+		v.decoder.Reporter.AddUnknown(v.path.parent.String(), "must not have a member with an empty name")
 		return
 	}
 	message := "is not a known field"
 	for _, field := range fields {
-		if strings.EqualFold(field.name, at.Name) {
+		if strings.EqualFold(field.name, v.path.name) {
 			message = fmt.Sprintf("is not a known field, did you mean %q?", field.name)
 		}
 	}
-	d.found.AddUnknown(at.String(), message)
+	v.decoder.Reporter.AddUnknown(v.path.String(), message)
 }
 
-// member reads the value of one field.
-func (d *Decoder) member(cursor *Cursor, target reflect.Value, field fieldShape, at *Path) {
-	if cursor.Peek() == 'n' {
-		cursor.Raw()
+// field decodes the value of a struct field. Null means omitted.
+func (v Value) field(target reflect.Value, field fieldShape) {
+	if v.First() == 'n' {
 		if field.required {
-			d.found.Add(at.String(), "is required and must not be null")
+			v.Report("is required and must not be null")
 		}
 		return
 	}
-	d.value(cursor, target, at)
+	v.decode(target)
 	if field.nonempty && target.IsZero() {
-		d.found.Add(at.String(), "must not be empty")
+		v.Report("must not be empty")
 	}
 }
 
-// value reads the value that is next into target.
-func (d *Decoder) value(cursor *Cursor, target reflect.Value, at *Path) {
+func (v Value) decode(target reflect.Value) {
 	if target.Kind() == reflect.Pointer {
 		target.Set(reflect.New(target.Type().Elem()))
 		target = target.Elem()
 	}
-	if hook, ok := d.hooks[target.Type()]; ok {
-		hook(d, cursor, target.Addr().Interface(), at)
+	if hook, ok := v.decoder.Hooks[target.Type()]; ok {
+		hook(v, target.Addr().Interface())
 		return
 	}
 	switch target.Kind() {
 	case reflect.String:
-		d.text(cursor, target, at)
+		v.text(target)
 	case reflect.Bool:
-		d.boolean(cursor, target, at)
+		v.boolean(target)
 	case reflect.Slice:
-		d.list(cursor, target, at)
+		v.list(target)
 	case reflect.Struct:
-		if d.expect(cursor, '{', at, "must be an object") {
-			d.object(cursor, target, at)
-		}
+		v.object(target)
 	case reflect.Float64:
-		d.Number(cursor, at, func(literal string) string { return setFloat(target, literal) })
+		v.Number(func(literal string) string { return setFloat(target, literal) })
 	default:
-		d.Number(cursor, at, func(literal string) string { return setInteger(target, literal) })
+		v.Number(func(literal string) string { return setInteger(target, literal) })
 	}
 }
 
-// expect tells whether the next value begins with first; where it does not, it
-// is skipped and noted.
-func (d *Decoder) expect(cursor *Cursor, first byte, at *Path, message string) bool {
-	if cursor.Peek() == first {
+// expect reports message unless the value begins with first.
+func (v Value) expect(first byte, message string) bool {
+	if v.First() == first {
 		return true
 	}
-	cursor.Raw()
-	d.found.Add(at.String(), message)
+	v.Report(message)
 	return false
 }
 
-func (d *Decoder) text(cursor *Cursor, target reflect.Value, at *Path) {
-	if !d.expect(cursor, '"', at, "must be a string") {
-		return
-	}
-	text, problem := Unquote(cursor.Raw())
+func (v Value) text(target reflect.Value) {
+	text, problem := v.Text()
 	if problem != "" {
-		d.found.Add(at.String(), problem)
+		v.Report(problem)
 		return
 	}
 	target.SetString(text)
 }
 
-func (d *Decoder) boolean(cursor *Cursor, target reflect.Value, at *Path) {
-	switch literal := string(cursor.Raw()); literal {
+func (v Value) boolean(target reflect.Value) {
+	switch literal := string(v.data); literal {
 	case "true", "false":
 		target.SetBool(literal == "true")
 	default:
-		d.found.Add(at.String(), "must be true or false")
+		v.Report("must be true or false")
 	}
 }
 
-func (d *Decoder) list(cursor *Cursor, target reflect.Value, at *Path) {
-	if !d.expect(cursor, '[', at, "must be an array") {
+func (v Value) list(target reflect.Value) {
+	if !v.expect('[', "must be an array") {
 		return
 	}
 	list := reflect.MakeSlice(target.Type(), 0, 0)
-	path := &Path{parent: at, isElement: true}
 	element := reflect.New(target.Type().Elem()).Elem()
-	d.lists++
-	defer func() { d.lists-- }()
-	cursor.Elements(func(index int) {
-		if d.found.Full() {
-			cursor.Raw()
-			return
+	for data := range elements(v.data) {
+		if v.decoder.Reporter.Full() {
+			break
 		}
-		path.index = index
 		element.SetZero()
-		d.value(cursor, element, path)
+		Value{v.decoder, data, &path{parent: v.path, isElement: true, index: list.Len()}}.decode(element)
 		list = reflect.Append(list, element)
-	})
+	}
 	target.Set(list)
-}
-
-func (d *Decoder) Number(cursor *Cursor, at *Path, set func(literal string) (problem string)) {
-	if first := cursor.Peek(); first != '-' && (first < '0' || first > '9') {
-		cursor.Raw()
-		d.found.Add(at.String(), "must be a number")
-		return
-	}
-	if problem := set(string(cursor.Raw())); problem != "" {
-		d.found.Add(at.String(), problem)
-	}
 }
 
 func setFloat(target reflect.Value, literal string) (problem string) {
@@ -267,24 +289,19 @@ func setFloat(target reflect.Value, literal string) (problem string) {
 	if err != nil {
 		return "must be a number that a 64-bit float can hold"
 	}
-	target.SetFloat(number + 0) // -0 is served as 0
+	target.SetFloat(number + 0) // encodes -0 as 0
 	return ""
 }
 
-// setInteger stores a whole number in an integer field. No field takes a
-// negative one.
+// setInteger stores a whole number of 0 or more in a field of any integer type.
 func setInteger(target reflect.Value, literal string) (problem string) {
-	number, whole := ParseWholeNumber(literal)
-	if !whole {
-		return NotWholeMessage
-	}
 	bits := target.Type().Bits()
 	if target.CanInt() {
-		value, problem := number.Uint64UpTo(1<<(bits-1) - 1)
+		value, problem := unsigned(literal, 1<<(bits-1)-1)
 		target.SetInt(int64(value))
 		return problem
 	}
-	value, problem := number.Uint64UpTo(1<<bits - 1)
+	value, problem := unsigned(literal, 1<<bits-1)
 	target.SetUint(value)
 	return problem
 }

@@ -5,43 +5,44 @@ import (
 	"strings"
 )
 
-// maxWholeDigits is the number of digits of 2^256-1, the largest number that
-// any field takes.
-const maxWholeDigits = 78
+// maxDigits is the number of digits of 2^256-1, the largest number of any field.
+const maxDigits = 78
 
-// WholeNumber is the value of a JSON number that has no fraction, however it
-// was written: 5, 5.0 and 50e-1 are the same.
-type WholeNumber struct {
-	Negative bool
-	Digits   string // without leading zeros; "0" for zero
-	Huge     bool   // more than maxWholeDigits digits; digits is not filled in
-}
+// The messages for wrong numbers.
+const (
+	NotWholeMessage = "must be a whole number"
+	NegativeMessage = "must be 0 or more"
+)
 
-// ParseWholeNumber reads a JSON number literal. It reports false where the
-// value has a fraction. Its cost is bounded by the length of the literal, not
-// by the value: 1e999999999 takes no more than 1e9.
-func ParseWholeNumber(literal string) (WholeNumber, bool) {
+// Whole returns the decimal digits of a JSON number literal, without leading
+// zeros, or a message if its value has a fraction or is negative. Only the value
+// counts: 5, 5.0 and 50e-1 are the same. A value of more than 78 digits is
+// returned as 79 nines, which exceeds every limit. The cost is bounded by the
+// length of the literal, not by its value: 1e999999999 is as cheap as 1e9.
+func Whole(literal string) (digits, problem string) {
 	rest, negative := strings.CutPrefix(literal, "-")
 	mantissa, exponentText, _ := strings.Cut(strings.ToLower(rest), "e")
 	integer, fraction, _ := strings.Cut(mantissa, ".")
 
 	significant := strings.TrimLeft(integer+fraction, "0")
 	if significant == "" {
-		return WholeNumber{Digits: "0"}, true
+		return "0", ""
 	}
-	digits := strings.TrimRight(significant, "0")
+	digits = strings.TrimRight(significant, "0")
 	exponent := parseExponent(exponentText) - len(fraction) + len(significant) - len(digits)
-	if exponent < 0 {
-		return WholeNumber{}, false
+	switch {
+	case exponent < 0:
+		return "", NotWholeMessage
+	case negative:
+		return "", NegativeMessage
+	case len(digits)+exponent > maxDigits:
+		return strings.Repeat("9", maxDigits+1), ""
 	}
-	if len(digits)+exponent > maxWholeDigits {
-		return WholeNumber{Negative: negative, Huge: true}, true
-	}
-	return WholeNumber{Negative: negative, Digits: digits + strings.Repeat("0", exponent)}, true
+	return digits + strings.Repeat("0", exponent), ""
 }
 
-// maxExponent is past anything a literal of a sane length could make up for
-// with the digits of its mantissa.
+// maxExponent exceeds any exponent that the mantissa of a literal of reasonable
+// length could compensate.
 const maxExponent = 1 << 30
 
 func parseExponent(text string) int {
@@ -58,23 +59,15 @@ func parseExponent(text string) int {
 	return maxExponent
 }
 
-// The messages for numbers that are wrong.
-const (
-	NotWholeMessage = "must be a whole number"
-	NegativeMessage = "must be 0 or more"
-)
-
-// Uint64UpTo returns the value where it is from 0 to limit, and otherwise the
-// message that says what it must be.
-func (n WholeNumber) Uint64UpTo(limit uint64) (value uint64, problem string) {
-	if n.Negative {
-		return 0, NegativeMessage
+// unsigned returns the value of a literal from 0 to limit, or a message.
+func unsigned(literal string, limit uint64) (value uint64, problem string) {
+	digits, problem := Whole(literal)
+	if problem != "" {
+		return 0, problem
 	}
-	if !n.Huge {
-		value, err := strconv.ParseUint(n.Digits, 10, 64)
-		if err == nil && value <= limit {
-			return value, ""
-		}
+	value, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || value > limit {
+		return 0, "must be at most " + strconv.FormatUint(limit, 10)
 	}
-	return 0, "must be at most " + strconv.FormatUint(limit, 10)
+	return value, ""
 }

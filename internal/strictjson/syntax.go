@@ -4,22 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
 
-// maxDepth is how deep objects and arrays of a request may nest.
+// maxDepth is the deepest nesting of objects and arrays that Check accepts.
 const maxDepth = 32
 
-// Check reports why data is not one JSON object that can be read without
-// guessing, or "". What encoding/json would let pass is refused here: bad
-// UTF-8, and any depth. Duplicate and misspelled names are for the decoder,
-// which knows where they stand.
+const space = " \t\r\n"
+
+// Check returns a message if data is not exactly one JSON object in UTF-8,
+// nested at most 32 levels deep, and "" otherwise. It does not check names:
+// unknown and duplicate names are found by a [Decoder], which knows their paths.
 func Check(data []byte) (problem string) {
 	if !utf8.Valid(data) {
 		return "must be UTF-8"
 	}
-	if nesting(data) > maxDepth {
+	if depth(data) > maxDepth {
 		return fmt.Sprintf("must not nest deeper than %d levels", maxDepth)
 	}
 	if problem := syntaxProblem(data); problem != "" {
@@ -31,8 +33,6 @@ func Check(data []byte) (problem string) {
 	return ""
 }
 
-const space = " \t\r\n"
-
 func syntaxProblem(data []byte) string {
 	if len(bytes.Trim(data, space)) == 0 {
 		return "must be a JSON object, not empty"
@@ -40,8 +40,8 @@ func syntaxProblem(data []byte) string {
 	if json.Valid(data) {
 		return ""
 	}
-	// A decoder, where Unmarshal would not tell data after the value from data
-	// inside it.
+	// Unlike Unmarshal, a Decoder distinguishes an error inside the first value
+	// from data after it.
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	var first json.RawMessage
 	if err := decoder.Decode(&first); err == nil {
@@ -58,24 +58,24 @@ func syntaxErrorOffset(data []byte) int64 {
 	return int64(len(data))
 }
 
-// nesting is the deepest nesting in data, valid JSON or not.
-func nesting(data []byte) int {
-	depth, deepest := 0, 0
+// depth returns the deepest nesting in data, which need not be valid JSON.
+func depth(data []byte) int {
+	current, deepest := 0, 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
 		case '"':
 			i += stringLength(data[i:]) - 1
 		case '{', '[':
-			depth++
-			deepest = max(deepest, depth)
+			current++
+			deepest = max(deepest, current)
 		case '}', ']':
-			depth--
+			current--
 		}
 	}
 	return deepest
 }
 
-// stringLength is the length of the string literal that data begins with,
+// stringLength returns the length of the string literal at the start of data,
 // quotes included.
 func stringLength(data []byte) int {
 	for i := 1; i < len(data); i++ {
@@ -89,116 +89,134 @@ func stringLength(data []byte) int {
 	return len(data)
 }
 
-// IsNumber tells whether text is a JSON number and nothing else.
+// IsNumber reports whether text is a JSON number and nothing else.
 func IsNumber(text string) bool {
-	if text == "" || strings.IndexByte("-0123456789", text[0]) < 0 {
+	if text == "" || !isNumberStart(text[0]) {
 		return false
 	}
 	return strings.TrimRight(text, space) == text && json.Valid([]byte(text))
 }
 
-// Cursor walks over data that Check has passed, so that it need not
-// look for errors of syntax.
-type Cursor struct {
-	Data []byte
+func isNumberStart(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
+
+// members returns the members of an object of a checked document, in the order
+// in which they are written.
+func members(object []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		c := cursor{data: object}
+		c.accept('{')
+		for !c.accept('}') {
+			name, _ := unquote(c.next())
+			c.accept(':')
+			if !yield(name, c.next()) {
+				return
+			}
+			c.accept(',')
+		}
+	}
+}
+
+// elements returns the elements of an array of a checked document.
+func elements(array []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		c := cursor{data: array}
+		c.accept('[')
+		for !c.accept(']') {
+			if !yield(c.next()) {
+				return
+			}
+			c.accept(',')
+		}
+	}
+}
+
+// cursor reads a checked document, so that it needs no handling of syntax
+// errors.
+type cursor struct {
+	data []byte
 	at   int
 }
 
-// Peek returns the first byte of the next value or delimiter.
-func (c *Cursor) Peek() byte {
-	for strings.IndexByte(space, c.Data[c.at]) >= 0 {
+func (c *cursor) skipSpace() {
+	for strings.IndexByte(space, c.data[c.at]) >= 0 {
 		c.at++
 	}
-	return c.Data[c.at]
 }
 
-// accept moves past delimiter where it is next.
-func (c *Cursor) accept(delimiter byte) bool {
-	if c.Peek() != delimiter {
+// accept skips delimiter if it is next, and reports whether it was.
+func (c *cursor) accept(delimiter byte) bool {
+	c.skipSpace()
+	if c.data[c.at] != delimiter {
 		return false
 	}
 	c.at++
 	return true
 }
 
-// Raw moves past the next value and returns it as it is written.
-func (c *Cursor) Raw() []byte {
-	first := c.Peek()
+// next skips the next value and returns it as written.
+func (c *cursor) next() []byte {
+	c.skipSpace()
 	start := c.at
-	switch first {
+	switch c.data[start] {
 	case '"':
-		c.at += stringLength(c.Data[c.at:])
+		c.at += stringLength(c.data[start:])
 	case '{', '[':
 		c.skipComposite()
 	default:
-		for c.at < len(c.Data) && strings.IndexByte(",]}"+space, c.Data[c.at]) < 0 {
+		for c.at < len(c.data) && strings.IndexByte(",]}"+space, c.data[c.at]) < 0 {
 			c.at++
 		}
 	}
-	return c.Data[start:c.at]
+	return c.data[start:c.at]
 }
 
-func (c *Cursor) skipComposite() {
-	depth := 0
-	for {
-		switch c.Data[c.at] {
+func (c *cursor) skipComposite() {
+	for open := 0; ; {
+		switch c.data[c.at] {
 		case '"':
-			c.at += stringLength(c.Data[c.at:])
+			c.at += stringLength(c.data[c.at:])
 			continue
 		case '{', '[':
-			depth++
+			open++
 		case '}', ']':
-			depth--
+			open--
 		}
 		c.at++
-		if depth == 0 {
+		if open == 0 {
 			return
 		}
 	}
 }
 
-// Members calls visit for every member of the object that is next. Visit must
-// move past the member's value.
-func (c *Cursor) Members(visit func(name string)) {
-	c.accept('{')
-	for !c.accept('}') {
-		name, _ := Unquote(c.Raw())
-		c.accept(':')
-		visit(name)
-		c.accept(',')
+// TextProblem returns a message if text cannot be stored unchanged, and ""
+// otherwise.
+func TextProblem(text string) string {
+	if !utf8.ValidString(text) {
+		return "must be UTF-8"
 	}
+	if strings.IndexByte(text, 0) >= 0 {
+		return "must not contain NUL"
+	}
+	return ""
 }
 
-// Elements calls visit for every element of the array that is next. Visit must
-// move past the element.
-func (c *Cursor) Elements(visit func(index int)) {
-	c.accept('[')
-	for index := 0; !c.accept(']'); index++ {
-		visit(index)
-		c.accept(',')
-	}
-}
-
-// Unquote returns the text of a string literal, and what is wrong with it
-// as text, or "".
-func Unquote(literal []byte) (text, problem string) {
+// unquote returns the text of a string literal and a message if that text
+// cannot be stored.
+func unquote(literal []byte) (text, problem string) {
 	if bytes.IndexByte(literal, '\\') < 0 {
 		return string(literal[1 : len(literal)-1]), ""
 	}
 	if err := json.Unmarshal(literal, &text); err != nil || hasLoneSurrogate(literal) {
 		return text, "must not contain half a surrogate pair"
 	}
-	if strings.IndexByte(text, 0) >= 0 {
-		return text, "must not contain NUL"
-	}
-	return text, ""
+	return text, TextProblem(text)
 }
 
-// hasLoneSurrogate tells whether a string literal escapes a UTF-16 surrogate
-// that is not part of a pair. It stands for no character, and encoding/json
-// would store another in its place.
+// hasLoneSurrogate reports whether a string literal escapes a UTF-16 surrogate
+// that is not part of a pair. It encodes no character, and encoding/json would
+// silently store U+FFFD.
 func hasLoneSurrogate(literal []byte) bool {
-	high := false // the escape just read is the first half of a pair
+	high := false // the previous escape is the first half of a pair
 	for i := 1; i < len(literal)-1; i++ {
 		isEscape := literal[i] == '\\'
 		unit := byte(0)
@@ -221,7 +239,7 @@ const (
 	lowSurrogate  byte = 'l'
 )
 
-// surrogateHalf says which half of a pair four hex digits are, or 0.
+// surrogateHalf returns which half of a pair four hex digits encode, or 0.
 func surrogateHalf(hex []byte) byte {
 	if hex[0] != 'd' && hex[0] != 'D' {
 		return 0

@@ -1,0 +1,94 @@
+package relayer
+
+import (
+	"reflect"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// decodeCreateRequest reads a create request and adds every problem to found. It
+// reports false if data is not a JSON object, so that its fields are unknown.
+func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool {
+	if problem := strictjson.Check(data); problem != "" {
+		found.Add("", "the body "+problem)
+		return false
+	}
+	d := newDecoder(found)
+	d.Decode(data, req)
+	req.Policies = d.decodePolicies(req.NetworkType)
+	return true
+}
+
+// newPolicy returns an empty policy of the network type, or nil if the type is
+// unknown.
+func newPolicy(networkType NetworkType) Policy {
+	switch networkType {
+	case EVM:
+		return new(EVMPolicy)
+	case Solana:
+		return new(SolanaPolicy)
+	case Stellar:
+		return new(StellarPolicy)
+	default:
+		return nil
+	}
+}
+
+// decoder decodes strict JSON with a policy block in it.
+type decoder struct {
+	strictjson.Decoder
+
+	// policies is decoded last: members of an object have no order, and the
+	// network type selects the shape of the policy.
+	policies *strictjson.Value
+}
+
+func newDecoder(found *problems) *decoder {
+	d := new(decoder)
+	d.Reporter = found
+	d.Hooks = map[reflect.Type]strictjson.Hook{
+		reflect.TypeFor[Amount]():           decodeAmount,
+		reflect.TypeFor[StellarTokenKind](): decodeTokenKind,
+		reflect.TypeFor[Policy]():           func(v strictjson.Value, _ any) { d.policies = &v },
+	}
+	return d
+}
+
+// decodePolicies decodes the policy block of the document decoded before. A
+// block of an unknown network type has no shape to check it against.
+func (d *decoder) decodePolicies(networkType NetworkType) Policy {
+	if d.policies == nil {
+		return nil
+	}
+	if d.policies.First() != '{' {
+		d.policies.Report("must be an object")
+		return nil
+	}
+	policy := newPolicy(networkType)
+	if policy != nil {
+		d.policies.Object(policy)
+	}
+	return policy
+}
+
+func decodeAmount(v strictjson.Value, target any) {
+	v.Number(func(literal string) (problem string) {
+		*target.(*Amount), problem = amountFromLiteral(literal)
+		return problem
+	})
+}
+
+func decodeTokenKind(v strictjson.Value, target any) {
+	const message = `must be "native", {"classic":…} or {"contract":…}`
+	kind := target.(*StellarTokenKind)
+	if v.First() == '{' {
+		v.Object(kind)
+		if (kind.Classic == nil) == (kind.Contract == nil) {
+			v.Report(message)
+		}
+		return
+	}
+	if text, _ := v.Text(); text != nativeKind {
+		v.Report(message)
+	}
+}

@@ -1,0 +1,253 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// collector is a Reporter that keeps up to limit problems, as "path message".
+type collector struct {
+	problems []string
+	limit    int
+}
+
+func (c *collector) Add(path, message string) { c.problems = append(c.problems, path+" "+message) }
+func (c *collector) AddUnknown(path, message string) {
+	c.problems = append(c.problems, "unknown "+path+" "+message)
+}
+func (c *collector) Full() bool { return c.limit > 0 && len(c.problems) >= c.limit }
+
+type inner struct {
+	Text string `json:"text"`
+	Next *inner `json:"next"`
+}
+
+type outer struct {
+	Name    string    `json:"name"`
+	Note    string    `json:"note" wire:"optional,nonempty"`
+	Flag    bool      `json:"flag" wire:"optional"`
+	Count   *uint8    `json:"count"`
+	Signed  *int32    `json:"signed"`
+	Share   *float64  `json:"share"`
+	Wei     *upper    `json:"wei"`
+	Numbers []uint64  `json:"numbers"`
+	Inner   *inner    `json:"inner"`
+	Inners  []inner   `json:"inners"`
+	Deep    [][]inner `json:"deep"`
+}
+
+// upper is read by a hook.
+type upper string
+
+func decode(t *testing.T, text string, configure func(*strictjson.Decoder)) (outer, []string) {
+	t.Helper()
+	if problem := strictjson.Check([]byte(text)); problem != "" {
+		t.Fatalf("Check: %s\n%s", problem, text)
+	}
+	found := new(collector)
+	d := strictjson.Decoder{Reporter: found, Hooks: map[reflect.Type]strictjson.Hook{
+		reflect.TypeFor[upper](): func(v strictjson.Value, target any) {
+			text, problem := v.Text()
+			if problem != "" {
+				v.Report(problem)
+			}
+			*target.(*upper) = upper(strings.ToUpper(text))
+		},
+	}}
+	if configure != nil {
+		configure(&d)
+	}
+	var into outer
+	d.Decode([]byte(text), &into)
+	return into, found.problems
+}
+
+func TestDecode_Values(t *testing.T) {
+	got, problems := decode(t, ` { "name" : "a\u0041\ud83d\ude00\n" , "note":null,"flag":true, "count":255.0,"signed":2147483647,
+		"share":-0.0,"wei":"ab","numbers":[0,5e-0,50e-1,18446744073709551615],"inner":{"text":"t","next":{"text":""}},"inners":[],"deep":[[],[{"text":"\\"}]]}`, nil)
+	want := outer{
+		Name: "aA😀\n", Flag: true, Count: new(uint8(255)), Signed: new(int32(1<<31 - 1)), Share: new(0.0), Wei: new(upper("AB")),
+		Numbers: []uint64{0, 5, 5, 1<<64 - 1}, Inner: &inner{Text: "t", Next: &inner{}}, Inners: []inner{}, Deep: [][]inner{{}, {{Text: `\`}}},
+	}
+	if len(problems) > 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("decoded %+v, problems %q, want %+v", got, problems, want)
+	}
+}
+
+func TestDecode_Problems(t *testing.T) {
+	tests := map[string][]string{
+		`{}`:                                {"name is required"},
+		`{"name":null}`:                     {"name is required and must not be null"},
+		`{"name":5}`:                        {"name must be a string"},
+		`{"name":"\u0000","note":"\ud800"}`: {"name must not contain NUL", "note must not contain half a surrogate pair", "note must not be empty"},
+		`{"name":"a","name":"b"}`:           {"name must not be given more than once"},
+		`{"name":"a","n\u0061me":"b"}`:      {"name must not be given more than once"},
+		`{"name":"","Name":1,"":2}`: {
+			`unknown Name is not a known field, did you mean "name"?`, "unknown  must not have a member with an empty name",
+		},
+		`{"name":"","note":"","flag":0,"count":256,"signed":-1,"share":1e999,"wei":7}`: {
+			"note must not be empty", "flag must be true or false", "count must be at most 255", "signed must be 0 or more",
+			"share must be a number that a 64-bit float can hold", "wei must be a string",
+		},
+		`{"name":"","count":"5","share":[],"signed":0.5,"numbers":{},"inner":[]}`: {
+			"count must be a number", "share must be a number", "signed must be a whole number", "numbers must be an array", "inner must be an object",
+		},
+		`{"name":"","numbers":[1,null,-1,1e99]}`: {
+			"numbers[1] must be a number", "numbers[2] must be 0 or more", "numbers[3] must be at most 18446744073709551615",
+		},
+		`{"name":"","inner":{"next":{"x":[{"x":1}]}},"inners":[{"text":"a"},{"next":{"text":1}}],"deep":[[],[{"text":""},{}]]}`: {
+			"unknown inner.next.x is not a known field", "inner.next.text is required", "inner.text is required",
+			"inners[1].next.text must be a string", "inners[1].text is required", "deep[1][1].text is required",
+		},
+	}
+	for text, want := range tests {
+		if _, problems := decode(t, text, nil); !slices.Equal(problems, want) {
+			t.Errorf("%s\nproblems %q\nwant     %q", text, problems, want)
+		}
+	}
+}
+
+func TestDecode_AllowMissing(t *testing.T) {
+	_, problems := decode(t, `{"inner":{},"inners":[{}],"deep":[[{"next":{}}]]}`, func(d *strictjson.Decoder) { d.AllowMissing = true })
+	want := []string{"inners[0].text is required", "deep[0][0].next.text is required", "deep[0][0].text is required"}
+	if !slices.Equal(problems, want) {
+		t.Errorf("problems %q, want %q", problems, want)
+	}
+}
+
+func TestDecode_IgnoreUnknown(t *testing.T) {
+	_, problems := decode(t, `{"x":{"x":1},"name":"","":0,"Name":0}`, func(d *strictjson.Decoder) { d.IgnoreUnknown = true })
+	if len(problems) > 0 {
+		t.Errorf("problems %q", problems)
+	}
+}
+
+func TestDecode_StopsListsWhenFull(t *testing.T) {
+	found := &collector{limit: 3}
+	text := `{"name":"","numbers":[` + strings.Repeat("-1,", 99) + `-1]}`
+	d := strictjson.Decoder{Reporter: found}
+	d.Decode([]byte(text), new(outer))
+	if len(found.problems) != 3 {
+		t.Errorf("%d problems reported, want 3", len(found.problems))
+	}
+}
+
+// FuzzDecode compares accepted documents with encoding/json, and requires a
+// problem for every document that encoding/json rejects.
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{
+		`{}`, `{"name":"a"}`, `{"name":"\ud83d\ude00","count":5.0,"numbers":[1e3],"inner":{"text":""}}`, `[]`, `{"name":"\ud800"}`, ``, "{\"name\":\"\xff\"}",
+		`{"name":"a","inners":[{"text":"b","next":null}],"deep":[[{"text":"\\u0041"}]]} `,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if strictjson.Check(data) != "" {
+			return
+		}
+		found := new(collector)
+		d := strictjson.Decoder{Reporter: found}
+		var got, want outer
+		d.Decode(data, &got)
+		if len(found.problems) > 0 {
+			return
+		}
+		// encoding/json accepts integers only without exponent and point.
+		if strings.ContainsAny(string(data), ".eE-") {
+			return
+		}
+		if err := json.Unmarshal(data, &want); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\ndecoded %+v\nwant    %+v, %v", data, got, want, err)
+		}
+	})
+}
+
+// FuzzWhole compares with arithmetic on rational numbers.
+func FuzzWhole(f *testing.F) {
+	for _, text := range []string{"0", "-0", "5.0", "50e-1", "1e21", "1e78", "1.5", "-1", "0e99", "1E+2", "9e77", "99999e-5"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+		if !strictjson.IsNumber(text) || len(exponent) > 4 {
+			return
+		}
+		value, ok := new(big.Rat).SetString(text)
+		if !ok {
+			t.Fatalf("%q is not a rational number", text)
+		}
+		want, wantProblem := "", ""
+		switch {
+		case !value.IsInt():
+			wantProblem = strictjson.NotWholeMessage
+		case value.Sign() < 0:
+			wantProblem = strictjson.NegativeMessage
+		default:
+			want = value.Num().String()
+			if len(want) > 78 {
+				want = strings.Repeat("9", 79)
+			}
+		}
+		if digits, problem := strictjson.Whole(text); digits != want || problem != wantProblem {
+			t.Errorf("%q: %q, %q, want %q, %q", text, digits, problem, want, wantProblem)
+		}
+	})
+}
+
+// A naive conversion of these literals would need gigabytes.
+func TestWhole_HugeExponent(t *testing.T) {
+	for text, want := range map[string]string{
+		"1e999999999999999999999": "9", "1e-999999999999999999999": strictjson.NotWholeMessage, "0e999999999999999999999": "0",
+		"-1e999999999": strictjson.NegativeMessage,
+	} {
+		if digits, problem := strictjson.Whole(text); !strings.HasPrefix(digits+problem, want) {
+			t.Errorf("%s: %q, %q, want %q", text, digits, problem, want)
+		}
+	}
+}
+
+func TestIsNumber(t *testing.T) {
+	for _, text := range []string{"0", "-0", "5", "1.5", "1e9", "1E+9", "-1e-9"} {
+		if !strictjson.IsNumber(text) {
+			t.Errorf("%q is rejected", text)
+		}
+	}
+	for _, text := range []string{"", " 5", "5 ", "5\n", "+5", "05", ".5", "5.", "1e", "0x5", "NaN", "null", `"5"`, "5 5"} {
+		if strictjson.IsNumber(text) {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+func TestEncode_NoHTMLEscapes(t *testing.T) {
+	if encoded, err := strictjson.Encode("<é&>"); string(encoded) != `"<é&>"` || err != nil {
+		t.Errorf("encoded %s, %v", encoded, err)
+	}
+	if encoded, err := strictjson.Encode(func() {}); err == nil {
+		t.Errorf("encoded %s", encoded)
+	}
+}
+
+func ExampleDecoder() {
+	var request struct {
+		Name string `json:"name"`
+		Port uint16 `json:"port" wire:"optional"`
+	}
+	found := new(collector)
+	d := strictjson.Decoder{Reporter: found}
+	d.Decode([]byte(`{"Name":"a","port":65536}`), &request)
+	for _, problem := range found.problems {
+		fmt.Println(problem)
+	}
+	// Output:
+	// unknown Name is not a known field, did you mean "name"?
+	// port must be at most 65535
+	// name is required
+}
