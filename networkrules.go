@@ -1,6 +1,10 @@
 package relayer
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/go-relayer/relayer/internal/chain"
+)
 
 const (
 	swapNeedsUser         = "must not be set unless fee_payment_strategy is user"
@@ -16,10 +20,10 @@ const (
 func networkAddressProblem(address string, networkType NetworkType) string {
 	switch {
 	case networkType == EVM:
-		return evmAddressProblem(address)
-	case networkType == Solana && !isSolanaAddress(address):
+		return chain.EVMAddressProblem(address)
+	case networkType == Solana && !chain.IsSolanaAddress(address):
 		return solanaAddressMessage
-	case networkType == Stellar && !isStrkey(address, strkeyAccount):
+	case networkType == Stellar && !chain.IsStellarAccount(address):
 		return stellarAccountMessage
 	}
 	return ""
@@ -27,7 +31,7 @@ func networkAddressProblem(address string, networkType NetworkType) string {
 
 func (p *EVMPolicy) checkNetworkRules(found *problems) {
 	for i, receiver := range p.WhitelistReceivers {
-		if message := evmAddressProblem(receiver); message != "" {
+		if message := chain.EVMAddressProblem(receiver); message != "" {
 			found.Add(fmt.Sprintf("policies.whitelist_receivers[%d]", i), message)
 		}
 	}
@@ -84,7 +88,7 @@ func (o *JupiterSwapOptions) checkPriority(found *problems, path string) {
 func (p *StellarPolicy) checkNetworkRules(found *problems) {
 	for i, token := range p.AllowedTokens {
 		path := fmt.Sprintf("policies.allowed_tokens[%d]", i)
-		if message := stellarAssetProblem(token.Asset); message != "" {
+		if message := chain.StellarAssetProblem(token.Asset); message != "" {
 			found.Add(path+".asset", message)
 		}
 		if token.Metadata != nil && token.Metadata.Kind != nil {
@@ -113,14 +117,14 @@ func (p *StellarPolicy) checkSwapConfig(found *problems) {
 
 func (k *StellarTokenKind) checkNetworkRules(found *problems, path string) {
 	if k.Classic != nil {
-		if !isStellarAssetCode(k.Classic.Code) {
+		if !chain.IsStellarAssetCode(k.Classic.Code) {
 			found.Add(path+".classic.code", "must be 1 to 12 ASCII letters and digits")
 		}
-		if !isStrkey(k.Classic.Issuer, strkeyAccount) {
+		if !chain.IsStellarAccount(k.Classic.Issuer) {
 			found.Add(path+".classic.issuer", stellarAccountMessage)
 		}
 	}
-	if k.Contract != nil && !isStrkey(k.Contract.ContractID, strkeyContract) {
+	if k.Contract != nil && !chain.IsStellarContract(k.Contract.ContractID) {
 		found.Add(path+".contract.contract_id", "must be a valid Stellar contract id: C and 55 characters")
 	}
 }
@@ -132,7 +136,7 @@ func checkSolanaAddresses(found *problems, path string, addresses []string) {
 }
 
 func checkSolanaAddress(found *problems, path, address string) {
-	if !isSolanaAddress(address) {
+	if !chain.IsSolanaAddress(address) {
 		found.Add(path, solanaAddressMessage)
 	}
 }

@@ -86,17 +86,14 @@ func ruleMessage(rule validator.FieldError) string {
 	}
 }
 
-// isID tells whether id is one that a relayer can have.
+const idAlphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-"
+
+// isID reports whether a relayer can have the id.
 func isID(id string) bool {
 	if len(id) == 0 || len(id) > MaxIDLength {
 		return false
 	}
-	for _, c := range []byte(id) {
-		if !isASCIILetterOrDigit(c) && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(id, idAlphabet) == ""
 }
 
 func isFinite(number float64) bool { return !math.IsNaN(number) && !math.IsInf(number, 0) }

@@ -1,4 +1,4 @@
-package relayer
+package chain
 
 import (
 	"bytes"
@@ -8,7 +8,12 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-func TestIsSolanaAddress(t *testing.T) {
+const (
+	wrappedSOL = "So11111111111111111111111111111111111111112"
+	solanaUSDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v"
+)
+
+func TestSolanaAddress(t *testing.T) {
 	ones := func(count int) string { return strings.Repeat("1", count) }
 	cases := []struct {
 		name    string
@@ -36,7 +41,7 @@ func TestIsSolanaAddress(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := isSolanaAddress(c.address); got != c.want {
+			if got := IsSolanaAddress(c.address); got != c.want {
 				t.Errorf("%q: got %v", c.address, got)
 			}
 		})

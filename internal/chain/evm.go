@@ -1,4 +1,4 @@
-package relayer
+package chain
 
 import (
 	"encoding/hex"
@@ -9,26 +9,27 @@ import (
 
 const hexDigits = "0123456789abcdefABCDEF"
 
-// evmAddressProblem says what is wrong with an address, or "".
-func evmAddressProblem(address string) string {
+// EVMAddressProblem returns a message if address is not an EVM address, and ""
+// otherwise. A checksum is optional, but must be correct.
+func EVMAddressProblem(address string) string {
 	digits, prefixed := strings.CutPrefix(address, "0x")
 	if !prefixed || len(digits) != 40 || strings.Trim(digits, hexDigits) != "" {
 		return "must be an address: 0x and 40 hex digits"
 	}
-	// An address in one case carries no checksum that could be wrong.
+	// An address in one case carries no checksum.
 	lower := strings.ToLower(digits)
 	if digits == lower || digits == strings.ToUpper(digits) {
 		return ""
 	}
 	if digits != withEIP55Case(lower) {
-		return "must have a right EIP-55 checksum or be all lower case"
+		return "must have a correct EIP-55 checksum or be all lower case"
 	}
 	return ""
 }
 
-// withEIP55Case takes 40 hex digits in lower case. EIP-55 hashes the text of
-// the address, not its bytes, and a letter is a capital where the hash's digit
-// at the same place is 8 or more.
+// withEIP55Case returns 40 lower-case hex digits with the case of their EIP-55
+// checksum. EIP-55 hashes the text of the address, not its bytes. A letter is a
+// capital if the digit of the hash at its position is 8 or more.
 func withEIP55Case(lower string) string {
 	hash := sha3.NewLegacyKeccak256()
 	hash.Write([]byte(lower))

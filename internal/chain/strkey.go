@@ -1,4 +1,4 @@
-package relayer
+package chain
 
 import (
 	"encoding/base32"
@@ -6,15 +6,15 @@ import (
 )
 
 // The version bytes of SEP-23: the kind in the upper five bits, the algorithm,
-// of which there is only number 0, in the lower three.
+// which is always 0, in the lower three.
 const (
-	strkeyAccount  = 6 << 3
-	strkeyContract = 2 << 3
+	accountVersion  = 6 << 3
+	contractVersion = 2 << 3
 )
 
-// A strkey of these kinds is one version byte, 32 bytes and two of checksum.
-// Its text of 56 characters has no bit left over, so that no second text
-// stands for the same bytes.
+// A strkey of these kinds is a version byte, 32 bytes and a checksum of two
+// bytes. They fill 56 base32 characters exactly, so that every strkey has only
+// one text.
 const (
 	strkeyLength      = 35
 	strkeyTextLength  = 56
@@ -23,7 +23,7 @@ const (
 
 var strkeyEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// isStrkey looks at the length after decoding too, because encoding/base32
+// isStrkey checks the length after decoding as well, because encoding/base32
 // skips line breaks.
 func isStrkey(text string, version byte) bool {
 	if len(text) != strkeyTextLength {

@@ -1,8 +1,13 @@
-package relayer
+package chain
 
 import (
 	"strings"
 	"testing"
+)
+
+const (
+	sep23Account  = "GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ"
+	sep23Contract = "CA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJUWDA"
 )
 
 // The valid test cases of SEP-23, of every kind.
@@ -36,28 +41,28 @@ var sep23Invalid = []string{
 	"BAAT6DBUX6J22DMZOHIEZTEQ64CVCHEDRKWZONFEUL5Q26QD7R76RGXACA",
 }
 
-func TestStrkeyKinds(t *testing.T) {
+func TestStrkey_Kinds(t *testing.T) {
 	accounts := []string{sep23Account, "GA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQHES5"}
 	contracts := []string{sep23Contract, "CA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQGAXE"}
 	for _, text := range accounts {
-		if !isStrkey(text, strkeyAccount) || isStrkey(text, strkeyContract) {
-			t.Errorf("%s is not taken as an account alone", text)
+		if !IsStellarAccount(text) || IsStellarContract(text) {
+			t.Errorf("%s is not accepted as an account only", text)
 		}
 	}
 	for _, text := range contracts {
-		if !isStrkey(text, strkeyContract) || isStrkey(text, strkeyAccount) {
-			t.Errorf("%s is not taken as a contract alone", text)
+		if !IsStellarContract(text) || IsStellarAccount(text) {
+			t.Errorf("%s is not accepted as a contract only", text)
 		}
 	}
 	seed := "SBU2RRGLXH3E5CQHTD3ODLDF2BWDCYUSSBLLZ5GNW7JXHDIYKXZWHOKR"
 	for _, text := range append(sep23Valid[2:], seed) {
-		if isStrkey(text, strkeyAccount) || isStrkey(text, strkeyContract) {
-			t.Errorf("%s is of another kind, and taken", text)
+		if IsStellarAccount(text) || IsStellarContract(text) {
+			t.Errorf("%s is of another kind and accepted", text)
 		}
 	}
 }
 
-func TestStrkeyRefusesInvalid(t *testing.T) {
+func TestStrkey_Invalid(t *testing.T) {
 	invalid := append([]string{
 		"",
 		strings.ToLower(sep23Account),
@@ -72,28 +77,28 @@ func TestStrkeyRefusesInvalid(t *testing.T) {
 		strings.Repeat("A", 56),
 	}, sep23Invalid...)
 	for _, text := range invalid {
-		if isStrkey(text, strkeyAccount) || isStrkey(text, strkeyContract) {
-			t.Errorf("%q is taken", text)
+		if IsStellarAccount(text) || IsStellarContract(text) {
+			t.Errorf("%q is accepted", text)
 		}
 	}
 }
 
-// A CRC of 16 bits sees every change that spans no more than 16 bits, and so
-// every change of one character.
-func TestStrkeyChecksumCoversEveryCharacter(t *testing.T) {
+// A CRC of 16 bits detects every change that spans at most 16 bits, and so every
+// change of one character.
+func TestStrkey_ChecksumCoversEveryCharacter(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	for i := range sep23Account {
 		for _, c := range alphabet {
 			changed := sep23Account[:i] + string(c) + sep23Account[i+1:]
-			if changed != sep23Account && isStrkey(changed, strkeyAccount) {
-				t.Errorf("%s is taken", changed)
+			if changed != sep23Account && IsStellarAccount(changed) {
+				t.Errorf("%s is accepted", changed)
 			}
 		}
 	}
 }
 
-// The check value that catalogues of CRCs give for XModem.
-func TestCRC16XModem(t *testing.T) {
+// The check value published for CRC-16/XMODEM.
+func TestCRC16XModem_CheckValue(t *testing.T) {
 	if got := crc16XModem([]byte("123456789")); got != 0x31c3 {
 		t.Errorf("got %#x", got)
 	}

@@ -1,11 +1,11 @@
-package relayer
+package chain
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestStellarAssetProblem(t *testing.T) {
+func TestStellarAsset(t *testing.T) {
 	const (
 		noAsset  = "must be native, CODE:ISSUER or a valid contract id: C and 55 characters"
 		noCode   = "must have a code of 1 to 12 ASCII letters and digits before the colon"
@@ -43,22 +43,22 @@ func TestStellarAssetProblem(t *testing.T) {
 		{"native:" + sep23Account[1:], noIssuer},
 	}
 	for _, c := range cases {
-		if got := stellarAssetProblem(c.asset); got != c.want {
+		if got := StellarAssetProblem(c.asset); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.asset, got, c.want)
 		}
 	}
 }
 
-func TestIsStellarAssetCode(t *testing.T) {
+func TestStellarAssetCode(t *testing.T) {
 	for _, code := range []string{"X", "0", "azAZ09", "ABCDEFGHIJKL"} {
-		if !isStellarAssetCode(code) {
-			t.Errorf("%q is refused", code)
+		if !IsStellarAssetCode(code) {
+			t.Errorf("%q is rejected", code)
 		}
 	}
-	// Among them the neighbours of each of the three ranges of characters.
+	// These include the neighbors of each of the three ranges of characters.
 	for _, code := range []string{"", "ABCDEFGHIJKLM", "/", ":", "@", "[", "`", "{", "A B", "É", "\x00"} {
-		if isStellarAssetCode(code) {
-			t.Errorf("%q is taken", code)
+		if IsStellarAssetCode(code) {
+			t.Errorf("%q is accepted", code)
 		}
 	}
 }

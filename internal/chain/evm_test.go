@@ -1,4 +1,4 @@
-package relayer
+package chain
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 )
 
 // The test cases of EIP-55, and addresses in one case.
-var rightEVMAddresses = []string{
+var validEVMAddresses = []string{
 	"0x52908400098527886E0F7030069857D2E4169EE7",
 	"0x8617E340B3D01FA5F11F306F4090FD50E238070D",
 	"0xde709f2102306220921060314715629080e2fb77",
@@ -20,7 +20,7 @@ var rightEVMAddresses = []string{
 	"0x0000000000000000000000000000000000000000",
 }
 
-var wrongEVMAddresses = []string{
+var invalidEVMAddresses = []string{
 	"",
 	"0x",
 	"5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
@@ -33,34 +33,34 @@ var wrongEVMAddresses = []string{
 	"vitalik.eth",
 }
 
-func TestEVMAddressShape(t *testing.T) {
-	for _, address := range rightEVMAddresses {
-		if message := evmAddressProblem(address); message != "" {
+func TestEVMAddress_Shape(t *testing.T) {
+	for _, address := range validEVMAddresses {
+		if message := EVMAddressProblem(address); message != "" {
 			t.Errorf("%q: %s", address, message)
 		}
 	}
-	for _, address := range wrongEVMAddresses {
-		if message := evmAddressProblem(address); message != "must be an address: 0x and 40 hex digits" {
+	for _, address := range invalidEVMAddresses {
+		if message := EVMAddressProblem(address); message != "must be an address: 0x and 40 hex digits" {
 			t.Errorf("%q: %q", address, message)
 		}
 	}
 }
 
-// No address of EIP-55 stays right when one of its letters changes case, except
-// one that ends up all in one case.
-func TestEVMAddressChecksumCoversEveryLetter(t *testing.T) {
-	for _, address := range rightEVMAddresses[4:8] {
+// An EIP-55 address becomes invalid if the case of any letter changes, unless all
+// its letters then have the same case.
+func TestEVMAddress_ChecksumCoversEveryLetter(t *testing.T) {
+	for _, address := range validEVMAddresses[4:8] {
 		for i := 2; i < len(address); i++ {
 			if address[i] < 'A' {
 				continue
 			}
 			changed := address[:i] + string(address[i]^0x20) + address[i+1:]
-			if message := evmAddressProblem(changed); message != "must have a right EIP-55 checksum or be all lower case" {
+			if message := EVMAddressProblem(changed); message != "must have a correct EIP-55 checksum or be all lower case" {
 				t.Errorf("%q: %q", changed, message)
 			}
 		}
 	}
-	if upper := "0x" + strings.ToUpper(rightEVMAddresses[4][2:]); evmAddressProblem(upper) != "" {
-		t.Errorf("%q is refused", upper)
+	if upper := "0x" + strings.ToUpper(validEVMAddresses[4][2:]); EVMAddressProblem(upper) != "" {
+		t.Errorf("%q is rejected", upper)
 	}
 }

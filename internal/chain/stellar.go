@@ -1,11 +1,11 @@
-package relayer
+package chain
 
 import "strings"
 
 const maxStellarAssetCode = 12
 
-// stellarAssetProblem says what is wrong with the name of an asset, or "".
-func stellarAssetProblem(asset string) string {
+// StellarAssetProblem says what is wrong with the name of an asset, or "".
+func StellarAssetProblem(asset string) string {
 	if asset == "native" {
 		return ""
 	}
@@ -13,23 +13,23 @@ func stellarAssetProblem(asset string) string {
 	if !classic {
 		return contractAssetProblem(asset)
 	}
-	if !isStellarAssetCode(code) {
+	if !IsStellarAssetCode(code) {
 		return "must have a code of 1 to 12 ASCII letters and digits before the colon"
 	}
-	if !isStrkey(issuer, strkeyAccount) {
+	if !isStrkey(issuer, accountVersion) {
 		return "must have a valid Stellar account after the colon: G and 55 characters"
 	}
 	return ""
 }
 
 func contractAssetProblem(asset string) string {
-	if !isStrkey(asset, strkeyContract) {
+	if !isStrkey(asset, contractVersion) {
 		return "must be native, CODE:ISSUER or a valid contract id: C and 55 characters"
 	}
 	return ""
 }
 
-func isStellarAssetCode(code string) bool {
+func IsStellarAssetCode(code string) bool {
 	if code == "" || len(code) > maxStellarAssetCode {
 		return false
 	}
@@ -44,3 +44,9 @@ func isStellarAssetCode(code string) bool {
 func isASCIILetterOrDigit(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
+
+// IsStellarAccount reports whether text is the strkey of an account.
+func IsStellarAccount(text string) bool { return isStrkey(text, accountVersion) }
+
+// IsStellarContract reports whether text is the strkey of a contract.
+func IsStellarContract(text string) bool { return isStrkey(text, contractVersion) }

@@ -1,4 +1,4 @@
-package relayer
+package chain
 
 import "github.com/mr-tron/base58"
 
@@ -9,9 +9,9 @@ const (
 	maxSolanaAddress = 44
 )
 
-// isSolanaAddress looks at the length first: the time base58 takes grows with
+// IsSolanaAddress looks at the length first: the time base58 takes grows with
 // its square.
-func isSolanaAddress(address string) bool {
+func IsSolanaAddress(address string) bool {
 	if len(address) < minSolanaAddress || len(address) > maxSolanaAddress {
 		return false
 	}
