@@ -2,51 +2,39 @@ package chain
 
 import "strings"
 
-const maxStellarAssetCode = 12
+const (
+	maxAssetCodeLength = 12
+	assetCodeAlphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
 
-// StellarAssetProblem says what is wrong with the name of an asset, or "".
+// StellarAssetProblem returns a message if asset is not "native", CODE:ISSUER or
+// a contract id, and "" otherwise.
 func StellarAssetProblem(asset string) string {
-	if asset == "native" {
+	if asset == "native" || IsStellarContract(asset) {
 		return ""
 	}
 	code, issuer, classic := strings.Cut(asset, ":")
 	if !classic {
-		return contractAssetProblem(asset)
+		return "must be native, CODE:ISSUER or a valid contract id: C and 55 characters"
 	}
 	if !IsStellarAssetCode(code) {
 		return "must have a code of 1 to 12 ASCII letters and digits before the colon"
 	}
-	if !isStrkey(issuer, accountVersion) {
+	if !IsStellarAccount(issuer) {
 		return "must have a valid Stellar account after the colon: G and 55 characters"
 	}
 	return ""
 }
 
-func contractAssetProblem(asset string) string {
-	if !isStrkey(asset, contractVersion) {
-		return "must be native, CODE:ISSUER or a valid contract id: C and 55 characters"
-	}
-	return ""
-}
-
+// IsStellarAssetCode reports whether code is 1 to 12 ASCII letters and digits.
 func IsStellarAssetCode(code string) bool {
-	if code == "" || len(code) > maxStellarAssetCode {
-		return false
-	}
-	for _, c := range []byte(code) {
-		if !isASCIILetterOrDigit(c) {
-			return false
-		}
-	}
-	return true
+	return code != "" && len(code) <= maxAssetCodeLength && strings.Trim(code, assetCodeAlphabet) == ""
 }
 
-func isASCIILetterOrDigit(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-}
-
-// IsStellarAccount reports whether text is the strkey of an account.
+// IsStellarAccount reports whether text is the strkey of an account: G and 55
+// characters, checksum included.
 func IsStellarAccount(text string) bool { return isStrkey(text, accountVersion) }
 
-// IsStellarContract reports whether text is the strkey of a contract.
+// IsStellarContract reports whether text is the strkey of a contract: C and 55
+// characters, checksum included.
 func IsStellarContract(text string) bool { return isStrkey(text, contractVersion) }
