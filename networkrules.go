@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/go-relayer/relayer/internal/chain"
+	"github.com/go-relayer/relayer/internal/cron"
 )
 
 const (
@@ -166,7 +167,7 @@ func checkCronSchedule(found *problems, schedule *string) {
 	if schedule == nil {
 		return
 	}
-	if message := cronProblem(*schedule); message != "" {
+	if message := cron.Problem(*schedule); message != "" {
 		found.Add("policies.swap_config.cron_schedule", message)
 	}
 }

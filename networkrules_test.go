@@ -349,10 +349,10 @@ func TestNetworkRulesAreQuickOnHugeInput(t *testing.T) {
 }
 
 func FuzzNetworkRules(f *testing.F) {
-	seeds := slices.Concat(
-		[]string{"", "native", "USDC:" + sep23Account, sep23Contract, wrappedSOL, solanaUSDC, "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "user"},
-		rightCron, wrongCron)
-	for _, seed := range seeds {
+	for _, seed := range []string{
+		"", "native", "USDC:" + sep23Account, sep23Contract, wrappedSOL, solanaUSDC, "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "user",
+		"*/5 * * * *", "0 30 9,12,15 1,15 MAY-AUG MON,WED,FRI 2018/2", "@daily", "60 * * * *",
+	} {
 		f.Add(seed, 50.0)
 	}
 	f.Add("TZ=UTC * * * * *", math.Inf(-1))
@@ -365,7 +365,6 @@ func FuzzNetworkRules(f *testing.F) {
 				t.Errorf("%T: first %v, then %v", policy, found, again)
 			}
 		}
-		checkAcceptedText(t, text)
 	})
 }
 

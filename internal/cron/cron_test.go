@@ -1,6 +1,7 @@
-package relayer
+package cron
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,12 +71,12 @@ var wrongCron = []string{
 
 func TestCronProblem(t *testing.T) {
 	for _, schedule := range rightCron {
-		if message := cronProblem(schedule); message != "" {
+		if message := Problem(schedule); message != "" {
 			t.Errorf("%q: %s", schedule, message)
 		}
 	}
 	for _, schedule := range wrongCron {
-		if message := cronProblem(schedule); message != "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *" {
+		if message := Problem(schedule); message != "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *" {
 			t.Errorf("%q: %q", schedule, message)
 		}
 	}
@@ -83,10 +84,10 @@ func TestCronProblem(t *testing.T) {
 
 func TestCronLength(t *testing.T) {
 	padded := func(length int) string { return strings.Repeat(" ", length-len("* * * * *")) + "* * * * *" }
-	if message := cronProblem(padded(256)); message != "" {
+	if message := Problem(padded(256)); message != "" {
 		t.Errorf("256 characters: %s", message)
 	}
-	if message := cronProblem(padded(257)); message != "must be at most 256 characters long" {
+	if message := Problem(padded(257)); message != "must be at most 256 characters long" {
 		t.Errorf("257 characters: %q", message)
 	}
 }
@@ -95,20 +96,23 @@ func TestCronLength(t *testing.T) {
 // list of all that are in range is found.
 func TestCronDoesNotDependOnTheClock(t *testing.T) {
 	everyMinute := "0-29,30-59"
-	if message := cronProblem(everyMinute + " * * * *"); message != "" {
+	if message := Problem(everyMinute + " * * * *"); message != "" {
 		t.Fatal(message)
 	}
-	if cronProblem(everyMinute+",60 * * * *") == "" {
+	if Problem(everyMinute+",60 * * * *") == "" {
 		t.Error("a list is not read to its end")
 	}
 }
 
-// checkAcceptedText proves an acceptance by another road: the text is made
-// again from what it stands for, and gronx as a whole, which a host may run a
-// schedule with, takes it.
-func checkAcceptedText(t *testing.T, text string) {
-	t.Helper()
-	if cronProblem(text) == "" && !gronx.IsValid(text) {
-		t.Errorf("schedule %q is taken here alone", text)
+// FuzzProblem compares with gronx, which a host may run a schedule with: it must
+// accept every schedule that Problem accepts.
+func FuzzProblem(f *testing.F) {
+	for _, schedule := range slices.Concat(rightCron, wrongCron) {
+		f.Add(schedule)
 	}
+	f.Fuzz(func(t *testing.T, schedule string) {
+		if Problem(schedule) == "" && !gronx.IsValid(schedule) {
+			t.Errorf("schedule %q is accepted here only", schedule)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package relayer
+package cron
 
 import (
 	"fmt"
@@ -48,8 +48,8 @@ func wholeMatch(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + pattern + `)$`)
 }
 
-// cronProblem says what is wrong with a schedule, or "".
-func cronProblem(schedule string) string {
+// Problem says what is wrong with a schedule, or "".
+func Problem(schedule string) string {
 	if len(schedule) > maxCronLength {
 		return fmt.Sprintf("must be at most %d characters long", maxCronLength)
 	}
