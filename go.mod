@@ -3,7 +3,6 @@ module github.com/go-relayer/relayer
 go 1.26.0
 
 require (
-	github.com/adhocore/gronx v1.20.4
 	github.com/go-playground/validator/v10 v10.30.6
 	github.com/google/uuid v1.6.0
 	github.com/mr-tron/base58 v1.3.0

@@ -1,99 +1,72 @@
+// Package cron checks the syntax of cron schedules. It accepts what common cron
+// libraries agree on: L, W and #, on which they differ, are rejected.
 package cron
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/adhocore/gronx"
 )
 
-// maxCronLength is far above any schedule written by hand, and bounds the work
-// a hostile one can make.
-const maxCronLength = 256
+// maxLength exceeds any useful schedule and bounds the work of checking one.
+const maxLength = 256
 
-// cronNicknames are those that every cron library with nicknames agrees on. A
-// longer list is not taken from gronx: it is open to additions at run time.
-var cronNicknames = []string{"@yearly", "@monthly", "@weekly", "@daily", "@hourly"}
+var nicknames = []string{"@yearly", "@monthly", "@weekly", "@daily", "@hourly"}
 
-// The ways to write one number of a field.
-const (
-	cronNumber  = `[0-9]{1,2}`
-	cronMonth   = cronNumber + `|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC`
-	cronWeekday = cronNumber + `|SUN|MON|TUE|WED|THU|FRI|SAT`
-	cronYear    = `19[7-9][0-9]|20[0-9]{2}|2100`
-)
-
-// cronItems holds, for each of the seven fields, what an item of its list looks
-// like. gronx alone is too lenient here: it takes 1-2-3, +5, names in any field
-// and any text after an L. Cron libraries differ over L, W and #, which are
-// left out.
-var cronItems = [7]*regexp.Regexp{
-	wholeMatch(cronItem(cronNumber)),
-	wholeMatch(cronItem(cronNumber)),
-	wholeMatch(cronItem(cronNumber)),
-	wholeMatch(cronItem(cronNumber) + `|\?`),
-	wholeMatch(cronItem(cronMonth)),
-	wholeMatch(cronItem(cronWeekday) + `|\?`),
-	wholeMatch(cronItem(cronYear)),
+// field describes one field of a schedule.
+type field struct {
+	least, most int
+	names       []string // of the numbers from least on
+	optional    bool     // may be ?
 }
 
-func cronItem(number string) string {
-	return fmt.Sprintf(`(?:\*|(?:%[1]s)(?:-(?:%[1]s))?)(?:/[1-9][0-9]{0,3})?`, number)
+// fields are the 7 fields from seconds to years.
+var fields = []field{
+	{most: 59},
+	{most: 59},
+	{most: 23},
+	{least: 1, most: 31, optional: true},
+	{least: 1, most: 12, names: []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}},
+	{most: sunday, names: []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}, optional: true},
+	{least: 1970, most: 2100},
 }
 
-func wholeMatch(pattern string) *regexp.Regexp {
-	return regexp.MustCompile(`^(?:` + pattern + `)$`)
-}
+// sunday is the second number of Sunday, which is also 0.
+const sunday = 7
 
-// Problem says what is wrong with a schedule, or "".
+// Problem returns a message if schedule is not a nickname such as @daily or a
+// cron expression of 5, 6 or 7 fields, and "" otherwise. An expression of 6
+// fields begins with the seconds.
 func Problem(schedule string) string {
-	if len(schedule) > maxCronLength {
-		return fmt.Sprintf("must be at most %d characters long", maxCronLength)
+	if len(schedule) > maxLength {
+		return fmt.Sprintf("must be at most %d characters long", maxLength)
 	}
-	if slices.Contains(cronNicknames, strings.Trim(schedule, " \t")) || isCronExpression(schedule) {
+	if slices.Contains(nicknames, strings.Trim(schedule, " \t")) || isExpression(schedule) {
 		return ""
 	}
 	return "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *"
 }
 
-func isCronExpression(schedule string) bool {
-	// Outside ASCII there are letters whose capital is inside it: ſun is no day.
+func isExpression(schedule string) bool {
+	// Some letters outside ASCII have an ASCII capital: ſun is not a day.
 	if strings.ContainsFunc(schedule, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return false
 	}
-	fields := cronFields(schedule)
-	if len(fields) != len(cronItems) || !isCronGrammar(fields) {
+	texts := strings.FieldsFunc(strings.ToUpper(schedule), func(r rune) bool { return r == ' ' || r == '\t' })
+	if len(texts) == len(fields)-2 {
+		texts = slices.Insert(texts, 0, "0")
+	}
+	if len(texts) == len(fields)-1 {
+		texts = append(texts, "*")
+	}
+	if len(texts) != len(fields) {
 		return false
 	}
-	// With all seven fields there, none is guessed to be the year.
-	segments, err := gronx.Segments(strings.Join(fields, " "))
-	if err != nil {
-		return false
-	}
-	return isCronInRange(segments)
-}
-
-// cronFields gives all seven fields, or another number where the schedule has
-// too few or too many. Six fields always begin with the seconds: a year in the
-// sixth place would mean one thing to one library and another to the next.
-func cronFields(schedule string) []string {
-	fields := strings.FieldsFunc(strings.ToUpper(schedule), func(r rune) bool { return r == ' ' || r == '\t' })
-	if len(fields) == 5 {
-		fields = slices.Insert(fields, 0, "0")
-	}
-	if len(fields) == 6 {
-		fields = append(fields, "*")
-	}
-	return fields
-}
-
-func isCronGrammar(fields []string) bool {
-	for position, field := range fields {
-		for item := range strings.SplitSeq(field, ",") {
-			if !cronItems[position].MatchString(item) {
+	for i, text := range texts {
+		for item := range strings.SplitSeq(text, ",") {
+			if !fields[i].accepts(item) {
 				return false
 			}
 		}
@@ -101,25 +74,49 @@ func isCronGrammar(fields []string) bool {
 	return true
 }
 
-// isCronInRange asks gronx about one item after the other. Asked about a list,
-// it stops at the first item that is due, so that 7,99 would be right in
-// the seventh minute of the hour and wrong in all others. A step must be a
-// number of its field as well: a longer one never takes a second step.
-func isCronInRange(segments []string) bool {
-	for position, segment := range segments {
-		for item := range strings.SplitSeq(segment, ",") {
-			numbers, step, stepped := strings.Cut(item, "/")
-			if !isCronSegment(numbers, position) || stepped && !isCronSegment(step, position) {
-				return false
-			}
-		}
+// accepts reports whether item is ?, *, a number or a range of numbers, the last
+// three also with a step.
+func (f field) accepts(item string) bool {
+	if item == "?" {
+		return f.optional
 	}
-	return true
+	numbers, step, stepped := strings.Cut(item, "/")
+	if stepped && !f.acceptsStep(step) {
+		return false
+	}
+	if numbers == "*" {
+		return true
+	}
+	from, to, isRange := strings.Cut(numbers, "-")
+	if !isRange {
+		to = from
+	}
+	first, firstOK := f.number(from)
+	last, lastOK := f.number(to)
+	if f.most == sunday && first == sunday {
+		first = 0
+	}
+	return firstOK && lastOK && first <= last
 }
 
-// isCronSegment asks at a fixed time, not now, for the answer must not depend
-// on the clock.
-func isCronSegment(segment string, position int) bool {
-	_, err := new(gronx.SegmentChecker).CheckDue(segment, position)
-	return err == nil
+// acceptsStep rejects a step that exceeds every number of the field, because it
+// would have no effect.
+func (f field) acceptsStep(text string) bool {
+	step, ok := decimal(text)
+	return ok && text[0] != '0' && step <= f.most
+}
+
+// number returns the value of a number or a name of the field.
+func (f field) number(text string) (int, bool) {
+	if i := slices.Index(f.names, text); i >= 0 {
+		return f.least + i, true
+	}
+	number, ok := decimal(text)
+	return number, ok && f.least <= number && number <= f.most && len(text) <= max(2, len(strconv.Itoa(f.most)))
+}
+
+// decimal rejects signs, which strconv accepts.
+func decimal(text string) (int, bool) {
+	number, err := strconv.Atoi(text)
+	return number, err == nil && strings.Trim(text, "0123456789") == ""
 }

@@ -1,14 +1,21 @@
-package cron
+package cron_test
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/adhocore/gronx"
+	"github.com/go-relayer/relayer/internal/cron"
 )
 
-var rightCron = []string{
+const (
+	syntaxProblem = "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *"
+	lengthProblem = "must be at most 256 characters long"
+)
+
+var valid = []string{
 	"* * * * *",
 	"0 0 1 1 0",
 	"59 23 31 12 7",
@@ -27,6 +34,7 @@ var rightCron = []string{
 	"0 0 12 1 1 ? 2026,2028/4",
 	"0 30 9,12,15 1,15 MAY-AUG MON,WED,FRI 2018/2",
 	"0 0 */31 */12 */7",
+	"0 0 * * 7-2",
 	"  0\t0  * * *  ",
 	"@yearly",
 	"@monthly",
@@ -36,8 +44,8 @@ var rightCron = []string{
 	"\t@hourly ",
 }
 
-var wrongCron = []string{
-	// Numbers of fields.
+var invalid = []string{
+	// Number of fields.
 	"", " ", "*", "* * * *", "* * * * * * * *",
 
 	// One past each bound, for each field.
@@ -50,9 +58,9 @@ var wrongCron = []string{
 
 	// Steps.
 	"*/0 * * * *", "*/60 * * * *", "* */24 * * *", "* * */32 * *", "* * 0/5 * *", "*/ * * * *", "/5 * * * *", "*/5/5 * * * *",
-	"*/-5 * * * *", "*/05 * * * *", "*/99999999999999999999 * * * *", "60/5 * * * *", "0-59/60 * * * *",
+	"*/-5 * * * *", "*/05 * * * *", "*/99999999999999999999 * * * *", "60/5 * * * *", "0-59/60 * * * *", "* * * * * * */2101",
 
-	// Lists: a wrong item is wrong wherever it stands.
+	// Lists.
 	",* * * * *", "*, * * * *", "1,,2 * * * *", "*,60 * * * *", "60,* * * * *", "0-59,60 * * * *", "* * * * *,8", "* *,24 * * *",
 
 	// Names and signs out of place.
@@ -60,7 +68,7 @@ var wrongCron = []string{
 	"? * * * *", "* ? * * *", "* * * ? *", "* * * * * * ?", "* * ?/2 * *", "+5 * * * *", "5.0 * * * *", "0x5 * * * *", "a * * * *",
 	"* * L * *", "* * LW * *", "* * 15W * *", "* * * * 5L", "* * * * 1#1", "* * * * 5LFOO", "H * * * *",
 
-	// Six fields begin with the seconds: there is no day 2026 of the week.
+	// Six fields begin with the seconds, so that 2026 is a day of the week.
 	"0 0 12 1 1 2026",
 
 	// Time zones, other nicknames, other characters.
@@ -69,50 +77,96 @@ var wrongCron = []string{
 	"ſUN * * * *", "* * * * ſUN", "* * * * ſun", "٥ * * * *", "* * * *\u00a0*", "*\n* * * *", "* * * * *\x00", "\xff * * * *",
 }
 
-func TestCronProblem(t *testing.T) {
-	for _, schedule := range rightCron {
-		if message := Problem(schedule); message != "" {
+func TestProblem(t *testing.T) {
+	for _, schedule := range valid {
+		if message := cron.Problem(schedule); message != "" {
 			t.Errorf("%q: %s", schedule, message)
 		}
 	}
-	for _, schedule := range wrongCron {
-		if message := Problem(schedule); message != "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *" {
+	for _, schedule := range invalid {
+		if message := cron.Problem(schedule); message != syntaxProblem {
 			t.Errorf("%q: %q", schedule, message)
 		}
 	}
 }
 
-func TestCronLength(t *testing.T) {
+func TestProblem_Length(t *testing.T) {
 	padded := func(length int) string { return strings.Repeat(" ", length-len("* * * * *")) + "* * * * *" }
-	if message := Problem(padded(256)); message != "" {
+	if message := cron.Problem(padded(256)); message != "" {
 		t.Errorf("256 characters: %s", message)
 	}
-	if message := Problem(padded(257)); message != "must be at most 256 characters long" {
+	if message := cron.Problem(padded(257)); message != lengthProblem {
 		t.Errorf("257 characters: %q", message)
 	}
 }
 
-// Whatever is due at the moment of the question, one number past the end of a
-// list of all that are in range is found.
-func TestCronDoesNotDependOnTheClock(t *testing.T) {
-	everyMinute := "0-29,30-59"
-	if message := Problem(everyMinute + " * * * *"); message != "" {
-		t.Fatal(message)
-	}
-	if Problem(everyMinute+",60 * * * *") == "" {
-		t.Error("a list is not read to its end")
+// bounds are the least and the greatest number of each of the 7 fields.
+var bounds = [7][2]int{{0, 59}, {0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}, {1970, 2100}}
+
+// isAccepted reports whether a schedule with item as the field at position is
+// accepted.
+func isAccepted(position int, item string) bool {
+	fields := strings.Fields("* * * * * * *")
+	fields[position] = item
+	return cron.Problem(strings.Join(fields, " ")) == ""
+}
+
+func TestProblem_Numbers(t *testing.T) {
+	for position, bound := range bounds {
+		for number := range 3000 {
+			item := strconv.Itoa(number)
+			if want := bound[0] <= number && number <= bound[1]; isAccepted(position, item) != want {
+				t.Errorf("field %d: %s is accepted: %t, want %t", position, item, !want, want)
+			}
+			if want := 1 <= number && number <= bound[1]; isAccepted(position, "*/"+item) != want {
+				t.Errorf("field %d: step %s is accepted: %t, want %t", position, item, !want, want)
+			}
+		}
 	}
 }
 
-// FuzzProblem compares with gronx, which a host may run a schedule with: it must
-// accept every schedule that Problem accepts.
+func TestProblem_Ranges(t *testing.T) {
+	for position, bound := range bounds {
+		for first := bound[0] - 1; first <= bound[1]+1; first++ {
+			for last := bound[0] - 1; last <= bound[1]+1; last++ {
+				item := fmt.Sprintf("%d-%d", first, last)
+				want := bound[0] <= first && first <= last && last <= bound[1]
+				if isSundayFirst := position == 5 && first == 7 && 0 <= last && last < 7; isSundayFirst {
+					want = true
+				}
+				if isAccepted(position, item) != want {
+					t.Errorf("field %d: %s is accepted: %t, want %t", position, item, !want, want)
+				}
+			}
+		}
+	}
+}
+
+// An item is checked wherever it is in a list.
+func TestProblem_ListItems(t *testing.T) {
+	for position, bound := range bounds {
+		valid, invalid := strconv.Itoa(bound[0]), strconv.Itoa(bound[1]+1)
+		for _, list := range [][]string{{valid, valid, valid}, {invalid, valid, valid}, {valid, invalid, valid}, {valid, valid, invalid}} {
+			if item, want := strings.Join(list, ","), !slices.Contains(list, invalid); isAccepted(position, item) != want {
+				t.Errorf("field %d: %s is accepted: %t, want %t", position, item, !want, want)
+			}
+		}
+	}
+}
+
+// FuzzProblem joins the fields of accepted schedules anew, which must be accepted
+// too, and requires one of two messages otherwise.
 func FuzzProblem(f *testing.F) {
-	for _, schedule := range slices.Concat(rightCron, wrongCron) {
+	for _, schedule := range slices.Concat(valid, invalid) {
 		f.Add(schedule)
 	}
 	f.Fuzz(func(t *testing.T, schedule string) {
-		if Problem(schedule) == "" && !gronx.IsValid(schedule) {
-			t.Errorf("schedule %q is accepted here only", schedule)
+		problem := cron.Problem(schedule)
+		if again := cron.Problem(strings.Join(strings.Fields(schedule), "\t")); problem == "" && again != "" {
+			t.Errorf("%q is accepted, but not with other spaces: %s", schedule, again)
+		}
+		if problem != "" && problem != syntaxProblem && problem != lengthProblem {
+			t.Errorf("%q: message %q", schedule, problem)
 		}
 	})
 }
