@@ -12,8 +12,8 @@
 // [New], and closes it when it is done; store/memory, store/bolt and, for several
 // instances that share one registry, store/postgres are stores to choose from. A
 // host that has an engine of its own writes the five methods of [Store] and
-// proves them with storetest.Run. [Copy] moves all relayers from one store to
-// another.
+// proves them with storetest.Run. The package store/transfer copies all relayers
+// from one store to another.
 //
 // [Manager.Create] and [Manager.CreateDocument] add a relayer: from a
 // [CreateRequest] in Go, or from JSON as it comes over the wire or out of a

@@ -141,7 +141,7 @@ type DocumentStore interface {
 }
 
 // ImportStore is what a [Store] may offer beside its five methods: taking over
-// the records of another store as they stand, revisions included. [Copy] finds
+// the records of another store as they stand, revisions included. store/transfer finds
 // out by itself and makes do without it; with it the revisions survive a move,
 // and with them the ETags that clients hold.
 type ImportStore interface {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // openFilled opens the store of -db, and copies into it every relayer of the one
@@ -37,7 +38,7 @@ func openFilled(ctx context.Context, c config, stderr io.Writer, logger *slog.Lo
 
 // copyAll copies what an earlier start has not copied yet, and checks all of it.
 func copyAll(ctx context.Context, destination, source relayer.Store, shown *progress) error {
-	err := relayer.Copy(ctx, destination, source, relayer.WithCopyProgress(shown.report))
+	err := transfer.Copy(ctx, destination, source, transfer.WithProgress(shown.report))
 	shown.end()
 	if err != nil {
 		return copyError(ctx, err, shown.last)
@@ -47,10 +48,10 @@ func copyAll(ctx context.Context, destination, source relayer.Store, shown *prog
 }
 
 // copyError says what to do about a copy that failed.
-func copyError(ctx context.Context, err error, last relayer.CopyProgress) error {
+func copyError(ctx context.Context, err error, last transfer.Progress) error {
 	const again = "start the server again with the same flags to go on"
 	switch {
-	case errors.Is(err, relayer.ErrDiffers):
+	case errors.Is(err, transfer.ErrDiffers):
 		return fmt.Errorf("-copy-from: %w (leave it out if everything has been copied before)", err)
 	case errors.Is(err, relayer.ErrCorrupt):
 		// It may match what is worth another start as well.
@@ -70,7 +71,7 @@ type progress struct {
 	terminal   io.Writer // nil where there is none
 	logger     *slog.Logger
 	pause      time.Duration
-	last       relayer.CopyProgress
+	last       transfer.Progress
 	told       time.Time
 	isLineOpen bool
 }
@@ -82,8 +83,8 @@ func newProgress(stderr io.Writer, logger *slog.Logger) *progress {
 	return &progress{logger: logger, pause: time.Second}
 }
 
-// report is called by [relayer.Copy].
-func (p *progress) report(now relayer.CopyProgress) {
+// report is called by [transfer.Copy].
+func (p *progress) report(now transfer.Progress) {
 	isBetween := now.Stage == p.last.Stage && now.Done < now.Total
 	p.last = now
 	if isBetween && time.Since(p.told) < p.pause {
@@ -97,13 +98,13 @@ func (p *progress) report(now relayer.CopyProgress) {
 	p.overwrite(now)
 }
 
-var doneIn = map[relayer.CopyStage]string{
-	relayer.Checking:  "checked",
-	relayer.Copying:   "copied",
-	relayer.Verifying: "verified",
+var doneIn = map[transfer.Stage]string{
+	transfer.Checking:  "checked",
+	transfer.Copying:   "copied",
+	transfer.Verifying: "verified",
 }
 
-func (p *progress) overwrite(now relayer.CopyProgress) {
+func (p *progress) overwrite(now transfer.Progress) {
 	fmt.Fprintf(p.terminal, "\r%s %d of %d", doneIn[now.Stage], now.Done, now.Total)
 	p.isLineOpen = true
 	if now.Done == now.Total {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // makeFile makes a file with so many relayers.
@@ -248,9 +249,9 @@ func TestAdviceOnCopyErrors(t *testing.T) {
 		{relayer.ErrUnavailable, true},
 		{relayer.ErrOutcomeUnknown, true},
 		{errors.Join(relayer.ErrUnavailable, relayer.ErrCorrupt), false},
-		{relayer.ErrDiffers, false},
+		{transfer.ErrDiffers, false},
 	} {
-		err := copyError(t.Context(), c.err, relayer.CopyProgress{})
+		err := copyError(t.Context(), c.err, transfer.Progress{})
 		if !errors.Is(err, c.err) || strings.Contains(err.Error(), again) != c.isAgain {
 			t.Errorf("%v is told as %q", c.err, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // task is what a child is to copy.
@@ -41,13 +41,13 @@ func copyAndTell(text string) error {
 		return err
 	}
 	lines := json.NewEncoder(os.Stdout)
-	return relayer.Copy(ctx, dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+	return transfer.Copy(ctx, dst, src, transfer.WithProgress(func(p transfer.Progress) {
 		_ = lines.Encode(p)
 	}))
 }
 
 // copyKilled starts a child that copies, and kills it when it has come so far.
-func copyKilled(t *testing.T, from, to place, isEnough func(relayer.CopyProgress) bool) {
+func copyKilled(t *testing.T, from, to place, isEnough func(transfer.Progress) bool) {
 	t.Helper()
 	text, err := json.Marshal(task{from, to})
 	if err != nil {
@@ -65,7 +65,7 @@ func copyKilled(t *testing.T, from, to place, isEnough func(relayer.CopyProgress
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {
-		var progress relayer.CopyProgress
+		var progress transfer.Progress
 		if err := json.Unmarshal(lines.Bytes(), &progress); err != nil {
 			t.Errorf("line %q: %v", lines.Text(), err)
 		}

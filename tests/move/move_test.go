@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // TestThereAndBack moves all relayers from a file to PostgreSQL and from there
@@ -54,7 +55,7 @@ func move(t *testing.T, server *pgserver.Server, from, to place) {
 	use(t, from, to, func(src, dst store) { copyCancelled(t, src, dst, third) })
 	cancelled := wantBeginning(t, from, to)
 
-	copyKilled(t, from, to, func(p relayer.CopyProgress) bool { return p.Stage == relayer.Copying && p.Done >= half })
+	copyKilled(t, from, to, func(p transfer.Progress) bool { return p.Stage == transfer.Copying && p.Done >= half })
 	awaitNoSession(t, server)
 	killed := wantBeginning(t, from, to)
 	if cancelled < third || killed < half {
@@ -63,7 +64,7 @@ func move(t *testing.T, server *pgserver.Server, from, to place) {
 
 	use(t, from, to, func(src, dst store) {
 		began := time.Now()
-		if err := relayer.Copy(t.Context(), dst, src); err != nil {
+		if err := transfer.Copy(t.Context(), dst, src); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%s to %s: cancelled at %d, killed at %d, the rest copied and all verified in %v", from.Store, to.Store, cancelled, killed, since(began))
@@ -76,8 +77,8 @@ func copyCancelled(t *testing.T, src, dst store, enough int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	began := time.Now()
-	err := relayer.Copy(ctx, dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
-		if p.Stage == relayer.Copying && p.Done >= enough {
+	err := transfer.Copy(ctx, dst, src, transfer.WithProgress(func(p transfer.Progress) {
+		if p.Stage == transfer.Copying && p.Done >= enough {
 			cancel()
 		}
 	}))

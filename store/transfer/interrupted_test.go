@@ -1,4 +1,4 @@
-package relayer_test
+package transfer_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // interruption is one way for a call of a store to fail.
@@ -71,12 +72,12 @@ func copyInterrupted(t *testing.T, dst, src relayer.Store, interruption interrup
 		}
 		return call()
 	}
-	err := relayer.Copy(ctx, intercept(dst, through), intercept(src, through))
+	err := transfer.Copy(ctx, intercept(dst, through), intercept(src, through))
 	var want error
 	if nth < calls {
 		want = interruption.err
 	}
-	if !errors.Is(err, want) || errors.Is(err, relayer.ErrDiffers) {
+	if !errors.Is(err, want) || errors.Is(err, transfer.ErrDiffers) {
 		t.Fatalf("interrupted at call %d of %d: error is %v, want %v", nth, calls, err, want)
 	}
 	wantBeginning(t, dst, src)
@@ -96,9 +97,9 @@ func TestCopyCancelledWhileReading(t *testing.T) {
 	src, dst := memory.New(), memory.New()
 	fillWithGaps(t, src, 200)
 	copyAll(t, dst, src)
-	for _, stage := range []relayer.CopyStage{relayer.Copying, relayer.Verifying} {
+	for _, stage := range []transfer.Stage{transfer.Copying, transfer.Verifying} {
 		ctx, cancel := context.WithCancel(context.Background())
-		err := relayer.Copy(ctx, deaf{dst}, deaf{src}, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+		err := transfer.Copy(ctx, deaf{dst}, deaf{src}, transfer.WithProgress(func(p transfer.Progress) {
 			if ctx.Err() != nil {
 				t.Errorf("%s: goes on to %+v", stage, p)
 			}
@@ -213,16 +214,16 @@ func TestCopyAfterLateWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		dst := &late{Store: start}
-		if err := relayer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 			t.Fatalf("from %d on: error %v, want ErrOutcomeUnknown", held, err)
 		}
 		copyAll(t, dst, src)
 	}
 	dst := fiveMethods{&late{Store: memory.New()}}
-	if err := relayer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+	if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Fatalf("one by one: error %v, want ErrOutcomeUnknown", err)
 	}
-	if err := relayer.Copy(t.Context(), dst, src); err != nil {
+	if err := transfer.Copy(t.Context(), dst, src); err != nil {
 		t.Errorf("one by one: %v", err)
 	}
 }

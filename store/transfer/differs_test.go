@@ -1,4 +1,4 @@
-package relayer_test
+package transfer_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // strangers are destinations that do not hold the beginning of a source that
@@ -48,7 +49,7 @@ func TestCopyToAnotherRegistry(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := listAll(t, dst)
-			err := relayer.Copy(context.Background(), dst, src)
+			err := transfer.Copy(context.Background(), dst, src)
 			wantDiffers(t, err, stranger.offset, strings.Split(stranger.ids, "")...)
 			if after := listAll(t, dst); len(after) != len(before) {
 				t.Errorf("the destination had %d records and has %d", len(before), len(after))
@@ -61,8 +62,8 @@ func TestCopyToAnotherRegistry(t *testing.T) {
 // offset and of which ids, and shows nothing of what they hold.
 func wantDiffers(t *testing.T, err error, offset int, ids ...string) {
 	t.Helper()
-	if !errors.Is(err, relayer.ErrDiffers) {
-		t.Fatalf("error is %v, want %v", err, relayer.ErrDiffers)
+	if !errors.Is(err, transfer.ErrDiffers) {
+		t.Fatalf("error is %v, want %v", err, transfer.ErrDiffers)
 	}
 	if !strings.Contains(err.Error(), fmt.Sprintf("at offset %d: ", offset)) {
 		t.Errorf("%q does not say offset %d", err, offset)
@@ -84,7 +85,7 @@ func TestCopyIgnoresRevisionsItCannotKeep(t *testing.T) {
 	fillWithGaps(t, src, 40)
 	dst := fiveMethods{memory.New()}
 	copyAll(t, dst, src)
-	if err := relayer.Copy(context.Background(), dst.Store, src); !errors.Is(err, relayer.ErrDiffers) {
+	if err := transfer.Copy(context.Background(), dst.Store, src); !errors.Is(err, transfer.ErrDiffers) {
 		t.Errorf("a copy that keeps revisions, on top of one that did not: error is %v", err)
 	}
 }
@@ -125,15 +126,15 @@ func TestCopyVerifies(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %d to %s", name, at, kind), func(t *testing.T) {
 					src, dst := memory.New(), newDst(t)
 					fillWithGaps(t, src, 16)
-					err := relayer.Copy(context.Background(), dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
-						if p.Stage == relayer.Copying && p.Done == 16 {
+					err := transfer.Copy(context.Background(), dst, src, transfer.WithProgress(func(p transfer.Progress) {
+						if p.Stage == transfer.Copying && p.Done == 16 {
 							if err := spoil(context.Background(), dst, listAll(t, dst)[at]); err != nil {
 								t.Error(err)
 							}
 						}
 					}))
-					if !errors.Is(err, relayer.ErrDiffers) {
-						t.Errorf("error is %v, want %v", err, relayer.ErrDiffers)
+					if !errors.Is(err, transfer.ErrDiffers) {
+						t.Errorf("error is %v, want %v", err, transfer.ErrDiffers)
 					}
 				})
 			}
@@ -167,16 +168,16 @@ func TestCopyOfASourceThatChanges(t *testing.T) {
 		},
 	}
 	for name, change := range changes {
-		for _, moment := range []relayer.CopyProgress{
-			{Stage: relayer.Copying, Done: 16, Total: 70},
-			{Stage: relayer.Copying, Done: 48, Total: 70},
-			{Stage: relayer.Copying, Done: 70, Total: 70},
-			{Stage: relayer.Verifying, Done: 0, Total: 70},
+		for _, moment := range []transfer.Progress{
+			{Stage: transfer.Copying, Done: 16, Total: 70},
+			{Stage: transfer.Copying, Done: 48, Total: 70},
+			{Stage: transfer.Copying, Done: 70, Total: 70},
+			{Stage: transfer.Verifying, Done: 0, Total: 70},
 		} {
 			t.Run(fmt.Sprintf("%s at %s %d", name, moment.Stage, moment.Done), func(t *testing.T) {
 				src, dst, changed := memory.New(), memory.New(), false
 				fillWithGaps(t, src, 70)
-				err := relayer.Copy(ctx, dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+				err := transfer.Copy(ctx, dst, src, transfer.WithProgress(func(p transfer.Progress) {
 					if p != moment {
 						return
 					}
@@ -185,8 +186,8 @@ func TestCopyOfASourceThatChanges(t *testing.T) {
 						t.Error(err)
 					}
 				}))
-				if !changed || !errors.Is(err, relayer.ErrDiffers) {
-					t.Errorf("changed: %t, error is %v, want %v", changed, err, relayer.ErrDiffers)
+				if !changed || !errors.Is(err, transfer.ErrDiffers) {
+					t.Errorf("changed: %t, error is %v, want %v", changed, err, transfer.ErrDiffers)
 				}
 			})
 		}
@@ -200,13 +201,13 @@ func TestCopyTakesUpAGrownSource(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			src, dst := memory.New(), newDst(t)
 			fillWithGaps(t, src, 70)
-			err := relayer.Copy(context.Background(), dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+			err := transfer.Copy(context.Background(), dst, src, transfer.WithProgress(func(p transfer.Progress) {
 				if p.Done == 16 {
 					put(t, src, copySample(fmt.Sprint("new in ", p.Stage)))
 				}
 			}))
-			if !errors.Is(err, relayer.ErrDiffers) {
-				t.Fatalf("error is %v, want %v", err, relayer.ErrDiffers)
+			if !errors.Is(err, transfer.ErrDiffers) {
+				t.Fatalf("error is %v, want %v", err, transfer.ErrDiffers)
 			}
 			copyAll(t, dst, src)
 		})
@@ -226,8 +227,8 @@ func TestCopyMeetsAStranger(t *testing.T) {
 		}
 		return call()
 	}}}
-	err := relayer.Copy(t.Context(), late, src)
-	if !errors.Is(err, relayer.ErrDiffers) || !errors.Is(err, relayer.ErrExists) {
+	err := transfer.Copy(t.Context(), late, src)
+	if !errors.Is(err, transfer.ErrDiffers) || !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("error %v, want ErrDiffers and ErrExists", err)
 	}
 }

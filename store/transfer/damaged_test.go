@@ -1,4 +1,4 @@
-package relayer_test
+package transfer_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // checked is a store whose check the test makes.
@@ -43,7 +44,7 @@ func TestCopyChecksTheSource(t *testing.T) {
 				return found
 			}}
 			through := func(_ string, call func() error) error { calls++; return call() }
-			err := relayer.Copy(t.Context(), intercept(dst, through), from)
+			err := transfer.Copy(t.Context(), intercept(dst, through), from)
 			if !errors.Is(err, found) || checks != 1 {
 				t.Errorf("error is %v after %d checks, want %v after 1", err, checks, found)
 			}
@@ -51,7 +52,7 @@ func TestCopyChecksTheSource(t *testing.T) {
 				wantCopied(t, dst, src)
 				return
 			}
-			if !strings.HasPrefix(err.Error(), "relayer: copy: check the source: ") || calls > 0 {
+			if !strings.HasPrefix(err.Error(), "transfer: check the source: ") || calls > 0 {
 				t.Errorf("%d calls of the destination, and error %q", calls, err)
 			}
 		})
@@ -75,22 +76,22 @@ func TestCopyOfADamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	if unchecked := memory.New(); relayer.Copy(t.Context(), unchecked, fiveMethods{src}) != nil {
+	if unchecked := memory.New(); transfer.Copy(t.Context(), unchecked, fiveMethods{src}) != nil {
 		t.Fatal("the damage is found without a check")
 	}
 
 	for kind, newDst := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			dst := newDst(t)
-			var told []relayer.CopyProgress
-			err := relayer.Copy(t.Context(), dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) { told = append(told, p) }))
-			if !errors.Is(err, relayer.ErrCorrupt) || errors.Is(err, relayer.ErrDiffers) || strings.Contains(err.Error(), "secret") {
+			var told []transfer.Progress
+			err := transfer.Copy(t.Context(), dst, src, transfer.WithProgress(func(p transfer.Progress) { told = append(told, p) }))
+			if !errors.Is(err, relayer.ErrCorrupt) || errors.Is(err, transfer.ErrDiffers) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
 			}
 			if len(listAll(t, dst)) != 0 {
 				t.Error("a damaged source was copied")
 			}
-			if len(told) != 1 || told[0] != (relayer.CopyProgress{Stage: relayer.Checking, Total: 70}) {
+			if len(told) != 1 || told[0] != (transfer.Progress{Stage: transfer.Checking, Total: 70}) {
 				t.Errorf("told %+v", told)
 			}
 		})

@@ -1,4 +1,4 @@
-package relayer
+package transfer
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/go-relayer/relayer"
 )
 
 // ErrDiffers says that the destination of a [Copy] holds something else than the
@@ -13,45 +15,45 @@ import (
 // offset of the list, and of which ids, and nothing of what is stored.
 var ErrDiffers = errors.New("destination differs from source")
 
-// CopyStage is what a [Copy] is at.
-type CopyStage string
+// Stage is what a [Copy] is at.
+type Stage string
 
 // The stages of a copy, in their order.
 const (
 	// Checking has the source read everything and say whether it fits together.
-	// Only a source that is a [CheckStore] can.
-	Checking CopyStage = "checking"
+	// Only a source that is a [relayer.CheckStore] can.
+	Checking Stage = "checking"
 
 	// Copying compares what the destination holds already, and adds the rest.
-	Copying CopyStage = "copying"
+	Copying Stage = "copying"
 
 	// Verifying compares both stores from the start.
-	Verifying CopyStage = "verifying"
+	Verifying Stage = "verifying"
 )
 
-// CopyProgress is how far a [Copy] has come.
-type CopyProgress struct {
-	Stage CopyStage
+// Progress is how far a [Copy] has come.
+type Progress struct {
+	Stage Stage
 
 	// Done is the number of relayers, of Total, that the stage is done with. What
 	// an earlier copy has left in the destination counts as well.
 	Done, Total int
 }
 
-// CopyOption sets up a [Copy].
-type CopyOption struct {
+// Option sets up a [Copy].
+type Option struct {
 	apply func(*copier) error
 }
 
-// WithCopyProgress has a [Copy] tell how far it has come: at the beginning of
+// WithProgress has a [Copy] tell how far it has come: at the beginning of
 // each stage, after each page, and so at last with Done equal to Total. Done
 // never falls within a stage. Of [Checking] there is nothing to tell in between. It
 // is called on the goroutine that called Copy, which goes on when it returns. Given
 // more than once, the last one counts.
-func WithCopyProgress(report func(CopyProgress)) CopyOption {
-	return CopyOption{func(c *copier) error {
+func WithProgress(report func(Progress)) Option {
+	return Option{func(c *copier) error {
 		if report == nil {
-			return errors.New("relayer: copy progress is nil")
+			return errors.New("transfer: progress function is nil")
 		}
 		c.report = report
 		return nil
@@ -62,7 +64,7 @@ func WithCopyProgress(report func(CopyProgress)) CopyOption {
 // two: how a host moves from one store to another. The stores stay the
 // caller's, and src is only read.
 //
-// Where src is a [CheckStore] it is checked once, before anything is written:
+// Where src is a [relayer.CheckStore] it is checked once, before anything is written:
 // what is damaged there would be kept by dst as if it were sound. Where src does
 // not fit together, Copy returns the error of the check.
 //
@@ -76,7 +78,7 @@ func WithCopyProgress(report func(CopyProgress)) CopyOption {
 // store meanwhile. If somebody does, Copy ends with ErrDiffers where it comes to
 // matter, and nothing that either store held is changed or lost.
 //
-// Where dst is an [ImportStore] the records keep their revisions, which are
+// Where dst is an [relayer.ImportStore] the records keep their revisions, which are
 // compared too, and are added many at a time, all of them or none. That is what
 // to move to. Any other store gives them revisions of its own, so that the ETag
 // that a client still holds of a relayer can come to stand for another state of
@@ -84,22 +86,22 @@ func WithCopyProgress(report func(CopyProgress)) CopyOption {
 // src knows of deleted relayers does not come along: a revision that one of them
 // had can be given again.
 //
-// Errors of the stores are wrapped, so that [ErrUnavailable] and
-// [ErrOutcomeUnknown] match: after either, call Copy again. A context that is
+// Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
+// [relayer.ErrOutcomeUnknown] match: after either, call Copy again. A context that is
 // done ends the copy with its error. Where dst refuses a record because its id
-// or claim is taken, [ErrExists] or [ErrClaimed] matches beside ErrDiffers. The
+// or claim is taken, [relayer.ErrExists] or [relayer.ErrClaimed] matches beside ErrDiffers. The
 // stores must not be nil, nor the same.
 //
 // It reads up to 500 records at a time, and fewer where those before were large:
 // it aims at 8 MiB of each store in memory. It may be called by many goroutines
 // at once, but of two copies into one store one may end with ErrDiffers.
-func Copy(ctx context.Context, dst, src Store, options ...CopyOption) error {
+func Copy(ctx context.Context, dst, src relayer.Store, options ...Option) error {
 	c, err := newCopier(dst, src, options)
 	if err != nil {
 		return err
 	}
 	if err := c.run(ctx); err != nil {
-		return fmt.Errorf("relayer: copy: %w", err)
+		return fmt.Errorf("transfer: %w", err)
 	}
 	return nil
 }
@@ -115,25 +117,25 @@ const (
 
 // copier is one call of [Copy].
 type copier struct {
-	dst, src Store
-	importer ImportStore // nil where dst is none
-	report   func(CopyProgress)
+	dst, src relayer.Store
+	importer relayer.ImportStore // nil where dst is none
+	report   func(Progress)
 	total    int // of the source
 	limit    int // of the next page
 }
 
-func newCopier(dst, src Store, options []CopyOption) (*copier, error) {
+func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	if dst == nil || src == nil {
-		return nil, errors.New("relayer: store is nil")
+		return nil, errors.New("transfer: store is nil")
 	}
 	if sameStore(dst, src) {
-		return nil, errors.New("relayer: destination and source are the same store")
+		return nil, errors.New("transfer: destination and source are the same store")
 	}
-	c := &copier{dst: dst, src: src, report: func(CopyProgress) {}, limit: firstCopyPage}
-	c.importer, _ = dst.(ImportStore)
+	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstCopyPage}
+	c.importer, _ = dst.(relayer.ImportStore)
 	for _, option := range options {
 		if option.apply == nil {
-			return nil, errors.New("relayer: the zero CopyOption is none")
+			return nil, errors.New("transfer: invalid zero Option")
 		}
 		if err := option.apply(c); err != nil {
 			return nil, err
@@ -144,7 +146,7 @@ func newCopier(dst, src Store, options []CopyOption) (*copier, error) {
 
 // sameStore compares no stores that cannot be compared: a host's may be a value
 // with a map in it.
-func sameStore(a, b Store) bool {
+func sameStore(a, b relayer.Store) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
@@ -167,7 +169,7 @@ func (c *copier) run(ctx context.Context) error {
 }
 
 func (c *copier) check(ctx context.Context) error {
-	checker, ok := c.src.(CheckStore)
+	checker, ok := c.src.(relayer.CheckStore)
 	if !ok {
 		return nil
 	}
@@ -208,10 +210,10 @@ func (c *copier) fill(ctx context.Context, held int) error {
 // that is taken may be their own: a write of an earlier copy, of which nobody has
 // heard how it ended, can end now. That is so where more of them are there than
 // were.
-func (c *copier) add(ctx context.Context, offset, known int, want []Record) error {
+func (c *copier) add(ctx context.Context, offset, known int, want []relayer.Record) error {
 	for {
 		err := c.write(ctx, offset+known, want[known:])
-		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrClaimed) {
+		if !errors.Is(err, relayer.ErrExists) && !errors.Is(err, relayer.ErrClaimed) {
 			return err
 		}
 		now, comparing := c.compare(ctx, offset, want)
@@ -250,7 +252,7 @@ func (c *copier) verify(ctx context.Context) error {
 
 // source returns the next page of the source, which must not have grown or
 // shrunk.
-func (c *copier) source(ctx context.Context, offset int) ([]Record, error) {
+func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -266,7 +268,7 @@ func (c *copier) source(ctx context.Context, offset int) ([]Record, error) {
 }
 
 // nextCopyPage is how many records to read after these.
-func nextCopyPage(records []Record) int {
+func nextCopyPage(records []relayer.Record) int {
 	size := 1
 	for _, rec := range records {
 		size += len(rec.Document) + len(rec.Private)
@@ -277,7 +279,7 @@ func nextCopyPage(records []Record) int {
 
 // destination returns a page of the destination, which must not hold more than
 // the source, and how many records it holds.
-func (c *copier) destination(ctx context.Context, offset, limit int) ([]Record, int, error) {
+func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	records, held, err := c.dst.List(ctx, offset, limit)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the destination at offset %d: %w", offset, err)
@@ -302,7 +304,7 @@ func (c *copier) surplus(ctx context.Context) error {
 
 // compare returns how many of the records the destination holds, all of them
 // from the first on and as they are.
-func (c *copier) compare(ctx context.Context, offset int, want []Record) (int, error) {
+func (c *copier) compare(ctx context.Context, offset int, want []relayer.Record) (int, error) {
 	have, _, err := c.destination(ctx, offset, len(want))
 	if err != nil {
 		return 0, err
@@ -317,7 +319,7 @@ func (c *copier) compare(ctx context.Context, offset int, want []Record) (int, e
 
 // difference says in which part two records differ. It shows nothing of the
 // parts: one of them is secret.
-func (c *copier) difference(have, want Record) string {
+func (c *copier) difference(have, want relayer.Record) string {
 	if have.ID != want.ID {
 		return fmt.Sprintf("the destination has %q, the source %q", have.ID, want.ID)
 	}
@@ -337,7 +339,7 @@ func (c *copier) difference(have, want Record) string {
 	return fmt.Sprintf("%q has another %s", want.ID, part)
 }
 
-func (c *copier) write(ctx context.Context, offset int, records []Record) error {
+func (c *copier) write(ctx context.Context, offset int, records []relayer.Record) error {
 	if c.importer != nil {
 		return c.importRuns(ctx, offset, records)
 	}
@@ -351,7 +353,7 @@ func (c *copier) write(ctx context.Context, offset int, records []Record) error 
 
 // importRuns imports as many records at a time as are not too large together: the
 // length of a page goes by those before it.
-func (c *copier) importRuns(ctx context.Context, offset int, records []Record) error {
+func (c *copier) importRuns(ctx context.Context, offset int, records []relayer.Record) error {
 	for len(records) > 0 {
 		run := records[:runLength(records)]
 		if err := c.importer.Import(ctx, run); err != nil {
@@ -363,7 +365,7 @@ func (c *copier) importRuns(ctx context.Context, offset int, records []Record) e
 	return nil
 }
 
-func runLength(records []Record) int {
+func runLength(records []relayer.Record) int {
 	size := 0
 	for i, rec := range records {
 		size += len(rec.Document) + len(rec.Private)
@@ -380,14 +382,14 @@ func unwritten(offset int, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrExists), errors.Is(err, ErrClaimed):
+	case errors.Is(err, relayer.ErrExists), errors.Is(err, relayer.ErrClaimed):
 		return fmt.Errorf("%w at offset %d: %w", ErrDiffers, offset, err)
 	}
 	return fmt.Errorf("write at offset %d: %w", offset, err)
 }
 
-func (c *copier) tell(stage CopyStage, done int) {
-	c.report(CopyProgress{Stage: stage, Done: done, Total: c.total})
+func (c *copier) tell(stage Stage, done int) {
+	c.report(Progress{Stage: stage, Done: done, Total: c.total})
 }
 
 func differs(offset int, format string, args ...any) error {

@@ -1,4 +1,4 @@
-package relayer_test
+package transfer_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // Move all relayers from one store into another, which may be of any kind. Nobody
@@ -29,7 +30,7 @@ func ExampleCopy() {
 
 	ctx := context.Background()
 	other := memory.New()
-	err = relayer.Copy(ctx, other, file, relayer.WithCopyProgress(func(p relayer.CopyProgress) {
+	err = transfer.Copy(ctx, other, file, transfer.WithProgress(func(p transfer.Progress) {
 		fmt.Printf("%s: %d of %d\n", p.Stage, p.Done, p.Total)
 	}))
 	if err != nil {

@@ -1,4 +1,4 @@
-package relayer_test
+package transfer_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // fiveMethods hides all that a store offers beside its five methods.
@@ -162,9 +163,9 @@ func wantCopied(t testing.TB, dst, src relayer.Store) {
 	}
 }
 
-func copyAll(t testing.TB, dst, src relayer.Store, options ...relayer.CopyOption) {
+func copyAll(t testing.TB, dst, src relayer.Store, options ...transfer.Option) {
 	t.Helper()
-	if err := relayer.Copy(context.Background(), dst, src, options...); err != nil {
+	if err := transfer.Copy(context.Background(), dst, src, options...); err != nil {
 		t.Fatal(err)
 	}
 	wantCopied(t, dst, src)
@@ -242,8 +243,8 @@ func TestCopyProgress(t *testing.T) {
 		for _, n := range []int{0, 1, 70, 1200} {
 			src, dst := newSrc(t), newDst(t)
 			fillWithGaps(t, src, n)
-			var told []relayer.CopyProgress
-			copyAll(t, dst, src, relayer.WithCopyProgress(func(p relayer.CopyProgress) { told = append(told, p) }))
+			var told []transfer.Progress
+			copyAll(t, dst, src, transfer.WithProgress(func(p transfer.Progress) { told = append(told, p) }))
 			if _, ok := src.(relayer.CheckStore); ok {
 				told = wantChecked(t, told, n)
 			}
@@ -254,11 +255,11 @@ func TestCopyProgress(t *testing.T) {
 
 // wantChecked fails unless the source was checked first, and returns what was told
 // after that.
-func wantChecked(t *testing.T, told []relayer.CopyProgress, total int) []relayer.CopyProgress {
+func wantChecked(t *testing.T, told []transfer.Progress, total int) []transfer.Progress {
 	t.Helper()
-	want := []relayer.CopyProgress{{Stage: relayer.Checking, Done: 0, Total: total}}
+	want := []transfer.Progress{{Stage: transfer.Checking, Done: 0, Total: total}}
 	if total > 0 {
-		want = append(want, relayer.CopyProgress{Stage: relayer.Checking, Done: total, Total: total})
+		want = append(want, transfer.Progress{Stage: transfer.Checking, Done: total, Total: total})
 	}
 	if len(told) < len(want) || !slices.Equal(told[:len(want)], want) {
 		t.Fatalf("told %+v, want %+v first", told, want)
@@ -268,13 +269,13 @@ func wantChecked(t *testing.T, told []relayer.CopyProgress, total int) []relayer
 
 // wantProgress fails unless copying and verifying are all there is, both began with nothing, went on by 1 to 500
 // relayers at a time, and ended with everything.
-func wantProgress(t *testing.T, told []relayer.CopyProgress, total int) {
+func wantProgress(t *testing.T, told []transfer.Progress, total int) {
 	t.Helper()
-	verifying := slices.IndexFunc(told, func(p relayer.CopyProgress) bool { return p.Stage == relayer.Verifying })
+	verifying := slices.IndexFunc(told, func(p transfer.Progress) bool { return p.Stage == transfer.Verifying })
 	if verifying < 1 {
 		t.Fatalf("verifying begins at report %d of %d", verifying, len(told))
 	}
-	for _, stage := range [][]relayer.CopyProgress{told[:verifying], told[verifying:]} {
+	for _, stage := range [][]transfer.Progress{told[:verifying], told[verifying:]} {
 		if stage[0].Done != 0 || stage[len(stage)-1].Done != total {
 			t.Errorf("told from %+v to %+v, of %d", stage[0], stage[len(stage)-1], total)
 		}
@@ -324,11 +325,11 @@ func TestCopiesIntoOneStore(t *testing.T) {
 			errs := make([]error, 4)
 			var done sync.WaitGroup
 			for i := range errs {
-				done.Go(func() { errs[i] = relayer.Copy(context.Background(), dst, src) })
+				done.Go(func() { errs[i] = transfer.Copy(context.Background(), dst, src) })
 			}
 			done.Wait()
 			for _, err := range errs {
-				if err != nil && !errors.Is(err, relayer.ErrDiffers) {
+				if err != nil && !errors.Is(err, transfer.ErrDiffers) {
 					t.Error(err)
 				}
 			}
@@ -351,11 +352,11 @@ func TestCopyArguments(t *testing.T) {
 	a, b := memory.New(), memory.New()
 	put(t, a, copySample("a"))
 	for name, err := range map[string]error{
-		"no destination": relayer.Copy(ctx, nil, a),
-		"no source":      relayer.Copy(ctx, b, nil),
-		"one store":      relayer.Copy(ctx, a, a),
-		"zero option":    relayer.Copy(ctx, b, a, relayer.CopyOption{}),
-		"no callback":    relayer.Copy(ctx, b, a, relayer.WithCopyProgress(nil)),
+		"no destination": transfer.Copy(ctx, nil, a),
+		"no source":      transfer.Copy(ctx, b, nil),
+		"one store":      transfer.Copy(ctx, a, a),
+		"zero option":    transfer.Copy(ctx, b, a, transfer.Option{}),
+		"no callback":    transfer.Copy(ctx, b, a, transfer.WithProgress(nil)),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
