@@ -7,7 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/go-relayer/relayer/internal/netguard"
 )
 
 // RPCPolicy says which custom RPC URLs a host lets its clients give to a relayer
@@ -86,11 +87,11 @@ func (p RPCPolicy) folded() (RPCPolicy, error) {
 	p.AllowedHosts = slices.Clone(p.AllowedHosts)
 	p.AllowedAddresses = slices.Clone(p.AllowedAddresses)
 	for i, host := range p.AllowedHosts {
-		name := foldHost(host)
-		if len(readAddresses(name)) > 0 {
+		name := netguard.FoldHost(host)
+		if len(netguard.ReadAddresses(name)) > 0 {
 			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q is an address, which belongs into AllowedAddresses", host)
 		}
-		if !isHostName(strings.TrimPrefix(name, "*.")) {
+		if !netguard.IsName(strings.TrimPrefix(name, "*.")) {
 			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q must be a name such as rpc.example.com or *.example.com", host)
 		}
 		p.AllowedHosts[i] = name
@@ -104,25 +105,6 @@ func (p RPCPolicy) folded() (RPCPolicy, error) {
 		}
 	}
 	return p, nil
-}
-
-// isHostName reports whether a folded host is made of the characters of names
-// only, and cannot be read as an IPv4 address. URL parsers disagree about where
-// the host ends if it has other characters.
-func isHostName(name string) bool {
-	if endsInNumber(name) {
-		return false
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || strings.ContainsFunc(label, isNotOfName) {
-			return false
-		}
-	}
-	return true
-}
-
-func isNotOfName(r rune) bool {
-	return r != '-' && r != '_' && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
 }
 
 // checkURLs adds to found which of the URLs the policy refuses.
@@ -152,8 +134,8 @@ func (p RPCPolicy) urlProblem(text string) string {
 	if p.AllowedHosts != nil && strings.ContainsAny(parsed.Hostname(), "\u200c\u200d") {
 		return hostNotAllowed
 	}
-	host := foldHost(parsed.Hostname())
-	if addresses := readAddresses(host); len(addresses) > 0 {
+	host := netguard.FoldHost(parsed.Hostname())
+	if addresses := netguard.ReadAddresses(host); len(addresses) > 0 {
 		return p.literalsProblem(addresses)
 	}
 	return p.nameProblem(host)
@@ -190,14 +172,14 @@ func (p RPCPolicy) nameProblem(name string) string {
 
 // mayBePublic tells what can be told of a name that has not been resolved.
 func (p RPCPolicy) mayBePublic(name string) bool {
-	if isLoopbackName(name) {
-		return slices.ContainsFunc(loopbackAddresses, p.allowsAddress)
+	if netguard.IsLoopbackName(name) {
+		return slices.ContainsFunc(netguard.LoopbackAddresses(), p.allowsAddress)
 	}
-	return isHostName(name)
+	return netguard.IsName(name)
 }
 
 func (p RPCPolicy) allowsName(name string) bool {
-	return isHostName(name) && slices.ContainsFunc(p.AllowedHosts, func(allowed string) bool {
+	return netguard.IsName(name) && slices.ContainsFunc(p.AllowedHosts, func(allowed string) bool {
 		if suffix, ok := strings.CutPrefix(allowed, "*"); ok {
 			return strings.HasSuffix(name, suffix)
 		}
@@ -212,10 +194,10 @@ func (p RPCPolicy) allowsAddress(address netip.Addr) bool {
 // addressProblem says why an address, without a zone and not mapped, may not be
 // connected to, or returns "".
 func (p RPCPolicy) addressProblem(address netip.Addr) string {
-	if problem := rpcAddressProblem(address); problem != "" {
+	if problem := netguard.AddressProblem(address); problem != "" {
 		return problem
 	}
-	if p.PublicOnly && !isPublic(address) && !p.allowsAddress(address) {
+	if p.PublicOnly && !netguard.IsPublic(address) && !p.allowsAddress(address) {
 		return notPublic
 	}
 	return ""

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-relayer/relayer/internal/netguard"
 )
 
 // RPCURL is the address of an RPC endpoint. Providers put API keys into it, so
@@ -104,7 +106,7 @@ func rpcURLProblem(text string) string {
 			return "must have a port from 1 to 65535"
 		}
 	}
-	return rpcHostProblem(parsed.Hostname())
+	return netguard.HostProblem(parsed.Hostname())
 }
 
 func isControlOrSpace(r rune) bool {

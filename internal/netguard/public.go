@@ -1,4 +1,4 @@
-package relayer
+package netguard
 
 import (
 	"net/netip"
@@ -38,9 +38,9 @@ var publicIPv6Blocks = []netip.Prefix{
 	netip.MustParsePrefix("64:ff9b::/96"),
 }
 
-// isPublic tells whether an address that is not mapped is one of the public
+// IsPublic tells whether an address that is not mapped is one of the public
 // internet.
-func isPublic(address netip.Addr) bool {
+func IsPublic(address netip.Addr) bool {
 	isOf := func(block netip.Prefix) bool { return block.Contains(address) }
 	if slices.ContainsFunc(specialBlocks, isOf) {
 		return false
@@ -51,7 +51,7 @@ func isPublic(address netip.Addr) bool {
 	return slices.ContainsFunc(publicIPv6Blocks, isOf) && !slices.ContainsFunc(innerIPv4(address), isNotPublic)
 }
 
-func isNotPublic(address netip.Addr) bool { return !isPublic(address) }
+func isNotPublic(address netip.Addr) bool { return !IsPublic(address) }
 
 // Names that mean loopback wherever they are looked up, and those that hosts
 // files give it.
@@ -66,11 +66,13 @@ var loopbackHosts = map[string]bool{
 	"ip6-loopback":            true,
 }
 
-// isLoopbackName judges by the whole name, and by its end as RFC 6761 section
+// IsLoopbackName judges by the whole name, and by its end as RFC 6761 section
 // 6.3 has it.
-func isLoopbackName(name string) bool {
+func IsLoopbackName(name string) bool {
 	return loopbackHosts[name] || strings.HasSuffix(name, ".localhost")
 }
 
-// loopbackAddresses are what a name of loopback stands for.
-var loopbackAddresses = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+// LoopbackAddresses returns the addresses that a loopback name resolves to.
+func LoopbackAddresses() []netip.Addr {
+	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+}

@@ -1,4 +1,4 @@
-package relayer
+package netguard
 
 import (
 	"net/netip"
@@ -46,17 +46,17 @@ const metadataMessage = "must not point at a cloud metadata service"
 // parsers disagree about which host the URL names.
 const hostEnds = ":/?#@\\"
 
-// rpcHostProblem refuses hosts that are neither a name nor an address, and the
+// HostProblem refuses hosts that are neither a name nor an address, and the
 // hosts that are never an RPC endpoint: cloud metadata services and the
 // unspecified address, in any spelling.
-func rpcHostProblem(host string) string {
-	name := foldHost(host)
+func HostProblem(host string) string {
+	name := FoldHost(host)
 	if metadataHosts[name] {
 		return metadataMessage
 	}
-	addresses := readAddresses(name)
+	addresses := ReadAddresses(name)
 	for _, address := range addresses {
-		if problem := rpcAddressProblem(address); problem != "" {
+		if problem := AddressProblem(address); problem != "" {
 			return problem
 		}
 	}
@@ -66,8 +66,8 @@ func rpcHostProblem(host string) string {
 	return ""
 }
 
-// rpcAddressProblem says which danger an address leads to, or returns "".
-func rpcAddressProblem(address netip.Addr) string {
+// AddressProblem says which danger an address leads to, or returns "".
+func AddressProblem(address netip.Addr) string {
 	reached := innerIPv4(address)
 	if isMetadata(address) || slices.ContainsFunc(reached, isMetadata) {
 		return metadataMessage
@@ -81,10 +81,10 @@ func rpcAddressProblem(address netip.Addr) string {
 func isMetadata(address netip.Addr) bool  { return metadataAddresses[address] }
 func isSpecified(address netip.Addr) bool { return !address.IsUnspecified() }
 
-// foldHost brings a host to the form that clients that know international names
+// FoldHost brings a host to the form that clients that know international names
 // look up: full-width and circled digits are digits, ideographic full stops are
 // dots, and what is not shown is not there.
-func foldHost(host string) string {
+func FoldHost(host string) string {
 	folded := norm.NFKC.String(strings.ToLower(host))
 	folded = strings.Map(func(r rune) rune {
 		switch {
@@ -98,14 +98,33 @@ func foldHost(host string) string {
 	return strings.TrimRight(folded, ".")
 }
 
+// IsName reports whether a folded host is made of the characters of names
+// only, and cannot be read as an IPv4 address. URL parsers disagree about where
+// the host ends if it has other characters.
+func IsName(name string) bool {
+	if endsInNumber(name) {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || strings.ContainsFunc(label, isNotOfName) {
+			return false
+		}
+	}
+	return true
+}
+
+func isNotOfName(r rune) bool {
+	return r != '-' && r != '_' && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
+}
+
 // isIgnorable tells whether clients pass over a character of a name.
 func isIgnorable(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// readAddresses reads an address in any spelling that a resolver somewhere
+// ReadAddresses reads an address in any spelling that a resolver somewhere
 // takes, without its zone. Where resolvers differ there are several.
-func readAddresses(host string) []netip.Addr {
+func ReadAddresses(host string) []netip.Addr {
 	host, _, _ = strings.Cut(host, "%")
 	if address, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{address.Unmap()}
