@@ -10,7 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Hosts that are known to answer with the credentials of the machine that asks.
+// metadataHosts are the names of services that return credentials of the machine
+// that calls them.
 var metadataHosts = map[string]bool{
 	"metadata":                   true,
 	"metadata.google.internal":   true,
@@ -20,8 +21,9 @@ var metadataHosts = map[string]bool{
 	"metadata.tencentyun.com":    true,
 }
 
-// Addresses of the cloud metadata and credential services that are known. What is written here as
-// IPv4 is met as IPv6 too: mapped, translated (NAT64) or tunnelled (6to4).
+// metadataAddresses are the addresses of cloud metadata and credential services.
+// An IPv4 address stands also for the IPv6 addresses that lead to it: mapped,
+// translated (NAT64) or tunneled (6to4, Teredo).
 var metadataAddresses = map[netip.Addr]bool{
 	netip.MustParseAddr("169.254.169.254"):    true, // EC2, GCE, Azure and most others
 	netip.MustParseAddr("169.254.170.2"):      true, // ECS task credentials
@@ -46,7 +48,7 @@ const metadataMessage = "must not point at a cloud metadata service"
 // parsers disagree about which host the URL names.
 const hostEnds = ":/?#@\\"
 
-// HostProblem refuses hosts that are neither a name nor an address, and the
+// HostProblem returns a message for hosts that are neither a name nor an address, and the
 // hosts that are never an RPC endpoint: cloud metadata services and the
 // unspecified address, in any spelling.
 func HostProblem(host string) string {
@@ -66,7 +68,8 @@ func HostProblem(host string) string {
 	return ""
 }
 
-// AddressProblem says which danger an address leads to, or returns "".
+// AddressProblem returns a message if address is, or leads to, a metadata service
+// or the unspecified address, and "" otherwise.
 func AddressProblem(address netip.Addr) string {
 	reached := innerIPv4(address)
 	if isMetadata(address) || slices.ContainsFunc(reached, isMetadata) {
@@ -81,9 +84,9 @@ func AddressProblem(address netip.Addr) string {
 func isMetadata(address netip.Addr) bool  { return metadataAddresses[address] }
 func isSpecified(address netip.Addr) bool { return !address.IsUnspecified() }
 
-// FoldHost brings a host to the form that clients that know international names
-// look up: full-width and circled digits are digits, ideographic full stops are
-// dots, and what is not shown is not there.
+// FoldHost returns the form of a host that clients with support for international
+// names look up: full-width and circled digits become digits, ideographic full
+// stops become dots, and invisible characters are removed.
 func FoldHost(host string) string {
 	folded := norm.NFKC.String(strings.ToLower(host))
 	folded = strings.Map(func(r rune) rune {
@@ -117,13 +120,14 @@ func isNotOfName(r rune) bool {
 	return r != '-' && r != '_' && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
 }
 
-// isIgnorable tells whether clients pass over a character of a name.
+// isIgnorable reports whether clients drop the character from a name.
 func isIgnorable(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// ReadAddresses reads an address in any spelling that a resolver somewhere
-// takes, without its zone. Where resolvers differ there are several.
+// ReadAddresses parses an address in any notation that some resolver accepts,
+// without its zone. It returns several addresses if resolvers differ, and none for
+// a name.
 func ReadAddresses(host string) []netip.Addr {
 	host, _, _ = strings.Cut(host, "%")
 	if address, err := netip.ParseAddr(host); err == nil {
@@ -139,7 +143,7 @@ func ReadAddresses(host string) []netip.Addr {
 }
 
 // isInvalidIPv4 reports whether a folded host looks like an IPv4 address but is
-// none. The WHATWG URL standard rejects such a host instead of looking it up as a
+// not one. The WHATWG URL standard rejects such a host instead of looking it up as a
 // name. Resolvers that keep only the low 32 bits of a number reach an address:
 // 7147006462 is 169.254.169.254 to them.
 func isInvalidIPv4(host string) bool {
@@ -161,9 +165,9 @@ func endsInNumber(host string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// parseLegacyIPv4 reads what inet_aton reads: one to four parts, each decimal,
-// hexadecimal (leading 0x) or with a leading zero, the last filling what is
-// left.
+// parseLegacyIPv4 parses the notations of inet_aton: one to four parts, each
+// decimal, hexadecimal (leading 0x) or with a leading zero. The last part fills the
+// remaining bytes.
 func parseLegacyIPv4(host string, leadingZeroBase int) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -198,8 +202,8 @@ func parseLegacyPart(part string, leadingZeroBase int) (uint64, bool) {
 	return number, err == nil
 }
 
-// The IPv6 prefixes that carry an IPv4 address, where in them its four bytes
-// stand, and what these are XORed with.
+// ipv4Carriers are the IPv6 prefixes that contain an IPv4 address, the positions of
+// its four bytes, and the mask that these are XORed with.
 var ipv4Carriers = []struct {
 	prefix netip.Prefix
 	at     [4]int

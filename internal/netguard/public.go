@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Blocks that are not of the public internet (the IANA special-purpose address
+// specialBlocks are not part of the public internet (IANA special-purpose address
 // registries, RFC 6890).
 var specialBlocks = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network
@@ -30,16 +30,16 @@ var specialBlocks = []netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"),     // documentation
 }
 
-// The IPv6 blocks outside which nothing is public. Networks without IPv4 reach
-// all of it by NAT64, so that its well-known prefix is as public as what it
-// carries.
+// publicIPv6Blocks contain all public IPv6 addresses. They include the well-known
+// prefix of NAT64, by which networks without IPv4 reach the IPv4 internet: such an
+// address is public if the IPv4 address in it is.
 var publicIPv6Blocks = []netip.Prefix{
 	netip.MustParsePrefix("2000::/3"),
 	netip.MustParsePrefix("64:ff9b::/96"),
 }
 
-// IsPublic tells whether an address that is not mapped is one of the public
-// internet.
+// IsPublic reports whether an address, which must not be IPv4 mapped to IPv6, is
+// part of the public internet.
 func IsPublic(address netip.Addr) bool {
 	isOf := func(block netip.Prefix) bool { return block.Contains(address) }
 	if slices.ContainsFunc(specialBlocks, isOf) {
@@ -53,8 +53,8 @@ func IsPublic(address netip.Addr) bool {
 
 func isNotPublic(address netip.Addr) bool { return !IsPublic(address) }
 
-// Names that mean loopback wherever they are looked up, and those that hosts
-// files give it.
+// loopbackHosts are the reserved names of loopback and those that hosts files
+// commonly define.
 var loopbackHosts = map[string]bool{
 	"localhost":               true,
 	"localhost.localdomain":   true,
@@ -66,8 +66,8 @@ var loopbackHosts = map[string]bool{
 	"ip6-loopback":            true,
 }
 
-// IsLoopbackName judges by the whole name, and by its end as RFC 6761 section
-// 6.3 has it.
+// IsLoopbackName reports whether a folded name is, or is below, a name of loopback
+// (RFC 6761 section 6.3).
 func IsLoopbackName(name string) bool {
 	return loopbackHosts[name] || strings.HasSuffix(name, ".localhost")
 }
