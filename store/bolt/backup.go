@@ -2,26 +2,37 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 )
 
-// WriteTo writes a copy of the file as it stands at this moment, and returns
-// the number of bytes written. Reads and writes go on meanwhile; the file may
-// grow more than usual, because what the copy still has to read is not used
-// again before it ends. The copy is a file that [Open] opens: it is durable
-// once the caller has synced it.
+// WriteTo writes a copy of the current state of the file and returns the number
+// of bytes written. Reads and writes go on meanwhile. The file can grow more than
+// usual, because pages of the copied state are not reused before the copy ends.
+// [Open] opens the copy. It is durable after the caller has synced it.
 //
-// A closed store returns [relayer.ErrUnavailable]; a failing writer, its error.
+// It returns [relayer.ErrUnavailable] if the store is closed, an error that
+// matches [relayer.ErrCorrupt] if the file was truncated or overwritten, and
+// otherwise the error of the writer.
 func (s *Store) WriteTo(w io.Writer) (written int64, err error) {
-	tx, err := s.beginRead(context.Background())
+	snap, err := s.acquire(context.Background())
 	if err != nil {
 		return 0, err
 	}
-	// Nothing is recovered here, as in other reads: no page is looked at, and what
-	// panics is the caller's writer.
-	defer func() { _ = tx.Rollback() }()
-	if written, err = tx.WriteTo(w); err != nil {
+	defer snap.release()
+	s.backups.Add(1)
+	defer s.backups.Add(-1)
+	if err := guard(snap.writable); err != nil && s.current.Load() == snap {
+		return 0, corrupt(err)
+	}
+	// A panic of the caller's writer is not recovered. Nothing else can panic: the
+	// pages are read from the file and not from where it is mapped.
+	written, err = snap.tx.WriteTo(w)
+	if errors.Is(err, io.EOF) {
+		err = corrupt(errors.New("the file was truncated"))
+	}
+	if err != nil {
 		return written, fmt.Errorf("bolt: back up %s: %w", s.path, err)
 	}
 	return written, nil

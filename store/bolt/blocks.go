@@ -2,25 +2,25 @@ package bolt
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"math/bits"
 	"slices"
 	"sort"
-
-	"go.etcd.io/bbolt"
 )
 
-// blockSize is the number of sequences in a block: a bitmap of them is small
-// enough to be searched at once, and a million of them are a thousand blocks.
+// blockSize is the number of sequence numbers in a block: its bitmap is small
+// enough to be searched at once, and a million records are a thousand blocks.
 const (
 	blockSize  = 1024
 	bitmapSize = blockSize / 8
 )
 
-var errBlocks = errors.New("the blocks bucket cannot be read")
+var errBlocks = errors.New("the counts of the blocks do not match the records")
 
-// bitmap has a bit for each sequence of a block, set while its record lives.
+// bitmap has a bit for each sequence number of a block. It is set while the
+// record exists.
 type bitmap [bitmapSize]byte
 
 func (b *bitmap) set(bit uint64)      { b[bit/8] |= 1 << (bit % 8) }
@@ -54,68 +54,83 @@ func nth(bitmap []byte, rank int) (uint64, bool) {
 	return 0, false
 }
 
-// block says how many records live in the blocks up to and including it.
+// block holds the number of records in all blocks up to and including it.
 type block struct {
 	number uint64
 	upTo   int
 }
 
-// live lists the blocks that hold a record, by number, as one transaction has
-// them. It is never changed once made.
-type live struct {
-	txid   int
-	blocks []block
-}
+// live lists the blocks that hold a record, by number. It is immutable.
+type live []block
 
-// count reads the blocks of a transaction: a hundred bytes for a thousand
-// records, and none of the records.
-func count(tx *bbolt.Tx) (live, error) {
-	counted := live{txid: tx.ID()}
-	total := 0
-	cursor := tx.Bucket(blocksBucket).Cursor()
-	for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
+// countLive counts the records of each block: it reads some hundred bytes for a
+// thousand records, and none of the records. It compares the sum with the stored
+// total.
+func (s *snapshot) countLive() (live, error) {
+	now, err := s.readState()
+	if err != nil {
+		return nil, err
+	}
+	var counted live
+	total, malformed := 0, false
+	err = s.blocks.each(context.Background(), func(key, value []byte) {
 		if len(key) != numberSize || len(value) != bitmapSize {
-			return live{}, errBlocks
+			malformed = true
+			return
 		}
 		total += population(value)
-		counted.blocks = append(counted.blocks, block{binary.BigEndian.Uint64(key), total})
+		counted = append(counted, block{binary.BigEndian.Uint64(key), total})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if malformed || uint64(total) != now.total {
+		return nil, errBlocks
 	}
 	return counted, nil
 }
 
 func (l live) total() int {
-	if len(l.blocks) == 0 {
+	if len(l) == 0 {
 		return 0
 	}
-	return l.blocks[len(l.blocks)-1].upTo
+	return l[len(l)-1].upTo
 }
 
-// find returns the block that the record at an offset lives in, and the number
-// of live records before it in that block. The offset is below the total.
-func (l live) find(offset int) (number uint64, rank int) {
-	at := sort.Search(len(l.blocks), func(i int) bool { return l.blocks[i].upTo > offset })
+// place is where the record at an offset is: in which block, and how many records
+// of the block come before it.
+type place struct {
+	number     uint64
+	population int
+	rank       int
+}
+
+// find returns the place of the record at an offset below the total.
+func (l live) find(offset int) place {
+	at := sort.Search(len(l), func(i int) bool { return l[i].upTo > offset })
+	before := 0
 	if at > 0 {
-		offset -= l.blocks[at-1].upTo
+		before = l[at-1].upTo
 	}
-	return l.blocks[at].number, offset
+	return place{l[at].number, l[at].upTo - before, offset - before}
 }
 
-// shift is what a transaction changes about the population of one block.
+// shift is how a transaction changes the population of one block.
 type shift struct {
 	number uint64
 	by     int
 }
 
-// after returns the blocks as the transaction leaves them. A block that is not
-// in the list comes after all that are, because sequences only grow.
-func (l live) after(txid int, shifts []shift) live {
+// after returns the blocks after a transaction. A new block follows all others,
+// because sequence numbers only grow.
+func (l live) after(shifts []shift) live {
 	if len(shifts) == 0 {
-		return live{txid: txid, blocks: l.blocks}
+		return l
 	}
 	slices.SortFunc(shifts, func(a, b shift) int { return cmp.Compare(a.number, b.number) })
-	next := live{txid: txid, blocks: make([]block, 0, len(l.blocks)+len(shifts))}
+	next := make(live, 0, len(l)+len(shifts))
 	previous, moved := 0, 0
-	for _, b := range l.blocks {
+	for _, b := range l {
 		alive := b.upTo - previous
 		previous = b.upTo
 		if len(shifts) > 0 && shifts[0].number == b.number {
@@ -124,40 +139,14 @@ func (l live) after(txid int, shifts []shift) live {
 			shifts = shifts[1:]
 		}
 		if alive > 0 {
-			next.blocks = append(next.blocks, block{b.number, b.upTo + moved})
+			next = append(next, block{b.number, b.upTo + moved})
 		}
 	}
 	for _, s := range shifts {
 		moved += s.by
 		if s.by > 0 {
-			next.blocks = append(next.blocks, block{s.number, previous + moved})
+			next = append(next, block{s.number, previous + moved})
 		}
 	}
 	return next
-}
-
-// views are the two lists that a reader may need: a commit becomes visible to
-// readers some time before it is done.
-type views struct {
-	current, coming live
-}
-
-// of returns the list of one transaction, where it is kept.
-func (v *views) of(txid int) (live, bool) {
-	switch txid {
-	case v.current.txid:
-		return v.current, true
-	case v.coming.txid:
-		return v.coming, true
-	}
-	return live{}, false
-}
-
-// liveIn returns the blocks as a transaction sees them. They are counted where
-// the transaction is older than what is kept.
-func (s *Store) liveIn(tx *bbolt.Tx) (live, error) {
-	if kept, ok := s.views.Load().of(tx.ID()); ok {
-		return kept, nil
-	}
-	return count(tx)
 }

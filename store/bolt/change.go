@@ -9,16 +9,18 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// appendFill lets the pages of records fill up: they are appended in order, so
+// appendFill lets the pages of records fill up: records are appended in order, so
 // that a page left behind is rarely written to again.
 const appendFill = 0.9
 
-// change is what one batch does to the file, in one transaction. Each of its
-// methods decides first and writes then, so that a refused one leaves no trace
-// and the rest of the batch is none the worse for it. Where writing itself
-// fails, broken says so, and the transaction must not be committed.
+// change is the transaction of one batch. Each of its methods decides before it
+// writes, so that a refused write leaves no trace and the rest of the batch goes
+// on. If writing itself fails, broken is set, and the transaction must not be
+// committed.
 type change struct {
 	tx       *bbolt.Tx
+	base     *snapshot
+	verified map[uint64]bool // pages of base, by ID
 	relayers *bbolt.Bucket
 	ids      *bbolt.Bucket
 	claims   *bbolt.Bucket
@@ -33,21 +35,34 @@ type changedBlock struct {
 	before int
 }
 
-func newChange(tx *bbolt.Tx) (*change, error) {
-	now, err := readState(tx)
+func newChange(tx *bbolt.Tx, base *snapshot) (*change, error) {
+	now, err := base.readState()
 	if err != nil {
 		return nil, err
 	}
-	c := &change{
-		tx:       tx,
-		relayers: tx.Bucket(relayersBucket),
-		ids:      tx.Bucket(idsBucket),
-		claims:   tx.Bucket(claimsBucket),
-		state:    now,
-		blocks:   make(map[uint64]*changedBlock),
+	c := &change{tx: tx, base: base, verified: make(map[uint64]bool), state: now, blocks: make(map[uint64]*changedBlock)}
+	if err := base.meta.verifyPath(stateKey, 0, c.verified); err != nil {
+		return nil, err
 	}
+	c.relayers, c.ids, c.claims = tx.Bucket(relayersBucket), tx.Bucket(idsBucket), tx.Bucket(claimsBucket)
 	c.relayers.FillPercent = appendFill
 	return c, nil
+}
+
+// reach verifies the pages that a write of these keys reads. The engine would
+// follow a damaged page: at worst without end, or into a copy of damaged data.
+// A delete also reads siblings, to merge small pages.
+func (c *change) reach(id, claim string, sequence uint64, siblings int) error {
+	err := errors.Join(
+		c.base.relayers.verifyPath(numberKey(sequence), siblings, c.verified),
+		c.base.ids.verifyPath([]byte(id), siblings, c.verified),
+		c.base.claims.verifyPath([]byte(claim), siblings, c.verified),
+		c.base.blocks.verifyPath(numberKey(sequence/blockSize), siblings, c.verified),
+	)
+	if err != nil {
+		return corrupt(errTree)
+	}
+	return nil
 }
 
 func (c *change) create(id, claim string, rec encoded) (uint64, error) {
@@ -58,8 +73,11 @@ func (c *change) create(id, claim string, rec encoded) (uint64, error) {
 	return revision, c.add(id, claim, rec, revision)
 }
 
-// free refuses an id and a claim that are taken.
+// free refuses an ID and a claim that are taken.
 func (c *change) free(id, claim string) error {
+	if err := c.reach(id, claim, c.state.nextSequence, 0); err != nil {
+		return err
+	}
 	if c.ids.Get([]byte(id)) != nil {
 		return relayer.ErrExists
 	}
@@ -69,7 +87,7 @@ func (c *change) free(id, claim string) error {
 	return nil
 }
 
-// add puts a record whose id and claim are free, after all others.
+// add appends a record whose ID and claim are free.
 func (c *change) add(id, claim string, rec encoded, revision uint64) error {
 	sequence := c.state.nextSequence
 	home, err := c.block(sequence / blockSize)
@@ -90,8 +108,11 @@ func (c *change) add(id, claim string, rec encoded, revision uint64) error {
 }
 
 func (c *change) update(id string, revision uint64, claim string, rec encoded) (uint64, error) {
-	key, stands, err := c.standing(id, revision)
+	key, current, err := c.find(id, revision)
 	if err != nil {
+		return 0, err
+	}
+	if err := c.reach(id, claim, current.sequence, 0); err != nil {
 		return 0, err
 	}
 	holder := []byte(nil)
@@ -101,8 +122,8 @@ func (c *change) update(id string, revision uint64, claim string, rec encoded) (
 	if holder != nil && !bytes.Equal(holder, key) {
 		return 0, relayer.ErrClaimed
 	}
-	if string(stands.claim) != claim {
-		err = errors.Join(c.release(stands.claim), c.hold(claim, key))
+	if string(current.claim) != claim {
+		err = errors.Join(c.release(current.claim), c.hold(claim, key))
 	}
 	next := c.state.nextRevision
 	err = c.written(err, c.relayers.Put(key, rec.at(next)))
@@ -111,26 +132,25 @@ func (c *change) update(id string, revision uint64, claim string, rec encoded) (
 }
 
 func (c *change) delete(id string, revision uint64) error {
-	key, stands, err := c.standing(id, revision)
+	key, current, err := c.find(id, revision)
 	if err != nil {
 		return err
 	}
-	sequence, _ := sequenceOf(key)
-	home, err := c.block(sequence / blockSize)
+	home, err := c.block(current.sequence / blockSize)
 	if err != nil {
 		return err
 	}
 	err = c.written(
-		c.release(stands.claim),
+		c.release(current.claim),
 		c.ids.Delete([]byte(id)),
 		c.relayers.Delete(key),
 	)
-	home.clear(sequence % blockSize)
+	home.clear(current.sequence % blockSize)
 	c.state.total--
 	return err
 }
 
-// written takes note of what a write met on its way into the file.
+// written counts a write and keeps the first error of the engine.
 func (c *change) written(errs ...error) error {
 	c.writes++
 	err := errors.Join(errs...)
@@ -140,25 +160,41 @@ func (c *change) written(errs ...error) error {
 	return err
 }
 
-// standing finds the record that a write is based on, and its key.
-func (c *change) standing(id string, revision uint64) ([]byte, stored, error) {
-	found := c.ids.Get([]byte(id))
-	if found == nil {
-		return nil, stored{}, relayer.ErrNotFound
+// found is the stored record that a write is based on.
+type found struct {
+	stored
+	sequence uint64
+}
+
+// find returns the stored record and its key if it has the given revision. What
+// it returns may be changed or deleted.
+func (c *change) find(id string, revision uint64) ([]byte, found, error) {
+	if err := c.base.ids.verifyPath([]byte(id), 1, c.verified); err != nil {
+		return nil, found{}, corrupt(err)
 	}
-	sequence, ok := sequenceOf(found)
+	value := c.ids.Get([]byte(id))
+	if value == nil {
+		return nil, found{}, relayer.ErrNotFound
+	}
+	sequence, ok := sequenceOf(value)
 	if !ok {
-		return nil, stored{}, damagedRead(errRecord)
+		return nil, found{}, corrupt(errRecord)
 	}
 	key := numberKey(sequence)
-	rec, err := decode(c.relayers.Get(key))
+	if err := c.base.relayers.verifyPath(key, 1, c.verified); err != nil {
+		return nil, found{}, corrupt(err)
+	}
+	rec, err := decodeOf(id, c.relayers.Get(key))
 	if err != nil {
-		return nil, stored{}, damagedRead(err)
+		return nil, found{}, corrupt(err)
+	}
+	if err := c.reach(id, string(rec.claim), sequence, 1); err != nil {
+		return nil, found{}, err
 	}
 	if rec.revision != revision {
-		return nil, stored{}, relayer.ErrConflict
+		return nil, found{}, relayer.ErrConflict
 	}
-	return key, rec, nil
+	return key, found{rec, sequence}, nil
 }
 
 func (c *change) hold(claim string, key []byte) error {
@@ -168,7 +204,7 @@ func (c *change) hold(claim string, key []byte) error {
 	return c.claims.Put([]byte(claim), key)
 }
 
-// release copies the claim before it lets go of it: it is the file's own bytes.
+// release copies the claim first: it is part of a page that the delete changes.
 func (c *change) release(claim []byte) error {
 	if len(claim) == 0 {
 		return nil
@@ -176,7 +212,7 @@ func (c *change) release(claim []byte) error {
 	return c.claims.Delete(bytes.Clone(claim))
 }
 
-// block returns a block's bitmap for the batch to change.
+// block returns the bitmap of a block for the batch to change.
 func (c *change) block(number uint64) (*changedBlock, error) {
 	if known := c.blocks[number]; known != nil {
 		return known, nil
@@ -184,7 +220,7 @@ func (c *change) block(number uint64) (*changedBlock, error) {
 	opened := &changedBlock{}
 	if value := c.tx.Bucket(blocksBucket).Get(numberKey(number)); value != nil {
 		if len(value) != bitmapSize {
-			return nil, damagedRead(errBlocks)
+			return nil, corrupt(errBlocks)
 		}
 		opened.before = population(value)
 		copy(opened.bitmap[:], value)
@@ -193,8 +229,8 @@ func (c *change) block(number uint64) (*changedBlock, error) {
 	return opened, nil
 }
 
-// finish writes what the batch has gathered, and returns how it shifts the
-// populations of the blocks.
+// finish writes the changed blocks and the state, and returns how the populations
+// of the blocks change.
 func (c *change) finish() ([]shift, error) {
 	bucket := c.tx.Bucket(blocksBucket)
 	var shifts []shift
@@ -210,8 +246,8 @@ func (c *change) finish() ([]shift, error) {
 	return shifts, c.tx.Bucket(metaBucket).Put(stateKey, c.state.encoded())
 }
 
-// putBlock keeps no block without a live record, so that what a list has to
-// know grows with the records alone.
+// putBlock keeps no block without a record, so that the memory for the counts
+// depends on the number of records alone.
 func putBlock(bucket *bbolt.Bucket, number uint64, changed *changedBlock, alive int) error {
 	if alive == 0 {
 		return bucket.Delete(numberKey(number))

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -14,35 +14,37 @@ import (
 
 var _ relayer.CheckStore = (*Store)(nil)
 
-// maxProblems bounds what Check reports: a broken file has no end of them.
+// maxProblems bounds what Check reports: a broken file can have any number.
 const maxProblems = 10
 
-// Check reads the whole file and returns [relayer.ErrCorrupt], with what it found, where
-// its parts do not fit together: the pages of the engine, and then that each
-// record has an intact checksum, one id, its claim and its place, and that the
-// counts and the total are theirs. Reads go on meanwhile, and writes wait. Where
-// pages are damaged they are refused from then on, until a check finds the pages
-// sound: they would make it worse, or follow the damage without end.
+// Check reads the whole file and returns [relayer.ErrCorrupt], with what it found,
+// if its parts contradict each other: first the pages of the engine, then for each
+// record its checksum, ID, claim and position, and all counts and totals. Reads go
+// on meanwhile, and writes wait. If pages are damaged, writes are refused until a
+// check finds the pages sound: they could spread the damage.
 //
-// It returns the context's error where that ends first, and
-// [relayer.ErrUnavailable] where the store is closed.
+// It returns the error of ctx if ctx ends first, and [relayer.ErrUnavailable] if
+// the store is closed or Close cancels the check.
 func (s *Store) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	ctx = closable{ctx, s.closing}
 	select {
-	case s.turn <- struct{}{}:
+	case s.writeLock <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.closing.Done():
+		return errClosed
 	}
-	defer func() { <-s.turn }()
+	defer func() { <-s.writeLock }()
 	// The engine can tell used pages from free ones only while nothing changes
-	// them: that is what the write transaction is for.
+	// them. The write transaction ensures that.
 	tx, err := s.beginWrite()
 	if err != nil {
 		return err
 	}
-	defer s.abandon(tx)
+	defer s.engine.rollback(tx)
 	found := &findings{}
 	if err := s.checkAll(ctx, tx, found); err != nil {
 		return err
@@ -50,25 +52,39 @@ func (s *Store) Check(ctx context.Context) error {
 	return found.err(s.path)
 }
 
-// checkAll lets the engine near the records only where its pages are sound: it
-// follows them wherever they lead.
-func (s *Store) checkAll(ctx context.Context, tx *bbolt.Tx, found *findings) (err error) {
-	faults := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(faults)
-		if cause := recover(); cause != nil {
-			found.add("%v", cause)
+// closable is a context that also ends when the store closes.
+type closable struct {
+	context.Context
+	closing context.Context
+}
+
+func (c closable) Err() error {
+	if c.closing.Err() != nil {
+		return errClosed
+	}
+	return c.Context.Err()
+}
+
+// checkAll checks the records only if the pages are sound: the engine follows
+// them wherever they lead.
+func (s *Store) checkAll(ctx context.Context, tx *bbolt.Tx, found *findings) error {
+	var failure error
+	panicked := guard(func() error {
+		sound, err := s.checkPages(ctx, tx, found)
+		if err != nil {
+			failure = err
+			return nil
 		}
-	}()
-	sound, err := s.checkPages(ctx, tx, found)
-	if err != nil {
-		return err
-	}
-	s.unsound = !sound
-	if s.unsound {
+		s.unsound = !sound
+		if sound {
+			failure = s.current.Load().checkRecords(ctx, found)
+		}
 		return nil
+	})
+	if panicked != nil {
+		found.add("%v", panicked)
 	}
-	return s.checkRecords(ctx, tx, found)
+	return failure
 }
 
 type findings struct {
@@ -88,39 +104,33 @@ func (f *findings) err(path string) error {
 	return fmt.Errorf("bolt: check %s: %w: %w", path, relayer.ErrCorrupt, errors.Join(f.problems...))
 }
 
-// checkRecords compares every bucket with the records, and then the sizes of
-// all: equal sizes and one direction make both directions.
-func (s *Store) checkRecords(ctx context.Context, tx *bbolt.Tx, found *findings) error {
-	for _, name := range buckets {
-		if tx.Bucket(name) == nil {
-			found.add("bucket %s is missing", name)
-			return nil
-		}
-	}
-	now, err := readState(tx)
+// checkRecords compares every bucket with the records, and then the sizes of all:
+// equal sizes and one direction prove both directions.
+func (s *snapshot) checkRecords(ctx context.Context, found *findings) error {
+	now, err := s.readState()
 	if err != nil {
 		found.add("%v", err)
 		return nil
 	}
-	c := &checker{tx: tx, now: now, found: found}
-	cursor := tx.Bucket(relayersBucket).Cursor()
-	for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		c.record(key, value)
+	c := &checker{snap: s, now: now, found: found}
+	err = s.relayers.each(ctx, c.record)
+	if errors.Is(err, errTree) {
+		found.add("%v", err)
+		return nil
 	}
-	if err := ctx.Err(); err != nil {
+	if err != nil {
 		return err
 	}
-	c.sizes()
-	s.checkViews(tx, found)
+	if err := c.sizes(ctx); err != nil {
+		return err
+	}
+	s.checkCounts(found)
 	return nil
 }
 
-// checker counts what the records say while it walks them.
+// checker counts what the records say.
 type checker struct {
-	tx      *bbolt.Tx
+	snap    *snapshot
 	now     state
 	found   *findings
 	records int
@@ -135,75 +145,70 @@ func (c *checker) record(key, value []byte) {
 		return
 	}
 	rec, err := decode(value)
-	if err != nil || !checksumHolds(value) {
-		c.found.add("record %d is not as it was written", sequence)
+	if err != nil {
+		c.found.add("%v: %s", err, describe(key, rec))
 		return
 	}
 	if rec.revision == 0 || rec.revision >= c.now.nextRevision {
-		c.found.add("record %d stands at a revision that was never given", sequence)
+		c.found.add("record %d has a revision that was never given", sequence)
 	}
-	if !bytes.Equal(c.tx.Bucket(idsBucket).Get(rec.id), key) {
-		c.found.add("the id of record %d leads elsewhere", sequence)
+	if !leadsTo(c.snap.ids, rec.id, key) {
+		c.found.add("the ID of record %d leads to another record", sequence)
 	}
 	if len(rec.claim) > 0 {
 		c.claimed++
-		if !bytes.Equal(c.tx.Bucket(claimsBucket).Get(rec.claim), key) {
-			c.found.add("the claim of record %d leads elsewhere", sequence)
+		if !leadsTo(c.snap.claims, rec.claim, key) {
+			c.found.add("the claim of record %d leads to another record", sequence)
 		}
 	}
-	value = c.tx.Bucket(blocksBucket).Get(numberKey(sequence / blockSize))
-	if len(value) != bitmapSize || !(*bitmap)(value).has(sequence%blockSize) {
+	home, err := c.snap.blocks.get(numberKey(sequence / blockSize))
+	if err != nil || len(home) != bitmapSize || !(*bitmap)(home).has(sequence%blockSize) {
 		c.found.add("record %d is not counted", sequence)
 	}
 }
 
-func (c *checker) sizes() {
+func leadsTo(index tree, name, key []byte) bool {
+	held, err := index.get(name)
+	return err == nil && bytes.Equal(held, key)
+}
+
+func (c *checker) sizes(ctx context.Context) error {
 	if total := c.now.total; total != uint64(c.records) {
 		c.found.add("%d records and a total of %d", c.records, total)
 	}
-	if ids := keys(c.tx.Bucket(idsBucket)); ids != c.records {
-		c.found.add("%d records and %d ids", c.records, ids)
+	for _, index := range []struct {
+		name string
+		tree tree
+		want int
+	}{{"IDs", c.snap.ids, c.records}, {"claims", c.snap.claims, c.claimed}} {
+		count := 0
+		if err := index.tree.each(ctx, func(_, _ []byte) { count++ }); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			c.found.add("%s: %v", index.name, err)
+		}
+		if count != index.want {
+			c.found.add("%d records with %s and %d %s", index.want, index.name, count, index.name)
+		}
 	}
-	if claims := keys(c.tx.Bucket(claimsBucket)); claims != c.claimed {
-		c.found.add("%d records with a claim and %d claims", c.claimed, claims)
-	}
-	alive, err := count(c.tx)
+	return nil
+}
+
+// checkCounts compares the counts in memory with those in the file.
+func (s *snapshot) checkCounts(found *findings) {
+	counted, err := s.countLive()
 	if err != nil {
-		c.found.add("%v", err)
+		found.add("%v", err)
 		return
 	}
-	if alive.total() != c.records {
-		c.found.add("%d records, and the blocks count %d", c.records, alive.total())
+	if !slices.Equal(counted, s.live) {
+		found.add("the counts in memory are not those of the file")
 	}
 	previous := 0
-	for _, b := range alive.blocks {
+	for _, b := range counted {
 		if b.upTo == previous {
-			c.found.add("block %d is empty", b.number)
+			found.add("block %d is empty", b.number)
 		}
 		previous = b.upTo
 	}
-}
-
-// checkViews compares the blocks in memory with those in the file.
-func (s *Store) checkViews(tx *bbolt.Tx, found *findings) {
-	kept, ok := s.views.Load().of(tx.ID() - 1)
-	counted, err := count(tx)
-	if err != nil || !ok || len(kept.blocks) != len(counted.blocks) {
-		found.add("the blocks in memory are not those of the file")
-		return
-	}
-	for i, b := range counted.blocks {
-		if kept.blocks[i] != b {
-			found.add("block %d is counted differently in memory", b.number)
-		}
-	}
-}
-
-func keys(bucket *bbolt.Bucket) int {
-	count := 0
-	cursor := bucket.Cursor()
-	for key, _ := cursor.First(); key != nil; key, _ = cursor.Next() {
-		count++
-	}
-	return count
 }

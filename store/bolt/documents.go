@@ -3,20 +3,18 @@ package bolt
 import (
 	"context"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/go-relayer/relayer"
 )
 
 var _ relayer.DocumentStore = (*Store)(nil)
 
 // AppendDocument appends the document of the record to dst and returns its
-// revision, or [relayer.ErrNotFound].
+// revision. It returns the errors of [Store.Get].
 func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
 	extended := dst
 	var revision uint64
-	err := s.read(ctx, func(tx *bbolt.Tx) error {
-		rec, err := s.lookup(tx, id)
+	err := s.read(ctx, func(snap *snapshot) error {
+		rec, err := snap.lookup(id)
 		if err != nil {
 			return err
 		}
@@ -31,18 +29,14 @@ func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 }
 
 // AppendDocuments appends up to limit documents from offset on, oldest first,
-// with a comma between each two, and returns the number of all records.
+// separated by commas, and returns the total number of records.
 func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
 	extended := dst
 	var total int
-	err := s.read(ctx, func(tx *bbolt.Tx) error {
-		alive, err := s.liveIn(tx)
-		if err != nil {
-			return damagedRead(err)
-		}
-		total = alive.total()
+	err := s.read(ctx, func(snap *snapshot) error {
+		total = snap.live.total()
 		separator := ""
-		return walkPage(tx, alive, offset, limit, func(rec stored) {
+		return snap.walkPage(offset, limit, func(rec stored) {
 			extended = append(append(extended, separator...), rec.document...)
 			separator = ","
 		})

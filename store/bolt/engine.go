@@ -4,24 +4,103 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-var errReplaced = errors.New("another file has taken the place of the one that was opened")
+var (
+	errReplaced = errors.New("another file is at its path")
+	errMissing  = errors.New("no file is at its path")
+	errStuck    = errors.New("the storage engine failed while it held its locks: restart the process")
+)
 
-// engine is an open file: the engine that serves it, and the file itself, which
-// stays what it is when names change.
+const (
+	// growth is how much a full file grows at once, beyond what it needs.
+	growth = 4 << 20
+
+	// leastMapping is the address space that is reserved for a small file. Where
+	// reserving is not free, it is leastMappingSmall.
+	leastMapping      = 1 << 30
+	leastMappingSmall = 16 << 20
+)
+
+// engine is an open file. The engine trusts its pages and panics on damaged ones,
+// some of its methods while they hold a lock. The goroutine with the write lock
+// is the only one that calls it.
 type engine struct {
-	*bbolt.DB
+	db   *bbolt.DB
 	file *os.File
+
+	// stuck is set after a panic that may have left a lock of db held. No method
+	// of db may be called after that.
+	stuck bool
 }
+
+// errPage is what guard returns for a panic.
+var errPage = errors.New("a page is damaged or cannot be read")
+
+// guard runs a function that reads pages. A damaged page makes the engine panic,
+// and a page that the disk cannot deliver is a fault: both become errors.
+func guard(read func() error) (err error) {
+	faults := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(faults)
+		if cause := recover(); cause != nil {
+			err = pageError(cause)
+		}
+	}()
+	return read()
+}
+
+// pageError leaves out what the Go runtime says of a fault: it is an address.
+func pageError(cause any) error {
+	if _, ok := cause.(runtime.Error); ok {
+		return errPage
+	}
+	return fmt.Errorf("%w: %v", errPage, cause)
+}
+
+// enter calls a method of the engine that takes its locks.
+func (e *engine) enter(call func() error) error {
+	if e.stuck {
+		return errStuck
+	}
+	e.stuck = true
+	return guard(func() error {
+		err := call()
+		e.stuck = false
+		return err
+	})
+}
+
+// rollback ends a transaction without a commit.
+func (e *engine) rollback(tx *bbolt.Tx) { _ = e.enter(tx.Rollback) }
+
+// close closes the file. A stuck engine cannot unmap it: the address space stays
+// reserved until the process ends.
+func (e *engine) close() error {
+	if e.stuck {
+		return errors.Join(errStuck, e.file.Close())
+	}
+	return e.enter(e.db.Close)
+}
+
+// abandon closes the file under transactions that are still open. Their pages
+// stay mapped until the process ends.
+func (e *engine) abandon() error {
+	e.stuck = true
+	return e.file.Close()
+}
+
+func (e *engine) pageSize() int { return e.db.Info().PageSize }
 
 func (e *engine) size() (int64, error) {
 	info, err := e.file.Stat()
@@ -31,70 +110,92 @@ func (e *engine) size() (int64, error) {
 	return info.Size(), nil
 }
 
-// openExisting looks at the file first, in a way that cannot change it. Where
-// known is given, no other file is opened than that one.
+// mapped returns the first bytes of the file as the engine has mapped them. Reads
+// beyond the end of the file fault.
+func (e *engine) mapped(size int64) []byte {
+	address := e.db.Info().Data
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&address))), size)
+}
+
+// openExisting inspects the file read-only first, so that a file that cannot be
+// used is not changed. If known is given, it opens no other file than that one.
 func openExisting(path string, opts options, known fs.FileInfo) (*engine, error) {
 	if err := inspect(path, opts.lockTimeout, known); err != nil {
 		return nil, err
 	}
-	db, err := openEngine(path, engineOptions(path, opts.lockTimeout), known)
+	size := mappingFor(path, opts.mapping)
+	e, err := openEngine(path, writeOptions(opts.lockTimeout, size), known)
 	if err != nil {
 		return nil, err
 	}
-	db.AllocSize = growth
-	return db, nil
+	// From here on the engine may write: see writeOptions.
+	e.db.NoFreelistSync = false
+	e.db.AllocSize = growth
+	// The engine maps a file anew when it outgrows its mapping, and waits for all
+	// open transactions, including the one that the current snapshot keeps open.
+	// With this limit the commit fails instead, and the Store reopens the file
+	// with a larger mapping.
+	e.db.MaxSize = size
+	if err := syncHeaders(e.file, e.pageSize()); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
 }
 
-func engineOptions(path string, lockTimeout time.Duration) *bbolt.Options {
+// writeOptions keep Open from writing: without NoFreelistSync it would commit a
+// freelist to a file that has none, before the headers are synced.
+func writeOptions(lockTimeout time.Duration, mapping int) *bbolt.Options {
 	return &bbolt.Options{
 		Timeout:         lockTimeout,
 		FreelistType:    bbolt.FreelistMapType,
 		NoStatistics:    true,
-		InitialMmapSize: mappingFor(path),
+		NoFreelistSync:  true,
+		InitialMmapSize: mapping,
 	}
 }
 
-// mappingFor leaves room to grow where room costs nothing.
-func mappingFor(path string) int {
-	if strconv.IntSize < 64 || runtime.GOOS == "windows" {
-		return 0
+// mappingFor returns the address space to reserve for a file: at least the given
+// size, and room for the file to double.
+func mappingFor(path string, least int) int {
+	if least == 0 {
+		least = leastMapping
+		if strconv.IntSize < 64 || runtime.GOOS == "windows" {
+			least = leastMappingSmall
+		}
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		return mapping
+	if err != nil || info.Size() > math.MaxInt/2 {
+		return least
 	}
-	return max(mapping, 2*int(info.Size()))
+	return max(least, 2*int(info.Size()))
 }
 
-// openEngine turns the panics of an engine that meets a damaged file into
-// errors, and lets go of the file then.
-func openEngine(path string, opts *bbolt.Options, known fs.FileInfo) (opened *engine, err error) {
-	var file *os.File
+// openEngine closes the file if the engine panics on it.
+func openEngine(path string, opts *bbolt.Options, known fs.FileInfo) (*engine, error) {
+	e := &engine{}
 	opts.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
-		// Whoever calls has seen the file: it must not be made again if it has
-		// just been removed.
-		file, err = openKnown(name, flag&^os.O_CREATE, mode, known)
-		return file, err
+		// The file was there a moment ago: if it has just been removed, it must
+		// not be created again.
+		e.file, err = openKnown(name, flag&^os.O_CREATE, mode, known)
+		return e.file, err
 	}
-	faults := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(faults)
-		if cause := recover(); cause != nil {
-			_ = file.Close()
-			opened, err = nil, damaged(cause)
-		}
-	}()
-	db, err := bbolt.Open(path, fileMode, opts)
+	err := e.enter(func() (err error) {
+		e.db, err = bbolt.Open(path, fileMode, opts)
+		return err
+	})
+	if e.stuck {
+		_ = e.file.Close()
+	}
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("%w: another process, or another store of this one, has it open", ErrLocked)
+		return nil, fmt.Errorf("%w: another process, or another Store of this process, has it open", ErrLocked)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &engine{db, file}, nil
+	return e, nil
 }
 
-// openKnown compares what it has opened before anything locks or reads it.
+// openKnown verifies the identity of the file before anything locks or reads it.
 func openKnown(name string, flag int, mode os.FileMode, known fs.FileInfo) (*os.File, error) {
 	file, err := os.OpenFile(name, flag, mode)
 	if err != nil || known == nil {
@@ -109,28 +210,4 @@ func openKnown(name string, flag int, mode os.FileMode, known fs.FileInfo) (*os.
 		return nil, err
 	}
 	return file, nil
-}
-
-// guarded reads a file that nothing vouches for yet.
-func guarded(db *engine, run func(*bbolt.Tx) error) error {
-	tx, err := db.Begin(false)
-	if err != nil {
-		return err
-	}
-	return contained(tx, run, damaged)
-}
-
-// contained runs a function in a transaction that only reads, and ends it. A
-// damaged page makes the engine panic, and a page that the disk cannot deliver
-// is a fault: the caller gets either as an error.
-func contained(tx *bbolt.Tx, run func(*bbolt.Tx) error, told func(cause any) error) (err error) {
-	faults := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(faults)
-		if cause := recover(); cause != nil {
-			err = told(cause)
-		}
-		_ = tx.Rollback()
-	}()
-	return run(tx)
 }

@@ -13,8 +13,12 @@ var ErrLocked = errors.New("file is in use")
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 
-// unavailable hides the engine's error behind ours and keeps its text.
+// unavailable keeps the text of the engine's error and hides its type. The type
+// of our own errors stays.
 func unavailable(cause any) error {
+	if err, ok := cause.(error); ok && errors.Is(err, relayer.ErrCorrupt) {
+		return fmt.Errorf("%w: %w", relayer.ErrUnavailable, err)
+	}
 	return fmt.Errorf("%w: %v", relayer.ErrUnavailable, cause)
 }
 
@@ -22,7 +26,12 @@ func outcomeUnknown(cause any) error {
 	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
 }
 
-// damagedRead is what a read returns when it meets a damaged part.
-func damagedRead(what any) error {
-	return fmt.Errorf("%w: %w: %v", relayer.ErrUnavailable, relayer.ErrCorrupt, what)
+// corrupt is the error of a read or a write that meets damaged data.
+func corrupt(cause error) error {
+	return fmt.Errorf("%w: %w: %v", relayer.ErrUnavailable, relayer.ErrCorrupt, cause)
+}
+
+// damaged is the error of Open for a damaged file.
+func damaged(cause any) error {
+	return fmt.Errorf("%w: %v: restore it from a backup", relayer.ErrCorrupt, cause)
 }

@@ -2,17 +2,18 @@ package bolt
 
 import "go.etcd.io/bbolt"
 
-// InterceptCommits has every later commit go through a function of the test's,
-// which stands for what a disk can do. It must be called before the first write.
+// InterceptCommits passes every later commit through a function that simulates a
+// fault of the disk. It must be called before the first write.
 func (s *Store) InterceptCommits(through func(commit func() error) error) {
 	s.commit = func(tx *bbolt.Tx) error {
 		return through(tx.Commit)
 	}
 }
 
-// Waiting is the number of writes that no batch has taken yet.
-func (s *Store) Waiting() int {
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
-	return len(s.queue.waiting)
+// Waiting returns the number of writes in the queue.
+func (s *Store) Waiting() int { return s.queue.Len() }
+
+// WithMapping sets how many bytes of address space [Open] reserves at least.
+func WithMapping(size int) Option {
+	return Option{func(o *options) { o.mapping = size }}
 }

@@ -146,7 +146,7 @@ func TestLockTimeout(t *testing.T) {
 	if !errors.Is(err, bolt.ErrLocked) {
 		t.Fatalf("error is %v, want %v", err, bolt.ErrLocked)
 	}
-	for _, part := range []string{path, "another process, or another store of this one, has it open"} {
+	for _, part := range []string{path, "another process, or another Store of this process, has it open"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q does not say %q", err, part)
 		}

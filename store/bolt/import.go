@@ -9,13 +9,12 @@ import (
 
 var _ relayer.ImportStore = (*Store)(nil)
 
-// Import adds the records after all others, with the revisions given: all of
-// them or none, with one sync. It returns [relayer.ErrExists] where an id is
-// taken or comes twice, and [relayer.ErrClaimed] where a claim is held or comes
-// twice.
+// Import adds the records after all others, with the given revisions: all of them
+// or none, with one sync. It returns [relayer.ErrExists] if an ID is taken or
+// occurs twice, and [relayer.ErrClaimed] if a claim is held or occurs twice.
 //
-// All of them are one transaction, which other writes wait for and whose pages
-// are in memory until its end: rather import some thousands at a time than all.
+// All records are one transaction. Other writes wait for it, and its pages stay
+// in memory until it ends: import some thousands of records at a time.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	values := make([]encoded, len(records))
 	size := 0
@@ -26,7 +25,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		values[i] = encode(rec)
 		size += len(values[i].value)
 	}
-	return s.queue.do(ctx, size, func(c *change) error { return c.importAll(records, values) })
+	return s.do(ctx, size, func(c *change) error { return c.importAll(records, values) })
 }
 
 func (c *change) importAll(records []relayer.Record, values []encoded) error {
@@ -35,15 +34,15 @@ func (c *change) importAll(records []relayer.Record, values []encoded) error {
 	}
 	for i, rec := range records {
 		if err := c.add(rec.ID, rec.Claim, values[i], rec.Revision); err != nil {
-			// Those before it are put, and must not be committed without it.
+			// The records before it must not be committed without it.
 			return c.written(err)
 		}
 	}
 	return nil
 }
 
-// allFree refuses records of which one has an id or a claim that the file, or a
-// record before it, has already.
+// allFree refuses the records if one has an ID or a claim that is taken in the
+// file or by a record before it.
 func (c *change) allFree(records []relayer.Record) error {
 	ids := make(map[string]bool, len(records))
 	claims := make(map[string]bool)
@@ -63,7 +62,7 @@ func (c *change) allFree(records []relayer.Record) error {
 	return nil
 }
 
-// refused says which of many records the error is about.
+// refused names the record that the error is about.
 func refused(rec relayer.Record, err error) error {
 	return fmt.Errorf("import %q: %w", rec.ID, err)
 }

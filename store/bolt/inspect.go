@@ -16,8 +16,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// inspect says whether the file is one of ours and whole, without the means to
-// write to it.
+// inspect opens the file read-only and verifies that this package created it and
+// that it is whole.
 func inspect(path string, lockTimeout time.Duration, known fs.FileInfo) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func inspect(path string, lockTimeout time.Duration, known fs.FileInfo) error {
 	if info.Size() == 0 {
 		return fmt.Errorf("%w: it is empty: remove it, or choose another path", relayer.ErrUnknownFormat)
 	}
-	db, err := openEngine(path, &bbolt.Options{
+	e, err := openEngine(path, &bbolt.Options{
 		ReadOnly:        true,
 		PreLoadFreelist: false,
 		FreelistType:    bbolt.FreelistMapType,
@@ -38,24 +38,37 @@ func inspect(path string, lockTimeout time.Duration, known fs.FileInfo) error {
 	if err != nil {
 		return inspectionError(err)
 	}
-	defer func() { _ = db.Close() }()
-	return guarded(db, func(tx *bbolt.Tx) error { return ours(tx, db) })
+	defer func() { _ = e.close() }()
+	var tx *bbolt.Tx
+	err = e.enter(func() (err error) {
+		tx, err = e.db.Begin(false)
+		return err
+	})
+	if err != nil {
+		return damaged(err)
+	}
+	defer e.rollback(tx)
+	var refused error
+	if err := guard(func() error { refused = verifyFile(tx, e); return nil }); err != nil {
+		return damaged(err)
+	}
+	return refused
 }
 
-// ours looks at what marks a file, nearest things first: the length is right
-// before any page is touched, and the buckets are there before they are read.
-func ours(tx *bbolt.Tx, db *engine) error {
-	size, err := db.size()
+// verifyFile checks the length before any page, and the buckets before their
+// content.
+func verifyFile(tx *bbolt.Tx, e *engine) error {
+	size, err := e.size()
 	if err != nil {
 		return err
 	}
 	if size < tx.Size() {
 		return damaged(fmt.Sprintf("it ends after %d of %d bytes", size, tx.Size()))
 	}
-	if err := usable(tx, db); err != nil {
+	if err := usable(tx, e); err != nil {
 		return err
 	}
-	if err := formatIsOurs(tx); err != nil {
+	if err := checkFormat(tx); err != nil {
 		return err
 	}
 	for _, name := range buckets {
@@ -66,11 +79,11 @@ func ours(tx *bbolt.Tx, db *engine) error {
 	return nil
 }
 
-// usable looks at the pages that are read at every open, before the engine does:
-// the free ones, the root, and those of the small buckets.
-func usable(tx *bbolt.Tx, db *engine) error {
+// usable checks the pages that every open reads: the freelist, the root, and the
+// small buckets.
+func usable(tx *bbolt.Tx, e *engine) error {
 	found := &findings{}
-	w, newest, ok := walkFrom(context.Background(), db, tx, uint64(tx.ID()), found)
+	w, newest, ok := walkFrom(context.Background(), e, tx, uint64(tx.ID()), found)
 	if !ok {
 		return damaged(found.problems[0])
 	}
@@ -92,32 +105,32 @@ func usable(tx *bbolt.Tx, db *engine) error {
 
 func nothing(*page, element, int) error { return nil }
 
-func formatIsOurs(tx *bbolt.Tx) error {
+func checkFormat(tx *bbolt.Tx) error {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil {
-		return foreign()
+		return unknownFormat()
 	}
-	value, ours := bytes.CutPrefix(meta.Get(formatKey), []byte(magic))
-	if !ours || len(value) != 4 {
-		return foreign()
+	value, found := bytes.CutPrefix(meta.Get(formatKey), []byte(magic))
+	if !found || len(value) != 4 {
+		return unknownFormat()
 	}
 	if version := binary.BigEndian.Uint32(value); version != formatVersion {
-		return fmt.Errorf("%w: format %d, and this version knows %d: use the version that made it, or a newer one",
+		return fmt.Errorf("%w: format %d, and this version reads %d: use the version that created it, or a newer one",
 			relayer.ErrNewerFormat, version, formatVersion)
 	}
 	return nil
 }
 
-func foreign() error {
-	return fmt.Errorf("%w: something else made it: choose another path", relayer.ErrUnknownFormat)
+func unknownFormat() error {
+	return fmt.Errorf("%w: choose another path", relayer.ErrUnknownFormat)
 }
 
-// inspectionError tells a file that is no database at all from one that was.
+// inspectionError separates a damaged file from one that is no database.
 func inspectionError(err error) error {
 	switch {
 	case errors.Is(err, ErrLocked), errors.Is(err, relayer.ErrCorrupt), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), errors.Is(err, errReplaced):
 		return err
-	case errors.Is(err, berrors.ErrChecksum):
+	case errors.Is(err, berrors.ErrChecksum), errors.Is(err, errPage):
 		return damaged(err)
 	}
 	return fmt.Errorf("%w: %v: choose another path, or restore it from a backup", relayer.ErrUnknownFormat, err)

@@ -7,9 +7,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The buckets of a file, and what they hold. A sequence is the number of a
-// create, or of an imported record, counted from 0, and never used again: it
-// stands for the place of a record in the creation order.
+// The buckets of a file. A sequence number counts creates and imported records
+// from 0 and is never reused: it is the position of a record in the creation
+// order.
 var (
 	relayersBucket = []byte("relayers") // sequence -> record
 	idsBucket      = []byte("ids")      // id -> sequence
@@ -35,7 +35,7 @@ func format() []byte {
 	return binary.BigEndian.AppendUint32([]byte(magic), formatVersion)
 }
 
-// state is the part of a file that every write changes.
+// state is the entry that every write changes.
 type state struct {
 	total        uint64
 	nextSequence uint64
@@ -51,8 +51,11 @@ func (s state) encoded() []byte {
 	return binary.BigEndian.AppendUint64(value, s.nextRevision)
 }
 
-func readState(tx *bbolt.Tx) (state, error) {
-	value := tx.Bucket(metaBucket).Get(stateKey)
+func (s *snapshot) readState() (state, error) {
+	value, err := s.meta.get(stateKey)
+	if err != nil {
+		return state{}, err
+	}
 	if len(value) != stateSize {
 		return state{}, errors.New("the state entry is missing")
 	}
@@ -63,14 +66,14 @@ func readState(tx *bbolt.Tx) (state, error) {
 	}, nil
 }
 
-// numberSize is the length of a sequence or a block number as key or value.
+// numberSize is the length of a sequence number or a block number.
 const numberSize = 8
 
 func numberKey(number uint64) []byte {
 	return binary.BigEndian.AppendUint64(make([]byte, 0, numberSize), number)
 }
 
-// layOut makes the buckets of an empty file.
+// layOut creates the buckets of an empty file.
 func layOut(tx *bbolt.Tx) error {
 	for _, name := range buckets {
 		if _, err := tx.CreateBucket(name); err != nil {

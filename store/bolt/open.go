@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,31 +11,27 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/groupcommit"
 )
 
-const (
-	fileMode = 0o600
+const fileMode = 0o600
 
-	// growth is how much room a full file takes at once, beyond what it needs.
-	growth = 4 << 20
-
-	// mapping is address space set aside for the file. A file that outgrows it
-	// is mapped anew, and that waits for every reader, a slow backup included.
-	mapping = 1 << 30
-)
-
-// Open opens the file at path, and makes it where there is none, readable by
-// its owner alone. It reads no records, so that a large file opens as fast as a
+// Open opens the file at path. It creates the file if it does not exist, readable
+// by its owner alone. It reads no records, so that a large file opens as fast as a
 // small one.
 //
-// It returns [ErrLocked] where another process, or another Store of this one, has
-// the file open, and [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or [relayer.ErrCorrupt] where it cannot be
-// used. Such a file is left as it was, byte for byte.
+// It returns [ErrLocked] if another process, or another Store of this process, has
+// the file open, and [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or
+// [relayer.ErrCorrupt] if the file cannot be used. Such a file is not changed.
 func Open(path string, opts ...Option) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("bolt: open: the path is empty")
 	}
-	s, err := openStore(path, collect(opts))
+	collected, err := collect(opts)
+	if err != nil {
+		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
+	}
+	s, err := openStore(path, collected)
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
 	}
@@ -42,8 +39,8 @@ func Open(path string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// openStore makes the path absolute: a recovery opens it again, and by then the
-// process may have changed its directory.
+// openStore makes the path absolute: a recovery opens it again, and the process
+// may have changed its directory by then.
 func openStore(path string, opts options) (*Store, error) {
 	if os.IsPathSeparator(path[len(path)-1]) {
 		return nil, fmt.Errorf("%w: it is the name of a directory: choose another path", relayer.ErrUnknownFormat)
@@ -52,53 +49,45 @@ func openStore(path string, opts options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := openOrMake(path, opts)
+	e, err := openOrCreate(path, opts)
 	if err != nil {
 		return nil, err
 	}
+	removeDrafts(path)
 	s := &Store{
-		path:   path,
-		opts:   opts,
-		queue:  newQueue(),
-		turn:   make(chan struct{}, 1),
-		commit: (*bbolt.Tx).Commit,
+		path:      path,
+		opts:      opts,
+		queue:     groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}),
+		writeLock: make(chan struct{}, 1),
+		commit:    (*bbolt.Tx).Commit,
 	}
-	if err := s.adopt(db); err != nil {
-		_ = db.Close()
-		return nil, err
+	s.closing, s.endWork = context.WithCancel(context.Background())
+	if s.identity, err = identify(path, e); err == nil {
+		err = s.adopt(e)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.close())
 	}
 	return s, nil
 }
 
-func openOrMake(path string, opts options) (*engine, error) {
+// identify opens a handle that outlives recoveries. It keeps the number of the
+// file from being reused for another file.
+func identify(path string, e *engine) (*os.File, error) {
+	own, err := e.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return openKnown(path, os.O_RDONLY, 0, own)
+}
+
+func openOrCreate(path string, opts options) (*engine, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = makeFile(path)
+		err = createFile(path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return openExisting(path, opts, nil)
-}
-
-func damaged(what any) error {
-	return fmt.Errorf("%w: %v: restore it from a backup", relayer.ErrCorrupt, what)
-}
-
-// readLive reads the blocks and compares them with the stored total.
-func readLive(db *engine) (alive live, err error) {
-	err = guarded(db, func(tx *bbolt.Tx) error {
-		now, err := readState(tx)
-		if err != nil {
-			return damaged(err)
-		}
-		if alive, err = count(tx); err != nil {
-			return damaged(err)
-		}
-		if uint64(alive.total()) != now.total {
-			return damaged("blocks and total differ")
-		}
-		return nil
-	})
-	return alive, err
 }

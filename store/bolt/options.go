@@ -1,28 +1,35 @@
 package bolt
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
-// Option changes how [Open] opens a file.
-type Option func(*options)
+// Option configures [Open]. The zero Option is invalid.
+type Option struct{ apply func(*options) }
 
 type options struct {
 	lockTimeout time.Duration
+	mapping     int // least address space to reserve; 0 is the default
 }
 
-// defaultLockTimeout lets a process that is just ending let go of the file.
+// defaultLockTimeout gives a process that is ending the time to close the file.
 const defaultLockTimeout = time.Second
 
-// WithLockTimeout says how long [Open] waits for another process to close the
-// file before it returns [ErrLocked]: 1 second unless told otherwise. Zero or
-// less tries once.
+// WithLockTimeout sets how long [Open] waits for another process to close the
+// file before it returns [ErrLocked]. The default is 1 second. Zero or less tries
+// once.
 func WithLockTimeout(timeout time.Duration) Option {
-	return func(o *options) { o.lockTimeout = max(timeout, time.Nanosecond) }
+	return Option{func(o *options) { o.lockTimeout = max(timeout, time.Nanosecond) }}
 }
 
-func collect(opts []Option) options {
+func collect(opts []Option) (options, error) {
 	collected := options{lockTimeout: defaultLockTimeout}
-	for _, apply := range opts {
-		apply(&collected)
+	for _, opt := range opts {
+		if opt.apply == nil {
+			return options{}, errors.New("an Option is the zero value")
+		}
+		opt.apply(&collected)
 	}
-	return collected
+	return collected, nil
 }

@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// The engine's pages, as far as a check has to know them. All numbers are in the
-// byte order of the machine.
+// The layout of the engine's pages. All numbers are in the byte order of the
+// machine.
 const (
 	pageHeaderSize = 16 // id 8, kind 2, number of elements 2, overflow 4
 	elementSize    = 16
-	bucketSize     = 16 // root 8, sequence 8; the page itself follows where root is 0
+	bucketSize     = 16 // root 8, sequence 8; if root is 0 the page follows inline
 
 	branchPage   = 0x01
 	leafPage     = 0x02
@@ -21,17 +21,20 @@ const (
 
 	// engineKeySize is the longest key that the engine takes.
 	engineKeySize = 32768
+
+	// maxDepth is more levels than any tree has.
+	maxDepth = 64
 )
 
 var native = binary.NativeEndian
 
-// page is one page with what overflows it. Nothing it says is believed before it
-// is compared with the room there is.
+// page is one page with its overflow pages. Every offset and length in it is
+// compared with its extent before it is used.
 type page struct {
-	file   io.ReaderAt
+	file   io.ReaderAt // nil if head holds the whole extent
 	at     int64
 	extent int64
-	head   []byte // the first bytes; more are read when they are asked for
+	head   []byte
 	id     uint64
 	kind   uint16
 	count  int
@@ -47,11 +50,11 @@ func parsePage(head []byte) page {
 	}
 }
 
-// overflow is how many pages belong to the page beside itself.
+// overflow returns the number of pages that follow and belong to this one.
 func overflow(head []byte) uint64 { return uint64(native.Uint32(head[12:])) }
 
-// part returns some bytes of the page. It is false where they do not lie in it
-// or cannot be read.
+// part returns a range of the page. It returns false if the range is not inside
+// the page or cannot be read.
 func (p *page) part(from, size int64) ([]byte, bool) {
 	if from < 0 || size < 0 || from+size > p.extent {
 		return nil, false
@@ -59,12 +62,15 @@ func (p *page) part(from, size int64) ([]byte, bool) {
 	if end := from + size; end <= int64(len(p.head)) {
 		return p.head[from:end], true
 	}
+	if p.file == nil {
+		return nil, false
+	}
 	read := make([]byte, size)
 	_, err := p.file.ReadAt(read, p.at+from)
 	return read, err == nil
 }
 
-// element is an entry of a branch, with the page it leads to, or of a leaf.
+// element is an entry: of a branch, with the child page, or of a leaf.
 type element struct {
 	key   []byte
 	child uint64
@@ -73,10 +79,10 @@ type element struct {
 	valueAt, valueSize int64
 }
 
-// elements reads the table at the front of the page, and every key. It is false
-// where anything of that, or a value, does not lie in the page.
+// elements returns all entries of the page. It returns false if a key or a value
+// is not inside the page.
 func (p *page) elements() ([]element, bool) {
-	end := pageHeaderSize + elementSize*int64(p.count)
+	end := p.tableEnd()
 	table, ok := p.part(0, end)
 	if !ok {
 		return nil, false
@@ -91,8 +97,20 @@ func (p *page) elements() ([]element, bool) {
 	return elements, true
 }
 
-// element reads one entry of the table, which counts from where it stands itself.
-// Keys and values come after the table.
+// elementAt returns one entry. The index must be below the count.
+func (p *page) elementAt(index int) (element, bool) {
+	at := pageHeaderSize + elementSize*int64(index)
+	entry, ok := p.part(at, elementSize)
+	if !ok {
+		return element{}, false
+	}
+	return p.element(entry, at, p.tableEnd())
+}
+
+func (p *page) tableEnd() int64 { return pageHeaderSize + elementSize*int64(p.count) }
+
+// element parses an entry of the table. Its offsets count from its own position.
+// Keys and values follow the table.
 func (p *page) element(entry []byte, at, tableEnd int64) (element, bool) {
 	var e element
 	var keyAt, keySize int64

@@ -18,8 +18,8 @@ import (
 //	body      id, claim and document, each after its length as a uvarint,
 //	          then the private part up to the end
 //
-// Only the writer knows the revision, and it alone is on the path that every
-// write waits for: so the body is encoded and summed up before.
+// The body and its checksum are computed before the write is queued, because all
+// writes wait for the writer. Only the writer knows the revision.
 const (
 	recordVersion = 1
 	checksumAt    = 1
@@ -32,9 +32,9 @@ const maxRecordSize = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var errRecord = errors.New("a record cannot be read")
+var errRecord = errors.New("a record does not match its checksum")
 
-// encoded is a record that waits for its revision.
+// encoded is a record without its revision.
 type encoded struct {
 	value   []byte
 	bodySum uint32
@@ -54,7 +54,7 @@ func encode(rec relayer.Record) encoded {
 	return encoded{value: value, bodySum: crc32.Checksum(value[bodyAt:], castagnoli)}
 }
 
-// at gives the record its revision and returns what to store.
+// at sets the revision and returns what to store.
 func (e encoded) at(revision uint64) []byte {
 	binary.BigEndian.PutUint64(e.value[revisionAt:], revision)
 	sum := crc32.Update(e.bodySum, castagnoli, e.value[revisionAt:bodyAt])
@@ -62,13 +62,15 @@ func (e encoded) at(revision uint64) []byte {
 	return e.value
 }
 
-// stored is a record as it stands in the file: its parts are the file's own
-// bytes, valid in their transaction alone, and never to be written to.
+// stored is a record in the file: its parts are bytes of the mapped file, valid
+// only during the transaction, and read-only.
 type stored struct {
 	revision                     uint64
 	id, claim, document, private []byte
 }
 
+// decode parses a value and verifies its checksum. With an error it returns as
+// much as could be parsed.
 func decode(value []byte) (stored, error) {
 	if len(value) < bodyAt || value[0] != recordVersion {
 		return stored{}, errRecord
@@ -78,14 +80,31 @@ func decode(value []byte) (stored, error) {
 	for _, part := range []*[]byte{&rec.id, &rec.claim, &rec.document} {
 		size, width := binary.Uvarint(rest)
 		if width <= 0 || size > uint64(len(rest)-width) {
-			return stored{}, errRecord
+			return rec, errRecord
 		}
 		*part = rest[width : width+int(size)]
 		rest = rest[width+int(size):]
 	}
 	rec.private = rest
+	if !checksumHolds(value) {
+		return rec, errRecord
+	}
 	return rec, nil
 }
+
+// decodeOf decodes the record that the index names for an ID.
+func decodeOf(id string, value []byte) (stored, error) {
+	rec, err := decode(value)
+	if err == nil && string(rec.id) != id {
+		err = errIndex
+	}
+	if err != nil {
+		return stored{}, fmt.Errorf("%w: ID %q", err, id)
+	}
+	return rec, nil
+}
+
+var errIndex = errors.New("the index leads to the record of another ID")
 
 func checksumHolds(value []byte) bool {
 	sum := crc32.Checksum(value[bodyAt:], castagnoli)
@@ -124,8 +143,8 @@ func detachedAll(page []stored) []relayer.Record {
 	return recs
 }
 
-// moved copies a part to the front of room. The capacity ends with the part, so
-// that an append by its new owner never reaches the next.
+// moved copies a part to the front of room. Its capacity ends with the part, so
+// that an append to it does not overwrite the next part.
 func moved(part, room []byte) (own, rest []byte) {
 	end := len(part)
 	own = append(room[:0:end], part...)
@@ -138,7 +157,7 @@ func appended(names *strings.Builder, part []byte) string {
 	return names.String()[start:]
 }
 
-// keepsLimits refuses what has no place in the file.
+// keepsLimits refuses a record above the limits.
 func keepsLimits(rec relayer.Record) error {
 	if len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength {
 		return outOfLimits("id", 1, relayer.MaxIDLength)
@@ -152,7 +171,7 @@ func keepsLimits(rec relayer.Record) error {
 	return nil
 }
 
-// keepsImportLimits refuses also a revision that writes could not go on from.
+// keepsImportLimits also refuses a revision that later writes could not exceed.
 func keepsImportLimits(rec relayer.Record) error {
 	if rec.Revision < 1 || rec.Revision > relayer.MaxRevision {
 		return invalid("revision", fmt.Sprintf("must be from 1 to %d", relayer.MaxRevision))

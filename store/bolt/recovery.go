@@ -1,112 +1,147 @@
 package bolt
 
 import (
+	"errors"
 	"io/fs"
 	"os"
+	"time"
 )
 
-// failed says what became of a transaction whose commit failed. The engine
-// writes its pages first and makes them count with one last page: so where
-// that page does not show the transaction, nothing of it ever counts. Where it
-// does, the sync after it failed, and whether it outlives a power cut is not
-// known.
+var errBusy = errors.New("a backup is still running")
+
+// failed returns the error of a transaction whose commit failed. The engine
+// writes the header last: if the header is not in the file, nothing of the
+// transaction ever takes effect. If it is, its sync failed, and the file is
+// recovered at once, so that a read after the error shows whether the writes
+// took effect.
 func (s *Store) failed(txid int, cause error) error {
-	visible, err := s.shows(txid)
-	if err != nil {
-		s.suspect = true
-		if s.recovered() != nil {
-			return outcomeUnknown(cause)
-		}
-		visible, err = s.shows(txid)
+	s.suspect = true
+	newest, err := newestTransaction(s.engine.file, s.engine.pageSize())
+	if err == nil && newest < uint64(txid) {
+		return unavailable(cause)
 	}
-	if err != nil {
-		return outcomeUnknown(cause)
-	}
-	if visible {
-		s.suspect = true
-		return outcomeUnknown(cause)
-	}
-	return unavailable(cause)
+	_ = s.recover() // the next write tries again
+	return outcomeUnknown(cause)
 }
 
-// shows says whether readers see the transaction.
-func (s *Store) shows(txid int) (bool, error) {
-	if s.stuck {
-		return false, errStuck
-	}
-	tx, err := s.db.Load().Begin(false)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = tx.Rollback() }()
-	return tx.ID() >= txid, nil
-}
-
-// recovered opens the file anew after a failure that the engine's memory of it
-// may not have survived: what it holds free could then still be read by others.
-// It waits for the readers that run.
-func (s *Store) recovered() error {
-	if s.stuck {
-		return errStuck
-	}
+// recover makes the file safe to write to after a failed commit. It first makes
+// the headers durable: until then no write may be acknowledged. Then it opens the
+// file anew, because the engine may regard pages as free that its readers still
+// use. If a step fails, reads go on as long as the old file is open. The caller
+// holds the write lock.
+func (s *Store) recover() error {
 	if !s.suspect {
 		return nil
 	}
-	known, err := s.pinned()
+	known, err := s.inPlace()
 	if err != nil {
 		return err
 	}
-	if err := s.db.Load().Close(); err != nil {
-		return err
+	if s.engine != nil {
+		if err := s.closeForRecovery(); err != nil {
+			return err
+		}
 	}
-	db, err := openExisting(s.path, s.opts, known)
+	e, err := openExisting(s.path, s.opts, known)
 	if err != nil {
 		return err
 	}
-	if err := s.adopt(db); err != nil {
-		_ = db.Close()
-		return err
+	if err := s.adopt(e); err != nil {
+		return errors.Join(err, e.close())
 	}
 	s.suspect = false
 	return nil
 }
 
-// pinned says which file is the store's own, and whether it still stands at the
-// path: another one may have taken its place there. What says so is a handle
-// that is kept, because the number of a file that nobody has open is given to
-// the next one that is made.
-func (s *Store) pinned() (fs.FileInfo, error) {
-	if s.pin == nil {
-		own, err := s.db.Load().file.Stat()
-		if err != nil {
-			return nil, err
-		}
-		if s.pin, err = openKnown(s.path, os.O_RDONLY, 0, own); err != nil {
-			return nil, err
+func (s *Store) closeForRecovery() error {
+	if s.engine.stuck {
+		return errStuck
+	}
+	if err := syncHeaders(s.engine.file, s.engine.pageSize()); err != nil {
+		return err
+	}
+	if !s.drain() {
+		return errBusy
+	}
+	closing := s.engine
+	s.engine = nil
+	return closing.close()
+}
+
+// drain takes the current snapshot out of use and ends the transactions of all
+// snapshots. If reads are still running after drainTimeout, it returns false, and
+// the current snapshot stays in use.
+func (s *Store) drain() bool {
+	deadline := time.After(drainTimeout)
+	if !s.awaitBackups(deadline) {
+		return false
+	}
+	for _, snap := range s.retired {
+		if !snap.await(deadline) {
+			return false
 		}
 	}
-	own, err := s.pin.Stat()
+	if last := s.current.Swap(nil); last != nil {
+		last.release()
+		if !last.await(deadline) && last.retain() {
+			s.current.Store(last)
+			return false
+		}
+		s.retired = append(s.retired, last)
+	}
+	s.releaseRetired()
+	return true
+}
+
+// awaitBackups waits for backups before reads are stopped: a backup can take
+// long, and reads go on meanwhile.
+func (s *Store) awaitBackups(deadline <-chan time.Time) bool {
+	for s.backups.Load() > 0 {
+		select {
+		case <-deadline:
+			return false
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return true
+}
+
+// inPlace returns the identity of the file if it is still at its path. After a
+// delete or a rename, writes would go to a file that the next start does not
+// find. The caller holds the write lock.
+func (s *Store) inPlace() (fs.FileInfo, error) {
+	own, err := s.identity.Stat()
 	if err != nil {
 		return nil, err
 	}
-	stands, err := os.Stat(s.path)
+	found, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errMissing
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !os.SameFile(own, stands) {
+	if !os.SameFile(own, found) {
 		return nil, errReplaced
 	}
 	return own, nil
 }
 
 // adopt makes an open file the one that is served.
-func (s *Store) adopt(db *engine) error {
-	alive, err := readLive(db)
+func (s *Store) adopt(e *engine) error {
+	snap, err := takeSnapshot(e)
 	if err != nil {
-		return err
+		return damaged(err)
 	}
-	s.views.Store(&views{current: alive, coming: alive})
-	s.places.Store(placesFor(alive.total()))
-	s.db.Store(db)
+	err = guard(func() (err error) {
+		snap.live, err = snap.countLive()
+		return err
+	})
+	if err != nil {
+		e.rollback(snap.tx)
+		return damaged(err)
+	}
+	s.engine = e
+	s.publish(snap)
 	return nil
 }

@@ -8,50 +8,75 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/groupcommit"
 )
 
-// Store is a [relayer.Store] in one file. Make one with [Open], and call
-// [Store.Close] when done with it. All methods are safe for concurrent use.
+// A batch is bounded, so that many waiting writes neither delay the first of them
+// nor hold all their bytes in memory at once.
+const (
+	maxBatchWrites = 1024
+	maxBatchBytes  = 8 << 20
+)
+
+// drainTimeout is how long a recovery and Close wait for running reads. Only a
+// backup to a slow writer runs for longer than some milliseconds.
+const drainTimeout = time.Second
+
+// Store is a [relayer.Store] in one file. [Open] returns one, and
+// [Store.Close] closes it. All methods are safe for concurrent use.
 type Store struct {
-	path   string
-	opts   options
-	db     atomic.Pointer[engine]
-	views  atomic.Pointer[views]
-	places atomic.Pointer[places]
-	queue  *queue
+	path    string
+	opts    options
+	queue   *groupcommit.Queue[write]
+	current atomic.Pointer[snapshot]
+	backups atomic.Int64    // running now
+	closing context.Context // ends when Close begins
+	endWork context.CancelFunc
 
-	// turn is held by the one who writes, checks, recovers or closes: a send
-	// takes it, and a receive gives it back.
-	turn chan struct{}
-
-	// Of the one whose turn it is.
-	suspect bool
-	stuck   bool
-	unsound bool
-	closed  bool
-	pin     *os.File
-	commit  func(*bbolt.Tx) error
+	// writeLock is held by the goroutine that writes, checks, recovers or closes.
+	// It guards the fields below.
+	writeLock chan struct{}
+	engine    *engine
+	identity  *os.File    // stays open across recoveries
+	retired   []*snapshot // still used by reads
+	suspect   bool        // a commit failed: recover before the next write
+	unsound   bool        // a check found damaged pages
+	closed    bool
+	commit    func(*bbolt.Tx) error
 
 	writing  sync.WaitGroup
 	close    sync.Once
 	closeErr error
 }
 
+// write is applied to a change by the writer.
+type write func(*change) error
+
 var _ relayer.Store = (*Store)(nil)
 
-// Create adds a record and returns it with its revision once it is synced. It
-// returns [relayer.ErrExists] where the id is taken and [relayer.ErrClaimed]
-// where another record holds the claim.
+// do hands a write to the writer and returns its result.
+func (s *Store) do(ctx context.Context, size int, apply write) error {
+	err := s.queue.Do(ctx, size, apply)
+	if errors.Is(err, groupcommit.ErrClosed) {
+		return errClosed
+	}
+	return err
+}
+
+// Create adds a record and returns it with its revision after the commit is
+// synced. It returns [relayer.ErrExists] if the ID is taken, and
+// [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	if err := keepsLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
 	value := encode(rec)
-	err := s.queue.do(ctx, len(value.value), func(c *change) (err error) {
+	err := s.do(ctx, len(value.value), func(c *change) (err error) {
 		rec.Revision, err = c.create(rec.ID, rec.Claim, value)
 		return err
 	})
@@ -61,16 +86,16 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	return rec, nil
 }
 
-// Update replaces the record that stands at rec.Revision and returns it with
-// its new revision once it is synced. It returns [relayer.ErrNotFound],
-// [relayer.ErrConflict] where it stands at another revision, and
-// [relayer.ErrClaimed] where another record holds the claim.
+// Update replaces the record if its current revision is rec.Revision, and returns
+// it with its new revision after the commit is synced. It returns
+// [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another
+// one, and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	if err := keepsLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
 	value := encode(rec)
-	err := s.queue.do(ctx, len(value.value), func(c *change) (err error) {
+	err := s.do(ctx, len(value.value), func(c *change) (err error) {
 		rec.Revision, err = c.update(rec.ID, rec.Revision, rec.Claim, value)
 		return err
 	})
@@ -80,17 +105,20 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	return rec, nil
 }
 
-// Delete removes the record that stands at the revision. It returns
-// [relayer.ErrNotFound], or [relayer.ErrConflict] where it stands at another.
+// Delete removes the record if its current revision is the given one. It returns
+// [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is
+// another one.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.queue.do(ctx, 0, func(c *change) error { return c.delete(id, revision) })
+	return s.do(ctx, 0, func(c *change) error { return c.delete(id, revision) })
 }
 
-// Get returns the record, or [relayer.ErrNotFound].
+// Get returns the record, or [relayer.ErrNotFound]. If the record fails its
+// checksum, the error matches [relayer.ErrCorrupt] and names the ID; other
+// records stay readable.
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	var rec relayer.Record
-	err := s.read(ctx, func(tx *bbolt.Tx) error {
-		found, err := s.lookup(tx, id)
+	err := s.read(ctx, func(snap *snapshot) error {
+		found, err := snap.lookup(id)
 		if err != nil {
 			return err
 		}
@@ -100,19 +128,15 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return rec, err
 }
 
-// List returns up to limit records from offset on, oldest first, and the number
-// of all.
+// List returns up to limit records from offset on, oldest first, and the total
+// number of records.
 func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	var recs []relayer.Record
 	var total int
-	err := s.read(ctx, func(tx *bbolt.Tx) error {
-		alive, err := s.liveIn(tx)
-		if err != nil {
-			return damagedRead(err)
-		}
-		total = alive.total()
+	err := s.read(ctx, func(snap *snapshot) error {
+		total = snap.live.total()
 		page := make([]stored, 0, onPage(total, offset, limit))
-		err = walkPage(tx, alive, offset, limit, func(rec stored) { page = append(page, rec) })
+		err := snap.walkPage(offset, limit, func(rec stored) { page = append(page, rec) })
 		recs = detachedAll(page)
 		return err
 	})
@@ -122,8 +146,24 @@ func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, 
 	return recs, total, nil
 }
 
-// onPage is how many of all records are on a page: a limit can be far more than
-// there are.
+// lookup finds a record by its ID.
+func (s *snapshot) lookup(id string) (stored, error) {
+	key, err := s.ids.get([]byte(id))
+	if err != nil {
+		return stored{}, err
+	}
+	if key == nil {
+		return stored{}, relayer.ErrNotFound
+	}
+	value, err := s.relayers.get(key)
+	if err != nil {
+		return stored{}, err
+	}
+	return decodeOf(id, value)
+}
+
+// onPage returns how many of all records are on a page: the limit can be far
+// above the total.
 func onPage(total, offset, limit int) int {
 	if offset < 0 || offset >= total {
 		return 0
@@ -132,102 +172,88 @@ func onPage(total, offset, limit int) int {
 }
 
 // walkPage visits up to limit records from offset on, oldest first.
-func walkPage(tx *bbolt.Tx, alive live, offset, limit int, visit func(stored)) error {
-	left := onPage(alive.total(), offset, limit)
+func (s *snapshot) walkPage(offset, limit int, visit func(stored)) error {
+	left := onPage(s.live.total(), offset, limit)
 	if left == 0 {
 		return nil
 	}
-	cursor := tx.Bucket(relayersBucket).Cursor()
-	key, value, err := seekOffset(tx, cursor, alive, offset)
-	for ; left > 0 && err == nil; left-- {
-		if key == nil {
-			return damagedRead(errors.New("fewer records than the blocks say"))
-		}
-		var rec stored
-		if rec, err = decode(value); err == nil {
-			visit(rec)
-			key, value = cursor.Next()
-		}
-	}
+	cursor, err := s.seekOffset(offset)
 	if err != nil {
-		return damagedRead(err)
+		return err
+	}
+	var last []byte
+	for ; left > 0; left-- {
+		key, value, err := cursor.entry()
+		if err != nil {
+			return err
+		}
+		if key == nil || string(key) <= string(last) {
+			return errBlocks
+		}
+		rec, err := decode(value)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, describe(key, rec))
+		}
+		visit(rec)
+		last = key
+		cursor.next()
 	}
 	return nil
 }
 
-// seekOffset moves the cursor to the record at an offset that is below the
-// total.
-func seekOffset(tx *bbolt.Tx, cursor *bbolt.Cursor, alive live, offset int) (key, value []byte, err error) {
-	number, rank := alive.find(offset)
-	bitmap := tx.Bucket(blocksBucket).Get(numberKey(number))
-	if len(bitmap) != bitmapSize {
-		return nil, nil, errBlocks
-	}
-	bit, ok := nth(bitmap, rank)
-	if !ok {
-		return nil, nil, errBlocks
-	}
-	key, value = cursor.Seek(numberKey(number*blockSize + bit))
-	return key, value, nil
+// describe names a damaged record as well as it can be read.
+func describe(key []byte, rec stored) string {
+	sequence, _ := sequenceOf(key)
+	return fmt.Sprintf("record %d, ID %q", sequence, rec.id)
 }
 
-// read runs a function in a transaction that only reads.
-func (s *Store) read(ctx context.Context, run func(*bbolt.Tx) error) error {
-	tx, err := s.beginRead(ctx)
+// seekOffset returns a cursor at the record at an offset below the total.
+func (s *snapshot) seekOffset(offset int) (*cursor, error) {
+	at := s.live.find(offset)
+	bitmap, err := s.blocks.get(numberKey(at.number))
 	if err != nil {
-		return err
-	}
-	return contained(tx, run, damagedRead)
-}
-
-func (s *Store) beginRead(ctx context.Context) (*bbolt.Tx, error) {
-	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if tx, err := s.db.Load().Begin(false); err == nil {
-		return tx, nil
+	if len(bitmap) != bitmapSize || population(bitmap) != at.population {
+		return nil, errBlocks
 	}
-	return s.beginLate(ctx)
+	bit, ok := nth(bitmap, at.rank)
+	if !ok {
+		return nil, errBlocks
+	}
+	return s.relayers.seek(numberKey(at.number*blockSize + bit))
 }
 
-// beginLate is for a read that has found no open file. A recovery has let go of
-// it, and comes with the next write: so it is asked for with one that writes
-// nothing.
-func (s *Store) beginLate(ctx context.Context) (*bbolt.Tx, error) {
-	asked := s.queue.do(ctx, 0, func(*change) error { return nil })
-	tx, err := s.db.Load().Begin(false)
-	if err == nil {
-		return tx, nil
-	}
-	if asked != nil && !errors.Is(asked, relayer.ErrOutcomeUnknown) {
-		return nil, asked
-	}
-	return nil, unavailable(err)
-}
-
-// Close waits for the writes that were accepted and for the reads that run,
-// and closes the file. Whatever comes after it gets [relayer.ErrUnavailable].
-// Closing again does nothing and returns the same.
+// Close waits for the accepted writes and for running reads, and closes the
+// file. A check that runs is canceled. After Close every method returns
+// [relayer.ErrUnavailable]. If a backup still runs after a second, Close returns
+// an error, and the backup fails. Closing again returns the same result.
 func (s *Store) Close() error {
 	s.close.Do(func() {
-		s.queue.close()
+		s.endWork()
+		s.queue.Close()
 		s.writing.Wait()
-		s.turn <- struct{}{}
-		defer func() { <-s.turn }()
+		s.writeLock <- struct{}{}
+		defer func() { <-s.writeLock }()
 		s.closed = true
-		if s.stuck {
-			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, errStuck)
-			return
-		}
-		err := s.db.Load().Close()
-		if s.pin != nil {
-			err = errors.Join(err, s.pin.Close())
-		}
-		if err != nil {
+		if err := s.closeAll(); err != nil {
 			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, err)
 		}
 	})
 	return s.closeErr
+}
+
+// closeAll closes everything that is open.
+func (s *Store) closeAll() error {
+	err := s.identity.Close()
+	if s.engine == nil {
+		return err
+	}
+	if !s.drain() {
+		s.publish(nil)
+		return errors.Join(err, errBusy, s.engine.abandon())
+	}
+	return errors.Join(err, s.engine.close())
 }
 
 func sequenceOf(value []byte) (uint64, bool) {

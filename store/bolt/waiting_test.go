@@ -66,11 +66,10 @@ func TestCancelledWhileChecked(t *testing.T) {
 	wantNotWritten(t, store)
 }
 
-// TestCancelledWhileRecovered: a recovery waits for the readers that run, such
-// as a backup, and writes wait for the recovery.
-func TestCancelledWhileRecovered(t *testing.T) {
+// A recovery waits for a running backup. Writes wait for the recovery, and their
+// callers can give up. Reads go on.
+func TestRecovery_WaitsForBackup(t *testing.T) {
 	store, _ := failing(t, syncFails)
-	doubtfully(t, store)
 	backup := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
 	copied := make(chan error, 1)
 	go func() {
@@ -78,7 +77,11 @@ func TestCancelledWhileRecovered(t *testing.T) {
 		copied <- err
 	}()
 	<-backup.reached
+	doubtfully(t, store)
 	wantGivenUp(t, store)
+	if _, err := store.Get(t.Context(), "before"); err != nil {
+		t.Errorf("Get while a recovery waits: %v", err)
+	}
 	close(backup.open)
 	if err := <-copied; err != nil {
 		t.Error(err)

@@ -8,9 +8,6 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// maxDepth is far more levels than a tree can have.
-const maxDepth = 64
-
 // use is what a page is there for. No page has two uses, so that a walk ends.
 type use byte
 
@@ -36,8 +33,8 @@ type walk struct {
 // of them, and says whether the engine can follow them. It can where nothing is
 // wrong but the header that does not count.
 func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (sound bool, err error) {
-	db := s.db.Load()
-	size, err := db.size()
+	e := s.engine
+	size, err := e.size()
 	if err != nil {
 		return false, unavailable(err)
 	}
@@ -45,7 +42,7 @@ func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (
 		found.add("the file ends after %d of %d bytes", size, tx.Size())
 		return false, nil
 	}
-	w, newest, ok := walkFrom(ctx, db, tx, uint64(tx.ID()-1), found)
+	w, newest, ok := walkFrom(ctx, e, tx, uint64(tx.ID()-1), found)
 	if !ok {
 		return false, nil
 	}
@@ -59,8 +56,8 @@ func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (
 }
 
 // walkFrom begins a walk at the header of a transaction.
-func walkFrom(ctx context.Context, db *engine, tx *bbolt.Tx, txid uint64, found *findings) (*walk, header, bool) {
-	w := &walk{ctx: ctx, file: db.file, pageSize: int64(db.Info().PageSize), found: found}
+func walkFrom(ctx context.Context, e *engine, tx *bbolt.Tx, txid uint64, found *findings) (*walk, header, bool) {
+	w := &walk{ctx: ctx, file: e.file, pageSize: int64(e.pageSize()), found: found}
 	newest, ok := w.newest(txid)
 	if !ok || int64(newest.pages)*w.pageSize != tx.Size() {
 		found.add("neither header is that of the last commit")

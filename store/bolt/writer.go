@@ -2,109 +2,126 @@ package bolt
 
 import (
 	"errors"
-	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/go-relayer/relayer/internal/groupcommit"
 )
 
-var errStuck = errors.New("the writer failed in the middle of a transaction: the process must open the file anew")
+type batch []*groupcommit.Write[write]
 
-// run is the one goroutine that writes. It ends once the queue is closed and
-// everything in it is answered.
+// run is the writer goroutine. It ends after the queue is closed and empty.
 func (s *Store) run() {
 	debug.SetPanicOnFault(true)
-	for s.queue.wait() {
+	for s.queue.Wait() {
 		if s.writeBatch() > 1 {
-			// The callers just answered are about to come back with their next
-			// write: let them, and the next sync is shared again.
+			// The callers that just got their results are about to write again. If
+			// they run first, their next writes share a sync.
 			runtime.Gosched()
 		}
 	}
 }
 
-// writeBatch applies the writes that wait in one transaction, answers each of
-// them, and returns how many they were. It takes them when the engine is ready
-// and no sooner: a check or a recovery can be long, and until it is over their
-// callers are free to go.
+// writeBatch commits the waiting writes in one transaction and returns their
+// number. It takes them from the queue only when the engine is ready: a check or
+// a recovery can be long, and until then their callers can give up.
 func (s *Store) writeBatch() int {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
+	s.writeLock <- struct{}{}
+	defer func() { <-s.writeLock }()
 	tx, err := s.beginWrite()
-	batch := begin(s.queue.take())
-	answers := make([]error, len(batch))
+	taken := batch(s.queue.Take())
+	results := make([]error, len(taken))
 	if err == nil {
-		err = s.transact(tx, batch, answers)
+		err = s.transact(tx, taken, results)
+	}
+	if errors.Is(err, errMappingFull) {
+		err = s.transactAgain(taken, results)
 	}
 	if err != nil {
-		failAll(answers, err)
+		failAll(results, err)
 	}
-	for i, w := range batch {
-		w.answer(answers[i])
+	for i, w := range taken {
+		w.Finish(results[i])
 	}
-	return len(batch)
+	return len(taken)
 }
 
-// begin leaves out the writes whose callers have gone or are about to.
-func begin(batch []*write) []*write {
-	begun := batch[:0]
-	for _, w := range batch {
-		if !w.begin() {
+// failAll makes the failure of the batch the result of its writes. A write that
+// was refused may have been refused because of another write of the batch, which
+// did not take effect: it can be tried again.
+func failAll(results []error, failure error) {
+	for i, result := range results {
+		if result == nil {
+			results[i] = failure
 			continue
 		}
-		if err := w.ctx.Err(); err != nil {
-			w.answer(err)
-			continue
-		}
-		begun = append(begun, w)
-	}
-	return begun
-}
-
-// failAll puts the failure of the whole batch in the place of its answers. A
-// write that was refused has certainly not been written, but why it was refused
-// may be a write of the same batch, so that it has to be asked again.
-func failAll(answers []error, failure error) {
-	for i, answer := range answers {
-		if answer == nil {
-			answers[i] = failure
-			continue
-		}
-		answers[i] = unavailable("the write was not tried")
+		results[i] = unavailable("the write was not tried")
 	}
 }
 
-// transact fills in the answers. The error it returns is that of all writes.
-func (s *Store) transact(tx *bbolt.Tx, batch []*write, answers []error) error {
+// transact fills in the results. The error it returns is that of all writes.
+func (s *Store) transact(tx *bbolt.Tx, taken batch, results []error) error {
 	if s.unsound {
-		s.abandon(tx)
-		return damagedRead("a check has found damaged pages")
+		s.engine.rollback(tx)
+		return corrupt(errors.New("a check has found damaged pages"))
 	}
-	changed, err := s.apply(tx, batch, answers)
-	if err != nil || changed == nil {
-		s.abandon(tx)
+	next, changed, err := s.apply(tx, taken, results)
+	if err != nil || !changed {
+		s.engine.rollback(tx)
 		return err
 	}
-	return s.finish(tx, *changed)
+	return s.finish(tx, next)
 }
 
-// beginWrite is for whoever has the turn. An engine that panics here keeps its
-// locks.
-func (s *Store) beginWrite() (tx *bbolt.Tx, err error) {
+// transactAgain runs the writes with a larger mapping of the file.
+func (s *Store) transactAgain(taken batch, results []error) error {
+	before := s.opts.mapping
+	for {
+		size := mappingFor(s.path, s.opts.mapping)
+		if size > math.MaxInt/2 {
+			return errMappingFull
+		}
+		s.opts.mapping = 2 * size
+		tx, err := s.beginWrite()
+		if err != nil {
+			s.opts.mapping = before
+			return err
+		}
+		clear(results)
+		if err := s.transact(tx, taken, results); !errors.Is(err, errMappingFull) {
+			return err
+		}
+	}
+}
+
+// errMappingFull reports that a transaction needs more than the address space
+// reserved for the file.
+var errMappingFull = unavailable("the file outgrows its mapping")
+
+// beginWrite starts a write transaction. The caller holds the write lock.
+func (s *Store) beginWrite() (*bbolt.Tx, error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	if err := s.recovered(); err != nil {
+	if err := s.recover(); err != nil {
 		return nil, unavailable(err)
 	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			s.stuck = true
-			err = damagedRead(cause)
-		}
-	}()
-	tx, err = s.db.Load().Begin(true)
+	if _, err := s.inPlace(); err != nil {
+		return nil, unavailable(err)
+	}
+	if err := guard(s.current.Load().writable); err != nil {
+		return nil, corrupt(err)
+	}
+	s.releaseRetired()
+	var tx *bbolt.Tx
+	err := s.engine.enter(func() (err error) {
+		tx, err = s.engine.db.Begin(true)
+		return err
+	})
 	if err != nil {
 		s.suspect = true
 		return nil, unavailable(err)
@@ -112,75 +129,77 @@ func (s *Store) beginWrite() (tx *bbolt.Tx, err error) {
 	return tx, nil
 }
 
-// apply runs every write of the batch and returns the blocks as they will be,
-// or nil where nothing changes.
-func (s *Store) apply(tx *bbolt.Tx, batch []*write, answers []error) (next *live, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			s.suspect = true
-			err = damagedRead(cause)
-		}
-	}()
-	c, err := newChange(tx)
-	if err != nil {
-		return nil, damagedRead(err)
+// writable verifies the pages that every commit reads.
+func (s *snapshot) writable() error {
+	if !s.intact() {
+		return errOverwritten
 	}
-	for i, w := range batch {
-		answers[i] = w.apply(c)
-		if c.broken != nil {
-			return nil, unavailable(c.broken)
-		}
+	if list, ok := s.root.pages.at(s.freelist); !ok || list.kind != freelistPage {
+		return errTree
 	}
-	if c.writes == 0 {
-		return nil, nil
-	}
-	shifts, err := c.finish()
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	before := s.views.Load().current
-	if before.txid != tx.ID()-1 {
-		return nil, unavailable(fmt.Errorf("transaction %d follows %d", tx.ID(), before.txid))
-	}
-	after := before.after(tx.ID(), shifts)
-	if after.total() != int(c.state.total) {
-		return nil, damagedRead(errBlocks)
-	}
-	return &after, nil
-}
-
-// finish commits, and shows readers the new blocks. They can see the
-// transaction before the commit is done, so both views stand until then.
-func (s *Store) finish(tx *bbolt.Tx, next live) error {
-	s.views.Store(&views{current: s.views.Load().current, coming: next})
-	if err := s.tryCommit(tx); err != nil {
-		return s.failed(next.txid, err)
-	}
-	s.views.Store(&views{current: next, coming: next})
-	if total := next.total(); s.places.Load().crowded(total) {
-		s.places.Store(placesFor(total))
+	if !s.root.root.sound() {
+		return errTree
 	}
 	return nil
 }
 
-func (s *Store) tryCommit(tx *bbolt.Tx) (err error) {
+// apply runs every write of the batch. It returns the blocks after the
+// transaction, and whether anything changes.
+func (s *Store) apply(tx *bbolt.Tx, taken batch, results []error) (next live, changed bool, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.suspect = true
-			err = fmt.Errorf("commit: %v", cause)
-			s.abandon(tx)
+			err = corrupt(pageError(cause))
 		}
 	}()
-	return s.commit(tx)
+	base := s.current.Load()
+	if tx.ID() != base.tx.ID()+1 {
+		return nil, false, corrupt(errOverwritten)
+	}
+	c, err := newChange(tx, base)
+	if err != nil {
+		return nil, false, corrupt(err)
+	}
+	for i, w := range taken {
+		results[i] = w.Value(c)
+		if c.broken != nil {
+			return nil, false, unavailable(c.broken)
+		}
+	}
+	if c.writes == 0 {
+		return nil, false, nil
+	}
+	shifts, err := c.finish()
+	if err != nil {
+		return nil, false, unavailable(err)
+	}
+	next = base.live.after(shifts)
+	if next.total() != int(c.state.total) {
+		return nil, false, corrupt(errBlocks)
+	}
+	return next, true, nil
 }
 
-// abandon ends a transaction without a commit. Where even that fails the engine
-// keeps its lock for good, and all that is left is to say so.
-func (s *Store) abandon(tx *bbolt.Tx) {
-	defer func() {
-		if recover() != nil {
-			s.stuck = true
+// finish commits, and then publishes the snapshot for reads: no read sees a
+// commit before it is durable.
+func (s *Store) finish(tx *bbolt.Tx, next live) error {
+	txid := tx.ID()
+	if err := guard(func() error { return s.commit(tx) }); err != nil {
+		s.engine.rollback(tx) // if a panic has left it open
+		if errors.Is(err, berrors.ErrMaxSizeReached) {
+			s.suspect = true
+			return errMappingFull
 		}
-	}()
-	_ = tx.Rollback()
+		return s.failed(txid, err)
+	}
+	snap, err := takeSnapshot(s.engine)
+	if err != nil {
+		// The writes are durable, but a recovery has to make them readable.
+		s.suspect = true
+		s.publish(nil)
+		return nil
+	}
+	snap.live = next
+	s.publish(snap)
+	return nil
 }

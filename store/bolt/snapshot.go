@@ -1,0 +1,187 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer"
+)
+
+var errOverwritten = errors.New("another program has changed the file: stop it, restore the file and restart")
+
+// snapshot is the state after one durable commit. All reads of that state share
+// one read transaction, which keeps its pages from being reused.
+type snapshot struct {
+	tx       *bbolt.Tx
+	engine   *engine
+	live     live
+	root     tree
+	relayers tree
+	ids      tree
+	claims   tree
+	blocks   tree
+	meta     tree
+
+	// header is the mapped header page that the next commit does not write, and
+	// content is what it held when the snapshot was taken. If they differ while the
+	// snapshot is current, another program has overwritten the file.
+	header   []byte
+	content  []byte
+	freelist uint64
+
+	// readers counts the reads that use the snapshot, plus one while it is
+	// current. At zero, drained is closed, and no read can start any more.
+	readers atomic.Int64
+	drained chan struct{}
+}
+
+// takeSnapshot opens the state after the last commit. The caller holds the write
+// lock.
+func takeSnapshot(e *engine) (*snapshot, error) {
+	s := &snapshot{engine: e, drained: make(chan struct{})}
+	s.readers.Store(1)
+	err := e.enter(func() (err error) {
+		s.tx, err = e.db.Begin(false)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := guard(s.open); err != nil {
+		e.rollback(s.tx)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *snapshot) open() error {
+	size := s.engine.pageSize()
+	mapped := pages{s.engine.mapped(s.tx.Size()), size}
+	newest, err := mapped.header(uint64(s.tx.ID()))
+	if err != nil {
+		return err
+	}
+	s.freelist = newest.freelist
+	kept := s.tx.ID() % 2 * size
+	s.header = mapped.mapped[kept : kept+size]
+	s.content = bytes.Clone(s.header)
+	if s.root, err = openTree(mapped, newest.root); err != nil {
+		return err
+	}
+	for i, bucket := range []*tree{&s.relayers, &s.ids, &s.claims, &s.blocks, &s.meta} {
+		if *bucket, err = s.root.bucket(buckets[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retain registers a read. It returns false if the snapshot is no longer in use.
+func (s *snapshot) retain() bool {
+	for {
+		readers := s.readers.Load()
+		if readers == 0 {
+			return false
+		}
+		if s.readers.CompareAndSwap(readers, readers+1) {
+			return true
+		}
+	}
+}
+
+func (s *snapshot) release() {
+	if s.readers.Add(-1) == 0 {
+		close(s.drained)
+	}
+}
+
+// await returns false if the deadline passes before the snapshot is drained.
+func (s *snapshot) await(deadline <-chan time.Time) bool {
+	select {
+	case <-s.drained:
+		return true
+	case <-deadline:
+		return false
+	}
+}
+
+// intact reports whether the header is unchanged.
+func (s *snapshot) intact() bool { return bytes.Equal(s.header, s.content) }
+
+// acquire returns the current snapshot. The caller releases it.
+func (s *Store) acquire(ctx context.Context) (*snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if snap := s.retainCurrent(); snap != nil {
+		return snap, nil
+	}
+	// A recovery has closed the file and could not open it again. The next write
+	// tries again, even one that changes nothing.
+	err := s.do(ctx, 0, func(*change) error { return nil })
+	if snap := s.retainCurrent(); snap != nil {
+		return snap, nil
+	}
+	if err == nil {
+		err = errClosed
+	}
+	return nil, err
+}
+
+func (s *Store) retainCurrent() *snapshot {
+	for {
+		snap := s.current.Load()
+		if snap == nil || snap.retain() {
+			return snap
+		}
+	}
+}
+
+// read runs a function on the current snapshot. The function returns
+// [relayer.ErrNotFound] or what it found damaged.
+func (s *Store) read(ctx context.Context, run func(*snapshot) error) error {
+	snap, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer snap.release()
+	err = guard(func() error {
+		if !snap.intact() && s.current.Load() == snap {
+			return errOverwritten
+		}
+		return run(snap)
+	})
+	if err == nil || errors.Is(err, relayer.ErrNotFound) {
+		return err
+	}
+	return corrupt(err)
+}
+
+// publish makes a snapshot the current one. The caller holds the write lock.
+func (s *Store) publish(next *snapshot) {
+	if last := s.current.Swap(next); last != nil {
+		last.release()
+		s.retired = append(s.retired, last)
+	}
+}
+
+// releaseRetired ends the transactions of snapshots that no read uses any more,
+// so that the engine can reuse their pages. The caller holds the write lock.
+func (s *Store) releaseRetired() {
+	kept := s.retired[:0]
+	for _, snap := range s.retired {
+		select {
+		case <-snap.drained:
+			s.engine.rollback(snap.tx)
+		default:
+			kept = append(kept, snap)
+		}
+	}
+	clear(s.retired[len(kept):])
+	s.retired = kept
+}
