@@ -10,12 +10,12 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/drive"
+	"github.com/go-relayer/relayer/observe/internal/observertest"
 	"github.com/go-relayer/relayer/observe/otel"
 )
 
-// BenchmarkObserver measures what a read costs without an observer, and with
-// one on each kind of provider.
+// BenchmarkObserver measures a read without an observer and with one on each
+// kind of provider.
 func BenchmarkObserver(b *testing.B) {
 	noSpans := otel.WithTracerProvider(tracenoop.NewTracerProvider())
 	noMetrics := otel.WithMeterProvider(metricnoop.NewMeterProvider())
@@ -47,12 +47,12 @@ func BenchmarkObserver(b *testing.B) {
 func benchmarkGet(b *testing.B, options ...relayer.Option) {
 	ctx := context.Background()
 	manager := newManager(b, options...)
-	if _, err := manager.Create(ctx, drive.Request(drive.ID)); err != nil {
+	if _, err := manager.Create(ctx, observertest.Request(observertest.ID)); err != nil {
 		b.Fatal(err)
 	}
 	var document []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		document, _, _ = manager.AppendDocument(ctx, document[:0], drive.ID)
+		document, _, _ = manager.AppendDocument(ctx, document[:0], observertest.ID)
 	}
 }

@@ -1,43 +1,43 @@
 // Package otel reports the operations of a [relayer.Manager] to OpenTelemetry:
-// a span and a measurement for each.
+// one span and one measurement for each.
 //
 //	observer, err := otel.NewObserver()
 //	// …
 //	manager, err := relayer.New(store, relayer.WithObserver(observer))
 //
-// It uses the global providers unless it is told of others. Its scope is named
-// by the path of this package.
+// It uses the global providers by default. Its instrumentation scope is the
+// import path of this package.
 //
 // # Spans
 //
-// A span is named relayer.create, relayer.get and so on, and is a child of the
-// span in the context that the Manager was called with. It begins and ends when
-// the operation did. It is made after the operation has ended, so that spans
-// that a store or a hook made meanwhile are its siblings.
+// A span is named relayer.create, relayer.get and so on. Its parent is the span
+// in the context passed to the Manager. It has the start and end time of the
+// operation, but is created after the operation. Spans that a store or a hook
+// starts during the operation are therefore its siblings.
 //
 //	relayer.operation  the kind of the operation
-//	relayer.id         the id, unless it is none that a relayer can have
-//	error.type         where the operation returned an error: its outcome, or _OTHER
+//	relayer.id         the ID, if it is valid
+//	error.type         if the operation failed: its outcome, or _OTHER
 //
-// The status is Error for a fault (see [outcome.Outcome.IsFault]) and is left
-// unset otherwise. A relayer that is not there, or a request that breaks a rule,
-// is an answer and no failure of the registry.
+// The status is Error for a fault (see [outcome.Outcome.IsFault]) and unset
+// otherwise. An unknown ID or an invalid request is a normal result and does not
+// set the status.
 //
 // # Metrics
 //
-// The histogram relayer.operation.duration, in seconds, has these attributes. It
-// counts the operations too.
+// The histogram relayer.operation.duration, in seconds, also counts the
+// operations. It has these attributes:
 //
 //	relayer.operation  the kind of the operation
-//	relayer.outcome    how it ended, in the words of package outcome
+//	relayer.outcome    the outcome, a word of package outcome
 //
-// Ids are not among them: each value would be a series of its own, for ever.
+// IDs are not attributes of the metric: each ID would create a new time series.
 //
-// # What is never exported
+// # Privacy
 //
-// The text of an error is not, neither as an event nor as the description of a
-// status: it may repeat what a caller sent, and that of a store or a hook may
-// have addresses and credentials in it. An id is exported only where it has the
-// form of one, so that a URL or a long text sent in its place is not. Nothing
-// tells an id from a secret of the same form that was sent by mistake.
+// Error texts are never exported, neither as events nor as status descriptions.
+// They may repeat client input, and those of stores and hooks may contain
+// addresses and credentials. An ID is exported only if it is valid, so a URL or
+// a long text in its place is not exported. A secret that has the form of a
+// valid ID, and is sent as one by mistake, is exported.
 package otel

@@ -15,8 +15,8 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// Operations become children of the host's own span. An exporter in memory
-// stands in for the one that a service has.
+// The spans of operations are children of the host application's span. A service
+// would use its own exporter instead of the in-memory one.
 func ExampleNewObserver() {
 	exporter := tracetest.NewInMemoryExporter()
 	tracers := trace.NewTracerProvider(trace.WithSyncer(exporter))
@@ -47,8 +47,7 @@ func ExampleNewObserver() {
 	// request Unset
 }
 
-// The histogram tells how many operations ended in which way, and how long they
-// lasted.
+// The histogram counts operations by outcome and records their durations.
 func ExampleWithMeterProvider() {
 	reader := metric.NewManualReader()
 	meters := metric.NewMeterProvider(metric.WithReader(reader))

@@ -16,7 +16,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// telemetry is an observer, and all that it has exported.
+// telemetry is an observer with its exported spans and metrics.
 type telemetry struct {
 	observe relayer.Observer
 	tracers *trace.TracerProvider
@@ -58,7 +58,7 @@ func (x telemetry) metric(t testing.TB) metricdata.Metrics {
 	t.Helper()
 	scopes := x.measured(t).ScopeMetrics
 	if len(scopes) != 1 || len(scopes[0].Metrics) != 1 {
-		t.Fatalf("measured %v, want one metric", scopes)
+		t.Fatalf("collected %v, want one metric", scopes)
 	}
 	return scopes[0].Metrics[0]
 }
@@ -67,12 +67,12 @@ func (x telemetry) points(t testing.TB) []metricdata.HistogramDataPoint[float64]
 	t.Helper()
 	histogram, ok := x.metric(t).Data.(metricdata.Histogram[float64])
 	if !ok {
-		t.Fatalf("measured %T, want a histogram", x.metric(t).Data)
+		t.Fatalf("collected %T, want a histogram", x.metric(t).Data)
 	}
 	return histogram.DataPoints
 }
 
-// exported is all that has left the process, as text.
+// exported returns all exported spans and metrics as text.
 func (x telemetry) exported(t testing.TB) string {
 	t.Helper()
 	text, err := json.Marshal([]any{x.spans.GetSpans(), x.measured(t)})

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/drive"
+	"github.com/go-relayer/relayer/observe/internal/observertest"
 )
 
-func TestHostileIDs(t *testing.T) {
+func TestObserver_HostileIDs(t *testing.T) {
 	got := newTelemetry(t)
 	manager := newManager(t, relayer.WithObserver(got.observe))
-	for _, id := range drive.HostileIDs(10_000) {
+	for _, id := range observertest.HostileIDs(10_000) {
 		manager.Get(context.Background(), id)
 	}
 	if points := got.points(t); len(points) != 1 {
@@ -21,7 +21,7 @@ func TestHostileIDs(t *testing.T) {
 	}
 	for _, span := range got.spans.GetSpans() {
 		if span.Name != "relayer.get" {
-			t.Errorf("span is named %q", span.Name)
+			t.Errorf("span name is %q, want relayer.get", span.Name)
 		}
 		for key, text := range textsOf(span.Attributes) {
 			if len(text) > relayer.MaxIDLength {
@@ -29,29 +29,28 @@ func TestHostileIDs(t *testing.T) {
 			}
 		}
 	}
-	if secret := drive.Leak(got.exported(t)); secret != "" {
+	if secret := observertest.FindSecret(got.exported(t)); secret != "" {
 		t.Errorf("%q is exported", secret)
 	}
 }
 
-// The ids that are exported are those that a relayer can have, as the Manager
-// has it.
-func TestExportedIDs(t *testing.T) {
+// The observer exports the IDs that the Manager accepts, and no others.
+func TestObserver_ExportedIDs(t *testing.T) {
 	ids := []string{"", "a", "A_z-09", "-", strings.Repeat("a", 64), strings.Repeat("a", 65), "é", "ａ", "a\n", "\xff"}
 	for char := range 256 {
 		ids = append(ids, string([]byte{byte(char)}))
 	}
 	for _, id := range ids {
 		t.Run(fmt.Sprintf("%.20q", id), func(t *testing.T) {
-			_, err := newManager(t).Create(context.Background(), drive.Request(id))
-			// One that is left out is made, and so is valid in a create only.
+			_, err := newManager(t).Create(context.Background(), observertest.Request(id))
+			// Create accepts an empty ID and generates one.
 			want := err == nil && id != ""
 
 			got := newTelemetry(t)
 			got.observe(context.Background(), relayer.Operation{Kind: relayer.OperationGet, ID: id})
-			exported, is := textsOf(got.span(t).Attributes)["relayer.id"]
-			if is != want || is && exported != id {
-				t.Errorf("exported is %q, %v; want %v", exported, is, want)
+			exported, ok := textsOf(got.span(t).Attributes)["relayer.id"]
+			if ok != want || ok && exported != id {
+				t.Errorf("exported ID is %q, %v; want present: %v", exported, ok, want)
 			}
 		})
 	}

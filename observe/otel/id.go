@@ -6,13 +6,13 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// isID tells whether id is one that a relayer can have. An operation has
-// whatever was sent as one.
+// isID reports whether id is a valid relayer ID. An operation carries the ID as
+// the client sent it.
 func isID(id string) bool {
-	return id != "" && len(id) <= relayer.MaxIDLength && !strings.ContainsFunc(id, isForeign)
+	return id != "" && len(id) <= relayer.MaxIDLength && !strings.ContainsFunc(id, isInvalidInID)
 }
 
-func isForeign(r rune) bool {
+func isInvalidInID(r rune) bool {
 	isLetter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 	isDigit := '0' <= r && r <= '9'
 	return !isLetter && !isDigit && r != '_' && r != '-'

@@ -16,15 +16,15 @@ import (
 
 const scope = "github.com/go-relayer/relayer/observe/otel"
 
-// There are no semantic conventions for a registry, beyond error.type.
+// OpenTelemetry has no semantic conventions for a registry, except error.type.
 const (
 	idKey        = attribute.Key("relayer.id")
 	operationKey = attribute.Key("relayer.operation")
 	outcomeKey   = attribute.Key("relayer.outcome")
 )
 
-// durationBounds reach from a read in memory to a write that waits for a disk in
-// trouble; the default ones begin at 5 ms, above which nearly nothing would be.
+// durationBounds range from an in-memory read to a write on a slow disk. The
+// default bounds start at 5 ms, which is above most operations.
 var durationBounds = []float64{
 	0.00001, 0.000025, 0.00005,
 	0.0001, 0.00025, 0.0005,
@@ -35,9 +35,9 @@ var durationBounds = []float64{
 	10,
 }
 
-// NewObserver returns an observer for [relayer.WithObserver]. It may be given to
-// several Managers. It returns an error where an option is wrong or the meter
-// provider refuses the histogram.
+// NewObserver returns an observer for [relayer.WithObserver]. Several Managers
+// may share it. NewObserver returns an error if an option is invalid or the
+// meter provider cannot create the histogram.
 func NewObserver(options ...Option) (relayer.Observer, error) {
 	chosen, err := newProviders(options)
 	if err != nil {
@@ -45,12 +45,12 @@ func NewObserver(options ...Option) (relayer.Observer, error) {
 	}
 	meter := chosen.meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	duration, err := meter.Float64Histogram("relayer.operation.duration",
-		metric.WithDescription("How long operations of the relayer registry lasted."),
+		metric.WithDescription("Duration of relayer registry operations."),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(durationBounds...),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("otel: making the histogram: %w", err)
+		return nil, fmt.Errorf("otel: create histogram: %w", err)
 	}
 	o := &observer{
 		tracer:   chosen.tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)),
@@ -66,17 +66,17 @@ type observer struct {
 	prepared map[series][]metric.RecordOption
 }
 
-// observe measures inside the span, so that an exemplar leads to it.
+// observe records the measurement inside the span, so that exemplars link to it.
 func (o *observer) observe(ctx context.Context, operation relayer.Operation) {
-	ended := outcome.Of(ctx, operation.Err)
+	result := outcome.Of(ctx, operation.Err)
 	ctx, span := o.tracer.Start(ctx, "relayer."+string(operation.Kind),
 		trace.WithTimestamp(operation.Began),
-		trace.WithAttributes(spanAttributes(operation, ended)...),
+		trace.WithAttributes(spanAttributes(operation, result)...),
 	)
-	if ended.IsFault() {
+	if result.IsFault() {
 		span.SetStatus(codes.Error, "")
 	}
-	o.duration.Record(ctx, operation.Took.Seconds(), o.optionsOf(series{operation.Kind, ended})...)
+	o.duration.Record(ctx, operation.Took.Seconds(), o.optionsOf(series{operation.Kind, result})...)
 	span.End(trace.WithTimestamp(operation.Began.Add(operation.Took)))
 }
 
@@ -87,19 +87,20 @@ func (o *observer) optionsOf(s series) []metric.RecordOption {
 	return s.options()
 }
 
-// spanAttributes are given when the span is started, for samplers to see.
-func spanAttributes(operation relayer.Operation, ended outcome.Outcome) []attribute.KeyValue {
+// spanAttributes returns the attributes to start the span with. Samplers only see
+// attributes that are present at the start.
+func spanAttributes(operation relayer.Operation, result outcome.Outcome) []attribute.KeyValue {
 	attributes := make([]attribute.KeyValue, 0, 3)
 	attributes = append(attributes, operationKey.String(string(operation.Kind)))
 	if isID(operation.ID) {
 		attributes = append(attributes, idKey.String(operation.ID))
 	}
-	switch ended {
+	switch result {
 	case outcome.OK:
 		return attributes
 	case outcome.Error:
 		return append(attributes, semconv.ErrorTypeOther)
 	default:
-		return append(attributes, semconv.ErrorTypeKey.String(string(ended)))
+		return append(attributes, semconv.ErrorTypeKey.String(string(result)))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Option sets up the observer that [NewObserver] returns.
+// Option configures the observer that [NewObserver] returns.
 type Option struct {
 	apply func(*providers) error
 }
@@ -18,8 +18,8 @@ type providers struct {
 	meters  metric.MeterProvider
 }
 
-// WithTracerProvider has spans made by this provider and not by the global one.
-// With that of package trace/noop there are none.
+// WithTracerProvider replaces the global tracer provider. The provider of package
+// trace/noop disables spans.
 func WithTracerProvider(provider trace.TracerProvider) Option {
 	return Option{func(p *providers) error {
 		if provider == nil {
@@ -30,8 +30,8 @@ func WithTracerProvider(provider trace.TracerProvider) Option {
 	}}
 }
 
-// WithMeterProvider has measurements taken by this provider and not by the
-// global one. With that of package metric/noop there are none.
+// WithMeterProvider replaces the global meter provider. The provider of package
+// metric/noop disables measurements.
 func WithMeterProvider(provider metric.MeterProvider) Option {
 	return Option{func(p *providers) error {
 		if provider == nil {
@@ -46,7 +46,7 @@ func newProviders(options []Option) (providers, error) {
 	chosen := providers{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, option := range options {
 		if option.apply == nil {
-			return providers{}, errors.New("otel: the zero Option is none")
+			return providers{}, errors.New("otel: invalid zero Option")
 		}
 		if err := option.apply(&chosen); err != nil {
 			return providers{}, err

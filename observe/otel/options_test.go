@@ -3,6 +3,9 @@ package otel_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	otelapi "go.opentelemetry.io/otel"
@@ -13,11 +16,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/drive"
+	"github.com/go-relayer/relayer/observe/internal/observertest"
 	"github.com/go-relayer/relayer/observe/otel"
 )
 
-func TestWrongOptions(t *testing.T) {
+func TestNewObserver_InvalidOptions(t *testing.T) {
 	for name, option := range map[string]otel.Option{
 		"zero":       {},
 		"nil tracer": otel.WithTracerProvider(nil),
@@ -31,9 +34,13 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// A host may make its observer before it sets the global providers.
-func TestGlobalProviders(t *testing.T) {
-	tracers, meters := otelapi.GetTracerProvider(), otelapi.GetMeterProvider()
+// A host application may create its observer before it sets the global
+// providers.
+func TestNewObserver_GlobalProvidersSetLater(t *testing.T) {
+	if os.Getenv(childVariable) == "" {
+		runInChild(t)
+		return
+	}
 	observe, err := otel.NewObserver()
 	if err != nil {
 		t.Fatal(err)
@@ -41,12 +48,8 @@ func TestGlobalProviders(t *testing.T) {
 	spans, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
 	otelapi.SetTracerProvider(trace.NewTracerProvider(trace.WithSyncer(spans)))
 	otelapi.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
-	t.Cleanup(func() {
-		otelapi.SetTracerProvider(tracers)
-		otelapi.SetMeterProvider(meters)
-	})
 
-	newManager(t, relayer.WithObserver(observe)).Get(context.Background(), drive.ID)
+	newManager(t, relayer.WithObserver(observe)).Get(context.Background(), observertest.ID)
 	got := telemetry{observe: observe, spans: spans, reader: reader}
 	got.span(t)
 	if points := got.points(t); len(points) != 1 {
@@ -54,14 +57,27 @@ func TestGlobalProviders(t *testing.T) {
 	}
 }
 
-func TestHistogramRefused(t *testing.T) {
+const childVariable = "RELAYER_OTEL_TEST_CHILD"
+
+// runInChild repeats the test in a process of its own: OpenTelemetry forwards
+// the default global providers to the first replacement only.
+func runInChild(t *testing.T) {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
+	child.Env = append(os.Environ(), childVariable+"=1")
+	if output, err := child.CombinedOutput(); err != nil || !strings.Contains(string(output), "PASS: "+t.Name()) {
+		t.Errorf("child process: %v\n%s", err, output)
+	}
+}
+
+func TestNewObserver_HistogramError(t *testing.T) {
 	_, err := otel.NewObserver(otel.WithMeterProvider(refusing{}))
 	if !errors.Is(err, errRefused) {
 		t.Errorf("error is %v, want %v", err, errRefused)
 	}
 }
 
-var errRefused = errors.New("no histograms here")
+var errRefused = errors.New("no histograms")
 
 type refusing struct{ noop.MeterProvider }
 

@@ -8,23 +8,23 @@ import (
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
-// series is what tells one line of the histogram from another.
+// series identifies one time series of the histogram.
 type series struct {
-	kind  relayer.OperationKind
-	ended outcome.Outcome
+	kind   relayer.OperationKind
+	result outcome.Outcome
 }
 
-// options has the measurement's attributes, sorted and hashed, which is most of
-// what a measurement costs.
+// options returns the attributes of a measurement, sorted and hashed. Preparing
+// them is most of the cost of a measurement.
 func (s series) options() []metric.RecordOption {
 	return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(
 		operationKey.String(string(s.kind)),
-		outcomeKey.String(string(s.ended)),
+		outcomeKey.String(string(s.result)),
 	))}
 }
 
-// seriesOptions are of the operations that there are today. One that is new
-// costs a little more and is missing nothing.
+// seriesOptions returns the options of all known operation kinds. A kind added
+// later is recorded too, at a higher cost.
 func seriesOptions() map[series][]metric.RecordOption {
 	prepared := make(map[series][]metric.RecordOption)
 	for _, kind := range []relayer.OperationKind{
@@ -32,8 +32,8 @@ func seriesOptions() map[series][]metric.RecordOption {
 		relayer.OperationUpdate, relayer.OperationPause, relayer.OperationResume,
 		relayer.OperationDisable, relayer.OperationEnable, relayer.OperationDelete,
 	} {
-		for _, ended := range outcome.All() {
-			s := series{kind, ended}
+		for _, result := range outcome.All() {
+			s := series{kind, result}
 			prepared[s] = s.options()
 		}
 	}

@@ -1,10 +1,8 @@
-// Package outcome names how an operation of a [relayer.Manager] ended, in a few
-// fixed words: for the labels of metrics, the attributes of spans and the lines
-// of an audit log.
+// Package outcome classifies the result of a [relayer.Manager] operation as one
+// of nine fixed words, for metric labels, span attributes and audit logs.
 //
-// The words are the same in observe/otel and observe/prometheus, so that a
-// dashboard and a trace speak of the same thing. An observer of your own can use
-// them too.
+// The packages observe/otel and observe/prometheus use the same words, so that
+// dashboards and traces agree. A custom observer can use them too.
 package outcome
 
 import (
@@ -14,56 +12,56 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// Outcome is how an operation ended. There are only those below, and none of
-// them has anything in it that a caller sent.
+// Outcome is the result of an operation: one of the constants below. It never
+// contains text that a client sent.
 type Outcome string
 
 // The outcomes.
 const (
-	// OK is that the operation was carried out.
+	// OK means that the operation succeeded.
 	OK Outcome = "ok"
 
-	// NotFound is [relayer.ErrNotFound].
+	// NotFound means [relayer.ErrNotFound].
 	NotFound Outcome = "not_found"
 
-	// Exists is [relayer.ErrExists].
+	// Exists means [relayer.ErrExists].
 	Exists Outcome = "exists"
 
-	// Invalid is [relayer.ErrInvalid], the refusal of a [relayer.DeleteGuard]
-	// included.
+	// Invalid means [relayer.ErrInvalid]. A [relayer.DeleteGuard] that refuses
+	// a delete has this outcome too.
 	Invalid Outcome = "invalid"
 
-	// Conflict is [relayer.ErrConflict].
+	// Conflict means [relayer.ErrConflict].
 	Conflict Outcome = "conflict"
 
-	// Unavailable is [relayer.ErrUnavailable].
+	// Unavailable means [relayer.ErrUnavailable].
 	Unavailable Outcome = "unavailable"
 
-	// Unknown is [relayer.ErrOutcomeUnknown]: the write may have been carried
-	// out.
+	// Unknown means [relayer.ErrOutcomeUnknown]: the write may have been
+	// committed.
 	Unknown Outcome = "unknown_outcome"
 
-	// Canceled is that the caller called the operation off. A deadline that
-	// passes is an [Error]: nobody went away, the registry was too slow.
+	// Canceled means that the caller canceled the context. An expired deadline
+	// is an [Error] instead: the caller was still waiting for a slow registry.
 	Canceled Outcome = "canceled"
 
-	// Error is anything else: a fault, or an error of the host's own.
+	// Error means any other error, such as a fault or an error of a host hook.
 	Error Outcome = "error"
 )
 
-// All returns every outcome there is.
+// All returns every outcome.
 func All() []Outcome {
 	return []Outcome{OK, NotFound, Exists, Invalid, Conflict, Unavailable, Unknown, Canceled, Error}
 }
 
-// IsFault tells whether someone should look into it. The other outcomes are
-// answers, which a caller gets for what it asked.
+// IsFault reports whether the outcome is a server-side failure that an operator
+// should investigate. The other outcomes are normal results of requests.
 func (o Outcome) IsFault() bool {
 	return o == Unavailable || o == Unknown || o == Error
 }
 
-// sentinels is in the order of precedence. That a write may have been carried
-// out outweighs whatever else an error says.
+// sentinels is in order of precedence. ErrOutcomeUnknown comes first, because
+// an operator must always learn that a write may have been committed.
 var sentinels = []struct {
 	err     error
 	outcome Outcome
@@ -75,8 +73,7 @@ var sentinels = []struct {
 	{relayer.ErrConflict, Conflict},
 }
 
-// Of returns the outcome of an operation that was called with ctx and returned
-// err.
+// Of returns the outcome of an operation that ran with ctx and returned err.
 func Of(ctx context.Context, err error) Outcome {
 	if err == nil {
 		return OK
@@ -95,8 +92,8 @@ func Of(ctx context.Context, err error) Outcome {
 	return Error
 }
 
-// isCanceled looks at the context too: a host's hook that is canceled for a
-// reason of its own is a fault, since the caller still waits for its answer.
+// isCanceled also checks the caller's context. If only a host hook was canceled,
+// the caller is still waiting, so the error is a fault.
 func isCanceled(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled)
 }

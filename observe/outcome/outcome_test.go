@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/drive"
+	"github.com/go-relayer/relayer/observe/internal/observertest"
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
@@ -25,27 +25,27 @@ func TestOf(t *testing.T) {
 		err  error
 		want outcome.Outcome
 	}{
-		"nothing":                       {live, nil, outcome.OK},
-		"nothing, after the caller":     {canceled, nil, outcome.OK},
-		"not found":                     {live, relayer.ErrNotFound, outcome.NotFound},
-		"not found, wrapped":            {live, fmt.Errorf("store: %w", relayer.ErrNotFound), outcome.NotFound},
-		"not found, after the caller":   {canceled, relayer.ErrNotFound, outcome.NotFound},
-		"exists":                        {live, relayer.ErrExists, outcome.Exists},
-		"invalid":                       {live, &relayer.ValidationError{}, outcome.Invalid},
-		"conflict":                      {live, relayer.ErrConflict, outcome.Conflict},
-		"unavailable":                   {live, relayer.ErrUnavailable, outcome.Unavailable},
-		"unavailable, as canceled":      {canceled, fmt.Errorf("%w: %w", relayer.ErrUnavailable, context.Canceled), outcome.Canceled},
-		"unknown":                       {live, relayer.ErrOutcomeUnknown, outcome.Unknown},
-		"unknown, as unavailable":       {live, errors.Join(relayer.ErrUnavailable, relayer.ErrOutcomeUnknown), outcome.Unknown},
-		"unknown, as canceled":          {canceled, errors.Join(context.Canceled, relayer.ErrOutcomeUnknown), outcome.Unknown},
-		"canceled":                      {canceled, context.Canceled, outcome.Canceled},
-		"canceled, wrapped":             {canceled, fmt.Errorf("store: %w", context.Canceled), outcome.Canceled},
-		"canceled, but not the caller":  {live, context.Canceled, outcome.Error},
-		"canceled, but the caller late": {late, context.Canceled, outcome.Error},
-		"too late":                      {late, context.DeadlineExceeded, outcome.Error},
-		"an error of the host":          {live, errors.New("the vault is sealed"), outcome.Error},
-		"another error, caller gone":    {canceled, errors.New("the vault is sealed"), outcome.Error},
-		"a claim, which no caller sees": {live, relayer.ErrClaimed, outcome.Error},
+		"nil":                          {live, nil, outcome.OK},
+		"nil, context canceled":        {canceled, nil, outcome.OK},
+		"not found":                    {live, relayer.ErrNotFound, outcome.NotFound},
+		"not found, wrapped":           {live, fmt.Errorf("store: %w", relayer.ErrNotFound), outcome.NotFound},
+		"not found, context canceled":  {canceled, relayer.ErrNotFound, outcome.NotFound},
+		"exists":                       {live, relayer.ErrExists, outcome.Exists},
+		"invalid":                      {live, &relayer.ValidationError{}, outcome.Invalid},
+		"conflict":                     {live, relayer.ErrConflict, outcome.Conflict},
+		"unavailable":                  {live, relayer.ErrUnavailable, outcome.Unavailable},
+		"unavailable and canceled":     {canceled, fmt.Errorf("%w: %w", relayer.ErrUnavailable, context.Canceled), outcome.Canceled},
+		"unknown":                      {live, relayer.ErrOutcomeUnknown, outcome.Unknown},
+		"unknown and unavailable":      {live, errors.Join(relayer.ErrUnavailable, relayer.ErrOutcomeUnknown), outcome.Unknown},
+		"unknown and canceled":         {canceled, errors.Join(context.Canceled, relayer.ErrOutcomeUnknown), outcome.Unknown},
+		"canceled":                     {canceled, context.Canceled, outcome.Canceled},
+		"canceled, wrapped":            {canceled, fmt.Errorf("store: %w", context.Canceled), outcome.Canceled},
+		"canceled, context live":       {live, context.Canceled, outcome.Error},
+		"canceled, deadline exceeded":  {late, context.Canceled, outcome.Error},
+		"deadline exceeded":            {late, context.DeadlineExceeded, outcome.Error},
+		"host error":                   {live, errors.New("the vault is sealed"), outcome.Error},
+		"host error, context canceled": {canceled, errors.New("the vault is sealed"), outcome.Error},
+		"claimed":                      {live, relayer.ErrClaimed, outcome.Error},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outcome.Of(test.ctx, test.err); got != test.want {
@@ -55,7 +55,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestIsFault(t *testing.T) {
+func TestOutcome_IsFault(t *testing.T) {
 	var faults []outcome.Outcome
 	for _, each := range outcome.All() {
 		if each.IsFault() {
@@ -67,23 +67,22 @@ func TestIsFault(t *testing.T) {
 	}
 }
 
-// Every operation of a real Manager, with every outcome.
-func TestOfOperations(t *testing.T) {
+func TestOf_EveryManagerOperation(t *testing.T) {
 	seen := make(map[outcome.Outcome]bool)
-	for _, call := range drive.Calls() {
-		for _, ending := range drive.Endings() {
-			t.Run(call.Name+" "+string(ending.Outcome), func(t *testing.T) {
-				var told []relayer.Operation
+	for _, call := range observertest.Calls() {
+		for _, result := range observertest.Results() {
+			t.Run(call.Name+" "+string(result.Outcome), func(t *testing.T) {
+				var observed []relayer.Operation
 				var got outcome.Outcome
-				ending.Drive(t, call, func(ctx context.Context, operation relayer.Operation) {
-					told = append(told, operation)
+				result.Run(t, call, func(ctx context.Context, operation relayer.Operation) {
+					observed = append(observed, operation)
 					got = outcome.Of(ctx, operation.Err)
 				})
-				if len(told) != 1 || told[0].Kind != call.Kind {
-					t.Fatalf("was told of %v, want one %s", told, call.Kind)
+				if len(observed) != 1 || observed[0].Kind != call.Kind {
+					t.Fatalf("observed %v, want one %s", observed, call.Kind)
 				}
-				if got != ending.Outcome {
-					t.Errorf("outcome is %q, want %q", got, ending.Outcome)
+				if got != result.Outcome {
+					t.Errorf("outcome is %q, want %q", got, result.Outcome)
 				}
 				seen[got] = true
 			})
@@ -91,17 +90,17 @@ func TestOfOperations(t *testing.T) {
 	}
 	for _, each := range outcome.All() {
 		if !seen[each] {
-			t.Errorf("nothing ended with %q", each)
+			t.Errorf("no operation had outcome %q", each)
 		}
 	}
 }
 
-// The words for an audit log.
+// An audit log records the outcome instead of the error text.
 func ExampleOf() {
 	ctx := context.Background()
 	audit := func(ctx context.Context, operation relayer.Operation) {
-		ended := outcome.Of(ctx, operation.Err)
-		fmt.Println(operation.Kind, ended, ended.IsFault())
+		result := outcome.Of(ctx, operation.Err)
+		fmt.Println(operation.Kind, result, result.IsFault())
 	}
 	audit(ctx, relayer.Operation{Kind: relayer.OperationGet, Err: relayer.ErrNotFound})
 	audit(ctx, relayer.Operation{Kind: relayer.OperationGet, Err: relayer.ErrUnavailable})

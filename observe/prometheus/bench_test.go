@@ -5,11 +5,10 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/drive"
+	"github.com/go-relayer/relayer/observe/internal/observertest"
 )
 
-// BenchmarkObserver measures what a read costs without an observer and with
-// one.
+// BenchmarkObserver measures a read without an observer and with one.
 func BenchmarkObserver(b *testing.B) {
 	b.Run("none", func(b *testing.B) { benchmarkGet(b) })
 	b.Run("metrics", func(b *testing.B) {
@@ -21,12 +20,12 @@ func BenchmarkObserver(b *testing.B) {
 func benchmarkGet(b *testing.B, options ...relayer.Option) {
 	ctx := context.Background()
 	manager := newManager(b, options...)
-	if _, err := manager.Create(ctx, drive.Request(drive.ID)); err != nil {
+	if _, err := manager.Create(ctx, observertest.Request(observertest.ID)); err != nil {
 		b.Fatal(err)
 	}
 	var document []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		document, _, _ = manager.AppendDocument(ctx, document[:0], drive.ID)
+		document, _, _ = manager.AppendDocument(ctx, document[:0], observertest.ID)
 	}
 }

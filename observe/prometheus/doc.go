@@ -5,22 +5,21 @@
 //	// …
 //	manager, err := relayer.New(store, relayer.WithObserver(observer))
 //
-// It serves nothing by itself: the host has promhttp serve its registry.
+// It serves no endpoint: the host application serves its registry with promhttp.
 //
 // # Metrics
 //
-//	relayer_operations_total{operation,outcome}          operations that have ended
-//	relayer_operation_duration_seconds{operation}        how long they lasted, from 10 µs to 10 s
+//	relayer_operations_total{operation,outcome}          completed operations
+//	relayer_operation_duration_seconds{operation}        their durations, in buckets from 10 µs to 10 s
 //
-// The operations are the kinds of [relayer.Operation], and the outcomes are the
-// words of package outcome. A share of faults is, in PromQL:
+// The label operation is the kind of [relayer.Operation], and outcome a word of
+// package outcome. The PromQL query for the share of faults is:
 //
 //	sum(rate(relayer_operations_total{outcome=~"unavailable|unknown_outcome|error"}[5m]))
 //	  / sum(rate(relayer_operations_total[5m]))
 //
-// All counters are there from the start, at zero, so that the first fault is an
-// increase as well.
+// All counters start at zero, so that rate and increase include the first fault.
 //
-// No label has anything in it that a caller sent: neither ids, each of which
-// would be a series of its own for ever, nor the text of errors.
+// Labels never contain client input: no IDs, each of which would create a new time
+// series, and no error texts.
 package prometheus

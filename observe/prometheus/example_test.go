@@ -17,7 +17,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// The host serves its registry, here at /metrics, and Prometheus reads it.
+// The host application serves its Prometheus registry, here at /metrics.
 func ExampleNewObserver() {
 	registry := client.NewRegistry()
 	observer, err := prometheus.NewObserver(registry)
@@ -44,7 +44,7 @@ func ExampleNewObserver() {
 	// relayer_operations_total{operation="list",outcome="ok"} 1
 }
 
-// printCounted prints the counters that are not at zero.
+// printCounted prints the counters that are not zero.
 func printCounted(url string) {
 	response, err := http.Get(url)
 	if err != nil {
@@ -59,12 +59,12 @@ func printCounted(url string) {
 	}
 }
 
-// Counts of several Managers are told apart by a label.
+// A label separates the counts of several Managers.
 func ExampleNewObserver_severalManagers() {
 	registry := client.NewRegistry()
 	for _, name := range []string{"live", "trial"} {
-		labelled := client.WrapRegistererWith(client.Labels{"registry": name}, registry)
-		observer, err := prometheus.NewObserver(labelled)
+		labeled := client.WrapRegistererWith(client.Labels{"registry": name}, registry)
+		observer, err := prometheus.NewObserver(labeled)
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	return manager
 }
 
-// scrape is what a Prometheus server gets, and as it reads it.
+// scrape returns the metrics as text and as parsed by Prometheus.
 func scrape(t testing.TB, registry *client.Registry) (string, map[string]*dto.MetricFamily) {
 	t.Helper()
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -58,7 +58,7 @@ func scrape(t testing.TB, registry *client.Registry) (string, map[string]*dto.Me
 		t.Fatal(err)
 	}
 	if contentType := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || !strings.HasPrefix(contentType, "text/plain") {
-		t.Fatalf("scrape answered %s as %s", response.Status, contentType)
+		t.Fatalf("scrape returned %s as %s", response.Status, contentType)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
@@ -76,7 +76,7 @@ func labelsOf(metric *dto.Metric) map[string]string {
 	return labels
 }
 
-// series counts the lines of a scrape.
+// series returns the number of time series in a scrape.
 func series(text string) int {
 	count := 0
 	for line := range strings.Lines(text) {

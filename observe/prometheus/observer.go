@@ -11,8 +11,8 @@ import (
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
-// durationBounds reach from a read in memory to a write that waits for a disk in
-// trouble; the client's own begin at 5 ms, above which nearly nothing would be.
+// durationBounds range from an in-memory read to a write on a slow disk. The
+// default buckets start at 5 ms, which is above most operations.
 var durationBounds = []float64{
 	0.00001, 0.000025, 0.00005,
 	0.0001, 0.00025, 0.0005,
@@ -24,24 +24,24 @@ var durationBounds = []float64{
 }
 
 // NewObserver registers the metrics and returns an observer for
-// [relayer.WithObserver]. It may be given to several Managers, which are then
-// counted together. To count them apart, make one for each on a registerer of
-// client_golang's WrapRegistererWith, with a label that says which.
+// [relayer.WithObserver]. Managers that share an observer are counted together.
+// To count them separately, create one observer per Manager, each with its own
+// label through client_golang's WrapRegistererWith.
 //
-// It returns an error where the registerer is nil or refuses the metrics, above
-// all because it has them already. Nothing has been registered then.
+// NewObserver returns an error if the registerer is nil or rejects the metrics,
+// for example because they are already registered. It then registers nothing.
 func NewObserver(registerer client.Registerer) (relayer.Observer, error) {
 	if registerer == nil {
 		return nil, errors.New("prometheus: registerer is nil")
 	}
 	m := newMetrics()
 	if err := registerer.Register(m); err != nil {
-		return nil, fmt.Errorf("prometheus: registering the relayer metrics, which a registerer takes once: %w", err)
+		return nil, fmt.Errorf("prometheus: register the relayer metrics (allowed once per registerer): %w", err)
 	}
 	return m.observe, nil
 }
 
-// metrics is one collector, so that it is registered as a whole or not at all.
+// metrics is a single collector, so that registration is all or nothing.
 type metrics struct {
 	operations *client.CounterVec
 	durations  *client.HistogramVec
@@ -51,11 +51,11 @@ func newMetrics() *metrics {
 	m := &metrics{
 		operations: client.NewCounterVec(client.CounterOpts{
 			Name: "relayer_operations_total",
-			Help: "Operations of the relayer registry, by how they ended.",
+			Help: "Relayer registry operations by outcome.",
 		}, []string{"operation", "outcome"}),
 		durations: client.NewHistogramVec(client.HistogramOpts{
 			Name:    "relayer_operation_duration_seconds",
-			Help:    "How long operations of the relayer registry lasted.",
+			Help:    "Duration of relayer registry operations.",
 			Buckets: durationBounds,
 		}, []string{"operation"}),
 	}
@@ -63,34 +63,34 @@ func newMetrics() *metrics {
 	return m
 }
 
-// startAtZero makes the series that can be foreseen: to a rate or an increase a
-// series that begins at one has not grown.
+// startAtZero creates the series of all known kinds. The PromQL functions rate
+// and increase would ignore the first event of a series that starts at one.
 func (m *metrics) startAtZero() {
 	for _, kind := range []relayer.OperationKind{
 		relayer.OperationCreate, relayer.OperationGet, relayer.OperationList,
 		relayer.OperationUpdate, relayer.OperationPause, relayer.OperationResume,
 		relayer.OperationDisable, relayer.OperationEnable, relayer.OperationDelete,
 	} {
-		for _, ended := range outcome.All() {
-			m.operations.WithLabelValues(string(kind), string(ended))
+		for _, result := range outcome.All() {
+			m.operations.WithLabelValues(string(kind), string(result))
 		}
 		m.durations.WithLabelValues(string(kind))
 	}
 }
 
 func (m *metrics) observe(ctx context.Context, operation relayer.Operation) {
-	kind, ended := string(operation.Kind), string(outcome.Of(ctx, operation.Err))
-	m.operations.WithLabelValues(kind, ended).Inc()
+	kind, result := string(operation.Kind), string(outcome.Of(ctx, operation.Err))
+	m.operations.WithLabelValues(kind, result).Inc()
 	m.durations.WithLabelValues(kind).Observe(operation.Took.Seconds())
 }
 
-// Describe is for the registry.
+// Describe implements client_golang's Collector.
 func (m *metrics) Describe(descriptions chan<- *client.Desc) {
 	m.operations.Describe(descriptions)
 	m.durations.Describe(descriptions)
 }
 
-// Collect is for the registry.
+// Collect implements client_golang's Collector.
 func (m *metrics) Collect(collected chan<- client.Metric) {
 	m.operations.Collect(collected)
 	m.durations.Collect(collected)

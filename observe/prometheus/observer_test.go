@@ -12,7 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/drive"
+	"github.com/go-relayer/relayer/observe/internal/observertest"
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
@@ -21,20 +21,20 @@ const (
 	durationSeconds = "relayer_operation_duration_seconds"
 )
 
-func TestEveryOperationWithEveryOutcome(t *testing.T) {
-	for _, call := range drive.Calls() {
-		for _, ending := range drive.Endings() {
-			t.Run(call.Name+" "+string(ending.Outcome), func(t *testing.T) {
+func TestObserver_EveryOperationAndOutcome(t *testing.T) {
+	for _, call := range observertest.Calls() {
+		for _, result := range observertest.Results() {
+			t.Run(call.Name+" "+string(result.Outcome), func(t *testing.T) {
 				observe, registry := newObserver(t)
-				var told relayer.Operation
-				ending.Drive(t, call, func(ctx context.Context, operation relayer.Operation) {
-					told = operation
-					observe(ctx, operation)
+				var operation relayer.Operation
+				result.Run(t, call, func(ctx context.Context, observed relayer.Operation) {
+					operation = observed
+					observe(ctx, observed)
 				})
 				text, families := scrape(t, registry)
-				checkCounters(t, families[operationsTotal], call.Kind, ending.Outcome)
-				checkHistograms(t, families[durationSeconds], told)
-				if secret := drive.Leak(text); secret != "" {
+				checkCounters(t, families[operationsTotal], call.Kind, result.Outcome)
+				checkHistograms(t, families[durationSeconds], operation)
+				if secret := observertest.FindSecret(text); secret != "" {
 					t.Errorf("%q is exported: %s", secret, text)
 				}
 			})
@@ -42,9 +42,8 @@ func TestEveryOperationWithEveryOutcome(t *testing.T) {
 	}
 }
 
-// checkCounters wants one operation counted, and every other counter there, at
-// zero.
-func checkCounters(t *testing.T, family *dto.MetricFamily, kind relayer.OperationKind, ended outcome.Outcome) {
+// checkCounters expects one counted operation and all other counters at zero.
+func checkCounters(t *testing.T, family *dto.MetricFamily, kind relayer.OperationKind, result outcome.Outcome) {
 	t.Helper()
 	if want := kinds() * len(outcome.All()); family.GetType() != dto.MetricType_COUNTER || len(family.Metric) != want {
 		t.Fatalf("%d counters of type %v, want %d", len(family.Metric), family.GetType(), want)
@@ -52,7 +51,7 @@ func checkCounters(t *testing.T, family *dto.MetricFamily, kind relayer.Operatio
 	for _, metric := range family.Metric {
 		labels := labelsOf(metric)
 		want := 0.0
-		if labels["operation"] == string(kind) && labels["outcome"] == string(ended) {
+		if labels["operation"] == string(kind) && labels["outcome"] == string(result) {
 			want = 1
 		}
 		if count := metric.Counter.GetValue(); count != want || len(labels) != 2 {
@@ -61,9 +60,8 @@ func checkCounters(t *testing.T, family *dto.MetricFamily, kind relayer.Operatio
 	}
 }
 
-// checkHistograms wants the operation in its histogram, and nothing in any
-// other.
-func checkHistograms(t *testing.T, family *dto.MetricFamily, told relayer.Operation) {
+// checkHistograms expects the operation in its own histogram only.
+func checkHistograms(t *testing.T, family *dto.MetricFamily, operation relayer.Operation) {
 	t.Helper()
 	if family.GetType() != dto.MetricType_HISTOGRAM || len(family.Metric) != kinds() {
 		t.Fatalf("%d histograms of type %v, want %d", len(family.Metric), family.GetType(), kinds())
@@ -72,8 +70,8 @@ func checkHistograms(t *testing.T, family *dto.MetricFamily, told relayer.Operat
 		labels, histogram := labelsOf(metric), metric.Histogram
 		var count uint64
 		var sum float64
-		if labels["operation"] == string(told.Kind) {
-			count, sum = 1, told.Took.Seconds()
+		if labels["operation"] == string(operation.Kind) {
+			count, sum = 1, operation.Took.Seconds()
 		}
 		if histogram.GetSampleCount() != count || histogram.GetSampleSum() != sum || len(labels) != 1 {
 			t.Errorf("%v has %d operations of %v s, want %d of %v", labels, histogram.GetSampleCount(), histogram.GetSampleSum(), count, sum)
@@ -81,16 +79,16 @@ func checkHistograms(t *testing.T, family *dto.MetricFamily, told relayer.Operat
 	}
 }
 
-// kinds is how many kinds of operation there are.
+// kinds returns the number of operation kinds.
 func kinds() int {
 	distinct := make(map[relayer.OperationKind]bool)
-	for _, call := range drive.Calls() {
+	for _, call := range observertest.Calls() {
 		distinct[call.Kind] = true
 	}
 	return len(distinct)
 }
 
-func TestBuckets(t *testing.T) {
+func TestObserver_Buckets(t *testing.T) {
 	observe, registry := newObserver(t)
 	for _, took := range []time.Duration{time.Microsecond, 10 * time.Microsecond, 30 * time.Microsecond, 10 * time.Second, time.Minute} {
 		observe(context.Background(), relayer.Operation{Kind: relayer.OperationGet, Took: took})
@@ -105,29 +103,29 @@ func TestBuckets(t *testing.T) {
 			within[bucket.GetUpperBound()] = bucket.GetCumulativeCount()
 		}
 		if within[10e-6] != 2 || within[25e-6] != 2 || within[50e-6] != 3 || within[5] != 3 || within[10] != 4 {
-			t.Errorf("buckets have %v", within)
+			t.Errorf("bucket counts are %v", within)
 		}
 	}
 }
 
-func TestHostileIDs(t *testing.T) {
+func TestObserver_HostileIDs(t *testing.T) {
 	observe, registry := newObserver(t)
 	before, _ := scrape(t, registry)
 	manager := newManager(t, relayer.WithObserver(observe))
-	for _, id := range drive.HostileIDs(10_000) {
+	for _, id := range observertest.HostileIDs(10_000) {
 		manager.Get(context.Background(), id)
 	}
 	after, _ := scrape(t, registry)
 	if series(after) != series(before) {
-		t.Errorf("%d series, want the %d from before", series(after), series(before))
+		t.Errorf("%d series, want %d as before", series(after), series(before))
 	}
-	if secret := drive.Leak(after); secret != "" {
+	if secret := observertest.FindSecret(after); secret != "" {
 		t.Errorf("%q is exported", secret)
 	}
 }
 
-// A kind of operation that was added since is counted all the same.
-func TestNewKind(t *testing.T) {
+// An operation kind added by a later version is recorded too.
+func TestObserver_UnknownKind(t *testing.T) {
 	observe, registry := newObserver(t)
 	observe(context.Background(), relayer.Operation{Kind: "rename", Took: time.Second})
 	text, _ := scrape(t, registry)
@@ -141,7 +139,7 @@ func TestNewKind(t *testing.T) {
 	}
 }
 
-func TestConcurrentOperations(t *testing.T) {
+func TestObserver_ConcurrentOperations(t *testing.T) {
 	const callers, each = 16, 50
 	observe, registry := newObserver(t)
 	manager := newManager(t, relayer.WithObserver(observe))
@@ -149,7 +147,7 @@ func TestConcurrentOperations(t *testing.T) {
 	for range callers {
 		running.Go(func() {
 			for range each {
-				manager.Get(context.Background(), drive.ID)
+				manager.Get(context.Background(), observertest.ID)
 				manager.List(context.Background(), 1, 10)
 			}
 		})
@@ -171,11 +169,11 @@ func TestConcurrentOperations(t *testing.T) {
 	}
 }
 
-func TestNamesAndHelp(t *testing.T) {
+func TestMetrics_Lint(t *testing.T) {
 	_, registry := newObserver(t)
 	problems, err := testutil.GatherAndLint(registry)
 	if err != nil || len(problems) > 0 {
-		t.Errorf("lint finds %v, %v", problems, err)
+		t.Errorf("lint found %v, %v", problems, err)
 	}
 	for name, want := range map[string]int{
 		operationsTotal: kinds() * len(outcome.All()),
@@ -187,8 +185,8 @@ func TestNamesAndHelp(t *testing.T) {
 	}
 }
 
-// Two Managers that are to be counted apart have a label each.
-func TestWrappedRegisterer(t *testing.T) {
+// A label per registerer separates the counts of two Managers.
+func TestNewObserver_WrappedRegisterer(t *testing.T) {
 	registry := client.NewPedanticRegistry()
 	for _, name := range []string{"live", "trial"} {
 		observe := mustObserve(t, client.WrapRegistererWith(client.Labels{"registry": name}, registry))

@@ -11,13 +11,13 @@ import (
 	"github.com/go-relayer/relayer/observe/prometheus"
 )
 
-func TestNoRegisterer(t *testing.T) {
+func TestNewObserver_NilRegisterer(t *testing.T) {
 	if observe, err := prometheus.NewObserver(nil); err == nil || observe != nil {
 		t.Errorf("error is %v, want one and no observer", err)
 	}
 }
 
-func TestRegisteredTwice(t *testing.T) {
+func TestNewObserver_RegisteredTwice(t *testing.T) {
 	registry := client.NewPedanticRegistry()
 	mustObserve(t, registry)
 	observe, err := prometheus.NewObserver(registry)
@@ -25,21 +25,21 @@ func TestRegisteredTwice(t *testing.T) {
 		t.Fatalf("error is %v, want an AlreadyRegisteredError and no observer", err)
 	}
 	if !strings.Contains(err.Error(), "relayer metrics") || !strings.Contains(err.Error(), "once") {
-		t.Errorf("error %q does not say what was registered twice", err)
+		t.Errorf("error %q does not name the metrics registered twice", err)
 	}
 }
 
-// A registerer that has one of the names already takes neither metric.
-func TestNameTaken(t *testing.T) {
+// If one name is taken, neither metric is registered.
+func TestNewObserver_NameTaken(t *testing.T) {
 	for _, name := range []string{operationsTotal, durationSeconds} {
 		t.Run(name, func(t *testing.T) {
 			registry := client.NewPedanticRegistry()
-			registry.MustRegister(client.NewGauge(client.GaugeOpts{Name: name, Help: "Of another."}))
+			registry.MustRegister(client.NewGauge(client.GaugeOpts{Name: name, Help: "Another metric."}))
 			if observe, err := prometheus.NewObserver(registry); err == nil || observe != nil {
 				t.Fatalf("error is %v, want one and no observer", err)
 			}
 			if count, err := testutil.GatherAndCount(registry); count != 1 || err != nil {
-				t.Errorf("%d metrics, %v; want only the one from before", count, err)
+				t.Errorf("%d metrics, %v; want only the existing one", count, err)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package drive
+package observertest
 
 import (
 	"context"
@@ -6,27 +6,25 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// Call is one call of a Manager that its observers are told of.
+// Call is a call of a Manager method that is reported to observers.
 type Call struct {
 	Name string
 	Kind relayer.OperationKind
 	Do   func(ctx context.Context, m *relayer.Manager) error
 }
 
-// Calls returns a call for every method of a Manager that observers are told
-// of.
+// Calls returns one call for every Manager method that is reported to observers.
 func Calls() []Call {
-	// A change that depends on no revision is applied anew after a conflict,
-	// many times over.
+	// An unconditional change is retried many times after a conflict.
 	first := relayer.IfRevision(1)
 
 	return []Call{
 		{"Create", relayer.OperationCreate, func(ctx context.Context, m *relayer.Manager) error {
-			_, err := m.Create(ctx, Request(Absent))
+			_, err := m.Create(ctx, Request(NewID))
 			return err
 		}},
 		{"CreateDocument", relayer.OperationCreate, func(ctx context.Context, m *relayer.Manager) error {
-			_, err := m.CreateDocument(ctx, []byte(`{"id":"`+Absent+`","name":"Sepolia","network":"sepolia","network_type":"evm","paused":false,"signer_id":"local-signer"}`))
+			_, err := m.CreateDocument(ctx, []byte(`{"id":"`+NewID+`","name":"Sepolia","network":"sepolia","network_type":"evm","paused":false,"signer_id":"local-signer"}`))
 			return err
 		}},
 		{"Get", relayer.OperationGet, func(ctx context.Context, m *relayer.Manager) error {

@@ -1,6 +1,6 @@
-// Package drive carries out every operation of a [relayer.Manager] with every
+// Package observertest runs every operation of a [relayer.Manager] with every
 // outcome, for the tests of observers.
-package drive
+package observertest
 
 import (
 	"context"
@@ -14,22 +14,22 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// ID is of the relayer that calls are about, and Absent of one that a create
-// makes.
+// The store holds the relayer ID before each call. Calls that create a relayer
+// use NewID.
 const (
-	ID     = "sepolia-1"
-	Absent = "sepolia-2"
+	ID    = "sepolia-1"
+	NewID = "sepolia-2"
 )
 
-// Token and URL are secrets that are in relayers, ids and error texts, and that
-// no observer may pass on.
+// Token and URL are secrets in relayers, IDs and error texts. An observer must
+// not export them.
 const (
 	Token = "t0k3n-hunter2"
 	URL   = "https://user:hunter2@rpc.example/v2/" + Token
 )
 
-// Leak returns the secret that is in text, or "".
-func Leak(text string) string {
+// FindSecret returns the secret that text contains, or "".
+func FindSecret(text string) string {
 	for _, secret := range []string{"hunter2", "rpc.example"} {
 		if strings.Contains(text, secret) {
 			return secret
@@ -38,7 +38,7 @@ func Leak(text string) string {
 	return ""
 }
 
-// Request asks for a relayer that has a secret in it.
+// Request returns a valid request whose RPC URL contains secrets.
 func Request(id string) relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID:            id,
@@ -50,16 +50,18 @@ func Request(id string) relayer.CreateRequest {
 	}
 }
 
-// Ending is a way for an operation to end.
-type Ending struct {
+// Result is a store error, or nil, with the outcome that an observer should
+// report for it.
+type Result struct {
 	Outcome outcome.Outcome
 	err     error
 }
 
-// Endings returns one ending for each outcome, with secrets in every error text.
-func Endings() []Ending {
+// Results returns one Result for each outcome. Every error text contains
+// secrets.
+func Results() []Result {
 	wrapped := func(sentinel error) error { return fmt.Errorf("%w: %s", sentinel, URL) }
-	return []Ending{
+	return []Result{
 		{outcome.OK, nil},
 		{outcome.NotFound, wrapped(relayer.ErrNotFound)},
 		{outcome.Exists, wrapped(relayer.ErrExists)},
@@ -72,20 +74,17 @@ func Endings() []Ending {
 	}
 }
 
-// Drive has the call end so, and the observer told of it once.
-func (e Ending) Drive(t testing.TB, call Call, observe relayer.Observer) {
+// Run runs the call on a store that returns the error of r. The observer is
+// called once.
+func (r Result) Run(t testing.TB, call Call, observe relayer.Observer) {
 	t.Helper()
-	e.DriveContext(context.Background(), t, call, observe)
-}
-
-// DriveContext is Drive below the ctx of a caller.
-func (e Ending) DriveContext(ctx context.Context, t testing.TB, call Call, observe relayer.Observer) {
-	t.Helper()
-	store := &failing{Store: memory.New()}
+	store := &failingStore{Store: memory.New()}
 	prepared, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	if _, err := prepared.Create(ctx, Request(ID)); err != nil {
 		t.Fatal(err)
 	}
@@ -93,38 +92,37 @@ func (e Ending) DriveContext(ctx context.Context, t testing.TB, call Call, obser
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if e.Outcome == outcome.Canceled {
+	if r.Outcome == outcome.Canceled {
 		cancel()
 	}
-	store.err = e.err
-	if err := call.Do(ctx, observed); !errors.Is(err, e.err) {
-		t.Fatalf("%s returned %v, want %v", call.Name, err, e.err)
+	store.err = r.err
+	if err := call.Do(ctx, observed); !errors.Is(err, r.err) {
+		t.Fatalf("%s returned %v, want %v", call.Name, err, r.err)
 	}
 }
 
-// failing is a store that fails where err is set.
-type failing struct {
+// failingStore returns err from Create, Get and List if err is not nil. Every
+// other Manager call starts with a Get.
+type failingStore struct {
 	relayer.Store
 	err error
 }
 
-func (s *failing) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+func (s *failingStore) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	if s.err != nil {
 		return relayer.Record{}, s.err
 	}
 	return s.Store.Create(ctx, rec)
 }
 
-func (s *failing) Get(ctx context.Context, id string) (relayer.Record, error) {
+func (s *failingStore) Get(ctx context.Context, id string) (relayer.Record, error) {
 	if s.err != nil {
 		return relayer.Record{}, s.err
 	}
 	return s.Store.Get(ctx, id)
 }
 
-func (s *failing) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+func (s *failingStore) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	if s.err != nil {
 		return nil, 0, s.err
 	}

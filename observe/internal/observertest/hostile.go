@@ -1,12 +1,12 @@
-package drive
+package observertest
 
 import (
 	"fmt"
 	"strings"
 )
 
-// HostileIDs returns so many distinct ids as a caller could send them: none that
-// a relayer has, and most that none can have.
+// HostileIDs returns count distinct IDs that a client could send. No relayer has
+// any of them, and most are invalid.
 func HostileIDs(count int) []string {
 	forms := []string{
 		"absent-%d",
