@@ -1,7 +1,6 @@
-// Command embed shows the registry inside a service that has an HTTP server, a
-// mux and a login of its own: the API is mounted under /registry, behind the
-// middleware that guards the rest of the service, and workers start and stop as
-// relayers come and go.
+// Command embed mounts the registry in an existing HTTP service with its own
+// login. The API is served under /registry, behind the same middleware as the
+// rest of the service. One worker runs for each active relayer.
 //
 //	go run ./examples/embed
 //	curl -u ops:ops http://127.0.0.1:8081/registry/api/v1/relayers
@@ -37,7 +36,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The service's own code uses the registry in Go, without HTTP.
+	// Code in the same process calls the Manager directly, without HTTP.
 	_, err = manager.Create(ctx, relayer.CreateRequest{
 		ID:          "treasury",
 		Name:        "Treasury",
@@ -62,16 +61,16 @@ func run(ctx context.Context) error {
 		IdleTimeout:       2 * time.Minute,
 	}
 	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan error, 2)
-	go func() { ended <- superviseWorkers(ctx, manager, logWork) }()
-	go func() { ended <- serve(server) }()
+	results := make(chan error, 2)
+	go func() { results <- superviseWorkers(ctx, manager, logWork) }()
+	go func() { results <- serve(server) }()
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	log.Print("serving on http://", server.Addr)
 
-	// Whichever ends first, the other is ended too, and waited for.
-	first := <-ended
+	// The end of one stops the other.
+	first := <-results
 	stop()
-	return errors.Join(first, <-ended)
+	return errors.Join(first, <-results)
 }
 
 func serve(server *http.Server) error {
@@ -81,7 +80,7 @@ func serve(server *http.Server) error {
 	return nil
 }
 
-// newService is the service's existing mux, with the registry mounted in it.
+// newService returns the existing mux of the service, with the registry mounted.
 func newService(manager *relayer.Manager) (http.Handler, error) {
 	registry, err := httpapi.New(manager, httpapi.TrustHost())
 	if err != nil {
@@ -95,24 +94,24 @@ func newService(manager *relayer.Manager) (http.Handler, error) {
 	return mux, nil
 }
 
-// requireLogin is the service's own middleware. It tells the registry who is
-// calling, so that each user has a rate of their own.
+// requireLogin is the existing middleware of the service. WithPrincipal passes the
+// user name to the registry, which limits the request rate per user.
 func requireLogin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		if subtle.ConstantTimeCompare([]byte(user+":"+password), []byte("ops:ops")) == 0 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="service"`)
-			http.Error(w, "log in", http.StatusUnauthorized)
+			http.Error(w, "login required", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(httpapi.WithPrincipal(r.Context(), user)))
 	})
 }
 
-// logWork stands for what relays transactions: it works for one relayer, as it
-// stands, until ctx is done.
+// logWork is a placeholder for code that relays transactions. It runs for one
+// revision of one relayer until ctx is done.
 func logWork(ctx context.Context, r *relayer.Relayer) {
 	log.Printf("relaying for %s at revision %d", r.ID, r.Revision)
 	<-ctx.Done()
-	log.Printf("no longer relaying for %s at revision %d", r.ID, r.Revision)
+	log.Printf("stopped relaying for %s at revision %d", r.ID, r.Revision)
 }

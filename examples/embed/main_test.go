@@ -11,7 +11,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-func TestRegistryInsideAService(t *testing.T) {
+func TestService_MountedRegistry(t *testing.T) {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)
@@ -26,11 +26,11 @@ func TestRegistryInsideAService(t *testing.T) {
 	for _, c := range []struct {
 		method, path, user, body string
 		want                     int
-		says                     string
+		contains                 string
 	}{
 		{"GET", "/hello", "", "", http.StatusOK, "hello"},
-		{"GET", "/registry/api/v1/relayers", "", "", http.StatusUnauthorized, "log in"},
-		{"GET", "/registry/api/v1/relayers", "mallory", "", http.StatusUnauthorized, "log in"},
+		{"GET", "/registry/api/v1/relayers", "", "", http.StatusUnauthorized, "login required"},
+		{"GET", "/registry/api/v1/relayers", "mallory", "", http.StatusUnauthorized, "login required"},
 		{"GET", "/registry/api/v1/relayers", "ops", "", http.StatusOK, `"total_items":0`},
 		{"POST", "/registry/api/v1/relayers", "ops",
 			`{"id":"r-1","name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"}`,
@@ -56,8 +56,8 @@ func TestRegistryInsideAService(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if response.StatusCode != c.want || !strings.Contains(string(body), c.says) {
-			t.Errorf("%s %s as %q answered %d %s, want %d with %s", c.method, c.path, c.user, response.StatusCode, body, c.want, c.says)
+		if response.StatusCode != c.want || !strings.Contains(string(body), c.contains) {
+			t.Errorf("%s %s as %q returned %d %s, want %d with %s", c.method, c.path, c.user, response.StatusCode, body, c.want, c.contains)
 		}
 		if location := response.Header.Get("Location"); c.want == http.StatusCreated && location != "/registry/api/v1/relayers/r-1" {
 			t.Errorf("Location is %q", location)

@@ -10,16 +10,17 @@ import (
 // work relays for one relayer until ctx is done.
 type work func(ctx context.Context, r *relayer.Relayer)
 
-// superviseWorkers keeps one worker for each relayer that may relay, and ends it
-// when the relayer is changed, paused, disabled or deleted. The next worker of a
-// relayer begins after the last one has ended: two would fight over its nonces.
-// It returns after all have ended: nil where ctx is done.
+// superviseWorkers runs one worker for each relayer that is neither paused nor
+// disabled. It stops the worker if the relayer is changed, paused, disabled or
+// deleted. A relayer's next worker starts after its previous one has returned,
+// because two workers would use the same nonces. superviseWorkers returns after
+// all workers have returned: nil if ctx is done.
 func superviseWorkers(ctx context.Context, manager *relayer.Manager, do work) error {
 	ws := &workers{ctx: ctx, do: do, known: make(map[string]worker)}
 	defer ws.stopAll()
 
-	// Watch comes before All, so that nothing falls in between. A change that
-	// All has shown already is recognised by its revision.
+	// Watch is called before All, so that no change is lost between the two. A
+	// change that All already returned has a known revision and is ignored.
 	changes := manager.Watch(ctx)
 	if err := ws.resync(ctx, manager); err != nil {
 		return err
@@ -40,22 +41,22 @@ func superviseWorkers(ctx context.Context, manager *relayer.Manager, do work) er
 	return nil
 }
 
-// workers are what superviseWorkers has started.
+// workers is the state of superviseWorkers.
 type workers struct {
 	ctx   context.Context
 	do    work
 	known map[string]worker
 }
 
-// worker is what is known of a relayer, whether or not it may relay now: a
-// change of an older revision must not bring it back to work.
+// worker is the latest known revision of a relayer and its goroutine. Inactive
+// relayers have a worker too, so that an older change does not start them again.
 type worker struct {
 	revision uint64
 	stop     context.CancelFunc
-	ended    chan struct{}
+	done     chan struct{}
 }
 
-// resync compares what runs with what the registry holds.
+// resync makes the workers match the registry.
 func (ws *workers) resync(ctx context.Context, manager *relayer.Manager) error {
 	exists := make(map[string]bool)
 	for r, err := range manager.All(ctx) {
@@ -76,21 +77,21 @@ func (ws *workers) resync(ctx context.Context, manager *relayer.Manager) error {
 	return nil
 }
 
-// follow brings the worker of a relayer in line with how the relayer stands.
+// follow replaces the worker if r is a newer revision.
 func (ws *workers) follow(r *relayer.Relayer) {
 	if ws.known[r.ID].revision >= r.Revision {
 		return
 	}
 	ws.stop(r.ID)
 	ctx, stop := context.WithCancel(ws.ctx)
-	began := worker{r.Revision, stop, make(chan struct{})}
-	ws.known[r.ID] = began
+	started := worker{r.Revision, stop, make(chan struct{})}
+	ws.known[r.ID] = started
 	if r.Paused || r.SystemDisabled {
-		close(began.ended)
+		close(started.done)
 		return
 	}
 	go func() {
-		defer close(began.ended)
+		defer close(started.done)
 		ws.do(ctx, r)
 	}()
 }
@@ -98,7 +99,7 @@ func (ws *workers) follow(r *relayer.Relayer) {
 func (ws *workers) stop(id string) {
 	if worker, ok := ws.known[id]; ok {
 		worker.stop()
-		<-worker.ended
+		<-worker.done
 		delete(ws.known, id)
 	}
 }

@@ -13,49 +13,49 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// at is a set of relayers being worked for, at their revisions.
-type at struct {
+// recorder records which relayers have a worker, and for which revision.
+type recorder struct {
 	t       *testing.T
 	mu      sync.Mutex
 	running map[string]bool
 }
 
-func (a *at) work(ctx context.Context, r *relayer.Relayer) {
+func (rec *recorder) work(ctx context.Context, r *relayer.Relayer) {
 	name := fmt.Sprintf("%s@%d", r.ID, r.Revision)
-	for _, other := range a.names() {
+	for _, other := range rec.names() {
 		if strings.HasPrefix(other, r.ID+"@") {
-			a.t.Errorf("%s begins while %s is at work", name, other)
+			rec.t.Errorf("%s starts while %s is running", name, other)
 		}
 	}
-	a.set(name, true)
+	rec.set(name, true)
 	<-ctx.Done()
-	time.Sleep(time.Millisecond) // some work is left to finish
-	a.set(name, false)
+	time.Sleep(time.Millisecond) // a worker needs time to stop
+	rec.set(name, false)
 }
 
-func (a *at) set(name string, isRunning bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (rec *recorder) set(name string, isRunning bool) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
 	if isRunning {
-		a.running[name] = true
+		rec.running[name] = true
 	} else {
-		delete(a.running, name)
+		delete(rec.running, name)
 	}
 }
 
-func (a *at) names() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	names := make([]string, 0, len(a.running))
-	for name := range a.running {
+func (rec *recorder) names() []string {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	names := make([]string, 0, len(rec.running))
+	for name := range rec.running {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// expect waits until exactly these are worked for.
-func (a *at) expect(t *testing.T, relayers ...*relayer.Relayer) {
+// expect waits until exactly these relayers have workers.
+func (rec *recorder) expect(t *testing.T, relayers ...*relayer.Relayer) {
 	t.Helper()
 	want := []string{}
 	for _, r := range relayers {
@@ -63,15 +63,15 @@ func (a *at) expect(t *testing.T, relayers ...*relayer.Relayer) {
 	}
 	slices.Sort(want)
 	for range 1000 {
-		if slices.Equal(a.names(), want) {
+		if slices.Equal(rec.names(), want) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("working for %v, want %v", a.names(), want)
+	t.Fatalf("workers run for %v, want %v", rec.names(), want)
 }
 
-func TestWorkersFollowTheRegistry(t *testing.T) {
+func TestSuperviseWorkers_FollowsChanges(t *testing.T) {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)
@@ -92,37 +92,37 @@ func TestWorkersFollowTheRegistry(t *testing.T) {
 	before := create("before", false)
 	create("asleep", true)
 
-	a := &at{t: t, running: make(map[string]bool)}
-	ended := make(chan error, 1)
-	go func() { ended <- superviseWorkers(ctx, manager, a.work) }()
-	a.expect(t, before)
+	workers := &recorder{t: t, running: make(map[string]bool)}
+	returned := make(chan error, 1)
+	go func() { returned <- superviseWorkers(ctx, manager, workers.work) }()
+	workers.expect(t, before)
 
 	after := create("after", false)
-	a.expect(t, before, after)
+	workers.expect(t, before, after)
 	awake := must(manager.Resume(ctx, "asleep"))
-	a.expect(t, before, after, awake)
+	workers.expect(t, before, after, awake)
 	must(manager.Disable(ctx, "after", relayer.DisabledReason{Type: relayer.BalanceCheckFailed}))
-	a.expect(t, before, awake)
+	workers.expect(t, before, awake)
 	after = must(manager.Enable(ctx, "after"))
-	a.expect(t, before, after, awake)
+	workers.expect(t, before, after, awake)
 	renamed := must(manager.Update(ctx, "before", func(r *relayer.Relayer) error { r.Name = "m"; return nil }))
-	a.expect(t, renamed, after, awake)
+	workers.expect(t, renamed, after, awake)
 	if err := manager.Delete(ctx, "asleep"); err != nil {
 		t.Fatal(err)
 	}
-	a.expect(t, renamed, after)
+	workers.expect(t, renamed, after)
 
-	// More changes at once than a watcher is kept.
+	// More changes than the buffer of a watcher holds.
 	for i := range 4000 {
 		renamed = must(manager.Update(ctx, "before", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
 	}
-	a.expect(t, renamed, after)
+	workers.expect(t, renamed, after)
 
 	cancel()
-	if err := <-ended; err != nil {
+	if err := <-returned; err != nil {
 		t.Error(err)
 	}
-	if names := a.names(); len(names) != 0 {
-		t.Errorf("still working for %v", names)
+	if names := workers.names(); len(names) != 0 {
+		t.Errorf("workers still run for %v", names)
 	}
 }
