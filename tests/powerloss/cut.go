@@ -13,6 +13,9 @@ type powerCut struct {
 
 	// Counted for the log, in sectors.
 	kept, dropped, torn int
+
+	// tornHeader reports that a header page of the database is torn.
+	tornHeader bool
 }
 
 // newPowerCut varies the share from cut to cut. Some cuts keep nothing or all.

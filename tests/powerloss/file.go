@@ -113,6 +113,7 @@ func (f *file) afterCut(cut *powerCut) []byte {
 		if cut.random.IntN(10) == 0 {
 			stored = torn(cut.random, sectorOf(content, sector), stored)
 			cut.torn++
+			cut.tornHeader = cut.tornHeader || sector*sectorSize < headerSize
 		}
 		copy(content[sector*sectorSize:], stored)
 	}

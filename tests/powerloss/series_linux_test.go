@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
@@ -122,13 +123,24 @@ func (s *series) wantNothingLost() {
 // wantCaught runs rounds until one finds damage.
 func (s *series) wantCaught() {
 	s.t.Helper()
+	s.runUntil(func() bool { return !s.tally.isClean() })
+}
+
+// wantLossCaught runs rounds until one finds an acknowledged operation lost.
+func (s *series) wantLossCaught() {
+	s.t.Helper()
+	s.runUntil(func() bool { return s.tally.lost > 0 })
+}
+
+func (s *series) runUntil(isCaught func() bool) {
+	s.t.Helper()
 	const most = 200
-	for s.tally.isClean() && s.tally.rounds < most {
+	for !isCaught() && s.tally.rounds < most {
 		s.run()
 	}
 	s.t.Log(s.tally)
-	if s.tally.isClean() {
-		s.t.Errorf("%d power cuts found nothing", most)
+	if !isCaught() {
+		s.t.Errorf("%d power cuts did not find the fault", most)
 	}
 }
 
@@ -162,7 +174,7 @@ func (s *series) run() {
 	s.tally.kept += cut.kept
 	s.tally.dropped += cut.dropped
 	s.tally.torn += cut.torn
-	if !s.examine() {
+	if !s.examine(cut) {
 		s.restart()
 	}
 }
@@ -225,7 +237,7 @@ func (r *round) kill() {
 
 // examine opens what the power cut left, and compares it with what was
 // acknowledged. It reports whether nothing is wrong.
-func (s *series) examine() bool {
+func (s *series) examine(cut *powerCut) bool {
 	s.t.Helper()
 	before := s.tally
 	s.tally.acknowledged += s.expected.acknowledged
@@ -235,7 +247,7 @@ func (s *series) examine() bool {
 	if err := s.stored.save(directory); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.reopen(filepath.Join(directory, fileName)); err != nil {
+	if err := s.reopen(filepath.Join(directory, fileName), cut); err != nil {
 		s.report("%v", err)
 	}
 	var err error
@@ -252,7 +264,7 @@ func (s *series) report(format string, args ...any) {
 }
 
 // reopen opens the store and adds what it finds to the tally.
-func (s *series) reopen(path string) (err error) {
+func (s *series) reopen(path string, cut *powerCut) (err error) {
 	defer s.countPanic(&err)()
 	store, err := openSound(s.store, path)
 	if err != nil {
@@ -260,12 +272,13 @@ func (s *series) reopen(path string) (err error) {
 		return fmt.Errorf("reopen: %w", err)
 	}
 	defer store.Close()
-	damage := store.Check(s.t.Context())
-	if damage != nil {
-		s.tally.failedChecks++
-		damage = fmt.Errorf("check: %w", damage)
+	// Check reports a torn header until it is written again. The header is that of
+	// a commit in flight, so that nothing acknowledged depends on it.
+	var damage error
+	if !cut.tornHeader {
+		damage = s.check(store)
 	}
-	held, err := readVersions(context.Background(), store)
+	held, err := readVersions(s.t.Context(), store)
 	if err != nil {
 		s.tally.failedReopens++
 		return errors.Join(damage, fmt.Errorf("read: %w", err))
@@ -274,10 +287,32 @@ func (s *series) reopen(path string) (err error) {
 	s.tally.lost += len(found.lost)
 	s.tally.halfWrites += len(found.halves) + len(found.unexpected)
 	s.expected.adopt(held)
-	if !found.isEmpty() {
+	if !found.isEmpty() || damage != nil {
 		return errors.Join(damage, found)
 	}
-	return damage
+	if err := writeHeaders(s.t.Context(), store); err != nil {
+		s.tally.failedReopens++
+		return fmt.Errorf("write after the power cut: %w", err)
+	}
+	return s.check(store)
+}
+
+func (s *series) check(store checkedStore) error {
+	err := store.Check(s.t.Context())
+	if err != nil {
+		s.tally.failedChecks++
+		err = fmt.Errorf("check: %w", err)
+	}
+	return err
+}
+
+// writeHeaders commits twice, which writes both headers, and leaves no record.
+func writeHeaders(ctx context.Context, store relayer.Store) error {
+	rec, err := store.Create(ctx, relayer.Record{ID: "after-the-cut"})
+	if err != nil {
+		return err
+	}
+	return store.Delete(ctx, rec.ID, rec.Revision)
 }
 
 // countPanic counts a panic, and a fault in mapped memory, as a failed reopen.
