@@ -22,7 +22,10 @@ const (
 	pollEvery     = 5 * time.Millisecond
 )
 
-var errNotRunning = errors.New("pgserver: the server is not running")
+var (
+	errRunning    = errors.New("pgserver: the server is running")
+	errNotRunning = errors.New("pgserver: the server is not running")
+)
 
 // Restart starts the server again after [Server.Kill] or [Server.Stop], on the
 // same files, and returns when it accepts connections, recovery included. It
@@ -34,8 +37,12 @@ func (s *Server) Restart() error {
 		return errors.New("pgserver: the server is closed")
 	}
 	if s.postmaster.running() {
-		return errors.New("pgserver: the server is running")
+		return errRunning
 	}
+	return s.start()
+}
+
+func (s *Server) start() error {
 	log, err := os.OpenFile(s.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("pgserver: %w", err)
@@ -56,8 +63,11 @@ func (s *Server) awaitReady() error {
 	deadline := time.Now().Add(startPatience)
 	for s.postmaster.running() {
 		lines := s.lockFile()
-		if len(lines) >= 8 && lines[0] == strconv.Itoa(s.postmaster.process.Pid) && strings.TrimSpace(lines[7]) == "ready" {
-			return nil
+		if len(lines) >= 8 && lines[0] == strconv.Itoa(s.postmaster.process.Pid) {
+			// A standby that accepts reads has the status standby.
+			if status := strings.TrimSpace(lines[7]); status == "ready" || status == "standby" {
+				return nil
+			}
 		}
 		if time.Now().After(deadline) {
 			return errors.Join(fmt.Errorf("pgserver: the server is not ready after %v:\n%s", startPatience, s.logTail()), s.end(syscall.SIGKILL))

@@ -3,9 +3,9 @@
 package pgserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,27 +27,44 @@ type Server struct {
 	closed     bool
 }
 
-// Start runs a server on an empty database until the test ends. It fails the
-// test, saying what to install, where the machine has no PostgreSQL.
-func Start(tb testing.TB) *Server {
+// Start runs a server on an empty database until the test ends. If the machine
+// has no PostgreSQL, it fails the test with the packages to install. For the
+// settings see [New].
+func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
-	server, err := New()
+	server, err := New(settings...)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	closeAtEnd(tb, server)
+	return server
+}
+
+func closeAtEnd(tb testing.TB, server *Server) {
 	tb.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
-	return server
 }
 
-// New makes a server with an empty database in a directory of its own, starts it
-// and returns when it accepts connections. Settings are lines of
-// postgresql.conf, such as max_connections=20; they override the defaults. The
-// caller closes the server.
+// New creates a server with an empty database in a new directory, starts it and
+// returns when it accepts connections. Settings are lines of postgresql.conf,
+// such as max_connections=20; they override the defaults. The caller closes the
+// server.
 func New(settings ...string) (*Server, error) {
+	server, err := allocate()
+	if err != nil {
+		return nil, err
+	}
+	if err := server.setUp(settings); err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	return server, nil
+}
+
+// allocate returns a server that has a directory and no files in it.
+func allocate() (*Server, error) {
 	binaries, err := findBinaries()
 	if err != nil {
 		return nil, err
@@ -60,24 +77,29 @@ func New(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := &Server{binaries: binaries, account: account, directory: directory}
-	if err := server.setUp(settings); err != nil {
-		return nil, errors.Join(err, server.Close())
-	}
-	return server, nil
+	return &Server{binaries: binaries, account: account, directory: directory}, nil
 }
 
 func (s *Server) setUp(settings []string) error {
 	if err := s.initialise(); err != nil {
 		return err
 	}
-	if err := s.configure(settings); err != nil {
+	defaults := []string{
+		"listen_addresses = ''",
+		"max_connections = 100",
+		"log_min_messages = warning",
+		// Shared memory in files of the directory: a killed server leaves none behind.
+		"dynamic_shared_memory_type = mmap",
+		// For a standby that was stopped for a while.
+		"wal_keep_size = 256MB",
+	}
+	if err := s.configure(append(append(defaults, settings...), "port = 5432", s.socketSetting())...); err != nil {
 		return err
 	}
 	return s.Restart()
 }
 
-// initialise makes the files of an empty database. They need no sync: a crash of
+// initialise creates the files of an empty database. They need no sync: a crash of
 // the machine ends the test anyway, and a crash of the server loses no write
 // that the system has taken.
 func (s *Server) initialise() error {
@@ -89,32 +111,32 @@ func (s *Server) initialise() error {
 	return nil
 }
 
-// configure appends to what initdb wrote, whose defaults are the durable ones.
-// Shared memory is made of files in the directory, so that a killed server
-// leaves none behind in the system.
-func (s *Server) configure(settings []string) error {
-	lines := append([]string{
-		"listen_addresses = ''",
-		"max_connections = 100",
-		"log_min_messages = warning",
-		"dynamic_shared_memory_type = mmap",
-	}, settings...)
-	lines = append(lines, "port = 5432", "unix_socket_directories = '"+strings.ReplaceAll(s.directory, "'", "''")+"'", "")
+// configure appends to postgresql.conf, in which the last line for a setting
+// applies.
+func (s *Server) configure(settings ...string) error {
 	file, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("pgserver: %w", err)
 	}
-	_, err = file.WriteString(strings.Join(lines, "\n"))
+	_, err = file.WriteString(strings.Join(settings, "\n") + "\n")
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("pgserver: %w", err)
 	}
 	return nil
 }
 
-// command is one of the server's programs, run as the server's user. It knows
-// nothing of the PG… variables that may be set for other servers.
+func (s *Server) socketSetting() string {
+	return "unix_socket_directories = '" + strings.ReplaceAll(s.directory, "'", "''") + "'"
+}
+
+// command returns one of the server's programs, to run as the server's user
+// without the PG… variables that may be set for other servers.
 func (s *Server) command(name string, arguments ...string) *exec.Cmd {
-	command := exec.Command(filepath.Join(s.binaries, name), arguments...)
+	return s.commandContext(context.Background(), name, arguments...)
+}
+
+func (s *Server) commandContext(ctx context.Context, name string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, filepath.Join(s.binaries, name), arguments...)
 	command.Dir = s.directory
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "PG") {
@@ -127,10 +149,7 @@ func (s *Server) command(name string, arguments ...string) *exec.Cmd {
 
 // ConnString returns the URL of the database postgres for its superuser, who
 // needs no password.
-func (s *Server) ConnString() string {
-	query := url.Values{"host": {s.directory}, "port": {"5432"}, "sslmode": {"disable"}}
-	return "postgres://postgres@/postgres?" + query.Encode()
-}
+func (s *Server) ConnString() string { return HostList(s) }
 
 // Socket returns the path of the unix socket that the server listens on.
 func (s *Server) Socket() string { return socketIn(s.directory) }
