@@ -3,7 +3,6 @@
 package pgserver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,78 +14,58 @@ import (
 	"syscall"
 )
 
-// Available reports whether the machine has what [New] needs. The error says
-// what is missing and what to install.
+// Available returns an error that names the missing package if the machine has no
+// PostgreSQL server.
 func Available() error {
-	if _, err := findBinaries(); err != nil {
-		return err
-	}
-	_, err := findAccount()
+	_, err := findBinaries()
 	return err
 }
 
-var errNotInstalled = errors.New("pgserver: no PostgreSQL server on this machine: " +
-	"install one (apt-get install postgresql), or put the directory of its initdb and postgres on PATH")
-
-// findBinaries returns the directory of initdb and postgres: the one on PATH, or the
-// newest of those that Debian keeps off PATH.
+// findBinaries returns the directory of initdb: the one on PATH, or the newest of
+// those that Debian keeps off PATH.
 func findBinaries() (string, error) {
-	var directories []string
-	for _, name := range []string{"initdb", "postgres"} {
-		// initdb looks for postgres beside its real file, not beside a link to it.
-		if path, err := exec.LookPath(name); err == nil {
-			if path, err = filepath.EvalSymlinks(path); err == nil {
-				directories = append(directories, filepath.Dir(path))
-			}
+	// initdb expects the other programs next to its real file, not next to a link.
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path), nil
 		}
 	}
-	packaged, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil {
-		return "", err
+	packaged, _ := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin/initdb")
+	if len(packaged) == 0 {
+		return "", errors.New("pgserver: no PostgreSQL on this machine: install it (Debian: postgresql-15), or add the directory of initdb to PATH")
 	}
-	slices.SortFunc(packaged, func(a, b string) int { return cmp.Compare(majorVersion(b), majorVersion(a)) })
-	for _, directory := range append(directories, packaged...) {
-		if executable(directory, "initdb") && executable(directory, "postgres") {
-			return directory, nil
-		}
-	}
-	return "", errNotInstalled
+	return filepath.Dir(slices.Max(packaged)), nil
 }
 
-// majorVersion reads the number in /usr/lib/postgresql/15/bin.
-func majorVersion(directory string) float64 {
-	version, err := strconv.ParseFloat(filepath.Base(filepath.Dir(directory)), 64)
-	if err != nil {
-		return 0
-	}
-	return version
-}
-
-func executable(directory, name string) bool {
-	_, err := exec.LookPath(filepath.Join(directory, name))
-	return err == nil
-}
-
-// findAccount returns whom the server runs as: nil for the user of this process.
+// findAccount returns the user that the servers run as: nil for the current one.
 func findAccount() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
-	for _, name := range []string{"postgres", "nobody"} {
-		found, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err := strconv.ParseUint(found.Uid, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("pgserver: user id of %s: %w", name, err)
-		}
-		gid, err := strconv.ParseUint(found.Gid, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("pgserver: group id of %s: %w", name, err)
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	account, err := user.Lookup("postgres")
+	if err != nil {
+		account, err = user.Lookup("nobody")
 	}
-	return nil, errors.New("pgserver: PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody: " +
-		"make one, or run the tests as another user")
+	if err != nil {
+		return nil, fmt.Errorf("pgserver: PostgreSQL does not run as root: create a user postgres: %w", err)
+	}
+	uid, badUID := strconv.ParseUint(account.Uid, 10, 32)
+	gid, badGID := strconv.ParseUint(account.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(badUID, badGID)
+}
+
+// makeDirectory returns a new directory that only the account can enter. The path
+// of a unix socket must be short, so it is not in a test's own directory.
+func makeDirectory(account *syscall.Credential) (string, error) {
+	directory, err := os.MkdirTemp("/tmp", "pg")
+	if err != nil {
+		return "", fmt.Errorf("pgserver: %w", err)
+	}
+	if account == nil {
+		return directory, nil
+	}
+	if err := os.Chown(directory, int(account.Uid), int(account.Gid)); err != nil {
+		return "", errors.Join(fmt.Errorf("pgserver: %w", err), os.Remove(directory))
+	}
+	return directory, nil
 }

@@ -1,57 +1,51 @@
-package pgserver_test
+package pgserver
 
 import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestKilledOwner kills a process that runs a server: the server goes with it.
-func TestKilledOwner(t *testing.T) {
-	needServer(t)
+// TestServer_OwnerKilled kills the process that started a server: the server ends
+// too.
+func TestServer_OwnerKilled(t *testing.T) {
+	require(t, Available())
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+shortDirectory(t))
+	command.Env = append(os.Environ(), childVariable+"=1")
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, command.Start())
 	t.Cleanup(func() { _ = command.Process.Kill() })
 	line, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	directory := strings.TrimSpace(line)
+	t.Cleanup(func() { os.RemoveAll(directory) })
+	lockFile, err := os.ReadFile(filepath.Join(directory, "data", "postmaster.pid"))
+	must(t, err)
+	pid, err := strconv.Atoi(strings.Fields(string(lockFile))[0])
+	must(t, err)
+	pids := []int{pid}
+	all, err := listProcesses()
+	must(t, err)
+	for _, p := range all {
+		if p.parent == pid {
+			pids = append(pids, p.pid)
+		}
 	}
-	socket := strings.TrimSpace(line)
-	c, err := dial(socket)
-	if err != nil {
-		t.Fatal(err)
+	if len(pids) < 4 {
+		t.Fatalf("processes %v of a whole server", pids)
 	}
-	defer c.Close()
-	pids := pidsOf(t, c)
-	if err := command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, command.Process.Kill())
 	_ = command.Wait()
-	for deadline := time.Now().Add(10 * time.Second); anyRunning(pids) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * time.Second); slices.ContainsFunc(pids, isRunning) && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	wantGone(t, pids)
-	if _, err := dial(socket); err == nil {
-		t.Error("the server takes connections")
-	}
-}
-
-func anyRunning(pids []int) bool {
-	for _, pid := range pids {
-		if running(pid) {
-			return true
-		}
-	}
-	return false
 }

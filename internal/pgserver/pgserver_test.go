@@ -1,85 +1,82 @@
 //go:build unix
 
-package pgserver_test
+package pgserver
 
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/go-relayer/relayer/internal/pgserver"
 )
 
 // childVariable makes a process of the test binary one that only runs a server.
 const childVariable = "PGSERVER_TEST_CHILD"
 
-func child() {
-	server, err := pgserver.New()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	fmt.Println(server.Socket())
-	select {}
-}
-
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
-		child()
+		runServer()
 	}
 	os.Exit(m.Run())
 }
 
-// needServer skips where there is no PostgreSQL, except in CI, which has one.
-func needServer(t *testing.T) {
-	t.Helper()
-	err := pgserver.Available()
-	if err != nil && os.Getenv("CI") != "" {
-		t.Fatal(err)
-	}
+func runServer() {
+	server, err := New()
 	if err != nil {
-		t.Skip(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+	fmt.Println(server.directory)
+	select {}
 }
 
-func start(t *testing.T) *pgserver.Server {
+func must(t *testing.T, err error) {
 	t.Helper()
-	needServer(t)
-	return pgserver.Start(t)
-}
-
-func newServer(t *testing.T, settings ...string) *pgserver.Server {
-	t.Helper()
-	needServer(t)
-	server, err := pgserver.New(settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Close() })
-	return server
 }
 
-// pidsOf returns all processes of a server, the one that answers included.
-func pidsOf(t *testing.T, c client) []int {
+// want runs SQL in a new session and compares its output.
+func want(t *testing.T, server *Server, sql, want string) {
 	t.Helper()
-	answer, err := c.query(`SELECT pid FROM pg_stat_activity UNION SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int`)
-	if err != nil {
-		t.Fatal(err)
+	if got, err := server.query(sql); got != want || err != nil {
+		t.Fatalf("%s: %q, error %v, want %q", sql, got, err, want)
 	}
-	var pids []int
-	for line := range strings.SplitSeq(answer, "\n") {
-		pid, err := strconv.Atoi(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+}
+
+// wantWaiting runs SQL in a new session that gets no response for a while. The
+// returned function waits for its success.
+func wantWaiting(t *testing.T, server *Server, sql string) (wait func()) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := server.query(sql)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("%s: error %v, want no response", sql, err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	return func() {
+		t.Helper()
+		must(t, <-done)
+	}
+}
+
+// pidsOf returns all processes of a server.
+func pidsOf(t *testing.T, server *Server) []int {
+	t.Helper()
+	output, err := server.query("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+	must(t, err)
+	pids := []int{server.postmaster.pid}
+	for line := range strings.Lines(output) {
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		must(t, err)
 		pids = append(pids, pid)
 	}
 	if len(pids) < 4 {
@@ -88,9 +85,17 @@ func pidsOf(t *testing.T, c client) []int {
 	return pids
 }
 
-// running reports whether there is such a process, other than one that nobody
-// has asked yet how it ended: its command line is empty.
-func running(pid int) bool {
+func wantGone(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		if isRunning(pid) {
+			t.Errorf("process %d runs", pid)
+		}
+	}
+}
+
+// isRunning reports false for a zombie: its command line is empty.
+func isRunning(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
@@ -98,326 +103,95 @@ func running(pid int) bool {
 	return err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) || len(line) > 0
 }
 
-func wantGone(t *testing.T, pids []int) {
-	t.Helper()
-	for _, pid := range pids {
-		if running(pid) {
-			t.Errorf("process %d runs", pid)
-		}
-	}
-}
-
-func TestStart(t *testing.T) {
-	server := start(t)
-	c := connect(t, server)
-	c.want(t, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", "0")
-	for setting, want := range map[string]string{
-		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "autovacuum": "on",
-		"listen_addresses": "", "max_connections": "100", "server_encoding": "UTF8", "lc_collate": "C",
-	} {
-		c.want(t, "SHOW "+setting, want)
-	}
-}
-
-// TestConnString: what it names is the socket of the server, and no password.
-func TestConnString(t *testing.T) {
-	server := start(t)
-	parsed, err := url.Parse(server.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
-	query := parsed.Query()
-	if socket := filepath.Join(query.Get("host"), ".s.PGSQL."+query.Get("port")); socket != server.Socket() {
-		t.Errorf("socket %s of %s, want %s", socket, parsed, server.Socket())
-	}
-	if parsed.Scheme != "postgres" || parsed.User.String() != "postgres" || parsed.Path != "/postgres" {
-		t.Errorf("URL %s", parsed)
-	}
-}
-
-func TestSettings(t *testing.T) {
-	server := newServer(t, "max_connections=20", "application_name = 'a b'")
-	c := connect(t, server)
-	c.want(t, "SHOW max_connections", "20")
-	c.want(t, "SHOW application_name", "a b")
-}
-
-// TestWrongSetting: the error has the server's own words, and nothing is left.
-func TestWrongSetting(t *testing.T) {
-	needServer(t)
-	t.Setenv("TMPDIR", shortDirectory(t))
-	server, err := pgserver.New("no_such_setting=1")
-	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
-		t.Errorf("server %v, error %v", server, err)
-	}
-	wantEmpty(t, os.Getenv("TMPDIR"))
-}
-
-// shortDirectory makes a directory that the server's user may pass through.
-func shortDirectory(t *testing.T) string {
-	t.Helper()
-	directory, err := os.MkdirTemp("", "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(directory) })
-	if err := os.Chmod(directory, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return directory
-}
-
-func wantEmpty(t *testing.T, directory string) {
-	t.Helper()
-	left, err := os.ReadDir(directory)
-	if err != nil || len(left) > 0 {
-		t.Errorf("left in %s: %v, error %v", directory, left, err)
-	}
-}
-
-// TestUnsuitableTemporaryDirectory: where sockets cannot be, or the server's
-// user cannot go, the server goes elsewhere.
-func TestUnsuitableTemporaryDirectory(t *testing.T) {
-	long := filepath.Join(shortDirectory(t), strings.Repeat("long/", 20))
-	if err := os.MkdirAll(long, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	closed := filepath.Join(shortDirectory(t), "closed")
-	if err := os.Mkdir(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, directory := range []string{long, closed, filepath.Join(closed, "missing")} {
-		t.Run(filepath.Base(directory), func(t *testing.T) {
-			t.Setenv("TMPDIR", directory)
-			connect(t, start(t)).want(t, "SELECT 1", "1")
-		})
-	}
-	wantEmpty(t, long)
-}
-
-func TestEnvironmentOfOtherServers(t *testing.T) {
+func TestStart_DurableDefaults(t *testing.T) {
+	// Variables for other servers have no effect.
 	t.Setenv("PGDATA", "/nowhere")
 	t.Setenv("PGPORT", "1")
-	t.Setenv("PGTZ", "nowhere")
-	connect(t, start(t)).want(t, "SELECT 1", "1")
+	server := Start(t, "max_connections = 20")
+	for setting, value := range map[string]string{
+		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "autovacuum": "on",
+		"listen_addresses": "", "server_encoding": "UTF8", "lc_collate": "C", "max_connections": "20",
+	} {
+		want(t, server, "SHOW "+setting, value)
+	}
 }
 
-// TestWithoutPath finds the server that is off PATH, or says what to install.
-func TestWithoutPath(t *testing.T) {
-	t.Setenv("PATH", "")
-	server, err := pgserver.New()
-	if missing := pgserver.Available(); missing != nil {
-		if err == nil || err.Error() != missing.Error() || !strings.Contains(err.Error(), "install") {
-			t.Errorf("server %v, error %v, want %v", server, err, missing)
-		}
-		return
+func TestNew_WrongSetting(t *testing.T) {
+	if err := Available(); err != nil {
+		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
+	if _, err := New("no_such_setting=1"); err == nil || !strings.Contains(err.Error(), "no_such_setting") {
+		t.Errorf("error %v", err)
 	}
-	defer server.Close()
-	connect(t, server).want(t, "SELECT 1", "1")
 }
 
-// TestCallersThreadEnds: the server does not go with the thread that asked for
-// it.
-func TestCallersThreadEnds(t *testing.T) {
-	needServer(t)
-	made := make(chan *pgserver.Server)
-	go func() {
-		runtime.LockOSThread() // never unlocked, so that the thread ends here
-		server, err := pgserver.New()
-		if err != nil {
-			t.Error(err)
-		}
-		made <- server
-	}()
-	server := <-made
-	if server == nil {
-		return
-	}
-	defer server.Close()
-	time.Sleep(300 * time.Millisecond)
-	connect(t, server).want(t, "SELECT 1", "1")
-}
-
-func TestKillAndRestart(t *testing.T) {
+func TestServer_KillAndStop(t *testing.T) {
 	t.Parallel()
-	server := start(t)
-	c := connect(t, server)
-	c.want(t, "CREATE TABLE kept (n int)", "")
-	for round := range 5 {
-		c.want(t, fmt.Sprintf("INSERT INTO kept VALUES (%d) RETURNING n", round), strconv.Itoa(round))
-		pids := pidsOf(t, c)
-		open := connect(t, server)
-		open.want(t, "BEGIN; INSERT INTO kept VALUES (-1)", "")
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		wantGone(t, pids)
-		if _, err := c.query("SELECT 1"); err == nil {
-			t.Error("a killed server answers")
-		}
-		if _, err := dial(server.Socket()); err == nil {
-			t.Error("a killed server takes connections")
-		}
-		if err := server.Restart(); err != nil {
-			t.Fatal(err)
-		}
-		c = connect(t, server)
-		c.want(t, "SELECT count(*) || ' ' || max(n) || ' ' || min(n) FROM kept", fmt.Sprintf("%d %d 0", round+1, round))
-	}
-}
-
-// TestKillUnderWork: a backend that is deep in a computation does not see its
-// postmaster's end, and would keep the next one from starting.
-func TestKillUnderWork(t *testing.T) {
-	t.Parallel()
-	server := start(t)
-	c := connect(t, server)
-	pids := pidsOf(t, c)
-	if err := c.ask("SELECT count(*) FROM generate_series(1, 1000000000)"); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(100 * time.Millisecond)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	wantGone(t, pids)
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	connect(t, server).want(t, "SELECT 1", "1")
-}
-
-func TestStopAndRestart(t *testing.T) {
-	t.Parallel()
-	server := start(t)
-	c := connect(t, server)
-	c.want(t, "CREATE TABLE kept (n int)", "")
-	pids := pidsOf(t, c)
-	if err := server.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	wantGone(t, pids)
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	connect(t, server).want(t, "SELECT count(*) FROM kept", "0")
-}
-
-func TestPauseAndContinue(t *testing.T) {
-	t.Parallel()
-	server := start(t)
-	c := connect(t, server)
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.ask("SELECT 'late'"); err != nil {
-		t.Fatal(err)
-	}
-	c.wantSilence(t, 300*time.Millisecond)
-	dialed := make(chan error, 1)
-	go func() {
-		_, err := dial(server.Socket())
-		dialed <- err
-	}()
-	select {
-	case err := <-dialed:
-		t.Fatalf("a hanging server answers a new connection: %v", err)
-	case <-time.After(300 * time.Millisecond):
-	}
-	if err := server.Continue(); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := c.answer(); got != "late" || err != nil {
-		t.Errorf("answer %q, error %v", got, err)
-	}
-	if err := <-dialed; err != nil {
-		t.Error(err)
-	}
-}
-
-// TestEndWhilePaused: a server that hangs can be ended in every way.
-func TestEndWhilePaused(t *testing.T) {
-	t.Parallel()
-	server := newServer(t)
+	server := Start(t)
+	want(t, server, "CREATE TABLE kept (n int)", "")
+	kept := 0
 	for name, end := range map[string]func() error{"Kill": server.Kill, "Stop": server.Stop} {
-		pids := pidsOf(t, connect(t, server))
-		if err := server.Pause(); err != nil {
-			t.Fatal(err)
-		}
-		begun := time.Now()
-		if err := end(); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if took := time.Since(begun); took > 4*time.Second {
-			t.Errorf("%s took %v", name, took)
-		}
-		wantGone(t, pids)
-		if err := server.Restart(); err != nil {
-			t.Fatalf("after %s: %v", name, err)
+		for _, isPaused := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/paused=%v", name, isPaused), func(t *testing.T) {
+				kept++
+				want(t, server, "INSERT INTO kept VALUES (1)", "")
+				// A long computation does not delay the end of the server.
+				busy := make(chan error, 1)
+				go func() {
+					_, err := server.query("SELECT count(*) FROM generate_series(1, 1000000000)")
+					busy <- err
+				}()
+				time.Sleep(100 * time.Millisecond)
+				pids := pidsOf(t, server)
+				if isPaused {
+					must(t, server.Pause())
+				}
+				must(t, end())
+				wantGone(t, pids)
+				if <-busy == nil {
+					t.Error("the computation succeeded")
+				}
+				if _, err := server.query("SELECT 1"); err == nil {
+					t.Error("the server accepts connections")
+				}
+				must(t, server.Restart())
+				want(t, server, "SELECT count(*) FROM kept", strconv.Itoa(kept))
+			})
 		}
 	}
-	pids := pidsOf(t, connect(t, server))
-	if err := errors.Join(server.Pause(), server.Close()); err != nil {
-		t.Fatal(err)
-	}
-	wantGone(t, pids)
 }
 
-// TestWrongOrder: what makes no sense now is an error, and changes nothing.
-func TestWrongOrder(t *testing.T) {
-	server := newServer(t)
-	if err := server.Restart(); err == nil {
-		t.Error("restart of a running server")
+func TestServer_PauseAndContinue(t *testing.T) {
+	t.Parallel()
+	server := Start(t)
+	must(t, server.Pause())
+	wait := wantWaiting(t, server, "SELECT 1")
+	must(t, server.Continue())
+	wait()
+}
+
+// TestServer_WrongOrder covers calls that fail and change nothing.
+func TestServer_WrongOrder(t *testing.T) {
+	t.Parallel()
+	server := Start(t)
+	if server.Restart() == nil {
+		t.Error("Restart of a running server succeeds")
 	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Kill())
 	for name, call := range map[string]func() error{"Kill": server.Kill, "Stop": server.Stop, "Pause": server.Pause, "Continue": server.Continue} {
-		if err := call(); err == nil {
+		if call() == nil {
 			t.Errorf("%s of a killed server succeeds", name)
 		}
 	}
-	if err := errors.Join(server.Close(), server.Close()); err != nil {
-		t.Error(err)
-	}
-	if err := server.Restart(); err == nil {
-		t.Error("restart of a closed server")
-	}
 }
 
-func TestCloseLeavesNothing(t *testing.T) {
-	needServer(t)
-	t.Setenv("TMPDIR", shortDirectory(t))
-	server, err := pgserver.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(server.Socket(), os.Getenv("TMPDIR")) {
-		t.Fatalf("socket %s outside %s", server.Socket(), os.Getenv("TMPDIR"))
-	}
-	pids := pidsOf(t, connect(t, server))
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
-	}
-	wantGone(t, pids)
-	wantEmpty(t, os.Getenv("TMPDIR"))
-}
-
-func TestTwoServers(t *testing.T) {
+func TestServer_CloseLeavesNothing(t *testing.T) {
 	t.Parallel()
-	one, other := start(t), start(t)
-	connect(t, one).want(t, "CREATE TABLE mine (n int)", "")
-	c := connect(t, other)
-	c.want(t, "SELECT count(*) FROM pg_tables WHERE tablename = 'mine'", "0")
-	if err := one.Kill(); err != nil {
-		t.Fatal(err)
+	server := Start(t)
+	pids := pidsOf(t, server)
+	must(t, errors.Join(server.Pause(), server.Close(), server.Close()))
+	wantGone(t, pids)
+	if _, err := os.Stat(server.directory); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("directory: error %v", err)
 	}
-	c.want(t, "SELECT 1", "1")
-	if err := one.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	connect(t, one).want(t, "SELECT count(*) FROM mine", "0")
 }

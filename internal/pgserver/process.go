@@ -4,46 +4,107 @@ package pgserver
 
 import (
 	"errors"
-	"slices"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
-// process is one process as the system lists it.
+// process is a program that runs until it is ended.
 type process struct {
-	pid, parent int
-	state       string
-	started     string // tells a process from a later one with the same pid
+	pid    int
+	exited chan struct{}
 }
 
-func (p process) stopped() bool { return strings.HasPrefix(p.state, "T") }
+// startProcess starts the command with its output appended to the log file.
+func startProcess(command *exec.Cmd, log string) (*process, error) {
+	file, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("pgserver: %w", err)
+	}
+	defer file.Close()
+	command.Stdout, command.Stderr = file, file
+	endWithParent(command.SysProcAttr)
+	started := make(chan error)
+	p := &process{exited: make(chan struct{})}
+	go func() {
+		// Linux treats the end of the starting thread as the end of the parent.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait()
+			close(p.exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("pgserver: %w", err)
+	}
+	p.pid = command.Process.Pid
+	return p, nil
+}
 
-// ended holds for one that only waits for its parent to ask how it ended, which
-// not every first process of a container ever does.
-func (p process) ended() bool {
+func (p *process) running() bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// commandAs returns a command for a user that starts in the directory, without
+// the PG… variables of the environment.
+func commandAs(account *syscall.Credential, directory, path string, arguments ...string) *exec.Cmd {
+	command := exec.Command(path, arguments...)
+	command.Dir = directory
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "PG") {
+			command.Env = append(command.Env, variable)
+		}
+	}
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: account, Setsid: true}
+	return command
+}
+
+// processState is one process as the system lists it. The state is a letter.
+type processState struct {
+	pid, parent int
+	state       string
+}
+
+func stopped(p processState) bool { return strings.HasPrefix(p.state, "T") }
+
+// ended includes zombies.
+func ended(p processState) bool {
 	return strings.HasPrefix(p.state, "Z") || strings.HasPrefix(p.state, "X")
 }
 
-func childrenOf(parent int) ([]process, error) {
-	all, err := processes()
-	return slices.DeleteFunc(all, func(p process) bool { return p.parent != parent || p.ended() }), err
-}
-
-// survivors returns those of some processes that still run, as they are now.
-func survivors(some []process) ([]process, error) {
-	all, err := processes()
-	return slices.DeleteFunc(all, func(p process) bool {
-		return p.ended() || !slices.ContainsFunc(some, func(q process) bool { return p.pid == q.pid && p.started == q.started })
-	}), err
-}
-
-// signalAll signals every process that still runs.
-func signalAll(some []process, signal syscall.Signal) error {
-	var failed error
-	for _, p := range some {
-		if err := syscall.Kill(p.pid, signal); !errors.Is(err, syscall.ESRCH) {
-			failed = errors.Join(failed, err)
+// await polls until the condition is true.
+func await(what string, condition func() (bool, error)) error {
+	for deadline := time.Now().Add(waitLimit); ; time.Sleep(pollInterval) {
+		done, err := condition()
+		if err != nil || done {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("pgserver: not " + what + " within " + waitLimit.String())
 		}
 	}
-	return failed
+}
+
+// tail returns the last lines of a log file.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4096):])
 }

@@ -1,43 +1,79 @@
 //go:build unix
 
+// Package pgserver runs the PostgreSQL and PgBouncer of the machine for tests:
+// real servers on empty databases in temporary directories, reached over unix
+// sockets. A test can kill, restart, stop and pause a server, give it a
+// synchronous standby, and promote that.
+//
+//	server := pgserver.Start(t)
+//	pool, err := pgxpool.New(ctx, server.ConnString())
+//
+// Settings that affect durability have PostgreSQL's defaults: a commit that a
+// client has seen survives [Server.Kill].
+//
+// Neither program runs as root. If the tests do, both run as the user postgres,
+// or nobody if there is no such user. On Linux they end with the test process,
+// even if it is killed.
 package pgserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// Server is a PostgreSQL server with its files. Its methods are safe for
-// concurrent use; one waits for another to end.
+const (
+	waitLimit    = 2 * time.Minute // for any state to be reached, recovery included
+	pollInterval = 5 * time.Millisecond
+)
+
+var (
+	errRunning    = errors.New("pgserver: the server is running")
+	errNotRunning = errors.New("pgserver: the server is not running")
+)
+
+// Server is a PostgreSQL server and its files. All methods are safe for
+// concurrent use and run one at a time.
 type Server struct {
 	binaries  string
 	account   *syscall.Credential
 	directory string
 
 	mu         sync.Mutex
-	postmaster *postmaster // nil before the first start
-	closed     bool
+	postmaster *process // the first process of the server; nil before the first start
 }
 
-// Start runs a server on an empty database until the test ends. If the machine
-// has no PostgreSQL, it fails the test with the packages to install. For the
+// Start runs a server on an empty database until the test ends. It skips the test
+// if the machine has no PostgreSQL, and fails it instead if CI is set. For the
 // settings see [New].
 func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
+	require(tb, Available())
 	server, err := New(settings...)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	closeAtEnd(tb, server)
 	return server
+}
+
+// require skips the test if a program is missing, and fails it if CI is set.
+func require(tb testing.TB, missing error) {
+	tb.Helper()
+	if missing != nil && os.Getenv("CI") == "" {
+		tb.Skip(missing)
+	}
+	if missing != nil {
+		tb.Fatal(missing)
+	}
 }
 
 func closeAtEnd(tb testing.TB, server *Server) {
@@ -81,34 +117,24 @@ func allocate() (*Server, error) {
 }
 
 func (s *Server) setUp(settings []string) error {
-	if err := s.initialise(); err != nil {
+	// The files need no sync: a crash of the machine ends the test anyway.
+	err := s.run("initdb", "-D", s.data(), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync",
+		"--auth-local=trust", "--auth-host=scram-sha-256")
+	if err != nil {
 		return err
 	}
 	defaults := []string{
 		"listen_addresses = ''",
-		"max_connections = 100",
 		"log_min_messages = warning",
 		// Shared memory in files of the directory: a killed server leaves none behind.
 		"dynamic_shared_memory_type = mmap",
 		// For a standby that was stopped for a while.
 		"wal_keep_size = 256MB",
 	}
-	if err := s.configure(append(append(defaults, settings...), "port = 5432", s.socketSetting())...); err != nil {
+	if err := s.configure(append(append(defaults, settings...), s.socketSetting())...); err != nil {
 		return err
 	}
 	return s.Restart()
-}
-
-// initialise creates the files of an empty database. They need no sync: a crash of
-// the machine ends the test anyway, and a crash of the server loses no write
-// that the system has taken.
-func (s *Server) initialise() error {
-	initdb := s.command("initdb", "-D", s.data(), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync",
-		"--auth-local=trust", "--auth-host=scram-sha-256")
-	if output, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("pgserver: initdb: %w\n%s", err, output)
-	}
-	return nil
 }
 
 // configure appends to postgresql.conf, in which the last line for a setting
@@ -125,51 +151,195 @@ func (s *Server) configure(settings ...string) error {
 	return nil
 }
 
-func (s *Server) socketSetting() string {
-	return "unix_socket_directories = '" + strings.ReplaceAll(s.directory, "'", "''") + "'"
-}
-
-// command returns one of the server's programs, to run as the server's user
-// without the PG… variables that may be set for other servers.
-func (s *Server) command(name string, arguments ...string) *exec.Cmd {
-	return s.commandContext(context.Background(), name, arguments...)
-}
-
-func (s *Server) commandContext(ctx context.Context, name string, arguments ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, filepath.Join(s.binaries, name), arguments...)
-	command.Dir = s.directory
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "PG") {
-			command.Env = append(command.Env, variable)
-		}
-	}
-	command.SysProcAttr = &syscall.SysProcAttr{Credential: s.account, Setsid: true}
-	return command
-}
+func (s *Server) socketSetting() string { return "unix_socket_directories = '" + s.directory + "'" }
 
 // ConnString returns the URL of the database postgres for its superuser, who
 // needs no password.
 func (s *Server) ConnString() string { return HostList(s) }
 
-// Socket returns the path of the unix socket that the server listens on.
-func (s *Server) Socket() string { return socketIn(s.directory) }
-
-func socketIn(directory string) string { return filepath.Join(directory, ".s.PGSQL.5432") }
+// Socket returns the path of the unix socket on which the server listens.
+func (s *Server) Socket() string { return filepath.Join(s.directory, ".s.PGSQL.5432") }
 
 func (s *Server) data() string { return filepath.Join(s.directory, "data") }
 
-// Close ends the server and removes its files. Closing it again does nothing.
-func (s *Server) Close() error {
+func (s *Server) log() string { return filepath.Join(s.directory, "log") }
+
+// Restart starts a server that is not running on the files it has, and returns
+// when it accepts connections.
+func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	var err error
 	if s.postmaster.running() {
-		err = s.end(syscall.SIGQUIT)
+		return errRunning
+	}
+	return s.start()
+}
+
+func (s *Server) start() error {
+	postmaster, err := startProcess(s.command("postgres", "-D", s.data()), s.log())
+	if err != nil {
+		return err
+	}
+	s.postmaster = postmaster
+	err = await("ready", func() (bool, error) {
+		if !postmaster.running() {
+			return false, errors.New("pgserver: the server ended at its start")
+		}
+		lines := s.lockFile()
+		if len(lines) < 8 || lines[0] != strconv.Itoa(postmaster.pid) {
+			return false, nil
+		}
+		// A standby that accepts reads has the status standby.
+		status := strings.TrimSpace(lines[7])
+		return status == "ready" || status == "standby", nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, tail(s.log()))
+	}
+	return nil
+}
+
+// Kill ends every process of the server with SIGKILL, as the loss of its machine
+// would, and returns when none is left.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.running() {
+		return errNotRunning
+	}
+	// The children go first: as long as their parent is stopped, it cannot replace them.
+	err := s.signalChildren(syscall.SIGKILL, ended)
+	_ = syscall.Kill(s.postmaster.pid, syscall.SIGKILL)
+	<-s.postmaster.exited
+	return err
+}
+
+// Stop shuts the server down without waiting for its clients, whose transactions
+// are rolled back. It returns when no process of the server is left.
+func (s *Server) Stop() error { return s.shutDown(syscall.SIGINT) }
+
+func (s *Server) shutDown(signal syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.running() {
+		return errNotRunning
+	}
+	if err := s.resume(); err != nil {
+		return err
+	}
+	_ = syscall.Kill(s.postmaster.pid, signal)
+	return await("ended", func() (bool, error) { return !s.postmaster.running(), nil })
+}
+
+// Pause stops every process of the server with SIGSTOP: connections stay open and
+// new ones are accepted, and no request gets a response until [Server.Continue].
+func (s *Server) Pause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.running() {
+		return errNotRunning
+	}
+	return s.signalChildren(syscall.SIGSTOP, stopped)
+}
+
+// Continue ends a [Server.Pause].
+func (s *Server) Continue() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.running() {
+		return errNotRunning
+	}
+	return s.resume()
+}
+
+// signalChildren stops the postmaster, so that it starts no children, signals those
+// that it has and returns when all of them have the state.
+func (s *Server) signalChildren(signal syscall.Signal, state func(processState) bool) error {
+	pid := s.postmaster.pid
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	return await("signaled", func() (bool, error) {
+		processes, err := listProcesses()
+		isStopped := false
+		var children []int
+		for _, p := range processes {
+			switch {
+			case p.pid == pid:
+				isStopped = stopped(p)
+			case p.parent == pid && !ended(p) && !state(p):
+				children = append(children, p.pid)
+			}
+		}
+		if !isStopped {
+			return false, err
+		}
+		for _, child := range children {
+			_ = syscall.Kill(child, signal)
+		}
+		return len(children) == 0, err
+	})
+}
+
+func (s *Server) resume() error {
+	processes, err := listProcesses()
+	for _, p := range processes {
+		if p.parent == s.postmaster.pid {
+			_ = syscall.Kill(p.pid, syscall.SIGCONT)
+		}
+	}
+	_ = syscall.Kill(s.postmaster.pid, syscall.SIGCONT)
+	return err
+}
+
+// Close ends the server and removes its files.
+func (s *Server) Close() error {
+	err := s.shutDown(syscall.SIGQUIT)
+	if errors.Is(err, errNotRunning) {
+		err = nil
 	}
 	s.removeSharedMemory()
 	return errors.Join(err, os.RemoveAll(s.directory))
+}
+
+// lockFile returns the lines of postmaster.pid: first the process ID, seventh the
+// IDs of the shared memory, eighth the status.
+func (s *Server) lockFile() []string {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// removeSharedMemory removes the few bytes of System V shared memory that a killed
+// server leaves until its next start. The system limits their number.
+func (s *Server) removeSharedMemory() {
+	lines := s.lockFile()
+	if len(lines) < 7 {
+		return
+	}
+	if ids := strings.Fields(lines[6]); len(ids) == 2 {
+		_ = exec.Command("ipcrm", "-m", ids[1]).Run()
+	}
+}
+
+// command returns one of the server's programs, to run as the server's user
+// without the PG… variables that may be set for other servers.
+func (s *Server) command(name string, arguments ...string) *exec.Cmd {
+	return commandAs(s.account, s.directory, filepath.Join(s.binaries, name), arguments...)
+}
+
+func (s *Server) run(name string, arguments ...string) error {
+	if output, err := s.command(name, arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("pgserver: %s: %w\n%s", name, err, output)
+	}
+	return nil
+}
+
+// query runs SQL in a new session and returns its output.
+func (s *Server) query(sql string) (string, error) {
+	output, err := s.command("psql", "-XAtq", "-d", s.ConnString(), "-c", sql).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("pgserver: %s: %w\n%s", sql, err, output)
+	}
+	return strings.TrimSpace(string(output)), nil
 }

@@ -1,7 +1,0 @@
-//go:build unix && !linux
-
-package pgserver
-
-import "syscall"
-
-func endWithParent(*syscall.SysProcAttr) {}

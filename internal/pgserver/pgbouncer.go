@@ -1,0 +1,83 @@
+//go:build unix
+
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// StartPgBouncer runs PgBouncer in front of the server until the test ends and
+// returns the URL of the database postgres through it. The pool mode is session,
+// transaction or statement. It skips the test if the machine has no PgBouncer,
+// and fails it instead if CI is set.
+func StartPgBouncer(tb testing.TB, server *Server, poolMode string) (connString string) {
+	tb.Helper()
+	path, err := findPgBouncer()
+	require(tb, err)
+	directory, err := makeDirectory(server.account)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(directory) })
+	users, config, log := filepath.Join(directory, "users"), filepath.Join(directory, "config"), filepath.Join(directory, "log")
+	for file, lines := range map[string][]string{
+		users: {`"postgres" ""`},
+		config: {
+			"[databases]", "postgres = host=" + server.directory,
+			"[pgbouncer]", "unix_socket_dir = " + directory, "listen_port = 5432",
+			"auth_type = trust", "auth_file = " + users, "pool_mode = " + poolMode, "max_client_conn = 500",
+		},
+	} {
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	bouncer, err := startProcess(commandAs(server.account, directory, path, config), log)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = syscall.Kill(bouncer.pid, syscall.SIGTERM)
+		<-bouncer.exited
+	})
+	err = await("ready", func() (bool, error) {
+		if !bouncer.running() {
+			return false, errors.New("pgserver: PgBouncer ended at its start")
+		}
+		conn, err := net.Dial("unix", filepath.Join(directory, ".s.PGSQL.5432"))
+		if err != nil {
+			return false, nil
+		}
+		return true, conn.Close()
+	})
+	if err != nil {
+		tb.Fatalf("%v\n%s", err, tail(log))
+	}
+	return urlOf(directory)
+}
+
+func findPgBouncer() (string, error) {
+	// Debian's path is not on the PATH of every user.
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("pgserver: no PgBouncer on this machine: install it (Debian: pgbouncer)")
+}
+
+// urlOf returns the URL of the database postgres on hosts that are named by
+// the directories of their sockets.
+func urlOf(hosts ...string) string {
+	query := url.Values{"host": {strings.Join(hosts, ",")}, "port": {"5432"}, "sslmode": {"disable"}}
+	return fmt.Sprintf("postgres://postgres@/postgres?%s", query.Encode())
+}
