@@ -5,6 +5,7 @@ package pgserver
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 	"testing"
 )
@@ -71,11 +72,7 @@ func (s *Server) Follow(primary *Server) error {
 // commits wait for no standby until another server follows it. Kill the old
 // primary first.
 func (s *Server) Promote() error {
-	promoted, err := s.query(fmt.Sprintf("SELECT pg_promote(wait_seconds => %d)", int(waitLimit.Seconds())))
-	if err == nil && promoted != "t" {
-		err = fmt.Errorf("pgserver: not promoted within %v:\n%s", waitLimit, tail(s.log()))
-	}
-	return err
+	return s.run("pg_ctl", "promote", "-D", s.data(), "-w", "-t", strconv.Itoa(int(waitLimit.Seconds())))
 }
 
 // Configure adds lines of postgresql.conf to a running server and returns when

@@ -1,0 +1,146 @@
+//go:build unix
+
+package failover
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+var rounds = flag.Int("rounds", 3, "failovers of the synchronous pair; 50 in a long run")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestFailover_Synchronous loses no acknowledged write and no change.
+func TestFailover_Synchronous(t *testing.T) {
+	c := newCluster(t)
+	for range *rounds {
+		c.failOver()
+		c.verify()
+	}
+	t.Logf("%d failovers: %v", *rounds, c.total)
+	t.Logf("from the promotion to a write of every writer: median %v, longest %v", c.median(), c.longest())
+	if c.total.lost+c.total.doubled+c.total.gaps+c.total.signaled > 0 {
+		t.Error("want 0 lost, doubled, gaps and signaled gaps")
+	}
+	if c.total.acknowledged == 0 {
+		t.Error("no write was acknowledged")
+	}
+}
+
+// TestFailover_Asynchronous is the control: without synchronous_standby_names some
+// acknowledged writes are lost.
+func TestFailover_Asynchronous(t *testing.T) {
+	const most = 10
+	c := newCluster(t)
+	for c.faults < most && c.total.lost == 0 {
+		if err := c.primary.Configure("synchronous_standby_names = ''"); err != nil {
+			t.Fatal(err)
+		}
+		c.failOver()
+		c.verify()
+	}
+	t.Logf("%d failovers: %v", c.faults, c.total)
+	if c.total.lost == 0 {
+		t.Errorf("no acknowledged write was lost in %d failovers", most)
+	}
+}
+
+// TestFailover_RetriedCreate stops the standby, so that a create has an unknown
+// outcome. If the same create then succeeds, it has to survive the failover.
+func TestFailover_RetriedCreate(t *testing.T) {
+	primary, standby := pgserver.StartPair(t)
+	store := open(t, primary, standby, postgres.WithTimeout(500*time.Millisecond))
+	must(t, standby.Stop())
+	rec := relayer.Record{ID: "one", Document: []byte("{}"), Private: []byte("{}")}
+	if _, err := store.Create(t.Context(), rec); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("create without a standby: error %v, want ErrOutcomeUnknown", err)
+	}
+	made, retried := store.Create(t.Context(), rec)
+	must(t, primary.Kill())
+	must(t, standby.Restart())
+	must(t, standby.Promote())
+	if retried == nil {
+		if found, err := store.Get(t.Context(), rec.ID); err != nil || found.Revision != made.Revision {
+			t.Errorf("the acknowledged create is lost: revision %d, error %v, want %d", found.Revision, err, made.Revision)
+		}
+		return
+	}
+	if !errors.Is(retried, relayer.ErrOutcomeUnknown) {
+		t.Errorf("retried create: error %v, want ErrOutcomeUnknown", retried)
+	}
+	err := settle(t.Context(), func() error {
+		_, err := store.Create(t.Context(), rec)
+		return err
+	})
+	if err != nil {
+		t.Errorf("create after the failover: %v", err)
+	}
+}
+
+// TestFailover_RetriedCreateWithStandby is the same with a standby that returns in
+// time: the retried create succeeds and survives.
+func TestFailover_RetriedCreateWithStandby(t *testing.T) {
+	primary, standby := pgserver.StartPair(t)
+	store := open(t, primary, standby, postgres.WithTimeout(500*time.Millisecond))
+	must(t, standby.Stop())
+	rec := relayer.Record{ID: "one", Document: []byte("{}"), Private: []byte("{}")}
+	if _, err := store.Create(t.Context(), rec); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("create without a standby: error %v, want ErrOutcomeUnknown", err)
+	}
+	must(t, standby.Restart())
+	var made relayer.Record
+	must(t, settle(t.Context(), func() (err error) {
+		made, err = store.Create(t.Context(), rec)
+		return err
+	}))
+	must(t, primary.Kill())
+	must(t, standby.Promote())
+	must(t, settle(t.Context(), func() error {
+		found, err := store.Get(t.Context(), rec.ID)
+		if err == nil && found.Revision != made.Revision {
+			err = errors.New("another revision")
+		}
+		return err
+	}))
+}
+
+func open(t *testing.T, primary, standby *pgserver.Server, options ...postgres.Option) *postgres.Store {
+	t.Helper()
+	store, err := postgres.Open(t.Context(), pgserver.HostList(primary, standby)+"&target_session_attrs=read-write", options...)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settle repeats a call until its outcome is known.
+func settle(ctx context.Context, call func() error) error {
+	for {
+		err := call()
+		if !errors.Is(err, relayer.ErrUnavailable) && !errors.Is(err, relayer.ErrOutcomeUnknown) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(rand.N(10 * time.Millisecond))
+	}
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package failover
+
+import (
+	"fmt"
+
+	"github.com/go-relayer/relayer"
+)
+
+// tally counts acknowledged writes and what is wrong with them afterwards.
+type tally struct {
+	acknowledged int64
+	lost         int // acknowledged writes that the store does not have
+	doubled      int // writes that were carried out twice, and changes that were given twice
+	gaps         int // changes that a watcher was not given, or not in order, without a signal
+	signaled     int // gaps that a watcher was given as ErrMissed
+}
+
+func (y tally) String() string {
+	return fmt.Sprintf("%d writes acknowledged, %d lost, %d doubled, %d gaps in Watch, %d signaled gaps",
+		y.acknowledged, y.lost, y.doubled, y.gaps, y.signaled)
+}
+
+func (y *tally) add(other tally) {
+	y.acknowledged += other.acknowledged
+	y.lost += other.lost
+	y.doubled += other.doubled
+	y.gaps += other.gaps
+	y.signaled += other.signaled
+}
+
+// compareRecords counts what is lost or doubled among the stored records.
+func (y *tally) compareRecords(known map[string]entry, present []relayer.Record) {
+	stored := make(map[string]uint64)
+	for _, rec := range present {
+		_, isTwice := stored[rec.ID]
+		_, isKnown := known[rec.ID]
+		if isTwice || !isKnown {
+			y.doubled++
+		}
+		stored[rec.ID] = rec.Revision
+	}
+	for id, e := range known {
+		switch revision := stored[id]; {
+		case e.isDeleted && revision == 0:
+		case e.isDeleted || revision < e.current():
+			y.lost++
+		case revision > e.current():
+			y.doubled++
+		}
+	}
+}
+
+// compareChanges counts what a watcher was not given exactly once and in order.
+func (y *tally) compareChanges(known map[string]entry, changes []change, signaled int) {
+	y.signaled += signaled
+	given := make(map[change]bool)
+	var last uint64
+	for _, c := range changes {
+		if given[c] {
+			y.doubled++
+		}
+		given[c] = true
+		if c.kind == relayer.Deleted {
+			continue
+		}
+		if c.revision <= last && signaled == 0 {
+			y.gaps++
+		}
+		last = c.revision
+	}
+	if signaled > 0 {
+		return
+	}
+	for id, e := range known {
+		for _, want := range e.changes(id) {
+			if !given[want] {
+				y.gaps++
+			}
+		}
+	}
+}
+
+// changes returns the changes that a watcher has to be given.
+func (e entry) changes(id string) []change {
+	all := []change{{relayer.Created, id, e.created}}
+	if e.updated > 0 {
+		all = append(all, change{relayer.Updated, id, e.updated})
+	}
+	if e.isDeleted {
+		all = append(all, change{relayer.Deleted, id, e.current()})
+	}
+	return all
+}

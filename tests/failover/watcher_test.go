@@ -1,0 +1,68 @@
+//go:build unix
+
+package failover
+
+import (
+	"errors"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+)
+
+// change is a change as a watcher was given it.
+type change struct {
+	kind     relayer.ChangeKind
+	id       string
+	revision uint64
+}
+
+// watcher collects the changes of one Store.
+type watcher struct {
+	changes iter.Seq2[relayer.RecordChange, error]
+
+	mu       sync.Mutex
+	given    []change
+	signaled int // gaps
+	failed   error
+}
+
+func (w *watcher) run() {
+	for given, err := range w.changes {
+		w.mu.Lock()
+		switch {
+		case err == nil:
+			w.given = append(w.given, change{given.Kind, given.Record.ID, given.Record.Revision})
+		case errors.Is(err, relayer.ErrMissed):
+			w.signaled++
+		default:
+			w.failed = err
+		}
+		w.mu.Unlock()
+	}
+}
+
+// until waits for the end of the marker and returns the changes up to it and the
+// number of gaps that were signaled.
+func (w *watcher) until(t *testing.T, marker string) (changes []change, signaled int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		w.mu.Lock()
+		isComplete := len(w.given) > 0 && w.given[len(w.given)-1].id == marker && w.given[len(w.given)-1].kind == relayer.Deleted
+		if isComplete {
+			changes, signaled, w.given, w.signaled = w.given, w.signaled, nil, 0
+		}
+		failed := w.failed
+		w.mu.Unlock()
+		switch {
+		case failed != nil:
+			t.Fatalf("watch: %v", failed)
+		case isComplete:
+			return changes, signaled
+		case time.Now().After(deadline):
+			t.Fatal("the last change does not reach the watcher within a minute")
+		}
+	}
+}
