@@ -189,6 +189,9 @@ func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error 
 var errBytesAsText = errors.New("where the driver gets text (default_query_exec_mode exec or simple_protocol) the server's bytea_output must be hex")
 
 func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
+	if err := checkEngine(ctx, conn); err != nil {
+		return err
+	}
 	mode := conn.Conn().Config().DefaultQueryExecMode
 	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
 		return nil
@@ -271,7 +274,7 @@ func setupError(ctx context.Context, schema string, err error) error {
 		return errors.New("postgres: a setting of the connection string does not exist")
 	case hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject):
 		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
-	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, errBytesAsText) || isRefusal(err):
+	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, errBytesAsText) || errors.Is(err, errUnsupportedEngine) || isRefusal(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}
 	return unavailable(err)
