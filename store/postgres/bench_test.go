@@ -84,7 +84,7 @@ func newBare(b *testing.B, pool *pgxpool.Pool) *bare {
 	b.Helper()
 	table := fmt.Sprintf("bare_%d", schemas.Add(1))
 	_, err := pool.Exec(b.Context(), `CREATE TABLE `+table+` (
-		place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text COLLATE "C" UNIQUE, document bytea, private bytea)`)
+		position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text COLLATE "C" UNIQUE, document bytea, private bytea)`)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func (s *bare) Get(ctx context.Context, id string) (rec relayer.Record, err erro
 
 // List finds a page by key, as if the offset were one.
 func (s *bare) List(ctx context.Context, offset, limit int) (recs []relayer.Record, total int, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, document, private FROM `+s.table+` WHERE place > $1 ORDER BY place LIMIT $2`, offset, limit)
+	rows, err := s.pool.Query(ctx, `SELECT id, document, private FROM `+s.table+` WHERE position > $1 ORDER BY position LIMIT $2`, offset, limit)
 	if err != nil {
 		return nil, 0, err
 	}

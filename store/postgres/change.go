@@ -17,8 +17,8 @@ type outcome struct {
 	refused error // why it changes nothing, in the words of [relayer.Store]
 	changes bool
 
-	first, count int64 // the places that it fills, or empties where count is below 0
-	forgotten    int64 // up to this number changes are told no more, where above 0
+	first, count int64 // the positions that it fills, or empties if count is negative
+	number       int64 // the number of its change
 }
 
 // Create adds a record and returns it with its revision once it is committed. It
@@ -38,19 +38,19 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private), attempt.String())
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var place, made, stands *int64
+			var position, made, stored *int64
 			var own *bool
-			if err := results.QueryRow().Scan(&place, &made, &stands, &own); err != nil {
+			if err := results.QueryRow().Scan(&position, &made, &stored, &own); err != nil {
 				return outcome{}, err
 			}
 			switch {
 			case made != nil:
 				rec.Revision = uint64(*made)
-				return outcome{first: *place, count: 1, changes: true}, nil
+				return outcome{first: *position, count: 1, number: *made, changes: true}, nil
 			case own != nil && *own:
-				rec.Revision = uint64(*stands)
+				rec.Revision = uint64(*stored)
 				return outcome{}, nil
-			case stands != nil:
+			case stored != nil:
 				return outcome{refused: relayer.ErrExists}, nil
 			}
 			return outcome{refused: relayer.ErrClaimed}, nil
@@ -78,15 +78,15 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private))
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var made, stands *int64
-			if err := results.QueryRow().Scan(&made, &stands); err != nil {
+			var made, stored *int64
+			if err := results.QueryRow().Scan(&made, &stored); err != nil {
 				return outcome{}, err
 			}
 			if made != nil {
 				rec.Revision = uint64(*made)
-				return outcome{changes: true}, nil
+				return outcome{number: *made, changes: true}, nil
 			}
-			if refused := notStanding(stands, based); refused != nil {
+			if refused := notCurrent(stored, based); refused != nil {
 				return outcome{refused: refused}, nil
 			}
 			return outcome{refused: relayer.ErrClaimed}, nil
@@ -108,25 +108,25 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 	return s.queue.do(ctx, &write{
 		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based) },
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var place, stands *int64
-			if err := results.QueryRow().Scan(&place, &stands); err != nil {
+			var position, number, stored *int64
+			if err := results.QueryRow().Scan(&position, &number, &stored); err != nil {
 				return outcome{}, err
 			}
-			if place != nil {
-				return outcome{first: *place, count: -1, changes: true}, nil
+			if position != nil {
+				return outcome{first: *position, count: -1, number: *number, changes: true}, nil
 			}
-			return outcome{refused: notStanding(stands, based)}, nil
+			return outcome{refused: notCurrent(stored, based)}, nil
 		},
 	})
 }
 
-// notStanding is why a write finds no record at the revision that it is based
-// on, or nil where it does find it.
-func notStanding(stands *int64, based int64) error {
-	if stands == nil {
+// notCurrent returns why a write is refused that is based on a revision, or nil if
+// the stored record has that revision.
+func notCurrent(stored *int64, based int64) error {
+	if stored == nil {
 		return relayer.ErrNotFound
 	}
-	if *stands != based {
+	if *stored != based {
 		return relayer.ErrConflict
 	}
 	return nil
@@ -138,7 +138,7 @@ func notStanding(stands *int64, based int64) error {
 // does, also where two of the records contend. Some thousands at a time are
 // enough: more than 256 MiB are refused.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
-	given, err := newImport(records)
+	given, err := newImportColumns(records)
 	if err != nil {
 		return err
 	}
@@ -151,14 +151,14 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			batch.Queue(s.sql.importAll, given.ids, given.revisions, given.claims, given.documents, given.privates)
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var before, raised *int64
+			var before, number *int64
 			var exists *bool
-			if err := results.QueryRow().Scan(&before, &raised, &exists); err != nil {
+			if err := results.QueryRow().Scan(&before, &number, &exists); err != nil {
 				return outcome{}, err
 			}
 			switch {
 			case before != nil:
-				return outcome{first: *before + 1, count: int64(len(records)), forgotten: *raised, changes: true}, nil
+				return outcome{first: *before + 1, count: int64(len(records)), number: *number, changes: true}, nil
 			case exists != nil && *exists:
 				return outcome{refused: relayer.ErrExists}, nil
 			}
@@ -175,19 +175,19 @@ func (s *Store) nothing(ctx context.Context) error {
 	return nil
 }
 
-// imported is a call of Import, column by column.
-type imported struct {
+// importColumns are the records of an Import, column by column.
+type importColumns struct {
 	ids                         []string
 	revisions                   []int64
 	claims, documents, privates [][]byte
 	size                        int
 }
 
-func newImport(records []relayer.Record) (imported, error) {
-	var given imported
+func newImportColumns(records []relayer.Record) (importColumns, error) {
+	var given importColumns
 	for _, rec := range records {
 		if err := keepsImportLimits(rec); err != nil {
-			return imported{}, err
+			return importColumns{}, err
 		}
 		given.ids = append(given.ids, rec.ID)
 		given.revisions = append(given.revisions, int64(rec.Revision))
@@ -197,7 +197,7 @@ func newImport(records []relayer.Record) (imported, error) {
 		given.size += sizeOf(rec)
 	}
 	if given.size > maxRecordSize {
-		return imported{}, outOfLimits("", 0, maxRecordSize)
+		return importColumns{}, outOfLimits("", 0, maxRecordSize)
 	}
 	return given, nil
 }

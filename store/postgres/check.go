@@ -17,17 +17,18 @@ var _ relayer.CheckStore = (*Store)(nil)
 var contradictions = []struct{ what, sql string }{
 	{"counts that are not those of the relayers", `
 		WITH real AS (
-			SELECT level, place >> (7 * level) AS node, count(*) AS live
+			SELECT level, position >> (7 * level) AS node, count(*) AS live
 			FROM $schema.relayers CROSS JOIN generate_series(1, 3) AS level GROUP BY 1, 2
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.counts AS kept USING (level, node)
 		WHERE coalesce(real.live, 0) <> coalesce(kept.live, 0)`},
-	{"relayers beyond the last place", `
-		SELECT count(*) FROM $schema.relayers WHERE place > (SELECT last_value FROM $schema.places)`},
-	{"revisions beyond the last write", `
-		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_value FROM $schema.writes)`},
-	{"changes beyond the last write", `
-		SELECT count(*) FROM $schema.changes WHERE number > (SELECT last_value FROM $schema.writes)`},
+	{"rows of state other than the one", `SELECT abs(count(*) - 1) FROM $schema.state`},
+	{"relayers above the last position", `
+		SELECT count(*) FROM $schema.relayers WHERE position > (SELECT last_position FROM $schema.state)`},
+	{"revisions above the last revision", `
+		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_revision FROM $schema.state)`},
+	{"changes above the last revision", `
+		SELECT count(*) FROM $schema.changes WHERE number > (SELECT last_revision FROM $schema.state)`},
 }
 
 // Check reads everything once, in one snapshot and beside reads and writes, and

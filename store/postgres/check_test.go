@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -14,10 +15,12 @@ func TestCheckFindsContradictions(t *testing.T) {
 	for what, spoil := range map[string]string{
 		"a count too high":     `UPDATE spoiled.counts SET live = live + 1 WHERE level = 2`,
 		"a count that is gone": `DELETE FROM spoiled.counts WHERE level = 1`,
-		"a relayer that is not counted": `INSERT INTO spoiled.relayers (place, id, revision, document, private)
+		"a relayer that is not counted": `INSERT INTO spoiled.relayers (position, id, revision, document, private)
 			VALUES (1000, 'stranger', 1, '', '')`,
-		"places counted from the start again":    `ALTER SEQUENCE spoiled.places RESTART`,
-		"revisions counted from the start again": `ALTER SEQUENCE spoiled.writes RESTART`,
+		"a position above the counter": `UPDATE spoiled.state SET last_position = 2`,
+		"a revision above the counter": `DELETE FROM spoiled.changes; UPDATE spoiled.state SET last_revision = 2`,
+		"a change above the counter":   `UPDATE spoiled.relayers SET revision = 1; UPDATE spoiled.state SET last_revision = 2`,
+		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, forgotten, 0, 0 FROM spoiled.state`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			pool := newPool(t, server.ConnString())
@@ -39,9 +42,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 			if err := store.Check(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pool.Exec(t.Context(), spoil); err != nil {
-				t.Fatal(err)
-			}
+			execute(t, pool, strings.Split(spoil, "; ")...)
 			if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
 				t.Errorf("Check: %v, want relayer.ErrCorrupt", err)
 			}

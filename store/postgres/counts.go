@@ -5,7 +5,7 @@ import "maps"
 // node is one of the counts.
 type node struct {
 	level int16
-	place int64
+	index int64
 }
 
 // shiftsOf is by how much each count changes.
@@ -16,9 +16,9 @@ func shiftsOf(outcomes []outcome) map[node]int32 {
 		if o.count < 0 {
 			sign = -1
 		}
-		for place := o.first; place < o.first+max(o.count, -o.count); place++ {
+		for position := o.first; position < o.first+max(o.count, -o.count); position++ {
 			for level := int16(1); level <= levels; level++ {
-				shifts[node{level, place >> (nodeShift * level)}] += sign
+				shifts[node{level, position >> (nodeShift * level)}] += sign
 			}
 		}
 	}
@@ -31,7 +31,7 @@ func shiftsOf(outcomes []outcome) map[node]int32 {
 func columnsOf(shifts map[node]int32) (depths []int16, nodes []int64, by []int32) {
 	for at, shift := range shifts {
 		depths = append(depths, at.level)
-		nodes = append(nodes, at.place)
+		nodes = append(nodes, at.index)
 		by = append(by, shift)
 	}
 	return depths, nodes, by

@@ -15,8 +15,7 @@ import (
 )
 
 // TestPagesAfterManyDeletes holds pages at any depth against what a slice gives,
-// where half of what stood before is gone, and the places have gaps as wide as
-// any that transactions without a commit can leave.
+// where half of what stood before is gone, and the positions have wide gaps.
 func TestPagesAfterManyDeletes(t *testing.T) {
 	t.Parallel()
 	const seed = 7
@@ -36,9 +35,9 @@ func TestPagesAfterManyDeletes(t *testing.T) {
 			t.Fatal(err)
 		}
 		stands = append(stands, some...)
-		// A few places, a whole count of level 1, 2, 3 and of many.
+		// A few positions, a whole count of level 1, 2, 3 and of many.
 		gap := []int{5, 128, 128 * 128, 128 * 128 * 128, 100_000_000}[part%5]
-		execute(t, admin, fmt.Sprintf("SELECT setval('%s.places', (SELECT last_value FROM %[1]s.places) + %d)", schema, gap))
+		execute(t, admin, fmt.Sprintf("UPDATE %s.state SET last_position = last_position + %d", schema, gap))
 	}
 	wantPages(t, store, random, stands, 200)
 
@@ -104,9 +103,9 @@ func joined(recs []relayer.Record) string {
 	return strings.Join(documents, ",")
 }
 
-// TestPlacesWithGaps: writes that are refused, or whose transaction is undone,
-// draw places and revisions that nobody ever has, and no page shows it.
-func TestPlacesWithGaps(t *testing.T) {
+// TestPositions_RefusedWrites has the store and the server refuse some writes:
+// neither a position nor a revision is taken by them.
+func TestPositions_RefusedWrites(t *testing.T) {
 	t.Parallel()
 	store, admin, schema := turnTest(t)
 	sabotage(t, admin, schema, `IF NEW.id LIKE 'bad%' THEN RAISE EXCEPTION 'not this one'; END IF;`)
@@ -123,9 +122,9 @@ func TestPlacesWithGaps(t *testing.T) {
 			_, _ = store.Create(t.Context(), record(numbered(i)))
 		}
 	}
-	places := queryOne[int](t, admin, fmt.Sprintf("SELECT last_value FROM %s.places", schema))
-	if places <= len(want) {
-		t.Errorf("%d places drawn for %d relayers: there are no gaps", places, len(want))
+	taken := queryOne[string](t, admin, fmt.Sprintf("SELECT last_position || ' ' || last_revision FROM %s.state", schema))
+	if taken != "300 300" {
+		t.Errorf("last position and revision: %s, want 300 300", taken)
 	}
 	wantPages(t, store, rand.New(rand.NewPCG(1, 1)), want, 100)
 	wantWhole(t, store)

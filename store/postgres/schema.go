@@ -13,39 +13,44 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// schemaVersion is that of what is made below. A change to it is a new version,
-// with statements that lead there from the one before.
+// schemaVersion is the version of the schema that schemaSQL creates.
 const schemaVersion = 1
 
-// A node of the counts covers 1<<nodeShift nodes of the level below, and one of
-// level 1 as many places of the creation order.
+// The counts form a tree of three levels: a node of level 1 counts the records
+// at 1<<nodeShift positions, and a node of a higher level covers 1<<nodeShift
+// nodes of the level below.
 const (
 	levels    = 3
 	nodeShift = 7
 )
 
-// schemaSQL makes version 1. Places in the creation order and the numbers of
-// writes come from sequences, which are cheap because only the one whose turn it
-// is draws from them. The counts change with every create and delete: room on
-// their pages lets a new version of a row stay where the old one is.
+// schemaSQL creates version 1.
 //
-// Reads are functions for the sake of their settings, which keep the planner to
-// the indexes. Left to itself it keeps a plan that it made while a table was
-// small, guesses how many rows a page has, and would at times rather sort the
-// table, or compile the statement, which takes a hundred times as long as running
-// it.
+// The table state has one row. Its counters are the last position in the creation
+// order and the last revision; both are raised once per commit, under the write
+// lock. They are ordinary columns because a SEQUENCE with a cache would hand out
+// numbers out of order. The index on last_revision leads to the current version
+// of the row past the dead versions that a long transaction keeps.
+//
+// Each change takes the next revision as its number, and so do a delete and an
+// import. The counts change with every create and delete, so their pages have
+// room for new versions of a row (heap-only tuple updates).
+//
+// Reads are functions because a function can have planner settings, which keep
+// the planner to the indexes. Without them the server keeps plans that it made
+// for small tables, estimates the size of a page badly, and at times sorts a
+// table or compiles the statement, which takes a hundred times as long.
 const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,
-	forgotten bigint NOT NULL
+	forgotten bigint NOT NULL,
+	last_position bigint NOT NULL,
+	last_revision bigint PRIMARY KEY
 );
-INSERT INTO $schema.state VALUES (1, 0);
-
-CREATE SEQUENCE $schema.places;
-CREATE SEQUENCE $schema.writes;
+INSERT INTO $schema.state VALUES (1, 0, 0, 0);
 
 CREATE TABLE $schema.relayers (
-	place bigint PRIMARY KEY,
+	position bigint PRIMARY KEY,
 	id text COLLATE "C" NOT NULL UNIQUE,
 	revision bigint NOT NULL,
 	claim bytea UNIQUE,
@@ -64,7 +69,7 @@ CREATE TABLE $schema.counts (
 CREATE TABLE $schema.changes (
 	number bigint PRIMARY KEY,
 	kind text NOT NULL,
-	made_at bigint NOT NULL DEFAULT extract(epoch FROM clock_timestamp()) * 1000000,
+	changed_at bigint NOT NULL DEFAULT extract(epoch FROM clock_timestamp()) * 1000000,
 	id text COLLATE "C" NOT NULL,
 	revision bigint NOT NULL,
 	claim bytea,
@@ -81,7 +86,7 @@ END
 $body$;
 
 CREATE FUNCTION $schema.changes_after(seen bigint, seen_at bigint)
-RETURNS TABLE (is_cut boolean, number bigint, made_at bigint, kind text,
+RETURNS TABLE (is_cut boolean, number bigint, changed_at bigint, kind text,
 	id text, revision bigint, claim bytea, document bytea, private bytea)
 LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
@@ -89,14 +94,14 @@ DECLARE
 	size bigint := 0;
 BEGIN
 	SELECT forgotten > seen OR forgotten < seen AND NOT EXISTS (
-			SELECT FROM $schema.changes WHERE number = seen AND made_at = seen_at)
-		INTO is_cut FROM $schema.state;
+			SELECT FROM $schema.changes WHERE number = seen AND changed_at = seen_at)
+		INTO is_cut FROM $schema.state ORDER BY last_revision DESC LIMIT 1;
 	IF is_cut THEN
 		RETURN NEXT;
 		RETURN;
 	END IF;
-	FOR number, made_at, kind, id, revision, claim, document, private IN
-		SELECT c.number, c.made_at, c.kind, c.id, c.revision, c.claim, c.document, c.private
+	FOR number, changed_at, kind, id, revision, claim, document, private IN
+		SELECT c.number, c.changed_at, c.kind, c.id, c.revision, c.claim, c.document, c.private
 		FROM $schema.changes c WHERE c.number > seen ORDER BY c.number LIMIT 64
 	LOOP
 		RETURN NEXT;
@@ -112,7 +117,7 @@ LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
 DECLARE
 	parent bigint;
-	standing bigint;
+	live_in_node bigint;
 	passed bigint := 0;
 	lowest bigint := 0;
 	highest bigint := 9223372036854775807;
@@ -123,20 +128,20 @@ BEGIN
 		RETURN;
 	END IF;
 	FOR depth IN REVERSE 3..1 LOOP
-		FOR parent, standing IN
+		FOR parent, live_in_node IN
 			SELECT node, live FROM $schema.counts
 			WHERE level = depth AND node BETWEEN lowest AND highest ORDER BY node
 		LOOP
-			EXIT WHEN first < passed + standing;
-			passed := passed + standing;
+			EXIT WHEN first < passed + live_in_node;
+			passed := passed + live_in_node;
 		END LOOP;
 		lowest := parent << 7;
 		highest := lowest + 127;
 	END LOOP;
 	RETURN QUERY
 		SELECT total, r.id, r.revision, r.claim, r.document, r.private
-		FROM $schema.relayers r WHERE r.place >= lowest
-		ORDER BY r.place OFFSET first - passed LIMIT most;
+		FROM $schema.relayers r WHERE r.position >= lowest
+		ORDER BY r.position OFFSET first - passed LIMIT most;
 END
 $body$;
 `
@@ -210,7 +215,7 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, schema string) error {
 	var functions int
 	err := conn.QueryRow(ctx, inSchema(schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.forgotten, relayers.attempt, counts.live, changes.made_at
+			SELECT state.last_revision, relayers.attempt, counts.live, changes.changed_at
 			FROM $schema.state, $schema.relayers, $schema.counts, $schema.changes WHERE false)`),
 		[]string{
 			inSchema(schema, `$schema.relayer(text)`),

@@ -1,109 +1,129 @@
 package postgres
 
-// statements are those of one schema. A write answers with one row, whatever
-// comes of it, so that a refused one does not end the transaction that it shares
-// with others. All writes run under lock: what they find is what stands.
+// statements are the SQL statements for one schema. A write returns one row, also
+// if it is refused, so that a refusal does not abort the transaction that it
+// shares with other writes. All writes run under the write lock, so they read the
+// current state.
 type statements struct {
-	lock, version          string
+	lock, state            string
 	create, update, remove string
-	importAll, forgotten   string
-	count, notify          string
+	importAll              string
+	count, advance, notify string
 
 	get, document, list, documents string
 
-	position, changes, forget string
+	lastChange, changes, forget string
 }
+
+// numbers are the last position and the last revision taken, this transaction
+// included. The stored counters are raised at the commit only: what is above them
+// was written by earlier statements of the same transaction.
+const numbers = `
+	SELECT coalesce((SELECT max(position) FROM $schema.relayers WHERE position > stored.last_position), stored.last_position) AS position,
+		coalesce((SELECT max(number) FROM $schema.changes WHERE number > stored.last_revision), stored.last_revision) AS revision
+	FROM (SELECT last_position, last_revision FROM $schema.state ORDER BY last_revision DESC LIMIT 1) AS stored`
 
 func statementsIn(schema string) statements {
 	in := func(sql string) string { return inSchema(schema, sql) }
 	return statements{
-		lock:    in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
-		version: in(`SELECT version FROM $schema.state`),
+		lock: in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
+		state: in(`
+			SELECT version, last_position, last_revision
+			FROM $schema.state ORDER BY last_revision DESC LIMIT 1`),
 
 		create: in(`
-			WITH made AS (
-				INSERT INTO $schema.relayers (place, id, revision, claim, document, private, attempt)
-				SELECT nextval('$schema.places'), $1::text, nextval('$schema.writes'), $2::bytea, $3::bytea, $4::bytea, $5::uuid
+			WITH numbers AS (` + numbers + `
+			), made AS (
+				INSERT INTO $schema.relayers (position, id, revision, claim, document, private, attempt)
+				SELECT numbers.position + 1, $1::text, numbers.revision + 1, $2::bytea, $3::bytea, $4::bytea, $5::uuid
+				FROM numbers
 				WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
-				RETURNING place, revision
-			), told AS (
+				RETURNING position, revision
+			), change AS (
 				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
 				SELECT revision, 'created', $1::text, revision, $2::bytea, $3::bytea, $4::bytea FROM made
 			)
-			SELECT made.place, made.revision, stands.revision,
-				stands.attempt = $5::uuid AND stands.claim IS NOT DISTINCT FROM $2::bytea
-					AND stands.document = $3::bytea AND stands.private = $4::bytea
+			SELECT made.position, made.revision, stored.revision,
+				stored.attempt = $5::uuid AND stored.claim IS NOT DISTINCT FROM $2::bytea
+					AND stored.document = $3::bytea AND stored.private = $4::bytea
 			FROM (SELECT) AS one
 			LEFT JOIN made ON true
-			LEFT JOIN $schema.relayers AS stands ON stands.id = $1::text`),
+			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
 
 		update: in(`
-			WITH made AS (
+			WITH numbers AS (` + numbers + `
+			), made AS (
 				UPDATE $schema.relayers
-				SET revision = nextval('$schema.writes'), claim = $3::bytea, document = $4::bytea, private = $5::bytea
-				WHERE id = $1::text AND revision = $2::bigint
+				SET revision = numbers.revision + 1, claim = $3::bytea, document = $4::bytea, private = $5::bytea
+				FROM numbers
+				WHERE id = $1::text AND relayers.revision = $2::bigint
 				AND NOT EXISTS (SELECT FROM $schema.relayers AS other WHERE other.claim = $3::bytea AND other.id <> $1::text)
-				RETURNING revision
-			), told AS (
+				RETURNING relayers.revision
+			), change AS (
 				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
 				SELECT revision, 'updated', $1::text, revision, $3::bytea, $4::bytea, $5::bytea FROM made
 			)
-			SELECT made.revision, stands.revision
+			SELECT made.revision, stored.revision
 			FROM (SELECT) AS one
 			LEFT JOIN made ON true
-			LEFT JOIN $schema.relayers AS stands ON stands.id = $1::text`),
+			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
 
 		remove: in(`
-			WITH gone AS (
+			WITH numbers AS (` + numbers + `
+			), gone AS (
 				DELETE FROM $schema.relayers WHERE id = $1::text AND revision = $2::bigint RETURNING *
-			), told AS (
+			), change AS (
 				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
-				SELECT nextval('$schema.writes'), 'deleted', id, revision, claim, document, private FROM gone
+				SELECT numbers.revision + 1, 'deleted', gone.id, gone.revision, gone.claim, gone.document, gone.private
+				FROM gone, numbers
+				RETURNING number
 			)
-			SELECT gone.place, stands.revision
+			SELECT gone.position, change.number, stored.revision
 			FROM (SELECT) AS one
 			LEFT JOIN gone ON true
-			LEFT JOIN $schema.relayers AS stands ON stands.id = $1::text`),
+			LEFT JOIN change ON true
+			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
 
-		// Records that are taken over are not told one by one: whoever watches is
-		// told to read all relayers again. For EXISTS in the place of a value the
-		// server may read the whole table into memory, as it never does for a
-		// subquery.
+		// An import is one change: it means that watchers should read all relayers
+		// again. The subqueries that return true are not written as EXISTS, for
+		// which the server may read the whole table into memory.
 		importAll: in(`
-			WITH given AS MATERIALIZED (
+			WITH numbers AS (` + numbers + `
+			), given AS MATERIALIZED (
 				SELECT *, row_number() OVER (PARTITION BY id ORDER BY nth) > 1 AS is_repeated,
 					claim IS NOT NULL AND row_number() OVER (PARTITION BY claim ORDER BY nth) > 1 AS claims_again
 				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])
 					WITH ORDINALITY AS given (id, revision, claim, document, private, nth)
 			), contending AS (
-				SELECT nth, is_repeated OR (SELECT true FROM $schema.relayers AS stands WHERE stands.id = given.id) IS TRUE AS exists,
-					claims_again OR (SELECT true FROM $schema.relayers AS stands WHERE stands.claim = given.claim) IS TRUE AS claimed
+				SELECT nth, is_repeated OR (SELECT true FROM $schema.relayers AS stored WHERE stored.id = given.id) IS TRUE AS exists,
+					claims_again OR (SELECT true FROM $schema.relayers AS stored WHERE stored.claim = given.claim) IS TRUE AS claimed
 				FROM given
 			), refused AS MATERIALIZED (
 				SELECT exists FROM contending WHERE exists OR claimed ORDER BY nth LIMIT 1
 			), room AS MATERIALIZED (
-				SELECT setval('$schema.places', nextval('$schema.places') + cardinality($1::text[]) - 1) - cardinality($1::text[]) AS before
-				WHERE NOT EXISTS (SELECT FROM refused)
+				SELECT position AS before, greatest(revision, (SELECT max(revision) FROM given)) + 1 AS number
+				FROM numbers WHERE NOT EXISTS (SELECT FROM refused)
 			), made AS (
-				INSERT INTO $schema.relayers (place, id, revision, claim, document, private)
+				INSERT INTO $schema.relayers (position, id, revision, claim, document, private)
 				SELECT room.before + nth, id, revision, claim, document, private FROM room, given
-			), raised AS MATERIALIZED (
-				SELECT setval('$schema.writes', greatest(last_value, (SELECT max(revision) FROM given)) + 1) AS number
-				FROM room, $schema.writes
+			), change AS (
+				INSERT INTO $schema.changes (number, kind, id, revision, document, private)
+				SELECT number, 'imported', '', number, '', '' FROM room
 			)
-			SELECT room.before, raised.number, refused.exists
-			FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN raised ON true LEFT JOIN refused ON true`),
-
-		// A statement of its own, that is prepared once the turn has come: even to
-		// prepare what writes to the table waits for its lock, and for how long the
-		// settings of the turn do not say yet.
-		forgotten: in(`UPDATE $schema.state SET forgotten = $1::bigint`),
+			SELECT room.before, room.number, refused.exists
+			FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
 
 		count: in(`
 			INSERT INTO $schema.counts (level, node, live)
 			SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[])
 			ON CONFLICT (level, node) DO UPDATE SET live = counts.live + excluded.live`),
+
+		// The driver prepares it when the write lock is held: even to prepare a
+		// statement that writes to state waits for that lock.
+		advance: in(`
+			UPDATE $schema.state SET last_position = $1::bigint, last_revision = $2::bigint
+			WHERE last_revision = $3::bigint`),
 
 		notify: `SELECT pg_notify($1::text, '')`,
 
@@ -112,21 +132,20 @@ func statementsIn(schema string) statements {
 		list:      in(`SELECT total, id, revision, claim, document, private FROM $schema.page($1::bigint, $2::bigint)`),
 		documents: in(`SELECT total, document FROM $schema.page($1::bigint, $2::bigint)`),
 
-		position: in(`
-			SELECT greatest(state.forgotten, last.number), last.made_at
-			FROM $schema.state LEFT JOIN (
-				SELECT number, made_at FROM $schema.changes ORDER BY number DESC LIMIT 1
-			) AS last ON true`),
+		lastChange: in(`
+			SELECT state.last_revision, changes.changed_at
+			FROM $schema.state LEFT JOIN $schema.changes ON changes.number = state.last_revision
+			ORDER BY state.last_revision DESC LIMIT 1`),
 
 		changes: in(`
-			SELECT is_cut, number, made_at, kind, id, revision, claim, document, private
+			SELECT is_cut, number, changed_at, kind, id, revision, claim, document, private
 			FROM $schema.changes_after($1::bigint, $2::bigint)`),
 
 		forget: in(`
 			WITH oldest AS (
-				SELECT number, made_at FROM $schema.changes ORDER BY number LIMIT 1000
+				SELECT number, changed_at FROM $schema.changes ORDER BY number LIMIT 1000
 			), last AS (
-				SELECT max(number) AS number FROM oldest WHERE made_at < extract(epoch FROM clock_timestamp()) * 1000000 - $1::bigint
+				SELECT max(number) AS number FROM oldest WHERE changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $1::bigint
 			), gone AS (
 				DELETE FROM $schema.changes USING last WHERE changes.number <= last.number
 			)

@@ -64,17 +64,28 @@ func TestSchemaThatIsRaised(t *testing.T) {
 	}
 }
 
-// TestPlacesThatGoBack is of a database whose sequences were not brought along:
-// nobody is told that a claim is held where none is.
-func TestPlacesThatGoBack(t *testing.T) {
+// TestCounters_SetBack sets the counters below what is stored, as a partial
+// restore does. New records still come after all others.
+func TestCounters_SetBack(t *testing.T) {
 	t.Parallel()
 	name := schemaName()
 	pool := newPool(t, server.ConnString())
 	store := openOn(t, pool, postgres.WithSchema(name))
 	create(t, store, record("one"))
-	execute(t, pool, `ALTER SEQUENCE `+name+`.places RESTART`)
-	if _, err := store.Create(t.Context(), relayer.Record{ID: "two"}); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error %v, want ErrUnavailable", err)
+	last := create(t, store, record("two"))
+	execute(t, pool, `UPDATE `+name+`.state SET last_position = 0, last_revision = 0`)
+	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Check: error %v, want ErrCorrupt", err)
+	}
+	if made := create(t, store, record("three")); made.Revision <= last.Revision {
+		t.Errorf("revision %d after %d", made.Revision, last.Revision)
+	}
+	recs, _, err := store.List(t.Context(), 0, 3)
+	if err != nil || len(recs) != 3 || recs[2].ID != "three" {
+		t.Errorf("listed %v, error %v, want the new record last", recs, err)
+	}
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

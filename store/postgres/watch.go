@@ -54,14 +54,14 @@ type watch struct {
 // and numbers are given again.
 type mark struct {
 	number int64
-	madeAt *int64 // in microseconds since 1970
+	at     *int64 // in microseconds since 1970; nil if the change is not stored
 }
 
 func (w *watch) begin(ctx context.Context) error {
-	return w.store.tryRead(ctx, w.store.sql.position, nil, func(rows pgx.Rows) error {
+	return w.store.tryRead(ctx, w.store.sql.lastChange, nil, func(rows pgx.Rows) error {
 		var last mark
 		for rows.Next() {
-			if err := rows.Scan(&last.number, &last.madeAt); err != nil {
+			if err := rows.Scan(&last.number, &last.at); err != nil {
 				return err
 			}
 		}
@@ -88,7 +88,7 @@ func (w *watch) run(ctx context.Context, yield func(relayer.RecordChange, error)
 			}
 		}
 		for _, change := range changes {
-			if ctx.Err() != nil || !yield(change, nil) {
+			if ctx.Err() != nil || !yieldChange(change, yield) {
 				return
 			}
 		}
@@ -96,6 +96,17 @@ func (w *watch) run(ctx context.Context, yield func(relayer.RecordChange, error)
 			w.sleep(ctx, next)
 		}
 	}
+}
+
+// imported is the kind of the change that an import is recorded as.
+const imported relayer.ChangeKind = "imported"
+
+// yieldChange yields a change, or ErrMissed for an import.
+func yieldChange(change relayer.RecordChange, yield func(relayer.RecordChange, error) bool) bool {
+	if change.Kind == imported {
+		return yield(relayer.RecordChange{}, relayer.ErrMissed)
+	}
+	return yield(change, nil)
 }
 
 func (w *watch) sleep(ctx context.Context, next <-chan struct{}) {
@@ -115,7 +126,7 @@ func (w *watch) look(ctx context.Context) ([]relayer.RecordChange, error) {
 		return nil, w.begin(ctx)
 	}
 	var found look
-	err := w.store.tryRead(ctx, w.store.sql.changes, []any{w.seen.number, w.seen.madeAt}, func(rows pgx.Rows) (err error) {
+	err := w.store.tryRead(ctx, w.store.sql.changes, []any{w.seen.number, w.seen.at}, func(rows pgx.Rows) (err error) {
 		found, err = readChanges(rows)
 		return err
 	})
@@ -144,13 +155,13 @@ func readChanges(rows pgx.Rows) (look, error) {
 	for rows.Next() {
 		var row row
 		var number *int64
-		var madeAt *int64
+		var at *int64
 		var kind *string
-		if err := rows.Scan(append([]any{&found.isCut, &number, &madeAt, &kind}, row.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{&found.isCut, &number, &at, &kind}, row.fields()...)...); err != nil {
 			return look{}, err
 		}
 		if number != nil {
-			found.last = mark{*number, madeAt}
+			found.last = mark{*number, at}
 			found.changes = append(found.changes, relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record()})
 		}
 	}

@@ -398,7 +398,7 @@ func restore(t *testing.T, pool *pgxpool.Pool, schema string, number int64) {
 	t.Helper()
 	execute(t, pool,
 		fmt.Sprintf("DELETE FROM %s.changes WHERE number > %d", schema, number),
-		fmt.Sprintf("SELECT setval('%s.writes', %d)", schema, number))
+		fmt.Sprintf("UPDATE %s.state SET last_revision = %d", schema, number))
 }
 
 // TestDatabaseRestored: a database that has gone back in time tells its changes

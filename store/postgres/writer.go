@@ -106,9 +106,9 @@ func (s *Store) tryTurns(conn *pgxpool.Conn, batch []*write) error {
 // nil. An error that is not [relayer.ErrOutcomeUnknown] means that nothing has
 // been written.
 func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
-	outcomes, err := s.sendWrites(conn, batch)
+	before, outcomes, err := s.sendWrites(conn, batch)
 	if err == nil && slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes }) {
-		err = s.sendCommit(conn, outcomes)
+		err = s.sendCommit(conn, before, outcomes)
 	} else {
 		s.abandon(conn)
 	}
@@ -158,7 +158,25 @@ func writeAlone(ctx context.Context, db interface {
 	})
 }
 
-func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (outcomes []outcome, err error) {
+// counters are those of the table state.
+type counters struct {
+	position int64 // the last in the creation order
+	revision int64 // the last revision, which is the number of the last change
+}
+
+// after returns the counters with what the outcomes have taken.
+func (c counters) after(outcomes []outcome) counters {
+	for _, o := range outcomes {
+		if o.count > 0 {
+			c.position = max(c.position, o.first+o.count-1)
+		}
+		c.revision = max(c.revision, o.number)
+	}
+	return c
+}
+
+// sendWrites returns the stored counters and what the writes have done.
+func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (stored counters, outcomes []outcome, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
 	defer cancel()
 	asked := new(pgx.Batch)
@@ -166,7 +184,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (outcomes []outco
 	asked.Queue(settings, s.opts.parameters()...)
 	asked.Queue(s.sql.lock)
 	before := asked.Len()
-	asked.Queue(s.sql.version)
+	asked.Queue(s.sql.state)
 	for _, w := range batch {
 		w.ask(asked)
 	}
@@ -177,29 +195,29 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (outcomes []outco
 		}
 	}()
 	if err := skip(results, before); err != nil {
-		return nil, err
+		return stored, nil, err
 	}
 	// A newer version of this package may have changed the schema meanwhile.
 	var version int
-	if err := results.QueryRow().Scan(&version); err != nil {
-		return nil, err
+	if err := results.QueryRow().Scan(&version, &stored.position, &stored.revision); err != nil {
+		return stored, nil, err
 	}
 	if version != schemaVersion {
-		return nil, newerError(version)
+		return stored, nil, newerError(version)
 	}
 	for _, w := range batch {
 		made, err := w.read(results)
 		if err != nil {
-			return nil, err
+			return stored, nil, err
 		}
 		outcomes = append(outcomes, made)
 	}
-	return outcomes, nil
+	return stored, outcomes, nil
 }
 
 // sendCommit makes the writes final. It has all the time there is, however long
 // the turn was waited for: what is cut off here leaves an unknown outcome.
-func (s *Store) sendCommit(conn *pgxpool.Conn, outcomes []outcome) error {
+func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outcome) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
 	defer cancel()
 	last := new(pgx.Batch)
@@ -207,11 +225,8 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, outcomes []outcome) error {
 		depths, nodes, by := columnsOf(shifts)
 		last.Queue(s.sql.count, depths, nodes, by)
 	}
-	for _, o := range outcomes {
-		if o.forgotten > 0 {
-			last.Queue(s.sql.forgotten, o.forgotten)
-		}
-	}
+	raised := stored.after(outcomes)
+	last.Queue(s.sql.advance, raised.position, raised.revision, stored.revision)
 	last.Queue(s.sql.notify, s.listener.channel)
 	last.Queue(`COMMIT`)
 	results := conn.SendBatch(ctx, last)
