@@ -29,6 +29,11 @@ var contradictions = []struct{ what, sql string }{
 		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_revision FROM $schema.state)`},
 	{"changes above the last revision", `
 		SELECT count(*) FROM $schema.changes WHERE number > (SELECT last_revision FROM $schema.state)`},
+	{"rows of pruning other than the one", `SELECT abs(count(*) - 1) FROM $schema.pruning`},
+	{"changes that count as pruned", `
+		SELECT count(*) FROM $schema.changes WHERE number <= (SELECT pruned FROM $schema.pruning)`},
+	{"pruned changes above the last revision", `
+		SELECT count(*) FROM $schema.pruning WHERE pruned > (SELECT last_revision FROM $schema.state)`},
 }
 
 // Check reads everything once, in one snapshot and beside reads and writes, and

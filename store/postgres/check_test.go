@@ -20,7 +20,10 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"a position above the counter": `UPDATE spoiled.state SET last_position = 2`,
 		"a revision above the counter": `DELETE FROM spoiled.changes; UPDATE spoiled.state SET last_revision = 2`,
 		"a change above the counter":   `UPDATE spoiled.relayers SET revision = 1; UPDATE spoiled.state SET last_revision = 2`,
-		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, forgotten, 0, 0 FROM spoiled.state`,
+		"no row of pruning":            `DELETE FROM spoiled.pruning`,
+		"a change that was pruned":     `UPDATE spoiled.pruning SET pruned = 1`,
+		"a prune above the counter":    `DELETE FROM spoiled.changes; UPDATE spoiled.pruning SET pruned = 4`,
+		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, 0, 0 FROM spoiled.state`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			pool := newPool(t, server.ConnString())

@@ -32,6 +32,10 @@ const (
 // numbers out of order. The index on last_revision leads to the current version
 // of the row past the dead versions that a long transaction keeps.
 //
+// The table pruning has one row as well: the number up to which changes have been
+// deleted. It is a table of its own so that pruning does not wait for the write
+// lock, nor a writer for pruning.
+//
 // Each change takes the next revision as its number, and so do a delete and an
 // import. The counts change with every create and delete, so their pages have
 // room for new versions of a row (heap-only tuple updates).
@@ -43,11 +47,15 @@ const (
 const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,
-	forgotten bigint NOT NULL,
 	last_position bigint NOT NULL,
 	last_revision bigint PRIMARY KEY
 );
-INSERT INTO $schema.state VALUES (1, 0, 0, 0);
+INSERT INTO $schema.state VALUES (1, 0, 0);
+
+CREATE TABLE $schema.pruning (
+	pruned bigint NOT NULL
+);
+INSERT INTO $schema.pruning VALUES (0);
 
 CREATE TABLE $schema.relayers (
 	position bigint PRIMARY KEY,
@@ -93,9 +101,9 @@ LANGUAGE plpgsql STABLE $settings AS $body$
 DECLARE
 	size bigint := 0;
 BEGIN
-	SELECT forgotten > seen OR forgotten < seen AND NOT EXISTS (
+	SELECT pruned > seen OR pruned < seen AND NOT EXISTS (
 			SELECT FROM $schema.changes WHERE number = seen AND changed_at = seen_at)
-		INTO is_cut FROM $schema.state ORDER BY last_revision DESC LIMIT 1;
+		INTO is_cut FROM $schema.pruning;
 	IF is_cut THEN
 		RETURN NEXT;
 		RETURN;
@@ -215,8 +223,8 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, schema string) error {
 	var functions int
 	err := conn.QueryRow(ctx, inSchema(schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.last_revision, relayers.attempt, counts.live, changes.changed_at
-			FROM $schema.state, $schema.relayers, $schema.counts, $schema.changes WHERE false)`),
+			SELECT state.last_revision, pruning.pruned, relayers.attempt, counts.live, changes.changed_at
+			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.changes WHERE false)`),
 		[]string{
 			inSchema(schema, `$schema.relayer(text)`),
 			inSchema(schema, `$schema.page(bigint, bigint)`),

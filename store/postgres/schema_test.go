@@ -185,7 +185,7 @@ func TestSchemaOfNewerVersion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
 		"the version alone":         `UPDATE $.state SET version = 2`,
-		"tables that are not known": `UPDATE $.state SET version = 7; ALTER TABLE $.state DROP forgotten; ALTER TABLE $.relayers RENAME TO entries`,
+		"tables that are not known": `UPDATE $.state SET version = 7; ALTER TABLE $.state DROP last_position; ALTER TABLE $.relayers RENAME TO entries`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			admin := newPool(t, server.ConnString())

@@ -78,7 +78,7 @@ func TestOldChangesAreForgotten(t *testing.T) {
 	eventually(t, "all changes are forgotten", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf(`SELECT count(*) FROM %s.changes`, schema)) == 0
 	})
-	if forgotten := queryOne[int](t, admin, fmt.Sprintf(`SELECT forgotten FROM %s.state`, schema)); forgotten != 2501 {
+	if forgotten := queryOne[int](t, admin, fmt.Sprintf(`SELECT pruned FROM %s.pruning`, schema)); forgotten != 2501 {
 		t.Errorf("forgotten up to %d, want 2501", forgotten)
 	}
 	if rec := get(t, store, "kept"); rec.Revision != 1 {

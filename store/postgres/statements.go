@@ -12,7 +12,8 @@ type statements struct {
 
 	get, document, list, documents string
 
-	lastChange, changes, forget string
+	lastChange, changes string
+	lockPruning, prune  string
 }
 
 // numbers are the last position and the last revision taken, this transaction
@@ -141,14 +142,22 @@ func statementsIn(schema string) statements {
 			SELECT is_cut, number, changed_at, kind, id, revision, claim, document, private
 			FROM $schema.changes_after($1::bigint, $2::bigint)`),
 
-		forget: in(`
+		// A server crash may undo a step, which is then repeated: no step has to wait
+		// for the disk or for a standby.
+		lockPruning: in(`
+			SELECT pruned FROM $schema.pruning, (SELECT set_config('synchronous_commit', 'off', true)) AS setting
+			FOR UPDATE OF pruning SKIP LOCKED`),
+
+		// The scan begins at the last pruned number, past the deleted rows that a long
+		// transaction keeps.
+		prune: in(`
 			WITH oldest AS (
-				SELECT number, changed_at FROM $schema.changes ORDER BY number LIMIT 1000
+				SELECT number, changed_at FROM $schema.changes WHERE number > $1::bigint ORDER BY number LIMIT $2::integer
 			), last AS (
-				SELECT max(number) AS number FROM oldest WHERE changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $1::bigint
+				SELECT max(number) AS number FROM oldest WHERE changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
 			), gone AS (
-				DELETE FROM $schema.changes USING last WHERE changes.number <= last.number
+				DELETE FROM $schema.changes USING last WHERE changes.number > $1::bigint AND changes.number <= last.number
 			)
-			UPDATE $schema.state SET forgotten = greatest(forgotten, last.number) FROM last WHERE last.number IS NOT NULL`),
+			UPDATE $schema.pruning SET pruned = last.number FROM last WHERE last.number IS NOT NULL`),
 	}
 }

@@ -120,7 +120,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.listener = newListener(s.connectAlone, opts.schema)
 	s.background.Go(s.write)
-	s.background.Go(s.forgetOldChanges)
+	s.background.Go(s.pruneChanges)
 	return s, nil
 }
 

@@ -1,0 +1,118 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// insertOldChanges adds changes of the year 1970 and raises the counter.
+func insertOldChanges(t *testing.T, admin *pgxpool.Pool, schema string, count int) {
+	t.Helper()
+	execute(t, admin, fmt.Sprintf(`
+		WITH before AS (SELECT last_revision FROM %[1]s.state),
+			advanced AS (UPDATE %[1]s.state SET last_revision = last_revision + %[2]d)
+		INSERT INTO %[1]s.changes (number, kind, changed_at, id, revision, document, private)
+		SELECT last_revision + n, 'updated', 0, 'old', 1, '', '' FROM before, generate_series(1, %[2]d) AS n`, schema, count))
+}
+
+func changesIn(t *testing.T, admin *pgxpool.Pool, schema string) int {
+	t.Helper()
+	return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema))
+}
+
+// blockPruning locks the oldest change until it is released, and returns when a
+// Store waits for it.
+func blockPruning(t *testing.T, admin *pgxpool.Pool, schema string) (release func()) {
+	t.Helper()
+	tx, err := admin.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = func() { _ = tx.Rollback(context.Background()) }
+	t.Cleanup(release)
+	if _, err := tx.Exec(t.Context(), fmt.Sprintf("SELECT FROM %s.changes ORDER BY number LIMIT 1 FOR UPDATE", schema)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "pruning is blocked", func() bool {
+		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity
+			WHERE wait_event_type = 'Lock' AND query LIKE '%DELETE FROM%' || $1 || '%.changes%'`, schema) > 0
+	})
+	return release
+}
+
+func TestPruning_DoesNotBlockWrites(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := open(t, postgres.WithSchema(schema))
+	insertOldChanges(t, admin, schema, 100)
+	// The pruner waits for longer than a writer does.
+	pruner := open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond), postgres.WithTimeout(time.Minute))
+	release := blockPruning(t, admin, schema)
+	rec := create(t, store, record("one"))
+	rec = update(t, pruner, rec)
+	remove(t, store, rec)
+	release()
+	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
+	wantWhole(t, store)
+}
+
+func TestPruning_EndsWithClose(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(schema),
+		postgres.WithChangeRetention(100*time.Millisecond), postgres.WithTimeout(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	insertOldChanges(t, admin, schema, 100)
+	defer blockPruning(t, admin, schema)()
+	begun := time.Now()
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > patience {
+		t.Errorf("Close took %v", took)
+	}
+}
+
+// TestPruning_OldSnapshot prunes while a long transaction keeps all deleted rows.
+// Each step must begin after the rows that earlier steps have deleted.
+func TestPruning_OldSnapshot(t *testing.T) {
+	t.Parallel()
+	const count = 20_000
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	// One connection, so that the test can ask for its statistics.
+	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
+	openOn(t, admin, postgres.WithSchema(schema))
+	insertOldChanges(t, admin, schema, count)
+	long, err := admin.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = long.Rollback(context.Background()) }()
+	if _, err := long.Exec(t.Context(), "SELECT FROM "+schema+".state"); err != nil {
+		t.Fatal(err)
+	}
+	openOn(t, pool, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond))
+	eventually(t, "the changes are pruned", func() bool {
+		return queryOne[int64](t, admin, fmt.Sprintf("SELECT pruned FROM %s.pruning", schema)) == count
+	})
+	execute(t, pool, "SELECT pg_stat_force_next_flush()")
+	read := queryOne[int](t, pool, `SELECT idx_tup_read FROM pg_stat_user_indexes
+		WHERE schemaname = $1 AND relname = 'changes'`, schema)
+	if read < count || read > 4*count {
+		t.Errorf("%d entries of the index were read to prune %d changes", read, count)
+	}
+}
