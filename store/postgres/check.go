@@ -55,7 +55,7 @@ func (s *Store) Check(ctx context.Context) error {
 	case s.ended.Err() != nil:
 		return errClosed
 	}
-	return unavailable(err)
+	return unavailable(s.explain(ctx, err))
 }
 
 func (s *Store) findContradiction(ctx context.Context) error {
@@ -66,6 +66,13 @@ func (s *Store) findContradiction(ctx context.Context) error {
 	defer conn.Release()
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+		found, err := readFormat(ctx, tx, s.opts.schema)
+		if err == nil {
+			err = found.permits(s.opts.version())
+		}
+		if err != nil {
+			return err
+		}
 		for _, c := range contradictions {
 			var count int
 			if err := tx.QueryRow(ctx, inSchema(s.opts.schema, c.sql)).Scan(&count); err != nil {

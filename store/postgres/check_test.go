@@ -23,7 +23,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"no row of pruning":            `DELETE FROM spoiled.pruning`,
 		"a change that was pruned":     `UPDATE spoiled.pruning SET pruned = 1`,
 		"a prune above the counter":    `DELETE FROM spoiled.changes; UPDATE spoiled.pruning SET pruned = 4`,
-		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, 0, 0 FROM spoiled.state`,
+		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, version, 0, 0 FROM spoiled.state`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			pool := newPool(t, server.ConnString())

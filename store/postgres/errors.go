@@ -12,8 +12,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// ErrNoSchema reports that the schema does not exist and that [WithoutSetup]
-// forbids creating it.
+// ErrNoSchema reports that the schema is missing or older than this package, and
+// that [WithoutSetup] forbids creating or upgrading it.
 var ErrNoSchema = errors.New("no relayer schema")
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
@@ -89,6 +89,13 @@ func isOfContent(err error) bool {
 	return false
 }
 
+// isOfStatement reports whether the server refused a statement itself: it refers to
+// something that does not exist or that the role may not use.
+func isOfStatement(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(refusal.Code, "42")
+}
+
 // isPassing tells whether the same again may well succeed: transactions that
 // got into each other's way, or a connection that was lost.
 func isPassing(err error) bool {
@@ -103,7 +110,7 @@ func isPassing(err error) bool {
 
 // isLasting tells whether a read fails as it did however often it is tried.
 func isLasting(err error) bool {
-	if errors.Is(err, errClosed) || hasCode(err, noPrivilege) {
+	if errors.Is(err, errClosed) || errors.Is(err, relayer.ErrNewerFormat) || hasCode(err, noPrivilege) {
 		return true
 	}
 	_, cannotBeRead := errors.AsType[pgx.ScanArgError](err)

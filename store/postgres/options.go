@@ -18,6 +18,7 @@ type options struct {
 	connectTimeout  time.Duration
 	timeout         time.Duration
 	changeRetention time.Duration
+	migrations      []migration
 }
 
 // What a [Store] does unless an [Option] says otherwise.
@@ -45,9 +46,9 @@ func WithSchema(name string) Option {
 	}}
 }
 
-// WithoutSetup keeps [Open] and [New] from making the schema: where there is none
-// they return [ErrNoSchema]. It is for whoever means to find relayers, and would
-// rather be told of a database named by mistake.
+// WithoutSetup keeps [Open] and [New] from creating or upgrading the schema. If it
+// is missing or older than this package they return [ErrNoSchema]. Use it to open
+// relayers that must exist, so that a wrong database name is an error.
 func WithoutSetup() Option {
 	return Option{func(o *options) error {
 		o.onlyOpens = true
@@ -102,6 +103,7 @@ func collect(given []Option) (options, error) {
 		connectTimeout:  DefaultConnectTimeout,
 		timeout:         DefaultTimeout,
 		changeRetention: DefaultChangeRetention,
+		migrations:      migrations,
 	}
 	for _, option := range given {
 		if option.apply == nil {

@@ -61,7 +61,7 @@ func (s *Store) pruneOnce() (pruned bool, err error) {
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, s.sql.prune, last, pruneStep, s.opts.changeRetention.Microseconds())
+		tag, err := tx.Exec(ctx, s.sql.prune, last, pruneStep, s.opts.changeRetention.Microseconds(), s.opts.version())
 		pruned = tag.RowsAffected() > 0
 		return err
 	})

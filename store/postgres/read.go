@@ -42,7 +42,7 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 			return ctx.Err()
 		}
 		if _, ok := errors.AsType[noConnection](err); ok || !isPassing(err) {
-			break
+			return s.explain(ctx, err)
 		}
 		get = s.acquireAlive
 	}

@@ -40,17 +40,19 @@ const (
 // import. The counts change with every create and delete, so their pages have
 // room for new versions of a row (heap-only tuple updates).
 //
-// Reads are functions because a function can have planner settings, which keep
-// the planner to the indexes. Without them the server keeps plans that it made
+// Reads are functions, so that a later version may change the tables under older
+// readers, and because a function can have planner settings, which keep the
+// planner to the indexes. Without them the server keeps plans that it made
 // for small tables, estimates the size of a page badly, and at times sorts a
 // table or compiles the statement, which takes a hundred times as long.
 const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,
+	min_writer_version integer NOT NULL,
 	last_position bigint NOT NULL,
 	last_revision bigint PRIMARY KEY
 );
-INSERT INTO $schema.state VALUES (1, 0, 0);
+INSERT INTO $schema.state VALUES (1, 1, 0, 0);
 
 CREATE TABLE $schema.pruning (
 	pruned bigint NOT NULL
@@ -86,10 +88,20 @@ CREATE TABLE $schema.changes (
 );
 
 CREATE FUNCTION $schema.relayer(wanted text)
-RETURNS SETOF $schema.relayers
+RETURNS TABLE (id text, revision bigint, claim bytea, document bytea, private bytea)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
-	RETURN QUERY SELECT * FROM $schema.relayers WHERE id = wanted;
+	RETURN QUERY SELECT r.id, r.revision, r.claim, r.document, r.private FROM $schema.relayers r WHERE r.id = wanted;
+END
+$body$;
+
+CREATE FUNCTION $schema.last_change()
+RETURNS TABLE (number bigint, changed_at bigint)
+LANGUAGE plpgsql STABLE $settings AS $body$
+BEGIN
+	RETURN QUERY SELECT s.last_revision, c.changed_at
+		FROM $schema.state s LEFT JOIN $schema.changes c ON c.number = s.last_revision
+		ORDER BY s.last_revision DESC LIMIT 1;
 END
 $body$;
 
@@ -163,39 +175,51 @@ func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
 }
 
-// prepareSchema makes the schema where it is missing. Where it is there, two
-// reads are all that is done, so that a role which may not create anything can
-// use what another has made.
+// prepareSchema creates the schema if it is missing, and upgrades an older one. If
+// it is current, three reads are all that is done, so that a role without the
+// privilege to create anything can use it.
 func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error {
 	conn, err := acquire(ctx, pool, opts.connectTimeout)
+	if err == nil {
+		defer conn.Release()
+		err = prepareSchemaOn(ctx, conn, opts)
+	}
 	if err != nil {
 		return setupError(ctx, opts.schema, err)
 	}
-	defer conn.Release()
+	return nil
+}
+
+func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	waiting, cancel := context.WithTimeout(ctx, opts.timeout)
 	defer cancel()
 	if err := checkSession(waiting, conn); err != nil {
-		return setupError(ctx, opts.schema, err)
+		return err
 	}
-	version, err := readVersion(waiting, conn, opts.schema)
+	found, err := readFormat(waiting, conn, opts.schema)
 	if hasCode(err, undefinedTable) {
 		if opts.onlyOpens {
-			return fmt.Errorf("postgres: schema %s: %w", opts.schema, ErrNoSchema)
+			return ErrNoSchema
 		}
-		if err = makeSchema(waiting, conn, opts); err == nil {
-			version, err = readVersion(waiting, conn, opts.schema)
+		if err = createSchema(waiting, conn, opts); err == nil {
+			found, err = readFormat(waiting, conn, opts.schema)
 		}
-	}
-	if err == nil && version == schemaVersion {
-		err = checkShape(waiting, conn, opts.schema)
 	}
 	if err != nil {
-		return setupError(ctx, opts.schema, err)
+		return err
 	}
-	if version > schemaVersion {
-		return fmt.Errorf("postgres: schema %s: %w", opts.schema, newerError(version))
+	if found.version < opts.version() {
+		if opts.onlyOpens {
+			return fmt.Errorf("%w of version %d: it is of version %d", ErrNoSchema, opts.version(), found.version)
+		}
+		if err := migrate(ctx, conn, opts); err != nil {
+			return err
+		}
 	}
-	return nil
+	if err := found.permits(opts.version()); err != nil || found.version > opts.version() {
+		return err
+	}
+	return checkShape(ctx, conn, opts)
 }
 
 // errBytesAsText is told at once: nothing could be read.
@@ -217,41 +241,53 @@ func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
 	return err
 }
 
-// checkShape fails where tables or functions are missing, or where the tables are
-// those of something else that has a state as well.
-func checkShape(ctx context.Context, conn *pgxpool.Conn, schema string) error {
+// checkShape fails if tables or functions are missing, or if the tables belong to
+// something else that also has a table state.
+func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
+	defer cancel()
 	var functions int
-	err := conn.QueryRow(ctx, inSchema(schema, `
+	err := conn.QueryRow(ctx, inSchema(opts.schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
 			SELECT state.last_revision, pruning.pruned, relayers.attempt, counts.live, changes.changed_at
 			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.changes WHERE false)`),
 		[]string{
-			inSchema(schema, `$schema.relayer(text)`),
-			inSchema(schema, `$schema.page(bigint, bigint)`),
-			inSchema(schema, `$schema.changes_after(bigint, bigint)`),
+			inSchema(opts.schema, `$schema.relayer(text)`),
+			inSchema(opts.schema, `$schema.page(bigint, bigint)`),
+			inSchema(opts.schema, `$schema.last_change()`),
+			inSchema(opts.schema, `$schema.changes_after(bigint, bigint)`),
 		}).Scan(&functions)
-	if err == nil && functions != 3 {
+	if err == nil && functions != 4 {
 		return fmt.Errorf("%w: it lacks functions", relayer.ErrUnknownFormat)
 	}
 	return err
 }
 
-func readVersion(ctx context.Context, conn *pgxpool.Conn, schema string) (int, error) {
-	var text string
-	err := conn.QueryRow(ctx, inSchema(schema, `SELECT coalesce(version::text, '') FROM $schema.state`)).Scan(&text)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return 0, err
-	}
-	version, err := strconv.Atoi(text)
-	if err != nil || version < 1 {
-		return 0, fmt.Errorf("%w: it has no version", relayer.ErrUnknownFormat)
-	}
-	return version, nil
+// querier is a connection or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row
 }
 
-// makeSchema is for the first of however many instances that start at once. The
-// others wait for the lock and find that it is done.
-func makeSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+func readFormat(ctx context.Context, db querier, schema string) (found format, err error) {
+	var version, minWriter string
+	err = db.QueryRow(ctx, inSchema(schema, `
+		SELECT coalesce(version::text, ''), coalesce(min_writer_version::text, '') FROM $schema.state LIMIT 1`)).Scan(&version, &minWriter)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return format{}, err
+	}
+	found.version, err = strconv.Atoi(version)
+	if err == nil {
+		found.minWriter, err = strconv.Atoi(minWriter)
+	}
+	if err != nil || found.version < 1 {
+		return format{}, fmt.Errorf("%w: it has no version", relayer.ErrUnknownFormat)
+	}
+	return found, nil
+}
+
+// createSchema creates version 1. Of several instances that start at once the first
+// does so; the others wait for the lock and find it done.
+func createSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	return writeAlone(ctx, conn, opts, func(tx pgx.Tx) error {
 		const lockClass = 0x72656c79
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, lockClass, opts.schema); err != nil {
@@ -268,14 +304,14 @@ func makeSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 				return err
 			}
 		}
-		// Several statements at once: they have no parameters.
-		_, err = tx.Conn().PgConn().Exec(ctx, strings.ReplaceAll(inSchema(opts.schema, schemaSQL), "$settings", functionSettings)).ReadAll()
-		return err
+		return executeAll(ctx, tx, opts.schema, schemaSQL)
 	})
 }
 
-func newerError(version int) error {
-	return fmt.Errorf("%w: it is of version %d, and this package knows %d", relayer.ErrNewerFormat, version, schemaVersion)
+// executeAll runs any number of statements, which have no parameters.
+func executeAll(ctx context.Context, tx pgx.Tx, schema, sql string) error {
+	_, err := tx.Conn().PgConn().Exec(ctx, strings.ReplaceAll(inSchema(schema, sql), "$settings", functionSettings)).ReadAll()
+	return err
 }
 
 func setupError(ctx context.Context, schema string, err error) error {
@@ -287,7 +323,10 @@ func setupError(ctx context.Context, schema string, err error) error {
 		return errors.New("postgres: a setting of the connection string does not exist")
 	case hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject):
 		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
-	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, errBytesAsText) || errors.Is(err, errUnsupportedEngine) || isRefusal(err):
+	case errors.Is(err, ErrNoSchema):
+		return fmt.Errorf("postgres: schema %s: %w", schema, err)
+	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errBytesAsText) ||
+		errors.Is(err, errUnsupportedEngine) || isRefusal(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}
 	return unavailable(err)

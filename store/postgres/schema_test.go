@@ -184,8 +184,8 @@ func TestPublicSchema(t *testing.T) {
 func TestSchemaOfNewerVersion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
-		"the version alone":         `UPDATE $.state SET version = 2`,
-		"tables that are not known": `UPDATE $.state SET version = 7; ALTER TABLE $.state DROP last_position; ALTER TABLE $.relayers RENAME TO entries`,
+		"the version alone":         `UPDATE $.state SET version = 2, min_writer_version = 2`,
+		"tables that are not known": `UPDATE $.state SET version = 7, min_writer_version = 7; ALTER TABLE $.state DROP last_position; ALTER TABLE $.relayers RENAME TO entries`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			admin := newPool(t, server.ConnString())

@@ -29,7 +29,7 @@ func statementsIn(schema string) statements {
 	return statements{
 		lock: in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
 		state: in(`
-			SELECT version, last_position, last_revision
+			SELECT version, min_writer_version, last_position, last_revision
 			FROM $schema.state ORDER BY last_revision DESC LIMIT 1`),
 
 		create: in(`
@@ -133,10 +133,7 @@ func statementsIn(schema string) statements {
 		list:      in(`SELECT total, id, revision, claim, document, private FROM $schema.page($1::bigint, $2::bigint)`),
 		documents: in(`SELECT total, document FROM $schema.page($1::bigint, $2::bigint)`),
 
-		lastChange: in(`
-			SELECT state.last_revision, changes.changed_at
-			FROM $schema.state LEFT JOIN $schema.changes ON changes.number = state.last_revision
-			ORDER BY state.last_revision DESC LIMIT 1`),
+		lastChange: in(`SELECT number, changed_at FROM $schema.last_change()`),
 
 		changes: in(`
 			SELECT is_cut, number, changed_at, kind, id, revision, claim, document, private
@@ -149,10 +146,13 @@ func statementsIn(schema string) statements {
 			FOR UPDATE OF pruning SKIP LOCKED`),
 
 		// The scan begins at the last pruned number, past the deleted rows that a long
-		// transaction keeps.
+		// transaction keeps. Nothing is pruned if a newer version forbids it.
 		prune: in(`
 			WITH oldest AS (
-				SELECT number, changed_at FROM $schema.changes WHERE number > $1::bigint ORDER BY number LIMIT $2::integer
+				SELECT number, changed_at FROM $schema.changes
+				WHERE number > $1::bigint AND $4::integer >= (
+					SELECT min_writer_version FROM $schema.state ORDER BY last_revision DESC LIMIT 1)
+				ORDER BY number LIMIT $2::integer
 			), last AS (
 				SELECT max(number) AS number FROM oldest WHERE changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
 			), gone AS (

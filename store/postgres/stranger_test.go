@@ -54,7 +54,7 @@ func TestSchemaThatIsRaised(t *testing.T) {
 	pool := newPool(t, server.ConnString())
 	store := openOn(t, pool, postgres.WithSchema(name))
 	made := create(t, store, record("one"))
-	execute(t, pool, `UPDATE `+name+`.state SET version = version + 1`)
+	execute(t, pool, `UPDATE `+name+`.state SET version = version + 1, min_writer_version = version + 1`)
 	_, err := store.Update(t.Context(), made)
 	if !errors.Is(err, relayer.ErrNewerFormat) || !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("error %v, want relayer.ErrNewerFormat and ErrUnavailable", err)
@@ -92,7 +92,7 @@ func TestCounters_SetBack(t *testing.T) {
 // TestSchemaWithoutItsFunctions is opened by nobody: nothing could be read.
 func TestSchemaWithoutItsFunctions(t *testing.T) {
 	t.Parallel()
-	for _, function := range []string{"relayer(text)", "page(bigint, bigint)", "changes_after(bigint, bigint)"} {
+	for _, function := range []string{"relayer(text)", "page(bigint, bigint)", "last_change()", "changes_after(bigint, bigint)"} {
 		name := schemaName()
 		pool := newPool(t, server.ConnString())
 		openOn(t, pool, postgres.WithSchema(name))

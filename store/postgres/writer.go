@@ -56,7 +56,7 @@ func (s *Store) carryOut(conn *pgxpool.Conn, batch []*write) {
 		s.carryOutApart(batch)
 		return
 	}
-	answerFailed(batch, err)
+	answerFailed(batch, s.explain(context.Background(), err))
 }
 
 // carryOutApart goes on for as long as it is a write of its own that fails.
@@ -197,13 +197,13 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (stored counters,
 	if err := skip(results, before); err != nil {
 		return stored, nil, err
 	}
-	// A newer version of this package may have changed the schema meanwhile.
-	var version int
-	if err := results.QueryRow().Scan(&version, &stored.position, &stored.revision); err != nil {
+	// A newer version of this package may have upgraded the schema meanwhile.
+	var found format
+	if err := results.QueryRow().Scan(&found.version, &found.minWriter, &stored.position, &stored.revision); err != nil {
 		return stored, nil, err
 	}
-	if version != schemaVersion {
-		return stored, nil, newerError(version)
+	if err := found.permits(s.opts.version()); err != nil {
+		return stored, nil, err
 	}
 	for _, w := range batch {
 		made, err := w.read(results)

@@ -1,0 +1,17 @@
+package postgres
+
+// Migration is a step that [WithMigrations] adds.
+type Migration = migration
+
+// NewMigration returns a step that runs statements. After it, only versions from
+// minWriter on may write.
+func NewMigration(minWriter int, sql string) Migration { return migration{minWriter, sql} }
+
+// WithMigrations makes a Store that of a later version of this package, whose
+// migrations end with these.
+func WithMigrations(steps ...Migration) Option {
+	return Option{func(o *options) error {
+		o.migrations = append(o.migrations[:len(o.migrations):len(o.migrations)], steps...)
+		return nil
+	}}
+}
