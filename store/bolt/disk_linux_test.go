@@ -32,9 +32,16 @@ func TestFullDisk(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	path := filepath.Join(dir, "relayers.db")
 	fill(t, ballast, 1<<20)
-	outlivesFullDisk(t, path, func() {
+	outlivesFullDisk(t, path, func(store *bolt.Store) {
+		if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("Ready on a full disk: error is %v, want %v", err, relayer.ErrUnavailable)
+		}
+	}, func(store *bolt.Store) {
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
+		}
+		if err := store.Ready(t.Context()); err != nil {
+			t.Errorf("Ready after room was made: %v", err)
 		}
 	})
 }
@@ -96,7 +103,7 @@ func limited(t *testing.T, path string) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	outlivesFullDisk(t, path, func() {
+	outlivesFullDisk(t, path, func(*bolt.Store) {}, func(*bolt.Store) {
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +113,7 @@ func limited(t *testing.T, path string) {
 // outlivesFullDisk writes until the disk is full and for some time after that,
 // makes room and writes again. What was acknowledged must be there, what was
 // refused must not, at every stage.
-func outlivesFullDisk(t *testing.T, path string, makeRoom func()) {
+func outlivesFullDisk(t *testing.T, path string, whileFull, makeRoom func(*bolt.Store)) {
 	t.Helper()
 	store := open(t, path)
 	kept := &ledger{docs: make(map[string][]byte)}
@@ -122,8 +129,9 @@ func outlivesFullDisk(t *testing.T, path string, makeRoom func()) {
 	t.Logf("%d acknowledged, %d refused", len(kept.docs), kept.refused)
 	kept.compare(t, store)
 	wantSound(t, store)
+	whileFull(store)
 
-	makeRoom()
+	makeRoom(store)
 	refused := kept.refused
 	kept.writeConcurrently(t, store, "room", 200)
 	if kept.refused != refused {

@@ -36,8 +36,10 @@ const (
 // some of its methods while they hold a lock. The goroutine with the write lock
 // is the only one that calls it.
 type engine struct {
-	db   *bbolt.DB
-	file *os.File
+	db       *bbolt.DB
+	file     *os.File
+	pageSize int
+	mapping  unsafe.Pointer
 
 	// stuck is set after a panic that may have left a lock of db held. No method
 	// of db may be called after that.
@@ -100,8 +102,6 @@ func (e *engine) abandon() error {
 	return e.file.Close()
 }
 
-func (e *engine) pageSize() int { return e.db.Info().PageSize }
-
 func (e *engine) size() (int64, error) {
 	info, err := e.file.Stat()
 	if err != nil {
@@ -113,8 +113,7 @@ func (e *engine) size() (int64, error) {
 // mapped returns the first bytes of the file as the engine has mapped them. Reads
 // beyond the end of the file fault.
 func (e *engine) mapped(size int64) []byte {
-	address := e.db.Info().Data
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&address))), size)
+	return unsafe.Slice((*byte)(e.mapping), size)
 }
 
 // openExisting inspects the file read-only first, so that a file that cannot be
@@ -135,8 +134,8 @@ func openExisting(path string, opts options, known fs.FileInfo) (*engine, error)
 	// open transactions, including the one that the current snapshot keeps open.
 	// With this limit the commit fails instead, and the Store reopens the file
 	// with a larger mapping.
-	e.db.MaxSize = size
-	if err := syncHeaders(e.file, e.pageSize()); err != nil {
+	e.db.MaxSize = size - 1
+	if err := syncHeaders(e.file, e.pageSize); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
@@ -180,8 +179,12 @@ func openEngine(path string, opts *bbolt.Options, known fs.FileInfo) (*engine, e
 		return e.file, err
 	}
 	err := e.enter(func() (err error) {
-		e.db, err = bbolt.Open(path, fileMode, opts)
-		return err
+		if e.db, err = bbolt.Open(path, fileMode, opts); err != nil {
+			return err
+		}
+		info := e.db.Info()
+		e.pageSize, e.mapping = info.PageSize, *(*unsafe.Pointer)(unsafe.Pointer(&info.Data))
+		return nil
 	})
 	if e.stuck {
 		_ = e.file.Close()

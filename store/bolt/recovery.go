@@ -15,8 +15,8 @@ var errBusy = errors.New("a backup is still running")
 // recovered at once, so that a read after the error shows whether the writes
 // took effect.
 func (s *Store) failed(txid int, cause error) error {
-	s.suspect = true
-	newest, err := newestTransaction(s.engine.file, s.engine.pageSize())
+	s.suspect, s.failing = true, true
+	newest, err := newestTransaction(s.engine.file, s.engine.pageSize)
 	if err == nil && newest < uint64(txid) {
 		return unavailable(cause)
 	}
@@ -57,7 +57,7 @@ func (s *Store) closeForRecovery() error {
 	if s.engine.stuck {
 		return errStuck
 	}
-	if err := syncHeaders(s.engine.file, s.engine.pageSize()); err != nil {
+	if err := syncHeaders(s.engine.file, s.engine.pageSize); err != nil {
 		return err
 	}
 	if !s.drain() {

@@ -60,7 +60,7 @@ func takeSnapshot(e *engine) (*snapshot, error) {
 }
 
 func (s *snapshot) open() error {
-	size := s.engine.pageSize()
+	size := s.engine.pageSize
 	mapped := pages{s.engine.mapped(s.tx.Size()), size}
 	newest, err := mapped.header(uint64(s.tx.ID()))
 	if err != nil {
@@ -151,15 +151,37 @@ func (s *Store) read(ctx context.Context, run func(*snapshot) error) error {
 	}
 	defer snap.release()
 	err = guard(func() error {
-		if !snap.intact() && s.current.Load() == snap {
+		if s.overwritten(snap) {
 			return errOverwritten
 		}
-		return run(snap)
+		err := run(snap)
+		// The file may have been overwritten while the function read it.
+		if s.overwritten(snap) {
+			return errOverwritten
+		}
+		return err
 	})
 	if err == nil || errors.Is(err, relayer.ErrNotFound) {
 		return err
 	}
 	return corrupt(err)
+}
+
+// overwritten reports whether another program has changed the header of the last
+// commit. The caller uses a snapshot, which keeps the file mapped.
+func (s *Store) overwritten(used *snapshot) bool {
+	for {
+		last := s.current.Load()
+		if last == nil { // a recovery waits for the snapshot that is in use
+			return !used.intact()
+		}
+		if last.intact() {
+			return false
+		}
+		if s.current.Load() == last {
+			return true
+		}
+	}
 }
 
 // publish makes a snapshot the current one. The caller holds the write lock.

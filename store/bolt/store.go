@@ -45,6 +45,7 @@ type Store struct {
 	identity  *os.File    // stays open across recoveries
 	retired   []*snapshot // still used by reads
 	suspect   bool        // a commit failed: recover before the next write
+	failing   bool        // no commit has succeeded since one failed
 	unsound   bool        // a check found damaged pages
 	closed    bool
 	commit    func(*bbolt.Tx) error

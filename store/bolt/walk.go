@@ -57,7 +57,7 @@ func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (
 
 // walkFrom begins a walk at the header of a transaction.
 func walkFrom(ctx context.Context, e *engine, tx *bbolt.Tx, txid uint64, found *findings) (*walk, header, bool) {
-	w := &walk{ctx: ctx, file: e.file, pageSize: int64(e.pageSize()), found: found}
+	w := &walk{ctx: ctx, file: e.file, pageSize: int64(e.pageSize), found: found}
 	newest, ok := w.newest(txid)
 	if !ok || int64(newest.pages)*w.pageSize != tx.Size() {
 		found.add("neither header is that of the last commit")

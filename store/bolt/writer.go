@@ -192,6 +192,7 @@ func (s *Store) finish(tx *bbolt.Tx, next live) error {
 		}
 		return s.failed(txid, err)
 	}
+	s.failing = false
 	snap, err := takeSnapshot(s.engine)
 	if err != nil {
 		// The writes are durable, but a recovery has to make them readable.
