@@ -13,10 +13,10 @@ import (
 // Authenticator decides who may call the API. It is one of what [Tokens],
 // [TrustHost] and [AuthFunc] make.
 type Authenticator interface {
-	// authenticate returns the principal that the request comes from: errNoToken
-	// or errInvalidToken where there is none, and any other error where it could
-	// not be found out.
-	authenticate(r *http.Request) (principal string, err error)
+	// authenticate returns the principal that the request comes from. It returns
+	// errNoToken, errInvalidToken, a guessLimitError if the token may not be checked
+	// now, or another error if the check failed. ctx is that of the request.
+	authenticate(ctx context.Context, r *http.Request, guesses *guesses) (principal string, err error)
 }
 
 var (
@@ -31,14 +31,27 @@ var (
 // never with an empty token.
 type AuthFunc func(ctx context.Context, token string) (principal string, err error)
 
-func (f AuthFunc) authenticate(r *http.Request) (string, error) {
+// authenticate asks the host about a token that was never right only if the client
+// may guess: the guess counts before its result is known, because guesses that
+// are checked at the same time must count too.
+func (f AuthFunc) authenticate(ctx context.Context, r *http.Request, guesses *guesses) (string, error) {
 	token, err := bearerToken(r.Header)
 	if err != nil {
 		return "", err
 	}
-	principal, err := f(r.Context(), token)
-	if err == nil || isUnavailable(r.Context(), err) {
-		return principal, err
+	digest := sha256.Sum256([]byte(token))
+	if !guesses.isTrusted(digest) {
+		if err := guesses.count(r); err != nil {
+			return "", err
+		}
+	}
+	principal, err := f(ctx, token)
+	if err == nil {
+		guesses.trust(digest)
+		return principal, nil
+	}
+	if isUnavailable(ctx, err) {
+		return "", err
 	}
 	return "", errInvalidToken
 }
@@ -56,6 +69,10 @@ type tokens struct {
 // that they can be rotated without a gap. The principal of the first is
 // "token-1", and so on. [New] returns an error where there is none, or one that
 // no client could send: empty, or with spaces or control characters in it.
+//
+// A valid token is accepted whatever else its client address sends, so that the
+// guess limit (see [WithGuessLimit]) does not slow down an attacker who waits for
+// success only. Tokens must be too long to guess: random, of 128 bits or more.
 func Tokens(valid ...string) Authenticator {
 	if len(valid) == 0 {
 		return tokens{err: errors.New("httpapi: no bearer token given")}
@@ -71,7 +88,7 @@ func Tokens(valid ...string) Authenticator {
 	return t
 }
 
-func (t tokens) authenticate(r *http.Request) (string, error) {
+func (t tokens) authenticate(_ context.Context, r *http.Request, guesses *guesses) (string, error) {
 	token, err := bearerToken(r.Header)
 	if err != nil {
 		return "", err
@@ -84,10 +101,13 @@ func (t tokens) authenticate(r *http.Request) (string, error) {
 		equal := subtle.ConstantTimeCompare(digest[:], t.digests[i][:])
 		match = subtle.ConstantTimeSelect(equal, i+1, match)
 	}
-	if match == 0 {
-		return "", errInvalidToken
+	if match > 0 {
+		return t.principals[match-1], nil
 	}
-	return t.principals[match-1], nil
+	if err := guesses.count(r); err != nil {
+		return "", err
+	}
+	return "", errInvalidToken
 }
 
 // trustHost lets every request in.
@@ -98,8 +118,8 @@ type trustHost struct{}
 // [WithPrincipal]; otherwise all callers are one to the rate limit.
 func TrustHost() Authenticator { return trustHost{} }
 
-func (trustHost) authenticate(r *http.Request) (string, error) {
-	principal, _ := r.Context().Value(principalKey{}).(string)
+func (trustHost) authenticate(ctx context.Context, _ *http.Request, _ *guesses) (string, error) {
+	principal, _ := ctx.Value(principalKey{}).(string)
 	return principal, nil
 }
 

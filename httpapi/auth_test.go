@@ -296,8 +296,7 @@ func raw(t *testing.T, s *service, request string, finish func(*net.TCPConn) err
 func TestRequestsThatNoClientWouldSend(t *testing.T) {
 	s := serve(t)
 	const headers = "Host: x\r\nAuthorization: Bearer " + validToken + "\r\nContent-Type: application/json\r\nConnection: close\r\n"
-	// A sender that closes its side ends a request that is not whole; one that
-	// is whole would be given up with it.
+	// A client that closes its side ends a request that is not complete.
 	hangUp := (*net.TCPConn).CloseWrite
 	wait := func(*net.TCPConn) error { return nil }
 	for name, c := range map[string]struct {

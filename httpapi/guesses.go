@@ -19,9 +19,12 @@ const (
 
 // WithGuessLimit sets how many bearer tokens that are not known to be right each
 // client address may send in a second, more than 0, and how many at once, at
-// least 1. More are answered 429 without being looked at. A token is known once
-// it was right, the last 10,000 of them being remembered, so that a client whose
-// address others share is not locked out with them.
+// least 1. Above the limit they are answered 429, and an [AuthFunc] is not called.
+//
+// The tokens of [Tokens] are always known, and a token of an [AuthFunc] is known
+// once it was right. The last 10,000 are remembered until the process ends. A
+// client with a known token is not limited, whatever other clients of its address
+// send.
 func WithGuessLimit(perSecond float64, burst int) Option {
 	return Option{func(a *api) (err error) {
 		a.guesses.limiter, err = rateLimiterOf(perSecond, burst)
@@ -70,26 +73,30 @@ func newGuesses() *guesses {
 	}
 }
 
-// wait returns how long the client must wait before its token is looked at: 0
-// where it may be, and then it counts, whatever comes of it. To count only what
-// turns out to be wrong would let any number be tried at the same time. Where
-// the token is right after all, right remembers it.
-func (g *guesses) wait(r *http.Request) (delay time.Duration, right func()) {
-	nothing := func() {}
+// guessLimitError says that an address has used up its guesses.
+type guessLimitError struct{ wait time.Duration }
+
+func (guessLimitError) Error() string { return "too many unknown tokens from one address" }
+
+// count counts a guess of the client, or returns a [guessLimitError].
+func (g *guesses) count(r *http.Request) error {
 	if g.limiter == nil {
-		return 0, nothing
+		return nil
 	}
-	token, err := bearerToken(r.Header)
-	if err != nil {
-		return 0, nothing // there is nothing to guess with: it is refused anyway
+	if wait := g.limiter.wait(g.address(r)); wait > 0 {
+		return guessLimitError{wait}
 	}
-	digest := sha256.Sum256([]byte(token))
-	if _, ok := g.trusted.get(digest); ok {
-		return 0, nothing
-	}
-	return g.limiter.wait(g.address(r)), func() {
-		g.trusted.getOrMake(digest, func() struct{} { return struct{}{} })
-	}
+	return nil
+}
+
+// isTrusted reports whether the token with this digest was right before.
+func (g *guesses) isTrusted(digest [sha256.Size]byte) bool {
+	_, ok := g.trusted.get(digest)
+	return ok
+}
+
+func (g *guesses) trust(digest [sha256.Size]byte) {
+	g.trusted.getOrMake(digest, func() struct{} { return struct{}{} })
 }
 
 // connectionAddress is the address that the connection comes from.

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -94,6 +95,37 @@ func TestGuessesOfOneConnectionAddress(t *testing.T) {
 	for i := range 2 * httpapi.DefaultGuessBurst {
 		if got := unlimited.do("GET", collection, "", with("Authorization", "Bearer wrong")); got.status != http.StatusUnauthorized {
 			t.Fatalf("without a limit, guess %d answered %d", i, got.status)
+		}
+	}
+}
+
+// TestGuessLimit_KnownToken: a configured token is accepted at once by a server
+// that has just started, although its address has used up its guesses.
+func TestGuessLimit_KnownToken(t *testing.T) {
+	s := serve(t, httpapi.WithGuessLimit(0.01, 2))
+	for i := range 10 {
+		want := http.StatusUnauthorized
+		if i >= 2 {
+			want = http.StatusTooManyRequests
+		}
+		if got := s.do("GET", collection, "", with("Authorization", "Bearer wrong")); got.status != want {
+			t.Errorf("guess %d returned %d, want %d", i, got.status, want)
+		}
+	}
+	for range 10 {
+		if got := s.do("GET", collection, ""); got.status != http.StatusOK {
+			t.Errorf("the configured token returned %d", got.status)
+		}
+	}
+}
+
+// TestGuessLimit_TrustHost: tokens that nobody checks are no guesses.
+func TestGuessLimit_TrustHost(t *testing.T) {
+	s := serveAs(t, httpapi.TrustHost(), nil, httpapi.WithGuessLimit(0.01, 1))
+	for i := range 10 {
+		token := fmt.Sprintf("Bearer token-%d", i)
+		if got := s.do("GET", collection, "", with("Authorization", token)); got.status != http.StatusOK {
+			t.Errorf("request %d returned %d", i, got.status)
 		}
 	}
 }

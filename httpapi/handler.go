@@ -35,6 +35,7 @@ type api struct {
 // the routes are given, so that what is known of the request travels with it.
 type exchange struct {
 	http.ResponseWriter
+	ctx       requestContext
 	requestID string
 	principal string
 	buffer    *[]byte
@@ -65,7 +66,9 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // document, which is the same everywhere, tells nobody anything.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
+	x.ctx.Context = r.Context()
 	defer a.release(x)
+	defer x.ctx.release()
 	defer a.logRequest(x, r, time.Now())
 	defer a.answerPanic(x, r)
 
@@ -93,17 +96,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // authenticate finds out who is calling, or returns what to answer.
 func (a *api) authenticate(x *exchange, r *http.Request) *response {
-	wait, right := a.guesses.wait(r)
-	if wait > 0 {
-		refusal := tooManyRequests(wait)
-		return &refusal
-	}
-	principal, err := a.auth.authenticate(r)
+	principal, err := a.auth.authenticate(&x.ctx, r, a.guesses)
 	if err != nil {
 		refusal := a.refusal(x, r, err)
 		return &refusal
 	}
-	right()
 	x.principal = principal
 	return nil
 }
@@ -228,6 +225,9 @@ func retryAfter(wait time.Duration) string {
 
 // refusal answers a request that was not let in.
 func (a *api) refusal(x *exchange, r *http.Request, err error) response {
+	if limited, ok := errors.AsType[guessLimitError](err); ok {
+		return tooManyRequests(limited.wait)
+	}
 	switch {
 	case errors.Is(err, errNoToken):
 		return failure(http.StatusUnauthorized, messageUnauthorized).with("Www-Authenticate", "Bearer")
@@ -246,7 +246,7 @@ func (a *api) failureOf(x *exchange, r *http.Request, err error) response {
 		return invalidRequest(http.StatusBadRequest, invalid.Fields...)
 	case errors.Is(err, relayer.ErrExists):
 		return failure(http.StatusConflict, messageExists)
-	case isUnavailable(r.Context(), err):
+	case isUnavailable(&x.ctx, err):
 		a.logFault(x, r, err)
 		return failure(http.StatusServiceUnavailable, messageUnavailable).with("Retry-After", "1")
 	default:
@@ -265,13 +265,13 @@ func isUnavailable(ctx context.Context, err error) bool {
 // nobody's fault.
 func (a *api) logFault(x *exchange, r *http.Request, err error) {
 	level := slog.LevelError
-	if r.Context().Err() != nil {
+	if x.ctx.Err() != nil {
 		level = slog.LevelDebug
 	}
 	// The logger's handler is code of the host. A panic in it has no other place to
 	// be reported.
 	defer func() { _ = recover() }()
-	a.logger.LogAttrs(r.Context(), level, "request failed",
+	a.logger.LogAttrs(&x.ctx, level, "request failed",
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.principal),
 		slog.String("method", loggedMethod(r)),

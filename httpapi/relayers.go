@@ -16,7 +16,7 @@ import (
 // get answers one relayer (spec section 4.1).
 func (a *api) get(x *exchange, r *http.Request) response {
 	id := r.PathValue("relayer_id")
-	body, revision, err := a.manager.AppendDocument(r.Context(), x.begin(), id)
+	body, revision, err := a.manager.AppendDocument(&x.ctx, x.begin(), id)
 	if errors.Is(err, relayer.ErrNotFound) {
 		return unknownRelayer(id)
 	}
@@ -39,7 +39,7 @@ func (a *api) create(x *exchange, r *http.Request) response {
 	if refusal != nil {
 		return *refusal
 	}
-	document, err := a.manager.CreateDocument(r.Context(), body)
+	document, err := a.manager.CreateDocument(&x.ctx, body)
 	if err != nil {
 		return a.failureOf(x, r, err)
 	}
@@ -54,7 +54,7 @@ func (a *api) list(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.failureOf(x, r, err)
 	}
-	body, pagination, err := a.manager.AppendDocuments(r.Context(), append(x.begin(), '['), query.page, query.perPage)
+	body, pagination, err := a.manager.AppendDocuments(&x.ctx, append(x.begin(), '['), query.page, query.perPage)
 	if err != nil {
 		return a.failureOf(x, r, err)
 	}
@@ -73,7 +73,7 @@ func (a *api) patch(x *exchange, r *http.Request) response {
 		return *refusal
 	}
 	id := r.PathValue("relayer_id")
-	document, err := a.manager.PatchDocument(r.Context(), id, body, conditions(r.Header)...)
+	document, err := a.manager.PatchDocument(&x.ctx, id, body, conditions(r.Header)...)
 	if err != nil {
 		return a.changeFailure(x, r, id, err)
 	}
@@ -83,7 +83,7 @@ func (a *api) patch(x *exchange, r *http.Request) response {
 // remove deletes a relayer.
 func (a *api) remove(x *exchange, r *http.Request) response {
 	id := r.PathValue("relayer_id")
-	if err := a.manager.Delete(r.Context(), id, conditions(r.Header)...); err != nil {
+	if err := a.manager.Delete(&x.ctx, id, conditions(r.Header)...); err != nil {
 		return a.changeFailure(x, r, id, err)
 	}
 	return x.success(http.StatusOK, append(x.begin(), `"Relayer deleted successfully"`...))
