@@ -1,18 +1,13 @@
 package httpapi_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
@@ -183,174 +178,6 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	} {
 		if handler, err := build(); err == nil || handler != nil {
 			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-func TestRateRecovers(t *testing.T) {
-	s := serve(t, httpapi.WithRateLimit(50, 1))
-	s.do("GET", collection, "")
-	if got := s.do("GET", collection, ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" {
-		t.Skip("this machine is too slow to send two requests within 20 ms")
-	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if s.do("GET", collection, "").status == http.StatusOK {
-			return
-		}
-	}
-	t.Error("the rate never recovered")
-}
-
-func TestRateOfAlmostNothing(t *testing.T) {
-	s := serve(t, httpapi.WithRateLimit(1e-12, 1))
-	s.do("GET", collection, "")
-	if after := s.do("GET", collection, "").header.Get("Retry-After"); len(after) < 9 || after[0] == '-' {
-		t.Errorf("Retry-After is %q", after)
-	}
-}
-
-func TestDefaultRateAllowsABurstOf300(t *testing.T) {
-	s := serve(t)
-	for i := range httpapi.DefaultBurst {
-		if got := s.do("GET", collection+"/nobody", ""); got.status != http.StatusNotFound {
-			t.Fatalf("request %d answered %d", i+1, got.status)
-		}
-	}
-	unlimited := serve(t, httpapi.WithoutRateLimit())
-	for i := range 3 * httpapi.DefaultBurst {
-		if got := unlimited.do("GET", collection+"/nobody", ""); got.status != http.StatusNotFound {
-			t.Fatalf("without a limit, request %d answered %d", i+1, got.status)
-		}
-	}
-}
-
-// A log holds what is needed to find a fault, and no secret of the request.
-func TestLogsHoldNoSecret(t *testing.T) {
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic(errors.New("broke")) }
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
-	s.do("POST", collection+"?key=query-secret", minimal(`,"custom_rpc_urls":[{"url":"https://user-secret:pw@rpc.example/path-secret"}]`))
-	log := s.log.String()
-	if !strings.Contains(log, "broke") || !strings.Contains(log, "principal=token-1") {
-		t.Errorf("the fault is not in the log: %s", log)
-	}
-	for _, secret := range []string{validToken, "query-secret", "user-secret", "path-secret"} {
-		if strings.Contains(log, secret) {
-			t.Errorf("%s is in the log: %s", secret, log)
-		}
-	}
-}
-
-// A fault is logged by its route: the path is the client's, who may have put
-// anything into it.
-func TestFaultsAreLoggedWithoutThePath(t *testing.T) {
-	down := httpapi.AuthFunc(func(context.Context, string) (string, error) { return "", relayer.ErrUnavailable })
-	s := serveAs(t, down, nil)
-	s.do("GET", collection+"/https%3A%2F%2Frpc.example%2Fpath-secret", "")
-	broken := serveManager(t, downManager(t), httpapi.Tokens(validToken))
-	broken.do("GET", collection+"/path-secret?query-secret=1", "")
-	for _, log := range []string{s.log.String(), broken.log.String()} {
-		if !strings.Contains(log, "request failed") {
-			t.Errorf("no fault was logged: %q", log)
-		}
-	}
-}
-
-func downManager(t *testing.T) *relayer.Manager {
-	t.Helper()
-	manager, err := relayer.New(downStore{memory.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return manager
-}
-
-// raw sends bytes as they are, has finish say that there are no more, and
-// returns the response.
-func raw(t *testing.T, s *service, request string, finish func(*net.TCPConn) error) reply {
-	t.Helper()
-	connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Close()
-	_ = connection.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.WriteString(connection, request); err != nil {
-		t.Fatal(err)
-	}
-	if err := finish(connection.(*net.TCPConn)); err != nil {
-		t.Fatal(err)
-	}
-	method, _, _ := strings.Cut(request, " ")
-	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{response.StatusCode, response.Header, string(body)}
-}
-
-func TestRequestsThatNoClientWouldSend(t *testing.T) {
-	s := serve(t)
-	const headers = "Host: x\r\nAuthorization: Bearer " + validToken + "\r\nContent-Type: application/json\r\nConnection: close\r\n"
-	// A client that closes its side ends a request that is not complete.
-	hangUp := (*net.TCPConn).CloseWrite
-	wait := func(*net.TCPConn) error { return nil }
-	for name, c := range map[string]struct {
-		request string
-		finish  func(*net.TCPConn) error
-		want    int
-	}{
-		"a body shorter than it says": {"POST " + collection + " HTTP/1.1\r\n" + headers + "Content-Length: 500\r\n\r\n" + minimal(""), hangUp, 400},
-		"a chunk that ends early":     {"POST " + collection + " HTTP/1.1\r\n" + headers + "Transfer-Encoding: chunked\r\n\r\nff\r\n{", hangUp, 400},
-		"a path with a raw ..":        {"GET /api/v1/relayers/.. HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
-		"the whole URL as target":     {"GET http://x" + collection + " HTTP/1.1\r\n" + headers + "\r\n", wait, 200},
-		"CONNECT":                     {"CONNECT x:1 HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
-		"a star as path":              {"GET * HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := raw(t, s, c.request, c.finish)
-			if got.status != c.want {
-				t.Errorf("answered %d, want %d: %s", got.status, c.want, got.body)
-			}
-			checkManners(t, "GET", got)
-		})
-	}
-	if contents := s.contents(); contents != "" {
-		t.Errorf("something was stored:\n%s", contents)
-	}
-}
-
-func TestRacingCreatesOfOneID(t *testing.T) {
-	s := serve(t)
-	for round := range 10 {
-		var wait sync.WaitGroup
-		statuses := make([]int, 32)
-		for i := range statuses {
-			wait.Go(func() {
-				body := strings.NewReader(minimal(fmt.Sprintf(`,"id":"r-%d","notification_id":"n-%d"`, round, i)))
-				request, _ := http.NewRequest("POST", s.url+collection, body)
-				request.Header.Set("Authorization", "Bearer "+validToken)
-				request.Header.Set("Content-Type", "application/json")
-				response, err := http.DefaultClient.Do(request)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				response.Body.Close()
-				statuses[i] = response.StatusCode
-			})
-		}
-		wait.Wait()
-		count := map[int]int{}
-		for _, status := range statuses {
-			count[status]++
-		}
-		if count[201] != 1 || count[409] != 31 {
-			t.Errorf("round %d: the answers were %v", round, count)
 		}
 	}
 }

@@ -2,12 +2,12 @@ package httpapi_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -266,21 +266,6 @@ func TestUnavailableStoreAnswers503(t *testing.T) {
 	}
 }
 
-// downStore is a store whose engine is out of reach.
-type downStore struct{ relayer.Store }
-
-func (downStore) Create(context.Context, relayer.Record) (relayer.Record, error) {
-	return relayer.Record{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
-}
-
-func (downStore) Get(context.Context, string) (relayer.Record, error) {
-	return relayer.Record{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
-}
-
-func (downStore) List(context.Context, int, int) ([]relayer.Record, int, error) {
-	return nil, 0, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
-}
-
 func TestOrderOfChecks(t *testing.T) {
 	t.Run("an unauthenticated caller learns nothing but 401", func(t *testing.T) {
 		s := serve(t, httpapi.WithRateLimit(0.01, 1))
@@ -426,11 +411,33 @@ func TestBodiesAreEnvelopes(t *testing.T) {
 	}
 }
 
-func encode(t *testing.T, value any) string {
-	t.Helper()
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
+func TestRacingCreatesOfOneID(t *testing.T) {
+	s := serve(t)
+	for round := range 10 {
+		var wait sync.WaitGroup
+		statuses := make([]int, 32)
+		for i := range statuses {
+			wait.Go(func() {
+				body := strings.NewReader(minimal(fmt.Sprintf(`,"id":"r-%d","notification_id":"n-%d"`, round, i)))
+				request, _ := http.NewRequest("POST", s.url+collection, body)
+				request.Header.Set("Authorization", "Bearer "+validToken)
+				request.Header.Set("Content-Type", "application/json")
+				response, err := http.DefaultClient.Do(request)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				response.Body.Close()
+				statuses[i] = response.StatusCode
+			})
+		}
+		wait.Wait()
+		count := map[int]int{}
+		for _, status := range statuses {
+			count[status]++
+		}
+		if count[201] != 1 || count[409] != 31 {
+			t.Errorf("round %d: the answers were %v", round, count)
+		}
 	}
-	return string(encoded)
 }

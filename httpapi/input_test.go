@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"runtime"
@@ -520,5 +521,36 @@ func TestEveryProblemIsToldUpToALimit(t *testing.T) {
 	problems := decode[relayer.Failure](t, got.body).Errors
 	if len(problems) != 1001 || problems[1000].Message != "only the first 1000 problems are listed" {
 		t.Errorf("%d problems, the last %+v", len(problems), problems[len(problems)-1])
+	}
+}
+
+func TestRequestsThatNoClientWouldSend(t *testing.T) {
+	s := serve(t)
+	const headers = "Host: x\r\nAuthorization: Bearer " + validToken + "\r\nContent-Type: application/json\r\nConnection: close\r\n"
+	// A client that closes its side ends a request that is not complete.
+	hangUp := (*net.TCPConn).CloseWrite
+	wait := func(*net.TCPConn) error { return nil }
+	for name, c := range map[string]struct {
+		request string
+		finish  func(*net.TCPConn) error
+		want    int
+	}{
+		"a body shorter than it says": {"POST " + collection + " HTTP/1.1\r\n" + headers + "Content-Length: 500\r\n\r\n" + minimal(""), hangUp, 400},
+		"a chunk that ends early":     {"POST " + collection + " HTTP/1.1\r\n" + headers + "Transfer-Encoding: chunked\r\n\r\nff\r\n{", hangUp, 400},
+		"a path with a raw ..":        {"GET /api/v1/relayers/.. HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+		"the whole URL as target":     {"GET http://x" + collection + " HTTP/1.1\r\n" + headers + "\r\n", wait, 200},
+		"CONNECT":                     {"CONNECT x:1 HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+		"a star as path":              {"GET * HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := raw(t, s, c.request, c.finish)
+			if got.status != c.want {
+				t.Errorf("answered %d, want %d: %s", got.status, c.want, got.body)
+			}
+			checkManners(t, "GET", got)
+		})
+	}
+	if contents := s.contents(); contents != "" {
+		t.Errorf("something was stored:\n%s", contents)
 	}
 }

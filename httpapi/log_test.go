@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -62,6 +63,37 @@ func TestRequestLog(t *testing.T) {
 	for _, secret := range []string{validToken, "wrong-token", "query-secret", "path-secret", "pw", "key"} {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("%s was logged: %s", secret, log)
+		}
+	}
+}
+
+// A log holds what is needed to find a fault, and no secret of the request.
+func TestLogsHoldNoSecret(t *testing.T) {
+	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic(errors.New("broke")) }
+	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+	s.do("POST", collection+"?key=query-secret", minimal(`,"custom_rpc_urls":[{"url":"https://user-secret:pw@rpc.example/path-secret"}]`))
+	log := s.log.String()
+	if !strings.Contains(log, "broke") || !strings.Contains(log, "principal=token-1") {
+		t.Errorf("the fault is not in the log: %s", log)
+	}
+	for _, secret := range []string{validToken, "query-secret", "user-secret", "path-secret"} {
+		if strings.Contains(log, secret) {
+			t.Errorf("%s is in the log: %s", secret, log)
+		}
+	}
+}
+
+// A fault is logged by its route: the path is the client's, who may have put
+// anything into it.
+func TestFaultsAreLoggedWithoutThePath(t *testing.T) {
+	down := httpapi.AuthFunc(func(context.Context, string) (string, error) { return "", relayer.ErrUnavailable })
+	s := serveAs(t, down, nil)
+	s.do("GET", collection+"/https%3A%2F%2Frpc.example%2Fpath-secret", "")
+	broken := serveManager(t, downManager(t), httpapi.Tokens(validToken))
+	broken.do("GET", collection+"/path-secret?query-secret=1", "")
+	for _, log := range []string{s.log.String(), broken.log.String()} {
+		if !strings.Contains(log, "request failed") {
+			t.Errorf("no fault was logged: %q", log)
 		}
 	}
 }

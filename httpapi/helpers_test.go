@@ -1,12 +1,14 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
@@ -368,4 +371,66 @@ func fullURLs(r *relayer.Relayer) []string {
 // minimal is the smallest create request, with more members where given.
 func minimal(more string) string {
 	return `{"name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"` + more + `}`
+}
+
+// raw sends bytes as they are, has finish say that there are no more, and
+// returns the response.
+func raw(t *testing.T, s *service, request string, finish func(*net.TCPConn) error) reply {
+	t.Helper()
+	connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	_ = connection.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(connection, request); err != nil {
+		t.Fatal(err)
+	}
+	if err := finish(connection.(*net.TCPConn)); err != nil {
+		t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(request, " ")
+	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, string(body)}
+}
+
+func downManager(t *testing.T) *relayer.Manager {
+	t.Helper()
+	manager, err := relayer.New(downStore{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manager
+}
+
+// downStore is a store whose engine is out of reach.
+type downStore struct{ relayer.Store }
+
+func (downStore) Create(context.Context, relayer.Record) (relayer.Record, error) {
+	return relayer.Record{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
+}
+
+func (downStore) Get(context.Context, string) (relayer.Record, error) {
+	return relayer.Record{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
+}
+
+func (downStore) List(context.Context, int, int) ([]relayer.Record, int, error) {
+	return nil, 0, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
+}
+
+func encode(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
 }
