@@ -14,10 +14,10 @@ import (
 // It is off by default. A relayer stored or changed while it was off holds no
 // claim: it gets one when it is next changed, unless another has it by then.
 func WithExclusiveSigners() Option {
-	return Option{func(m *Manager) error {
+	return func(m *Manager) error {
 		m.exclusiveSigners = true
 		return nil
-	}}
+	}
 }
 
 // claimOf returns what the relayer's record claims. A digest keeps it within

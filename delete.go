@@ -15,13 +15,13 @@ type DeleteGuard func(ctx context.Context, r *Relayer) (refusal string, err erro
 
 // WithDeleteGuard asks the host before every delete.
 func WithDeleteGuard(guard DeleteGuard) Option {
-	return Option{func(m *Manager) error {
+	return func(m *Manager) error {
 		if guard == nil {
 			return errors.New("relayer: delete guard is nil")
 		}
 		m.mayDelete = guard
 		return nil
-	}}
+	}
 }
 
 // Delete removes the relayer. It returns [ErrNotFound], a [*ValidationError]

@@ -50,10 +50,10 @@ func New(store Store, options ...Option) (*Manager, error) {
 		maxPerPage: DefaultMaxPerPage,
 	}
 	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("relayer: the zero Option is none")
+		if option == nil {
+			return nil, errors.New("relayer: option is nil")
 		}
-		if err := option.apply(m); err != nil {
+		if err := option(m); err != nil {
 			return nil, err
 		}
 	}

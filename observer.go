@@ -53,13 +53,13 @@ type Observer func(ctx context.Context, operation Operation)
 // once, all observers are told, in the order given. [Manager.All] is told as the
 // lists that it reads.
 func WithObserver(observe Observer) Option {
-	return Option{func(m *Manager) error {
+	return func(m *Manager) error {
 		if observe == nil {
 			return errors.New("relayer: observer is nil")
 		}
 		m.observers = append(m.observers, observe)
 		return nil
-	}}
+	}
 }
 
 // errAbandoned is what an operation has as its error until it returns another.

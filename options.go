@@ -9,9 +9,7 @@ import (
 )
 
 // Option sets up a [Manager].
-type Option struct {
-	apply func(*Manager) error
-}
+type Option func(*Manager) error
 
 // AddressResolver returns the address that a signer has on a network. It returns
 // an error that matches [ErrUnknownSigner] for a signer that the host does not
@@ -25,26 +23,26 @@ type AddressResolver func(ctx context.Context, signerID string, networkType Netw
 // relayer it creates, and refuse signers that the host does not have. Without
 // it any signer is taken and the address is "".
 func WithAddressResolver(resolve AddressResolver) Option {
-	return Option{func(m *Manager) error {
+	return func(m *Manager) error {
 		if resolve == nil {
 			return errors.New("relayer: address resolver is nil")
 		}
 		m.resolveAddress = resolve
 		return nil
-	}}
+	}
 }
 
 // WithLogger sets the logger for faults that no caller sees: a panic of an
 // [Observer]. Without it nothing is logged. The log entry has no RPC URL and no
 // other part of a relayer but its id.
 func WithLogger(logger *slog.Logger) Option {
-	return Option{func(m *Manager) error {
+	return func(m *Manager) error {
 		if logger == nil {
 			return errors.New("relayer: logger is nil")
 		}
 		m.logger = logger
 		return nil
-	}}
+	}
 }
 
 // WithNetworkRules makes the Manager check that addresses, accounts, assets,
@@ -52,10 +50,10 @@ func WithLogger(logger *slog.Logger) Option {
 // that an [AddressResolver] returns is checked too. It is off by default, because
 // the interface does not ask for it.
 func WithNetworkRules() Option {
-	return Option{func(m *Manager) error {
+	return func(m *Manager) error {
 		m.networkRules = true
 		return nil
-	}}
+	}
 }
 
 // DefaultPerPage is how many relayers a page has where the caller does not say
@@ -69,11 +67,11 @@ const DefaultMaxPerPage = 100
 // WithMaxPerPage sets the most relayers that a page has, from 1 to 2147483647.
 // A caller that asks for more gets this many and is told so.
 func WithMaxPerPage(most uint32) Option {
-	return Option{func(m *Manager) error {
+	return func(m *Manager) error {
 		if most < 1 || most > math.MaxInt32 {
 			return fmt.Errorf("relayer: the most relayers of a page must be from 1 to %d", math.MaxInt32)
 		}
 		m.maxPerPage = most
 		return nil
-	}}
+	}
 }

@@ -181,7 +181,10 @@ func TestNewErrors(t *testing.T) {
 		t.Errorf("no store: %v, %v", m, err)
 	}
 	for name, option := range map[string]relayer.Option{
+		"nil option":       nil,
 		"nil resolver":     relayer.WithAddressResolver(nil),
+		"nil guard":        relayer.WithDeleteGuard(nil),
+		"nil observer":     relayer.WithObserver(nil),
 		"nil logger":       relayer.WithLogger(nil),
 		"no room per page": relayer.WithMaxPerPage(0),
 	} {

@@ -72,14 +72,14 @@ type RPCPolicy struct {
 // [New] returns an error where AllowedHosts has what is no name, or
 // AllowedAddresses has what is no prefix or one of IPv4 mapped to IPv6.
 func WithRPCPolicy(policy RPCPolicy) Option {
-	return Option{func(m *Manager) error {
+	return func(m *Manager) error {
 		folded, err := policy.folded()
 		if err != nil {
 			return err
 		}
 		m.rpcPolicy = &folded
 		return nil
-	}}
+	}
 }
 
 // folded returns a copy whose names are in the form they are compared in.

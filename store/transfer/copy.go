@@ -41,9 +41,7 @@ type Progress struct {
 }
 
 // Option sets up a [Copy].
-type Option struct {
-	apply func(*copier) error
-}
+type Option func(*copier) error
 
 // WithProgress has a [Copy] tell how far it has come: at the beginning of
 // each stage, after each page, and so at last with Done equal to Total. Done
@@ -51,13 +49,13 @@ type Option struct {
 // is called on the goroutine that called Copy, which goes on when it returns. Given
 // more than once, the last one counts.
 func WithProgress(report func(Progress)) Option {
-	return Option{func(c *copier) error {
+	return func(c *copier) error {
 		if report == nil {
 			return errors.New("transfer: progress function is nil")
 		}
 		c.report = report
 		return nil
-	}}
+	}
 }
 
 // Copy adds every record of src to dst, in creation order, and then compares the
@@ -134,10 +132,10 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstCopyPage}
 	c.importer, _ = dst.(relayer.ImportStore)
 	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("transfer: invalid zero Option")
+		if option == nil {
+			return nil, errors.New("transfer: option is nil")
 		}
-		if err := option.apply(c); err != nil {
+		if err := option(c); err != nil {
 			return nil, err
 		}
 	}

@@ -355,7 +355,7 @@ func TestCopyArguments(t *testing.T) {
 		"no destination": transfer.Copy(ctx, nil, a),
 		"no source":      transfer.Copy(ctx, b, nil),
 		"one store":      transfer.Copy(ctx, a, a),
-		"zero option":    transfer.Copy(ctx, b, a, transfer.Option{}),
+		"nil option":     transfer.Copy(ctx, b, a, nil),
 		"no callback":    transfer.Copy(ctx, b, a, transfer.WithProgress(nil)),
 	} {
 		if err == nil {
