@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// DeleteGuard lets the host refuse a delete, because transactions are pending
-// for example. It returns the reason, in words for whoever asked for the delete,
-// or "" where the relayer may go. An error is a fault: the relayer stays, and
-// the delete returns it. It is called by many goroutines at once, and again
-// where the relayer is changed between the question and the delete.
+// DeleteGuard lets the host refuse a delete, for example while transactions are
+// pending. It returns the reason for the caller of the delete, or "" if the relayer
+// may be deleted. If it returns an error, the delete fails with that error. It is
+// called by many goroutines at once, and again if the relayer is changed before it
+// is deleted.
 type DeleteGuard func(ctx context.Context, r *Relayer) (refusal string, err error)
 
-// WithDeleteGuard asks the host before every delete.
+// WithDeleteGuard calls guard before every delete.
 func WithDeleteGuard(guard DeleteGuard) Option {
 	return func(m *Manager) error {
 		if guard == nil {
@@ -24,27 +24,30 @@ func WithDeleteGuard(guard DeleteGuard) Option {
 	}
 }
 
-// Delete removes the relayer. It returns [ErrNotFound], a [*ValidationError]
-// with the host's reason where a [DeleteGuard] refuses, or [ErrConflict] where
-// a condition does not hold or the race was lost too often.
-func (m *Manager) Delete(ctx context.Context, id string, conditions ...Condition) (err error) {
-	defer m.observe(ctx, OperationDelete, &id, begin(&err), &err)
-	return untilWon(ctx, func() error { return m.attemptDelete(ctx, id, conditions) })
+// Delete removes the relayer. It returns [ErrNotFound], a [*ValidationError] with
+// the reason if the [DeleteGuard] refuses, or [ErrConflict] if a condition does not
+// hold or contention exhausts the retries.
+func (m *Manager) Delete(ctx context.Context, id string, conditions ...Condition) error {
+	_, err := observe(ctx, m, OperationDelete, &id, func() (Record, error) {
+		return retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, conditions) })
+	})
+	return err
 }
 
-func (m *Manager) attemptDelete(ctx context.Context, id string, conditions []Condition) error {
-	rec, err := m.standing(ctx, id, conditions)
+func (m *Manager) attemptDelete(ctx context.Context, id string, conditions []Condition) (Record, error) {
+	rec, err := m.current(ctx, id, conditions)
 	if err != nil {
-		return err
+		return Record{}, err
 	}
-	if err := m.askGuard(ctx, rec); err != nil {
-		return err
+	if err := m.guardDelete(ctx, rec); err != nil {
+		return Record{}, err
 	}
-	_, err = m.write(ctx, id, Deleted, func() (Record, error) { return rec, m.store.Delete(ctx, id, rec.Revision) })
-	return lostRace(err)
+	return m.write(ctx, id, Deleted, func() (Record, error) {
+		return rec, asLostRace(m.store.Delete(ctx, id, rec.Revision))
+	})
 }
 
-func (m *Manager) askGuard(ctx context.Context, rec Record) error {
+func (m *Manager) guardDelete(ctx context.Context, rec Record) error {
 	if m.mayDelete == nil {
 		return nil
 	}
@@ -54,7 +57,7 @@ func (m *Manager) askGuard(ctx context.Context, rec Record) error {
 	}
 	refusal, err := m.mayDelete(ctx, r)
 	if err != nil {
-		return fmt.Errorf("relayer: asking whether %s may be deleted: %w", rec.ID, err)
+		return fmt.Errorf("relayer: delete guard of %s: %w", rec.ID, err)
 	}
 	if refusal != "" {
 		return &ValidationError{Fields: []FieldError{{Message: refusal}}}

@@ -2,61 +2,71 @@ package relayer
 
 import "context"
 
-// Document is a relayer in its response form (spec section 2.1), as it was
-// encoded when it was stored: JSON, with RPC URLs masked.
+// Document is a relayer in its response form, as it was encoded when it was
+// stored: JSON, with RPC URLs masked.
 type Document struct {
 	ID       string
 	Revision uint64
 	JSON     []byte
 }
 
-// CreateDocument is [Manager.Create] for a request as it comes over the wire or
-// out of a file: one strict JSON object with the members of spec section 4.2.
-// Problems of the JSON and of what it says are told together.
-func (m *Manager) CreateDocument(ctx context.Context, body []byte) (document Document, err error) {
-	found := new(problems)
-	var req CreateRequest
-	defer m.observe(ctx, OperationCreate, &req.ID, begin(&err), &err)
-	if !decodeCreateRequest(body, &req, found) {
-		return Document{}, found.err()
-	}
-	rec, err := m.create(ctx, &req, found)
-	if err != nil {
-		return Document{}, err
-	}
-	return documentOf(rec), nil
+// CreateDocument is [Manager.Create] for a request in JSON, such as the body of an
+// HTTP request: one strict JSON object with the members of [CreateRequest].
+// Problems of the JSON and of its values are returned together.
+func (m *Manager) CreateDocument(ctx context.Context, body []byte) (Document, error) {
+	r := new(Relayer)
+	return observe(ctx, m, OperationCreate, &r.ID, func() (Document, error) {
+		var req CreateRequest
+		found := new(problems)
+		if !decodeCreateRequest(body, &req, found) {
+			return Document{}, found.err()
+		}
+		*r = *newRelayer(req)
+		rec, err := m.create(ctx, r, found)
+		if err != nil {
+			return Document{}, err
+		}
+		return documentOf(rec), nil
+	})
 }
 
 func documentOf(rec Record) Document {
 	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document}
 }
 
-// AppendDocument is [Manager.Get] without decoding what is stored: it appends
-// the relayer's response form to dst, as the built-in append does, and returns
-// its revision. With an error it returns dst as it was.
+// AppendDocument is [Manager.Get] without decoding: it appends the response form
+// of the relayer to dst, as the built-in append does, and returns its revision. If
+// it fails it returns dst unchanged.
 func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) (extended []byte, revision uint64, err error) {
-	defer m.observe(ctx, OperationGet, &id, begin(&err), &err)
-	if !isID(id) {
-		return dst, 0, ErrNotFound
-	}
-	return m.documents.AppendDocument(ctx, dst, id)
+	extended, err = observe(ctx, m, OperationGet, &id, func() ([]byte, error) {
+		if !isID(id) {
+			return dst, ErrNotFound
+		}
+		extended, revision, err = m.documents.AppendDocument(ctx, dst, id)
+		return extended, err
+	})
+	return extended, revision, err
 }
 
-// AppendDocuments is [Manager.List] without decoding what is stored: it appends
-// the response forms of the page to dst, with a comma between each two.
+// AppendDocuments is [Manager.List] without decoding: it appends the response
+// forms of the relayers of the page to dst, separated by commas. If it fails it
+// returns dst unchanged.
 func (m *Manager) AppendDocuments(ctx context.Context, dst []byte, page, perPage uint32) (extended []byte, pagination Pagination, err error) {
-	defer m.observe(ctx, OperationList, new(string), begin(&err), &err)
-	pagination, offset := m.paginate(page, perPage)
-	extended, total, err := m.documents.AppendDocuments(ctx, dst, offset, int(pagination.PerPage))
-	if err != nil {
-		return dst, Pagination{}, err
-	}
-	pagination.TotalItems = total
-	return extended, pagination, nil
+	extended, err = observe(ctx, m, OperationList, new(string), func() ([]byte, error) {
+		wanted, offset := m.paginate(page, perPage)
+		extended, total, err := m.documents.AppendDocuments(ctx, dst, offset, int(wanted.PerPage))
+		if err != nil {
+			return dst, err
+		}
+		pagination = wanted
+		pagination.TotalItems = total
+		return extended, nil
+	})
+	return extended, pagination, err
 }
 
-// documentsOf returns the store's own reads of documents, or reads of whole
-// records in their place.
+// documentsOf returns the store if it is a DocumentStore, and otherwise one that
+// reads whole records from it.
 func documentsOf(store Store) DocumentStore {
 	if documents, ok := store.(DocumentStore); ok {
 		return documents

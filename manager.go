@@ -4,22 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
-	"math"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/go-relayer/relayer/internal/feed"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Manager is the registry: it says which relayers exist and what each may do.
-// All its methods are safe for concurrent use.
+// Manager is the registry of relayers. All its methods are safe for concurrent
+// use.
 //
-// A Manager keeps no relayer itself but in the [Store], which the host opens and
-// closes. Several Managers may share a store.
+// A Manager keeps all relayers in a [Store], which the host opens and closes.
+// Several Managers may share a store.
 type Manager struct {
 	store     Store
 	documents DocumentStore
@@ -33,12 +31,13 @@ type Manager struct {
 	rpcPolicy        *RPCPolicy
 	maxPerPage       uint32
 
-	writing  idLocks
-	watchers watchers
+	// The following are used only if the store is not a [WatchStore].
+	writeLocks writeLocks
+	changes    *feed.Feed[RecordChange]
 }
 
-// New returns a Manager on the store. It returns an error where the store is
-// nil or an option is wrong.
+// New returns a Manager that keeps its relayers in store. It returns an error if
+// store or an option is nil, or an option is invalid.
 func New(store Store, options ...Option) (*Manager, error) {
 	if store == nil {
 		return nil, errors.New("relayer: store is nil")
@@ -48,6 +47,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 		documents:  documentsOf(store),
 		logger:     slog.New(slog.DiscardHandler),
 		maxPerPage: DefaultMaxPerPage,
+		changes:    feed.New[RecordChange](ErrMissed),
 	}
 	for _, option := range options {
 		if option == nil {
@@ -61,160 +61,68 @@ func New(store Store, options ...Option) (*Manager, error) {
 }
 
 // Create adds a relayer and returns it as stored. It returns a
-// [*ValidationError] naming every field that breaks a rule, and [ErrExists]
-// where the id is taken. When it returns nil the relayer is as durable as the
-// store makes it.
-func (m *Manager) Create(ctx context.Context, req CreateRequest) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationCreate, &req.ID, begin(&err), &err)
-	rec, err := m.create(ctx, &req, new(problems))
-	if err != nil {
-		return nil, err
-	}
-	return relayerOf(rec)
-}
-
-// Get returns the relayer, or [ErrNotFound].
-func (m *Manager) Get(ctx context.Context, id string) (r *Relayer, err error) {
-	defer m.observe(ctx, OperationGet, &id, begin(&err), &err)
-	if !isID(id) {
-		return nil, ErrNotFound
-	}
-	rec, err := m.store.Get(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return relayerOf(rec)
-}
-
-// Page is one page of the list of all relayers.
-type Page struct {
-	Relayers   []*Relayer
-	Pagination Pagination
-}
-
-// List returns one page of all relayers in creation order, oldest first. Pages
-// start at 1, and page 0 is the first page too. More than the maximum per page
-// (see [WithMaxPerPage]) is lowered to it, and Pagination.PerPage tells. A page
-// past the end, or one of 0 relayers, is empty and has the right total.
-func (m *Manager) List(ctx context.Context, page, perPage uint32) (listed *Page, err error) {
-	defer m.observe(ctx, OperationList, new(string), begin(&err), &err)
-	pagination, offset := m.paginate(page, perPage)
-	records, total, err := m.store.List(ctx, offset, int(pagination.PerPage))
-	if err != nil {
-		return nil, err
-	}
-	pagination.TotalItems = total
-	listed = &Page{Relayers: make([]*Relayer, 0, len(records)), Pagination: pagination}
-	for _, rec := range records {
-		r, err := relayerOf(rec)
+// [*ValidationError] with every problem of the request, and [ErrExists] if the ID
+// is taken. When it returns nil, the relayer is as durable as the store makes it.
+func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, error) {
+	r := newRelayer(req)
+	return observe(ctx, m, OperationCreate, &r.ID, func() (*Relayer, error) {
+		rec, err := m.create(ctx, r, new(problems))
 		if err != nil {
 			return nil, err
 		}
-		listed.Relayers = append(listed.Relayers, r)
-	}
-	return listed, nil
+		return relayerOf(rec)
+	})
 }
 
-// All returns every relayer in creation order, oldest first. It reads a page at
-// a time, so that it holds up no writer. A relayer that exists all the while is
-// returned exactly once, whatever is created, changed or deleted meanwhile, and
-// no id is returned twice; for that it remembers the ids it has returned. It
-// ends after the first error.
-func (m *Manager) All(ctx context.Context) iter.Seq2[*Relayer, error] {
-	return func(yield func(*Relayer, error) bool) {
-		for rec, err := range m.allRecords(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			r, err := relayerOf(rec)
-			if !yield(r, err) || err != nil {
-				return
-			}
+// Get returns the relayer, or [ErrNotFound].
+func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
+	return observe(ctx, m, OperationGet, &id, func() (*Relayer, error) {
+		if !isID(id) {
+			return nil, ErrNotFound
 		}
-	}
-}
-
-// allBatch is how many records allRecords reads at a time, and allOverlap how
-// many of them it has read before.
-const (
-	allBatch   = 100
-	allOverlap = 10
-)
-
-// allRecords walks the list by offset. A delete moves all later records
-// forward, so that an offset counted by what was read can overshoot. A record
-// that still stands at the revision it was read at has not been created anew
-// since, so that all that comes before it has been read too: the walk is on
-// track where a batch has such a record in it, and otherwise it steps back. The
-// overlap is of several, so that one that changes all the time does not hold up
-// the walk.
-func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		read := make(map[string]uint64) // the revision by id
-		offset := 0
-		for {
-			batch, err := m.batch(ctx, offset)
-			if err != nil {
-				yield(Record{}, err)
-				return
-			}
-			wasRead := func(rec Record) bool { return read[rec.ID] == rec.Revision }
-			if offset > 0 && !slices.ContainsFunc(batch, wasRead) {
-				offset = max(0, offset-allBatch)
-				continue
-			}
-			for _, rec := range batch {
-				_, known := read[rec.ID]
-				read[rec.ID] = rec.Revision
-				if !known && !yield(rec, nil) {
-					return
-				}
-			}
-			if len(batch) < allBatch {
-				return
-			}
-			offset += allBatch - allOverlap
+		rec, err := m.store.Get(ctx, id)
+		if err != nil {
+			return nil, err
 		}
+		return relayerOf(rec)
+	})
+}
+
+// newRelayer returns the relayer that a request describes.
+func newRelayer(req CreateRequest) *Relayer {
+	return &Relayer{
+		ID:             req.ID,
+		Name:           req.Name,
+		Network:        req.Network,
+		NetworkType:    req.NetworkType,
+		Paused:         req.Paused,
+		SignerID:       req.SignerID,
+		NotificationID: req.NotificationID,
+		CustomRPCURLs:  req.CustomRPCURLs,
+		Policies:       req.Policies,
 	}
 }
 
-func (m *Manager) batch(ctx context.Context, offset int) (batch []Record, err error) {
-	defer m.observe(ctx, OperationList, new(string), begin(&err), &err)
-	batch, _, err = m.store.List(ctx, offset, allBatch)
-	return batch, err
-}
-
-// paginate returns the page that is really meant, without its total, and the
-// number of relayers before it.
-func (m *Manager) paginate(page, perPage uint32) (Pagination, int) {
-	page = max(page, 1)
-	perPage = min(perPage, m.maxPerPage)
-	// Both factors are below 2^32, so the product fits.
-	offset := min(uint64(page-1)*uint64(perPage), math.MaxInt)
-	return Pagination{CurrentPage: page, PerPage: perPage}, int(offset)
-}
-
-// create checks the request and stores the relayer that it asks for. Problems
-// found before are told along with those found here. An id that is left out is
-// made, and filled in.
-func (m *Manager) create(ctx context.Context, req *CreateRequest, found *problems) (Record, error) {
-	m.check(*req, found)
-	address, err := m.addressOf(ctx, *req, found)
+// create stores a new relayer and sets its ID and address. Its problems are
+// returned together with those found before.
+func (m *Manager) create(ctx context.Context, r *Relayer, found *problems) (Record, error) {
+	m.check(r, found)
+	address, err := m.addressOf(ctx, r, found)
 	if problem := found.err(); problem != nil {
 		return Record{}, problem
 	}
 	if err != nil {
 		return Record{}, err
 	}
-	if req.ID == "" {
-		made, err := uuid.NewV7()
+	r.Address = address
+	if r.ID == "" {
+		generated, err := uuid.NewV7()
 		if err != nil {
-			return Record{}, fmt.Errorf("relayer: making an id: %w", err)
+			return Record{}, fmt.Errorf("relayer: generating an ID: %w", err)
 		}
-		req.ID = made.String()
+		r.ID = generated.String()
 	}
-	rec, err := m.newRecord(newRelayer(*req, address))
+	rec, err := m.newRecord(r)
 	if err != nil {
 		return Record{}, err
 	}
@@ -225,35 +133,60 @@ func (m *Manager) create(ctx context.Context, req *CreateRequest, found *problem
 	return created, err
 }
 
-// check adds to found what is wrong with the request in itself.
-func (m *Manager) check(req CreateRequest, found *problems) {
-	checkRules(&req, found)
+// check adds the problems of a relayer that is to be stored.
+func (m *Manager) check(r *Relayer, found *problems) {
+	checkRules(r, found)
 	if m.rpcPolicy != nil {
-		m.rpcPolicy.checkURLs(req.CustomRPCURLs, found)
+		m.rpcPolicy.checkURLs(r.CustomRPCURLs, found)
 	}
-	if isNil(req.Policies) {
+	if isNil(r.Policies) {
 		return
 	}
-	if !isKnown(req.Policies) {
+	if !isKnown(r.Policies) {
 		found.Add("policies", "must be an evm, a solana or a stellar policy")
 		return
 	}
-	if req.Policies.NetworkType() != req.NetworkType {
-		found.Add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", req.Policies.NetworkType()))
+	if r.Policies.NetworkType() != r.NetworkType {
+		found.Add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", r.Policies.NetworkType()))
 		return
 	}
 	if m.networkRules {
-		req.Policies.checkNetworkRules(found)
+		r.Policies.checkNetworkRules(found)
 	}
 }
 
-// addressOf asks the host for the relayer's address. A request whose signer or
-// network is wrong already is not worth the question.
-func (m *Manager) addressOf(ctx context.Context, req CreateRequest, found *problems) (string, error) {
+// isNil reports whether there is no policy, or a nil pointer to one.
+func isNil(policy Policy) bool {
+	switch policy := policy.(type) {
+	case *EVMPolicy:
+		return policy == nil
+	case *SolanaPolicy:
+		return policy == nil
+	case *StellarPolicy:
+		return policy == nil
+	default:
+		return policy == nil
+	}
+}
+
+// isKnown reports whether the policy is a type of this package. A type of another
+// package implements Policy if it embeds one; its own fields would be lost.
+func isKnown(policy Policy) bool {
+	switch policy.(type) {
+	case *EVMPolicy, *SolanaPolicy, *StellarPolicy:
+		return true
+	default:
+		return false
+	}
+}
+
+// addressOf resolves the address of a relayer, unless its signer or network is
+// invalid.
+func (m *Manager) addressOf(ctx context.Context, r *Relayer, found *problems) (string, error) {
 	if m.resolveAddress == nil || found.has("signer_id") || found.has("network") || found.has("network_type") {
 		return "", nil
 	}
-	address, err := m.resolveAddress(ctx, req.SignerID, req.NetworkType, req.Network)
+	address, err := m.resolveAddress(ctx, r.SignerID, r.NetworkType, r.Network)
 	if errors.Is(err, ErrUnknownSigner) {
 		found.Add("signer_id", "must be a signer that exists for this network")
 		return "", nil
@@ -261,7 +194,7 @@ func (m *Manager) addressOf(ctx context.Context, req CreateRequest, found *probl
 	if err != nil {
 		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", err)
 	}
-	if problem := m.addressProblem(address, req.NetworkType); problem != "" {
+	if problem := m.addressProblem(address, r.NetworkType); problem != "" {
 		// It is not a ValidationError, because the client cannot correct it, and
 		// does not quote the address, because a wrong one may be a secret.
 		return "", errors.New("relayer: the address from the address resolver " + problem)
@@ -291,71 +224,4 @@ func (m *Manager) addressProblem(address string, networkType NetworkType) string
 		return networkAddressProblem(address, networkType)
 	}
 	return ""
-}
-
-// newRelayer returns the relayer that a valid request asks for. It shares
-// nothing with the request that it changes.
-func newRelayer(req CreateRequest, address string) *Relayer {
-	return &Relayer{
-		ID:             req.ID,
-		Name:           req.Name,
-		Network:        req.Network,
-		NetworkType:    req.NetworkType,
-		Address:        address,
-		Paused:         req.Paused,
-		SignerID:       req.SignerID,
-		NotificationID: req.NotificationID,
-		CustomRPCURLs:  withDefaultWeights(req.CustomRPCURLs),
-		Policies:       withPolicyDefaults(req.Policies, req.NetworkType),
-	}
-}
-
-func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {
-	endpoints = slices.Clone(endpoints)
-	for i := range endpoints {
-		if endpoints[i].Weight == nil {
-			endpoints[i].Weight = new(DefaultRPCWeight)
-		}
-	}
-	return endpoints
-}
-
-// withPolicyDefaults returns the policy to store: a policy of the network type
-// even where none was given, with what spec section 2.4 gives a default for.
-func withPolicyDefaults(policy Policy, networkType NetworkType) Policy {
-	if isNil(policy) {
-		policy = newPolicy(networkType)
-	}
-	solana, ok := policy.(*SolanaPolicy)
-	if !ok || solana.FeePaymentStrategy != nil {
-		return policy
-	}
-	completed := *solana
-	completed.FeePaymentStrategy = new(FeePaidByUser)
-	return &completed
-}
-
-// isNil tells whether there is no policy: none at all, or a nil pointer.
-func isNil(policy Policy) bool {
-	switch policy := policy.(type) {
-	case *EVMPolicy:
-		return policy == nil
-	case *SolanaPolicy:
-		return policy == nil
-	case *StellarPolicy:
-		return policy == nil
-	default:
-		return policy == nil
-	}
-}
-
-// isKnown tells whether the policy is of this package. Another type can pass for
-// one by embedding it; what it adds would be lost.
-func isKnown(policy Policy) bool {
-	switch policy.(type) {
-	case *EVMPolicy, *SolanaPolicy, *StellarPolicy:
-		return true
-	default:
-		return false
-	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// OperationKind is what was done to the registry.
+// OperationKind is the kind of an [Operation].
 type OperationKind string
 
 // The kinds of operation.
@@ -25,20 +25,20 @@ const (
 	OperationDelete  OperationKind = "delete"
 )
 
-// Operation is one call of a [Manager] that has ended.
+// Operation is a completed call of a [Manager].
 type Operation struct {
 	Kind OperationKind
 
-	// ID is the relayer's id. It is empty for a list, and for a create that was
-	// refused before an id was made. A caller may have sent any text as an id.
+	// ID is the ID of the relayer, as the caller gave it: it may be any text. It is
+	// empty for a list, and for a create that failed before an ID was generated.
 	ID string
 
-	// Began is when the call began, and Took how long it lasted.
+	// Began is the start of the call, and Took its duration.
 	Began time.Time
 	Took  time.Duration
 
-	// Err is what the call returned: nil where it was carried out, and an error of
-	// its own where a hook of the host panicked.
+	// Err is the error that the call returned, or an unspecified error if a hook of
+	// the host panicked.
 	Err error
 }
 
@@ -49,8 +49,8 @@ type Operation struct {
 // (see [WithLogger]), and the other observers are called.
 type Observer func(ctx context.Context, operation Operation)
 
-// WithObserver has the Manager tell the host of every operation. Given more than
-// once, all observers are told, in the order given. [Manager.All] is told as the
+// WithObserver calls observe after every operation. If it is given more than once,
+// all observers are called, in the order given. [Manager.All] is observed as the
 // lists that it reads.
 func WithObserver(observe Observer) Option {
 	return func(m *Manager) error {
@@ -62,25 +62,25 @@ func WithObserver(observe Observer) Option {
 	}
 }
 
-// errAbandoned is what an operation has as its error until it returns another.
-var errAbandoned = errors.New("relayer: the operation panicked")
+// errPanicked is the error of an operation until it returns.
+var errPanicked = errors.New("relayer: the operation panicked")
 
-// begin marks an operation as begun: now, and abandoned until it returns.
-func begin(err *error) time.Time {
-	*err = errAbandoned
-	return time.Now()
-}
-
-// observe is deferred, so that it takes what is known at the start as values
-// and what is known at the end by pointer.
-func (m *Manager) observe(ctx context.Context, kind OperationKind, id *string, began time.Time, err *error) {
+// observe runs an operation and then calls the observers. It reads id after the
+// operation, because a create may generate it.
+func observe[T any](ctx context.Context, m *Manager, kind OperationKind, id *string, run func() (T, error)) (T, error) {
 	if len(m.observers) == 0 {
-		return
+		return run()
 	}
-	operation := Operation{Kind: kind, ID: *id, Began: began, Took: time.Since(began), Err: *err}
-	for _, observe := range m.observers {
-		m.callObserver(ctx, observe, operation)
-	}
+	operation := Operation{Kind: kind, Began: time.Now(), Err: errPanicked}
+	defer func() {
+		operation.ID, operation.Took = *id, time.Since(operation.Began)
+		for _, observer := range m.observers {
+			m.callObserver(ctx, observer, operation)
+		}
+	}()
+	result, err := run()
+	operation.Err = err
+	return result, err
 }
 
 // callObserver recovers a panic of the observer: the operation has ended and may

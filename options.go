@@ -75,3 +75,17 @@ func WithMaxPerPage(most uint32) Option {
 		return nil
 	}
 }
+
+// WithExclusiveSigners allows only one relayer for each signer and network: two
+// relayers would use the same nonces. The store enforces it atomically, by a claim
+// that is stored with the relayer. Create returns a problem of signer_id if another
+// relayer uses the signer. A delete frees it.
+//
+// It is off by default. A relayer that was stored without it has no claim; its next
+// change adds one, unless another relayer has it by then.
+func WithExclusiveSigners() Option {
+	return func(m *Manager) error {
+		m.exclusiveSigners = true
+		return nil
+	}
+}

@@ -1,5 +1,7 @@
 package relayer
 
+import "fmt"
+
 // Policy says what a relayer may do. It is one of [*EVMPolicy],
 // [*SolanaPolicy] and [*StellarPolicy] and nothing else, so that a type switch
 // over those three is exhaustive (spec section 2.4).
@@ -40,6 +42,9 @@ type EVMPolicy struct {
 
 // NetworkType returns [EVM].
 func (*EVMPolicy) NetworkType() NetworkType { return EVM }
+
+// Format prints the JSON form of the policy, for every verb.
+func (p EVMPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
 // FeePaymentStrategy says who pays the fees of a relayer's transactions.
 type FeePaymentStrategy string
@@ -95,6 +100,9 @@ type SolanaPolicy struct {
 
 // NetworkType returns [Solana].
 func (*SolanaPolicy) NetworkType() NetworkType { return Solana }
+
+// Format prints the JSON form of the policy, for every verb.
+func (p SolanaPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
 // SolanaAllowedToken is one token of [SolanaPolicy.AllowedTokens].
 type SolanaAllowedToken struct {
@@ -211,6 +219,9 @@ type StellarPolicy struct {
 
 // NetworkType returns [Stellar].
 func (*StellarPolicy) NetworkType() NetworkType { return Stellar }
+
+// Format prints the JSON form of the policy, for every verb.
+func (p StellarPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {

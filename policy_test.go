@@ -1,11 +1,15 @@
 package relayer_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -277,5 +281,39 @@ func TestStellarKinds(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.kind, func(t *testing.T) { wantFields(t, problemsOf(t, at(test.kind)), test.want...) })
+	}
+}
+
+// The fields of policies and endpoints are pointers, which fmt prints as addresses.
+func TestRelayer_PrintsValues(t *testing.T) {
+	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(7)), PrivateTransactions: new(false)}
+	config := relayer.RPCConfig{URL: "https://rpc.example/key", Weight: new(2.5)}
+	r := &relayer.Relayer{ID: "a", NetworkType: relayer.EVM, CustomRPCURLs: []relayer.RPCConfig{config}, Policies: policy, Revision: 9}
+	req := relayer.CreateRequest{CustomRPCURLs: r.CustomRPCURLs, Policies: policy}
+	const (
+		policyText = `{"gas_price_cap":7,"private_transactions":false}`
+		configText = `{"url":"https://rpc.example/***","weight":2.5}`
+	)
+	relayerText := `{"id":"a","name":"","network":"","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"",` +
+		`"custom_rpc_urls":[` + configText + `],"policies":` + policyText + `,"revision":9}`
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
+		for value, want := range map[any]string{
+			r: relayerText, &req: `"custom_rpc_urls":[` + configText + `],"policies":` + policyText, &config: configText, policy: policyText,
+			&relayer.Change{Kind: relayer.Created, Relayer: r}:  relayerText,
+			&relayer.SolanaPolicy{MaxSignatures: new(int32(3))}: `{"max_signatures":3}`, &relayer.StellarPolicy{MaxFee: new(int32(4))}: `{"max_fee":4}`,
+			&relayer.RPCConfig{Weight: new(math.NaN())}: "NaN",
+		} {
+			if got := fmt.Sprintf(verb, value); !strings.Contains(got, want) || strings.Contains(got, "0xc0") {
+				t.Errorf("%s of %T is %s, want %s", verb, value, got, want)
+			}
+		}
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "relayer", r, "policy", policy)
+	if want := strconv.Quote(relayerText); !strings.Contains(log.String(), want) || !strings.Contains(log.String(), strconv.Quote(policyText)) {
+		t.Errorf("logged %s, want %s", log.String(), want)
+	}
+	if got := fmt.Sprint((*relayer.Relayer)(nil), (*relayer.EVMPolicy)(nil)); got != "<nil> <nil>" {
+		t.Errorf("nil pointers are %s", got)
 	}
 }

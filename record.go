@@ -1,23 +1,29 @@
 package relayer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// privatePart is what of a relayer no response shows.
+// privatePart is the part of a relayer that no response shows.
 type privatePart struct {
-	// CustomRPCURLs are the full URLs, in the order of the document's masked
-	// ones.
+	// CustomRPCURLs are the full URLs, in the order of the masked ones in the
+	// document.
 	CustomRPCURLs []string `json:"custom_rpc_urls"`
 }
 
-// newRecord returns the relayer as a store keeps it: the response form, what the
-// response form hides, and what the relayer claims.
+// newRecord returns the record of a relayer, with defaults for what is not set.
 func (m *Manager) newRecord(r *Relayer) (Record, error) {
-	document, err := strictjson.Encode(r)
+	complete := *r
+	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
+	complete.Policies = withPolicyDefaults(r.Policies, r.NetworkType)
+	document, err := strictjson.Encode(complete)
 	if err != nil {
 		return Record{}, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
 	}
@@ -36,7 +42,52 @@ func (m *Manager) newRecord(r *Relayer) (Record, error) {
 	return rec, nil
 }
 
-// relayerOf returns the relayer that a record holds, with its full URLs.
+func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {
+	endpoints = slices.Clone(endpoints)
+	for i := range endpoints {
+		if endpoints[i].Weight == nil {
+			endpoints[i].Weight = new(DefaultRPCWeight)
+		}
+	}
+	return endpoints
+}
+
+// withPolicyDefaults returns the policy to store. It is never nil.
+func withPolicyDefaults(policy Policy, networkType NetworkType) Policy {
+	if isNil(policy) {
+		policy = newPolicy(networkType)
+	}
+	solana, ok := policy.(*SolanaPolicy)
+	if !ok || solana.FeePaymentStrategy != nil {
+		return policy
+	}
+	completed := *solana
+	completed.FeePaymentStrategy = new(FeePaidByUser)
+	return &completed
+}
+
+// claimOf returns the claim of the relayer's record. It is a digest, whose length
+// does not depend on that of the names.
+func (m *Manager) claimOf(r *Relayer) string {
+	if !m.exclusiveSigners {
+		return ""
+	}
+	digest := sha256.New()
+	for _, part := range []string{string(r.NetworkType), r.Network, r.SignerID} {
+		// The length distinguishes "ab"+"c" from "a"+"bc".
+		digest.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
+	}
+	return "signer-" + hex.EncodeToString(digest.Sum(nil))
+}
+
+func claimedError() error {
+	return &ValidationError{Fields: []FieldError{{
+		Field:   "signer_id",
+		Message: "must not be a signer that another relayer uses on this network",
+	}}}
+}
+
+// relayerOf decodes a record into a relayer with its full URLs.
 func relayerOf(rec Record) (*Relayer, error) {
 	r := new(Relayer)
 	if err := json.Unmarshal(rec.Document, r); err != nil {
@@ -48,11 +99,11 @@ func relayerOf(rec Record) (*Relayer, error) {
 	}
 	var private privatePart
 	if err := json.Unmarshal(rec.Private, &private); err != nil {
-		// The cause is left out: it may quote what is private.
+		// The error of the decoder may quote secrets.
 		return nil, fmt.Errorf("relayer: stored private part of %s is not readable", rec.ID)
 	}
 	if len(private.CustomRPCURLs) != len(r.CustomRPCURLs) {
-		return nil, fmt.Errorf("relayer: stored private part of %s does not fit its document", rec.ID)
+		return nil, fmt.Errorf("relayer: stored private part of %s does not match its document", rec.ID)
 	}
 	for i, full := range private.CustomRPCURLs {
 		r.CustomRPCURLs[i].URL = RPCURL(full)
@@ -60,9 +111,9 @@ func relayerOf(rec Record) (*Relayer, error) {
 	return r, nil
 }
 
-// UnmarshalJSON reads the response form of a relayer (spec section 2.1), as a
-// client of the HTTP API gets it. The shape of policies is chosen by
-// network_type; RPC URLs are masked there and stay so.
+// UnmarshalJSON decodes the response form of a relayer, as clients of the HTTP API
+// receive it. The network_type selects the type of Policies. The RPC URLs remain
+// masked.
 func (r *Relayer) UnmarshalJSON(data []byte) error {
 	type plain Relayer // without this method
 	var response struct {
@@ -98,7 +149,7 @@ func (k StellarTokenKind) MarshalJSON() ([]byte, error) {
 	return strictjson.Encode(plain(k))
 }
 
-// UnmarshalJSON reads what MarshalJSON returns.
+// UnmarshalJSON decodes what MarshalJSON returns.
 func (k *StellarTokenKind) UnmarshalJSON(data []byte) error {
 	if string(data) == `"`+nativeKind+`"` {
 		*k = StellarTokenKind{}

@@ -1,9 +1,13 @@
 package relayer
 
-import "fmt"
+import (
+	"fmt"
 
-// NetworkType is the kind of blockchain network a relayer works on. It decides
-// the shape of the relayer's [Policy] (spec section 2.1).
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// NetworkType is the type of a blockchain network. It determines the type of a
+// relayer's [Policy].
 type NetworkType string
 
 // The network types.
@@ -13,96 +17,105 @@ const (
 	Stellar NetworkType = "stellar"
 )
 
-// Relayer is one configured transaction-relaying entity, bound to one signer
-// and one network (spec section 2.1).
+// Relayer is one configured transaction-relaying entity, bound to one signer and one
+// network.
 //
-// It is a copy of what is stored: changing it changes nothing else. It carries
-// the full RPC URLs, for host code; encoded as JSON, printed or logged it shows
-// them masked (see [RPCURL]).
+// It is a copy of what is stored: a change of it has no effect on the store. It
+// contains the full RPC URLs, for host code; they are masked if it is encoded as JSON,
+// printed or logged (see [RPCURL]).
 type Relayer struct {
 	// ID identifies the relayer: 1 to 64 of A–Z a–z 0–9 _ and -.
-	ID string `json:"id"`
+	ID string `json:"id" validate:"omitempty,relayer_id"`
 
-	// Name is for people. It is never empty and need not be unique.
-	Name string `json:"name"`
+	// Name is a display name. It is never empty and need not be unique.
+	Name string `json:"name" validate:"required,text"`
 
 	// Network identifies the network within its type, such as "sepolia".
-	Network string `json:"network"`
+	Network string `json:"network" validate:"required,text"`
 
-	// NetworkType says which kind of network Network is.
-	NetworkType NetworkType `json:"network_type"`
+	// NetworkType is the type of Network.
+	NetworkType NetworkType `json:"network_type" validate:"required,oneof=evm solana stellar"`
 
-	// Address is the relayer's address on its network, as the host's
-	// [AddressResolver] gave it; empty where the host has none.
+	// Address is the relayer's address on its network, as returned by the host's
+	// [AddressResolver]. It is empty if the host has none.
 	Address string `json:"address"`
 
 	// Paused is the operator's switch. It is independent of SystemDisabled.
 	Paused bool `json:"paused"`
 
-	// SystemDisabled is the host's own switch, for what its health checks find.
+	// SystemDisabled is the switch of the host application, for the results of its
+	// health checks.
 	SystemDisabled bool `json:"system_disabled"`
 
-	// DisabledReason is there exactly while SystemDisabled is true.
+	// DisabledReason is set exactly while SystemDisabled is true.
 	DisabledReason *DisabledReason `json:"disabled_reason,omitempty"`
 
 	// SignerID identifies the signer whose key signs the transactions.
-	SignerID string `json:"signer_id"`
+	SignerID string `json:"signer_id" validate:"required,text"`
 
-	// NotificationID identifies a notification configuration of the host; empty
-	// where there is none.
-	NotificationID string `json:"notification_id,omitempty"`
+	// NotificationID identifies a notification configuration of the host. It is empty
+	// if there is none.
+	NotificationID string `json:"notification_id,omitempty" validate:"text"`
 
-	// CustomRPCURLs are the endpoints used in place of the network's own; nil
-	// where there are none. Every weight is set.
-	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero"`
+	// CustomRPCURLs are the endpoints that replace those of the network. It is nil if
+	// there are none. Every stored endpoint has a weight.
+	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero" validate:"dive"`
 
-	// Policies says what the relayer may do. Its dynamic type follows
-	// NetworkType: [*EVMPolicy], [*SolanaPolicy] or [*StellarPolicy]; a relayer
-	// read from a [Manager] always has one.
+	// Policies restricts what the relayer does. Its type follows NetworkType:
+	// [*EVMPolicy], [*SolanaPolicy] or [*StellarPolicy]. It is never nil in a relayer
+	// read from a [Manager].
 	Policies Policy `json:"policies"`
 
-	// Revision grows with every change of this relayer and is never used again
-	// for its id. It is the ETag over HTTP and no member of the JSON form.
+	// Revision grows with every change of the relayer and is never reused for its ID.
+	// It is the ETag of the HTTP API, and not part of the JSON form.
 	Revision uint64 `json:"-"`
 }
 
-// Format prints the relayer with its URLs masked, whatever the verb. Without it
-// a verb that is wrong for a pointer, as in %s of a []*Relayer, would print the
-// URLs without asking them.
-func (r Relayer) Format(state fmt.State, verb rune) {
+// Format prints the JSON form of the relayer and its revision, for every verb. URLs
+// are masked.
+func (r Relayer) Format(state fmt.State, _ rune) {
 	type plain Relayer // without this method
-	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(r))
+	printJSON(state, struct {
+		plain
+		Revision uint64 `json:"revision"`
+	}{plain(r), r.Revision})
 }
 
-// Format prints the request with its URLs masked, as [Relayer.Format] does.
-func (r CreateRequest) Format(state fmt.State, verb rune) {
-	type plain CreateRequest // without this method
-	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(r))
+// Format prints the JSON form of the request, for every verb. URLs are masked.
+func (r CreateRequest) Format(state fmt.State, _ rune) { printJSON(state, r) }
+
+// Format prints the JSON form of the endpoint, for every verb. The URL is masked.
+func (c RPCConfig) Format(state fmt.State, _ rune) { printJSON(state, c) }
+
+// printJSON prints values instead of the addresses that fmt prints for pointers in
+// fields. It does not fall back to fmt, which would print URLs in full for a verb
+// that does not fit.
+func printJSON(state fmt.State, value any) {
+	text, err := strictjson.Encode(value)
+	if err != nil {
+		text = []byte("%!v(" + err.Error() + ")")
+	}
+	// A fmt.State reports no errors.
+	_, _ = state.Write(text)
 }
 
-// Format prints the endpoint with its URL masked, as [Relayer.Format] does.
-func (c RPCConfig) Format(state fmt.State, verb rune) {
-	type plain RPCConfig // without this method
-	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))
-}
-
-// RPCConfig is one custom RPC endpoint (spec section 2.2).
+// RPCConfig is one custom RPC endpoint.
 type RPCConfig struct {
 	// URL is an absolute http, https, ws or wss URL with a host.
 	URL RPCURL `json:"url" validate:"rpc_url"`
 
-	// Weight is the share of the endpoint relative to the others, from 0 to 100.
-	// Nil means [DefaultRPCWeight].
+	// Weight is the relative weight of the endpoint, from 0 to 100. Nil means
+	// [DefaultRPCWeight].
 	Weight *float64 `json:"weight" validate:"omitnil,gte=0,lte=100"`
 }
 
-// DefaultRPCWeight is the weight of an [RPCConfig] that gives none.
+// DefaultRPCWeight is the weight of an [RPCConfig] without one.
 const DefaultRPCWeight = 100.0
 
-// DisabledReason says why the host has disabled a relayer (spec section 2.3).
+// DisabledReason is the reason for which the host disabled a relayer.
 type DisabledReason struct {
-	// Type is the kind of reason: one of the constants here, or a string of the
-	// host's own.
+	// Type is the kind of reason: one of the constants of this package, or a string
+	// of the host application.
 	Type DisabledReasonType `json:"type"`
 
 	// Details is free text.
@@ -112,7 +125,7 @@ type DisabledReason struct {
 // DisabledReasonType is the kind of a [DisabledReason].
 type DisabledReasonType string
 
-// The kinds of reason that clients of this interface know.
+// The kinds of reason that clients of the interface know.
 const (
 	NonceSyncFailed     DisabledReasonType = "NonceSyncFailed"
 	RPCValidationFailed DisabledReasonType = "RpcValidationFailed"
@@ -120,35 +133,34 @@ const (
 	SequenceSyncFailed  DisabledReasonType = "SequenceSyncFailed"
 )
 
-// CreateRequest is what a caller says of a relayer to be (spec section 4.2).
-// The zero value of an optional field leaves it out.
+// CreateRequest describes the relayer to create. The zero value of an optional field
+// omits it.
 type CreateRequest struct {
-	// ID is optional: 1 to 64 of A–Z a–z 0–9 _ and -. Left out, a UUIDv7 is
-	// made, so that ids made later sort later.
-	ID string `json:"id" validate:"omitempty,relayer_id" wire:"optional,nonempty"`
+	// ID is optional: 1 to 64 of A–Z a–z 0–9 _ and -. If it is omitted, a UUIDv7 is
+	// generated; later IDs sort after earlier ones.
+	ID string `json:"id" wire:"optional,nonempty"`
 
 	// Name is required.
-	Name string `json:"name" validate:"required,text"`
+	Name string `json:"name"`
 
-	// Network is required: the network's identifier, such as "sepolia".
-	Network string `json:"network" validate:"required,text"`
+	// Network is required: the identifier of the network, such as "sepolia".
+	Network string `json:"network"`
 
 	// NetworkType is required: [EVM], [Solana] or [Stellar].
-	NetworkType NetworkType `json:"network_type" validate:"required,oneof=evm solana stellar"`
+	NetworkType NetworkType `json:"network_type"`
 
-	// Paused says whether the relayer starts out paused.
+	// Paused creates the relayer paused.
 	Paused bool `json:"paused"`
 
-	// SignerID is required. With an [AddressResolver] it must be a signer that
-	// the host has.
-	SignerID string `json:"signer_id" validate:"required,text"`
+	// SignerID is required. The [AddressResolver], if any, must know the signer.
+	SignerID string `json:"signer_id"`
 
 	// NotificationID is optional.
-	NotificationID string `json:"notification_id" validate:"text" wire:"optional,nonempty"`
+	NotificationID string `json:"notification_id" wire:"optional,nonempty"`
 
-	// CustomRPCURLs are optional.
-	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls" validate:"dive" wire:"optional"`
+	// CustomRPCURLs is optional.
+	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls" wire:"optional"`
 
-	// Policies is optional: nil, or the policy type that goes with NetworkType.
+	// Policies is optional: nil, or the policy type of NetworkType.
 	Policies Policy `json:"policies" wire:"optional"`
 }

@@ -49,9 +49,9 @@ func (u RPCURL) split() (authority, rest string) {
 	return afterScheme[:end], afterScheme[end:]
 }
 
-// plainForm returns what two spellings of one URL have in common, without user
+// canonicalURL returns what two spellings of one URL have in common, without user
 // information, query and fragment, or "" where text has something of those.
-func plainForm(text string) string {
+func canonicalURL(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
 		return ""

@@ -2,8 +2,11 @@ package relayer
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,9 +15,8 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// structRules checks the validate tags. There is one, built once and never
-// changed: registration is not safe beside validation, and the cache of parsed
-// tags is worth sharing.
+// structRules checks the validate tags. It is built once and never changed:
+// registration is not safe during validation.
 var structRules = sync.OnceValue(newStructRules)
 
 func newStructRules() *validator.Validate {
@@ -31,8 +33,8 @@ func newStructRules() *validator.Validate {
 	return rules
 }
 
-// mustRegister panics where the tag is empty or reserved, which is a slip in
-// the lines above and shows in every test.
+// mustRegister panics if the tag is empty or reserved, which is a programming
+// error in newStructRules.
 func mustRegister(rules *validator.Validate, tag string, rule validator.Func) {
 	if err := rules.RegisterValidation(tag, rule); err != nil {
 		panic(err)
@@ -44,56 +46,112 @@ func jsonName(field reflect.StructField) string {
 	return name
 }
 
-// checkRules adds every rule of its validate tags that input breaks to found.
-// Input is a pointer to a struct.
+// checkRules adds a problem for every validate tag that input, a pointer to a
+// struct, violates.
 func checkRules(input any, found *problems) {
 	if found.Full() {
 		return
 	}
-	var broken validator.ValidationErrors
-	if !errors.As(structRules().Struct(input), &broken) {
+	var violations validator.ValidationErrors
+	if !errors.As(structRules().Struct(input), &violations) {
 		return
 	}
-	for _, rule := range broken {
-		_, path, _ := strings.Cut(rule.Namespace(), ".")
-		found.Add(path, ruleMessage(rule))
+	for _, violation := range violations {
+		_, path, _ := strings.Cut(violation.Namespace(), ".")
+		found.Add(path, ruleMessage(violation))
 	}
 }
 
-// ruleMessage says what the field must be, in words for whoever sent it.
-func ruleMessage(rule validator.FieldError) string {
-	switch rule.Tag() {
+// ruleMessage returns what the field must be, for the sender of the request.
+func ruleMessage(violation validator.FieldError) string {
+	switch violation.Tag() {
 	case "required":
 		return "must not be empty"
 	case "relayer_id":
 		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
 	case "oneof":
-		return "must be one of " + strings.Join(strings.Fields(rule.Param()), ", ")
+		return "must be one of " + strings.Join(strings.Fields(violation.Param()), ", ")
 	case "gte":
-		return "must be " + rule.Param() + " or more"
+		return "must be " + violation.Param() + " or more"
 	case "lte":
-		return "must be at most " + rule.Param()
+		return "must be at most " + violation.Param()
 	case "finite":
 		return "must be a finite number"
 	case "text":
-		return strictjson.TextProblem(reflect.ValueOf(rule.Value()).String())
+		return strictjson.TextProblem(reflect.ValueOf(violation.Value()).String())
 	case "rpc_url":
-		return rpcURLProblem(reflect.ValueOf(rule.Value()).String())
+		return rpcURLProblem(reflect.ValueOf(violation.Value()).String())
 	case "excluded_with":
-		return "must not be given beside classic"
+		return "must not be given together with classic"
 	default:
-		return "breaks the rule " + rule.Tag()
+		return "violates the rule " + violation.Tag()
 	}
 }
 
 const idAlphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-"
 
-// isID reports whether a relayer can have the id.
+// isID reports whether a relayer can have the ID.
 func isID(id string) bool {
-	if len(id) == 0 || len(id) > MaxIDLength {
-		return false
-	}
-	return strings.Trim(id, idAlphabet) == ""
+	return id != "" && len(id) <= MaxIDLength && strings.Trim(id, idAlphabet) == ""
 }
 
 func isFinite(number float64) bool { return !math.IsNaN(number) && !math.IsInf(number, 0) }
+
+// maxProblems bounds the size of a [ValidationError] and the work of filling it.
+const maxProblems = 1000
+
+// problems collects what is wrong with one input.
+type problems struct {
+	list   []FieldError // one more than maxProblems if there are more
+	blamed map[string]bool
+}
+
+func (p *problems) clone() *problems {
+	return &problems{list: slices.Clone(p.list), blamed: maps.Clone(p.blamed)}
+}
+
+// Add adds a problem of an existing field. A later problem of the same field, or
+// of a field below it, is a consequence of the first and is dropped.
+func (p *problems) Add(field, message string) {
+	if p.has(field) || p.Full() {
+		return
+	}
+	if p.blamed == nil {
+		p.blamed = make(map[string]bool)
+	}
+	p.blamed[field] = true
+	p.list = append(p.list, FieldError{Field: field, Message: message})
+}
+
+// AddUnknown adds a member that is not a field. Its name is chosen by the client,
+// so that it must not be mistaken for the path of a field.
+func (p *problems) AddUnknown(member, message string) {
+	if !p.Full() {
+		p.list = append(p.list, FieldError{Field: member, Message: message})
+	}
+}
+
+// Full reports whether further problems are dropped.
+func (p *problems) Full() bool { return len(p.list) > maxProblems }
+
+// has reports whether the field, or one that contains it, has a problem.
+func (p *problems) has(field string) bool {
+	for end := len(field); end > 0; end = strings.LastIndexAny(field[:end], ".[") {
+		if p.blamed[field[:end]] {
+			return true
+		}
+	}
+	return false
+}
+
+// err returns a [*ValidationError], or nil if there are no problems.
+func (p *problems) err() error {
+	if len(p.list) == 0 {
+		return nil
+	}
+	fields := p.list
+	if p.Full() {
+		fields = append(fields[:maxProblems:maxProblems], FieldError{Message: fmt.Sprintf("only the first %d problems are listed", maxProblems)})
+	}
+	return &ValidationError{Fields: fields}
+}

@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// ErrMissed comes out of [Manager.Watch] in place of changes that the consumer
-// was too slow to take, or that the store could not tell. What it has
-// in hand may be stale: it should read all relayers again. The changes that
-// follow come after those missed.
+// ErrMissed is the error that [Manager.Watch] yields in place of changes that were
+// dropped, because the consumer was too slow, or that the store does not know. The
+// consumer should read all relayers again. The changes that follow are later than
+// the dropped ones.
 var ErrMissed = errors.New("changes were missed")
 
-// ChangeKind is what happened to a relayer.
+// ChangeKind is the kind of a [Change].
 type ChangeKind string
 
 // The kinds of change.
@@ -29,19 +29,13 @@ const (
 type Change struct {
 	Kind ChangeKind
 
-	// Relayer is the relayer after the change, or, where it was deleted, as it
-	// last stood. It is the consumer's own copy.
+	// Relayer is the relayer after the change, or its last state if it was deleted.
+	// It is a copy for the consumer.
 	Relayer *Relayer
 }
 
-// The most that is kept for a consumer of [Manager.Watch] that is behind.
-const (
-	maxWaitingChanges = 1024
-	maxWaitingBytes   = 16 << 20
-)
-
-// RecordChange is one change of a record: the record after it, or, where it was
-// deleted, as it last stood.
+// RecordChange is one change of a record: the record after it, or its last state if
+// it was deleted.
 type RecordChange struct {
 	Kind   ChangeKind
 	Record Record
@@ -54,63 +48,43 @@ func (c RecordChange) Format(state fmt.State, verb rune) {
 	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))
 }
 
-// WatchStore is what a [Store] may offer beside its five methods where others
-// write to the same records: the changes that anyone makes. The [Manager] finds
-// out by itself and passes them on in [Manager.Watch].
+// WatchStore is an optional capability of a [Store]: a change feed. The [Manager]
+// detects it with a type assertion. With it [Manager.Watch] returns the changes of
+// all writers to the store, and not only those of its own Manager.
 type WatchStore interface {
-	// Watch returns the changes made from the call on, in the order in which they
-	// were made, until ctx is done. No writer waits for its consumer. Where
-	// changes are lost it gives [ErrMissed] in their place and goes on with those
-	// that follow; any other error ends it. Records that are imported are told as
-	// created, or by ErrMissed. The sequence can be ranged over once.
+	// Watch returns the changes from the call on, in the order in which they were
+	// made, until ctx is done. No writer waits for a consumer. It yields [ErrMissed]
+	// in place of dropped changes and continues; any other error is the last.
+	// Imported records are reported as created, or by ErrMissed. The sequence can be
+	// ranged over once.
 	Watch(ctx context.Context) iter.Seq2[RecordChange, error]
 }
 
-// Watch returns the changes made from the call on, until ctx is done: those made
-// through this Manager, or, on a [WatchStore], those made by anyone. Changes of
-// one relayer come in the order of their revisions; those of different relayers
-// may come in either order.
+// Watch returns the changes from the call on, until ctx is done; it then ends
+// without an error. They are the changes of all writers if the store is a
+// [WatchStore], as those of this module are, and otherwise those made through this
+// Manager. Changes of one relayer are in the order of their revisions; those of
+// different relayers may be in any order.
 //
-// A writer never waits for a consumer. One that falls behind is given [ErrMissed]
-// instead of what it has missed, and then what came after: behind by more than
-// 1024 changes or 16 MiB, or, on a WatchStore, further than that keeps changes.
-// The sequence can be ranged over once.
+// A writer never waits for a consumer. A consumer that falls too far behind gets
+// [ErrMissed] in place of the dropped changes, and then the later ones. The limit is
+// 1024 changes or 16 MiB, or what the store retains. After ErrMissed, and after the
+// error of a record that cannot be decoded, the sequence continues; any other error
+// is the last. It can be ranged over once.
 //
-// To follow all relayers without a gap, call Watch first, then read
-// [Manager.All], then range over the changes. Leave out what was created or
-// updated to a revision that is not above the one in hand; a deletion, which
-// carries the revision that the relayer last stood at, always counts.
+// To follow all relayers without a gap, call Watch first, then read [Manager.All],
+// then range over the changes. Skip a relayer that was created or updated to a
+// revision that is not above the one already known. Apply every deletion: it has the
+// last revision of the relayer.
 func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
+	changes := m.changes.Subscribe
 	if store, ok := m.store.(WatchStore); ok {
-		return decodedChanges(store.Watch(ctx))
+		changes = store.Watch
 	}
-	w := m.watchers.add()
-	forget := context.AfterFunc(ctx, func() { m.watchers.remove(w) })
-	return func(yield func(Change, error) bool) {
-		defer m.watchers.remove(w)
-		defer forget()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-w.ended:
-				return
-			case <-w.wake:
-			}
-			waiting, missed := w.take()
-			if missed && !yield(Change{}, ErrMissed) {
-				return
-			}
-			for _, change := range waiting {
-				if ctx.Err() != nil || !yield(change.decoded()) {
-					return
-				}
-			}
-		}
-	}
+	return decodeChanges(changes(ctx))
 }
 
-func decodedChanges(changes iter.Seq2[RecordChange, error]) iter.Seq2[Change, error] {
+func decodeChanges(changes iter.Seq2[RecordChange, error]) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for change, err := range changes {
 			if err != nil {
@@ -119,16 +93,14 @@ func decodedChanges(changes iter.Seq2[RecordChange, error]) iter.Seq2[Change, er
 				}
 				continue
 			}
-			if !yield(change.decoded()) {
+			if !yield(change.decode()) {
 				return
 			}
 		}
 	}
 }
 
-// decoded is for the consumer: what watching costs is its own affair and not the
-// writer's.
-func (c RecordChange) decoded() (Change, error) {
+func (c RecordChange) decode() (Change, error) {
 	r, err := relayerOf(c.Record)
 	if err != nil {
 		return Change{}, err
@@ -136,95 +108,88 @@ func (c RecordChange) decoded() (Change, error) {
 	return Change{Kind: c.Kind, Relayer: r}, nil
 }
 
-func (c RecordChange) size() int { return len(c.Record.Document) + len(c.Record.Private) }
-
-// watcher is what waits for one consumer.
-type watcher struct {
-	wake  chan struct{} // of 1: there is something to take
-	ended chan struct{} // closed when no more will come
-
-	mu      sync.Mutex
-	waiting []RecordChange
-	bytes   int
-	missed  bool
-}
-
-func (w *watcher) put(change RecordChange) {
-	w.mu.Lock()
-	if len(w.waiting) == maxWaitingChanges || w.bytes+change.size() > maxWaitingBytes {
-		w.waiting, w.bytes, w.missed = nil, 0, true
-	} else {
-		w.waiting = append(w.waiting, change)
-		w.bytes += change.size()
+// write performs one write of the store. Unless the store publishes its changes, the
+// Manager does: it serializes the writes of one ID, so that their changes are
+// published in the order of their revisions. No hook of the host runs inside.
+func (m *Manager) write(ctx context.Context, id string, kind ChangeKind, store func() (Record, error)) (Record, error) {
+	if _, ok := m.store.(WatchStore); ok {
+		return store()
 	}
-	w.mu.Unlock()
-	w.signal()
+	unlock, err := m.writeLocks.lock(ctx, id)
+	if err != nil {
+		return Record{}, err
+	}
+	defer unlock()
+	rec, err := store()
+	switch {
+	case err == nil:
+		m.publish(kind, rec)
+	case errors.Is(err, ErrOutcomeUnknown):
+		m.changes.PublishGap()
+	}
+	return rec, err
 }
 
-func (w *watcher) miss() {
-	w.mu.Lock()
-	w.waiting, w.bytes, w.missed = nil, 0, true
-	w.mu.Unlock()
-	w.signal()
+// publish copies the record, because the caller of the write gets its bytes too.
+func (m *Manager) publish(kind ChangeKind, rec Record) {
+	rec.Document = slices.Clone(rec.Document)
+	rec.Private = slices.Clone(rec.Private)
+	m.changes.Publish(RecordChange{kind, rec}, len(rec.Document)+len(rec.Private))
 }
 
-func (w *watcher) signal() {
+// writeLocks has a write lock for every ID that is being written.
+type writeLocks struct {
+	mu   sync.Mutex
+	byID map[string]*writeLock
+}
+
+type writeLock struct {
+	held  chan struct{} // has a token while the lock is held
+	users int
+}
+
+// lock acquires the write lock of the ID, or returns the error of ctx.
+func (l *writeLocks) lock(ctx context.Context, id string) (unlock func(), err error) {
+	own := l.use(id)
+	unlock = func() {
+		<-own.held
+		l.leave(id, own)
+	}
+	// A free lock is acquired even if ctx is done: what that means for a write is up
+	// to the store, and must not depend on chance.
 	select {
-	case w.wake <- struct{}{}:
+	case own.held <- struct{}{}:
+		return unlock, nil
 	default:
 	}
-}
-
-func (w *watcher) take() (waiting []RecordChange, missed bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	waiting, missed = w.waiting, w.missed
-	w.waiting, w.bytes, w.missed = nil, 0, false
-	return waiting, missed
-}
-
-// watchers are the consumers that are listening.
-type watchers struct {
-	mu  sync.Mutex
-	all []*watcher
-}
-
-func (ws *watchers) add() *watcher {
-	w := &watcher{wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.all = append(ws.all, w)
-	return w
-}
-
-func (ws *watchers) remove(w *watcher) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if i := slices.Index(ws.all, w); i >= 0 {
-		ws.all = slices.Delete(ws.all, i, i+1)
-		close(w.ended)
-		w.take()
+	select {
+	case own.held <- struct{}{}:
+		return unlock, nil
+	case <-ctx.Done():
+		l.leave(id, own)
+		return nil, ctx.Err()
 	}
 }
 
-func (ws *watchers) publish(change RecordChange) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if len(ws.all) == 0 {
-		return
+func (l *writeLocks) use(id string) *writeLock {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byID == nil {
+		l.byID = make(map[string]*writeLock)
 	}
-	// The writer hands its bytes to its caller as well.
-	change.Record.Document = slices.Clone(change.Record.Document)
-	change.Record.Private = slices.Clone(change.Record.Private)
-	for _, w := range ws.all {
-		w.put(change)
+	own := l.byID[id]
+	if own == nil {
+		own = &writeLock{held: make(chan struct{}, 1)}
+		l.byID[id] = own
 	}
+	own.users++
+	return own
 }
 
-func (ws *watchers) miss() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, w := range ws.all {
-		w.miss()
+func (l *writeLocks) leave(id string, own *writeLock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if own.users--; own.users == 0 {
+		delete(l.byID, id)
 	}
 }

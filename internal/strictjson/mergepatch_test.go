@@ -1,13 +1,15 @@
-package relayer
+package strictjson_test
 
 import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // The cases are those of RFC 7396 appendix A.
-func TestMergePatchByTheRFC(t *testing.T) {
+func TestMergePatch_RFC7396(t *testing.T) {
 	for _, c := range []struct{ original, patch, result string }{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
 		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
@@ -25,18 +27,18 @@ func TestMergePatchByTheRFC(t *testing.T) {
 		{`[1,2]`, `{"a":"b","c":null}`, `{"a":"b"}`},
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	} {
-		got, err := mergePatch(json.RawMessage(c.original), json.RawMessage(c.patch))
+		got, err := strictjson.MergePatch(json.RawMessage(c.original), json.RawMessage(c.patch))
 		if err != nil {
 			t.Errorf("%s with %s: %v", c.original, c.patch, err)
 			continue
 		}
-		if !reflect.DeepEqual(decoded(t, got), decoded(t, []byte(c.result))) {
+		if !reflect.DeepEqual(parsed(t, got), parsed(t, []byte(c.result))) {
 			t.Errorf("%s with %s is %s, want %s", c.original, c.patch, got, c.result)
 		}
 	}
 }
 
-func decoded(t *testing.T, data []byte) any {
+func parsed(t *testing.T, data []byte) any {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {

@@ -1,0 +1,174 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer/internal/feed"
+)
+
+var errGap = errors.New("gap")
+
+// pull returns a function that returns the next item of a subscription as text, or
+// "end".
+func pull(t *testing.T, f *feed.Feed[int], ctx context.Context) func() string {
+	next, stop := iter.Pull2(f.Subscribe(ctx))
+	t.Cleanup(stop)
+	return func() string {
+		change, err, ok := next()
+		switch {
+		case !ok:
+			return "end"
+		case err != nil:
+			return err.Error()
+		}
+		return fmt.Sprint(change)
+	}
+}
+
+func want(t *testing.T, next func() string, items ...string) {
+	t.Helper()
+	for _, item := range items {
+		if got := next(); got != item {
+			t.Fatalf("got %s, want %s", got, item)
+		}
+	}
+}
+
+func TestSubscribe_ChangesFromTheCallOn(t *testing.T) {
+	f := feed.New[int](errGap)
+	f.Publish(1, 0)
+	first := pull(t, f, t.Context())
+	f.Publish(2, 0)
+	second := pull(t, f, t.Context())
+	f.Publish(3, 0)
+	want(t, first, "2", "3")
+	want(t, second, "3")
+}
+
+func TestSubscribe_GapByNumber(t *testing.T) {
+	f := feed.New[int](errGap)
+	slow, fits := pull(t, f, t.Context()), pull(t, f, t.Context())
+	for i := range 1024 {
+		f.Publish(i, 0)
+	}
+	for i := range 1024 {
+		want(t, fits, fmt.Sprint(i))
+	}
+	f.Publish(1024, 0)
+	f.Publish(1025, 0)
+	want(t, slow, "gap", "1025")
+	want(t, fits, "1024", "1025")
+}
+
+func TestSubscribe_GapBySize(t *testing.T) {
+	f := feed.New[int](errGap)
+	next := pull(t, f, t.Context())
+	f.Publish(1, 16<<20)
+	want(t, next, "1")
+	f.Publish(2, 16<<20)
+	f.Publish(3, 1)
+	f.Publish(4, 1)
+	want(t, next, "gap", "4")
+}
+
+func TestPublishGap(t *testing.T) {
+	f := feed.New[int](errGap)
+	next := pull(t, f, t.Context())
+	f.Publish(1, 0)
+	f.PublishGap()
+	f.PublishGap()
+	f.Publish(2, 0)
+	want(t, next, "gap", "2")
+}
+
+func TestClose_EndsSubscriptions(t *testing.T) {
+	f := feed.New[int](errGap)
+	before := pull(t, f, t.Context())
+	f.Publish(1, 0)
+	f.Close(errors.New("closed"))
+	f.Close(errors.New("closed again"))
+	f.Publish(2, 0)
+	want(t, before, "1", "closed", "end")
+	want(t, pull(t, f, t.Context()), "closed", "end")
+}
+
+func TestSubscribe_EndsWithContext(t *testing.T) {
+	f := feed.New[int](errGap)
+	ctx, cancel := context.WithCancel(t.Context())
+	next := pull(t, f, ctx)
+	f.Publish(1, 0)
+	f.Publish(2, 0)
+	want(t, next, "1")
+	cancel()
+	want(t, next, "end")
+	f.Publish(3, 0)
+	want(t, pull(t, f, ctx), "end")
+}
+
+func TestSubscribe_RangedOnce(t *testing.T) {
+	f := feed.New[int](errGap)
+	changes := f.Subscribe(t.Context())
+	f.Publish(1, 0)
+	for range changes {
+		break
+	}
+	f.Publish(2, 0)
+	for change, err := range changes {
+		t.Errorf("got %d, %v", change, err)
+	}
+}
+
+// All subscribers get the same order, which is that of each publisher.
+func TestPublish_Concurrent(t *testing.T) {
+	f := feed.New[int](errGap)
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make([][]int, 4)
+	var subscribers, publishers sync.WaitGroup
+	const each, count = 100, 8
+	for i := range got {
+		changes := f.Subscribe(ctx)
+		subscribers.Go(func() {
+			for change, err := range changes {
+				if err != nil {
+					t.Error(err)
+				}
+				got[i] = append(got[i], change)
+				if len(got[i]) == each*count {
+					return
+				}
+			}
+		})
+	}
+	for publisher := range count {
+		publishers.Go(func() {
+			for i := range each {
+				f.Publish(publisher*each+i, 1)
+				brief, leave := context.WithCancel(ctx)
+				_ = f.Subscribe(brief)
+				leave()
+			}
+		})
+	}
+	subscribers.Wait()
+	cancel()
+	publishers.Wait()
+	for _, changes := range got {
+		if !slices.Equal(changes, got[0]) {
+			t.Error("two subscribers got different orders")
+		}
+		last := make(map[int]int)
+		for _, change := range changes {
+			if publisher := change / each; last[publisher] > change {
+				t.Errorf("%d after %d", change, last[publisher])
+			} else {
+				last[publisher] = change
+			}
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package strictjson
+
+import "encoding/json"
+
+// MergePatch applies a JSON Merge Patch to target: the function of that name in RFC
+// 7396 section 2.
+func MergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
+	changes, ok := Members(patch)
+	if !ok {
+		return patch, nil
+	}
+	merged, ok := Members(target)
+	if !ok {
+		merged = make(map[string]json.RawMessage)
+	}
+	for name, change := range changes {
+		if string(change) == "null" {
+			delete(merged, name)
+			continue
+		}
+		value, err := MergePatch(merged[name], change)
+		if err != nil {
+			return nil, err
+		}
+		merged[name] = value
+	}
+	return Encode(merged)
+}
+
+// Members returns the members of a JSON object, and false if value is not one.
+func Members(value json.RawMessage) (map[string]json.RawMessage, bool) {
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(value, &members)
+	return members, err == nil && members != nil
+}

@@ -1,0 +1,118 @@
+package relayer
+
+import (
+	"context"
+	"iter"
+	"math"
+	"slices"
+)
+
+// Page is one page of the list of all relayers.
+type Page struct {
+	Relayers   []*Relayer
+	Pagination Pagination
+}
+
+// List returns one page of all relayers in creation order, oldest first. Pages
+// start at 1; page 0 is the first page too. A perPage above the maximum (see
+// [WithMaxPerPage]) is lowered to it; Pagination.PerPage is the value used. A page
+// past the end is empty and has the correct total, as has one with a perPage of 0.
+func (m *Manager) List(ctx context.Context, page, perPage uint32) (*Page, error) {
+	return observe(ctx, m, OperationList, new(string), func() (*Page, error) {
+		pagination, offset := m.paginate(page, perPage)
+		records, total, err := m.store.List(ctx, offset, int(pagination.PerPage))
+		if err != nil {
+			return nil, err
+		}
+		pagination.TotalItems = total
+		listed := &Page{Relayers: make([]*Relayer, 0, len(records)), Pagination: pagination}
+		for _, rec := range records {
+			r, err := relayerOf(rec)
+			if err != nil {
+				return nil, err
+			}
+			listed.Relayers = append(listed.Relayers, r)
+		}
+		return listed, nil
+	})
+}
+
+// paginate returns the page to read, without its total, and the number of
+// relayers before it.
+func (m *Manager) paginate(page, perPage uint32) (Pagination, int) {
+	page = max(page, 1)
+	perPage = min(perPage, m.maxPerPage)
+	// Both factors are below 2^32, so that the product fits.
+	offset := min(uint64(page-1)*uint64(perPage), math.MaxInt)
+	return Pagination{CurrentPage: page, PerPage: perPage}, int(offset)
+}
+
+// All returns every relayer in creation order, oldest first. It reads in pages
+// and blocks no writer. A relayer that exists during the whole iteration is
+// returned exactly once, despite concurrent writes, and no ID is returned twice;
+// All keeps the IDs that it has returned in memory. The iteration ends after the
+// first error, which is that of ctx if ctx is done.
+func (m *Manager) All(ctx context.Context) iter.Seq2[*Relayer, error] {
+	return func(yield func(*Relayer, error) bool) {
+		for rec, err := range m.allRecords(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			r, err := relayerOf(rec)
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// allBatch is the number of records that allRecords reads at a time, and
+// allOverlap the number of them that it has read before.
+const (
+	allBatch   = 100
+	allOverlap = 10
+)
+
+// allRecords reads the list by offset. Deletes move later records forward, so that
+// an offset counted by the records read so far may be too large. A record that
+// still has the revision at which it was read was not deleted and created since,
+// so that all records before it have been read too. If a batch contains such a
+// record, no record was skipped; otherwise the walk steps back. The overlap has
+// several records, so that one that changes constantly does not stall the walk.
+func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		read := make(map[string]uint64) // revisions by ID
+		offset := 0
+		for {
+			batch, err := m.readBatch(ctx, offset)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			wasRead := func(rec Record) bool { return read[rec.ID] == rec.Revision }
+			if offset > 0 && !slices.ContainsFunc(batch, wasRead) {
+				offset = max(0, offset-allBatch)
+				continue
+			}
+			for _, rec := range batch {
+				_, known := read[rec.ID]
+				read[rec.ID] = rec.Revision
+				if !known && !yield(rec, nil) {
+					return
+				}
+			}
+			if len(batch) < allBatch {
+				return
+			}
+			offset += allBatch - allOverlap
+		}
+	}
+}
+
+func (m *Manager) readBatch(ctx context.Context, offset int) ([]Record, error) {
+	return observe(ctx, m, OperationList, new(string), func() ([]Record, error) {
+		batch, _, err := m.store.List(ctx, offset, allBatch)
+		return batch, err
+	})
+}
