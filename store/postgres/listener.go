@@ -17,25 +17,20 @@ const (
 	silence       = 30 * time.Second
 )
 
-// listener wakes those who watch when something has been written. It listens
-// while there are any, on one connection for all of them.
+// listener receives the notifications of all instances on a connection of its own.
 type listener struct {
 	channel string
 	connect func(context.Context) (*pgx.Conn, error)
 
-	mu       sync.Mutex
-	awake    chan struct{} // closed at the next wake
-	watching int
-	stop     context.CancelFunc
-	closed   bool
-	running  sync.WaitGroup
+	mu    sync.Mutex
+	awake chan struct{} // closed at the next wake
 }
 
 func newListener(connect func(context.Context) (*pgx.Conn, error), schema string) *listener {
 	return &listener{channel: schema + "_changes", connect: connect, awake: make(chan struct{})}
 }
 
-// next returns what is closed at the next wake.
+// next returns a channel that is closed at the next wake.
 func (l *listener) next() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,39 +42,6 @@ func (l *listener) wake() {
 	defer l.mu.Unlock()
 	close(l.awake)
 	l.awake = make(chan struct{})
-}
-
-// join counts one more that watches, until leave is called.
-func (l *listener) join() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.watching++
-	if l.watching > 1 || l.closed {
-		return
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	l.stop = stop
-	l.running.Go(func() { l.listen(ctx) })
-}
-
-func (l *listener) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.watching--; l.watching == 0 && l.stop != nil {
-		l.stop()
-		l.stop = nil
-	}
-}
-
-func (l *listener) close() {
-	l.mu.Lock()
-	l.closed = true
-	if l.stop != nil {
-		l.stop()
-		l.stop = nil
-	}
-	l.mu.Unlock()
-	l.running.Wait()
 }
 
 // listen listens until ctx is done, on one connection after the other.

@@ -99,7 +99,7 @@ CREATE FUNCTION $schema.last_change()
 RETURNS TABLE (number bigint, changed_at bigint)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
-	RETURN QUERY SELECT s.last_revision, c.changed_at
+	RETURN QUERY SELECT s.last_revision, coalesce(c.changed_at, 0)
 		FROM $schema.state s LEFT JOIN $schema.changes c ON c.number = s.last_revision
 		ORDER BY s.last_revision DESC LIMIT 1;
 END
@@ -122,7 +122,7 @@ BEGIN
 	END IF;
 	FOR number, changed_at, kind, id, revision, claim, document, private IN
 		SELECT c.number, c.changed_at, c.kind, c.id, c.revision, c.claim, c.document, c.private
-		FROM $schema.changes c WHERE c.number > seen ORDER BY c.number LIMIT 64
+		FROM $schema.changes c WHERE c.number > seen ORDER BY c.number LIMIT 256
 	LOOP
 		RETURN NEXT;
 		size := size + octet_length(document) + octet_length(private);

@@ -26,7 +26,7 @@ type Store struct {
 	sql       statements
 	queue     *queue
 	unsettled *unsettled
-	listener  *listener
+	feed      *feed
 
 	// ended is done once Close has begun.
 	ended      context.Context
@@ -118,7 +118,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 		unsettled: newUnsettled(),
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
-	s.listener = newListener(s.connectAlone, opts.schema)
+	s.feed = newFeed(s)
 	s.background.Go(s.write)
 	s.background.Go(s.pruneChanges)
 	return s, nil
@@ -131,7 +131,7 @@ func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.queue.close()
 		s.end()
-		s.listener.close()
+		s.feed.close()
 		s.background.Wait()
 		if s.ownPool {
 			s.pool.Close()

@@ -3,80 +3,64 @@ package postgres
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
 )
 
 var _ relayer.WatchStore = (*Store)(nil)
 
-// pollInterval is how often those who watch look for changes of which nobody has
-// told them: a notification can be lost, and a proxy between can swallow them
-// all.
-const pollInterval = time.Second
+// imported is the kind of the change that an import is recorded as.
+const imported relayer.ChangeKind = "imported"
 
 // Watch returns the changes made by all instances from the call on, in the order
-// of their commits, until ctx is done. While the server is out of reach there are
-// none, and afterwards those that were made meanwhile. It gives
-// [relayer.ErrMissed] in place of what was forgotten before it was asked for
-// (see [WithChangeRetention]) and of records that were taken over by Import, and
-// ends with [relayer.ErrUnavailable] where the Store is closed, or where what is
-// asked for will never be answered, as for want of a privilege. The sequence can
-// be ranged over once.
+// of their commits, until ctx is done. While the server cannot be reached there
+// are none; afterwards those follow that were made meanwhile. It yields
+// [relayer.ErrMissed] in place of changes that were pruned before they were read
+// (see [WithChangeRetention]) and of records that were imported. It ends with
+// [relayer.ErrUnavailable] if the Store is closed, or if the server will never
+// return the changes, such as for lack of a privilege. The sequence can be ranged
+// over once.
+//
+// Any number of watchers cost the server one reader per Store.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
-	w := &watch{store: s}
-	s.listener.join()
-	leave := context.AfterFunc(ctx, s.listener.leave)
-	// Where this fails the changes from here on are not known to be all.
+	w := &watcher{store: s}
+	s.feed.join()
+	leave := context.AfterFunc(ctx, s.feed.leave)
+	// If this fails, changes from here on may be lost.
 	w.missed = w.begin(ctx) != nil
 	return func(yield func(relayer.RecordChange, error) bool) {
 		defer func() {
 			if leave() {
-				s.listener.leave()
+				s.feed.leave()
 			}
 		}()
 		w.run(ctx, yield)
 	}
 }
 
-// watch is one consumer, who comes for the changes at a pace of its own. All it
-// costs is its place in them.
-type watch struct {
+// watcher is one consumer of changes, which reads at its own pace. It costs nothing
+// but the mark of the last change that it has seen.
+type watcher struct {
 	store  *Store
 	seen   *mark // nil until it is known where to begin
-	missed bool
+	missed bool  // whether there is a gap before the next change
 }
 
-// mark is the last change seen. Its number alone would not tell it from another
-// change, where a backup was restored or a failover has lost the last commits,
-// and numbers are given again.
-type mark struct {
-	number int64
-	at     *int64 // in microseconds since 1970; nil if the change is not stored
+func (w *watcher) begin(ctx context.Context) error {
+	last, err := w.store.lastChange(ctx)
+	if err == nil {
+		w.seen = &last
+	}
+	return err
 }
 
-func (w *watch) begin(ctx context.Context) error {
-	return w.store.tryRead(ctx, w.store.sql.lastChange, nil, func(rows pgx.Rows) error {
-		var last mark
-		for rows.Next() {
-			if err := rows.Scan(&last.number, &last.at); err != nil {
-				return err
-			}
-		}
-		if rows.Err() == nil {
-			w.seen = &last
-		}
-		return rows.Err()
-	})
-}
-
-func (w *watch) run(ctx context.Context, yield func(relayer.RecordChange, error) bool) {
+func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, error) bool) {
 	for ctx.Err() == nil {
-		// Before the look, so that what is written after it is not slept through.
-		next := w.store.listener.next()
-		changes, err := w.look(ctx)
+		// Before the read, so that what is added after it is noticed.
+		next := w.store.feed.next()
+		changes, err := w.read(ctx)
 		if err != nil && isLasting(err) {
 			yield(relayer.RecordChange{}, unavailable(err))
 			return
@@ -88,9 +72,11 @@ func (w *watch) run(ctx context.Context, yield func(relayer.RecordChange, error)
 			}
 		}
 		for _, change := range changes {
-			if ctx.Err() != nil || !yieldChange(change, yield) {
+			if ctx.Err() != nil || !change.yield(yield) {
 				return
 			}
+			seen := change.mark
+			w.seen = &seen
 		}
 		if len(changes) == 0 {
 			w.sleep(ctx, next)
@@ -98,18 +84,18 @@ func (w *watch) run(ctx context.Context, yield func(relayer.RecordChange, error)
 	}
 }
 
-// imported is the kind of the change that an import is recorded as.
-const imported relayer.ChangeKind = "imported"
-
-// yieldChange yields a change, or ErrMissed for an import.
-func yieldChange(change relayer.RecordChange, yield func(relayer.RecordChange, error) bool) bool {
-	if change.Kind == imported {
+// yield yields a copy that is the consumer's own, or ErrMissed for an import.
+func (c storedChange) yield(yield func(relayer.RecordChange, error) bool) bool {
+	if c.Kind == imported {
 		return yield(relayer.RecordChange{}, relayer.ErrMissed)
 	}
+	change := c.RecordChange
+	change.Record.Document = slices.Clone(change.Record.Document)
+	change.Record.Private = slices.Clone(change.Record.Private)
 	return yield(change, nil)
 }
 
-func (w *watch) sleep(ctx context.Context, next <-chan struct{}) {
+func (w *watcher) sleep(ctx context.Context, next <-chan struct{}) {
 	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
 	select {
@@ -120,50 +106,22 @@ func (w *watch) sleep(ctx context.Context, next <-chan struct{}) {
 	}
 }
 
-// look reads what follows on the last change seen.
-func (w *watch) look(ctx context.Context) ([]relayer.RecordChange, error) {
+// read returns the changes after the last one seen: from the feed if it still has
+// them, else from the database.
+func (w *watcher) read(ctx context.Context) ([]storedChange, error) {
+	if w.store.ended.Err() != nil {
+		return nil, errClosed
+	}
 	if w.seen == nil {
 		return nil, w.begin(ctx)
 	}
-	var found look
-	err := w.store.tryRead(ctx, w.store.sql.changes, []any{w.seen.number, w.seen.at}, func(rows pgx.Rows) (err error) {
-		found, err = readChanges(rows)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	if changes, ok := w.store.feed.after(*w.seen); ok {
+		return changes, nil
 	}
-	if found.isCut {
+	found, err := w.store.changesAfter(ctx, *w.seen)
+	if err == nil && found.isCut {
 		w.missed = true
-		return nil, w.begin(ctx)
+		err = w.begin(ctx)
 	}
-	if found.changes != nil {
-		w.seen = &found.last
-	}
-	return found.changes, nil
-}
-
-// look is what one look finds.
-type look struct {
-	isCut   bool // what follows on the last change seen is not known
-	last    mark
-	changes []relayer.RecordChange
-}
-
-func readChanges(rows pgx.Rows) (look, error) {
-	var found look
-	for rows.Next() {
-		var row row
-		var number *int64
-		var at *int64
-		var kind *string
-		if err := rows.Scan(append([]any{&found.isCut, &number, &at, &kind}, row.fields()...)...); err != nil {
-			return look{}, err
-		}
-		if number != nil {
-			found.last = mark{*number, at}
-			found.changes = append(found.changes, relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record()})
-		}
-	}
-	return found, rows.Err()
+	return found.changes, err
 }

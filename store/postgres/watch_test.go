@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -246,44 +249,102 @@ func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestChangesThatAreForgotten: who comes later than that is told so, once, and
-// goes on.
-func TestChangesThatAreForgotten(t *testing.T) {
+// TestWatch_PrunedChanges has a Store read no changes until they are pruned. Its
+// watcher then gets ErrMissed, once, and the changes that follow.
+func TestWatch_PrunedChanges(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
-	store := open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond))
+	p := newProxy(t, server.Socket())
+	store := openAt(t, p.connString(), postgres.WithSchema(schema))
+	other := open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond))
+	changes := watch(t, store)
+	rec := create(t, store, record("one"))
+	changes.want(t, relayer.Created, rec)
+	for range 3 {
+		p.obey(func(sql string) fault {
+			if strings.Contains(sql, "changes_after") {
+				return cut
+			}
+			return none
+		})
+		for range 5 {
+			rec = update(t, other, rec)
+		}
+		eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
+		p.obey(func(string) fault { return none })
+		changes.wantMissed(t)
+		rec = update(t, other, rec)
+		changes.want(t, relayer.Updated, rec)
+	}
+	// Changes that were read before they are pruned are not missed.
+	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
+	time.Sleep(1500 * time.Millisecond)
+	changes.want(t, relayer.Updated, update(t, other, rec))
+}
+
+// queryCounter counts the queries that contain a text.
+type queryCounter struct {
+	text  string
+	count atomic.Int64
+}
+
+func (c *queryCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(data.SQL, c.text) {
+		c.count.Add(1)
+	}
+	return ctx
+}
+
+func (*queryCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestWatch_OneReader has a hundred watchers of one Store see each change. The
+// server must be asked for it a few times only, however many they are.
+func TestWatch_OneReader(t *testing.T) {
+	t.Parallel()
+	const watchers, writes = 100, 20
+	reads := &queryCounter{text: "changes_after"}
+	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = reads })
+	schema := newSchema()
+	store, other := openOn(t, pool, schema), open(t, schema)
+	var all []*follower
+	for range watchers {
+		all = append(all, watch(t, store))
+	}
+	wantAll := func(rec relayer.Record) {
+		for _, f := range all {
+			f.want(t, relayer.Created, rec)
+		}
+	}
+	// The first change may reach a watcher before the feed has begun.
+	wantAll(create(t, store, record("first")))
+	before := reads.count.Load()
+	begun := time.Now()
+	for i := range writes {
+		wantAll(create(t, [2]*postgres.Store{store, other}[i%2], record(numbered(i))))
+	}
+	// Two reads for the write, two for its notification, and one a second.
+	most := int64(4*writes + 2 + int(time.Since(begun).Seconds()))
+	if count := reads.count.Load() - before; count < writes || count > most {
+		t.Errorf("%d reads of changes for %d writes and %d watchers, want at most %d", count, writes, watchers, most)
+	}
+}
+
+// TestWatch_RecordsAreCopies has one watcher change what it is given.
+func TestWatch_RecordsAreCopies(t *testing.T) {
+	t.Parallel()
+	store := open(t, newSchema())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	slow := pull(t, store.Watch(ctx))
-	rec := create(t, store, record("one"))
-	if got := slow(); got.err != nil || !same(got.Record, rec) {
-		t.Fatalf("told of %v, error %v", got.Record, got.err)
-	}
-	for round := range 3 {
-		for range 5 {
-			rec = update(t, store, rec)
+	first, second := pull(t, store.Watch(ctx)), pull(t, store.Watch(ctx))
+	for i := range 3 {
+		rec := create(t, store, record(numbered(i)))
+		got := first()
+		clear(got.Record.Document)
+		clear(got.Record.Private)
+		if got := second(); got.err != nil || !same(got.Record, rec) {
+			t.Fatalf("got %s, error %v, want %s", got.Record.Document, got.err, rec.Document)
 		}
-		eventually(t, "the changes are forgotten", func() bool {
-			return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
-		})
-		if got := slow(); !errors.Is(got.err, relayer.ErrMissed) {
-			t.Fatalf("round %d: told of %v, error %v, want ErrMissed", round, got.Record, got.err)
-		}
-		// It had taken note of where it goes on before it said that it missed some.
-		rec = update(t, store, rec)
-		if got := slow(); got.err != nil || !same(got.Record, rec) {
-			t.Fatalf("round %d: told of %v, error %v, want %v", round, got.Record, got.err, rec)
-		}
-	}
-	// What was read before it is forgotten is not missed.
-	eventually(t, "the changes are forgotten", func() bool {
-		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
-	})
-	time.Sleep(1500 * time.Millisecond)
-	rec = update(t, store, rec)
-	if got := slow(); got.err != nil || !same(got.Record, rec) {
-		t.Fatalf("told of %v, error %v, want %v", got.Record, got.err, rec)
 	}
 }
 

@@ -227,14 +227,14 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	}
 	raised := stored.after(outcomes)
 	last.Queue(s.sql.advance, raised.position, raised.revision, stored.revision)
-	last.Queue(s.sql.notify, s.listener.channel)
+	last.Queue(s.sql.notify, s.feed.listener.channel)
 	last.Queue(`COMMIT`)
 	results := conn.SendBatch(ctx, last)
 	// Once the answer to the commit is there, nothing that comes after it counts.
 	err := skip(results, last.Len())
 	_ = results.Close()
 	if err == nil {
-		s.listener.wake()
+		s.feed.listener.wake()
 		return nil
 	}
 	s.abandon(conn)

@@ -1,0 +1,262 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
+)
+
+// pollInterval is how often the feed looks for changes without a notification,
+// which can be lost: a pooler in transaction mode passes on none.
+const pollInterval = time.Second
+
+// The feed keeps this much in memory at most, and drops the older half of it when
+// it is full.
+const (
+	maxFeedChanges = 2048
+	maxFeedBytes   = 16 << 20
+)
+
+// feed reads the changes once for all watchers of a Store, while there are any, and
+// keeps the latest in memory. A watcher that is further behind reads for itself.
+type feed struct {
+	store    *Store
+	listener *listener
+
+	mu       sync.Mutex
+	watching int
+	stop     context.CancelFunc
+	closed   bool
+	running  sync.WaitGroup
+	base     *mark // of the change before the first of recent; nil if unknown
+	recent   []storedChange
+	bytes    int
+	updated  chan struct{} // closed and replaced when recent changes
+}
+
+// storedChange is a change as it is read.
+type storedChange struct {
+	mark
+	relayer.RecordChange
+}
+
+func (c storedChange) size() int { return len(c.Record.Document) + len(c.Record.Private) }
+
+// mark identifies a change. Its number alone does not, because a restored backup
+// and a failover that loses commits give numbers again.
+type mark struct {
+	number int64
+	at     int64 // in microseconds since 1970; 0 if the change has been pruned
+}
+
+func (m mark) matches(other mark) bool {
+	return m.number == other.number && (m.at == other.at || m.at == 0 || other.at == 0)
+}
+
+func newFeed(s *Store) *feed {
+	return &feed{store: s, listener: newListener(s.connectAlone, s.opts.schema), updated: make(chan struct{})}
+}
+
+// join counts one more watcher, until leave is called.
+func (f *feed) join() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watching++
+	if f.watching > 1 || f.closed {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	f.running.Go(func() { f.listener.listen(ctx) })
+	f.running.Go(func() { f.run(ctx) })
+}
+
+func (f *feed) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.watching--; f.watching == 0 {
+		f.end()
+	}
+}
+
+// end stops the reader and the listener. The caller holds f.mu.
+func (f *feed) end() {
+	if f.stop != nil {
+		f.stop()
+		f.stop = nil
+	}
+	f.reset()
+}
+
+func (f *feed) close() {
+	f.mu.Lock()
+	f.closed = true
+	f.end()
+	f.mu.Unlock()
+	f.running.Wait()
+}
+
+// next returns a channel that is closed when there is more to read.
+func (f *feed) next() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.updated
+}
+
+// after returns the changes after one that was seen. It is false if the feed cannot
+// tell which they are.
+func (f *feed) after(seen mark) ([]storedChange, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.base == nil {
+		return nil, false
+	}
+	if seen.matches(*f.base) {
+		return slices.Clip(f.recent), true
+	}
+	i, found := slices.BinarySearchFunc(f.recent, seen.number, func(c storedChange, number int64) int {
+		return cmp.Compare(c.number, number)
+	})
+	if !found || !seen.matches(f.recent[i].mark) {
+		return nil, false
+	}
+	return slices.Clip(f.recent[i+1:]), true
+}
+
+// run reads until ctx is done. Of several feeds of a Store, one after the other,
+// only the latest has a context that is not.
+func (f *feed) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		// Before the read, so that what is written after it is noticed.
+		written := f.listener.next()
+		if f.readOnce(ctx) {
+			continue
+		}
+		timer := time.NewTimer(pollInterval)
+		select {
+		case <-written:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// readOnce reports whether there may be more to read.
+func (f *feed) readOnce(ctx context.Context) bool {
+	last := f.last()
+	if last == nil {
+		begin, err := f.store.lastChange(ctx)
+		if err == nil {
+			f.update(ctx, func() { f.base = &begin })
+		}
+		return err == nil
+	}
+	found, err := f.store.changesAfter(ctx, *last)
+	switch {
+	case err != nil && !isLasting(err):
+		return false
+	case err != nil || found.isCut:
+		// The watchers find out for themselves.
+		f.update(ctx, f.reset)
+		return err == nil
+	case len(found.changes) == 0:
+		return false
+	}
+	f.update(ctx, func() { f.add(found.changes) })
+	return true
+}
+
+// last returns the mark of the last change read, or nil.
+func (f *feed) last() *mark {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.recent) > 0 {
+		last := f.recent[len(f.recent)-1].mark
+		return &last
+	}
+	return f.base
+}
+
+// update changes what is in memory, unless the reader has been stopped.
+func (f *feed) update(ctx context.Context, change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	change()
+	close(f.updated)
+	f.updated = make(chan struct{})
+}
+
+func (f *feed) reset() { f.base, f.recent, f.bytes = nil, nil, 0 }
+
+func (f *feed) add(changes []storedChange) {
+	for _, c := range changes {
+		f.bytes += c.size()
+	}
+	// Slices that were handed out stay as they are: append writes behind their ends,
+	// and what is dropped is not overwritten.
+	f.recent = append(f.recent, changes...)
+	if len(f.recent) <= maxFeedChanges && f.bytes <= maxFeedBytes {
+		return
+	}
+	dropped := 0
+	for len(f.recent)-dropped > maxFeedChanges/2 || f.bytes > maxFeedBytes/2 {
+		f.bytes -= f.recent[dropped].size()
+		dropped++
+	}
+	base := f.recent[dropped-1].mark
+	f.base = &base
+	f.recent = slices.Clone(f.recent[dropped:])
+}
+
+// lastChange returns the mark of the last change of all.
+func (s *Store) lastChange(ctx context.Context) (last mark, err error) {
+	err = s.tryRead(ctx, s.sql.lastChange, nil, func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&last.number, &last.at); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	return last, err
+}
+
+// foundChanges are the next changes, or none if there is a gap before them.
+type foundChanges struct {
+	isCut   bool
+	changes []storedChange
+}
+
+func (s *Store) changesAfter(ctx context.Context, seen mark) (found foundChanges, err error) {
+	err = s.tryRead(ctx, s.sql.changes, []any{seen.number, seen.at}, func(rows pgx.Rows) (err error) {
+		found, err = readChanges(rows)
+		return err
+	})
+	return found, err
+}
+
+func readChanges(rows pgx.Rows) (found foundChanges, err error) {
+	for rows.Next() {
+		var row row
+		var number, at *int64
+		var kind *string
+		if err := rows.Scan(append([]any{&found.isCut, &number, &at, &kind}, row.fields()...)...); err != nil {
+			return foundChanges{}, err
+		}
+		if number != nil {
+			change := relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record()}
+			found.changes = append(found.changes, storedChange{mark{*number, *at}, change})
+		}
+	}
+	return found, rows.Err()
+}
