@@ -24,6 +24,7 @@ const (
 	completionUnknown    = "40003"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
+	idleInTransaction    = "25P03"
 	undefinedTable       = "42P01"
 	undefinedColumn      = "42703"
 	duplicateTable       = "42P07"

@@ -23,6 +23,13 @@ import (
 var server *pgserver.Server
 
 func TestMain(m *testing.M) {
+	if task := os.Getenv(stallVariable); task != "" {
+		if err := stall(task); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	var err error
 	if server, err = pgserver.New(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -3,11 +3,15 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -109,42 +113,111 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 	wantWhole(t, store)
 }
 
-// TestAbandonedTurn: an instance that took the turn and is heard of no more is
-// thrown out of it.
-func TestAbandonedTurn(t *testing.T) {
+// TestWriteLock_StalledMessage holds up the second message of a write on its way to
+// the server. The write lock goes to other writers, and the write is repeated.
+func TestWriteLock_StalledMessage(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
-	const timeout = 500 * time.Millisecond
-	options := []postgres.Option{postgres.WithSchema(schema), postgres.WithTimeout(timeout)}
 	p := newProxy(t, server.Socket())
-	gone, other := openAt(t, p.connString(), options...), open(t, options...)
+	stalled, other := openAt(t, p.connString(), postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	letGo := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(letGo)
 	p.obey(func(sql string) fault {
-		// The first statement of the last message.
+		// The first statement of the second message.
 		if strings.Contains(sql, ".counts") {
 			close(arrived)
 			<-goOn
 		}
 		return none
 	})
-	lost := inBackground(func() error { _, err := gone.Create(t.Context(), record("lost")); return err })
+	created := inBackground(func() error { _, err := stalled.Create(t.Context(), record("stalled")); return err })
 	<-arrived
 	p.obey(func(string) fault { return none })
-	eventually(t, "the other instance writes", func() bool {
-		_, err := other.Create(t.Context(), record("one"))
-		return err == nil
-	})
+	create(t, other, record("one"))
 	letGo()
-	if err := <-lost; !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Errorf("error %v, want ErrOutcomeUnknown", err)
+	if err := <-created; err != nil {
+		t.Error(err)
 	}
-	if _, err := other.Get(t.Context(), "lost"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("what was never committed: error %v, want ErrNotFound", err)
-	}
-	create(t, gone, record("lost"))
+	get(t, other, "stalled")
 	wantWhole(t, other)
+}
+
+// stallVariable is set in a child process. It has the connection string and the
+// schema of a Store, in which the child creates a relayer.
+const stallVariable = "POSTGRES_TEST_STALL"
+
+// stall creates a relayer and stops its own process in the middle of the
+// transaction, while it holds the write lock.
+func stall(task string) error {
+	connString, schema, _ := strings.Cut(task, " ")
+	config, err := pgxpool.ParseConfig(connString)
+	if err != nil {
+		return err
+	}
+	between := &afterBatch{}
+	config.ConnConfig.Tracer = between
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := postgres.New(context.Background(), pool, postgres.WithSchema(schema))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	between.once(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
+	_, err = store.Create(context.Background(), record("stalled"))
+	return err
+}
+
+// TestWriteLock_StalledProcess stops a process that holds the write lock. The
+// writers of another instance wait for it and get no error, and the create of the
+// stopped process succeeds once it goes on.
+func TestWriteLock_StalledProcess(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	store := open(t, postgres.WithSchema(schema))
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), stallVariable+"="+server.ConnString()+" "+schema)
+	var output bytes.Buffer
+	child.Stdout, child.Stderr = &output, &output
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := sync.OnceValue(child.Wait)
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = ended()
+	})
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(child.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("the child has not stopped: status %v, error %v\n%s", status, err, &output)
+	}
+	if holding := queryOne[int](t, newPool(t, server.ConnString()), `
+		SELECT count(*) FROM pg_locks WHERE granted AND mode = 'ExclusiveLock' AND relation = ($1 || '.state')::regclass`, schema); holding != 1 {
+		t.Fatalf("%d sessions hold the write lock", holding)
+	}
+	var writing sync.WaitGroup
+	for writer := range 4 {
+		writing.Go(func() {
+			for i := range 5 {
+				if _, err := store.Create(t.Context(), record(fmt.Sprintf("%d-%d", writer, i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing.Wait()
+	if err := child.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(); err != nil {
+		t.Errorf("the child: %v\n%s", err, &output)
+	}
+	get(t, store, "stalled")
+	wantWhole(t, store)
 }
 
 // sabotage has the server call a function for each new row of relayers.

@@ -121,16 +121,15 @@ func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
 	return nil
 }
 
-// settings are those of a transaction that writes. The server gives up waiting
-// for the turn before the Store gives up waiting for the server, which costs the
-// connection. Whoever has the turn and is heard of no more must not have it for
-// long. What is acknowledged must be on disk, whatever the session is set to. And
-// a plan that was made while there was little in the tables must be right when
-// there is much.
+// settings are those of a transaction that writes. The server stops waiting for the
+// write lock before the Store stops waiting for the server, which would cost the
+// connection. A client that holds the write lock and stalls loses it soon, so that
+// other writers wait and do not fail. Commits are synced whatever the session is set
+// to. The planner uses the indexes even if a plan was made for small tables.
 const settings = `
 	SELECT set_config('lock_timeout', $1::text, true),
 		set_config('statement_timeout', $2::text, true),
-		set_config('idle_in_transaction_session_timeout', $2::text, true),
+		set_config('idle_in_transaction_session_timeout', $3::text, true),
 		CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END,
 		set_config('enable_seqscan', 'off', true),
 		set_config('jit', 'off', true)`
@@ -140,9 +139,13 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, min(d.Milliseconds(), math.MaxInt32)), 10)
 }
 
+// minIdleTimeout is far above what a client takes between two messages of a
+// transaction, which are microseconds.
+const minIdleTimeout = 250 * time.Millisecond
+
 // parameters are those of settings.
 func (o options) parameters() []any {
-	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout)}
+	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(max(o.timeout/10, minIdleTimeout))}
 }
 
 // writeAlone runs a transaction that is no turn, under the same settings and
@@ -238,8 +241,9 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 		return nil
 	}
 	s.abandon(conn)
-	// The driver can tell where not a byte of the message has left.
-	if isRefusal(err) || pgconn.SafeToRetry(err) {
+	// The driver reports if not a byte of the message has left. A session that ended
+	// because it was idle has not read the message.
+	if isRefusal(err) || pgconn.SafeToRetry(err) || hasCode(err, idleInTransaction) {
 		return err
 	}
 	return outcomeUnknown(err)
