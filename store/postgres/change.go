@@ -32,7 +32,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	attempt := s.unsettled.take(rec)
-	err := s.queue.do(ctx, &write{
+	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private), attempt.String())
@@ -55,7 +55,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			}
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
-	})
+	}, rec.ID)
 	s.unsettled.put(rec, attempt, err)
 	if err != nil {
 		return relayer.Record{}, err
@@ -72,7 +72,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	based := signed(rec.Revision)
-	err := s.queue.do(ctx, &write{
+	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private))
@@ -91,7 +91,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 			}
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
-	})
+	}, rec.ID)
 	if err != nil {
 		return relayer.Record{}, err
 	}
@@ -105,7 +105,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 		return s.absent(ctx)
 	}
 	based := signed(revision)
-	return s.queue.do(ctx, &write{
+	return s.write(ctx, &write{
 		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based) },
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var position, number, stored *int64
@@ -117,7 +117,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 			}
 			return outcome{refused: notCurrent(stored, based)}, nil
 		},
-	})
+	}, id)
 }
 
 // notCurrent returns why a write is refused that is based on a revision, or nil if
@@ -145,7 +145,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	if len(records) == 0 {
 		return s.nothing(ctx)
 	}
-	return s.queue.do(ctx, &write{
+	return s.write(ctx, &write{
 		size: given.size,
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.importAll, given.ids, given.revisions, given.claims, given.documents, given.privates)
@@ -164,7 +164,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			}
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
-	})
+	}, given.ids...)
 }
 
 // nothing is the answer to whoever asks for nothing.

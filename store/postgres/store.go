@@ -20,13 +20,14 @@ import (
 // call [Store.Close] when done with it. All methods are safe for concurrent use,
 // and any number of Stores, in any number of processes, may share a schema.
 type Store struct {
-	pool      *pgxpool.Pool
-	ownPool   bool
-	opts      options
-	sql       statements
-	queue     *queue
-	unsettled *unsettled
-	feed      *feed
+	pool        *pgxpool.Pool
+	ownPool     bool
+	opts        options
+	sql         statements
+	queue       *queue
+	unsettled   *unsettled
+	unconfirmed unconfirmed
+	feed        *feed
 
 	// ended is done once Close has begun.
 	ended      context.Context
@@ -119,7 +120,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = newFeed(s)
-	s.background.Go(s.write)
+	s.background.Go(s.runWriter)
 	s.background.Go(s.pruneChanges)
 	return s, nil
 }
@@ -144,6 +145,9 @@ func (s *Store) Close() error {
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	if !isStorable(id) {
 		return relayer.Record{}, s.absent(ctx)
+	}
+	if err := s.confirm(ctx, id); err != nil {
+		return relayer.Record{}, err
 	}
 	var rec relayer.Record
 	err := s.read(ctx, s.sql.get, []any{id}, func(rows pgx.Rows) (err error) {

@@ -18,9 +18,9 @@ import (
 // turnAttempts bounds how often a turn is tried that has not come to its commit.
 const turnAttempts = 5
 
-// write is the one goroutine of the Store that writes. It ends once the queue is
+// runWriter is the one goroutine of the Store that writes. It ends once the queue is
 // closed and everything in it is answered.
-func (s *Store) write() {
+func (s *Store) runWriter() {
 	for s.queue.wait() {
 		s.takeTurn()
 	}
@@ -107,7 +107,7 @@ func (s *Store) tryTurns(conn *pgxpool.Conn, batch []*write) error {
 // been written.
 func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
 	before, outcomes, err := s.sendWrites(conn, batch)
-	if err == nil && slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes }) {
+	if err == nil && (s.unconfirmed.any() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes })) {
 		err = s.sendCommit(conn, before, outcomes)
 	} else {
 		s.abandon(conn)
@@ -228,6 +228,8 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 		depths, nodes, by := columnsOf(shifts)
 		last.Queue(s.sql.count, depths, nodes, by)
 	}
+	// Also if nothing has changed: a commit waits for the disk and the standby only
+	// if it has written.
 	raised := stored.after(outcomes)
 	last.Queue(s.sql.advance, raised.position, raised.revision, stored.revision)
 	last.Queue(s.sql.notify, s.feed.listener.channel)
@@ -237,6 +239,7 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	err := skip(results, last.Len())
 	_ = results.Close()
 	if err == nil {
+		s.unconfirmed.clear()
 		s.feed.listener.wake()
 		return nil
 	}

@@ -1,0 +1,139 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// TestSynchronousStandby_RepeatedWrites makes writes while the synchronous standby
+// is stopped, so that their outcome is unknown, and makes them again. No call may
+// return what the first one has done before the standby has it.
+func TestSynchronousStandby_RepeatedWrites(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	imported := record("imported")
+	imported.Revision = 100
+	for name, c := range map[string]struct {
+		prepare func(t *testing.T, store *postgres.Store) relayer.Record
+		write   func(store *postgres.Store, rec relayer.Record) error
+		again   error // of the same write once the standby is back
+	}{
+		"Create": {
+			prepare: func(*testing.T, *postgres.Store) relayer.Record { return record("one") },
+			write: func(store *postgres.Store, rec relayer.Record) error {
+				_, err := store.Create(context.Background(), rec)
+				return err
+			},
+		},
+		"Update": {
+			prepare: func(t *testing.T, store *postgres.Store) relayer.Record { return create(t, store, record("one")) },
+			write: func(store *postgres.Store, rec relayer.Record) error {
+				_, err := store.Update(context.Background(), rec)
+				return err
+			},
+			again: relayer.ErrConflict,
+		},
+		"Delete": {
+			prepare: func(t *testing.T, store *postgres.Store) relayer.Record { return create(t, store, record("one")) },
+			write: func(store *postgres.Store, rec relayer.Record) error {
+				return store.Delete(context.Background(), rec.ID, rec.Revision)
+			},
+			again: relayer.ErrNotFound,
+		},
+		"Import": {
+			prepare: func(*testing.T, *postgres.Store) relayer.Record { return imported },
+			write: func(store *postgres.Store, rec relayer.Record) error {
+				return store.Import(context.Background(), []relayer.Record{rec})
+			},
+			again: relayer.ErrExists,
+		},
+		"Pause of a Manager": {
+			prepare: func(t *testing.T, store *postgres.Store) relayer.Record {
+				manager, err := relayer.New(store)
+				if err == nil {
+					_, err = manager.Create(t.Context(), requestFor("one"))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return record("one")
+			},
+			write: func(store *postgres.Store, rec relayer.Record) error {
+				manager, err := relayer.New(store)
+				if err == nil {
+					_, err = manager.Pause(context.Background(), rec.ID)
+				}
+				return err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := openAt(t, primary.ConnString(), newSchema(), postgres.WithTimeout(500*time.Millisecond))
+			rec := c.prepare(t, store)
+			if err := standby.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.write(store, rec); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+				t.Errorf("error %v, want ErrOutcomeUnknown", err)
+			}
+			for range 3 {
+				if err := c.write(store, rec); !errors.Is(err, relayer.ErrOutcomeUnknown) && !errors.Is(err, relayer.ErrUnavailable) {
+					t.Errorf("again, without the standby: error %v, want ErrOutcomeUnknown or ErrUnavailable", err)
+				}
+			}
+			if err := standby.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			eventually(t, "the outcome is known", func() bool {
+				err = c.write(store, rec)
+				return !errors.Is(err, relayer.ErrOutcomeUnknown) && !errors.Is(err, relayer.ErrUnavailable)
+			})
+			if !errors.Is(err, c.again) {
+				t.Errorf("again, with the standby: error %v, want %v", err, c.again)
+			}
+			wantWhole(t, store)
+		})
+	}
+}
+
+// TestSynchronousStandby_Reads: other reads than those that a change is based on do
+// not wait for the standby.
+func TestSynchronousStandby_Reads(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	schema := newSchema()
+	store, other := openAt(t, primary.ConnString(), schema, postgres.WithTimeout(500*time.Millisecond)), openAt(t, primary.ConnString(), schema)
+	two := create(t, store, record("two"))
+	if err := standby.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("error %v, want ErrOutcomeUnknown", err)
+	}
+	eventually(t, "others see the row", func() bool { _, err := other.Get(t.Context(), "one"); return err == nil })
+	if got := get(t, store, "two"); !same(got, two) {
+		t.Errorf("got %v, want %v", got, two)
+	}
+	if _, total, err := store.List(t.Context(), 0, 10); total != 2 || err != nil {
+		t.Errorf("listed %d, error %v", total, err)
+	}
+	if _, _, err := store.AppendDocument(t.Context(), nil, "one"); err != nil {
+		t.Error(err)
+	}
+	if _, err := store.Get(t.Context(), "one"); !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Errorf("Get of the unconfirmed relayer: error %v, want ErrUnavailable", err)
+	}
+	if err := standby.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the relayer is confirmed", func() bool { _, err := store.Get(t.Context(), "one"); return err == nil })
+}
