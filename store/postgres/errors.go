@@ -32,6 +32,9 @@ const (
 	duplicateObject      = "42710"
 	noPrivilege          = "42501"
 	undefinedObject      = "42704"
+
+	undefinedPrepared = "26000"
+	duplicatePrepared = "42P05"
 )
 
 func unavailable(cause error) error {
@@ -125,5 +128,9 @@ func withoutDriver(err error) error {
 	if errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) {
 		return err
 	}
-	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	message := strings.Join(strings.Fields(err.Error()), " ")
+	if hasCode(err, undefinedPrepared, duplicatePrepared) {
+		message += "; a connection pooler in transaction mode needs default_query_exec_mode=cache_describe in the connection string"
+	}
+	return errors.New(message)
 }
