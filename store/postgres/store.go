@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"github.com/jackc/pgx/v5"
@@ -38,11 +39,16 @@ type Store struct {
 
 var _ relayer.Store = (*Store)(nil)
 
+// hostTimeout limits an attempt to connect to one host of the connection string. A
+// host that hangs must not keep the pool from the next one for long.
+const hostTimeout = 2 * time.Second
+
 // Open connects to the database that the connection string names, a postgres://
 // URL or a list of key=value, as the libpq of PostgreSQL reads it; what is not
 // in it is taken from the PG… variables of the environment. pool_max_conns in it
-// says how many connections there may be, at least 4 unless told otherwise; one
-// more listens while somebody watches.
+// limits the connections (default 4, or the number of CPUs if greater); one more
+// listens while there are watchers. connect_timeout limits the attempt to connect
+// to each host, in seconds (default 2).
 //
 // It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or, with [WithoutSetup], [ErrNoSchema],
 // [relayer.ErrUnavailable] where the server is out of reach, or what is wrong with
@@ -56,6 +62,9 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "relayer"
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = hostTimeout
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -42,7 +42,7 @@ func newCluster(t *testing.T) *cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for range instances {
-		store := open(t, c.primary, c.standby)
+		store := open(t, connStringOf(c.primary, c.standby))
 		c.stores = append(c.stores, store)
 		w := &watcher{changes: store.Watch(ctx)}
 		c.watchers = append(c.watchers, w)

@@ -60,7 +60,7 @@ func TestFailover_Asynchronous(t *testing.T) {
 // outcome. If the same create then succeeds, it has to survive the failover.
 func TestFailover_RetriedCreate(t *testing.T) {
 	primary, standby := pgserver.StartPair(t)
-	store := open(t, primary, standby, postgres.WithTimeout(500*time.Millisecond))
+	store := open(t, connStringOf(primary, standby), postgres.WithTimeout(500*time.Millisecond))
 	must(t, standby.Stop())
 	rec := relayer.Record{ID: "one", Document: []byte("{}"), Private: []byte("{}")}
 	if _, err := store.Create(t.Context(), rec); !errors.Is(err, relayer.ErrOutcomeUnknown) {
@@ -92,7 +92,7 @@ func TestFailover_RetriedCreate(t *testing.T) {
 // time: the retried create succeeds and survives.
 func TestFailover_RetriedCreateWithStandby(t *testing.T) {
 	primary, standby := pgserver.StartPair(t)
-	store := open(t, primary, standby, postgres.WithTimeout(500*time.Millisecond))
+	store := open(t, connStringOf(primary, standby), postgres.WithTimeout(500*time.Millisecond))
 	must(t, standby.Stop())
 	rec := relayer.Record{ID: "one", Document: []byte("{}"), Private: []byte("{}")}
 	if _, err := store.Create(t.Context(), rec); !errors.Is(err, relayer.ErrOutcomeUnknown) {
@@ -115,9 +115,14 @@ func TestFailover_RetriedCreateWithStandby(t *testing.T) {
 	}))
 }
 
-func open(t *testing.T, primary, standby *pgserver.Server, options ...postgres.Option) *postgres.Store {
+// connStringOf is the connection string that the documentation recommends.
+func connStringOf(primary, standby *pgserver.Server) string {
+	return pgserver.HostList(primary, standby) + "&target_session_attrs=read-write"
+}
+
+func open(t *testing.T, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), pgserver.HostList(primary, standby)+"&target_session_attrs=read-write", options...)
+	store, err := postgres.Open(t.Context(), connString, options...)
 	must(t, err)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
@@ -143,4 +148,26 @@ func settle(ctx context.Context, call func() error) error {
 		}
 		time.Sleep(rand.N(10 * time.Millisecond))
 	}
+}
+
+// TestFailover_PrimaryHangs stops the primary with SIGSTOP, so that it still accepts
+// connections and never responds. The clients must reach the promoted standby.
+func TestFailover_PrimaryHangs(t *testing.T) {
+	primary, standby := pgserver.StartPair(t)
+	store := open(t, connStringOf(primary, standby), postgres.WithTimeout(time.Second))
+	_, err := store.Create(t.Context(), relayer.Record{ID: "before"})
+	must(t, err)
+	must(t, primary.Pause())
+	t.Cleanup(func() { must(t, primary.Continue()) })
+	must(t, standby.Promote())
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	must(t, settle(ctx, func() error {
+		_, err := store.Create(t.Context(), relayer.Record{ID: "after"})
+		return err
+	}))
+	t.Logf("the first write succeeds %v after the promotion", time.Since(begun))
+	_, err = store.Get(t.Context(), "before")
+	must(t, err)
 }
