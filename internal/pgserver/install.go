@@ -12,11 +12,15 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"testing"
 )
 
 // Available returns an error that names the missing package if the machine has no
-// PostgreSQL server.
+// PostgreSQL server. With -short, nothing is available.
 func Available() error {
+	if testing.Short() {
+		return errors.New("pgserver: skipped by -short")
+	}
 	_, err := findBinaries()
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -167,10 +168,10 @@ func putAll(tx *bbolt.Tx, i int) error {
 	)
 }
 
-const (
-	large = 1_000_000
-	small = 1_000
-)
+const small = 1_000
+
+// With -short the benchmarks only show that they run.
+var large = 1_000_000
 
 // BenchmarkList compares the last page of a million relayers, a tenth of them
 // deleted at random, with the first.
@@ -368,6 +369,10 @@ func deleteTenth(b *testing.B, store relayer.Store) {
 }
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		large = 10_000
+	}
 	code := m.Run()
 	for _, path := range loaded.paths {
 		_ = os.RemoveAll(filepath.Dir(path))

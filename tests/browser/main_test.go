@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,7 +20,10 @@ import (
 // serverBinary is the example server, built once for all tests.
 var serverBinary string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	directory, err := os.MkdirTemp("", "browser")
@@ -40,8 +44,11 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// browserPath is the browser to test with, or "".
+// browserPath returns the browser to test with, or "". With -short there is none.
 func browserPath() string {
+	if testing.Short() {
+		return ""
+	}
 	if path := os.Getenv("CHROMIUM"); path != "" {
 		return path
 	}

@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -84,10 +83,11 @@ func TestREADME_DependencyCount(t *testing.T) {
 
 // CI runs the commands that the README lists, and go test ./... last.
 func TestREADME_TestCommandsRunInCI(t *testing.T) {
-	lines := strings.Split(strings.TrimSpace(read(t, ".ci/run")), "\n")
-	if last := lines[len(lines)-1]; last != "go test ./..." {
-		t.Errorf("the last line of .ci/run is %q", last)
+	ci := read(t, ".ci/run")
+	if !strings.HasSuffix(ci, "\ngo test ./...\n") {
+		t.Error("the last command of .ci/run is not go test ./...")
 	}
+	_, lane, _ := strings.Cut(ci, "the commands of README.md")
 	count := 0
 	for _, b := range blocks(read(t, "README.md")) {
 		for line := range strings.Lines(b.text) {
@@ -97,7 +97,7 @@ func TestREADME_TestCommandsRunInCI(t *testing.T) {
 				continue
 			}
 			count++
-			if !slices.Contains(lines, command) {
+			if !strings.Contains(lane, command) {
 				t.Errorf(".ci/run does not run %q", command)
 			}
 		}
