@@ -9,9 +9,7 @@ import (
 )
 
 // Option configures the observer that [NewObserver] returns.
-type Option struct {
-	apply func(*providers) error
-}
+type Option func(*providers) error
 
 type providers struct {
 	tracers trace.TracerProvider
@@ -21,34 +19,34 @@ type providers struct {
 // WithTracerProvider replaces the global tracer provider. The provider of package
 // trace/noop disables spans.
 func WithTracerProvider(provider trace.TracerProvider) Option {
-	return Option{func(p *providers) error {
+	return func(p *providers) error {
 		if provider == nil {
 			return errors.New("otel: tracer provider is nil")
 		}
 		p.tracers = provider
 		return nil
-	}}
+	}
 }
 
 // WithMeterProvider replaces the global meter provider. The provider of package
 // metric/noop disables measurements.
 func WithMeterProvider(provider metric.MeterProvider) Option {
-	return Option{func(p *providers) error {
+	return func(p *providers) error {
 		if provider == nil {
 			return errors.New("otel: meter provider is nil")
 		}
 		p.meters = provider
 		return nil
-	}}
+	}
 }
 
 func newProviders(options []Option) (providers, error) {
 	chosen := providers{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, option := range options {
-		if option.apply == nil {
-			return providers{}, errors.New("otel: invalid zero Option")
+		if option == nil {
+			return providers{}, errors.New("otel: option is nil")
 		}
-		if err := option.apply(&chosen); err != nil {
+		if err := option(&chosen); err != nil {
 			return providers{}, err
 		}
 	}

@@ -22,7 +22,7 @@ import (
 
 func TestNewObserver_InvalidOptions(t *testing.T) {
 	for name, option := range map[string]otel.Option{
-		"zero":       {},
+		"nil option": nil,
 		"nil tracer": otel.WithTracerProvider(nil),
 		"nil meter":  otel.WithMeterProvider(nil),
 	} {
