@@ -26,7 +26,7 @@ import (
 // The figures are ratios of two things measured in turns in one run, because a
 // machine is rarely as fast now as it was a minute ago. Each is the median of
 // its turns.
-const turns = 7
+var turns = 7
 
 // BenchmarkCreate compares durable creates with loops over the engine alone, of
 // one transaction and one sync for each record: one that puts the record, and
@@ -371,7 +371,7 @@ func deleteTenth(b *testing.B, store relayer.Store) {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		large = 10_000
+		turns, large = 1, 10_000
 	}
 	code := m.Run()
 	for _, path := range loaded.paths {

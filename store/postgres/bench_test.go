@@ -28,7 +28,7 @@ import (
 // turns. The other stores, and the statements that a program without this package
 // would send, run beside this one. All are given a context that can end, as that
 // of a request can: to listen for it costs a call to the server a few microseconds.
-const turns = 5
+var turns = 5
 
 var largest = flag.Int("largest", 100_000, "the most relayers that the benchmarks of reads fill a store with")
 
@@ -40,6 +40,9 @@ type contender struct {
 
 func contenders(b *testing.B) []contender {
 	b.Helper()
+	if testing.Short() {
+		turns = 1
+	}
 	file, err := bolt.Open(filepath.Join(b.TempDir(), "relayers.db"))
 	if err != nil {
 		b.Fatal(err)
