@@ -1,16 +1,19 @@
-// Package bolt keeps relayers in one file, for one process, as durably as the
-// disk can: a write is answered once it is synced.
+// Package bolt stores relayers in one file, for one process. A write returns after
+// its commit is synced to the disk.
 //
-// Writes that arrive together share one sync. A lone write waits for nobody; a
-// refused one (a taken id, a lost compare-and-swap, a held claim) is its
-// caller's answer alone. Reads run beside writes and beside each other, each on
-// a snapshot of its own, and a page costs the same at any offset.
+// Concurrent writes share one commit and one sync (group commit). A write that
+// waits alone is committed at once. A write that is refused (the ID is taken, the
+// revision is not current, the claim is held) does not affect the others. Reads
+// run concurrently with writes and with each other, each on the snapshot of one
+// durable commit, and a page costs the same at any offset.
 //
-// [Open] makes the file where there is none, and refuses any other that is not
-// its own, leaving it as it was: [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat], [relayer.ErrCorrupt]. A file
-// is open in one process at a time: [ErrLocked].
+// [Open] creates the file if it does not exist. It refuses a file that it cannot
+// use, and does not change it: [relayer.ErrUnknownFormat],
+// [relayer.ErrNewerFormat], [relayer.ErrCorrupt]. One process at a time can have a
+// file open: [ErrLocked].
 //
-// [Store.WriteTo] backs up while serving, and [Store.Check] reads everything
-// and says whether it fits together. docs/store-format.md describes the file,
-// how to make it smaller, and what is guaranteed.
+// [Store.WriteTo] backs up while serving, [Store.Check] verifies the whole file,
+// and [Store.Ready] reports whether the store can take writes.
+// docs/store-format.md describes the file, what is guaranteed, and what happens
+// when the file is damaged, deleted or overwritten.
 package bolt

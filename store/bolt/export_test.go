@@ -15,5 +15,8 @@ func (s *Store) Waiting() int { return s.queue.Len() }
 
 // WithMapping sets how many bytes of address space [Open] reserves at least.
 func WithMapping(size int) Option {
-	return Option{func(o *options) { o.mapping = size }}
+	return func(o *options) error {
+		o.mapping = size
+		return nil
+	}
 }

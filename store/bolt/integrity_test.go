@@ -195,9 +195,9 @@ func TestOpen_RemovesOldDrafts(t *testing.T) {
 	}
 }
 
-func TestOpen_ZeroOption(t *testing.T) {
+func TestOpen_NilOption(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	if _, err := bolt.Open(path, bolt.Option{}); err == nil || !strings.Contains(err.Error(), "Option is the zero value") {
+	if _, err := bolt.Open(path, nil); err == nil || !strings.Contains(err.Error(), "option is nil") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Option configures [Open]. The zero Option is invalid.
-type Option struct{ apply func(*options) }
+// Option configures [Open].
+type Option func(*options) error
 
 type options struct {
 	lockTimeout time.Duration
@@ -20,16 +20,21 @@ const defaultLockTimeout = time.Second
 // file before it returns [ErrLocked]. The default is 1 second. Zero or less tries
 // once.
 func WithLockTimeout(timeout time.Duration) Option {
-	return Option{func(o *options) { o.lockTimeout = max(timeout, time.Nanosecond) }}
+	return func(o *options) error {
+		o.lockTimeout = max(timeout, time.Nanosecond)
+		return nil
+	}
 }
 
 func collect(opts []Option) (options, error) {
 	collected := options{lockTimeout: defaultLockTimeout}
 	for _, opt := range opts {
-		if opt.apply == nil {
-			return options{}, errors.New("an Option is the zero value")
+		if opt == nil {
+			return options{}, errors.New("an option is nil")
 		}
-		opt.apply(&collected)
+		if err := opt(&collected); err != nil {
+			return options{}, err
+		}
 	}
 	return collected, nil
 }
