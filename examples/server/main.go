@@ -160,6 +160,7 @@ func runServer(ctx context.Context, args []string, token string, stdout, stderr 
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
+	warnOfShared(logger, c.database)
 
 	observer, metrics, err := newMetrics()
 	if err != nil {
@@ -203,15 +204,23 @@ func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics
 	})
 }
 
-// readiness tells whether requests should come here: not once ctx is done, and
-// not while the store is out of reach.
+// readiness reports whether requests should be sent here: not after ctx is done,
+// and not while the store cannot serve. A store that reports whether it can take
+// writes is asked that.
 func readiness(ctx context.Context, store relayer.Store) http.Handler {
+	ready := func(ctx context.Context) error {
+		_, _, err := store.List(ctx, 0, 0)
+		return err
+	}
+	if writable, ok := store.(interface{ Ready(context.Context) error }); ok {
+		ready = writable.Ready
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {
 			answerHealth(w, http.StatusServiceUnavailable, "stopping")
 			return
 		}
-		if _, _, err := store.List(r.Context(), 0, 0); err != nil {
+		if ready(r.Context()) != nil {
 			answerHealth(w, http.StatusServiceUnavailable, "store unavailable")
 			return
 		}

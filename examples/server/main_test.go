@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -526,6 +528,42 @@ func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
 	expect(http.StatusServiceUnavailable, "store unavailable")
 	stop()
 	expect(http.StatusServiceUnavailable, "stopping")
+}
+
+// The path is replaced under the server, as by a restore from a backup.
+func TestReadiness_FileReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store, err := bolt.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	recorder := httptest.NewRecorder()
+	site := newSite(t.Context(), http.NotFoundHandler(), store, http.NotFoundHandler())
+	site.ServeHTTP(recorder, httptest.NewRequest("GET", "/healthz/ready", nil))
+	if recorder.Code != http.StatusServiceUnavailable {
+		t.Errorf("status is %d with the file removed, want 503", recorder.Code)
+	}
+}
+
+func TestWarning_SharedDatabaseFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	for _, test := range []struct {
+		mode os.FileMode
+		want bool
+	}{{0o600, false}, {0o644, true}, {0o640, true}} {
+		if err := errors.Join(os.WriteFile(path, nil, test.mode), os.Chmod(path, test.mode)); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		warnOfShared(slog.New(slog.NewTextHandler(&log, nil)), path)
+		if got := strings.Contains(log.String(), "other users can read"); got != test.want {
+			t.Errorf("mode %o: the log is %q", test.mode, log.String())
+		}
+	}
 }
 
 func TestRate(t *testing.T) {

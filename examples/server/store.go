@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -46,6 +48,18 @@ func openFile(name string) (relayer.Store, func() error, error) {
 		return nil, nil, err
 	}
 	return file, file.Close, nil
+}
+
+// warnOfShared logs a warning if other users can read the database file: it
+// holds full RPC URLs.
+func warnOfShared(logger *slog.Logger, path string) {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" {
+		return
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		logger.Warn("other users can read the database file: run chmod 600", "path", path, "mode", mode.String())
+	}
 }
 
 func openPostgres(ctx context.Context, name string, options ...postgres.Option) (relayer.Store, func() error, error) {
