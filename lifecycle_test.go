@@ -21,7 +21,7 @@ import (
 func eachStore(t *testing.T, run func(t *testing.T, store relayer.Store)) {
 	t.Run("memory", func(t *testing.T) { run(t, memory.New()) })
 	t.Run("bolt", func(t *testing.T) {
-		store, err := bolt.Open(t.TempDir() + "/relayers.db")
+		store, err := bolt.Open(t.Context(), t.TempDir() + "/relayers.db")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx := context.Background()
-	manager, err := relayer.New(memory.New()) // or bolt.Open("relayers.db")
+	manager, err := relayer.New(memory.New()) // or bolt.Open(ctx, "relayers.db")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 func makeFile(t *testing.T, count int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.db")
-	file, err := bolt.Open(path)
+	file, err := bolt.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -506,7 +506,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "relayers.db"))
+	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -533,7 +533,7 @@ func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
 // The path is replaced under the server, as by a restore from a backup.
 func TestReadiness_FileReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	store, err := bolt.Open(path)
+	store, err := bolt.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

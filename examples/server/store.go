@@ -28,7 +28,7 @@ func openStore(ctx context.Context, name string) (store relayer.Store, closeStor
 	case isPostgres(name):
 		return openPostgres(ctx, name)
 	}
-	return openFile(name)
+	return openFile(ctx, name)
 }
 
 // openSource opens a store to copy from, which must be there already.
@@ -39,11 +39,11 @@ func openSource(ctx context.Context, name string) (source relayer.Store, closeSo
 	if _, err := os.Stat(name); err != nil {
 		return nil, nil, err
 	}
-	return openFile(name)
+	return openFile(ctx, name)
 }
 
-func openFile(name string) (relayer.Store, func() error, error) {
-	file, err := bolt.Open(name)
+func openFile(ctx context.Context, name string) (relayer.Store, func() error, error) {
+	file, err := bolt.Open(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,16 +7,17 @@ import (
 	"io"
 )
 
-// WriteTo writes a copy of the current state of the file and returns the number
+// Backup writes a copy of the current state of the file and returns the number
 // of bytes written. Reads and writes go on meanwhile. The file can grow more than
 // usual, because pages of the copied state are not reused before the copy ends.
 // [Open] opens the copy. It is durable after the caller has synced it.
 //
-// It returns [relayer.ErrUnavailable] if the store is closed, an error that
+// It returns the error of ctx if ctx ends,
+// [relayer.ErrUnavailable] if the store is closed, an error that
 // matches [relayer.ErrCorrupt] if the file was truncated or overwritten, and
 // otherwise the error of the writer.
-func (s *Store) WriteTo(w io.Writer) (written int64, err error) {
-	snap, err := s.acquire(context.Background())
+func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err error) {
+	snap, err := s.acquire(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -28,12 +29,32 @@ func (s *Store) WriteTo(w io.Writer) (written int64, err error) {
 	}
 	// A panic of the caller's writer is not recovered. Nothing else can panic: the
 	// pages are read from the file and not from where it is mapped.
-	written, err = snap.tx.WriteTo(w)
-	if errors.Is(err, io.EOF) {
+	target := &target{ctx: ctx, writer: w}
+	written, err = snap.tx.WriteTo(target)
+	switch {
+	case target.err != nil:
+		err = target.err
+	case errors.Is(err, io.EOF):
 		err = corrupt(errors.New("the file was truncated"))
 	}
 	if err != nil {
 		return written, fmt.Errorf("bolt: back up %s: %w", s.path, err)
 	}
 	return written, nil
+}
+
+// target is the writer of a backup. It fails after ctx has ended, and keeps the
+// first error, because the engine returns only the text of some.
+type target struct {
+	ctx    context.Context
+	writer io.Writer
+	err    error
+}
+
+func (t *target) Write(part []byte) (written int, err error) {
+	if err = t.ctx.Err(); err == nil {
+		written, err = t.writer.Write(part)
+	}
+	t.err = err
+	return written, err
 }

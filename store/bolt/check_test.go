@@ -188,7 +188,7 @@ func TestCheckOfClosed(t *testing.T) {
 	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("Check: error is %v", err)
 	}
-	if _, err := store.WriteTo(&bytes.Buffer{}); !errors.Is(err, relayer.ErrUnavailable) {
+	if _, err := store.Backup(t.Context(), &bytes.Buffer{}); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("WriteTo: error is %v", err)
 	}
 }
@@ -238,7 +238,7 @@ func TestBackup(t *testing.T) {
 	})
 	for range 5 {
 		var copied bytes.Buffer
-		size, err := store.WriteTo(&copied)
+		size, err := store.Backup(t.Context(), &copied)
 		if err != nil || size != int64(copied.Len()) {
 			t.Fatalf("%d bytes, said to be %d, error %v", copied.Len(), size, err)
 		}
@@ -265,7 +265,7 @@ func TestBackup(t *testing.T) {
 
 func TestBackupToFailingWriter(t *testing.T) {
 	store, _ := opened(t)
-	if _, err := store.WriteTo(failingWriter{}); err == nil || errors.Is(err, relayer.ErrUnavailable) {
+	if _, err := store.Backup(t.Context(), failingWriter{}); err == nil || errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("error is %v", err)
 	}
 	wantSound(t, store)
@@ -281,7 +281,7 @@ func TestBackupToPanickingWriter(t *testing.T) {
 				t.Errorf("the caller sees a panic of %v, want %v", cause, errDisk)
 			}
 		}()
-		_, err := store.WriteTo(panickingWriter{})
+		_, err := store.Backup(t.Context(), panickingWriter{})
 		t.Errorf("error is %v", err)
 	}()
 	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {

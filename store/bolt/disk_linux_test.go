@@ -58,7 +58,7 @@ func TestMakeOnFullDisk(t *testing.T) {
 		}
 	})
 	path := filepath.Join(dir, "relayers.db")
-	_, err := bolt.Open(path)
+	_, err := bolt.Open(t.Context(), path)
 	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), ".tmp") {
 		t.Errorf("error is %v", err)
 	}

@@ -12,7 +12,7 @@
 // [relayer.ErrNewerFormat], [relayer.ErrCorrupt]. One process at a time can have a
 // file open: [ErrLocked].
 //
-// [Store.WriteTo] backs up while serving, [Store.Check] verifies the whole file,
+// [Store.Backup] backs up while serving, [Store.Check] verifies the whole file,
 // and [Store.Ready] reports whether the store can take writes.
 // docs/store-format.md describes the file, what is guaranteed, and what happens
 // when the file is damaged, deleted or overwritten.

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -116,14 +117,37 @@ func (e *engine) mapped(size int64) []byte {
 	return unsafe.Slice((*byte)(e.mapping), size)
 }
 
-// openExisting inspects the file read-only first, so that a file that cannot be
-// used is not changed. If known is given, it opens no other file than that one.
-func openExisting(path string, opts options, known fs.FileInfo) (*engine, error) {
-	if err := inspect(path, opts.lockTimeout, known); err != nil {
+// lockOnce makes the engine try the lock once: it cannot be canceled.
+const lockOnce = time.Nanosecond
+
+// lockRetry is how often openExisting tries to lock a file that is in use.
+const lockRetry = 50 * time.Millisecond
+
+// openExisting waits for the lock until the lock timeout. If known is given, it
+// opens no other file than that one.
+func openExisting(ctx context.Context, path string, opts options, known fs.FileInfo) (*engine, error) {
+	deadline := time.Now().Add(opts.lockTimeout)
+	for {
+		e, err := tryOpen(path, opts, known)
+		if !errors.Is(err, ErrLocked) || time.Now().Add(lockRetry).After(deadline) {
+			return e, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lockRetry):
+		}
+	}
+}
+
+// tryOpen inspects the file read-only first, so that a file that cannot be used is
+// not changed.
+func tryOpen(path string, opts options, known fs.FileInfo) (*engine, error) {
+	if err := inspect(path, known); err != nil {
 		return nil, err
 	}
 	size := mappingFor(path, opts.mapping)
-	e, err := openEngine(path, writeOptions(opts.lockTimeout, size), known)
+	e, err := openEngine(path, writeOptions(size), known)
 	if err != nil {
 		return nil, err
 	}
@@ -143,9 +167,9 @@ func openExisting(path string, opts options, known fs.FileInfo) (*engine, error)
 
 // writeOptions keep Open from writing: without NoFreelistSync it would commit a
 // freelist to a file that has none, before the headers are synced.
-func writeOptions(lockTimeout time.Duration, mapping int) *bbolt.Options {
+func writeOptions(mapping int) *bbolt.Options {
 	return &bbolt.Options{
-		Timeout:         lockTimeout,
+		Timeout:         lockOnce,
 		FreelistType:    bbolt.FreelistMapType,
 		NoStatistics:    true,
 		NoFreelistSync:  true,

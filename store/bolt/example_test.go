@@ -20,12 +20,12 @@ func Example() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "relayers.db")
 
-	store, err := bolt.Open(path)
+	ctx := context.Background()
+	store, err := bolt.Open(ctx, path)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	ctx := context.Background()
 	if _, err := store.Create(ctx, relayer.Record{ID: "sepolia", Document: []byte(`{"id":"sepolia"}`)}); err != nil {
 		fmt.Println(err)
 	}
@@ -33,7 +33,7 @@ func Example() {
 		fmt.Println(err)
 	}
 
-	store, err = bolt.Open(path)
+	store, err = bolt.Open(ctx, path)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,15 +44,15 @@ func Example() {
 	// Output: {"id":"sepolia"} <nil>
 }
 
-// A backup is a store of its own once it is synced and has its name.
-func ExampleStore_WriteTo() {
+// A backup is durable after it is synced and renamed.
+func ExampleStore_Backup() {
 	dir, err := os.MkdirTemp("", "relayers")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(dir)
-	store, err := bolt.Open(filepath.Join(dir, "relayers.db"))
+	store, err := bolt.Open(context.Background(), filepath.Join(dir, "relayers.db"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -65,7 +65,7 @@ func ExampleStore_WriteTo() {
 		fmt.Println(err)
 		return
 	}
-	_, err = store.WriteTo(draft)
+	_, err = store.Backup(context.Background(), draft)
 	err = errors.Join(err, draft.Sync(), draft.Close())
 	if err == nil {
 		err = os.Rename(draft.Name(), name)

@@ -67,7 +67,7 @@ func TestRefusedFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "relayers.db")
 			write(t, path, test.content)
-			store, err := bolt.Open(path)
+			store, err := bolt.Open(t.Context(), path)
 			if err == nil {
 				_ = store.Close()
 			}
@@ -86,7 +86,7 @@ func TestRefusedFiles(t *testing.T) {
 }
 
 func TestOpenDirectory(t *testing.T) {
-	_, err := bolt.Open(t.TempDir())
+	_, err := bolt.Open(t.Context(), t.TempDir())
 	if !errors.Is(err, relayer.ErrUnknownFormat) {
 		t.Fatalf("error is %v, want %v", err, relayer.ErrUnknownFormat)
 	}
@@ -96,7 +96,7 @@ func TestOpenOfNoName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tests := map[string]string{"": "the path is empty", "new" + string(filepath.Separator): "directory"}
 	for path, want := range tests {
-		_, err := bolt.Open(path)
+		_, err := bolt.Open(t.Context(), path)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%q): error is %v, want one that says %q", path, err, want)
 		}
@@ -108,7 +108,7 @@ func TestOpenOfNoName(t *testing.T) {
 }
 
 func TestOpenInMissingDirectory(t *testing.T) {
-	_, err := bolt.Open(filepath.Join(t.TempDir(), "missing", "relayers.db"))
+	_, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "missing", "relayers.db"))
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("error is %v, want %v", err, os.ErrNotExist)
 	}
@@ -120,7 +120,7 @@ func TestOpenOfLinkToNothing(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "missing"), path); err != nil {
 		t.Skipf("no symbolic links here: %v", err)
 	}
-	if store, err := bolt.Open(path); err == nil {
+	if store, err := bolt.Open(t.Context(), path); err == nil {
 		_ = store.Close()
 		t.Fatal("a link to nothing was opened")
 	}
@@ -142,7 +142,7 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 func TestLockTimeout(t *testing.T) {
 	store, path := opened(t)
 	start := time.Now()
-	_, err := bolt.Open(path, bolt.WithLockTimeout(150*time.Millisecond))
+	_, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(150*time.Millisecond))
 	if !errors.Is(err, bolt.ErrLocked) {
 		t.Fatalf("error is %v, want %v", err, bolt.ErrLocked)
 	}
@@ -180,7 +180,7 @@ func TestRacingFirstOpens(t *testing.T) {
 		var done sync.WaitGroup
 		for i := range openers {
 			done.Go(func() {
-				store, err := bolt.Open(path, bolt.WithLockTimeout(20*time.Second))
+				store, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(20*time.Second))
 				if err != nil {
 					t.Errorf("round %d: %v", round, err)
 					return

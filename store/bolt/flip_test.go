@@ -109,7 +109,7 @@ func flip(t *testing.T, path string, whole []byte, at int, bits byte) {
 // not found does harm.
 func foundOrHarmless(t *testing.T, path string, want []byte) bool {
 	t.Helper()
-	store, err := bolt.Open(path)
+	store, err := bolt.Open(t.Context(), path)
 	if errors.Is(err, relayer.ErrCorrupt) || errors.Is(err, relayer.ErrUnknownFormat) {
 		return true
 	}

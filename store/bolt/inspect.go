@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -18,7 +17,7 @@ import (
 
 // inspect opens the file read-only and verifies that this package created it and
 // that it is whole.
-func inspect(path string, lockTimeout time.Duration, known fs.FileInfo) error {
+func inspect(path string, known fs.FileInfo) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -33,7 +32,7 @@ func inspect(path string, lockTimeout time.Duration, known fs.FileInfo) error {
 		ReadOnly:        true,
 		PreLoadFreelist: false,
 		FreelistType:    bbolt.FreelistMapType,
-		Timeout:         lockTimeout,
+		Timeout:         lockOnce,
 	}, known)
 	if err != nil {
 		return inspectionError(err)

@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -197,7 +198,7 @@ func TestOpen_RemovesOldDrafts(t *testing.T) {
 
 func TestOpen_NilOption(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	if _, err := bolt.Open(path, nil); err == nil || !strings.Contains(err.Error(), "option is nil") {
+	if _, err := bolt.Open(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "option is nil") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
@@ -229,3 +230,29 @@ func TestRead_OnlyDurableCommits(t *testing.T) {
 		t.Errorf("Get after the commit returned: %v", err)
 	}
 }
+
+func TestOpen_ContextEndsWhileWaitingForLock(t *testing.T) {
+	_, path := opened(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := bolt.Open(ctx, path, bolt.WithLockTimeout(time.Hour))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error is %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+func TestBackup_ContextEnds(t *testing.T) {
+	store, _ := opened(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := store.Backup(ctx, writerFunc(func(part []byte) (int, error) {
+		cancel()
+		return len(part), nil
+	}))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want %v", err, context.Canceled)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(part []byte) (int, error) { return f(part) }

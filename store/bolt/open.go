@@ -22,8 +22,9 @@ const fileMode = 0o600
 //
 // It returns [ErrLocked] if another process, or another Store of this process, has
 // the file open, and [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or
-// [relayer.ErrCorrupt] if the file cannot be used. Such a file is not changed.
-func Open(path string, opts ...Option) (*Store, error) {
+// [relayer.ErrCorrupt] if the file cannot be used. Such a file is not changed. If ctx
+// ends while Open waits for the lock, Open returns its error.
+func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("bolt: open: the path is empty")
 	}
@@ -31,7 +32,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
 	}
-	s, err := openStore(path, collected)
+	s, err := openStore(ctx, path, collected)
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
 	}
@@ -41,7 +42,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 
 // openStore makes the path absolute: a recovery opens it again, and the process
 // may have changed its directory by then.
-func openStore(path string, opts options) (*Store, error) {
+func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if os.IsPathSeparator(path[len(path)-1]) {
 		return nil, fmt.Errorf("%w: it is the name of a directory: choose another path", relayer.ErrUnknownFormat)
 	}
@@ -49,7 +50,7 @@ func openStore(path string, opts options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := openOrCreate(path, opts)
+	e, err := openOrCreate(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,10 @@ func identify(path string, e *engine) (*os.File, error) {
 	return openKnown(path, os.O_RDONLY, 0, own)
 }
 
-func openOrCreate(path string, opts options) (*engine, error) {
+func openOrCreate(ctx context.Context, path string, opts options) (*engine, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = createFile(path)
@@ -89,5 +93,5 @@ func openOrCreate(path string, opts options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openExisting(path, opts, nil)
+	return openExisting(ctx, path, opts, nil)
 }

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -42,7 +43,7 @@ func (s *Store) recover() error {
 			return err
 		}
 	}
-	e, err := openExisting(s.path, s.opts, known)
+	e, err := openExisting(context.Background(), s.path, s.opts, known)
 	if err != nil {
 		return err
 	}

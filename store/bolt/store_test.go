@@ -19,7 +19,7 @@ func TestStore(t *testing.T) {
 // open opens a store that the test, or what it calls, closes.
 func open(t testing.TB, path string, opts ...bolt.Option) *bolt.Store {
 	t.Helper()
-	store, err := bolt.Open(path, opts...)
+	store, err := bolt.Open(t.Context(), path, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

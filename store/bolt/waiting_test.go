@@ -73,7 +73,7 @@ func TestRecovery_WaitsForBackup(t *testing.T) {
 	backup := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
 	copied := make(chan error, 1)
 	go func() {
-		_, err := store.WriteTo(struct{ io.Writer }{backup})
+		_, err := store.Backup(t.Context(), struct{ io.Writer }{backup})
 		copied <- err
 	}()
 	<-backup.reached

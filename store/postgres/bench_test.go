@@ -43,7 +43,7 @@ func contenders(b *testing.B) []contender {
 	if testing.Short() {
 		turns = 1
 	}
-	file, err := bolt.Open(filepath.Join(b.TempDir(), "relayers.db"))
+	file, err := bolt.Open(b.Context(), filepath.Join(b.TempDir(), "relayers.db"))
 	if err != nil {
 		b.Fatal(err)
 	}

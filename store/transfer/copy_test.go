@@ -29,7 +29,7 @@ var storeKinds = map[string]func(testing.TB) relayer.Store{
 
 func openBolt(t testing.TB) relayer.Store {
 	t.Helper()
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "relayers.db"))
+	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestCopyChecksNoDestination(t *testing.T) {
 func TestCopyOfADamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	makeDamagedFile(t, path)
-	src, err := bolt.Open(path)
+	src, err := bolt.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestCopyOfADamagedFile(t *testing.T) {
 // pages that are free may hold it as well.
 func makeDamagedFile(t *testing.T, path string) {
 	t.Helper()
-	store, err := bolt.Open(path)
+	store, err := bolt.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func ExampleCopy() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	file, err := bolt.Open(filepath.Join(dir, "relayers.db"))
+	file, err := bolt.Open(context.Background(), filepath.Join(dir, "relayers.db"))
 	if err != nil {
 		log.Fatal(err)
 	}

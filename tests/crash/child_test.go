@@ -59,9 +59,9 @@ func complain(err error) int {
 func (t task) open() (relayer.Store, error) {
 	switch t.Store {
 	case "bolt":
-		return bolt.Open(t.Path)
+		return bolt.Open(context.Background(), t.Path)
 	case "hasty":
-		store, err := bolt.Open(t.Path)
+		store, err := bolt.Open(context.Background(), t.Path)
 		return newHasty(store), err
 	case "postgres":
 		return postgres.Open(context.Background(), t.Path, postgres.WithSchema(t.Schema))

@@ -95,7 +95,7 @@ func upTo(most time.Duration) time.Duration { return rand.N(most) }
 // survivors opens what is left, checks it, and lists it.
 func survivors(t *testing.T, path string) []relayer.Record {
 	t.Helper()
-	store, err := bolt.Open(path)
+	store, err := bolt.Open(t.Context(), path)
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}

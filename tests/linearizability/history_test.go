@@ -31,7 +31,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestBolt(t *testing.T) {
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "relayers.db"))
+	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func newBolt(t *rapid.T) *subject {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &subject{name: "bolt", open: func(t *rapid.T) relayer.Store {
-		store, err := bolt.Open(filepath.Join(dir, "relayers.db"))
+		store, err := bolt.Open(t.Context(), filepath.Join(dir, "relayers.db"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ type store interface {
 func (p place) open(ctx context.Context) (store, error) {
 	switch p.Store {
 	case "bolt":
-		return bolt.Open(p.Path)
+		return bolt.Open(ctx, p.Path)
 	case "postgres":
 		return postgres.Open(ctx, p.Path)
 	}

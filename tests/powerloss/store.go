@@ -32,7 +32,7 @@ type checkedStore interface {
 // openStore opens the store for a child.
 func openStore(kind, path string) (relayer.Store, error) {
 	if kind == earlyStore {
-		store, err := bolt.Open(path)
+		store, err := bolt.Open(context.Background(), path)
 		return faulty.NewEarly(store), err
 	}
 	return openSound(kind, path)
@@ -42,7 +42,7 @@ func openStore(kind, path string) (relayer.Store, error) {
 func openSound(kind, path string) (checkedStore, error) {
 	switch kind {
 	case boltStore, earlyStore:
-		return bolt.Open(path)
+		return bolt.Open(context.Background(), path)
 	case engineStore, unsyncedEngine:
 		return openEngine(path, kind == engineStore)
 	}
