@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -10,13 +9,13 @@ import (
 	"strings"
 )
 
-// Authenticator decides who may call the API. It is one of what [Tokens],
-// [TrustHost] and [AuthFunc] make.
+// Authenticator decides who may call the API. It is the result of [Tokens],
+// [TrustHost] or [AuthFunc].
 type Authenticator interface {
-	// authenticate returns the principal that the request comes from. It returns
+	// authenticate returns the principal that sent the request. It returns
 	// errNoToken, errInvalidToken, a guessLimitError if the token may not be checked
-	// now, or another error if the check failed. ctx is that of the request.
-	authenticate(ctx context.Context, r *http.Request, guesses *guesses) (principal string, err error)
+	// now, or another error if the check failed. ctx is the context of the request.
+	authenticate(ctx context.Context, r *http.Request, guesses *guessLimiter) (principal string, err error)
 }
 
 var (
@@ -24,30 +23,29 @@ var (
 	errInvalidToken = errors.New("invalid bearer token")
 )
 
-// AuthFunc asks the host whom a bearer token belongs to. The principal is what
-// rate limits and logs go by. An error refuses the token, unless it matches
-// [relayer.ErrUnavailable] or the request's context is over: then nobody can
-// tell, and the caller is asked to come back. It is called by many goroutines at once, and
-// never with an empty token.
+// AuthFunc returns the principal that a bearer token belongs to. Rate limits and
+// logs use the principal. If it returns an error the token is rejected with 401,
+// unless the error matches [relayer.ErrUnavailable] or ctx is done: then the
+// response is 503. It is called by many goroutines at once, and never with an empty
+// token.
 type AuthFunc func(ctx context.Context, token string) (principal string, err error)
 
-// authenticate asks the host about a token that was never right only if the client
-// may guess: the guess counts before its result is known, because guesses that
-// are checked at the same time must count too.
-func (f AuthFunc) authenticate(ctx context.Context, r *http.Request, guesses *guesses) (string, error) {
+// authenticate counts an unknown token before it calls f, so that tokens that are
+// checked concurrently count too.
+func (f AuthFunc) authenticate(ctx context.Context, r *http.Request, guesses *guessLimiter) (string, error) {
 	token, err := bearerToken(r.Header)
 	if err != nil {
 		return "", err
 	}
-	digest := sha256.Sum256([]byte(token))
-	if !guesses.isTrusted(digest) {
+	digest := digestOf(token)
+	if !guesses.isKnown(digest) {
 		if err := guesses.count(r); err != nil {
 			return "", err
 		}
 	}
 	principal, err := f(ctx, token)
 	if err == nil {
-		guesses.trust(digest)
+		guesses.remember(digest)
 		return principal, nil
 	}
 	if isUnavailable(ctx, err) {
@@ -56,23 +54,22 @@ func (f AuthFunc) authenticate(ctx context.Context, r *http.Request, guesses *gu
 	return "", errInvalidToken
 }
 
-// tokens are the digests of the bearer tokens that are taken. Digests are
-// compared, so that the time it takes tells nothing of a token, not even its
-// length.
+// tokens holds the digests of the valid bearer tokens. Digests are compared, so
+// that the duration reveals nothing about a token, not even its length.
 type tokens struct {
-	digests    [][sha256.Size]byte
+	digests    []tokenDigest
 	principals []string
 	err        error
 }
 
-// Tokens takes any of the bearer tokens given. Several can be valid at once, so
-// that they can be rotated without a gap. The principal of the first is
-// "token-1", and so on. [New] returns an error where there is none, or one that
-// no client could send: empty, or with spaces or control characters in it.
+// Tokens accepts each of the given bearer tokens. Several can be valid at the same
+// time, so that they can be rotated without a gap. The principal of the first is
+// "token-1", and so on. [New] returns an error if no token is given, or one that no
+// client could send: empty, or with spaces, control or non-ASCII characters.
 //
-// A valid token is accepted whatever else its client address sends, so that the
-// guess limit (see [WithGuessLimit]) does not slow down an attacker who waits for
-// success only. Tokens must be too long to guess: random, of 128 bits or more.
+// A valid token is accepted however many wrong ones its client address sends. The
+// guess limit (see [WithGuessLimit]) therefore does not slow down an attacker who
+// only waits for a success. Tokens must be random and have at least 128 bits.
 func Tokens(valid ...string) Authenticator {
 	if len(valid) == 0 {
 		return tokens{err: errors.New("httpapi: no bearer token given")}
@@ -80,29 +77,21 @@ func Tokens(valid ...string) Authenticator {
 	var t tokens
 	for i, token := range valid {
 		if !isToken(token) {
-			return tokens{err: fmt.Errorf("httpapi: bearer token %d is empty or has spaces, control or non-ASCII characters in it", i+1)}
+			return tokens{err: fmt.Errorf("httpapi: bearer token %d is empty or contains spaces, control or non-ASCII characters", i+1)}
 		}
-		t.digests = append(t.digests, sha256.Sum256([]byte(token)))
+		t.digests = append(t.digests, digestOf(token))
 		t.principals = append(t.principals, fmt.Sprintf("token-%d", i+1))
 	}
 	return t
 }
 
-func (t tokens) authenticate(_ context.Context, r *http.Request, guesses *guesses) (string, error) {
+func (t tokens) authenticate(_ context.Context, r *http.Request, guesses *guessLimiter) (string, error) {
 	token, err := bearerToken(r.Header)
 	if err != nil {
 		return "", err
 	}
-	digest := sha256.Sum256([]byte(token))
-	match := 0
-	for i := range t.digests {
-		// Every digest is compared, so that the time does not tell which one
-		// matched.
-		equal := subtle.ConstantTimeCompare(digest[:], t.digests[i][:])
-		match = subtle.ConstantTimeSelect(equal, i+1, match)
-	}
-	if match > 0 {
-		return t.principals[match-1], nil
+	if i := t.index(token); i >= 0 {
+		return t.principals[i], nil
 	}
 	if err := guesses.count(r); err != nil {
 		return "", err
@@ -110,22 +99,34 @@ func (t tokens) authenticate(_ context.Context, r *http.Request, guesses *guesse
 	return "", errInvalidToken
 }
 
-// trustHost lets every request in.
+// index returns the index of a valid token, or -1. It compares all digests, so that
+// the duration does not reveal which one matched.
+func (t tokens) index(token string) int {
+	digest := digestOf(token)
+	match := 0
+	for i := range t.digests {
+		equal := subtle.ConstantTimeCompare(digest[:], t.digests[i][:])
+		match = subtle.ConstantTimeSelect(equal, i+1, match)
+	}
+	return match - 1
+}
+
+// trustHost accepts every request.
 type trustHost struct{}
 
-// TrustHost lets every request in, for a host whose own middleware has
-// authenticated it already. That middleware may say who is calling by
-// [WithPrincipal]; otherwise all callers are one to the rate limit.
+// TrustHost accepts every request, for a host whose own middleware has already
+// authenticated it. That middleware can set the principal with [WithPrincipal];
+// otherwise all callers share one rate limit.
 func TrustHost() Authenticator { return trustHost{} }
 
-func (trustHost) authenticate(ctx context.Context, _ *http.Request, _ *guesses) (string, error) {
+func (trustHost) authenticate(ctx context.Context, _ *http.Request, _ *guessLimiter) (string, error) {
 	principal, _ := ctx.Value(principalKey{}).(string)
 	return principal, nil
 }
 
 type principalKey struct{}
 
-// WithPrincipal returns a context that tells [TrustHost] who is calling.
+// WithPrincipal returns a context that carries the principal for [TrustHost].
 func WithPrincipal(ctx context.Context, principal string) context.Context {
 	return context.WithValue(ctx, principalKey{}, principal)
 }
@@ -144,11 +145,11 @@ func checkAuthenticator(auth Authenticator) error {
 	return nil
 }
 
-// bearerToken returns the token of the one Authorization header (spec section
-// 5). Several headers are refused even where one of them is right: whoever
-// stands in between may have looked at another.
+// bearerToken returns the token of the only Authorization header. Several headers
+// are rejected even if one of them is valid, because a proxy in front of the handler
+// may have checked another one.
 func bearerToken(header http.Header) (string, error) {
-	refusal := errNoToken
+	err := errNoToken
 	values := header["Authorization"]
 	for _, value := range values {
 		scheme, token, _ := strings.Cut(value, " ")
@@ -159,12 +160,12 @@ func bearerToken(header http.Header) (string, error) {
 		if len(values) == 1 && isToken(token) {
 			return token, nil
 		}
-		refusal = errInvalidToken
+		err = errInvalidToken
 	}
-	return "", refusal
+	return "", err
 }
 
-// isToken tells whether a client could send text as a bearer token.
+// isToken reports whether a client could send text as a bearer token.
 func isToken(text string) bool {
 	isOther := func(r rune) bool { return r <= ' ' || r >= 0x7f }
 	return text != "" && !strings.ContainsFunc(text, isOther)

@@ -19,7 +19,7 @@ const (
 	challengeInvalid = `Bearer error="invalid_token"`
 )
 
-func TestAuthorizationHeader(t *testing.T) {
+func TestAuth_Header(t *testing.T) {
 	s := serve(t)
 	for _, values := range [][]string{
 		{"Bearer " + validToken},
@@ -28,7 +28,7 @@ func TestAuthorizationHeader(t *testing.T) {
 		{"Bearer   " + validToken},
 	} {
 		if got := s.do("GET", collection, "", with("Authorization", values...)); got.status != http.StatusOK {
-			t.Errorf("%q answered %d", values, got.status)
+			t.Errorf("%q returned %d", values, got.status)
 		}
 	}
 	for _, c := range []struct {
@@ -60,21 +60,21 @@ func TestAuthorizationHeader(t *testing.T) {
 		{[]string{"Bearer " + strings.Repeat("x", 100_000)}, challengeInvalid},
 	} {
 		got := s.do("GET", collection, "", with("Authorization", c.values...))
-		expectFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+		wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
 		if got.header.Get("WWW-Authenticate") != c.want {
 			t.Errorf("%.60q: WWW-Authenticate is %q, want %q", c.values, got.header.Get("WWW-Authenticate"), c.want)
 		}
 	}
 	if got := s.do("GET", collection+"?access_token="+validToken, "", with("Authorization")); got.status != http.StatusUnauthorized {
-		t.Errorf("a token in the query answered %d", got.status)
+		t.Errorf("a token in the query returned %d", got.status)
 	}
 }
 
-func TestSeveralTokensAreValidAtOnce(t *testing.T) {
+func TestTokens_Rotation(t *testing.T) {
 	s := serveAs(t, httpapi.Tokens("old", "new"), nil)
 	for token, want := range map[string]int{"old": 200, "new": 200, "older": 401, "oldnew": 401} {
 		if got := s.do("GET", collection, "", with("Authorization", "Bearer "+token)); got.status != want {
-			t.Errorf("%s answered %d, want %d", token, got.status, want)
+			t.Errorf("%s returned %d, want %d", token, got.status, want)
 		}
 	}
 }
@@ -90,24 +90,24 @@ func TestAuthFunc(t *testing.T) {
 		case "panic":
 			panic("directory broke")
 		case "":
-			t.Error("asked about an empty token")
+			t.Error("called with an empty token")
 		}
 		if ctx.Value(contextKey{}) != nil {
-			t.Error("a context of nobody's")
+			t.Error("the context has a value that no request set")
 		}
 		return "", errors.New("no such token")
 	})
 	s := serveAs(t, auth, nil, httpapi.WithRateLimit(0.01, 1))
 	for token, want := range map[string]int{"alice": 200, "mallory": 401, "down": 503, "panic": 500, "": 401} {
 		if got := s.do("GET", collection, "", with("Authorization", "Bearer "+token)); got.status != want {
-			t.Errorf("%s answered %d, want %d: %s", token, got.status, want, got.body)
+			t.Errorf("%s returned %d, want %d: %s", token, got.status, want, got.body)
 		}
 	}
 	if got := s.do("GET", collection, "", with("Authorization", "Bearer alice")); got.status != http.StatusTooManyRequests {
-		t.Errorf("alice over her rate answered %d", got.status)
+		t.Errorf("alice above her rate limit returned %d", got.status)
 	}
 	if got := s.do("GET", collection, "", with("Authorization", "Bearer bob")); got.status != http.StatusOK {
-		t.Errorf("bob, who has a rate of his own, answered %d", got.status)
+		t.Errorf("bob, who has his own rate limit, returned %d", got.status)
 	}
 }
 
@@ -130,31 +130,31 @@ func TestTrustHost(t *testing.T) {
 		want int
 	}{{"alice", 200}, {"alice", 429}, {"bob", 200}, {"", 200}, {"", 429}} {
 		if got := s.do("GET", collection, "", with("Authorization"), with("X-User", c.user)); got.status != c.want {
-			t.Errorf("%q answered %d, want %d", c.user, got.status, c.want)
+			t.Errorf("%q returned %d, want %d", c.user, got.status, c.want)
 		}
 	}
 }
 
-func TestNewRefusesWhatIsMissing(t *testing.T) {
+func TestNew_InvalidArguments(t *testing.T) {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, build := range map[string]func() (http.Handler, error){
-		"manager":         func() (http.Handler, error) { return httpapi.New(nil, httpapi.TrustHost()) },
-		"authenticator":   func() (http.Handler, error) { return httpapi.New(manager, nil) },
-		"AuthFunc":        func() (http.Handler, error) { return httpapi.New(manager, httpapi.AuthFunc(nil)) },
-		"no token":        func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens()) },
-		"empty token":     func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a", "")) },
-		"token of two":    func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a b")) },
-		"token not ASCII": func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("é")) },
+		"manager":          func() (http.Handler, error) { return httpapi.New(nil, httpapi.TrustHost()) },
+		"authenticator":    func() (http.Handler, error) { return httpapi.New(manager, nil) },
+		"AuthFunc":         func() (http.Handler, error) { return httpapi.New(manager, httpapi.AuthFunc(nil)) },
+		"no token":         func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens()) },
+		"empty token":      func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a", "")) },
+		"token with space": func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a b")) },
+		"token not ASCII":  func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("é")) },
 		"client address": func() (http.Handler, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithClientAddress(nil))
 		},
 		"guess rate": func() (http.Handler, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithGuessLimit(0, 1))
 		},
-		"in flight": func() (http.Handler, error) {
+		"requests in flight": func() (http.Handler, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithMaxInFlight(0))
 		},
 		"request logger": func() (http.Handler, error) {

@@ -25,11 +25,10 @@ const benchClients = 64
 // With -short the benchmarks only show that they run.
 var benchRelayers = 100_000
 
-// BenchmarkHTTP serves reads over real loopback connections, in turns with a
-// bare net/http handler that writes the same number of constant bytes, and
-// reports what part of the bare handler's rate they reach. The turns are short
-// and many, and the median counts, because what else the machine does changes
-// from second to second.
+// BenchmarkHTTP measures reads over loopback connections. It alternates with a bare
+// net/http handler that writes the same number of constant bytes, and reports the
+// request rate relative to that handler. The rounds are short, and the result is
+// their median, because the load of the machine changes from second to second.
 func BenchmarkHTTP(b *testing.B) {
 	if testing.Short() {
 		benchRelayers = 2_000
@@ -71,8 +70,8 @@ func BenchmarkHTTP(b *testing.B) {
 	}
 }
 
-// fill creates the relayers that the benchmark reads, many at a time so that a
-// durable store syncs for many at once.
+// fill creates the relayers that the benchmark reads, concurrently, so that a
+// durable store can use group commit.
 func fill(b *testing.B, manager *relayer.Manager) {
 	var creators sync.WaitGroup
 	for c := range benchClients {
@@ -115,14 +114,14 @@ func benchmarkRatio(b *testing.B, handler http.Handler, path string) {
 	var oursAllocs, bareAllocs uint64
 	for b.Loop() {
 		start := mallocs()
-		bareTook := bare.load(b, path, requests)
+		bareDuration := bare.load(b, path, requests)
 		between := mallocs()
-		oursTook := ours.load(b, path, requests)
+		oursDuration := ours.load(b, path, requests)
 		bareAllocs += between - start
 		oursAllocs += mallocs() - between
-		bareTime += bareTook
-		oursTime += oursTook
-		ratios = append(ratios, float64(bareTook)/float64(oursTook))
+		bareTime += bareDuration
+		oursTime += oursDuration
+		ratios = append(ratios, float64(bareDuration)/float64(oursDuration))
 	}
 	slices.Sort(ratios)
 	rounds := float64(len(ratios))
@@ -135,15 +134,15 @@ func benchmarkRatio(b *testing.B, handler http.Handler, path string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// mallocs is how many objects have been allocated so far. The clients, which
-// share the process, allocate next to nothing.
+// mallocs returns the number of objects allocated so far. The clients share the
+// process and allocate next to nothing.
 func mallocs() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.Mallocs
 }
 
-// benchServer is a server with benchClients open connections to it.
+// benchServer is a server with benchClients open connections.
 type benchServer struct {
 	clients []*benchClient
 }
@@ -168,12 +167,12 @@ func startServer(b *testing.B, handler http.Handler) *benchServer {
 	return s
 }
 
-// load sends so many requests from all clients at once and returns how long
-// that took.
+// load sends the number of requests from all clients concurrently and returns the
+// duration.
 func (s *benchServer) load(b *testing.B, path string, requests int) time.Duration {
 	var clients sync.WaitGroup
 	request := benchRequest(path)
-	began := time.Now()
+	start := time.Now()
 	for _, client := range s.clients {
 		clients.Go(func() {
 			for range requests / len(s.clients) {
@@ -185,21 +184,20 @@ func (s *benchServer) load(b *testing.B, path string, requests int) time.Duratio
 		})
 	}
 	clients.Wait()
-	return time.Since(began)
+	return time.Since(start)
 }
 
 func benchRequest(path string) []byte {
 	return []byte("GET " + path + " HTTP/1.1\r\nHost: registry\r\nAuthorization: Bearer " + validToken + "\r\n\r\n")
 }
 
-// benchClient is a client that does as little as can be done, so that what is
-// measured is the server: both share the machine.
+// benchClient is a minimal client, because client and server share the machine.
 type benchClient struct {
 	connection net.Conn
 	reader     *bufio.Reader
 }
 
-// get returns the size of the body.
+// get sends a request and returns the size of the response body.
 func (c *benchClient) get(request []byte) (size int, err error) {
 	if _, err := c.connection.Write(request); err != nil {
 		return 0, err
@@ -209,7 +207,7 @@ func (c *benchClient) get(request []byte) (size int, err error) {
 		return 0, err
 	}
 	if !bytes.HasPrefix(status, []byte("HTTP/1.1 200")) {
-		return 0, fmt.Errorf("answered %q", status)
+		return 0, fmt.Errorf("status line %q", status)
 	}
 	for {
 		line, err := c.reader.ReadSlice('\n')

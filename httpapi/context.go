@@ -7,29 +7,28 @@ import (
 )
 
 // closedClientGrace is how long a request is still processed after its client has
-// closed its side of the connection.
+// closed its sending side.
 const closedClientGrace = 5 * time.Second
 
-// requestContext is the context of a request, except that its cancellation is
-// delayed by closedClientGrace. net/http cancels the context of a request when the
-// client closes its sending side. A client that is only half-closed still reads
-// the response; one that is gone should not occupy the server for long. Deadlines
-// are not delayed.
+// requestContext is the context of a request whose cancellation is delayed by
+// closedClientGrace. net/http cancels the context of a request when the client
+// closes its sending side, but a half-closed client still reads the response. The
+// delay is bounded, so that clients that are gone do not occupy the server.
+// Deadlines are not delayed.
 //
-// The delayed context is made when it is first needed, because most requests never
-// wait for anything.
+// The delayed context is created on first use, because most requests never wait.
 type requestContext struct {
 	context.Context // of the request
 
 	mu      sync.Mutex
-	delayed context.Context // nil until it is needed
+	delayed context.Context // nil until first use
 	cancel  func()
 }
 
 func (c *requestContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.makeDelayed()
+	c.createDelayed()
 	return c.delayed.Done()
 }
 
@@ -39,17 +38,18 @@ func (c *requestContext) Err() error {
 	if c.delayed == nil && c.Context.Err() == nil {
 		return nil
 	}
-	c.makeDelayed()
+	c.createDelayed()
 	return c.delayed.Err()
 }
 
-func (c *requestContext) makeDelayed() {
+// createDelayed requires the lock.
+func (c *requestContext) createDelayed() {
 	if c.delayed == nil {
 		c.delayed, c.cancel = withDelayedCancel(c.Context, closedClientGrace)
 	}
 }
 
-// release ends the context after the response.
+// release cancels the context after the response.
 func (c *requestContext) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,13 +59,20 @@ func (c *requestContext) release() {
 }
 
 func withDelayedCancel(parent context.Context, delay time.Duration) (context.Context, func()) {
-	values := context.WithoutCancel(parent)
-	ctx, cancel := context.WithCancel(values)
+	ctx := context.WithoutCancel(parent)
+	var cancel context.CancelFunc
 	if deadline, ok := parent.Deadline(); ok {
-		cancel()
-		ctx, cancel = context.WithDeadline(values, deadline)
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
 	}
-	stop := context.AfterFunc(parent, func() { time.AfterFunc(delay, cancel) })
+	stop := context.AfterFunc(parent, func() {
+		select {
+		case <-time.After(delay):
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	return ctx, func() {
 		stop()
 		cancel()

@@ -61,9 +61,9 @@ func slowManager(t *testing.T, wait time.Duration) *relayer.Manager {
 	return manager
 }
 
-// TestHalfClosedClient: a client that closes its sending side after a complete
-// request gets the response.
-func TestHalfClosedClient(t *testing.T) {
+// TestRequestContext_HalfClosedClient: a client that closes its sending side after a
+// complete request gets the response.
+func TestRequestContext_HalfClosedClient(t *testing.T) {
 	const wait = 50 * time.Millisecond // net/http cancels the context meanwhile
 	auth := httpapi.AuthFunc(func(ctx context.Context, _ string) (string, error) {
 		time.Sleep(wait)
@@ -92,9 +92,8 @@ func TestHalfClosedClient(t *testing.T) {
 	}
 }
 
-// TestGoneClient_Canceled: an operation for a client that is gone does not go on
-// for ever.
-func TestGoneClient_Canceled(t *testing.T) {
+// TestRequestContext_GoneClient: an operation for a client that is gone is canceled.
+func TestRequestContext_GoneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler, err := httpapi.New(slowManager(t, time.Hour), httpapi.TrustHost())
 		if err != nil {
@@ -111,8 +110,8 @@ func TestGoneClient_Canceled(t *testing.T) {
 	})
 }
 
-// TestRequestContext_Deadline: a deadline that the host sets is not delayed, and
-// its values reach the hooks.
+// TestRequestContext_Deadline: a deadline of the host is not delayed, and context
+// values reach the hooks.
 func TestRequestContext_Deadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}

@@ -15,10 +15,10 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestStatusCodesAndBodies has a case for each row of the contract's table
+// TestContract_StatusCodes has a case for each row of the contract's table
 // "Status codes and bodies".
-func TestStatusCodesAndBodies(t *testing.T) {
-	t.Run("get answers 200 with an ETag", func(t *testing.T) {
+func TestContract_StatusCodes(t *testing.T) {
+	t.Run("get returns 200 with an ETag", func(t *testing.T) {
 		s := serve(t)
 		s.create(minimal(`,"id":"r-1"`))
 		got := s.do("GET", collection+"/r-1", "")
@@ -32,7 +32,7 @@ func TestStatusCodesAndBodies(t *testing.T) {
 		}
 	})
 
-	t.Run("list answers 200", func(t *testing.T) {
+	t.Run("list returns 200", func(t *testing.T) {
 		s := serve(t)
 		got := s.do("GET", collection, "")
 		const want = `{"success":true,"data":[],"pagination":{"current_page":1,"per_page":10,"total_items":0}}`
@@ -41,7 +41,7 @@ func TestStatusCodesAndBodies(t *testing.T) {
 		}
 	})
 
-	t.Run("create answers 201 with Location and ETag", func(t *testing.T) {
+	t.Run("create returns 201 with Location and ETag", func(t *testing.T) {
 		s := serve(t)
 		created := s.do("POST", collection, minimal(`,"id":"r-1"`))
 		if created.status != http.StatusCreated || created.header.Get("Location") != collection+"/r-1" {
@@ -53,83 +53,83 @@ func TestStatusCodesAndBodies(t *testing.T) {
 		}
 	})
 
-	t.Run("a malformed or invalid request answers 400 with every problem", func(t *testing.T) {
+	t.Run("a malformed or invalid request returns 400 with all problems", func(t *testing.T) {
 		s := serve(t)
 		got := s.do("POST", collection, `{"name":5,"network":"","network_type":"evm","paused":false,"policies":{"gas_price_cap":-1}}`)
-		expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-		expectProblem(t, got, "name", "must be a string")
-		expectProblem(t, got, "network", "must not be empty")
-		expectProblem(t, got, "signer_id", "is required")
-		expectProblem(t, got, "policies.gas_price_cap", "must be 0 or more")
+		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+		wantProblem(t, got, "name", "must be a string")
+		wantProblem(t, got, "network", "must not be empty")
+		wantProblem(t, got, "signer_id", "is required")
+		wantProblem(t, got, "policies.gas_price_cap", "must be 0 or more")
 	})
 
-	t.Run("a bad query value answers 400", func(t *testing.T) {
+	t.Run("an invalid query value returns 400", func(t *testing.T) {
 		got := serve(t).do("GET", collection+"?page=x&per_page=-1", "")
-		expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-		expectProblem(t, got, "page", "must be a whole number from 0 to 4294967295")
-		expectProblem(t, got, "per_page", "must be a whole number from 0 to 4294967295")
+		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+		wantProblem(t, got, "page", "must be a whole number from 0 to 4294967295")
+		wantProblem(t, got, "per_page", "must be a whole number from 0 to 4294967295")
 	})
 
-	t.Run("a body too large answers 413", func(t *testing.T) {
+	t.Run("a body above the limit returns 413", func(t *testing.T) {
 		s := serve(t, httpapi.WithMaxBodyBytes(200))
 		exact := minimal(`,"id":"` + strings.Repeat("a", 40) + `"`)
 		fits := exact + strings.Repeat(" ", 200-len(exact))
 		got := s.do("POST", collection, fits+" ")
-		expectFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
-		expectProblem(t, got, "", "the body must be at most 200 bytes")
+		wantFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
+		wantProblem(t, got, "", "the body must be at most 200 bytes")
 		if s.contents() != "" {
-			t.Error("a body too large was stored")
+			t.Error("a body above the limit was stored")
 		}
 		if got := s.do("POST", collection, fits); got.status != http.StatusCreated {
-			t.Errorf("a body of exactly the limit answered %d", got.status)
+			t.Errorf("a body of exactly the limit returned %d", got.status)
 		}
 	})
 
-	t.Run("a body above the default of 1 MiB answers 413", func(t *testing.T) {
+	t.Run("a body above the default of 1 MiB returns 413", func(t *testing.T) {
 		s := serve(t)
 		padding := strings.Repeat("n", 1<<20)
 		got := s.do("POST", collection, minimal(`,"notification_id":"`+padding+`"`))
-		expectFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
+		wantFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
 		room := 1<<20 - len(minimal(`,"notification_id":""`))
 		if got := s.do("POST", collection, minimal(`,"notification_id":"`+padding[:room]+`"`)); got.status != http.StatusCreated {
-			t.Errorf("a body of 1 MiB answered %d", got.status)
+			t.Errorf("a body of 1 MiB returned %d", got.status)
 		}
 	})
 
-	t.Run("create without a JSON Content-Type answers 415", func(t *testing.T) {
+	t.Run("create without a JSON Content-Type returns 415", func(t *testing.T) {
 		s := serve(t)
 		for _, values := range [][]string{nil, {""}, {"application/json", "application/json"}, {"text/plain"}, {"application/jsonx"}, {"application/merge-patch+json"}, {"application/json;;="}} {
 			got := s.do("POST", collection, minimal(""), with("Content-Type", values...))
-			expectFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
-			expectProblem(t, got, "", "the Content-Type must be application/json")
+			wantFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
+			wantProblem(t, got, "", "the Content-Type must be application/json")
 		}
 		if s.contents() != "" {
-			t.Error("a refused request was stored")
+			t.Error("a rejected request was stored")
 		}
 		for _, value := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
 			if got := s.do("POST", collection, minimal(""), with("Content-Type", value)); got.status != http.StatusCreated {
-				t.Errorf("Content-Type %q answered %d", value, got.status)
+				t.Errorf("Content-Type %q returned %d", value, got.status)
 			}
 		}
 	})
 
-	t.Run("no token answers 401 with WWW-Authenticate Bearer", func(t *testing.T) {
+	t.Run("no token returns 401 with WWW-Authenticate Bearer", func(t *testing.T) {
 		got := serve(t).do("GET", collection, "", with("Authorization"))
-		expectFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+		wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
 		if challenge := got.header.Get("WWW-Authenticate"); challenge != "Bearer" {
 			t.Errorf("WWW-Authenticate is %q", challenge)
 		}
 	})
 
-	t.Run("a wrong token answers 401 with invalid_token", func(t *testing.T) {
+	t.Run("a wrong token returns 401 with invalid_token", func(t *testing.T) {
 		got := serve(t).do("GET", collection, "", with("Authorization", "Bearer wrong"))
-		expectFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+		wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
 		if challenge := got.header.Get("WWW-Authenticate"); challenge != `Bearer error="invalid_token"` {
 			t.Errorf("WWW-Authenticate is %q", challenge)
 		}
 	})
 
-	t.Run("get of an unknown id answers 404 and names it", func(t *testing.T) {
+	t.Run("get of an unknown ID returns 404 with the ID", func(t *testing.T) {
 		s := serve(t)
 		for escaped, id := range map[string]string{
 			"nobody":                "nobody",
@@ -142,61 +142,61 @@ func TestStatusCodesAndBodies(t *testing.T) {
 			"%22%5C":                `"\`,
 		} {
 			got := s.do("GET", collection+"/"+escaped, "")
-			expectFailure(t, got, http.StatusNotFound, "Relayer with ID "+id+" not found")
+			wantFailure(t, got, http.StatusNotFound, "Relayer with ID "+id+" not found")
 		}
 	})
 
-	t.Run("create with an id taken answers 409 and changes nothing", func(t *testing.T) {
+	t.Run("create with a taken ID returns 409 and changes nothing", func(t *testing.T) {
 		s := serve(t)
 		s.create(minimal(`,"id":"r-1"`))
 		before := s.contents()
 		got := s.do("POST", collection, minimal(`,"id":"r-1","notification_id":"other"`))
-		expectFailure(t, got, http.StatusConflict, "Relayer with this ID already exists")
+		wantFailure(t, got, http.StatusConflict, "Relayer with this ID already exists")
 		if after := s.contents(); after != before {
-			t.Errorf("the relayer was\n%s\nand is\n%s", before, after)
+			t.Errorf("before\n%s\nafter\n%s", before, after)
 		}
 	})
 
-	t.Run("get and list over the rate answer 429 with Retry-After, create never", func(t *testing.T) {
+	t.Run("get and list above the rate limit return 429 with Retry-After, create never does", func(t *testing.T) {
 		s := serve(t, httpapi.WithRateLimit(0.01, 2))
 		s.do("GET", collection, "")
 		s.do("GET", collection+"/nobody", "")
 		for _, path := range []string{collection, collection + "?page=x", collection + "/nobody"} {
 			got := s.do("GET", path, "")
-			expectFailure(t, got, http.StatusTooManyRequests, "Too Many Requests")
+			wantFailure(t, got, http.StatusTooManyRequests, "Too Many Requests")
 			if after := got.header.Get("Retry-After"); after != "100" {
 				t.Errorf("Retry-After is %q, want 100 seconds", after)
 			}
 		}
 		if got := s.do("HEAD", collection, ""); got.status != http.StatusTooManyRequests {
-			t.Errorf("HEAD over the rate answered %d", got.status)
+			t.Errorf("HEAD above the rate limit returned %d", got.status)
 		}
 		for range 20 {
 			s.create(minimal(""))
 		}
 	})
 
-	t.Run("a fault answers 500, and its cause goes to the log alone", func(t *testing.T) {
+	t.Run("a fault returns 500, and its cause is only in the log", func(t *testing.T) {
 		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
 			return "", errors.New("vault sealed")
 		}
 		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
 		got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-7"))
-		expectFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
+		wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
 		if strings.Contains(got.body, "vault") {
 			t.Errorf("the cause is in the body: %s", got.body)
 		}
 		if log := s.log.String(); !strings.Contains(log, "vault sealed") || !strings.Contains(log, "request_id=req-7") {
-			t.Errorf("the cause or the request id is not in the log: %s", log)
+			t.Errorf("the cause or the request ID is not in the log: %s", log)
 		}
 	})
 
-	t.Run("an address from the resolver that cannot be stored answers 500", func(t *testing.T) {
+	t.Run("an address from the resolver that cannot be stored returns 500", func(t *testing.T) {
 		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
 			return "not an address\n\x00", nil
 		}
 		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
-		expectFailure(t, s.do("POST", collection, minimal("")), http.StatusInternalServerError, "Internal Server Error")
+		wantFailure(t, s.do("POST", collection, minimal("")), http.StatusInternalServerError, "Internal Server Error")
 		if log := s.log.String(); !strings.Contains(log, "address resolver") {
 			t.Errorf("the cause is not in the log: %s", log)
 		}
@@ -205,42 +205,42 @@ func TestStatusCodesAndBodies(t *testing.T) {
 		}
 	})
 
-	t.Run("a panic in a host hook answers 500", func(t *testing.T) {
+	t.Run("a panic in a host hook returns 500", func(t *testing.T) {
 		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("hook broke") }
 		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
 		got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-8"))
-		expectFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
+		wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
 		if log := s.log.String(); !strings.Contains(log, "hook broke") || !strings.Contains(log, "request_id=req-8") {
-			t.Errorf("the panic or the request id is not in the log: %s", log)
+			t.Errorf("the panic or the request ID is not in the log: %s", log)
 		}
 		if s.contents() != "" {
 			t.Error("something was stored")
 		}
 	})
 
-	t.Run("an unknown path answers 404", func(t *testing.T) {
+	t.Run("an unknown path returns 404", func(t *testing.T) {
 		s := serve(t)
 		for _, path := range []string{"", "/", "//", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", "/api/v2/relayers",
 			"//api/v1/relayers", "/api//v1/relayers", "/api/v1/./relayers", "/x/../api/v1/relayers", "/API/v1/relayers"} {
 			for _, method := range []string{"GET", "POST", "DELETE"} {
 				got := s.do(method, path, "")
-				expectFailure(t, got, http.StatusNotFound, "Not Found")
+				wantFailure(t, got, http.StatusNotFound, "Not Found")
 			}
 		}
 	})
 
-	t.Run("a known path with another method answers 405 with Allow", func(t *testing.T) {
+	t.Run("a known path with another method returns 405 with Allow", func(t *testing.T) {
 		s := serve(t)
 		for _, method := range []string{"PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
 			got := s.do(method, collection, "")
-			expectFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
+			wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
 			if allow := got.header.Get("Allow"); allow != "GET, HEAD, POST" {
 				t.Errorf("Allow is %q", allow)
 			}
 		}
 		for _, method := range []string{"PUT", "POST", "OPTIONS", "TRACE", "BREW"} {
 			got := s.do(method, collection+"/r-1", "")
-			expectFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
+			wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
 			if allow := got.header.Get("Allow"); allow != "GET, HEAD, PATCH, DELETE" {
 				t.Errorf("Allow is %q", allow)
 			}
@@ -248,7 +248,7 @@ func TestStatusCodesAndBodies(t *testing.T) {
 	})
 }
 
-func TestUnavailableStoreAnswers503(t *testing.T) {
+func TestContract_StoreUnavailable(t *testing.T) {
 	manager, err := relayer.New(downStore{memory.New()})
 	if err != nil {
 		t.Fatal(err)
@@ -259,15 +259,15 @@ func TestUnavailableStoreAnswers503(t *testing.T) {
 		s.do("GET", collection+"/r-1", ""),
 		s.do("POST", collection, minimal("")),
 	} {
-		expectFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
+		wantFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
 		if got.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
 	}
 }
 
-func TestOrderOfChecks(t *testing.T) {
-	t.Run("an unauthenticated caller learns nothing but 401", func(t *testing.T) {
+func TestContract_OrderOfChecks(t *testing.T) {
+	t.Run("an unauthenticated caller gets only 401", func(t *testing.T) {
 		s := serve(t, httpapi.WithRateLimit(0.01, 1))
 		s.create(minimal(`,"id":"r-1"`))
 		s.do("GET", collection, "")
@@ -275,19 +275,19 @@ func TestOrderOfChecks(t *testing.T) {
 			for _, path := range []string{collection, collection + "?page=x", collection + "/r-1", collection + "/nobody", "/", "//", "/nowhere"} {
 				got := s.do(method, path, "{", with("Authorization"), with("Content-Type", "text/plain"))
 				if got.status != http.StatusUnauthorized {
-					t.Errorf("%s %s answered %d", method, path, got.status)
+					t.Errorf("%s %s returned %d", method, path, got.status)
 				}
 			}
 		}
 	})
 
-	t.Run("a refused token does not use up the rate", func(t *testing.T) {
+	t.Run("a rejected token does not count against the rate limit", func(t *testing.T) {
 		s := serve(t, httpapi.WithRateLimit(0.01, 1))
 		for range 5 {
 			s.do("GET", collection, "", with("Authorization", "Bearer wrong"))
 		}
 		if got := s.do("GET", collection, ""); got.status != http.StatusOK {
-			t.Errorf("answered %d", got.status)
+			t.Errorf("returned %d", got.status)
 		}
 	})
 }
@@ -309,13 +309,13 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestHEADWorksWhereGETDoes(t *testing.T) {
+func TestHEAD_SameAsGET(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
 	for _, path := range []string{collection, collection + "?per_page=0", collection + "/r-1", collection + "/nobody", collection + "?page=x", "/nowhere"} {
 		get, head := s.do("GET", path, ""), s.do("HEAD", path, "")
 		if head.status != get.status {
-			t.Errorf("%s: HEAD answered %d, GET %d", path, head.status, get.status)
+			t.Errorf("%s: HEAD returned %d, GET %d", path, head.status, get.status)
 		}
 		for _, name := range []string{"Content-Length", "ETag", "Content-Type"} {
 			if head.header.Get(name) != get.header.Get(name) {
@@ -325,7 +325,7 @@ func TestHEADWorksWhereGETDoes(t *testing.T) {
 	}
 }
 
-func TestIfNoneMatch(t *testing.T) {
+func TestGet_IfNoneMatch(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
 	tag := s.do("GET", collection+"/r-1", "").header.Get("ETag")
@@ -333,21 +333,21 @@ func TestIfNoneMatch(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD"} {
 			got := s.do(method, collection+"/r-1", "", with("If-None-Match", values...))
 			if got.status != http.StatusNotModified || got.header.Get("ETag") != tag {
-				t.Errorf("%s with If-None-Match %q answered %d with ETag %q", method, values, got.status, got.header.Get("ETag"))
+				t.Errorf("%s with If-None-Match %q returned %d with ETag %q", method, values, got.status, got.header.Get("ETag"))
 			}
 		}
 	}
 	for _, value := range []string{`"x"`, strings.Trim(tag, `"`), `w/` + tag, `"` + tag, "", `"x", *`, `x, ` + tag} {
 		if got := s.do("GET", collection+"/r-1", "", with("If-None-Match", value)); got.status != http.StatusOK {
-			t.Errorf("If-None-Match %q answered %d", value, got.status)
+			t.Errorf("If-None-Match %q returned %d", value, got.status)
 		}
 	}
 	if got := s.do("GET", collection+"/nobody", "", with("If-None-Match", "*")); got.status != http.StatusNotFound {
-		t.Errorf("an unknown id answered %d", got.status)
+		t.Errorf("an unknown ID returned %d", got.status)
 	}
 }
 
-func TestLocationUnderAnyPrefix(t *testing.T) {
+func TestCreate_LocationUnderPrefix(t *testing.T) {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)
@@ -382,36 +382,36 @@ func TestLocationUnderAnyPrefix(t *testing.T) {
 			t.Errorf("Location is %q, want %q", created.header.Get("Location"), want)
 		}
 		if got := s.do("GET", created.header.Get("Location"), ""); got.status != http.StatusOK {
-			t.Errorf("following Location answered %d", got.status)
+			t.Errorf("following Location returned %d", got.status)
 		}
 		if got := s.do("GET", prefix+"/nowhere", ""); got.status != http.StatusNotFound {
-			t.Errorf("an unknown path below %q answered %d", prefix, got.status)
+			t.Errorf("an unknown path below %q returned %d", prefix, got.status)
 		}
 	}
 }
 
-// The envelope types of the root package say what the handler, which writes its
-// envelopes by hand, really sends.
-func TestBodiesAreEnvelopes(t *testing.T) {
+// TestEnvelope_RoundTrip: the envelope types of the root package have exactly the
+// members that the handler sends, which writes its envelopes without them.
+func TestEnvelope_RoundTrip(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
 	s.create(minimal(`,"id":"r-2","custom_rpc_urls":[{"url":"https://rpc.example/key"}]`))
 
 	one := s.do("GET", collection+"/r-1", "").body
 	if again := encode(t, decode[relayer.Envelope[relayer.Relayer]](t, one)); again != one {
-		t.Errorf("the body is\n%s\nand encoded again\n%s", one, again)
+		t.Errorf("body\n%s\ndecoded and encoded\n%s", one, again)
 	}
 	page := s.do("GET", collection, "").body
 	if again := encode(t, decode[relayer.Envelope[[]relayer.Relayer]](t, page)); again != page {
-		t.Errorf("the body is\n%s\nand encoded again\n%s", page, again)
+		t.Errorf("body\n%s\ndecoded and encoded\n%s", page, again)
 	}
 	failed := s.do("GET", collection+"?page=x", "").body
 	if again := encode(t, decode[relayer.Failure](t, failed)); again != failed {
-		t.Errorf("the body is\n%s\nand encoded again\n%s", failed, again)
+		t.Errorf("body\n%s\ndecoded and encoded\n%s", failed, again)
 	}
 }
 
-func TestRacingCreatesOfOneID(t *testing.T) {
+func TestCreate_ConcurrentSameID(t *testing.T) {
 	s := serve(t)
 	for round := range 10 {
 		var wait sync.WaitGroup
@@ -437,7 +437,7 @@ func TestRacingCreatesOfOneID(t *testing.T) {
 			count[status]++
 		}
 		if count[201] != 1 || count[409] != 31 {
-			t.Errorf("round %d: the answers were %v", round, count)
+			t.Errorf("round %d: the statuses are %v", round, count)
 		}
 	}
 }

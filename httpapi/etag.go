@@ -9,18 +9,18 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// entityTag is the ETag of a revision. A revision is never used again for its
-// id, so the tag is a strong one.
+// entityTag returns the ETag of a revision. It is a strong one, because a revision
+// is never reused for the same ID.
 func entityTag(revision uint64) string {
 	return `"` + strconv.FormatUint(revision, 10) + `"`
 }
 
-// conditions is what If-Match demands of the relayer to be changed: one of the
-// revisions that it lists, or with * any. A tag that is weak or that is none of
-// ours matches no revision (RFC 9110 section 13.1.1).
+// conditions returns the condition of If-Match: one of the listed revisions, or none
+// for *. A tag that is weak or not created by this package matches no revision (RFC
+// 9110 section 13.1.1).
 func conditions(header http.Header) []relayer.Condition {
 	values := header["If-Match"]
-	if len(values) == 0 || isAny(values) {
+	if len(values) == 0 || isWildcard(values) {
 		return nil
 	}
 	var revisions []uint64
@@ -33,10 +33,10 @@ func conditions(header http.Header) []relayer.Condition {
 	return []relayer.Condition{relayer.IfRevision(revisions...)}
 }
 
-// matchesAny tells whether a list of entity tags, as If-None-Match carries it,
-// names tag. The comparison is the weak one, as RFC 9110 section 13.1.2 has it.
+// matchesAny reports whether the values of If-None-Match match the tag. The
+// comparison is the weak one (RFC 9110 section 13.1.2).
 func matchesAny(values []string, tag string) bool {
-	if isAny(values) {
+	if isWildcard(values) {
 		return true
 	}
 	return slices.ContainsFunc(entityTags(values), func(candidate string) bool {
@@ -44,11 +44,11 @@ func matchesAny(values []string, tag string) bool {
 	})
 }
 
-// isAny tells whether a header is the *, which stands alone or for nothing.
-func isAny(values []string) bool { return len(values) == 1 && strings.TrimSpace(values[0]) == "*" }
+// isWildcard reports whether the only value is *. A * in a list has no meaning.
+func isWildcard(values []string) bool { return len(values) == 1 && strings.TrimSpace(values[0]) == "*" }
 
-// entityTags returns the tags of a header's lists, weak ones with their W/. A
-// comma inside the quotes is part of a tag. What is no tag ends a list.
+// entityTags returns the tags of a header's lists, weak ones with their W/. A comma
+// inside the quotes is part of a tag. Parsing of a list stops at a syntax error.
 func entityTags(values []string) []string {
 	var tags []string
 	for _, rest := range values {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// FuzzListQuery checks that what is accepted means what its text says.
+// FuzzListQuery checks that an accepted query has the values of its text.
 func FuzzListQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "page=1", "page=0&per_page=0", "per_page=4294967295", "page=4294967296", "page=-1", "page=%31", "page=1&page=2",
@@ -36,7 +36,7 @@ func FuzzListQuery(f *testing.F) {
 		}
 		values, err := url.ParseQuery(raw)
 		if err != nil {
-			t.Fatalf("%q was accepted and is no query: %v", raw, err)
+			t.Fatalf("%q was accepted but is not a query: %v", raw, err)
 		}
 		for name, got := range map[string]uint32{"page": query.page, "per_page": query.perPage} {
 			sent, given := values[name]
@@ -50,9 +50,8 @@ func FuzzListQuery(f *testing.F) {
 	})
 }
 
-// FuzzCreate sends any body to a real handler: it is created, and then reads
-// back as it was answered, or it is refused as the client's mistake and leaves
-// nothing behind.
+// FuzzCreate sends any body to a handler. Either the relayer is created, and a get
+// returns the same response, or the request is rejected and nothing is stored.
 func FuzzCreate(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"gas_price_cap":1e21}}`,
@@ -80,21 +79,20 @@ func FuzzCreate(f *testing.F) {
 				t.Errorf("created %s\nread %s", created.Body, read.Body)
 			}
 			again := strings.TrimSuffix(strings.TrimPrefix(created.Body.String(), `{"success":true,"data":`), "}")
-			expectSame(t, handler, again)
+			wantSame(t, handler, again)
 		case http.StatusBadRequest:
 			list := send(handler, http.MethodGet, "/api/v1/relayers", "")
 			if !strings.Contains(list.Body.String(), `"data":[]`) {
-				t.Errorf("refused, and stored: %s", list.Body)
+				t.Errorf("rejected but stored: %s", list.Body)
 			}
 		default:
-			t.Errorf("answered %d: %s", created.Code, created.Body)
+			t.Errorf("returned %d: %s", created.Code, created.Body)
 		}
 	})
 }
 
-// FuzzHTTP sends any method, path, headers and body: whatever comes in, what goes
-// out is one of the answers the contract knows, with its headers, and never a
-// fault.
+// FuzzHTTP sends any method, path, headers and body. Every response has a status and
+// headers of the contract, and none is a server fault.
 func FuzzHTTP(f *testing.F) {
 	for _, seed := range []struct{ method, target, contentType, condition, body string }{
 		{"GET", "/api/v1/relayers", "", "", ""},
@@ -114,7 +112,7 @@ func FuzzHTTP(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, target, contentType, condition string, body []byte) {
 		parsed, err := url.ParseRequestURI(target)
 		if err != nil || strings.ContainsAny(method, " \r\n") || method == "" {
-			t.Skip("net/http would not let this through")
+			t.Skip("net/http rejects this request")
 		}
 		manager, err := relayer.New(memory.New())
 		if err != nil {
@@ -137,7 +135,7 @@ func FuzzHTTP(f *testing.F) {
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, request)
 		if !known[recorder.Code] {
-			t.Fatalf("%s %s answered %d: %s", method, target, recorder.Code, recorder.Body)
+			t.Fatalf("%s %s returned %d: %s", method, target, recorder.Code, recorder.Body)
 		}
 		for name, want := range map[string]string{"Content-Type": "application/json", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
 			if got := recorder.Header().Get(name); got != want {
@@ -146,18 +144,18 @@ func FuzzHTTP(f *testing.F) {
 		}
 		isEmpty := method == http.MethodHead || recorder.Code == http.StatusNotModified
 		if isEmpty != (recorder.Body.Len() == 0) || !isEmpty && !json.Valid(recorder.Body.Bytes()) {
-			t.Errorf("%s %s answered %d with %q", method, target, recorder.Code, recorder.Body)
+			t.Errorf("%s %s returned %d with %q", method, target, recorder.Code, recorder.Body)
 		}
 	})
 }
 
-// expectSame creates what was answered anew, under another id, and expects the
-// same answer: nothing is lost or changed on the way in.
-func expectSame(t *testing.T, handler http.Handler, document string) {
+// wantSame creates the returned document again under another ID and fails unless the
+// response is the same: no field is lost or changed.
+func wantSame(t *testing.T, handler http.Handler, document string) {
 	t.Helper()
 	request := document
-	for _, onlyAnswered := range []string{`"address":"",`, `"system_disabled":false,`} {
-		request = strings.Replace(request, onlyAnswered, "", 1)
+	for _, responseField := range []string{`"address":"",`, `"system_disabled":false,`} {
+		request = strings.Replace(request, responseField, "", 1)
 	}
 	_, rest, _ := strings.Cut(request, `,`)
 	request = `{"id":"again",` + rest
@@ -168,7 +166,7 @@ func expectSame(t *testing.T, handler http.Handler, document string) {
 		return
 	}
 	if strings.Contains(document, "***") {
-		return // a masked URL is not what was sent
+		return // a masked URL differs from the URL that was sent
 	}
 	if got.Body.String() != want {
 		t.Errorf("sent %s\ngot  %s\nwant %s", request, got.Body, want)

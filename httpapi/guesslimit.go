@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// DefaultGuessRate and DefaultGuessBurst are how many tokens that are not known
-// to be right a client address may send in a second, and at once, unless
-// [WithGuessLimit] says otherwise.
+// The limits of [WithGuessLimit] if it is not set.
 const (
-	DefaultGuessRate  = 10.0
-	DefaultGuessBurst = 300
+	defaultGuessRate  = 10.0
+	defaultGuessBurst = 300
 )
 
-// WithGuessLimit sets how many bearer tokens that are not known to be right each
-// client address may send in a second, more than 0, and how many at once, at
-// least 1. Above the limit they are answered 429, and an [AuthFunc] is not called.
+// WithGuessLimit sets how many unknown bearer tokens each client address may send
+// per second, more than 0, and at once, at least 1. The default is 10 per second
+// and a burst of 300. Above the limit a request with an unknown token is rejected
+// with 429, and an [AuthFunc] is not called for it.
 //
-// The tokens of [Tokens] are always known, and a token of an [AuthFunc] is known
-// once it was right. The last 10,000 are remembered until the process ends. A
-// client with a known token is not limited, whatever other clients of its address
-// send.
+// The tokens of [Tokens] are always known. A token of an [AuthFunc] is known after
+// it was accepted once; the 10,000 most recently used tokens are remembered in
+// memory. Unknown tokens do not hold up clients with a known token, even if they
+// come from the same address.
 func WithGuessLimit(perSecond float64, burst int) Option {
 	return Option{func(a *api) (err error) {
 		a.guesses.limiter, err = rateLimiterOf(perSecond, burst)
@@ -32,8 +31,8 @@ func WithGuessLimit(perSecond float64, burst int) Option {
 	}}
 }
 
-// WithoutGuessLimit looks at every token, for a host that limits guesses
-// elsewhere.
+// WithoutGuessLimit removes the limit on unknown tokens, for a host that limits
+// them elsewhere.
 func WithoutGuessLimit() Option {
 	return Option{func(a *api) error {
 		a.guesses.limiter = nil
@@ -41,65 +40,71 @@ func WithoutGuessLimit() Option {
 	}}
 }
 
-// WithClientAddress says where the address of a client is to be found, for a
-// host behind a proxy: in a header that the proxy sets, and that no client can.
-// By default it is that of the connection, an IPv6 network of 64 bits counting
-// as one.
+// WithClientAddress sets the function that returns the address of a client, for a
+// host behind a proxy. The function should read a header that the proxy sets and
+// that no client can set. By default the address is that of the connection, and an
+// IPv6 network of 64 bits counts as one address.
 func WithClientAddress(address func(*http.Request) string) Option {
 	return Option{func(a *api) error {
 		if address == nil {
-			return errors.New("httpapi: client address is nil")
+			return errors.New("httpapi: client address function is nil")
 		}
 		a.guesses.address = address
 		return nil
 	}}
 }
 
-// maxTrustedTokens bounds how many tokens are remembered as right.
-const maxTrustedTokens = 10_000
+// maxKnownTokens bounds how many accepted tokens are remembered.
+const maxKnownTokens = 10_000
 
-// guesses slows down whoever tries one token after the other.
-type guesses struct {
+// tokenDigest identifies a token without keeping it in memory.
+type tokenDigest [sha256.Size]byte
+
+func digestOf(token string) tokenDigest { return sha256.Sum256([]byte(token)) }
+
+// guessLimiter limits how many unknown tokens a client address may send.
+type guessLimiter struct {
 	limiter *rateLimiter // by client address; nil: no limit
 	address func(*http.Request) string
-	trusted *recent[[sha256.Size]byte, struct{}]
+	known   *lru[tokenDigest, struct{}]
 }
 
-func newGuesses() *guesses {
-	return &guesses{
-		limiter: newRateLimiter(DefaultGuessRate, DefaultGuessBurst),
+func newGuessLimiter() *guessLimiter {
+	return &guessLimiter{
+		limiter: newRateLimiter(defaultGuessRate, defaultGuessBurst),
 		address: connectionAddress,
-		trusted: newRecent[[sha256.Size]byte, struct{}](maxTrustedTokens),
+		known:   newLRU[tokenDigest, struct{}](maxKnownTokens),
 	}
 }
 
-// guessLimitError says that an address has used up its guesses.
+// guessLimitError reports that a client address has used up its unknown tokens.
 type guessLimitError struct{ wait time.Duration }
 
-func (guessLimitError) Error() string { return "too many unknown tokens from one address" }
+func (guessLimitError) Error() string { return "too many unknown tokens from one client address" }
 
-// count counts a guess of the client, or returns a [guessLimitError].
-func (g *guesses) count(r *http.Request) error {
+// count counts one unknown token of the client, or returns a [guessLimitError].
+func (g *guessLimiter) count(r *http.Request) error {
 	if g.limiter == nil {
 		return nil
 	}
-	if wait := g.limiter.wait(g.address(r)); wait > 0 {
+	if wait := g.limiter.take(g.address(r)); wait > 0 {
 		return guessLimitError{wait}
 	}
 	return nil
 }
 
-// isTrusted reports whether the token with this digest was right before.
-func (g *guesses) isTrusted(digest [sha256.Size]byte) bool {
-	_, ok := g.trusted.get(digest)
+// isKnown reports whether the token was accepted before.
+func (g *guessLimiter) isKnown(digest tokenDigest) bool {
+	_, ok := g.known.get(digest)
 	return ok
 }
 
-func (g *guesses) trust(digest [sha256.Size]byte) {
-	g.trusted.getOrMake(digest, func() struct{} { return struct{}{} })
+// remember makes the token known.
+func (g *guessLimiter) remember(digest tokenDigest) {
+	g.known.getOrAdd(digest, func() struct{} { return struct{}{} })
 }
 
-// connectionAddress is the address that the connection comes from.
+// connectionAddress returns the remote address of the connection without its port.
 func connectionAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

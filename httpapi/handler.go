@@ -20,19 +20,19 @@ import (
 type api struct {
 	manager       *relayer.Manager
 	auth          Authenticator
-	guesses       *guesses
-	limiter       *rateLimiter // nil: no limit
+	guesses       *guessLimiter
+	readLimiter   *rateLimiter // nil: no limit
 	inFlight      inFlight
 	maxBodyBytes  int64
 	logger        *slog.Logger
 	requestLogger *slog.Logger // nil: requests are not logged
-	routes        *http.ServeMux
-	openAPI       bool      // the OpenAPI document is served
-	buffers       sync.Pool // of *[]byte, for bodies
+	mux           *http.ServeMux
+	openAPI       bool      // serve the OpenAPI document
+	buffers       sync.Pool // of *[]byte, for response bodies
 }
 
-// exchange is one request being answered. It is the [http.ResponseWriter] that
-// the routes are given, so that what is known of the request travels with it.
+// exchange is the state of one request and its response. It is the
+// [http.ResponseWriter] that the mux passes to the endpoints.
 type exchange struct {
 	http.ResponseWriter
 	ctx       requestContext
@@ -40,80 +40,71 @@ type exchange struct {
 	principal string
 	buffer    *[]byte
 
-	// inFlight is where the request has a place, until it is left.
+	// inFlight counts the request until it is released; nil afterwards.
 	inFlight *inFlight
 
-	route    string // the pattern that matched; empty where none was tried
-	answered bool
-	status   int // of the answer
-	bytes    int // of its body, as far as it was to be sent
-}
-
-// leave makes room for the next request. It comes before the answer is written: a
-// client that reads slowly is in nobody's way.
-func (x *exchange) leave() {
-	if x.inFlight != nil {
-		x.inFlight.leave()
-		x.inFlight = nil
-	}
+	route     string // the matched pattern; empty before routing
+	responded bool
+	status    int // of the response
+	bytes     int // of the response body
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// ServeHTTP answers a request. Authentication comes first, so that a caller
-// that is not let in learns nothing, not even which paths exist; the OpenAPI
-// document, which is the same everywhere, tells nobody anything.
+// releaseInFlight makes room for another request. It is called before the response
+// is written, so that a client that reads slowly does not block others.
+func (x *exchange) releaseInFlight() {
+	if x.inFlight != nil {
+		x.inFlight.release()
+		x.inFlight = nil
+	}
+}
+
+// ServeHTTP handles a request. Authentication precedes routing, so that an
+// unauthenticated caller cannot find out which paths exist. Only the OpenAPI
+// document, which is the same on every server, needs no token.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
 	x.ctx.Context = r.Context()
-	defer a.release(x)
+	defer a.putBuffer(x)
 	defer x.ctx.release()
 	defer a.logRequest(x, r, time.Now())
-	defer a.answerPanic(x, r)
+	defer a.recoverPanic(x, r)
 
-	if !a.inFlight.enter() {
-		x.answer(r, failure(http.StatusServiceUnavailable, messageUnavailable).with("Retry-After", "1"))
+	if !a.inFlight.tryAcquire() {
+		x.respond(r, failure(http.StatusServiceUnavailable, messageUnavailable).withHeader("Retry-After", "1"))
 		return
 	}
 	x.inFlight = &a.inFlight
-	defer x.leave()
+	defer x.releaseInFlight()
 	if a.isOpenAPI(r) {
-		a.routes.ServeHTTP(x, r)
+		a.mux.ServeHTTP(x, r)
 		return
 	}
-	if refusal := a.authenticate(x, r); refusal != nil {
-		x.answer(r, *refusal)
-		return
-	}
-	if !isCleanPath(r) {
-		// ServeMux would answer with a redirect of its own, in HTML.
-		x.answer(r, failure(http.StatusNotFound, messageNotFound))
-		return
-	}
-	a.routes.ServeHTTP(x, r)
-}
-
-// authenticate finds out who is calling, or returns what to answer.
-func (a *api) authenticate(x *exchange, r *http.Request) *response {
 	principal, err := a.auth.authenticate(&x.ctx, r, a.guesses)
 	if err != nil {
-		refusal := a.refusal(x, r, err)
-		return &refusal
+		x.respond(r, a.authFailure(x, r, err))
+		return
 	}
 	x.principal = principal
-	return nil
+	if !isCleanPath(r) {
+		// ServeMux would respond with a redirect in HTML.
+		x.respond(r, failure(http.StatusNotFound, messageNotFound))
+		return
+	}
+	a.mux.ServeHTTP(x, r)
 }
 
-// isCleanPath tells whether ServeMux takes the path as it is.
+// isCleanPath reports whether ServeMux routes the path without a redirect.
 func isCleanPath(r *http.Request) bool {
 	escaped := r.URL.EscapedPath()
 	clean := path.Clean(escaped)
 	return clean[0] == '/' && (clean == escaped || clean != "/" && clean+"/" == escaped)
 }
 
-// answerPanic turns a panic, of a host's hook for example, into a 500.
-func (a *api) answerPanic(x *exchange, r *http.Request) {
+// recoverPanic turns a panic, for example in a hook of the host, into a 500.
+func (a *api) recoverPanic(x *exchange, r *http.Request) {
 	cause := recover()
 	if cause == nil {
 		return
@@ -122,45 +113,45 @@ func (a *api) answerPanic(x *exchange, r *http.Request) {
 		panic(cause)
 	}
 	a.logFault(x, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
-	if x.answered {
-		// Half a response is out already: break the connection rather than let
-		// the client take it for a whole one.
+	if x.responded {
+		// A part of the response may be sent. Close the connection, so that the client
+		// does not take it for a complete response.
 		panic(http.ErrAbortHandler)
 	}
-	x.answer(r, failure(http.StatusInternalServerError, messageInternal))
+	x.respond(r, failure(http.StatusInternalServerError, messageInternal))
 }
 
-// endpoint answers one operation.
+// endpoint handles the requests of one route.
 type endpoint func(*exchange, *http.Request) response
 
-// route is one operation: the method and path that it answers.
+// route is a method, a path and their endpoint.
 type route struct {
 	method string
 	path   string
-	answer endpoint
+	handle endpoint
 }
 
-// operations lists every route there is, so that what is served, what Allow
-// says and what the OpenAPI document describes can be held against each other.
-func (a *api) operations() []route {
+// routes returns all routes. The mux, the Allow header and the test of the OpenAPI
+// document use this one table.
+func (a *api) routes() []route {
 	const (
-		all = "/api/v1/relayers"
-		one = "/api/v1/relayers/{relayer_id}"
+		collection = "/api/v1/relayers"
+		single     = "/api/v1/relayers/{relayer_id}"
 	)
 	routes := []route{
-		{http.MethodGet, all, a.rated(a.list)},
-		{http.MethodPost, all, a.create},
-		{http.MethodGet, one, a.rated(a.get)},
-		{http.MethodPatch, one, a.patch},
-		{http.MethodDelete, one, a.remove},
+		{http.MethodGet, collection, a.rateLimited(a.listRelayers)},
+		{http.MethodPost, collection, a.createRelayer},
+		{http.MethodGet, single, a.rateLimited(a.getRelayer)},
+		{http.MethodPatch, single, a.patchRelayer},
+		{http.MethodDelete, single, a.deleteRelayer},
 	}
 	if a.openAPI {
-		routes = append(routes, route{http.MethodGet, openAPIPath, describe})
+		routes = append(routes, route{http.MethodGet, openAPIPath, serveOpenAPI})
 	}
 	return routes
 }
 
-// allowedMethods returns the methods of each path. A GET answers HEAD too.
+// allowedMethods returns the methods of each path. A path with GET has HEAD too.
 func allowedMethods(routes []route) map[string][]string {
 	methods := make(map[string][]string)
 	for _, route := range routes {
@@ -172,23 +163,23 @@ func allowedMethods(routes []route) map[string][]string {
 	return methods
 }
 
-func (a *api) newRoutes() *http.ServeMux {
+func (a *api) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	handle := func(pattern string, answer endpoint) {
+	register := func(pattern string, handle endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
 			x.route = r.Pattern
-			x.answer(r, answer(x, r))
+			x.respond(r, handle(x, r))
 		})
 	}
-	routes := a.operations()
+	routes := a.routes()
 	for _, route := range routes {
-		handle(route.method+" "+route.path, route.answer)
+		register(route.method+" "+route.path, route.handle)
 	}
 	for path, methods := range allowedMethods(routes) {
-		handle(path, methodNotAllowed(strings.Join(methods, ", ")))
+		register(path, methodNotAllowed(strings.Join(methods, ", ")))
 	}
-	handle("/", func(*exchange, *http.Request) response {
+	register("/", func(*exchange, *http.Request) response {
 		return failure(http.StatusNotFound, messageNotFound)
 	})
 	return mux
@@ -196,25 +187,25 @@ func (a *api) newRoutes() *http.ServeMux {
 
 func methodNotAllowed(allowed string) endpoint {
 	return func(*exchange, *http.Request) response {
-		return failure(http.StatusMethodNotAllowed, messageMethodNotAllowed).with("Allow", allowed)
+		return failure(http.StatusMethodNotAllowed, messageMethodNotAllowed).withHeader("Allow", allowed)
 	}
 }
 
-// rated lets an endpoint be called only within the principal's rate.
-func (a *api) rated(answer endpoint) endpoint {
+// rateLimited applies the rate limit of the principal to an endpoint.
+func (a *api) rateLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if wait := a.limiter.wait(x.principal); wait > 0 {
+		if wait := a.readLimiter.take(x.principal); wait > 0 {
 			return tooManyRequests(wait)
 		}
-		return answer(x, r)
+		return handle(x, r)
 	}
 }
 
 func tooManyRequests(wait time.Duration) response {
-	return failure(http.StatusTooManyRequests, messageTooManyRequests).with("Retry-After", retryAfter(wait))
+	return failure(http.StatusTooManyRequests, messageTooManyRequests).withHeader("Retry-After", retryAfter(wait))
 }
 
-// retryAfter is a wait in whole seconds, rounded up.
+// retryAfter converts a wait to whole seconds, rounded up.
 func retryAfter(wait time.Duration) string {
 	seconds := int64(wait / time.Second)
 	if wait%time.Second > 0 {
@@ -223,23 +214,24 @@ func retryAfter(wait time.Duration) string {
 	return strconv.FormatInt(seconds, 10)
 }
 
-// refusal answers a request that was not let in.
-func (a *api) refusal(x *exchange, r *http.Request, err error) response {
+// authFailure returns the response to a request that was not authenticated.
+func (a *api) authFailure(x *exchange, r *http.Request, err error) response {
 	if limited, ok := errors.AsType[guessLimitError](err); ok {
 		return tooManyRequests(limited.wait)
 	}
 	switch {
 	case errors.Is(err, errNoToken):
-		return failure(http.StatusUnauthorized, messageUnauthorized).with("Www-Authenticate", "Bearer")
+		return failure(http.StatusUnauthorized, messageUnauthorized).withHeader("Www-Authenticate", "Bearer")
 	case errors.Is(err, errInvalidToken):
-		return failure(http.StatusUnauthorized, messageUnauthorized).with("Www-Authenticate", `Bearer error="invalid_token"`)
+		return failure(http.StatusUnauthorized, messageUnauthorized).withHeader("Www-Authenticate", `Bearer error="invalid_token"`)
 	default:
-		return a.failureOf(x, r, err)
+		return a.errorResponse(x, r, err)
 	}
 }
 
-// failureOf answers a request that failed with err.
-func (a *api) failureOf(x *exchange, r *http.Request, err error) response {
+// errorResponse returns the response to a request that failed with err, and logs
+// err if it is a fault of the server.
+func (a *api) errorResponse(x *exchange, r *http.Request, err error) response {
 	var invalid *relayer.ValidationError
 	switch {
 	case errors.As(err, &invalid):
@@ -248,28 +240,28 @@ func (a *api) failureOf(x *exchange, r *http.Request, err error) response {
 		return failure(http.StatusConflict, messageExists)
 	case isUnavailable(&x.ctx, err):
 		a.logFault(x, r, err)
-		return failure(http.StatusServiceUnavailable, messageUnavailable).with("Retry-After", "1")
+		return failure(http.StatusServiceUnavailable, messageUnavailable).withHeader("Retry-After", "1")
 	default:
 		a.logFault(x, r, err)
 		return failure(http.StatusInternalServerError, messageInternal)
 	}
 }
 
-// isUnavailable tells whether err passes by itself: the store is out of reach,
-// a crowd changes the same relayer, or the time for this request is over.
+// isUnavailable reports whether a retry may succeed: the store is unreachable,
+// other writers contend for the relayer, or the request took too long.
 func isUnavailable(ctx context.Context, err error) bool {
 	return errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrConflict) || ctx.Err() != nil
 }
 
-// logFault logs what the response does not say. A client that went away is
-// nobody's fault.
+// logFault logs the cause of an error response. The level is debug if the context is
+// done, because then the client is gone or a deadline of the host has passed.
 func (a *api) logFault(x *exchange, r *http.Request, err error) {
 	level := slog.LevelError
 	if x.ctx.Err() != nil {
 		level = slog.LevelDebug
 	}
-	// The logger's handler is code of the host. A panic in it has no other place to
-	// be reported.
+	// The logger's handler is code of the host. If it panics there is no other logger
+	// to report to.
 	defer func() { _ = recover() }()
 	a.logger.LogAttrs(&x.ctx, level, "request failed",
 		slog.String("request_id", x.requestID),

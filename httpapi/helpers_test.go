@@ -28,7 +28,7 @@ const (
 	collection = "/api/v1/relayers"
 )
 
-// service is a registry behind a real TCP listener.
+// service is a registry that listens on a loopback port.
 type service struct {
 	t       *testing.T
 	manager *relayer.Manager
@@ -36,7 +36,7 @@ type service struct {
 	log     *syncBuffer
 }
 
-// serve starts a registry that takes validToken.
+// serve starts a registry that accepts validToken.
 func serve(t *testing.T, options ...httpapi.Option) *service {
 	return serveAs(t, httpapi.Tokens(validToken), nil, options...)
 }
@@ -62,29 +62,29 @@ func serveManager(t *testing.T, manager *relayer.Manager, auth httpapi.Authentic
 	server := httptest.NewServer(recorded(handler))
 	t.Cleanup(func() {
 		server.Close()
-		expectNoSecret(t, log.String())
+		wantNoSecret(t, log.String())
 	})
 	return &service{t: t, manager: manager, url: server.URL, log: log}
 }
 
-// recordingVariable is the environment variable that names a file to add every
-// exchange to, one JSON object a line, for a check against the OpenAPI
-// document.
+// recordingVariable is the environment variable with the name of a file. All
+// exchanges are appended to it, one JSON object per line. The tests of the OpenAPI
+// document read it.
 const recordingVariable = "HTTPAPI_RECORDING"
 
-// recordedExchange is a request and what the handler answered.
+// recordedExchange is a request and its response.
 type recordedExchange struct {
 	Method        string
 	Path          string // escaped
 	Query         string
 	RequestHeader http.Header
-	RequestBody   []byte // where it was taken
+	RequestBody   []byte // empty unless the request succeeded
 	Status        int
 	Header        http.Header
 	Body          []byte
 }
 
-// recording is the file that exchanges are added to, or nil.
+// recording returns the file that exchanges are appended to, or nil.
 var recording = sync.OnceValue(func() *os.File {
 	name := os.Getenv(recordingVariable)
 	if name == "" {
@@ -97,12 +97,12 @@ var recording = sync.OnceValue(func() *os.File {
 	return file
 })
 
-// recordingMutex keeps the lines of exchanges that end together apart.
+// recordingMutex serializes writes to the recording.
 var recordingMutex sync.Mutex
 
-// recorded returns a handler that answers as the one given, and records where
-// that was asked for. It records what the handler sees and says, not what
-// clients do, since some requests of the suite come from no net/http client.
+// recorded wraps a handler to record its exchanges if a recording is configured. It
+// works in the server, because some requests of the suite do not come from a
+// net/http client.
 func recorded(handler http.Handler) http.Handler {
 	file := recording()
 	if file == nil {
@@ -110,16 +110,16 @@ func recorded(handler http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent bytes.Buffer
-		seen := r.WithContext(r.Context())
-		seen.Body = io.NopCloser(io.TeeReader(r.Body, &sent))
-		answer := &answerCopy{ResponseWriter: w}
-		handler.ServeHTTP(answer, seen)
+		received := r.WithContext(r.Context())
+		received.Body = io.NopCloser(io.TeeReader(r.Body, &sent))
+		copied := &responseCopy{ResponseWriter: w}
+		handler.ServeHTTP(copied, received)
 		exchange := recordedExchange{
 			Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, RequestHeader: r.Header.Clone(),
-			Status: answer.status, Header: w.Header(), Body: answer.body.Bytes(),
+			Status: copied.status, Header: w.Header(), Body: copied.body.Bytes(),
 		}
 		exchange.RequestHeader.Del("Authorization")
-		if answer.status < 300 {
+		if copied.status < 300 {
 			exchange.RequestBody = sent.Bytes()
 		}
 		line, err := json.Marshal(exchange)
@@ -134,26 +134,26 @@ func recorded(handler http.Handler) http.Handler {
 	})
 }
 
-// answerCopy keeps a copy of what is answered.
-type answerCopy struct {
+// responseCopy keeps a copy of the response.
+type responseCopy struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 }
 
-func (a *answerCopy) WriteHeader(status int) {
+func (a *responseCopy) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *answerCopy) Write(p []byte) (int, error) {
+func (a *responseCopy) Write(p []byte) (int, error) {
 	a.body.Write(p)
 	return a.ResponseWriter.Write(p)
 }
 
-// expectNoSecret checks what a test has had logged: whatever it did, faults and
-// panics included, none of the tokens and URLs that the tests send may be in it.
-func expectNoSecret(t *testing.T, log string) {
+// wantNoSecret fails if a log contains one of the tokens and secret parts of URLs
+// that the tests send.
+func wantNoSecret(t *testing.T, log string) {
 	t.Helper()
 	for _, secret := range []string{validToken, "wrong", "user:p", "pw@", "/v2/key", "key?a=b", "-secret"} {
 		if strings.Contains(log, secret) {
@@ -162,7 +162,7 @@ func expectNoSecret(t *testing.T, log string) {
 	}
 }
 
-// syncBuffer is a log that handlers and the test may touch at the same time.
+// syncBuffer is a log that is safe for concurrent use.
 type syncBuffer struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -180,14 +180,14 @@ func (b *syncBuffer) String() string {
 	return b.buffer.String()
 }
 
-// reply is a response read to its end.
+// reply is a response with its whole body.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// header sets a request's header, or, with no value, takes it away.
+// header sets a header of a request, or removes it if there are no values.
 type header struct {
 	name   string
 	values []string
@@ -195,11 +195,11 @@ type header struct {
 
 func with(name string, values ...string) header { return header{name, values} }
 
-// do sends a request with validToken, and checks what every response must be.
+// do sends a request with validToken and checks the response with wantResponse.
 func (s *service) do(method, path, body string, headers ...header) reply {
 	s.t.Helper()
 	got := s.send(method, path, body, headers...)
-	checkManners(s.t, method, got)
+	wantResponse(s.t, method, got)
 	return got
 }
 
@@ -230,8 +230,8 @@ func (s *service) send(method, path, body string, headers ...header) reply {
 	return reply{response.StatusCode, response.Header, string(content)}
 }
 
-// checkHeaders checks the headers that every response has.
-func checkHeaders(t *testing.T, got reply) {
+// wantHeaders checks the headers that every response must have.
+func wantHeaders(t *testing.T, got reply) {
 	t.Helper()
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
 		if value := got.header.Get(name); value != want {
@@ -243,10 +243,10 @@ func checkHeaders(t *testing.T, got reply) {
 	}
 }
 
-// checkManners checks what the contract promises of every response.
-func checkManners(t *testing.T, method string, got reply) {
+// wantResponse checks what the contract requires of every response.
+func wantResponse(t *testing.T, method string, got reply) {
 	t.Helper()
-	checkHeaders(t, got)
+	wantHeaders(t, got)
 	if got.status == http.StatusNotModified {
 		if got.body != "" {
 			t.Errorf("304 with a body: %s", got.body)
@@ -258,16 +258,16 @@ func checkManners(t *testing.T, method string, got reply) {
 	}
 	if method == http.MethodHead {
 		if got.body != "" {
-			t.Errorf("HEAD answered with a body: %s", got.body)
+			t.Errorf("HEAD returned a body: %s", got.body)
 		}
 		return
 	}
-	checkBody(t, got)
+	wantEnvelope(t, got)
 }
 
-// checkBody checks that a body is an envelope with nothing more in it than the
-// contract names.
-func checkBody(t *testing.T, got reply) {
+// wantEnvelope checks that a body is an envelope with only the members of the
+// contract.
+func wantEnvelope(t *testing.T, got reply) {
 	t.Helper()
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(got.body), &members); err != nil {
@@ -304,12 +304,12 @@ func keys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// create posts body and checks that it was taken.
+// create posts a body that must be accepted.
 func (s *service) create(body string) relayer.Relayer {
 	s.t.Helper()
 	got := s.do("POST", collection, body)
 	if got.status != http.StatusCreated {
-		s.t.Fatalf("create answered %d: %s", got.status, got.body)
+		s.t.Fatalf("create returned %d: %s", got.status, got.body)
 	}
 	return decode[relayer.Envelope[relayer.Relayer]](s.t, got.body).Data
 }
@@ -323,8 +323,8 @@ func decode[T any](t *testing.T, body string) T {
 	return value
 }
 
-// expectFailure checks the status and message of a failure.
-func expectFailure(t *testing.T, got reply, status int, message string) {
+// wantFailure checks the status and message of a failure.
+func wantFailure(t *testing.T, got reply, status int, message string) {
 	t.Helper()
 	failure := decode[relayer.Failure](t, got.body)
 	if got.status != status || failure.Message != message {
@@ -332,8 +332,8 @@ func expectFailure(t *testing.T, got reply, status int, message string) {
 	}
 }
 
-// expectProblem checks that a failure names a field with a message.
-func expectProblem(t *testing.T, got reply, field, message string) {
+// wantProblem checks that a failure lists a problem of a field.
+func wantProblem(t *testing.T, got reply, field, message string) {
 	t.Helper()
 	problems := decode[relayer.Failure](t, got.body).Errors
 	want := relayer.FieldError{Field: field, Message: message}
@@ -342,8 +342,8 @@ func expectProblem(t *testing.T, got reply, field, message string) {
 	}
 }
 
-// contents is everything that the registry holds, to tell whether a request
-// changed it.
+// contents returns all stored relayers as text, so that a test can check whether a
+// request changed them.
 func (s *service) contents() string {
 	s.t.Helper()
 	var all []string
@@ -368,13 +368,13 @@ func fullURLs(r *relayer.Relayer) []string {
 	return urls
 }
 
-// minimal is the smallest create request, with more members where given.
+// minimal returns the smallest create request, with more members if given.
 func minimal(more string) string {
 	return `{"name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"` + more + `}`
 }
 
-// raw sends bytes as they are, has finish say that there are no more, and
-// returns the response.
+// raw sends the bytes of a request, calls finish on the connection and returns the
+// response.
 func raw(t *testing.T, s *service, request string, finish func(*net.TCPConn) error) reply {
 	t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -411,7 +411,7 @@ func downManager(t *testing.T) *relayer.Manager {
 	return manager
 }
 
-// downStore is a store whose engine is out of reach.
+// downStore is a store whose engine is unreachable.
 type downStore struct{ relayer.Store }
 
 func (downStore) Create(context.Context, relayer.Record) (relayer.Record, error) {

@@ -1,18 +1,18 @@
 // Package httpapi serves a relayer registry over HTTP: the /api/v1 endpoints
-// that the official OpenZeppelin Relayer clients speak.
+// that the official OpenZeppelin Relayer clients call.
 //
 //	GET    /api/v1/relayers               a page of relayers, oldest first
 //	POST   /api/v1/relayers               create a relayer
 //	GET    /api/v1/relayers/{relayer_id}  one relayer
 //	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
 //	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
-//	GET    /api/v1/openapi.json           the description of all this, in OpenAPI 3.1
+//	GET    /api/v1/openapi.json           the OpenAPI 3.1 description of the API
 //
-// [New] returns an [http.Handler] that works at / and, under
-// [http.StripPrefix], below any other path. It starts no goroutine, keeps
-// nothing global, and logs nothing unless it is given a logger.
+// [New] returns an [http.Handler] that works at / and, with [http.StripPrefix],
+// under any prefix. It starts no goroutine that outlives a request, has no global
+// state, and logs only if it is given a logger.
 //
-// Every response but the OpenAPI document is a JSON object with a success
+// Every response except the OpenAPI document is a JSON object with a success
 // member: a [relayer.Envelope] or a [relayer.Failure].
 package httpapi
 
@@ -25,18 +25,18 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// DefaultMaxBodyBytes is the largest request body taken, unless
-// [WithMaxBodyBytes] says otherwise.
-const DefaultMaxBodyBytes = 1 << 20
+// defaultMaxBodyBytes is the size limit of [WithMaxBodyBytes] if it is not set.
+const defaultMaxBodyBytes = 1 << 20
 
-// Option sets up the handler that [New] returns.
+// Option configures the handler that [New] returns.
 type Option struct {
 	apply func(*api) error
 }
 
-// WithLogger has faults of the server's own logged: the cause of every 500, and
-// of every 503 but those of [WithMaxInFlight], with the request id that the response carries. No token, no RPC URL and
-// no body is ever logged.
+// WithLogger logs server faults: the cause of every 500, and of every 503 except
+// those of [WithMaxInFlight], with the request ID of the response. Tokens, RPC URLs
+// and bodies are never logged. A panic in the logger's handler is recovered and
+// does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(a *api) error {
 		if logger == nil {
@@ -47,20 +47,21 @@ func WithLogger(logger *slog.Logger) Option {
 	}}
 }
 
-// WithMaxBodyBytes sets the largest request body taken, in bytes, at least 1.
-func WithMaxBodyBytes(most int64) Option {
+// WithMaxBodyBytes sets the maximum size of a request body in bytes, at least 1.
+// The default is 1 MiB. A larger body is rejected with 413.
+func WithMaxBodyBytes(limit int64) Option {
 	return Option{func(a *api) error {
-		if most < 1 {
-			return errors.New("httpapi: the largest body must be 1 byte or more")
+		if limit < 1 {
+			return errors.New("httpapi: the body limit must be at least 1 byte")
 		}
-		a.maxBodyBytes = most
+		a.maxBodyBytes = limit
 		return nil
 	}}
 }
 
-// New returns the handler that serves the manager's relayers. There is no
-// default for who may call it: auth is one of [Tokens], [AuthFunc] and
-// [TrustHost]. It returns an error where an argument is missing or wrong.
+// New returns the handler that serves the relayers of the manager. auth decides
+// who may call it and is required: one of [Tokens], [AuthFunc] and [TrustHost].
+// New returns an error if an argument is missing or invalid.
 func New(manager *relayer.Manager, auth Authenticator, options ...Option) (http.Handler, error) {
 	if manager == nil {
 		return nil, errors.New("httpapi: manager is nil")
@@ -71,22 +72,22 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (http.
 	a := &api{
 		manager:      manager,
 		auth:         auth,
-		guesses:      newGuesses(),
-		limiter:      newRateLimiter(DefaultRate, DefaultBurst),
-		inFlight:     inFlight{most: DefaultMaxInFlight},
-		maxBodyBytes: DefaultMaxBodyBytes,
+		guesses:      newGuessLimiter(),
+		readLimiter:  newRateLimiter(DefaultRate, DefaultBurst),
+		inFlight:     inFlight{limit: defaultMaxInFlight},
+		maxBodyBytes: defaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
 		openAPI:      true,
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
 	for _, option := range options {
 		if option.apply == nil {
-			return nil, errors.New("httpapi: the zero Option is none")
+			return nil, errors.New("httpapi: invalid zero Option")
 		}
 		if err := option.apply(a); err != nil {
 			return nil, err
 		}
 	}
-	a.routes = a.newRoutes()
+	a.mux = a.newMux()
 	return a, nil
 }

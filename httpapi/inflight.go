@@ -5,36 +5,36 @@ import (
 	"sync/atomic"
 )
 
-// DefaultMaxInFlight is how many requests are worked on at once, unless
-// [WithMaxInFlight] says otherwise.
-const DefaultMaxInFlight = 1024
+// defaultMaxInFlight is the limit of [WithMaxInFlight] if it is not set.
+const defaultMaxInFlight = 1024
 
-// WithMaxInFlight sets how many requests are worked on at once, at least 1. One
-// more is answered 503 with Retry-After, before anything is read or looked up
-// for it: a server that is late for everybody serves nobody.
-func WithMaxInFlight(most int) Option {
+// WithMaxInFlight sets how many requests are processed concurrently, at least 1.
+// The default is 1024. A request above the limit is rejected with 503 and
+// Retry-After before authentication (load shedding).
+func WithMaxInFlight(limit int) Option {
 	return Option{func(a *api) error {
-		if most < 1 {
-			return errors.New("httpapi: at least 1 request must be worked on at once")
+		if limit < 1 {
+			return errors.New("httpapi: the limit of requests in flight must be at least 1")
 		}
-		a.inFlight.most = int64(most)
+		a.inFlight.limit = int64(limit)
 		return nil
 	}}
 }
 
-// inFlight counts the requests being worked on.
+// inFlight counts the requests that are being processed.
 type inFlight struct {
-	most int64
-	now  atomic.Int64
+	limit   int64
+	current atomic.Int64
 }
 
-// enter reports whether there is room for one more, who must leave.
-func (f *inFlight) enter() bool {
-	if f.now.Add(1) <= f.most {
+// tryAcquire counts one more request, or reports false if the limit is reached.
+// Each successful call is paired with a release.
+func (f *inFlight) tryAcquire() bool {
+	if f.current.Add(1) <= f.limit {
 		return true
 	}
-	f.now.Add(-1)
+	f.current.Add(-1)
 	return false
 }
 
-func (f *inFlight) leave() { f.now.Add(-1) }
+func (f *inFlight) release() { f.current.Add(-1) }

@@ -15,8 +15,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// complete holds, for each network type, a create request with every member
-// that the contract knows.
+// complete has a create request with all members of the contract for each network
+// type.
 var complete = map[relayer.NetworkType]string{
 	relayer.EVM: `{"id":"full-evm","name":"n","network":"sepolia","network_type":"evm","paused":true,"signer_id":"s","notification_id":"note",
 		"custom_rpc_urls":[{"url":"https://user:pass@rpc.example:8545/v2/key?a=b#c","weight":7},{"url":"wss://rpc.example"}],
@@ -43,15 +43,15 @@ var complete = map[relayer.NetworkType]string{
 			"swap_config":{"strategies":["order-book","soroswap"],"cron_schedule":"0 0 * * *","min_balance_threshold":1},"timeout_seconds":30}}`,
 }
 
-// leaf is one value somewhere in a JSON document.
+// leaf is a value in a JSON document.
 type leaf struct {
-	path  string // as the API names it
+	path  string // as in error messages
 	value any
 	set   func(value any)
 }
 
-// leaves lists every value below node, objects and arrays included, always in
-// the same order.
+// leaves returns all values below node in a stable order, including objects and
+// arrays.
 func leaves(path string, node any, set func(any)) []leaf {
 	var found []leaf
 	if path != "" {
@@ -85,7 +85,7 @@ func parse(t *testing.T, body string) map[string]any {
 	return document
 }
 
-// wrongFor are values of every JSON type but that of value.
+// wrongFor returns a value of every JSON type except that of value.
 func wrongFor(value any) []any {
 	all := []any{"text", json.Number("1"), true, []any{}, map[string]any{}}
 	var wrong []any
@@ -97,7 +97,7 @@ func wrongFor(value any) []any {
 	return wrong
 }
 
-func TestCompleteRequestsAreTaken(t *testing.T) {
+func TestCreate_AllFields(t *testing.T) {
 	s := serve(t)
 	for networkType, body := range complete {
 		got := s.do("POST", collection, body)
@@ -121,10 +121,10 @@ func TestCompleteRequestsAreTaken(t *testing.T) {
 	}
 }
 
-// goName finds what a person who sends JSON has no use for in a message.
+// goName matches Go types and struct names, which must not be in a message.
 var goName = regexp.MustCompile(`\*|\b(int|uint|float|string|bool|struct|interface|nil|slice|map)(8|16|32|64)?\b\)|[A-Z][a-z]+[A-Z]|reflect|Unmarshal|json:|validat`)
 
-func TestWrongTypeForEveryField(t *testing.T) {
+func TestCreate_WrongType(t *testing.T) {
 	s := serve(t)
 	for networkType, body := range complete {
 		for i, intact := range leaves("", parse(t, body), nil) {
@@ -133,10 +133,10 @@ func TestWrongTypeForEveryField(t *testing.T) {
 				leaves("", document, nil)[i].set(wrong)
 				got := s.do("POST", collection, encode(t, document))
 				if got.status != http.StatusBadRequest {
-					t.Errorf("%s: %s as %s answered %d", networkType, intact.path, encode(t, wrong), got.status)
+					t.Errorf("%s: %s as %s returned %d", networkType, intact.path, encode(t, wrong), got.status)
 					continue
 				}
-				checkBlame(t, got, intact.path)
+				wantFieldNamed(t, got, intact.path)
 			}
 		}
 	}
@@ -145,15 +145,15 @@ func TestWrongTypeForEveryField(t *testing.T) {
 	}
 }
 
-// checkBlame checks that the failure names the path, or something inside it,
-// and speaks of nothing that is Go's.
-func checkBlame(t *testing.T, got reply, path string) {
+// wantFieldNamed checks that the failure names the path or a field inside it, and
+// that its messages have no Go types or struct names.
+func wantFieldNamed(t *testing.T, got reply, path string) {
 	t.Helper()
 	named := false
 	for _, problem := range decode[relayer.Failure](t, got.body).Errors {
 		named = named || strings.HasPrefix(problem.Field, path)
 		if goName.MatchString(problem.Message) {
-			t.Errorf("a message speaks of Go: %q", problem.Message)
+			t.Errorf("a message has a Go name: %q", problem.Message)
 		}
 	}
 	if !named {
@@ -161,8 +161,7 @@ func checkBlame(t *testing.T, got reply, path string) {
 	}
 }
 
-// integerFields are the integer fields of each policy and the largest number
-// that each holds.
+// integerFields has the integer fields of each policy and their largest values.
 var integerFields = map[relayer.NetworkType]map[string]string{
 	relayer.EVM: {
 		"gas_price_cap": max256, "min_balance": max256,
@@ -190,8 +189,8 @@ const (
 	max256    = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
 )
 
-// withPolicy is the complete request with one policy field set to a literal,
-// and without an id, so that it can be sent again and again.
+// withPolicy returns the complete request with one policy field set to a literal. It
+// has no ID, so that it can be sent more than once.
 func withPolicy(t *testing.T, networkType relayer.NetworkType, path, literal string) string {
 	t.Helper()
 	document := parse(t, complete[networkType])
@@ -207,23 +206,23 @@ func withPolicy(t *testing.T, networkType relayer.NetworkType, path, literal str
 	return ""
 }
 
-func TestIntegerBounds(t *testing.T) {
+func TestCreate_IntegerBounds(t *testing.T) {
 	s := serve(t)
 	for networkType, fields := range integerFields {
 		for path, largest := range fields {
-			accepted := map[string]string{ // as sent: as served
+			accepted := map[string]string{ // by the literal sent, the literal returned
 				"0": "0", "-0": "0", "0.0": "0", "0e999999999": "0", "5.0": "5", "50e-1": "5", "1e1": "10", "1E+1": "10", "0.5e1": "5",
 				largest: largest, largest + ".0": largest, largest + "0e-1": largest,
 			}
 			for sent, served := range accepted {
 				got := s.do("POST", collection, withPolicy(t, networkType, path, sent))
 				if got.status != http.StatusCreated {
-					t.Errorf("%s %s = %s answered %d %s", networkType, path, sent, got.status, got.body)
+					t.Errorf("%s %s = %s returned %d %s", networkType, path, sent, got.status, got.body)
 					continue
 				}
 				name := path[strings.LastIndex(path, ".")+1:]
 				if !strings.Contains(got.body, `"`+name+`":`+served) {
-					t.Errorf("%s %s = %s came back otherwise: %s", networkType, path, sent, got.body)
+					t.Errorf("%s %s = %s is returned as another number: %s", networkType, path, sent, got.body)
 				}
 			}
 			before := s.contents()
@@ -231,20 +230,20 @@ func TestIntegerBounds(t *testing.T) {
 			if largest == max256 {
 				tooLarge = "must be at most 2^256-1"
 			}
-			refused := map[string]string{
+			rejected := map[string]string{
 				increment(largest): tooLarge, "1e78": tooLarge, "1e999999999": tooLarge, "1e99999999999999999999": tooLarge,
 				"-1": "must be 0 or more", "-1e999999999": "must be 0 or more", "-5.0": "must be 0 or more",
 				"0.5": "must be a whole number", "1e-1": "must be a whole number", "5e-999999999": "must be a whole number",
 				largest + ".5": "must be a whole number",
 				`"5"`:          "must be a number", `""`: "must be a number", "true": "must be a number",
 			}
-			for sent, message := range refused {
+			for sent, message := range rejected {
 				got := s.do("POST", collection, withPolicy(t, networkType, path, sent))
-				expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-				expectProblem(t, got, "policies."+path, message)
+				wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+				wantProblem(t, got, "policies."+path, message)
 			}
 			if s.contents() != before {
-				t.Fatalf("%s %s: a refused request changed the registry", networkType, path)
+				t.Fatalf("%s %s: a rejected request changed the registry", networkType, path)
 			}
 		}
 	}
@@ -263,7 +262,7 @@ func increment(digits string) string {
 	return "1" + string(carried)
 }
 
-func TestWeiIsExact(t *testing.T) {
+func TestCreate_ExactWei(t *testing.T) {
 	s := serve(t)
 	for sent, served := range map[string]string{
 		"1e21": "1000000000000000000000", "1e+21": "1000000000000000000000", "1000000000000000000000": "1000000000000000000000",
@@ -282,9 +281,9 @@ func TestWeiIsExact(t *testing.T) {
 	}
 }
 
-// TestReadingARequest has a case for each rule of the contract's section
-// "Reading a request" that the tests of types and bounds do not cover.
-func TestReadingARequest(t *testing.T) {
+// TestCreate_InvalidRequest has a case for each rule of the contract's section
+// "Reading a request" that the tests of types and bounds leave out.
+func TestCreate_InvalidRequest(t *testing.T) {
 	type problem struct{ field, message string }
 	const anyMessage = ""
 	cases := []struct {
@@ -296,7 +295,7 @@ func TestReadingARequest(t *testing.T) {
 		{"white space", " \n", problem{"", "the body must be a JSON object, not empty"}},
 		{"null", "null", problem{"", "the body must be a JSON object"}},
 		{"array", "[" + minimal("") + "]", problem{"", "the body must be a JSON object"}},
-		{"text", `"x"`, problem{"", "the body must be a JSON object"}},
+		{"string", `"x"`, problem{"", "the body must be a JSON object"}},
 		{"two objects", minimal("") + minimal(""), problem{"", "the body must be one JSON object with nothing after it"}},
 		{"trailing data", minimal("") + "x", problem{"", "the body must be one JSON object with nothing after it"}},
 		{"trailing NUL", minimal("") + "\x00", problem{"", "the body must be one JSON object with nothing after it"}},
@@ -317,7 +316,7 @@ func TestReadingARequest(t *testing.T) {
 		{"NUL in a list", minimal(`,"policies":{"whitelist_receivers":["a","\u0000"]}`), problem{"policies.whitelist_receivers[1]", "must not contain NUL"}},
 		{"nesting 33 deep", minimal(`,"x":` + strings.Repeat("[", 32) + strings.Repeat("]", 32)), problem{"", "the body must not nest deeper than 32 levels"}},
 		{"nesting 100000 deep", strings.Repeat(`{"a":`, 100000), problem{"", "the body must not nest deeper than 32 levels"}},
-		{"nesting 32 deep is only unknown", minimal(`,"x":` + strings.Repeat("[", 31) + strings.Repeat("]", 31)), problem{"x", "is not a known field"}},
+		{"nesting 32 deep is allowed", minimal(`,"x":` + strings.Repeat("[", 31) + strings.Repeat("]", 31)), problem{"x", "is not a known field"}},
 
 		{"unknown field", minimal(`,"color":1`), problem{"color", "is not a known field"}},
 		{"empty name", minimal(`,"":1`), problem{"", "must not have a member with an empty name"}},
@@ -326,7 +325,7 @@ func TestReadingARequest(t *testing.T) {
 		{"a name below another", minimal(`,"a":1,"a.b":2`), problem{"a.b", "is not a known field"}},
 		{"an index below a name", minimal(`,"a":1,"a[0]":2`), problem{"a[0]", "is not a known field"}},
 		{"folded case", minimal(`,"ID":"x"`), problem{"ID", `is not a known field, did you mean "id"?`}},
-		{"folded case beside the right one", minimal(`,"Name":"x"`), problem{"Name", `is not a known field, did you mean "name"?`}},
+		{"folded case next to the right name", minimal(`,"Name":"x"`), problem{"Name", `is not a known field, did you mean "name"?`}},
 		{"folded by Unicode", minimal(`,"ſigner_id":"x"`), problem{"ſigner_id", `is not a known field, did you mean "signer_id"?`}},
 		{"unknown field of an endpoint", minimal(`,"custom_rpc_urls":[{"url":"https://a"},{"url":"https://a","key":1}]`), problem{"custom_rpc_urls[1].key", "is not a known field"}},
 		{"response field address", minimal(`,"address":"0x0"`), problem{"address", "is not a known field"}},
@@ -408,14 +407,14 @@ func TestReadingARequest(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s.t = t
 			got := s.do("POST", collection, c.body)
-			expectFailure(t, got, http.StatusBadRequest, "Bad Request")
+			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
 			if c.want.message == anyMessage {
 				if len(decode[relayer.Failure](t, got.body).Errors) != 1 {
-					t.Errorf("not one error: %s", got.body)
+					t.Errorf("want one problem: %s", got.body)
 				}
 				return
 			}
-			expectProblem(t, got, c.want.field, c.want.message)
+			wantProblem(t, got, c.want.field, c.want.message)
 		})
 	}
 	s.t = t
@@ -432,9 +431,8 @@ func stellar(policies string) string {
 	return `{"policies":` + policies + `,"name":"n","network":"testnet","network_type":"stellar","paused":false,"signer_id":"s"}`
 }
 
-// TestTakenRequests has the requests that a check that is too eager would
-// refuse.
-func TestTakenRequests(t *testing.T) {
+// TestCreate_ValidRequest has unusual requests that must be accepted.
+func TestCreate_ValidRequest(t *testing.T) {
 	s := serve(t)
 	for name, c := range map[string]struct{ body, want string }{
 		"paused false":                 {minimal(""), `"paused":false`},
@@ -464,12 +462,12 @@ func TestTakenRequests(t *testing.T) {
 	}
 }
 
-func TestTruncatedBodies(t *testing.T) {
+func TestCreate_TruncatedBody(t *testing.T) {
 	s := serve(t)
 	for networkType, body := range complete {
 		for length := range len(body) {
 			if got := s.do("POST", collection, body[:length]); got.status != http.StatusBadRequest {
-				t.Fatalf("%s cut at %d answered %d", networkType, length, got.status)
+				t.Fatalf("%s cut at %d returned %d", networkType, length, got.status)
 			}
 		}
 	}
@@ -478,21 +476,20 @@ func TestTruncatedBodies(t *testing.T) {
 	}
 }
 
-// A body of the largest size must cost no more than its size accounts for,
-// however it is made.
-func TestHostileBodiesAreCheap(t *testing.T) {
+// TestCreate_HostileBody: the memory that a body costs is proportional to its size.
+func TestCreate_HostileBody(t *testing.T) {
 	s := serve(t)
 	const room = 1<<20 - 300
 	for name, body := range map[string]string{
-		"one long unknown name":     minimal(`,"` + strings.Repeat(".", room) + `":1`),
-		"one long name of brackets": minimal(`,"` + strings.Repeat("[", room) + `":1`),
-		"many empty endpoints":      minimal(`,"custom_rpc_urls":[{}` + strings.Repeat(`,{}`, room/3-1) + `]`),
-		"many wrong endpoints":      minimal(`,"custom_rpc_urls":[1` + strings.Repeat(`,1`, room/2-1) + `]`),
-		"many empty URLs":           minimal(`,"custom_rpc_urls":[{"url":""}` + strings.Repeat(`,{"url":""}`, room/11-1) + `]`),
-		"many bad receivers":        minimal(`,"policies":{"whitelist_receivers":["\u0000"` + strings.Repeat(`,"\u0000"`, room/9-1) + `]}`),
-		"one number of many digits": minimal(`,"policies":{"min_balance":1` + strings.Repeat("0", room) + `}`),
-		"one long exponent":         minimal(`,"policies":{"min_balance":1e` + strings.Repeat("9", room) + `}`),
-		"many escapes":              minimal(`,"id":"` + strings.Repeat(`\u0041`, room/6) + `"`),
+		"a long unknown name":     minimal(`,"` + strings.Repeat(".", room) + `":1`),
+		"a long name of brackets": minimal(`,"` + strings.Repeat("[", room) + `":1`),
+		"many empty endpoints":    minimal(`,"custom_rpc_urls":[{}` + strings.Repeat(`,{}`, room/3-1) + `]`),
+		"many wrong endpoints":    minimal(`,"custom_rpc_urls":[1` + strings.Repeat(`,1`, room/2-1) + `]`),
+		"many empty URLs":         minimal(`,"custom_rpc_urls":[{"url":""}` + strings.Repeat(`,{"url":""}`, room/11-1) + `]`),
+		"many bad receivers":      minimal(`,"policies":{"whitelist_receivers":["\u0000"` + strings.Repeat(`,"\u0000"`, room/9-1) + `]}`),
+		"a number of many digits": minimal(`,"policies":{"min_balance":1` + strings.Repeat("0", room) + `}`),
+		"a long exponent":         minimal(`,"policies":{"min_balance":1e` + strings.Repeat("9", room) + `}`),
+		"many escapes":            minimal(`,"id":"` + strings.Repeat(`\u0041`, room/6) + `"`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
@@ -500,9 +497,8 @@ func TestHostileBodiesAreCheap(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			got := s.do("POST", collection, body)
 			runtime.ReadMemStats(&after)
-			expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-			// A hundred times the body, where it was 300 times and more; the time it
-			// takes shows in a test that does not end.
+			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+			// A parser with quadratic cost needs 300 times the size of the body or more.
 			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 100<<20 {
 				t.Errorf("allocated %d MiB", allocated>>20)
 			}
@@ -510,7 +506,7 @@ func TestHostileBodiesAreCheap(t *testing.T) {
 	}
 }
 
-func TestEveryProblemIsToldUpToALimit(t *testing.T) {
+func TestCreate_ProblemLimit(t *testing.T) {
 	s := serve(t)
 	var body strings.Builder
 	body.WriteString(`{"a0":1`)
@@ -524,7 +520,7 @@ func TestEveryProblemIsToldUpToALimit(t *testing.T) {
 	}
 }
 
-func TestRequestsThatNoClientWouldSend(t *testing.T) {
+func TestHandler_RawRequests(t *testing.T) {
 	s := serve(t)
 	const headers = "Host: x\r\nAuthorization: Bearer " + validToken + "\r\nContent-Type: application/json\r\nConnection: close\r\n"
 	// A client that closes its side ends a request that is not complete.
@@ -535,19 +531,19 @@ func TestRequestsThatNoClientWouldSend(t *testing.T) {
 		finish  func(*net.TCPConn) error
 		want    int
 	}{
-		"a body shorter than it says": {"POST " + collection + " HTTP/1.1\r\n" + headers + "Content-Length: 500\r\n\r\n" + minimal(""), hangUp, 400},
-		"a chunk that ends early":     {"POST " + collection + " HTTP/1.1\r\n" + headers + "Transfer-Encoding: chunked\r\n\r\nff\r\n{", hangUp, 400},
-		"a path with a raw ..":        {"GET /api/v1/relayers/.. HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
-		"the whole URL as target":     {"GET http://x" + collection + " HTTP/1.1\r\n" + headers + "\r\n", wait, 200},
-		"CONNECT":                     {"CONNECT x:1 HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
-		"a star as path":              {"GET * HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+		"a body shorter than Content-Length": {"POST " + collection + " HTTP/1.1\r\n" + headers + "Content-Length: 500\r\n\r\n" + minimal(""), hangUp, 400},
+		"a chunk that ends early":            {"POST " + collection + " HTTP/1.1\r\n" + headers + "Transfer-Encoding: chunked\r\n\r\nff\r\n{", hangUp, 400},
+		"a path with a raw ..":               {"GET /api/v1/relayers/.. HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+		"an absolute URL as target":          {"GET http://x" + collection + " HTTP/1.1\r\n" + headers + "\r\n", wait, 200},
+		"CONNECT":                            {"CONNECT x:1 HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+		"a star as path":                     {"GET * HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := raw(t, s, c.request, c.finish)
 			if got.status != c.want {
-				t.Errorf("answered %d, want %d: %s", got.status, c.want, got.body)
+				t.Errorf("returned %d, want %d: %s", got.status, c.want, got.body)
 			}
-			checkManners(t, "GET", got)
+			wantResponse(t, "GET", got)
 		})
 	}
 	if contents := s.contents(); contents != "" {

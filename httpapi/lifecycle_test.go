@@ -26,21 +26,21 @@ func TestPatch(t *testing.T) {
 		`"notification_id":"note","custom_rpc_urls":[{"url":"https://a.example/***","weight":5}],` +
 		`"policies":{"eip1559_pricing":true,"gas_price_cap":7,"whitelist_receivers":["x"]}`
 	for name, c := range map[string]struct{ patch, old, new string }{
-		"name":                     {`{"name":"m"}`, `"name":"n"`, `"name":"m"`},
-		"paused":                   {`{"paused":true}`, `"paused":false`, `"paused":true`},
-		"one policy field":         {`{"policies":{"gas_price_cap":1e21}}`, `"gas_price_cap":7`, `"gas_price_cap":1000000000000000000000`},
-		"a policy field more":      {`{"policies":{"min_balance":0}}`, `"gas_price_cap":7,`, `"gas_price_cap":7,"min_balance":0,`},
-		"a policy field cleared":   {`{"policies":{"gas_price_cap":null}}`, `"gas_price_cap":7,`, ``},
-		"a list replaced":          {`{"policies":{"whitelist_receivers":["y","z"]}}`, `["x"]`, `["y","z"]`},
-		"policies cleared":         {`{"policies":null}`, `{"eip1559_pricing":true,"gas_price_cap":7,"whitelist_receivers":["x"]}`, `{}`},
-		"policies empty":           {`{"policies":{}}`, ``, ``},
-		"notification":             {`{"notification_id":"other"}`, `"note"`, `"other"`},
-		"notification cleared":     {`{"notification_id":null}`, `"notification_id":"note",`, ``},
-		"URLs replaced":            {`{"custom_rpc_urls":[{"url":"https://b.example/key"}]}`, `{"url":"https://a.example/***","weight":5}`, `{"url":"https://b.example/***","weight":100}`},
-		"URLs cleared":             {`{"custom_rpc_urls":null}`, `"custom_rpc_urls":[{"url":"https://a.example/***","weight":5}],`, ``},
-		"nothing":                  {`{}`, ``, ``},
-		"what is there already":    {`{"name":"n","policies":{"gas_price_cap":7.0}}`, ``, ``},
-		"the same URL, known here": {`{"custom_rpc_urls":[{"url":"https://a.example/key","weight":5}]}`, ``, ``},
+		"name":                 {`{"name":"m"}`, `"name":"n"`, `"name":"m"`},
+		"paused":               {`{"paused":true}`, `"paused":false`, `"paused":true`},
+		"one policy field":     {`{"policies":{"gas_price_cap":1e21}}`, `"gas_price_cap":7`, `"gas_price_cap":1000000000000000000000`},
+		"another policy field": {`{"policies":{"min_balance":0}}`, `"gas_price_cap":7,`, `"gas_price_cap":7,"min_balance":0,`},
+		"policy field cleared": {`{"policies":{"gas_price_cap":null}}`, `"gas_price_cap":7,`, ``},
+		"list replaced":        {`{"policies":{"whitelist_receivers":["y","z"]}}`, `["x"]`, `["y","z"]`},
+		"policies cleared":     {`{"policies":null}`, `{"eip1559_pricing":true,"gas_price_cap":7,"whitelist_receivers":["x"]}`, `{}`},
+		"policies empty":       {`{"policies":{}}`, ``, ``},
+		"notification":         {`{"notification_id":"other"}`, `"note"`, `"other"`},
+		"notification cleared": {`{"notification_id":null}`, `"notification_id":"note",`, ``},
+		"URLs replaced":        {`{"custom_rpc_urls":[{"url":"https://b.example/key"}]}`, `{"url":"https://a.example/***","weight":5}`, `{"url":"https://b.example/***","weight":100}`},
+		"URLs cleared":         {`{"custom_rpc_urls":null}`, `"custom_rpc_urls":[{"url":"https://a.example/***","weight":5}],`, ``},
+		"nothing":              {`{}`, ``, ``},
+		"same values":          {`{"name":"n","policies":{"gas_price_cap":7.0}}`, ``, ``},
+		"same full URL":        {`{"custom_rpc_urls":[{"url":"https://a.example/key","weight":5}]}`, ``, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t)
@@ -53,7 +53,7 @@ func TestPatch(t *testing.T) {
 				t.Fatalf("got  %d %s\nwant %s", got.status, got.body, want)
 			}
 			if changed := got.header.Get("ETag") != tag; changed != (c.old != c.new) {
-				t.Errorf("the ETag was %s and is %s", tag, got.header.Get("ETag"))
+				t.Errorf("the ETag changed from %s to %s", tag, got.header.Get("ETag"))
 			}
 			for _, same := range []reply{
 				s.do("GET", one, ""),
@@ -67,7 +67,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-func TestPatchOfNestedPolicies(t *testing.T) {
+func TestPatch_NestedPolicies(t *testing.T) {
 	s := serve(t)
 	s.create(strings.Replace(solana(`{"swap_config":{"strategy":"jupiter-swap","min_balance_threshold":1,"jupiter_swap_options":{"priority_level":"high"}},
 		"allowed_tokens":[{"mint":"a","symbol":"A"}]}`), "{", `{"id":"r-1",`, 1))
@@ -80,51 +80,51 @@ func TestPatchOfNestedPolicies(t *testing.T) {
 	}
 }
 
-func TestPatchesThatAreRefused(t *testing.T) {
+func TestPatch_Invalid(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@a.example/key"},{"url":"https://user:pw@b.example/"}],"policies":{"gas_price_cap":7}`))
 	before := s.contents()
 	for name, c := range map[string]struct{ patch, field, message string }{
-		"empty body":                       {``, "", "the body must be a JSON object, not empty"},
-		"null":                             {`null`, "", "the body must be a JSON object"},
-		"a list":                           {`[]`, "", "the body must be a JSON object"},
-		"cut off":                          {`{"name":"m"`, "", "the body must be valid JSON: the error is at or before byte 11"},
-		"too deep":                         {strings.Repeat(`{"policies":`, 33) + "1" + strings.Repeat("}", 33), "", "the body must not nest deeper than 32 levels"},
-		"id":                               {`{"id":"r-1"}`, "id", "is not a known field"},
-		"id null":                          {`{"id":null}`, "id", "is not a known field"},
-		"network":                          {`{"network":"mainnet"}`, "network", "is not a known field"},
-		"network_type":                     {`{"network_type":"solana"}`, "network_type", "is not a known field"},
-		"signer_id":                        {`{"signer_id":"t"}`, "signer_id", "is not a known field"},
-		"address":                          {`{"address":"0x"}`, "address", "is not a known field"},
-		"system_disabled":                  {`{"system_disabled":false}`, "system_disabled", "is not a known field"},
-		"disabled_reason":                  {`{"disabled_reason":null}`, "disabled_reason", "is not a known field"},
-		"folded case":                      {`{"Paused":true}`, "Paused", `is not a known field, did you mean "paused"?`},
-		"unknown field null":               {`{"color":null}`, "color", "is not a known field"},
-		"unknown field of a policy, null":  {`{"policies":{"max_fee":null}}`, "policies.max_fee", "is not a known field"},
-		"twice":                            {`{"paused":true,"paused":true}`, "paused", "must not be given more than once"},
-		"twice in a policy":                {`{"policies":{"gas_price_cap":1,"gas_price_cap":null}}`, "policies.gas_price_cap", "must not be given more than once"},
-		"name null":                        {`{"name":null}`, "name", "is required and must not be null"},
-		"name empty":                       {`{"name":""}`, "name", "must not be empty"},
-		"name of another type":             {`{"name":1}`, "name", "must be a string"},
-		"paused null":                      {`{"paused":null}`, "paused", "is required and must not be null"},
-		"paused of another type":           {`{"paused":"true"}`, "paused", "must be true or false"},
-		"notification empty":               {`{"notification_id":""}`, "notification_id", "must not be empty"},
-		"policies of another type":         {`{"policies":[]}`, "policies", "must be an object"},
-		"a negative cap":                   {`{"policies":{"gas_price_cap":-1}}`, "policies.gas_price_cap", "must be 0 or more"},
-		"a fraction":                       {`{"policies":{"gas_price_cap":0.5}}`, "policies.gas_price_cap", "must be a whole number"},
-		"URL missing":                      {`{"custom_rpc_urls":[{"weight":1}]}`, "custom_rpc_urls[0].url", "is required"},
-		"URL bad":                          {`{"custom_rpc_urls":[{"url":"x"}]}`, "custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"},
-		"URL of metadata":                  {`{"custom_rpc_urls":[{"url":"http://169.254.169.254/"}]}`, "custom_rpc_urls[0].url", "must not point at a cloud metadata service"},
-		"masked URL":                       {`{"custom_rpc_urls":[{"url":"https://a.example/***"}]}`, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
-		"masked URL beside others":         {`{"custom_rpc_urls":[{"url":"https://c.example/key"},{"url":"https://c.example/***"}]}`, "custom_rpc_urls[1].url", "must be the full URL, not the masked one that responses show"},
-		"masked user information":          {`{"custom_rpc_urls":[{"url":"https://b.example/"}]}`, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
-		"one part right and another wrong": {`{"name":"m","paused":1}`, "paused", "must be true or false"},
+		"empty body":                      {``, "", "the body must be a JSON object, not empty"},
+		"null":                            {`null`, "", "the body must be a JSON object"},
+		"a list":                          {`[]`, "", "the body must be a JSON object"},
+		"truncated":                       {`{"name":"m"`, "", "the body must be valid JSON: the error is at or before byte 11"},
+		"too deep":                        {strings.Repeat(`{"policies":`, 33) + "1" + strings.Repeat("}", 33), "", "the body must not nest deeper than 32 levels"},
+		"id":                              {`{"id":"r-1"}`, "id", "is not a known field"},
+		"id null":                         {`{"id":null}`, "id", "is not a known field"},
+		"network":                         {`{"network":"mainnet"}`, "network", "is not a known field"},
+		"network_type":                    {`{"network_type":"solana"}`, "network_type", "is not a known field"},
+		"signer_id":                       {`{"signer_id":"t"}`, "signer_id", "is not a known field"},
+		"address":                         {`{"address":"0x"}`, "address", "is not a known field"},
+		"system_disabled":                 {`{"system_disabled":false}`, "system_disabled", "is not a known field"},
+		"disabled_reason":                 {`{"disabled_reason":null}`, "disabled_reason", "is not a known field"},
+		"folded case":                     {`{"Paused":true}`, "Paused", `is not a known field, did you mean "paused"?`},
+		"unknown field null":              {`{"color":null}`, "color", "is not a known field"},
+		"unknown field of a policy, null": {`{"policies":{"max_fee":null}}`, "policies.max_fee", "is not a known field"},
+		"duplicate":                       {`{"paused":true,"paused":true}`, "paused", "must not be given more than once"},
+		"duplicate in a policy":           {`{"policies":{"gas_price_cap":1,"gas_price_cap":null}}`, "policies.gas_price_cap", "must not be given more than once"},
+		"name null":                       {`{"name":null}`, "name", "is required and must not be null"},
+		"name empty":                      {`{"name":""}`, "name", "must not be empty"},
+		"name of another type":            {`{"name":1}`, "name", "must be a string"},
+		"paused null":                     {`{"paused":null}`, "paused", "is required and must not be null"},
+		"paused of another type":          {`{"paused":"true"}`, "paused", "must be true or false"},
+		"notification empty":              {`{"notification_id":""}`, "notification_id", "must not be empty"},
+		"policies of another type":        {`{"policies":[]}`, "policies", "must be an object"},
+		"a negative cap":                  {`{"policies":{"gas_price_cap":-1}}`, "policies.gas_price_cap", "must be 0 or more"},
+		"a fraction":                      {`{"policies":{"gas_price_cap":0.5}}`, "policies.gas_price_cap", "must be a whole number"},
+		"URL missing":                     {`{"custom_rpc_urls":[{"weight":1}]}`, "custom_rpc_urls[0].url", "is required"},
+		"URL invalid":                     {`{"custom_rpc_urls":[{"url":"x"}]}`, "custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"},
+		"URL of metadata":                 {`{"custom_rpc_urls":[{"url":"http://169.254.169.254/"}]}`, "custom_rpc_urls[0].url", "must not point at a cloud metadata service"},
+		"masked URL":                      {`{"custom_rpc_urls":[{"url":"https://a.example/***"}]}`, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
+		"masked URL next to others":       {`{"custom_rpc_urls":[{"url":"https://c.example/key"},{"url":"https://c.example/***"}]}`, "custom_rpc_urls[1].url", "must be the full URL, not the masked one that responses show"},
+		"user information removed":        {`{"custom_rpc_urls":[{"url":"https://b.example/"}]}`, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
+		"a valid and an invalid member":   {`{"name":"m","paused":1}`, "paused", "must be true or false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
 			got := s.patch(c.patch)
-			expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-			expectProblem(t, got, c.field, c.message)
+			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+			wantProblem(t, got, c.field, c.message)
 			if after := s.contents(); after != before {
 				t.Errorf("was %s\nis  %s", before, after)
 			}
@@ -139,33 +139,33 @@ func TestPatchesThatAreRefused(t *testing.T) {
 	}
 	for _, contentType := range []string{"", "text/plain", "application/json-patch+json"} {
 		got := s.patch(`{"name":"m"}`, with("Content-Type", contentType))
-		expectFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
+		wantFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
 		if got.header.Get("Accept-Patch") == "" {
 			t.Error("no Accept-Patch")
 		}
 	}
 	if got := s.patch(`{"name":"` + strings.Repeat("m", 1<<20) + `"}`); got.status != http.StatusRequestEntityTooLarge {
-		t.Errorf("a body too large answered %d", got.status)
+		t.Errorf("a body above the limit returned %d", got.status)
 	}
 	if after := s.contents(); after != before {
 		t.Errorf("was %s\nis  %s", before, after)
 	}
 }
 
-// The result is checked as a whole: what is stored and what is sent may fit
-// together badly though each is right by itself.
-func TestPatchIsCheckedAsAWhole(t *testing.T) {
+// TestPatch_ResultIsValidated: the result of a patch can be invalid although the
+// stored relayer and the patch are valid on their own.
+func TestPatch_ResultIsValidated(t *testing.T) {
 	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithNetworkRules()})
 	s.create(strings.Replace(solana(`{"swap_config":{"strategy":"jupiter-swap"}}`), "{", `{"id":"r-1",`, 1))
 	before := s.contents()
 	got := s.patch(`{"policies":{"fee_payment_strategy":"relayer"}}`)
-	expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-	expectProblem(t, got, "policies.swap_config", "must not be set unless fee_payment_strategy is user")
+	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+	wantProblem(t, got, "policies.swap_config", "must not be set unless fee_payment_strategy is user")
 	if after := s.contents(); after != before {
 		t.Errorf("was %s\nis  %s", before, after)
 	}
 	if got := s.patch(`{"policies":{"fee_payment_strategy":"relayer","swap_config":null}}`); got.status != http.StatusOK {
-		t.Errorf("answered %d: %s", got.status, got.body)
+		t.Errorf("returned %d: %s", got.status, got.body)
 	}
 }
 
@@ -177,29 +177,29 @@ func TestDelete(t *testing.T) {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
-		expectFailure(t, s.do(method, one, ""), http.StatusNotFound, "Relayer with ID r-1 not found")
+		wantFailure(t, s.do(method, one, ""), http.StatusNotFound, "Relayer with ID r-1 not found")
 	}
-	expectFailure(t, s.patch(`{}`), http.StatusNotFound, "Relayer with ID r-1 not found")
+	wantFailure(t, s.patch(`{}`), http.StatusNotFound, "Relayer with ID r-1 not found")
 	if again := s.do("POST", collection, minimal(`,"id":"r-1"`)); again.status != http.StatusCreated {
-		t.Errorf("the id is not free again: %d", again.status)
+		t.Errorf("create with the ID of a deleted relayer returned %d", again.status)
 	}
 }
 
-func TestDeleteThatTheHostRefuses(t *testing.T) {
-	var answer struct {
+func TestDelete_GuardRefuses(t *testing.T) {
+	var result struct {
 		refusal string
 		err     error
 	}
-	guard := func(context.Context, *relayer.Relayer) (string, error) { return answer.refusal, answer.err }
+	guard := func(context.Context, *relayer.Relayer) (string, error) { return result.refusal, result.err }
 	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithDeleteGuard(guard)})
 	s.create(minimal(`,"id":"r-1"`))
 	before := s.contents()
-	answer.refusal = "3 transactions are pending"
+	result.refusal = "3 transactions are pending"
 	got := s.do("DELETE", one, "")
-	expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-	expectProblem(t, got, "", "3 transactions are pending")
-	answer.refusal, answer.err = "", errors.New("queue broke")
-	expectFailure(t, s.do("DELETE", one, ""), http.StatusInternalServerError, "Internal Server Error")
+	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+	wantProblem(t, got, "", "3 transactions are pending")
+	result.refusal, result.err = "", errors.New("queue broke")
+	wantFailure(t, s.do("DELETE", one, ""), http.StatusInternalServerError, "Internal Server Error")
 	if after := s.contents(); after != before {
 		t.Errorf("was %s\nis  %s", before, after)
 	}
@@ -211,7 +211,7 @@ func TestIfMatch(t *testing.T) {
 	first := s.do("GET", one, "").header.Get("ETag")
 	current := s.patch(`{"paused":true}`, with("If-Match", first)).header.Get("ETag")
 	if current == first || current == "" {
-		t.Fatalf("the ETag was %s and is %s", first, current)
+		t.Fatalf("the ETag changed from %s to %s", first, current)
 	}
 	before := s.contents()
 	for _, values := range [][]string{{first}, {"W/" + current}, {strings.Trim(current, `"`)}, {`""`}, {""}, {`"x"`}, {`"0` + strings.Trim(current, `"`) + `"`}, {first, `"99"`}, {`"a,*,b"`}, {`"99", *`}, {"*, *"}, {"*", "*"}, {`x, ` + current}} {
@@ -220,7 +220,7 @@ func TestIfMatch(t *testing.T) {
 			s.patch(`{}`, with("If-Match", values...)),
 			s.do("DELETE", one, "", with("If-Match", values...)),
 		} {
-			expectFailure(t, got, http.StatusPreconditionFailed, "Precondition Failed")
+			wantFailure(t, got, http.StatusPreconditionFailed, "Precondition Failed")
 		}
 	}
 	if after := s.contents(); after != before {
@@ -228,29 +228,29 @@ func TestIfMatch(t *testing.T) {
 	}
 	for _, values := range [][]string{{"*"}, {`"99", ` + current}, {first, current}} {
 		if got := s.patch(`{}`, with("If-Match", values...)); got.status != http.StatusOK {
-			t.Errorf("If-Match %q answered %d", values, got.status)
+			t.Errorf("If-Match %q returned %d", values, got.status)
 		}
 	}
 	for _, got := range []reply{
 		s.do("DELETE", collection+"/nobody", "", with("If-Match", "*")),
 		s.do("DELETE", collection+"/nobody", "", with("If-Match", first)),
 	} {
-		expectFailure(t, got, http.StatusNotFound, "Relayer with ID nobody not found")
+		wantFailure(t, got, http.StatusNotFound, "Relayer with ID nobody not found")
 	}
 	if got := s.do("DELETE", one, "", with("If-Match", current)); got.status != http.StatusOK {
-		t.Errorf("a delete of the current revision answered %d", got.status)
+		t.Errorf("a delete of the current revision returned %d", got.status)
 	}
 }
 
-func TestChangesNeedATokenAndHaveNoRate(t *testing.T) {
+func TestWrites_TokenAndNoRateLimit(t *testing.T) {
 	s := serve(t, httpapi.WithRateLimit(0.01, 1))
 	s.create(minimal(`,"id":"r-1"`))
 	for _, method := range []string{"PATCH", "DELETE"} {
-		expectFailure(t, s.do(method, one, `{}`, with("Authorization")), http.StatusUnauthorized, "Unauthorized")
+		wantFailure(t, s.do(method, one, `{}`, with("Authorization")), http.StatusUnauthorized, "Unauthorized")
 	}
 	for i := range 20 {
 		if got := s.patch(fmt.Sprintf(`{"name":"n-%d"}`, i)); got.status != http.StatusOK {
-			t.Fatalf("patch %d answered %d", i, got.status)
+			t.Fatalf("patch %d returned %d", i, got.status)
 		}
 	}
 	for i := range 20 {
@@ -259,13 +259,14 @@ func TestChangesNeedATokenAndHaveNoRate(t *testing.T) {
 			want = http.StatusOK
 		}
 		if got := s.do("DELETE", one, ""); got.status != want {
-			t.Fatalf("delete %d answered %d", i, got.status)
+			t.Fatalf("delete %d returned %d", i, got.status)
 		}
 	}
 }
 
-// Patches without If-Match that race for different fields all take effect.
-func TestRacingPatches(t *testing.T) {
+// TestPatch_Concurrent: concurrent patches of different fields without If-Match all
+// take effect.
+func TestPatch_Concurrent(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
 	patches := []string{`{"name":"m"}`, `{"paused":true}`, `{"notification_id":"note"}`, `{"policies":{"gas_price_cap":1}}`, `{"policies":{"min_balance":2}}`,
@@ -274,7 +275,7 @@ func TestRacingPatches(t *testing.T) {
 	for _, patch := range patches {
 		senders.Go(func() {
 			if got := s.patch(patch); got.status != http.StatusOK {
-				t.Errorf("%s answered %d", patch, got.status)
+				t.Errorf("%s returned %d", patch, got.status)
 			}
 		})
 	}
@@ -287,9 +288,9 @@ func TestRacingPatches(t *testing.T) {
 	}
 }
 
-// The rows of the contract's table of states that a client can bring about, from
-// every state.
-func TestStatesOverHTTP(t *testing.T) {
+// TestPatch_PausedStates covers the transitions of the contract's table of states
+// that a client can cause, from every state.
+func TestPatch_PausedStates(t *testing.T) {
 	for _, from := range []struct{ paused, disabled bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		for _, to := range []bool{true, false} {
 			s := serve(t)
@@ -306,14 +307,15 @@ func TestStatesOverHTTP(t *testing.T) {
 				t.Errorf("from %+v to %t: %d %s", from, to, got.status, got.body)
 			}
 			if isSame := got.header.Get("ETag") == tag; isSame != (from.paused == to) {
-				t.Errorf("from %+v to %t: the ETag was %s and is %s", from, to, tag, got.header.Get("ETag"))
+				t.Errorf("from %+v to %t: the ETag changed from %s to %s", from, to, tag, got.header.Get("ETag"))
 			}
 		}
 	}
 }
 
-// What only host code can set is shown, and stays whatever clients send.
-func TestHostStatesOverHTTP(t *testing.T) {
+// TestPatch_HostStatesAreKept: clients see the states that only host code sets, and
+// do not change them.
+func TestPatch_HostStatesAreKept(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
 	if _, err := s.manager.Disable(t.Context(), "r-1", relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "rpc timed out"}); err != nil {
@@ -331,13 +333,13 @@ func TestHostStatesOverHTTP(t *testing.T) {
 	}
 }
 
-func TestExclusiveSignersOverHTTP(t *testing.T) {
+func TestCreate_ExclusiveSigners(t *testing.T) {
 	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithExclusiveSigners()})
 	s.create(minimal(`,"id":"r-1"`))
 	got := s.do("POST", collection, minimal(`,"id":"r-2"`))
-	expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-	expectProblem(t, got, "signer_id", "must not be a signer that another relayer uses on this network")
-	expectFailure(t, s.do("POST", collection, minimal(`,"id":"r-1"`)), http.StatusConflict, "Relayer with this ID already exists")
+	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+	wantProblem(t, got, "signer_id", "must not be a signer that another relayer uses on this network")
+	wantFailure(t, s.do("POST", collection, minimal(`,"id":"r-1"`)), http.StatusConflict, "Relayer with this ID already exists")
 	s.do("DELETE", one, "")
 	s.create(minimal(`,"id":"r-2"`))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-func TestRateRecovers(t *testing.T) {
+func TestRateLimit_Refill(t *testing.T) {
 	s := serve(t, httpapi.WithRateLimit(50, 1))
 	s.do("GET", collection, "")
 	if got := s.do("GET", collection, ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" {
@@ -29,10 +29,10 @@ func TestRateRecovers(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the rate never recovered")
+	t.Error("the bucket was not refilled")
 }
 
-func TestRateOfAlmostNothing(t *testing.T) {
+func TestRateLimit_NearZero(t *testing.T) {
 	s := serve(t, httpapi.WithRateLimit(1e-12, 1))
 	s.do("GET", collection, "")
 	if after := s.do("GET", collection, "").header.Get("Retry-After"); len(after) < 9 || after[0] == '-' {
@@ -40,23 +40,23 @@ func TestRateOfAlmostNothing(t *testing.T) {
 	}
 }
 
-func TestDefaultRateAllowsABurstOf300(t *testing.T) {
+func TestRateLimit_DefaultBurst(t *testing.T) {
 	s := serve(t)
 	for i := range httpapi.DefaultBurst {
 		if got := s.do("GET", collection+"/nobody", ""); got.status != http.StatusNotFound {
-			t.Fatalf("request %d answered %d", i+1, got.status)
+			t.Fatalf("request %d returned %d", i+1, got.status)
 		}
 	}
 	unlimited := serve(t, httpapi.WithoutRateLimit())
 	for i := range 3 * httpapi.DefaultBurst {
 		if got := unlimited.do("GET", collection+"/nobody", ""); got.status != http.StatusNotFound {
-			t.Fatalf("without a limit, request %d answered %d", i+1, got.status)
+			t.Fatalf("without a limit, request %d returned %d", i+1, got.status)
 		}
 	}
 }
 
-// TestRateLimit_Contention: however many goroutines compete for a limit, its
-// burst and all of its refills get through.
+// TestRateLimit_Contention: under contention a limit grants exactly its burst and
+// its refills.
 func TestRateLimit_Contention(t *testing.T) {
 	const (
 		burst     = 20
@@ -96,8 +96,8 @@ func TestRateLimit_Contention(t *testing.T) {
 					})
 				}
 				clients.Wait()
-				// A bucket that is found empty has given out all that it got until then, so
-				// that the result does not depend on the speed of the machine.
+				// An empty bucket has granted all its refills so far, so that the result
+				// does not depend on the speed of the machine.
 				elapsed := time.Since(begin)
 				for isGranted(listRequest(c.token)) {
 					elapsed = time.Since(begin)
@@ -131,15 +131,15 @@ func listRequest(token string) *http.Request {
 	return request
 }
 
-// statusOf lists the relayers without a network in between.
+// statusOf calls the handler without a network and returns the status.
 func statusOf(handler http.Handler, request *http.Request) int {
 	w := statusWriter{header: make(http.Header)}
 	handler.ServeHTTP(&w, request)
 	return w.status
 }
 
-// statusWriter keeps the status of a response. It is cheaper than a
-// httptest.ResponseRecorder, so that goroutines compete more for the limit.
+// statusWriter keeps the status of a response. It costs less than a
+// httptest.ResponseRecorder, which increases the contention.
 type statusWriter struct {
 	header http.Header
 	status int
@@ -151,13 +151,13 @@ func (w *statusWriter) Write(p []byte) (int, error) { return len(p), nil }
 
 func (w *statusWriter) WriteHeader(status int) { w.status = status }
 
-// fromHeader lets a test be many clients.
+// fromHeader is a client address function that lets a test have many clients.
 func fromHeader(r *http.Request) string { return r.Header.Get("X-Client") }
 
-func TestGuessesAreSlowedDown(t *testing.T) {
-	var asked atomic.Int64
+func TestGuessLimit_UnknownToken(t *testing.T) {
+	var calls atomic.Int64
 	auth := httpapi.AuthFunc(func(_ context.Context, token string) (string, error) {
-		asked.Add(1)
+		calls.Add(1)
 		if token == "right" || token == "other-right" {
 			return token, nil
 		}
@@ -171,7 +171,7 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 	expect := func(client, token string, want int) {
 		t.Helper()
 		if got := send(client, token); got.status != want {
-			t.Errorf("%s with %s answered %d, want %d", client, token, got.status, want)
+			t.Errorf("%s with %s returned %d, want %d", client, token, got.status, want)
 		}
 	}
 	expect("office", "right", http.StatusBadRequest)
@@ -179,31 +179,31 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 	expect("office", "wrong", http.StatusUnauthorized)
 	expect("office", "wrong", http.StatusUnauthorized)
 
-	before := asked.Load()
+	before := calls.Load()
 	for range 20 {
 		got := send("office", "wrong")
-		expectFailure(t, got, http.StatusTooManyRequests, "Too Many Requests")
+		wantFailure(t, got, http.StatusTooManyRequests, "Too Many Requests")
 		if got.header.Get("Retry-After") != "100" {
 			t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
 		}
 	}
-	expect("office", "other-right", http.StatusTooManyRequests) // never seen before: it may be a guess
-	if asked.Load() != before {
-		t.Error("the host was asked about a token that was not to be looked at")
+	expect("office", "other-right", http.StatusTooManyRequests) // unknown until it was accepted once
+	if calls.Load() != before {
+		t.Error("AuthFunc was called above the limit")
 	}
-	expect("office", "right", http.StatusBadRequest) // known to be right
+	expect("office", "right", http.StatusBadRequest) // known
 	expect("elsewhere", "wrong", http.StatusUnauthorized)
 	expect("elsewhere", "other-right", http.StatusBadRequest)
 	if got := s.do("GET", collection, "", with("X-Client", "office"), with("Authorization")); got.status != http.StatusUnauthorized {
-		t.Errorf("no token at all answered %d", got.status)
+		t.Errorf("a request without a token returned %d", got.status)
 	}
 }
 
-// Guesses that are under way at the same time count as well.
-func TestGuessesAtTheSameTime(t *testing.T) {
-	var asked atomic.Int64
+// TestGuessLimit_Concurrent: tokens that are being checked count too.
+func TestGuessLimit_Concurrent(t *testing.T) {
+	var calls atomic.Int64
 	auth := httpapi.AuthFunc(func(context.Context, string) (string, error) {
-		asked.Add(1)
+		calls.Add(1)
 		time.Sleep(50 * time.Millisecond)
 		return "", errors.New("wrong")
 	})
@@ -213,12 +213,12 @@ func TestGuessesAtTheSameTime(t *testing.T) {
 		guessers.Go(func() { s.do("GET", collection, "", with("Authorization", "Bearer wrong")) })
 	}
 	guessers.Wait()
-	if asked.Load() != 3 {
-		t.Errorf("the host was asked about %d tokens, want 3", asked.Load())
+	if calls.Load() != 3 {
+		t.Errorf("AuthFunc was called %d times, want 3", calls.Load())
 	}
 }
 
-func TestGuessesOfOneConnectionAddress(t *testing.T) {
+func TestGuessLimit_ConnectionAddress(t *testing.T) {
 	limited := serve(t, httpapi.WithGuessLimit(0.01, 2))
 	unlimited := serve(t, httpapi.WithoutGuessLimit())
 	for i := range 10 {
@@ -227,18 +227,18 @@ func TestGuessesOfOneConnectionAddress(t *testing.T) {
 			want = http.StatusTooManyRequests
 		}
 		if got := limited.do("GET", collection, "", with("Authorization", "Bearer wrong")); got.status != want {
-			t.Errorf("guess %d answered %d, want %d", i, got.status, want)
+			t.Errorf("guess %d returned %d, want %d", i, got.status, want)
 		}
 	}
-	for i := range 2 * httpapi.DefaultGuessBurst {
+	for i := range 2 * 300 {
 		if got := unlimited.do("GET", collection, "", with("Authorization", "Bearer wrong")); got.status != http.StatusUnauthorized {
-			t.Fatalf("without a limit, guess %d answered %d", i, got.status)
+			t.Fatalf("without a limit, guess %d returned %d", i, got.status)
 		}
 	}
 }
 
-// TestGuessLimit_KnownToken: a configured token is accepted at once by a server
-// that has just started, although its address has used up its guesses.
+// TestGuessLimit_KnownToken: a new server accepts a configured token although its
+// client address has used up its guesses.
 func TestGuessLimit_KnownToken(t *testing.T) {
 	s := serve(t, httpapi.WithGuessLimit(0.01, 2))
 	for i := range 10 {
@@ -257,7 +257,7 @@ func TestGuessLimit_KnownToken(t *testing.T) {
 	}
 }
 
-// TestGuessLimit_TrustHost: tokens that nobody checks are no guesses.
+// TestGuessLimit_TrustHost: tokens do not count if they are not checked.
 func TestGuessLimit_TrustHost(t *testing.T) {
 	s := serveAs(t, httpapi.TrustHost(), nil, httpapi.WithGuessLimit(0.01, 1))
 	for i := range 10 {
@@ -268,11 +268,11 @@ func TestGuessLimit_TrustHost(t *testing.T) {
 	}
 }
 
-func TestMoreInFlightThanAllowed(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
+func TestMaxInFlight_Exceeded(t *testing.T) {
+	entered, finish := make(chan struct{}), make(chan struct{})
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
 		entered <- struct{}{}
-		<-leave
+		<-finish
 		return "0x0", nil
 	}
 	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(2))
@@ -280,7 +280,7 @@ func TestMoreInFlightThanAllowed(t *testing.T) {
 	for range 2 {
 		waiting.Go(func() {
 			if got := s.do("POST", collection, minimal("")); got.status != http.StatusCreated {
-				t.Errorf("a request that was let in answered %d", got.status)
+				t.Errorf("an admitted request returned %d", got.status)
 			}
 		})
 		<-entered
@@ -290,28 +290,28 @@ func TestMoreInFlightThanAllowed(t *testing.T) {
 		s.do("GET", collection, "", with("Authorization")),
 		s.do("POST", collection, minimal("")),
 	} {
-		expectFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
+		wantFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
 		if got.header.Get("Retry-After") != "1" {
 			t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
 		}
 	}
-	close(leave)
+	close(finish)
 	waiting.Wait()
-	for range 10 { // room is given back, by requests that fail too
+	for range 10 { // failed requests must be released too
 		s.do("GET", collection+"/nobody", "")
 		s.do("GET", collection, "", with("Authorization"))
 	}
 	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
-		t.Errorf("afterwards answered %d", got.status)
+		t.Errorf("a request afterwards returned %d", got.status)
 	}
 }
 
-func TestPanicsGiveTheirRoomBack(t *testing.T) {
+func TestMaxInFlight_Panic(t *testing.T) {
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("broke") }
 	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
 	for range 5 {
 		if got := s.do("POST", collection, minimal("")); got.status != http.StatusInternalServerError {
-			t.Errorf("answered %d", got.status)
+			t.Errorf("returned %d", got.status)
 		}
 	}
 	if strings.Count(s.log.String(), "broke") == 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 )
 
-func TestPages(t *testing.T) {
+func TestList_Pages(t *testing.T) {
 	s := serveAs(t, httpapi.Tokens(validToken), nil, httpapi.WithoutRateLimit())
 	for i := range 25 {
-		// Ids that sort the other way round than they were created.
+		// The IDs sort in the reverse order of creation.
 		s.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, 24-i)))
 	}
 	many := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithMaxPerPage(7)})
@@ -52,7 +52,7 @@ func TestPages(t *testing.T) {
 			c.service.t = t
 			got := c.service.do("GET", collection+c.query, "")
 			if got.status != http.StatusOK {
-				t.Fatalf("answered %d: %s", got.status, got.body)
+				t.Fatalf("returned %d: %s", got.status, got.body)
 			}
 			page := decode[relayer.Envelope[[]relayer.Relayer]](t, got.body)
 			if *page.Pagination != c.want {
@@ -70,24 +70,24 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestBadQueries(t *testing.T) {
+func TestList_InvalidQuery(t *testing.T) {
 	s := serveAs(t, httpapi.Tokens(validToken), nil, httpapi.WithoutRateLimit())
 	for _, value := range []string{"", "-1", "-0", "+1", "%2B1", "1.0", "1e1", "0x1", "1_0", "4294967296", "99999999999999999999", "x", "1%00", "%201", "null", "%D9%A1"} {
 		for _, name := range []string{"page", "per_page"} {
 			got := s.do("GET", collection+"?"+name+"="+value, "")
-			expectFailure(t, got, http.StatusBadRequest, "Bad Request")
-			expectProblem(t, got, name, "must be a whole number from 0 to 4294967295")
+			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+			wantProblem(t, got, name, "must be a whole number from 0 to 4294967295")
 		}
 	}
 	for _, query := range []string{"?page=1&page=2", "?page=1&page=1"} {
-		expectProblem(t, s.do("GET", collection+query, ""), "page", "must not be given more than once")
+		wantProblem(t, s.do("GET", collection+query, ""), "page", "must not be given more than once")
 	}
 	for _, query := range []string{"?page=%zz", "?a=%", "?page=1;per_page=2"} {
-		expectProblem(t, s.do("GET", collection+query, ""), "", "the query must be URL-encoded")
+		wantProblem(t, s.do("GET", collection+query, ""), "", "the query must be URL-encoded")
 	}
 }
 
-func TestPagesDoNotShiftWhenRelayersAreAdded(t *testing.T) {
+func TestList_StablePages(t *testing.T) {
 	s := serve(t)
 	for range 20 {
 		s.create(minimal(""))
@@ -97,6 +97,6 @@ func TestPagesDoNotShiftWhenRelayersAreAdded(t *testing.T) {
 	after := s.do("GET", collection, "")
 	first := func(got reply) any { return decode[relayer.Envelope[[]any]](t, got.body).Data }
 	if encode(t, first(before)) != encode(t, first(after)) {
-		t.Errorf("the first page was\n%s\nand is\n%s", before.body, after.body)
+		t.Errorf("first page before\n%s\nafter\n%s", before.body, after.body)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-func TestRequestLog(t *testing.T) {
+func TestLog_Requests(t *testing.T) {
 	log := new(syncBuffer)
 	s := serve(t, httpapi.WithRequestLog(slog.New(slog.NewJSONHandler(log, nil))))
 	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@rpc.example/v2/key"}]`))
@@ -55,7 +55,7 @@ func TestRequestLog(t *testing.T) {
 		t.Errorf("get was logged as %+v", l)
 	}
 	if l := lines[2]; l.Principal != "" || l.Route != "" || l.Status != 401 {
-		t.Errorf("a refused request was logged as %+v", l)
+		t.Errorf("a rejected request was logged as %+v", l)
 	}
 	if l := lines[3]; l.Route != "/" || l.Status != 404 {
 		t.Errorf("an unknown path was logged as %+v", l)
@@ -67,8 +67,8 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// A log holds what is needed to find a fault, and no secret of the request.
-func TestLogsHoldNoSecret(t *testing.T) {
+// TestLog_NoSecrets: the log of a fault has its cause and no secret of the request.
+func TestLog_NoSecrets(t *testing.T) {
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic(errors.New("broke")) }
 	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
 	s.do("POST", collection+"?key=query-secret", minimal(`,"custom_rpc_urls":[{"url":"https://user-secret:pw@rpc.example/path-secret"}]`))
@@ -83,9 +83,8 @@ func TestLogsHoldNoSecret(t *testing.T) {
 	}
 }
 
-// A fault is logged by its route: the path is the client's, who may have put
-// anything into it.
-func TestFaultsAreLoggedWithoutThePath(t *testing.T) {
+// TestLog_NoPath: faults are logged with the route. The path may contain secrets.
+func TestLog_NoPath(t *testing.T) {
 	down := httpapi.AuthFunc(func(context.Context, string) (string, error) { return "", relayer.ErrUnavailable })
 	s := serveAs(t, down, nil)
 	s.do("GET", collection+"/https%3A%2F%2Frpc.example%2Fpath-secret", "")
@@ -103,21 +102,21 @@ type panickingHandler struct{ slog.Handler }
 
 func (panickingHandler) Handle(context.Context, slog.Record) error { panic("handler broke") }
 
-// TestObserver_PanicAfterCommit: a create that is stored returns 201, and its
-// retry 409.
+// TestObserver_PanicAfterCommit: if an observer panics, a committed create returns
+// 201 and its retry 409.
 func TestObserver_PanicAfterCommit(t *testing.T) {
 	panics := func(context.Context, relayer.Operation) { panic("observer broke") }
 	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithObserver(panics)})
-	expectLifeCycle(t, s)
+	wantLifeCycle(t, s)
 }
 
-// TestLogger_Panic: a logger that panics does not change a response.
-func TestLogger_Panic(t *testing.T) {
+// TestLog_HandlerPanic: a panic in a log handler does not change a response.
+func TestLog_HandlerPanic(t *testing.T) {
 	broken := slog.New(panickingHandler{slog.NewTextHandler(io.Discard, nil)})
-	expectLifeCycle(t, serve(t, httpapi.WithLogger(broken), httpapi.WithRequestLog(broken)))
+	wantLifeCycle(t, serve(t, httpapi.WithLogger(broken), httpapi.WithRequestLog(broken)))
 
 	reported := serve(t, httpapi.WithRequestLog(broken))
-	expectLifeCycle(t, reported)
+	wantLifeCycle(t, reported)
 	if log := reported.log.String(); !strings.Contains(log, "handler broke") {
 		t.Errorf("the panic of the request log is not in the other log: %s", log)
 	}
@@ -127,12 +126,12 @@ func TestLogger_Panic(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing := serveManager(t, down, httpapi.Tokens(validToken), httpapi.WithLogger(broken))
-	expectFailure(t, failing.do("GET", collection, ""), http.StatusServiceUnavailable, "Service Unavailable")
+	wantFailure(t, failing.do("GET", collection, ""), http.StatusServiceUnavailable, "Service Unavailable")
 }
 
-// expectLifeCycle fails unless a relayer can be created once, read, changed and
+// wantLifeCycle fails unless a relayer can be created once, read, changed and
 // deleted.
-func expectLifeCycle(t *testing.T, s *service) {
+func wantLifeCycle(t *testing.T, s *service) {
 	t.Helper()
 	const one = collection + "/r-1"
 	for _, step := range []struct {

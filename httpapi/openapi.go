@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// openAPIPath is where the OpenAPI document is served.
+// openAPIPath is the path of the OpenAPI document.
 const openAPIPath = "/api/v1/openapi.json"
 
 // openAPIDocument describes the API in OpenAPI 3.1.
@@ -16,15 +16,14 @@ const openAPIPath = "/api/v1/openapi.json"
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// openAPITag is the ETag of the document.
+// openAPITag returns the ETag of the document.
 var openAPITag = sync.OnceValue(func() string {
 	digest := sha256.Sum256(openAPIDocument)
 	return `"` + hex.EncodeToString(digest[:16]) + `"`
 })
 
-// WithoutOpenAPI takes GET /api/v1/openapi.json away: the path becomes one of
-// those that do not exist. The document is otherwise served to everybody,
-// without a token and without a rate.
+// WithoutOpenAPI disables GET /api/v1/openapi.json, which is otherwise served
+// without a token and without a rate limit. The path is then unknown.
 func WithoutOpenAPI() Option {
 	return Option{func(a *api) error {
 		a.openAPI = false
@@ -32,18 +31,16 @@ func WithoutOpenAPI() Option {
 	}}
 }
 
-// isOpenAPI tells whether the request is for the document. Only the plain
-// spelling of the path counts, so that none leads past authentication to
-// anything else.
+// isOpenAPI reports whether the request is for the document. Only one spelling of
+// the path counts, so that no other path bypasses authentication.
 func (a *api) isOpenAPI(r *http.Request) bool {
 	return a.openAPI && r.URL.Path == openAPIPath && r.URL.RawPath == ""
 }
 
-// describe answers the OpenAPI document.
-func describe(_ *exchange, r *http.Request) response {
+func serveOpenAPI(_ *exchange, r *http.Request) response {
 	tag := openAPITag()
 	if matchesAny(r.Header["If-None-Match"], tag) {
-		return response{status: http.StatusNotModified}.with("Etag", tag)
+		return response{status: http.StatusNotModified}.withHeader("Etag", tag)
 	}
-	return response{status: http.StatusOK, body: openAPIDocument}.with("Etag", tag)
+	return response{status: http.StatusOK, body: openAPIDocument}.withHeader("Etag", tag)
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestRoutesAreThoseOfTheDocument fails where the handler has a route that the
-// document lacks, or the other way round.
-func TestRoutesAreThoseOfTheDocument(t *testing.T) {
+// TestOpenAPI_SameRoutesAsHandler: the handler and the document have the same routes.
+func TestOpenAPI_SameRoutesAsHandler(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
@@ -21,7 +20,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	described := make(map[string][]string)
 	for path, item := range document.Paths {
 		if !strings.HasPrefix(path, "/") {
-			continue // an extension
+			continue // a specification extension
 		}
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} {
 			if _, ok := item[strings.ToLower(method)]; ok {
@@ -29,12 +28,12 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 			}
 		}
 	}
-	served := allowedMethods((&api{openAPI: true}).operations())
+	served := allowedMethods((&api{openAPI: true}).routes())
 	for path, methods := range served {
 		slices.Sort(methods)
 		slices.Sort(described[path])
 		if !slices.Equal(methods, described[path]) {
-			t.Errorf("%s has the methods %q, and the document describes %q", path, methods, described[path])
+			t.Errorf("%s has the methods %q, but the document has %q", path, methods, described[path])
 		}
 	}
 	for path := range described {
@@ -42,25 +41,25 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 			t.Errorf("the document describes %s, which is not served", path)
 		}
 	}
-	without := allowedMethods((&api{}).operations())
+	without := allowedMethods((&api{}).routes())
 	delete(served, openAPIPath)
 	if !slices.Equal(slices.Sorted(maps.Keys(without)), slices.Sorted(maps.Keys(served))) {
 		t.Errorf("without the document the paths are %v", without)
 	}
 }
 
-// What is registered is the table and nothing beside it.
-func TestRoutesAreRegisteredFromTheTable(t *testing.T) {
+// TestMux_AllRoutesRegistered: the mux dispatches every route of the table.
+func TestMux_AllRoutesRegistered(t *testing.T) {
 	a := &api{openAPI: true}
-	routes := a.newRoutes()
-	for _, route := range a.operations() {
+	routes := a.newMux()
+	for _, route := range a.routes() {
 		path := strings.ReplaceAll(route.path, "{relayer_id}", "r-1")
 		request, err := http.NewRequest(route.method, path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, pattern := routes.Handler(request); pattern != route.method+" "+route.path {
-			t.Errorf("%s %s is answered by %q", route.method, path, pattern)
+			t.Errorf("%s %s is dispatched to %q", route.method, path, pattern)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const openAPI = "/api/v1/openapi.json"
 
-func TestOpenAPIDocumentIsForEverybody(t *testing.T) {
+func TestOpenAPI_NoToken(t *testing.T) {
 	file, err := os.ReadFile("openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -29,37 +29,37 @@ func TestOpenAPIDocumentIsForEverybody(t *testing.T) {
 		if got.status != http.StatusOK || got.body != string(file) || got.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%q: %d %v %.100s", authorization, got.status, got.header, got.body)
 		}
-		checkHeaders(t, got)
+		wantHeaders(t, got)
 		head := s.do("HEAD", openAPI, "", with("Authorization", authorization...))
 		if head.status != http.StatusOK || head.header.Get("Content-Length") != fmt.Sprint(len(file)) || head.header.Get("ETag") != got.header.Get("ETag") {
-			t.Errorf("%q: HEAD answered %d %v", authorization, head.status, head.header)
+			t.Errorf("%q: HEAD returned %d %v", authorization, head.status, head.header)
 		}
 	}
 	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
-		t.Errorf("the document used up the rate: %d", got.status)
+		t.Errorf("a get of the document counts against the rate limit: %d", got.status)
 	}
 }
 
-func TestOpenAPIDocumentNotModified(t *testing.T) {
+func TestOpenAPI_NotModified(t *testing.T) {
 	s := serve(t)
 	tag := s.send("GET", openAPI, "").header.Get("ETag")
 	for _, method := range []string{"GET", "HEAD"} {
 		got := s.do(method, openAPI, "", with("If-None-Match", tag))
 		if got.status != http.StatusNotModified || got.header.Get("ETag") != tag {
-			t.Errorf("%s answered %d with ETag %q", method, got.status, got.header.Get("ETag"))
+			t.Errorf("%s returned %d with ETag %q", method, got.status, got.header.Get("ETag"))
 		}
 	}
 	if got := s.send("GET", openAPI, "", with("If-None-Match", `"another"`)); got.status != http.StatusOK {
-		t.Errorf("another ETag answered %d", got.status)
+		t.Errorf("another ETag returned %d", got.status)
 	}
 }
 
-func TestOpenAPIDocumentHasNoOtherMethods(t *testing.T) {
+func TestOpenAPI_MethodNotAllowed(t *testing.T) {
 	s := serve(t)
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"} {
 		for _, authorization := range [][]string{nil, {"Bearer " + validToken}} {
 			got := s.do(method, openAPI, "", with("Authorization", authorization...))
-			expectFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
+			wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
 			if allow := got.header.Get("Allow"); allow != "GET, HEAD" {
 				t.Errorf("Allow is %q", allow)
 			}
@@ -67,29 +67,28 @@ func TestOpenAPIDocumentHasNoOtherMethods(t *testing.T) {
 	}
 }
 
-// Only the one spelling of the path is open: no other may lead around
-// authentication.
-func TestOpenAPIDocumentOpensNothingElse(t *testing.T) {
+// TestOpenAPI_OtherPathsNeedToken: only one spelling of the path needs no token.
+func TestOpenAPI_OtherPathsNeedToken(t *testing.T) {
 	s := serve(t)
 	for _, path := range []string{openAPI + "/", openAPI + "/..", "/" + openAPI, openAPI + "/../relayers", "/api%2Fv1/openapi.json", "/api/v1/openapi%2ejson", "/api/v1/OpenAPI.json", "/api/v1/x/../openapi.json"} {
 		got := s.do("GET", path, "", with("Authorization"))
-		expectFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+		wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
 	}
 }
 
-func TestWithoutOpenAPI(t *testing.T) {
+func TestOpenAPI_Disabled(t *testing.T) {
 	s := serve(t, httpapi.WithoutOpenAPI())
 	for _, method := range []string{"GET", "HEAD", "POST"} {
 		if got := s.do(method, openAPI, "", with("Authorization")); got.status != http.StatusUnauthorized {
-			t.Errorf("%s without a token answered %d", method, got.status)
+			t.Errorf("%s without a token returned %d", method, got.status)
 		}
 		if got := s.do(method, openAPI, ""); got.status != http.StatusNotFound {
-			t.Errorf("%s answered %d", method, got.status)
+			t.Errorf("%s returned %d", method, got.status)
 		}
 	}
 }
 
-func TestOpenAPIDocumentUnderAPrefix(t *testing.T) {
+func TestOpenAPI_UnderPrefix(t *testing.T) {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)
@@ -101,14 +100,14 @@ func TestOpenAPIDocumentUnderAPrefix(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	http.StripPrefix("/registry", recorded(handler)).ServeHTTP(recorder, httptest.NewRequest("GET", "/registry"+openAPI, nil))
 	if recorder.Code != http.StatusOK {
-		t.Errorf("answered %d", recorder.Code)
+		t.Errorf("returned %d", recorder.Code)
 	}
 }
 
-// node is a part of the document.
+// node is an object of the document.
 type node map[string]any
 
-// at returns the object below the names, whatever references lead there.
+// at returns the object at the names and follows references.
 func (root node) at(t *testing.T, names ...string) node {
 	t.Helper()
 	object := root
@@ -125,19 +124,18 @@ func (root node) at(t *testing.T, names ...string) node {
 	return object
 }
 
-// examples are the examples of the document, to be held against a service that
-// is made so that it can answer each of them.
+// examples compares the examples of the document with the responses of a service.
 type examples struct {
 	*service
 	document node
-	guard    relayer.DeleteGuard // what the host says of deletes
-	unseen   map[string]bool     // answers that nothing has led to
+	guard    relayer.DeleteGuard // the current behavior of the host
+	unseen   map[string]bool     // example responses that no request has returned
 }
 
 const example = collection + "/sepolia-1"
 
 func serveExamples(t *testing.T) *examples {
-	e := &examples{unseen: make(map[string]bool), guard: refuse("", nil)}
+	e := &examples{unseen: make(map[string]bool), guard: guardReturning("", nil)}
 	e.service = serveAs(t, httpapi.Tokens(validToken), []relayer.Option{
 		relayer.WithNetworkRules(),
 		relayer.WithAddressResolver(exampleAddress),
@@ -152,8 +150,8 @@ func serveExamples(t *testing.T) *examples {
 	return e
 }
 
-// refuse is a host that answers so when it is asked about a delete.
-func refuse(reason string, err error) relayer.DeleteGuard {
+// guardReturning returns a guard with a constant result.
+func guardReturning(reason string, err error) relayer.DeleteGuard {
 	return func(context.Context, *relayer.Relayer) (string, error) { return reason, err }
 }
 
@@ -168,7 +166,7 @@ func exampleAddress(_ context.Context, signerID string, networkType relayer.Netw
 	}[networkType], nil
 }
 
-// expect checks that the answer is the example of a response.
+// expect checks that a response is an example of the document.
 func (e *examples) expect(response, name string, got reply) {
 	e.t.Helper()
 	delete(e.unseen, response+" "+name)
@@ -178,14 +176,14 @@ func (e *examples) expect(response, name string, got reply) {
 	}
 }
 
-// create sends an example of a request to create a relayer.
+// create sends an example of a create request.
 func (e *examples) create(name string) reply {
 	e.t.Helper()
 	request := e.document.at(e.t, "paths", collection, "post", "requestBody", "content", "application/json", "examples", name)
 	return e.do("POST", collection, encode(e.t, request["value"]))
 }
 
-// recreate makes the relayer that the examples change anew.
+// recreate deletes and creates the relayer that the examples change.
 func (e *examples) recreate() {
 	e.t.Helper()
 	e.do("DELETE", example, "")
@@ -197,19 +195,18 @@ func (e *examples) patch(body string, headers ...header) reply {
 	return e.do("PATCH", example, body, append([]header{with("Content-Type", "application/merge-patch+json")}, headers...)...)
 }
 
-// TestExamplesAreTrue sends every request of the document's examples, and
-// whatever leads to the others, and expects the answers that the document
-// shows.
-func TestExamplesAreTrue(t *testing.T) {
+// TestOpenAPI_Examples sends the requests of the document's examples, and requests
+// that cause all example responses.
+func TestOpenAPI_Examples(t *testing.T) {
 	e := serveExamples(t)
 	e.checkReads()
 	e.checkPatches()
 	e.checkInvalidRequests()
 	e.checkRefusals()
 	e.checkDeletes()
-	delete(e.unseen, "OpenAPIDocument document") // cut short
+	delete(e.unseen, "OpenAPIDocument document") // an excerpt
 	if len(e.unseen) > 0 {
-		t.Errorf("no request leads to these examples: %v", e.unseen)
+		t.Errorf("no request returned these examples: %v", e.unseen)
 	}
 }
 
@@ -222,7 +219,7 @@ func (e *examples) checkReads() {
 	e.expect("RelayerPage", "first", e.do("GET", collection+"?per_page=2", ""))
 	e.expect("RelayerPage", "past-the-end", e.do("GET", collection+"?page=4", ""))
 	if got := e.create("minimal"); got.status != http.StatusCreated {
-		e.t.Errorf("the smallest request answered %d: %s", got.status, got.body)
+		e.t.Errorf("the smallest request returned %d: %s", got.status, got.body)
 	}
 	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "the RPC endpoint timed out"}
 	if _, err := e.manager.Disable(e.t.Context(), "sepolia-1", reason); err != nil {
@@ -248,7 +245,7 @@ func (e *examples) checkInvalidRequests() {
 	e.expect("InvalidPatch", "fields", e.patch(`{"network":"mainnet","custom_rpc_urls":[{"url":"https://eth-sepolia.example/***"}]}`))
 	e.expect("InvalidQuery", "parameters", e.do("GET", collection+"?page=x&per_page=-1", ""))
 	e.expect("InvalidQuery", "encoding", e.do("GET", collection+"?page=%zz", ""))
-	e.expect("PayloadTooLarge", "too-large", e.patch(strings.Repeat(" ", httpapi.DefaultMaxBodyBytes+1)))
+	e.expect("PayloadTooLarge", "too-large", e.patch(strings.Repeat(" ", 1<<20+1)))
 	e.expect("UnsupportedMediaType", "content-type", e.do("POST", collection, "", with("Content-Type", "text/plain")))
 	e.expect("UnsupportedPatchType", "content-type", e.do("PATCH", example, ""))
 }
@@ -268,13 +265,13 @@ func (e *examples) checkRefusals() {
 
 func (e *examples) checkDeletes() {
 	e.recreate()
-	e.guard = refuse("3 transactions are pending", nil)
+	e.guard = guardReturning("3 transactions are pending", nil)
 	e.expect("DeleteRefused", "pending", e.do("DELETE", example, ""))
-	e.guard = refuse("", errors.New("queue broke"))
+	e.guard = guardReturning("", errors.New("queue broke"))
 	e.expect("InternalServerError", "fault", e.do("DELETE", example, ""))
-	e.guard = refuse("", relayer.ErrUnavailable)
+	e.guard = guardReturning("", relayer.ErrUnavailable)
 	e.expect("ServiceUnavailable", "unavailable", e.do("DELETE", example, ""))
-	e.guard = refuse("", nil)
+	e.guard = guardReturning("", nil)
 	e.expect("RelayerDeleted", "deleted", e.do("DELETE", example, ""))
 }
 
@@ -287,7 +284,8 @@ func responseExamples(document node, response string) map[string]any {
 	return content["application/json"].(map[string]any)["examples"].(map[string]any)
 }
 
-// everyRequest has one request for each operation, and for what is none.
+// everyRequest has a request for each route, for other methods and for an unknown
+// path.
 var everyRequest = []struct{ method, path, contentType, body string }{
 	{"GET", collection, "", ""},
 	{"HEAD", collection, "", ""},
@@ -301,37 +299,38 @@ var everyRequest = []struct{ method, path, contentType, body string }{
 	{"GET", "/nowhere", "", ""},
 }
 
-// expectEverywhere checks that every request is answered with a status.
-func expectEverywhere(t *testing.T, s *service, status int, headers ...header) {
+// wantEverywhere checks that every request returns the status.
+func wantEverywhere(t *testing.T, s *service, status int, headers ...header) {
 	t.Helper()
 	for _, r := range everyRequest {
 		got := s.do(r.method, r.path, r.body, append([]header{with("Content-Type", r.contentType)}, headers...)...)
 		if got.status != status {
-			t.Errorf("%s %s answered %d, want %d", r.method, r.path, got.status, status)
+			t.Errorf("%s %s returned %d, want %d", r.method, r.path, got.status, status)
 		}
 	}
 }
 
-func TestFaultsOfAuthenticationAreTheSameEverywhere(t *testing.T) {
+func TestAuth_FaultOnEveryRoute(t *testing.T) {
 	out := serveAs(t, httpapi.AuthFunc(func(context.Context, string) (string, error) { return "", relayer.ErrUnavailable }), nil)
-	expectEverywhere(t, out, http.StatusServiceUnavailable)
+	wantEverywhere(t, out, http.StatusServiceUnavailable)
 	broken := serveAs(t, httpapi.AuthFunc(func(context.Context, string) (string, error) { panic("directory broke") }), nil)
-	expectEverywhere(t, broken, http.StatusInternalServerError)
+	wantEverywhere(t, broken, http.StatusInternalServerError)
 }
 
-func TestGuessesAreSlowedDownEverywhere(t *testing.T) {
+func TestGuessLimit_EveryRoute(t *testing.T) {
 	s := serve(t, httpapi.WithGuessLimit(0.01, 1))
 	wrong := with("Authorization", "Bearer wrong")
 	s.do("GET", collection, "", wrong)
-	expectEverywhere(t, s, http.StatusTooManyRequests, wrong)
+	wantEverywhere(t, s, http.StatusTooManyRequests, wrong)
 }
 
-// The document is no way around the limit of requests in flight.
-func TestOpenAPIDocumentWhileTooMuchIsInFlight(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
+// TestOpenAPI_MaxInFlight: the document counts against the limit of requests in
+// flight.
+func TestOpenAPI_MaxInFlight(t *testing.T) {
+	entered, finish := make(chan struct{}), make(chan struct{})
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
 		close(entered)
-		<-leave
+		<-finish
 		return "", nil
 	}
 	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
@@ -340,17 +339,17 @@ func TestOpenAPIDocumentWhileTooMuchIsInFlight(t *testing.T) {
 	<-entered
 	for _, method := range []string{"GET", "HEAD", "PUT"} {
 		if got := s.do(method, openAPI, ""); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
-			t.Errorf("%s answered %d", method, got.status)
+			t.Errorf("%s returned %d", method, got.status)
 		}
 	}
-	close(leave)
+	close(finish)
 	waiting.Wait()
 }
 
-func TestHeadOfOneOverTheRate(t *testing.T) {
+func TestRateLimit_HEAD(t *testing.T) {
 	s := serve(t, httpapi.WithRateLimit(0.01, 1))
 	s.do("HEAD", one, "")
 	if got := s.do("HEAD", one, ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
-		t.Errorf("answered %d", got.status)
+		t.Errorf("returned %d", got.status)
 	}
 }

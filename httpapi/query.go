@@ -7,15 +7,15 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// listQuery is the query of a list request (spec section 4.3).
+// listQuery holds the query parameters of a list request.
 type listQuery struct {
 	page    uint32
 	perPage uint32
 }
 
-// parseListQuery reads a query. It returns a [*relayer.ValidationError] that
-// names every parameter that is wrong. A parameter that it does not know is let
-// pass where it is URL-encoded, as proxies and caches add their own.
+// parseListQuery parses the query of a list request. It returns a
+// [*relayer.ValidationError] that names every invalid parameter. Unknown parameters
+// are ignored, because proxies and caches add their own.
 func parseListQuery(raw string) (listQuery, error) {
 	query := listQuery{page: 1, perPage: relayer.DefaultPerPage}
 	if raw == "" {
@@ -26,21 +26,22 @@ func parseListQuery(raw string) (listQuery, error) {
 		return query, &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the query must be URL-encoded"}}}
 	}
 	var invalid relayer.ValidationError
-	read := func(name string, into *uint32) {
-		if problem := readWhole(values[name], into); problem != "" {
+	parse := func(name string, into *uint32) {
+		if problem := parseUint32(values[name], into); problem != "" {
 			invalid.Fields = append(invalid.Fields, relayer.FieldError{Field: name, Message: problem})
 		}
 	}
-	read("page", &query.page)
-	read("per_page", &query.perPage)
+	parse("page", &query.page)
+	parse("per_page", &query.perPage)
 	if len(invalid.Fields) > 0 {
 		return query, &invalid
 	}
 	return query, nil
 }
 
-// readWhole reads a parameter that may be left out, or says what it must be.
-func readWhole(values []string, into *uint32) (problem string) {
+// parseUint32 parses the values of an optional parameter, or returns what is wrong
+// with them.
+func parseUint32(values []string, into *uint32) (problem string) {
 	if len(values) == 0 {
 		return ""
 	}

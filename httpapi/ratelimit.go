@@ -7,71 +7,71 @@ import (
 	"time"
 )
 
-// DefaultRate and DefaultBurst are how many gets and lists a principal may make
-// in a second, and at once, unless [WithRateLimit] says otherwise.
+// DefaultRate and DefaultBurst limit how many gets and lists a principal may send
+// per second and at once, unless [WithRateLimit] sets other limits.
 const (
 	DefaultRate  = 100.0
 	DefaultBurst = 300
 )
 
-// WithRateLimit sets how many gets and lists each principal may make in a
-// second, more than 0, and how many at once, at least 1. Creates are never
-// limited (spec section 7).
+// WithRateLimit sets how many gets and lists each principal may send per second,
+// more than 0, and at once, at least 1. Creates, patches and deletes have no rate
+// limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return Option{func(a *api) (err error) {
-		a.limiter, err = rateLimiterOf(perSecond, burst)
+		a.readLimiter, err = rateLimiterOf(perSecond, burst)
 		return err
+	}}
+}
+
+// WithoutRateLimit removes the limit on gets and lists, for a host that limits
+// them elsewhere.
+func WithoutRateLimit() Option {
+	return Option{func(a *api) error {
+		a.readLimiter = nil
+		return nil
 	}}
 }
 
 func rateLimiterOf(perSecond float64, burst int) (*rateLimiter, error) {
 	if !(perSecond > 0) || math.IsInf(perSecond, 1) || burst < 1 {
-		return nil, errors.New("httpapi: a rate must be more than 0 a second, with a burst of 1 or more")
+		return nil, errors.New("httpapi: a rate limit must be more than 0 per second, with a burst of 1 or more")
 	}
 	return newRateLimiter(perSecond, burst), nil
 }
 
-// WithoutRateLimit lets gets and lists be made without limit, for a host that
-// limits them elsewhere.
-func WithoutRateLimit() Option {
-	return Option{func(a *api) error {
-		a.limiter = nil
-		return nil
-	}}
-}
+// maxRateKeys bounds the memory of a rateLimiter. The bucket of the least recently
+// used key is evicted, which gives that key a full burst again.
+const maxRateKeys = 10_000
 
-// maxPrincipals bounds the memory of a rateLimiter. Past it the principal that
-// has been quiet for longest is forgotten, which gives it a full burst again.
-const maxPrincipals = 10_000
-
-// rateLimiter holds a token bucket for each principal. A nil rateLimiter never
-// holds anybody up.
+// rateLimiter has a token bucket for each key, such as a principal. A nil
+// rateLimiter has no limit.
 type rateLimiter struct {
 	perSecond float64
 	burst     float64
-	buckets   *recent[string, *bucket]
+	buckets   *lru[string, *bucket]
 }
 
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	return &rateLimiter{
 		perSecond: perSecond,
 		burst:     float64(burst),
-		buckets:   newRecent[string, *bucket](maxPrincipals),
+		buckets:   newLRU[string, *bucket](maxRateKeys),
 	}
 }
 
-// wait takes a token of the principal and returns 0, or, if there is none, returns
-// how long the principal must wait for one.
-func (l *rateLimiter) wait(principal string) time.Duration {
+// take takes a token from the bucket of the key and returns 0. If there is none it
+// returns how long it takes until there is one.
+func (l *rateLimiter) take(key string) (wait time.Duration) {
 	if l == nil {
 		return 0
 	}
-	b := l.buckets.getOrMake(principal, func() *bucket { return &bucket{tokens: l.burst, refilled: time.Now()} })
+	b := l.buckets.getOrAdd(key, func() *bucket { return &bucket{tokens: l.burst, refilled: time.Now()} })
 	return b.take(l.perSecond, l.burst)
 }
 
-// bucket is a token bucket. It reads the clock while it holds its lock: the
-// limiter of golang.org/x/time/rate is given the time, and a time that is stale
+// bucket is a token bucket. It reads the clock while it holds its lock. The limiter
+// of golang.org/x/time/rate takes the time as an argument, and a time that is stale
 // under contention makes it count the same interval twice.
 type bucket struct {
 	mu       sync.Mutex
@@ -92,8 +92,8 @@ func (b *bucket) take(perSecond, burst float64) (wait time.Duration) {
 	return durationOf((1 - b.tokens) / perSecond)
 }
 
-// durationOf converts seconds, at least a nanosecond and at most what a Duration
-// holds.
+// durationOf converts seconds to at least a nanosecond and at most the longest
+// Duration.
 func durationOf(seconds float64) time.Duration {
 	if seconds >= math.MaxInt64/float64(time.Second) {
 		return math.MaxInt64

@@ -13,95 +13,91 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// get answers one relayer (spec section 4.1).
-func (a *api) get(x *exchange, r *http.Request) response {
+func (a *api) getRelayer(x *exchange, r *http.Request) response {
 	id := r.PathValue("relayer_id")
-	body, revision, err := a.manager.AppendDocument(&x.ctx, x.begin(), id)
+	body, revision, err := a.manager.AppendDocument(&x.ctx, x.startBody(), id)
 	if errors.Is(err, relayer.ErrNotFound) {
-		return unknownRelayer(id)
+		return relayerNotFound(id)
 	}
 	if err != nil {
-		return a.failureOf(x, r, err)
+		return a.errorResponse(x, r, err)
 	}
 	tag := entityTag(revision)
 	if matchesAny(r.Header["If-None-Match"], tag) {
-		return response{status: http.StatusNotModified}.with("Etag", tag)
+		return response{status: http.StatusNotModified}.withHeader("Etag", tag)
 	}
-	return x.success(http.StatusOK, body).with("Etag", tag)
+	return x.success(http.StatusOK, body).withHeader("Etag", tag)
 }
 
-// create adds a relayer (spec section 4.2).
-func (a *api) create(x *exchange, r *http.Request) response {
+func (a *api) createRelayer(x *exchange, r *http.Request) response {
 	if !hasMediaType(r, jsonType) {
 		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be " + jsonType})
 	}
-	body, refusal := a.readBody(x, r)
-	if refusal != nil {
-		return *refusal
+	body, rejection := a.readBody(x, r)
+	if rejection != nil {
+		return *rejection
 	}
 	document, err := a.manager.CreateDocument(&x.ctx, body)
 	if err != nil {
-		return a.failureOf(x, r, err)
+		return a.errorResponse(x, r, err)
 	}
-	return x.success(http.StatusCreated, append(x.begin(), document.JSON...)).
-		with("Location", location(r, document.ID)).
-		with("Etag", entityTag(document.Revision))
+	return x.success(http.StatusCreated, append(x.startBody(), document.JSON...)).
+		withHeader("Location", location(r, document.ID)).
+		withHeader("Etag", entityTag(document.Revision))
 }
 
-// list answers a page of relayers (spec section 4.3).
-func (a *api) list(x *exchange, r *http.Request) response {
+func (a *api) listRelayers(x *exchange, r *http.Request) response {
 	query, err := parseListQuery(r.URL.RawQuery)
 	if err != nil {
-		return a.failureOf(x, r, err)
+		return a.errorResponse(x, r, err)
 	}
-	body, pagination, err := a.manager.AppendDocuments(&x.ctx, append(x.begin(), '['), query.page, query.perPage)
+	body, pagination, err := a.manager.AppendDocuments(&x.ctx, append(x.startBody(), '['), query.page, query.perPage)
 	if err != nil {
-		return a.failureOf(x, r, err)
+		return a.errorResponse(x, r, err)
 	}
 	body = append(body, `],"pagination":`...)
-	return x.success(http.StatusOK, append(body, encode(pagination)...))
+	return x.success(http.StatusOK, append(body, encodeJSON(pagination)...))
 }
 
-// patch changes a relayer by a merge patch.
-func (a *api) patch(x *exchange, r *http.Request) response {
+func (a *api) patchRelayer(x *exchange, r *http.Request) response {
 	if !hasMediaType(r, jsonType, mergePatchType) {
 		message := "the Content-Type must be " + jsonType + " or " + mergePatchType
-		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: message}).with("Accept-Patch", mergePatchType+", "+jsonType)
+		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: message}).
+			withHeader("Accept-Patch", mergePatchType+", "+jsonType)
 	}
-	body, refusal := a.readBody(x, r)
-	if refusal != nil {
-		return *refusal
+	body, rejection := a.readBody(x, r)
+	if rejection != nil {
+		return *rejection
 	}
 	id := r.PathValue("relayer_id")
 	document, err := a.manager.PatchDocument(&x.ctx, id, body, conditions(r.Header)...)
 	if err != nil {
-		return a.changeFailure(x, r, id, err)
+		return a.writeErrorResponse(x, r, id, err)
 	}
-	return x.success(http.StatusOK, append(x.begin(), document.JSON...)).with("Etag", entityTag(document.Revision))
+	return x.success(http.StatusOK, append(x.startBody(), document.JSON...)).withHeader("Etag", entityTag(document.Revision))
 }
 
-// remove deletes a relayer.
-func (a *api) remove(x *exchange, r *http.Request) response {
+func (a *api) deleteRelayer(x *exchange, r *http.Request) response {
 	id := r.PathValue("relayer_id")
 	if err := a.manager.Delete(&x.ctx, id, conditions(r.Header)...); err != nil {
-		return a.changeFailure(x, r, id, err)
+		return a.writeErrorResponse(x, r, id, err)
 	}
-	return x.success(http.StatusOK, append(x.begin(), `"Relayer deleted successfully"`...))
+	return x.success(http.StatusOK, append(x.startBody(), `"Relayer deleted successfully"`...))
 }
 
-// changeFailure answers a change of one relayer that failed with err.
-func (a *api) changeFailure(x *exchange, r *http.Request, id string, err error) response {
+// writeErrorResponse returns the response to a patch or delete that failed with err.
+func (a *api) writeErrorResponse(x *exchange, r *http.Request, id string, err error) response {
 	switch {
 	case errors.Is(err, relayer.ErrNotFound):
-		return unknownRelayer(id)
+		return relayerNotFound(id)
 	case errors.Is(err, relayer.ErrConflict) && len(r.Header["If-Match"]) > 0:
 		return failure(http.StatusPreconditionFailed, messagePreconditionFailed)
 	default:
-		return a.failureOf(x, r, err)
+		return a.errorResponse(x, r, err)
 	}
 }
 
-func unknownRelayer(id string) response {
+func relayerNotFound(id string) response {
 	return failure(http.StatusNotFound, "Relayer with ID "+id+" not found")
 }
 
@@ -110,7 +106,7 @@ const (
 	mergePatchType = "application/merge-patch+json"
 )
 
-// hasMediaType tells whether the body is of one of the types, whatever their
+// hasMediaType reports whether the only Content-Type is one of the types, with any
 // parameters.
 func hasMediaType(r *http.Request, types ...string) bool {
 	values := r.Header["Content-Type"]
@@ -121,8 +117,8 @@ func hasMediaType(r *http.Request, types ...string) bool {
 	return err == nil && slices.Contains(types, mediaType)
 }
 
-// readBody reads a body that is not too large, or returns what to answer.
-func (a *api) readBody(x *exchange, r *http.Request) ([]byte, *response) {
+// readBody returns the body of the request, or the response that rejects it.
+func (a *api) readBody(x *exchange, r *http.Request) (body []byte, rejection *response) {
 	tooLarge := invalidRequest(http.StatusRequestEntityTooLarge, relayer.FieldError{
 		Message: fmt.Sprintf("the body must be at most %d bytes", a.maxBodyBytes),
 	})
@@ -136,18 +132,17 @@ func (a *api) readBody(x *exchange, r *http.Request) ([]byte, *response) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &tooLarge
 	}
-	refusal := invalidRequest(http.StatusBadRequest, relayer.FieldError{Message: "the body could not be read to its end"})
-	return nil, &refusal
+	incomplete := invalidRequest(http.StatusBadRequest, relayer.FieldError{Message: "the body could not be read to its end"})
+	return nil, &incomplete
 }
 
-// location is the path of a relayer just created, as the client sees it: below
-// whatever prefix the request came in under. [http.StripPrefix] leaves that in
-// RequestURI alone, in front of the three segments of the path that was routed,
-// however those are escaped.
+// location returns the path of a created relayer as the client sees it, below the
+// prefix of the request. [http.StripPrefix] removes the prefix from the URL and
+// leaves it in RequestURI, in front of the three segments of the routed path.
 func location(r *http.Request, id string) string {
 	var prefix string
-	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
-		prefix = asked.EscapedPath()
+	if requested, err := url.ParseRequestURI(r.RequestURI); err == nil {
+		prefix = requested.EscapedPath()
 		for range 3 {
 			prefix = prefix[:max(0, strings.LastIndexByte(prefix, '/'))]
 		}

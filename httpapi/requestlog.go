@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// WithRequestLog has every request logged once it is answered, at level Info:
-// its id, who sent it, what it asked for, the status, the size of the body and
-// how long it took. What it asked for is the route, which a request that was
-// refused before has none of, and not the path or the query, where clients put
-// what they should not. No header and no body is ever logged.
+// WithRequestLog logs every request after its response, at level Info: request ID,
+// principal, method, route, status, body size and duration. The route is the matched
+// pattern, and empty if the request was rejected before routing. Path and query are
+// not logged, because clients may put secrets there; neither are headers and bodies.
+// A panic in the logger's handler is recovered, and logged by the logger of
+// [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
 	return Option{func(a *api) error {
 		if logger == nil {
@@ -24,7 +25,8 @@ func WithRequestLog(logger *slog.Logger) Option {
 	}}
 }
 
-// loggedMethod is a method as it is logged: clients may send any text as one.
+// loggedMethod returns the method for a log, or "other": a client can send any text
+// as the method.
 func loggedMethod(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
@@ -35,13 +37,13 @@ func loggedMethod(r *http.Request) string {
 	}
 }
 
-// logRequest logs a request that began at a time and has been answered.
-func (a *api) logRequest(x *exchange, r *http.Request, began time.Time) {
+// logRequest logs a request that was received at the given time.
+func (a *api) logRequest(x *exchange, r *http.Request, received time.Time) {
 	if a.requestLogger == nil {
 		return
 	}
-	// The logger's handler is code of the host. net/http would drop a response that
-	// is already written, also that of a create that is stored.
+	// The logger's handler is code of the host. After a panic net/http would drop a
+	// response that is already written, even that of a create that is committed.
 	defer func() {
 		if cause := recover(); cause != nil {
 			a.logFault(x, r, fmt.Errorf("request log panicked: %v\n%s", cause, debug.Stack()))
@@ -54,6 +56,6 @@ func (a *api) logRequest(x *exchange, r *http.Request, began time.Time) {
 		slog.String("route", x.route),
 		slog.Int("status", x.status),
 		slog.Int("bytes", x.bytes),
-		slog.Duration("took", time.Since(began)),
+		slog.Duration("took", time.Since(received)),
 	)
 }

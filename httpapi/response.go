@@ -1,14 +1,16 @@
 package httpapi
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// The messages of failures (spec section 7), beside the one that names an id.
+// The messages of failure responses. The message of an unknown relayer also has its
+// ID.
 const (
 	messageBadRequest         = "Bad Request"
 	messageUnauthorized       = "Unauthorized"
@@ -21,8 +23,8 @@ const (
 	messagePreconditionFailed = "Precondition Failed"
 )
 
-// response is what to answer. It is made whole before the first byte goes out,
-// so that a fault on the way can still become a 500.
+// response is a complete response. It is built before the first byte is sent, so
+// that a fault on the way can still become a 500.
 type response struct {
 	status int
 	header [2]headerField
@@ -31,9 +33,9 @@ type response struct {
 
 type headerField struct{ name, value string }
 
-// with returns the response with one more header. The name is in canonical
-// form.
-func (p response) with(name, value string) response {
+// withHeader returns the response with one more header. The name must be in
+// canonical form.
+func (p response) withHeader(name, value string) response {
 	for i := range p.header {
 		if p.header[i].name == "" {
 			p.header[i] = headerField{name, value}
@@ -43,17 +45,17 @@ func (p response) with(name, value string) response {
 	panic("httpapi: too many headers in a response")
 }
 
-// The values of headers that every response has.
+// Header values of every response.
 var (
 	contentTypeJSON = []string{"application/json"}
 	noSniff         = []string{"nosniff"}
 	noStore         = []string{"no-store"}
 )
 
-// answer sends the response.
-func (x *exchange) answer(r *http.Request, p response) {
-	x.answered, x.status = true, p.status
-	x.leave()
+// respond sends the response.
+func (x *exchange) respond(r *http.Request, p response) {
+	x.responded, x.status = true, p.status
+	x.releaseInFlight()
 	header := x.Header()
 	header["Content-Type"] = contentTypeJSON
 	header["X-Content-Type-Options"] = noSniff
@@ -72,50 +74,54 @@ func (x *exchange) answer(r *http.Request, p response) {
 	x.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
 		x.bytes = len(p.body)
-		// A client that is gone cannot be told so.
+		// An error means that the client is gone.
 		_, _ = x.Write(p.body)
 	}
 }
 
-// begin returns the start of the body of a success, in the exchange's buffer,
-// for the caller to append the data to.
-func (x *exchange) begin() []byte {
+// startBody returns the start of a success body in the buffer of the exchange. The
+// caller appends the data and passes the result to success.
+func (x *exchange) startBody() []byte {
 	return append((*x.buffer)[:0], `{"success":true,"data":`...)
 }
 
-// success answers with a body that begin has begun.
+// success returns a response whose body was started by startBody.
 func (x *exchange) success(status int, body []byte) response {
 	*x.buffer = append(body, '}')
 	return response{status: status, body: *x.buffer}
 }
 
-// maxPooledBuffer bounds what a buffer that once held a large page keeps
-// afterwards.
+// maxPooledBuffer is the capacity of the largest buffer that is kept for later
+// requests.
 const maxPooledBuffer = 256 << 10
 
-// release gives the buffer back. Nothing of the exchange may be used after it.
-func (a *api) release(x *exchange) {
+// putBuffer returns the buffer to the pool. The body of the response is invalid
+// afterwards.
+func (a *api) putBuffer(x *exchange) {
 	if cap(*x.buffer) <= maxPooledBuffer {
 		a.buffers.Put(x.buffer)
 	}
 }
 
-// failure answers with one of the messages.
+// failure returns a failure response with one of the messages.
 func failure(status int, message string) response {
-	return response{status: status, body: encode(relayer.Failure{Message: message})}
+	return response{status: status, body: encodeJSON(relayer.Failure{Message: message})}
 }
 
-// invalidRequest answers a request that is malformed or invalid, with every
-// problem found.
+// invalidRequest returns the response to a malformed or invalid request, with all
+// problems found.
 func invalidRequest(status int, problems ...relayer.FieldError) response {
-	return response{status: status, body: encode(relayer.Failure{Message: messageBadRequest, Errors: problems})}
+	return response{status: status, body: encodeJSON(relayer.Failure{Message: messageBadRequest, Errors: problems})}
 }
 
-// encode encodes values that cannot fail to encode: strings and numbers.
-func encode(value any) []byte {
-	encoded, err := strictjson.Encode(value)
-	if err != nil {
+// encodeJSON encodes a value that consists of strings and numbers, which cannot
+// fail.
+func encodeJSON(value any) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		panic(err)
 	}
-	return encoded
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
