@@ -16,7 +16,17 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// follower takes changes one at a time.
+// fiveMethods hides the optional capabilities of a store, so that the Manager
+// publishes the changes.
+type fiveMethods struct{ relayer.Store }
+
+// eachFeed runs a test with a change feed of the store and with one of the Manager.
+func eachFeed(t *testing.T, run func(t *testing.T, store relayer.Store)) {
+	t.Run("of the store", func(t *testing.T) { run(t, memory.New()) })
+	t.Run("of the Manager", func(t *testing.T) { run(t, fiveMethods{memory.New()}) })
+}
+
+// follower receives changes one at a time.
 type follower struct {
 	t    *testing.T
 	next func() (relayer.Change, error, bool)
@@ -37,8 +47,10 @@ func (f *follower) expect(kind relayer.ChangeKind, id string) *relayer.Relayer {
 	return change.Relayer
 }
 
-func TestWatch(t *testing.T) {
-	m := registry(t)
+func TestWatch_Changes(t *testing.T) { eachFeed(t, testWatchChanges) }
+
+func testWatchChanges(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	f, other := follow(t, m.Watch(ctx)), follow(t, m.Watch(ctx))
@@ -70,7 +82,7 @@ func TestWatch(t *testing.T) {
 		if r.Revision != created.Revision || string(r.CustomRPCURLs[0].URL) != "https://rpc.example/key" {
 			t.Errorf("created as %+v", r)
 		}
-		r.Name = "mine" // a copy of its own
+		r.Name = "mine" // of this consumer only
 		if r := follower.expect(relayer.Updated, "new"); r.Revision != paused.Revision || !r.Paused {
 			t.Errorf("paused as %+v", r)
 		}
@@ -87,8 +99,10 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestWatchEndsWithItsContext(t *testing.T) {
-	m := registry(t)
+func TestWatch_EndsWithContext(t *testing.T) { eachFeed(t, testWatchEndsWithContext) }
+
+func testWatchEndsWithContext(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(t.Context())
 	var consumers sync.WaitGroup
@@ -112,12 +126,14 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 		t.Errorf("%d goroutines before, %d after", before, after)
 	}
 	for change, err := range m.Watch(ctx) {
-		t.Errorf("a context that was over gave %+v, %v", change, err)
+		t.Errorf("a done context: %+v, %v", change, err)
 	}
 }
 
-func TestWatchCanBeLeft(t *testing.T) {
-	m := registry(t)
+func TestWatch_RangedOnce(t *testing.T) { eachFeed(t, testWatchRangedOnce) }
+
+func testWatchRangedOnce(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
 	changes := m.Watch(t.Context())
 	if _, err := m.Pause(t.Context(), "evm"); err != nil {
 		t.Fatal(err)
@@ -130,9 +146,11 @@ func TestWatchCanBeLeft(t *testing.T) {
 	}
 }
 
-// A watch that was left holds nothing, though its context lives on.
-func TestWatchesThatWereLeftAreForgotten(t *testing.T) {
-	m := registry(t)
+// A range that ended holds no memory, even if its context is not done.
+func TestWatch_ReleasesMemory(t *testing.T) { eachFeed(t, testWatchReleasesMemory) }
+
+func testWatchReleasesMemory(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
 	heap := func() uint64 {
 		runtime.GC()
 		runtime.GC()
@@ -160,21 +178,23 @@ func TestWatchesThatWereLeftAreForgotten(t *testing.T) {
 	}
 }
 
-// The recipe for following without a gap, word by word.
-func TestFollowingByTheRecipe(t *testing.T) {
-	m := registry(t)
+// The procedure in the documentation of Watch.
+func TestWatch_FollowWithoutGap(t *testing.T) { eachFeed(t, testWatchFollowWithoutGap) }
+
+func testWatchFollowWithoutGap(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changes := m.Watch(ctx)
 	if _, err := m.Pause(ctx, "evm"); err != nil {
 		t.Fatal(err)
 	}
-	inHand := map[string]uint64{}
+	known := map[string]uint64{}
 	for r, err := range m.All(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inHand[r.ID] = r.Revision
+		known[r.ID] = r.Revision
 	}
 	if err := m.Delete(ctx, "evm"); err != nil {
 		t.Fatal(err)
@@ -189,61 +209,61 @@ func TestFollowingByTheRecipe(t *testing.T) {
 		r := change.Relayer
 		switch {
 		case change.Kind == relayer.Deleted:
-			delete(inHand, r.ID)
-		case r.Revision > inHand[r.ID]:
-			inHand[r.ID] = r.Revision
+			delete(known, r.ID)
+		case r.Revision > known[r.ID]:
+			known[r.ID] = r.Revision
 		}
 		if r.ID == "solana" {
 			break
 		}
 	}
-	if _, ok := inHand["evm"]; ok || len(inHand) != 2 {
-		t.Errorf("in hand are %v", inHand)
+	if _, ok := known["evm"]; ok || len(known) != 2 {
+		t.Errorf("known are %v", known)
 	}
 }
 
-// A consumer that falls behind is told so, never blocks a writer, and then gets
-// what came after.
-func TestWatchTellsWhatWasMissed(t *testing.T) {
+// A consumer that falls behind blocks no writer, and gets ErrMissed and then the later
+// changes.
+func TestWatch_SlowConsumer(t *testing.T) {
 	for name, c := range map[string]struct {
 		writes int
 		size   int
 	}{"many": {1500, 10}, "large": {18, 1 << 20}} {
 		t.Run(name, func(t *testing.T) {
-			m := registry(t)
-			changes := m.Watch(t.Context())
-			var last *relayer.Relayer
-			for i := range c.writes {
-				r, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
-					r.Name = fmt.Sprintf("%d %s", i, strings.Repeat("x", c.size))
-					return nil
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				last = r
-			}
-			f := follow(t, changes)
-			if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrMissed) {
-				t.Fatalf("got %v, %t", err, ok)
-			}
-			var before uint64
-			for {
-				change, err, ok := f.next()
-				if !ok || err != nil || change.Relayer.Revision <= before {
-					t.Fatalf("got %v, %t after revision %d", err, ok, before)
-				}
-				before = change.Relayer.Revision
-				if before == last.Revision {
-					return
-				}
-			}
+			eachFeed(t, func(t *testing.T, store relayer.Store) { testSlowConsumer(t, store, c.writes, c.size) })
 		})
 	}
 }
 
-// Where nobody can tell whether a write was carried out, silence would be a lie.
-func TestWatchTellsOfUnknownOutcomes(t *testing.T) {
+func testSlowConsumer(t *testing.T, store relayer.Store, writes, size int) {
+	m := registryOn(t, store)
+	changes := m.Watch(t.Context())
+	var last *relayer.Relayer
+	for i := range writes {
+		r, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
+			r.Name = fmt.Sprintf("%d %s", i, strings.Repeat("x", size))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = r
+	}
+	f := follow(t, changes)
+	if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrMissed) {
+		t.Fatalf("got %v, %t", err, ok)
+	}
+	var before uint64
+	for before != last.Revision {
+		change, err, ok := f.next()
+		if !ok || err != nil || change.Relayer.Revision <= before {
+			t.Fatalf("got %v, %t after revision %d", err, ok, before)
+		}
+		before = change.Relayer.Revision
+	}
+}
+
+func TestWatch_UnknownOutcome(t *testing.T) {
 	m, err := relayer.New(doubtful{memory.New()})
 	if err != nil {
 		t.Fatal(err)
@@ -264,11 +284,12 @@ func (doubtful) Create(context.Context, relayer.Record) (relayer.Record, error) 
 	return relayer.Record{}, relayer.ErrOutcomeUnknown
 }
 
-// Whatever many writers do, a follower that applies the changes in the order
-// they come ends with what is stored, and sees the revisions of each relayer
-// grow.
-func TestWatchKeepsTheOrderOfEachRelayer(t *testing.T) {
-	m := registry(t)
+// A consumer that applies the changes in order gets the stored state, and the revisions
+// of each relayer grow.
+func TestWatch_OrderOfRevisions(t *testing.T) { eachFeed(t, testWatchOrderOfRevisions) }
+
+func testWatchOrderOfRevisions(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	f := follow(t, m.Watch(ctx))
@@ -328,4 +349,45 @@ func TestWatchKeepsTheOrderOfEachRelayer(t *testing.T) {
 	if fmt.Sprint(names) != fmt.Sprint(stored) {
 		t.Errorf("followed to %v\nstored is  %v", names, stored)
 	}
+}
+
+// TestWatch_SharedStore has two Managers on one store.
+func TestWatch_SharedStore(t *testing.T) {
+	store := memory.New()
+	writer := registryOn(t, store)
+	other, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	f := follow(t, other.Watch(ctx))
+	paused, err := writer.Pause(ctx, "evm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Delete(ctx, "solana", mustGet(t, other, "solana").Revision); err != nil {
+		t.Fatal(err)
+	}
+	if r := f.expect(relayer.Updated, "evm"); r.Revision != paused.Revision {
+		t.Errorf("updated to revision %d, want %d", r.Revision, paused.Revision)
+	}
+	f.expect(relayer.Deleted, "solana")
+}
+
+// TestWatch_UndecodableRecord continues after a record that is not a relayer.
+func TestWatch_UndecodableRecord(t *testing.T) {
+	store := memory.New()
+	m := registryOn(t, store)
+	f := follow(t, m.Watch(t.Context()))
+	if _, err := store.Create(t.Context(), relayer.Record{ID: "x", Document: []byte("damaged")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Pause(t.Context(), "evm"); err != nil {
+		t.Fatal(err)
+	}
+	if change, err, ok := f.next(); !ok || err == nil || errors.Is(err, relayer.ErrMissed) {
+		t.Errorf("got %+v, %v, %t, want an error of the record", change, err, ok)
+	}
+	f.expect(relayer.Updated, "evm")
 }

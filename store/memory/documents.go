@@ -22,13 +22,13 @@ func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 	}
 	document, revision := found.rec.Document, found.rec.Revision
 	s.mu.RUnlock()
-	// A stored byte never changes, so that copying can wait for the lock to be
-	// free again.
+	// Stored bytes never change, so that they can be copied after the lock is
+	// released.
 	return append(dst, document...), revision, nil
 }
 
 // AppendDocuments appends up to limit documents from offset on, oldest first,
-// with a comma between each two, and returns the number of all records.
+// separated by commas, and returns the number of all records.
 func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
 	if err := ctx.Err(); err != nil {
 		return dst, 0, err

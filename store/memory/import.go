@@ -3,22 +3,24 @@ package memory
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/internal/limits"
 )
 
 var _ relayer.ImportStore = (*Store)(nil)
 
-// Import adds the records after all others, with the revisions given: all of
-// them or none. It returns [relayer.ErrExists] where an id is taken or comes
-// twice, and [relayer.ErrClaimed] where a claim is held or comes twice.
+// Import adds the records after all others, with the revisions given: all of them or
+// none. It returns [relayer.ErrExists] if an ID is taken or occurs twice, and
+// [relayer.ErrClaimed] if a claim is held or occurs twice.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
-	made := make([]*entry, len(records))
+	added := make([]*entry, len(records))
 	for i, rec := range records {
-		if err := keepsImportLimits(rec); err != nil {
-			return refused(rec, err)
+		if err := limits.CheckImport(rec, math.MaxInt); err != nil {
+			return importError(rec, err)
 		}
-		made[i] = &entry{rec: detached(rec)}
+		added[i] = &entry{rec: copyOf(rec)}
 	}
 
 	s.mu.Lock()
@@ -26,38 +28,36 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.allFree(records); err != nil {
+	if err := s.checkFree(records); err != nil {
 		return err
 	}
-	for _, next := range made {
+	for _, next := range added {
 		s.add(next)
 		s.revision = max(s.revision, next.rec.Revision)
 	}
 	return nil
 }
 
-// allFree refuses records of which one has an id or a claim that the store, or
-// a record before it, has already.
-func (s *Store) allFree(records []relayer.Record) error {
+// checkFree returns an error if an ID or a claim is in the store or occurs twice.
+func (s *Store) checkFree(records []relayer.Record) error {
 	ids := make(map[string]bool, len(records))
 	claims := make(map[string]bool)
 	for _, rec := range records {
 		if s.byID[rec.ID] != nil || ids[rec.ID] {
-			return refused(rec, relayer.ErrExists)
+			return importError(rec, relayer.ErrExists)
 		}
 		ids[rec.ID] = true
 		if rec.Claim == "" {
 			continue
 		}
 		if s.claims[rec.Claim] != nil || claims[rec.Claim] {
-			return refused(rec, relayer.ErrClaimed)
+			return importError(rec, relayer.ErrClaimed)
 		}
 		claims[rec.Claim] = true
 	}
 	return nil
 }
 
-// refused says which of many records the error is about.
-func refused(rec relayer.Record, err error) error {
+func importError(rec relayer.Record, err error) error {
 	return fmt.Errorf("import %q: %w", rec.ID, err)
 }

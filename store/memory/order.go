@@ -6,20 +6,20 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// entry is one record in its place among its neighbours. Its rec is replaced
-// whole, and the bytes in it never change.
+// entry is one record in a list in creation order. Its rec is replaced whole, and the
+// bytes in it never change.
 type entry struct {
 	rec            relayer.Record
 	slot           int
 	previous, next *entry
 }
 
-// order keeps entries in creation order and finds the one at any offset.
+// order is a list of entries in creation order with access by offset.
 //
-// Each entry has a slot, and slots are never used again. A Fenwick tree counts
-// the slots that are taken, so that the k-th taken one is found by descending
-// it; from there a page follows the links and meets no empty slot. Once most
-// slots are empty they are numbered anew.
+// Each entry has a slot, and a slot is not reused. A Fenwick tree counts the slots in
+// use, so that a descent of it finds the k-th one. From there a page follows the links
+// of the list and needs not skip empty slots. When most slots are empty, they are
+// renumbered.
 type order struct {
 	first, last *entry
 	live        int
@@ -27,25 +27,25 @@ type order struct {
 	counts      []int // counts[i] covers the slots (i - lowbit(i), i], from 1 on
 }
 
-func (o *order) add(made *entry) {
-	made.previous, made.next = o.last, nil
+func (o *order) add(added *entry) {
+	added.previous, added.next = o.last, nil
 	if o.last == nil {
-		o.first = made
+		o.first = added
 	} else {
-		o.last.next = made
+		o.last.next = added
 	}
-	o.last = made
+	o.last = added
 	o.live++
-	o.take(made)
+	o.assignSlot(added)
 }
 
-// take gives the entry the slot after the last.
-func (o *order) take(taker *entry) {
+// assignSlot assigns the slot after the last one to an entry.
+func (o *order) assignSlot(e *entry) {
 	if len(o.counts) == 0 {
 		o.counts = append(o.counts, 0)
 	}
-	taker.slot = len(o.slots)
-	o.slots = append(o.slots, taker)
+	e.slot = len(o.slots)
+	o.slots = append(o.slots, e)
 	at := len(o.slots)
 	count := 1
 	for child := at - 1; child > at-(at&-at); child -= child & -child {
@@ -54,30 +54,30 @@ func (o *order) take(taker *entry) {
 	o.counts = append(o.counts, count)
 }
 
-func (o *order) remove(gone *entry) {
-	if gone.previous == nil {
-		o.first = gone.next
+func (o *order) remove(e *entry) {
+	if e.previous == nil {
+		o.first = e.next
 	} else {
-		gone.previous.next = gone.next
+		e.previous.next = e.next
 	}
-	if gone.next == nil {
-		o.last = gone.previous
+	if e.next == nil {
+		o.last = e.previous
 	} else {
-		gone.next.previous = gone.previous
+		e.next.previous = e.previous
 	}
 	o.live--
-	o.slots[gone.slot] = nil
-	for at := gone.slot + 1; at < len(o.counts); at += at & -at {
+	o.slots[e.slot] = nil
+	for at := e.slot + 1; at < len(o.counts); at += at & -at {
 		o.counts[at]--
 	}
 	o.renumber()
 }
 
-// spareSlots keeps small stores from being renumbered at every other delete.
+// spareSlots avoids frequent renumbering of small stores.
 const spareSlots = 1024
 
-// renumber takes the empty slots out when they outnumber the others. So many
-// deletes precede it that each pays for a few steps of it.
+// renumber removes the empty slots if they outnumber the others. Its cost is amortized
+// over the deletes since the last time.
 func (o *order) renumber() {
 	if len(o.slots) < 2*o.live+spareSlots {
 		return
@@ -85,11 +85,11 @@ func (o *order) renumber() {
 	o.slots = make([]*entry, 0, o.live+spareSlots)
 	o.counts = make([]int, 0, o.live+spareSlots+1)
 	for next := o.first; next != nil; next = next.next {
-		o.take(next)
+		o.assignSlot(next)
 	}
 }
 
-// at returns the entry at an offset below the number of live ones.
+// at returns the entry at an offset, which must be less than the number of entries.
 func (o *order) at(offset int) *entry {
 	slot, rest := 0, offset
 	for step := 1 << (bits.Len(uint(len(o.slots))) - 1); step > 0; step >>= 1 {

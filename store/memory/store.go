@@ -1,5 +1,5 @@
-// Package memory keeps relayers in memory: for tests, and for hosts that make
-// their relayers anew at every start. Nothing outlives the [Store].
+// Package memory is a [relayer.Store] in memory, for tests and for hosts that create
+// their relayers at every start. It persists nothing.
 package memory
 
 import (
@@ -7,15 +7,18 @@ import (
 	"sync"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/feed"
 )
 
-// Store is a [relayer.Store] in memory. Readers run side by side, and a page
-// costs the same at any offset, after any pattern of deletes: the logarithm of
-// the number of records, and the records of the page.
+// Store is a [relayer.Store] in memory. Readers do not block each other. The cost of
+// a page grows with its size and the logarithm of the number of records, at any
+// offset and after any pattern of deletes.
 //
-// Make one with [New]. All methods are safe for concurrent use. It has nothing
-// to close.
+// Create one with [New]. All methods are safe for concurrent use. A Store need not be
+// closed.
 type Store struct {
+	changes *feed.Feed[relayer.RecordChange]
+
 	mu       sync.RWMutex
 	byID     map[string]*entry
 	claims   map[string]*entry
@@ -25,21 +28,22 @@ type Store struct {
 
 var _ relayer.Store = (*Store)(nil)
 
-// New returns a store that holds nothing.
+// New returns an empty Store.
 func New() *Store {
 	return &Store{
-		byID:   make(map[string]*entry),
-		claims: make(map[string]*entry),
+		changes: feed.New[relayer.RecordChange](relayer.ErrMissed),
+		byID:    make(map[string]*entry),
+		claims:  make(map[string]*entry),
 	}
 }
 
-// Create adds a record. It returns [relayer.ErrExists] where the id is taken
-// and [relayer.ErrClaimed] where another record holds the claim.
+// Create adds a record. It returns [relayer.ErrExists] if the ID is taken, and
+// [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := keepsLimits(rec); err != nil {
+	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	own := detached(rec)
+	own := copyOf(rec)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,22 +75,22 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	}
 	rec := found.rec
 	s.mu.RUnlock()
-	return detached(rec), nil
+	return copyOf(rec), nil
 }
 
-// List returns up to limit records from offset on, oldest first, and the number
-// of all.
+// List returns up to limit records from offset on, oldest first, and the number of
+// all records.
 func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
 	recs, total := s.page(offset, limit)
-	detachAll(recs)
+	copyAll(recs)
 	return recs, total, nil
 }
 
-// page collects the records without copying their bytes: a stored byte never
-// changes, so that copying can wait until the lock is free again.
+// page returns records that share their bytes with the store. Stored bytes never
+// change, so that they can be copied after the lock is released.
 func (s *Store) page(offset, limit int) ([]relayer.Record, int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -103,18 +107,18 @@ func (s *Store) page(offset, limit int) ([]relayer.Record, int) {
 	return recs, total
 }
 
-// Update replaces the record that stands at rec.Revision. It returns
-// [relayer.ErrNotFound], [relayer.ErrConflict] where it stands at another
-// revision, and [relayer.ErrClaimed] where another record holds the claim.
+// Update replaces the record whose current revision is rec.Revision. It returns
+// [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another,
+// and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := keepsLimits(rec); err != nil {
+	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	own := detached(rec)
+	own := copyOf(rec)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.standing(ctx, rec.ID, rec.Revision)
+	found, err := s.current(ctx, rec.ID, rec.Revision)
 	if err != nil {
 		return relayer.Record{}, err
 	}
@@ -125,27 +129,29 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	delete(s.claims, found.rec.Claim)
 	found.rec = own
 	s.hold(found)
+	s.publish(relayer.Updated, own)
 	rec.Revision = own.Revision
 	return rec, nil
 }
 
-// Delete removes the record that stands at the revision. It returns
-// [relayer.ErrNotFound], or [relayer.ErrConflict] where it stands at another.
+// Delete removes the record whose current revision is revision. It returns
+// [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is another.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.standing(ctx, id, revision)
+	found, err := s.current(ctx, id, revision)
 	if err != nil {
 		return err
 	}
 	delete(s.byID, id)
 	delete(s.claims, found.rec.Claim)
 	s.order.remove(found)
+	s.publish(relayer.Deleted, found.rec)
 	return nil
 }
 
-// standing finds the entry that a write is based on.
-func (s *Store) standing(ctx context.Context, id string, revision uint64) (*entry, error) {
+// current returns the entry that a write is based on.
+func (s *Store) current(ctx context.Context, id string, revision uint64) (*entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -159,22 +165,24 @@ func (s *Store) standing(ctx context.Context, id string, revision uint64) (*entr
 	return found, nil
 }
 
-// add enters a record whose id and claim are free, after all others.
-func (s *Store) add(made *entry) {
-	s.byID[made.rec.ID] = made
-	s.hold(made)
-	s.order.add(made)
+// add appends a record whose ID and claim are free.
+func (s *Store) add(added *entry) {
+	s.byID[added.rec.ID] = added
+	s.hold(added)
+	s.order.add(added)
+	s.publish(relayer.Created, added.rec)
 }
 
-// hold never enters the empty claim, so that looking it up finds no holder.
+// hold stores the claim of an entry. The empty claim is not stored, so that it has no
+// holder.
 func (s *Store) hold(holder *entry) {
 	if holder.rec.Claim != "" {
 		s.claims[holder.rec.Claim] = holder
 	}
 }
 
-// nextRevision counts for the whole store, so that an id that is deleted and
-// created again goes on where it was.
+// nextRevision counts for the whole store, so that an ID that is deleted and created
+// again does not reuse a revision.
 func (s *Store) nextRevision() uint64 {
 	s.revision++
 	return s.revision

@@ -14,9 +14,9 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) relayer.Store { return memory.New() })
 }
 
-// TestPagesThroughRenumbering deletes so many records, in runs and one by one,
-// that the slots are numbered anew several times.
-func TestPagesThroughRenumbering(t *testing.T) {
+// TestList_AfterRenumbering deletes so many records, one by one and in runs, that the
+// slots are renumbered several times.
+func TestList_AfterRenumbering(t *testing.T) {
 	store := memory.New()
 	random := rand.New(rand.NewPCG(3, 4))
 	var ids []string
