@@ -29,7 +29,7 @@ func cuts(d *disk) []image {
 	return left
 }
 
-func check(t *testing.T, errs ...error) {
+func wantNoError(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func storedFile(t *testing.T, content []byte) (*disk, inode) {
 	t.Helper()
 	d := emptyDisk()
 	number, err := d.create("file")
-	check(t, err, d.write(number, 0, content), d.sync(number), d.syncNames())
+	wantNoError(t, err, d.write(number, 0, content), d.sync(number), d.syncNames())
 	return d, number
 }
 
@@ -53,7 +53,7 @@ func pages(letter string, count int) []byte {
 func TestDisk_SyncedSurvives(t *testing.T) {
 	content := pages("a", 3)
 	d, number := storedFile(t, content)
-	check(t, d.write(number, int64(len(content)), pages("b", 1)))
+	wantNoError(t, d.write(number, int64(len(content)), pages("b", 1)))
 	for _, left := range cuts(d) {
 		if !bytes.HasPrefix(left["file"], content) {
 			t.Fatal("a power cut changed what was synced")
@@ -63,7 +63,7 @@ func TestDisk_SyncedSurvives(t *testing.T) {
 
 func TestDisk_UnsyncedMayBeLost(t *testing.T) {
 	d, number := storedFile(t, pages("a", 1))
-	check(t, d.write(number, 0, pages("b", 1)))
+	wantNoError(t, d.write(number, 0, pages("b", 1)))
 	kept, lost := 0, 0
 	for _, left := range cuts(d) {
 		switch first := left["file"][:sectorSize]; {
@@ -81,7 +81,7 @@ func TestDisk_UnsyncedMayBeLost(t *testing.T) {
 // TestDisk_Torn: a page can be stored in part, and a sector as well.
 func TestDisk_Torn(t *testing.T) {
 	d, number := storedFile(t, pages("a", 1))
-	check(t, d.write(number, 0, pages("b", 1)))
+	wantNoError(t, d.write(number, 0, pages("b", 1)))
 	tornPages, tornSectors := 0, 0
 	for _, left := range cuts(d) {
 		if bytes.ContainsAny(left["file"], "a") && bytes.ContainsAny(left["file"], "b") {
@@ -100,15 +100,15 @@ func TestDisk_Torn(t *testing.T) {
 
 func TestDisk_EarlierVersion(t *testing.T) {
 	d, number := storedFile(t, []byte("a"))
-	check(t, d.write(number, 0, []byte("b")), d.write(number, 0, []byte("c")))
+	wantNoError(t, d.write(number, 0, []byte("b")), d.write(number, 0, []byte("c")))
 	wantContents(t, d, "a", "b", "c")
 }
 
 func TestDisk_UnsyncedSize(t *testing.T) {
 	d, number := storedFile(t, []byte("a"))
-	check(t, d.resize(number, 3))
+	wantNoError(t, d.resize(number, 3))
 	wantContents(t, d, "a", "a\x00\x00")
-	check(t, d.sync(number))
+	wantNoError(t, d.sync(number))
 	wantContents(t, d, "a\x00\x00")
 }
 
@@ -137,10 +137,10 @@ func TestDisk_UnsyncedNames(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			d, number := storedFile(t, []byte("a"))
-			check(t, test.change(d, number))
+			wantNoError(t, test.change(d, number))
 			wantNames(t, d, test.want...)
 			visible := strings.Join(d.list(), " ")
-			check(t, d.syncNames())
+			wantNoError(t, d.syncNames())
 			wantNames(t, d, visible)
 		})
 	}
@@ -161,30 +161,30 @@ func wantNames(t *testing.T, d *disk, want ...string) {
 func TestDisk_FileSyncLeavesNamesUnsynced(t *testing.T) {
 	d := emptyDisk()
 	number, err := d.create("file")
-	check(t, err, d.write(number, 0, []byte("a")), d.sync(number))
+	wantNoError(t, err, d.write(number, 0, []byte("a")), d.sync(number))
 	wantNames(t, d, "", "file")
 }
 
 func TestDisk_FailedSync(t *testing.T) {
 	d, number := storedFile(t, []byte("a"))
 	d.arm(plan{{syncingHeader, 1, failSync}})
-	check(t, d.write(number, 0, []byte("b")))
+	wantNoError(t, d.write(number, 0, []byte("b")))
 	if err := d.sync(number); err != syscall.EIO {
 		t.Fatalf("the error of a failed sync is %v", err)
 	}
 	if visible, err := d.read(number, 0, make([]byte, 1)); err != nil || string(visible) != "b" {
 		t.Errorf("readers see %q, error %v", visible, err)
 	}
-	check(t, d.sync(number))
+	wantNoError(t, d.sync(number))
 	wantContents(t, d, "a")
-	check(t, d.write(number, 0, []byte("b")), d.sync(number))
+	wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
 	wantContents(t, d, "b")
 }
 
 func TestDisk_LyingSync(t *testing.T) {
 	d, number := storedFile(t, []byte("a"))
 	d.lies = true
-	check(t, d.write(number, 0, []byte("b")), d.sync(number))
+	wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
 	wantContents(t, d, "a", "b")
 }
 
@@ -193,7 +193,7 @@ func TestDisk_PowerCut(t *testing.T) {
 	kills := 0
 	d.kill = func() { kills++ }
 	d.arm(plan{{anyKind, 2, cutPower}})
-	check(t, d.write(number, 0, []byte("b")))
+	wantNoError(t, d.write(number, 0, []byte("b")))
 	for range 2 {
 		if err := d.write(number, 0, []byte("c")); err != syscall.EIO {
 			t.Errorf("the error of a disk that is off is %v", err)
@@ -213,11 +213,11 @@ func TestDisk_KillBeforeHeaderSync(t *testing.T) {
 	kills := 0
 	d.kill = func() { kills++ }
 	d.arm(plan{{syncingHeader, 1, killProcess}})
-	check(t, d.write(number, headerSize, pages("b", 1)), d.sync(number))
+	wantNoError(t, d.write(number, headerSize, pages("b", 1)), d.sync(number))
 	if kills != 0 {
 		t.Fatal("the sync of other pages killed the process")
 	}
-	check(t, d.write(number, 0, []byte("b")))
+	wantNoError(t, d.write(number, 0, []byte("b")))
 	if err := d.sync(number); err != syscall.EIO || kills != 1 {
 		t.Errorf("error %v and %d kills at the sync of a header", err, kills)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"go.etcd.io/bbolt"
@@ -23,13 +22,12 @@ var bucketName = []byte("records")
 // plainRecord is a record that JSON does not mask.
 type plainRecord relayer.Record
 
-func openEngine(path string, withSync bool) (e *engine, err error) {
-	defer guard(&err)()
+func openEngine(path string, withSync bool) (*engine, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: !withSync})
 	if err != nil {
 		return nil, err
 	}
-	e = &engine{db}
+	e := &engine{db}
 	if e.hasBucket() {
 		return e, nil
 	}
@@ -47,17 +45,6 @@ func (e *engine) hasBucket() (ok bool) {
 	return ok
 }
 
-// guard turns a panic over a damaged page into an error.
-func guard(err *error) func() {
-	faults := debug.SetPanicOnFault(true)
-	return func() {
-		debug.SetPanicOnFault(faults)
-		if cause := recover(); cause != nil {
-			*err = fmt.Errorf("%w: %v", relayer.ErrCorrupt, cause)
-		}
-	}
-}
-
 func (e *engine) Close() error { return e.db.Close() }
 
 // Check returns the first thing that bbolt finds wrong.
@@ -71,10 +58,12 @@ func (e *engine) Check(context.Context) error {
 }
 
 func (e *engine) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	rec.Revision = 0
-	return rec, e.Import(ctx, []relayer.Record{rec})
+	created := []relayer.Record{rec}
+	err := e.Import(ctx, created)
+	return created[0], err
 }
 
+// Import gives the records revisions of its own.
 func (e *engine) Import(_ context.Context, records []relayer.Record) error {
 	return e.write(func(b *bbolt.Bucket) error {
 		for i := range records {
@@ -117,7 +106,6 @@ func (e *engine) Get(_ context.Context, id string) (rec relayer.Record, err erro
 
 // List lists the records by id.
 func (e *engine) List(_ context.Context, offset, limit int) (page []relayer.Record, total int, err error) {
-	defer guard(&err)()
 	var all []relayer.Record
 	err = e.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketName).ForEach(func(_, value []byte) error {

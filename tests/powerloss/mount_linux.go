@@ -15,9 +15,8 @@ import (
 // the thread that the Go runtime may need to serve it.
 type mount struct {
 	directory string
-	server    *fuse.Server
 	isDirect  bool
-	isMounted bool
+	server    *fuse.Server // nil after unmount, which frees the disk
 }
 
 // mountDisk mounts the disk. The superuser needs no helper program; others need
@@ -32,8 +31,7 @@ func mountDisk(d *disk, directory string) (*mount, error) {
 		}
 		at = fmt.Sprintf("/dev/fd/%d", device)
 	}
-	var err error
-	m.server, err = fuse.NewServer(&fileSystem{fuse.NewDefaultRawFileSystem(), d}, at, &fuse.MountOptions{
+	server, err := fuse.NewServer(&fileSystem{fuse.NewDefaultRawFileSystem(), d}, at, &fuse.MountOptions{
 		Name:                     "powerloss",
 		DisableXAttrs:            true,
 		DisableReadDirPlus:       true,
@@ -42,9 +40,9 @@ func mountDisk(d *disk, directory string) (*mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.isMounted = true
-	go m.server.Serve()
-	return m, m.server.WaitMount()
+	m.server = server
+	go server.Serve()
+	return m, server.WaitMount()
 }
 
 // mountDirectly returns a device that no child inherits. A child that held the
@@ -64,20 +62,19 @@ func mountDirectly(directory string) (device int, err error) {
 
 // unmount fails if a process has a file open. Repeating it does nothing.
 func (m *mount) unmount() error {
-	if !m.isMounted {
+	if m.server == nil {
 		return nil
 	}
-	var err error
+	unmount := m.server.Unmount
 	if m.isDirect {
-		err = syscall.Unmount(m.directory, 0)
-	} else {
-		err = m.server.Unmount()
+		unmount = func() error { return syscall.Unmount(m.directory, 0) }
 	}
-	if err == nil {
-		m.isMounted = false
-		m.server.Wait()
+	if err := unmount(); err != nil {
+		return err
 	}
-	return err
+	m.server.Wait()
+	m.server = nil
+	return nil
 }
 
 // fileSystem translates the requests of the kernel. Data is written through the

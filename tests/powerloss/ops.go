@@ -13,15 +13,6 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
-// task is what a child does: it writes to the store at a path until it is killed.
-type task struct {
-	Store   string
-	Path    string
-	Seed    uint64
-	Process int      // number of the child, so that no two make the same version
-	Avoid   []string // relayers whose version is not known
-}
-
 // The steps of a child, and of an operation.
 const (
 	ready   = "ready" // the store is open

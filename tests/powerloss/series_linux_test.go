@@ -1,22 +1,17 @@
 package powerloss
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
@@ -32,8 +27,12 @@ func TestMain(m *testing.M) {
 
 // work is what a child does.
 func work(t task) error {
-	if t.Store == mountProbe {
+	switch {
+	case t.Store == mountProbe:
 		return probe(t.Path)
+	case t.Examine:
+		examine(t)
+		return nil
 	}
 	return write(t)
 }
@@ -75,8 +74,9 @@ func (c tally) String() string {
 		c.lost, c.halfWrites, c.failedReopens, c.failedChecks, *seed)
 }
 
-func (c tally) isClean() bool {
-	return c.lost+c.halfWrites+c.failedReopens+c.failedChecks == 0
+// damage is the number of things that must not happen.
+func (c tally) damage() int {
+	return c.lost + c.halfWrites + c.failedReopens + c.failedChecks
 }
 
 // newSeries returns a series that begins with an empty store.
@@ -112,7 +112,7 @@ func (s *series) wantNothingLost() {
 		s.run()
 	}
 	s.t.Log(s.tally)
-	if !s.tally.isClean() {
+	if s.tally.damage() > 0 {
 		s.t.Error("a power cut damaged the store")
 	}
 	if s.tally.acknowledged == 0 {
@@ -123,7 +123,7 @@ func (s *series) wantNothingLost() {
 // wantCaught runs rounds until one finds damage.
 func (s *series) wantCaught() {
 	s.t.Helper()
-	s.runUntil(func() bool { return !s.tally.isClean() })
+	s.runUntil(func() bool { return s.tally.damage() > 0 })
 }
 
 // wantLossCaught runs rounds until one finds an acknowledged operation lost.
@@ -197,9 +197,6 @@ func mountOrSkip(t *testing.T, d *disk) *mount {
 	return nil
 }
 
-// patience is how long a child may take until it is killed.
-const patience = 30 * time.Second
-
 // write starts a child, calls ready once the store is open, and returns when the
 // child has been killed.
 func (r *round) write(onReady func()) {
@@ -215,8 +212,8 @@ func (r *round) write(onReady func()) {
 	r.mu.Lock()
 	r.process = child.Start(r.t, given)
 	r.mu.Unlock()
-	late := time.AfterFunc(patience, r.kill)
-	child.Follow(r.t, r.process, func(e event) {
+	late := time.AfterFunc(patienceToWrite, r.kill)
+	killed, err := child.Follow(r.process, func(e event) {
 		if e.Step == ready {
 			onReady()
 			return
@@ -224,7 +221,10 @@ func (r *round) write(onReady func()) {
 		r.expected.note(e)
 	})
 	if !late.Stop() {
-		r.t.Fatalf("the child was not killed within %v (seed %d)", patience, *seed)
+		err = fmt.Errorf("no fault within %v", patienceToWrite)
+	}
+	if err != nil || !killed {
+		r.t.Fatalf("power cut %d (seed %d): the child ended by itself: %v", r.tally.rounds, *seed, err)
 	}
 	r.expected.processDied()
 }
@@ -235,8 +235,8 @@ func (r *round) kill() {
 	r.process.Kill()
 }
 
-// examine opens what the power cut left, and compares it with what was
-// acknowledged. It reports whether nothing is wrong.
+// examine has a child open what the power cut left, and adds what it finds to the
+// tally. It reports whether nothing is wrong.
 func (s *series) examine(cut *powerCut) bool {
 	s.t.Helper()
 	before := s.tally
@@ -244,85 +244,55 @@ func (s *series) examine(cut *powerCut) bool {
 	s.tally.uncertain += s.expected.uncertain
 	s.expected.acknowledged, s.expected.uncertain = 0, 0
 	directory := s.t.TempDir()
+	defer os.RemoveAll(directory)
 	if err := s.stored.save(directory); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.reopen(filepath.Join(directory, fileName), cut); err != nil {
+	p := child.Start(s.t, task{
+		Examine:    true,
+		Store:      s.store,
+		Path:       filepath.Join(directory, fileName),
+		TornHeader: cut.tornHeader,
+	})
+	late := time.AfterFunc(patienceToExamine, p.Kill)
+	killed, err := child.Follow(p, s.note)
+	late.Stop()
+	if killed {
+		err = fmt.Errorf("the examination took longer than %v", patienceToExamine)
+	}
+	if err != nil {
+		s.tally.failedReopens++
 		s.report("%v", err)
 	}
-	var err error
 	if s.stored, err = loadImage(directory); err != nil {
 		s.t.Fatal(err)
 	}
-	return s.tally.lost == before.lost && s.tally.halfWrites == before.halfWrites &&
-		s.tally.failedReopens == before.failedReopens && s.tally.failedChecks == before.failedChecks
+	return s.tally.damage() == before.damage()
+}
+
+// note adds what an examination found to the tally.
+func (s *series) note(f finding) {
+	s.t.Helper()
+	switch f.Step {
+	case failedReopen:
+		s.tally.failedReopens++
+	case failedCheck:
+		s.tally.failedChecks++
+	case holds:
+		found := s.expected.compare(f.Held)
+		s.tally.lost += len(found.lost)
+		s.tally.halfWrites += len(found.halves) + len(found.unexpected)
+		s.expected.adopt(f.Held)
+		if !found.isEmpty() {
+			s.report("%v", found)
+		}
+	}
+	if f.Error != "" {
+		s.report("%s: %s", f.Step, f.Error)
+	}
 }
 
 func (s *series) report(format string, args ...any) {
 	s.t.Helper()
 	s.t.Logf("power cut %d: %s", s.tally.rounds, fmt.Sprintf(format, args...))
-}
-
-// reopen opens the store and adds what it finds to the tally.
-func (s *series) reopen(path string, cut *powerCut) (err error) {
-	defer s.countPanic(&err)()
-	store, err := openSound(s.store, path)
-	if err != nil {
-		s.tally.failedReopens++
-		return fmt.Errorf("reopen: %w", err)
-	}
-	defer store.Close()
-	// Check reports a torn header until it is written again. The header is that of
-	// a commit in flight, so that nothing acknowledged depends on it.
-	var damage error
-	if !cut.tornHeader {
-		damage = s.check(store)
-	}
-	held, err := readVersions(s.t.Context(), store)
-	if err != nil {
-		s.tally.failedReopens++
-		return errors.Join(damage, fmt.Errorf("read: %w", err))
-	}
-	found := s.expected.compare(held)
-	s.tally.lost += len(found.lost)
-	s.tally.halfWrites += len(found.halves) + len(found.unexpected)
-	s.expected.adopt(held)
-	if !found.isEmpty() || damage != nil {
-		return errors.Join(damage, found)
-	}
-	if err := writeHeaders(s.t.Context(), store); err != nil {
-		s.tally.failedReopens++
-		return fmt.Errorf("write after the power cut: %w", err)
-	}
-	return s.check(store)
-}
-
-func (s *series) check(store checkedStore) error {
-	err := store.Check(s.t.Context())
-	if err != nil {
-		s.tally.failedChecks++
-		err = fmt.Errorf("check: %w", err)
-	}
-	return err
-}
-
-// writeHeaders commits twice, which writes both headers, and leaves no record.
-func writeHeaders(ctx context.Context, store relayer.Store) error {
-	rec, err := store.Create(ctx, relayer.Record{ID: "after-the-cut"})
-	if err != nil {
-		return err
-	}
-	return store.Delete(ctx, rec.ID, rec.Revision)
-}
-
-// countPanic counts a panic, and a fault in mapped memory, as a failed reopen.
-func (s *series) countPanic(err *error) func() {
-	faults := debug.SetPanicOnFault(true)
-	return func() {
-		debug.SetPanicOnFault(faults)
-		if cause := recover(); cause != nil {
-			s.tally.failedReopens++
-			*err = fmt.Errorf("reopen: panic: %v", strings.TrimSpace(fmt.Sprint(cause)))
-		}
-	}
 }

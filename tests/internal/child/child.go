@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 )
 
@@ -35,8 +34,9 @@ func Main[Task any](work func(Task) error) {
 	os.Exit(0)
 }
 
-// Send sends an event of less than 4 KiB to the parent. Such a write to a pipe is
-// atomic: a kill never leaves a part of it. The child exits if the parent is gone.
+// Send sends an event to the parent. The child exits if the parent is gone. A kill
+// never leaves a part of an event of less than 4 KiB, because such a write to a
+// pipe is atomic.
 func Send(event any) {
 	line, err := json.Marshal(event)
 	if err == nil {
@@ -78,22 +78,31 @@ func Start(t testing.TB, task any) *Process {
 // Kill kills the child. The child runs none of its own code once Kill returns.
 func (p *Process) Kill() { _ = p.command.Process.Kill() }
 
-// Follow calls handle with every event until the child ends. It fails the test
-// if the child ends by itself.
-func Follow[Event any](t testing.TB, p *Process, handle func(Event)) {
-	t.Helper()
+// maxEvent is the size of the largest event.
+const maxEvent = 1 << 20
+
+// Follow calls handle with every event until the child has ended, and reports
+// whether Kill ended it. It returns an error if the child failed by itself.
+func Follow[Event any](p *Process, handle func(Event)) (killed bool, err error) {
 	lines := bufio.NewScanner(p.events)
-	for lines.Scan() {
+	lines.Buffer(nil, maxEvent)
+	for err == nil && lines.Scan() {
 		var event Event
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			t.Errorf("event %q of the child: %v", lines.Text(), err)
-			p.Kill()
-			break
+		if err = json.Unmarshal(lines.Bytes(), &event); err == nil {
+			handle(event)
 		}
-		handle(event)
 	}
-	err := p.command.Wait()
-	if err == nil || !strings.Contains(err.Error(), "killed") || p.errors.Len() > 0 {
-		t.Fatalf("the child ended by itself: %v\n%s", err, p.errors.String())
+	if err != nil {
+		p.Kill()
+		_ = p.command.Wait()
+		return false, fmt.Errorf("event %q of the child: %w", lines.Text(), err)
 	}
+	err = p.command.Wait()
+	if p.command.ProcessState.String() == "signal: killed" {
+		killed, err = true, nil
+	}
+	if err != nil || p.errors.Len() > 0 {
+		return killed, fmt.Errorf("the child failed: %v\n%s", err, p.errors.String())
+	}
+	return killed, nil
 }

@@ -1,0 +1,72 @@
+package powerloss
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/tests/internal/child"
+)
+
+// The steps of an examination.
+const (
+	failedReopen = "failed reopen"
+	failedCheck  = "failed check"
+	holds        = "holds"
+)
+
+// finding is what an examination reports.
+type finding struct {
+	Step  string
+	Error string
+	Held  map[string]int // the version of each relayer
+}
+
+// The time that a child may take to come to the power cut, and to examine it.
+const (
+	patienceToWrite   = 30 * time.Second
+	patienceToExamine = 10 * time.Second
+)
+
+// examine opens a store after a power cut, and reports what it holds. It is the
+// work of a child: what is wrong with the file may end or hang the process.
+func examine(t task) {
+	store, err := openSound(t.Store, t.Path)
+	if err != nil {
+		report(failedReopen, err)
+		return
+	}
+	ctx := context.Background()
+	// Check reports a torn header until it is written again. The header is that of
+	// a commit in flight, so that nothing acknowledged depends on it.
+	if !t.TornHeader {
+		report(failedCheck, store.Check(ctx))
+	}
+	held, err := readVersions(ctx, store)
+	if err != nil {
+		report(failedReopen, err)
+		return
+	}
+	child.Send(finding{Step: holds, Held: held})
+	if err := writeHeaders(ctx, store); err != nil {
+		report(failedReopen, err)
+		return
+	}
+	report(failedCheck, store.Check(ctx))
+	report(failedReopen, store.Close())
+}
+
+func report(step string, err error) {
+	if err != nil {
+		child.Send(finding{Step: step, Error: err.Error()})
+	}
+}
+
+// writeHeaders commits twice, which writes both headers, and leaves no record.
+func writeHeaders(ctx context.Context, store relayer.Store) error {
+	rec, err := store.Create(ctx, relayer.Record{ID: "after-the-cut"})
+	if err != nil {
+		return err
+	}
+	return store.Delete(ctx, rec.ID, rec.Revision)
+}
