@@ -45,6 +45,25 @@ func TestWritesAreSynced(t *testing.T) {
 	}
 }
 
+// TestCommit_NoStatementTimeout: if the server ends the wait for a synchronous
+// standby by its timeout, it reports success. Only the Store may give up.
+func TestCommit_NoStatementTimeout(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := openOn(t, admin, postgres.WithSchema(schema))
+	execute(t, admin,
+		fmt.Sprintf(`CREATE TABLE %s.noted (setting text)`, schema),
+		fmt.Sprintf(`CREATE FUNCTION %s.note() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN INSERT INTO %[1]s.noted VALUES (current_setting('statement_timeout')); RETURN NULL; END $$`, schema),
+		fmt.Sprintf(`CREATE CONSTRAINT TRIGGER note AFTER INSERT ON %s.relayers
+			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %[1]s.note()`, schema))
+	create(t, store, record("one"))
+	if noted := queryOne[string](t, admin, fmt.Sprintf(`SELECT setting FROM %s.noted`, schema)); noted != "0" {
+		t.Errorf("statement_timeout at the commit: %s, want 0", noted)
+	}
+}
+
 // TestSettingsStayWithTheTransaction: a host's pool has its own settings back.
 func TestSettingsStayWithTheTransaction(t *testing.T) {
 	t.Parallel()

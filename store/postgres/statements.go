@@ -126,7 +126,9 @@ func statementsIn(schema string) statements {
 			UPDATE $schema.state SET last_position = $1::bigint, last_revision = $2::bigint
 			WHERE last_revision = $3::bigint`),
 
-		notify: `SELECT pg_notify($1::text, '')`,
+		// A commit must not end by the timeout of the server: it would report success
+		// without having waited for the synchronous standby.
+		notify: `SELECT pg_notify($1::text, ''), set_config('statement_timeout', '0', true)`,
 
 		get:       in(`SELECT id, revision, claim, document, private FROM $schema.relayer($1::text)`),
 		document:  in(`SELECT revision, document FROM $schema.relayer($1::text)`),
