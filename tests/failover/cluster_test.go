@@ -27,23 +27,22 @@ const (
 type cluster struct {
 	t                *testing.T
 	primary, standby *pgserver.Server
-	stores           []*postgres.Store
+	inspector        *postgres.Store // for the comparison
 	writers          []*writer
 	watchers         []*watcher
 	total            tally
-	faults           int
 	recoveries       []time.Duration // from the promotion to a write of every writer
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T, options ...postgres.Option) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
 	c.primary, c.standby = pgserver.StartPair(t)
+	c.inspector = open(t, connStringOf(c.primary, c.standby))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for range instances {
-		store := open(t, connStringOf(c.primary, c.standby))
-		c.stores = append(c.stores, store)
+		store := open(t, connStringOf(c.primary, c.standby), options...)
 		w := &watcher{changes: store.Watch(ctx)}
 		c.watchers = append(c.watchers, w)
 		running.Go(w.run)
@@ -58,10 +57,10 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// failOver kills the primary under the writers, promotes the standby and rebuilds
-// the killed server as the new standby. The writers go on all the time. In every
-// second round the standby lags when the primary is killed.
-func (c *cluster) failOver() {
+// failOver runs the fault, which kills the primary, under the writers. It promotes
+// the standby and rebuilds the killed server as the new standby. The writers go on
+// all the time.
+func (c *cluster) failOver(fault func()) {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(c.t.Context())
 	var running sync.WaitGroup
@@ -71,16 +70,8 @@ func (c *cluster) failOver() {
 	defer running.Wait()
 	defer stop()
 	c.awaitWrites()
-	if c.faults++; c.faults%2 == 1 {
-		time.Sleep(rand.N(500 * time.Millisecond))
-		must(c.t, c.primary.Kill())
-	} else {
-		// Long enough for more changes than fit into the buffers between the two.
-		must(c.t, c.standby.Pause())
-		time.Sleep(500 * time.Millisecond)
-		must(c.t, c.primary.Kill())
-		must(c.t, c.standby.Continue())
-	}
+	time.Sleep(rand.N(300 * time.Millisecond))
+	fault()
 	must(c.t, c.standby.Promote())
 	promoted := time.Now()
 	c.awaitWrites()
@@ -88,6 +79,26 @@ func (c *cluster) failOver() {
 	must(c.t, c.primary.Follow(c.standby))
 	c.primary, c.standby = c.standby, c.primary
 	c.awaitWrites()
+}
+
+func (c *cluster) killPrimary() { must(c.t, c.primary.Kill()) }
+
+// killPrimaryWithLag stops the standby first, for long enough that more changes
+// wait for it than fit into the buffers between the servers.
+func (c *cluster) killPrimaryWithLag() {
+	must(c.t, c.standby.Pause())
+	time.Sleep(500 * time.Millisecond)
+	must(c.t, c.primary.Kill())
+	must(c.t, c.standby.Continue())
+}
+
+// killPrimaryWithoutStandby shuts the standby down first. It starts again after the
+// primary is killed.
+func (c *cluster) killPrimaryWithoutStandby() {
+	must(c.t, c.standby.Stop())
+	time.Sleep(12 * shortTimeout)
+	must(c.t, c.primary.Kill())
+	must(c.t, c.standby.Restart())
 }
 
 // awaitWrites waits until each writer has another acknowledged write.
@@ -107,9 +118,9 @@ func (c *cluster) awaitWrites() {
 // writer runs, and empties the store for the next round.
 func (c *cluster) verify() {
 	c.t.Helper()
-	present, _, err := c.stores[0].List(c.t.Context(), 0, 1<<30)
+	present, _, err := c.inspector.List(c.t.Context(), 0, 1<<30)
 	must(c.t, err)
-	must(c.t, c.stores[0].Check(c.t.Context()))
+	must(c.t, c.inspector.Check(c.t.Context()))
 	found := tally{}
 	known := make(map[string]entry)
 	for _, w := range c.writers {
@@ -138,7 +149,7 @@ func (c *cluster) deleteAll(present []relayer.Record) {
 	for some := range slices.Chunk(present, 1+len(present)/16) {
 		running.Go(func() {
 			for _, rec := range some {
-				if err := c.stores[0].Delete(c.t.Context(), rec.ID, rec.Revision); err != nil {
+				if err := c.inspector.Delete(c.t.Context(), rec.ID, rec.Revision); err != nil {
 					c.t.Error(err)
 				}
 			}
@@ -149,15 +160,16 @@ func (c *cluster) deleteAll(present []relayer.Record) {
 // writeMarker makes the last changes of a round and returns their ID.
 func (c *cluster) writeMarker() string {
 	c.t.Helper()
-	rec, err := c.stores[0].Create(c.t.Context(), relayer.Record{ID: fmt.Sprintf("marker-%d", len(c.recoveries))})
+	rec, err := c.inspector.Create(c.t.Context(), relayer.Record{ID: fmt.Sprintf("marker-%d", len(c.recoveries))})
 	must(c.t, err)
-	must(c.t, c.stores[0].Delete(c.t.Context(), rec.ID, rec.Revision))
+	must(c.t, c.inspector.Delete(c.t.Context(), rec.ID, rec.Revision))
 	return rec.ID
 }
 
-func (c *cluster) median() time.Duration {
-	sorted := slices.Sorted(slices.Values(c.recoveries))
-	return sorted[len(sorted)/2]
+func (c *cluster) report() {
+	c.t.Helper()
+	c.t.Logf("%d failovers: %v", len(c.recoveries), c.total)
+	recoveries := slices.Sorted(slices.Values(c.recoveries))
+	c.t.Logf("from the promotion to a write of every writer: median %v, longest %v",
+		recoveries[len(recoveries)/2], recoveries[len(recoveries)-1])
 }
-
-func (c *cluster) longest() time.Duration { return slices.Max(c.recoveries) }

@@ -52,9 +52,13 @@ func (y *tally) compareRecords(known map[string]entry, present []relayer.Record)
 	}
 }
 
-// compareChanges counts what a watcher was not given exactly once and in order.
+// compareChanges counts what a watcher was not given exactly once and in order. A
+// watcher that was given a signal has to read all records again.
 func (y *tally) compareChanges(known map[string]entry, changes []change, signaled int) {
 	y.signaled += signaled
+	if signaled > 0 {
+		return
+	}
 	given := make(map[change]bool)
 	var last uint64
 	for _, c := range changes {
@@ -65,13 +69,10 @@ func (y *tally) compareChanges(known map[string]entry, changes []change, signale
 		if c.kind == relayer.Deleted {
 			continue
 		}
-		if c.revision <= last && signaled == 0 {
+		if c.revision <= last {
 			y.gaps++
 		}
 		last = c.revision
-	}
-	if signaled > 0 {
-		return
 	}
 	for id, e := range known {
 		for _, want := range e.changes(id) {

@@ -13,7 +13,8 @@ import (
 )
 
 // writer creates, updates and deletes records of its own through one Store. A
-// write of unknown outcome is repeated until its outcome is known.
+// write of unknown outcome is repeated until its outcome is known. Any other error
+// shows that an earlier write was lost, which the comparison finds.
 type writer struct {
 	number       int
 	store        relayer.Store
@@ -34,27 +35,32 @@ func (e entry) current() uint64 { return max(e.created, e.updated) }
 // run writes until ctx is done. It deletes most of its records again.
 func (w *writer) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		w.made++
-		id := fmt.Sprintf("w%d-%d", w.number, w.made)
-		if w.create(id) && w.update(id) && w.made%8 > 0 {
+		id := w.create()
+		if id != "" && w.update(id) && w.made%8 > 0 {
 			w.delete(id)
 		}
 	}
 }
 
 // create repeats an unknown outcome with the same record, which the Store
-// recognizes.
-func (w *writer) create(id string) bool {
+// recognizes. It returns the ID of the new record, or nothing.
+func (w *writer) create() string {
+	w.made++
+	id := fmt.Sprintf("w%d-%d", w.number, w.made)
 	var made relayer.Record
 	err := w.settle(func(ctx context.Context) (err error) {
 		made, err = w.store.Create(ctx, content(id, "created"))
 		return err
 	})
-	return w.note(id, err, func(e *entry) { e.created = made.Revision })
+	if err != nil {
+		return ""
+	}
+	w.note(id, func(e *entry) { e.created = made.Revision })
+	return id
 }
 
-// update reads the record if a repeated update finds another revision: the first
-// one was carried out.
+// update starts again from the current revision if a repeated update finds that
+// the first one was carried out: to read it does not prove that it is durable.
 func (w *writer) update(id string) bool {
 	rec := content(id, "updated")
 	rec.Revision = w.ledger[id].created
@@ -63,25 +69,34 @@ func (w *writer) update(id string) bool {
 	err := w.settle(func(ctx context.Context) (err error) {
 		made, err = w.store.Update(ctx, rec)
 		if isRepeated && errors.Is(err, relayer.ErrConflict) {
-			made, err = w.store.Get(ctx, id)
+			found, err := w.store.Get(ctx, id)
+			if err != nil {
+				return err
+			}
+			rec.Revision, isRepeated = found.Revision, false
+			return relayer.ErrOutcomeUnknown
 		}
 		isRepeated = isRepeated || errors.Is(err, relayer.ErrOutcomeUnknown)
 		return err
 	})
-	return w.note(id, err, func(e *entry) { e.updated = made.Revision })
+	if err == nil {
+		w.note(id, func(e *entry) { e.updated = made.Revision })
+	}
+	return err == nil
 }
 
+// delete makes another write if a repeated delete finds that the first one was
+// carried out: a later acknowledged write proves that it is durable.
 func (w *writer) delete(id string) {
 	isRepeated := false
 	err := w.settle(func(ctx context.Context) error {
 		err := w.store.Delete(ctx, id, w.ledger[id].current())
-		if isRepeated && errors.Is(err, relayer.ErrNotFound) {
-			return nil
-		}
 		isRepeated = isRepeated || errors.Is(err, relayer.ErrOutcomeUnknown)
 		return err
 	})
-	w.note(id, err, func(e *entry) { e.isDeleted = true })
+	if err == nil || isRepeated && errors.Is(err, relayer.ErrNotFound) && w.create() != "" {
+		w.note(id, func(e *entry) { e.isDeleted = true })
+	}
 }
 
 func (w *writer) settle(call func(context.Context) error) error {
@@ -90,17 +105,12 @@ func (w *writer) settle(call func(context.Context) error) error {
 	return settle(ctx, func() error { return call(ctx) })
 }
 
-// note changes the entry of an acknowledged write. Other errors show that an
-// earlier write was lost, which the comparison finds.
-func (w *writer) note(id string, err error, change func(*entry)) bool {
-	if err != nil {
-		return false
-	}
+// note changes the entry of a record after an acknowledged write.
+func (w *writer) note(id string, change func(*entry)) {
 	e := w.ledger[id]
 	change(&e)
 	w.ledger[id] = e
 	w.acknowledged.Add(1)
-	return true
 }
 
 func content(id, version string) relayer.Record {
