@@ -1,0 +1,37 @@
+//go:build unix
+
+package failover
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// TestFailover_PgBouncer has a PgBouncer for each server. The connection string
+// names both.
+func TestFailover_PgBouncer(t *testing.T) {
+	for poolMode, settings := range map[string]string{"session": "", "transaction": "&default_query_exec_mode=cache_describe"} {
+		t.Run(poolMode, func(t *testing.T) {
+			t.Parallel()
+			primary, standby := pgserver.StartPair(t)
+			first, err := url.Parse(pgserver.StartPgBouncer(t, primary, poolMode))
+			must(t, err)
+			second, err := url.Parse(pgserver.StartPgBouncer(t, standby, poolMode))
+			must(t, err)
+			query := first.Query()
+			query.Set("host", query.Get("host")+","+second.Query().Get("host"))
+			first.RawQuery = query.Encode()
+			store := open(t, first.String()+"&target_session_attrs=primary"+settings, postgres.WithTimeout(time.Second))
+			_, err = store.Create(t.Context(), relayer.Record{ID: "before"})
+			must(t, err)
+			must(t, primary.Kill())
+			must(t, standby.Promote())
+			wantRecovered(t, store)
+		})
+	}
+}
