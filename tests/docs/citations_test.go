@@ -17,6 +17,7 @@ import (
 var (
 	testName     = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark|Example)(?:_?[A-Z]\w*)`)
 	exportedName = regexp.MustCompile("`(?:\\[?\\*)?([a-z]+)\\.([A-Z]\\w*)")
+	sourceFile   = regexp.MustCompile("`([\\w./]+\\.go)`")
 	relativeLink = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 )
 
@@ -56,8 +57,13 @@ func TestPages_CitedNamesExist(t *testing.T) {
 	}
 }
 
-func TestPages_LinkedFilesExist(t *testing.T) {
+func TestPages_CitedFilesExist(t *testing.T) {
 	for name, page := range pages(t) {
+		for _, match := range sourceFile.FindAllStringSubmatch(page, -1) {
+			if _, err := os.Stat(filepath.Join(repository, filepath.FromSlash(match[1]))); err != nil {
+				t.Errorf("%s cites %s, which does not exist", name, match[1])
+			}
+		}
 		for _, match := range relativeLink.FindAllStringSubmatch(withoutBlocks(page), -1) {
 			target := filepath.Join(repository, filepath.FromSlash(path.Join(path.Dir(name), match[1])))
 			if _, err := os.Stat(target); err != nil {
