@@ -28,6 +28,10 @@ type change struct {
 	blocks   map[uint64]*changedBlock
 	writes   int
 	broken   error
+
+	// For after the commit.
+	changes []relayer.RecordChange
+	live    live
 }
 
 type changedBlock struct {
@@ -100,6 +104,7 @@ func (c *change) add(id, claim string, rec encoded, revision uint64) error {
 		c.ids.Put([]byte(id), key),
 		c.hold(claim, key),
 	)
+	c.report(relayer.Created, rec)
 	home.set(sequence % blockSize)
 	c.state.nextSequence++
 	c.state.nextRevision = max(c.state.nextRevision, revision+1)
@@ -127,6 +132,7 @@ func (c *change) update(id string, revision uint64, claim string, rec encoded) (
 	}
 	next := c.state.nextRevision
 	err = c.written(err, c.relayers.Put(key, rec.at(next)))
+	c.report(relayer.Updated, rec)
 	c.state.nextRevision++
 	return next, err
 }
@@ -140,6 +146,8 @@ func (c *change) delete(id string, revision uint64) error {
 	if err != nil {
 		return err
 	}
+	last := relayer.RecordChange{Kind: relayer.Deleted, Record: current.detached(id)}
+	c.changes = append(c.changes, last)
 	err = c.written(
 		c.release(current.claim),
 		c.ids.Delete([]byte(id)),
@@ -148,6 +156,19 @@ func (c *change) delete(id string, revision uint64) error {
 	home.clear(current.sequence % blockSize)
 	c.state.total--
 	return err
+}
+
+// report notes a change for watchers. It shares the bytes of the record with the
+// transaction, which does not modify them.
+func (c *change) report(kind relayer.ChangeKind, rec encoded) {
+	current, err := decode(rec.value)
+	if err != nil {
+		return // it was encoded a moment ago
+	}
+	c.changes = append(c.changes, relayer.RecordChange{Kind: kind, Record: relayer.Record{
+		ID: string(current.id), Claim: string(current.claim), Revision: current.revision,
+		Document: current.document, Private: current.private,
+	}})
 }
 
 // written counts a write and keeps the first error of the engine.
@@ -229,21 +250,27 @@ func (c *change) block(number uint64) (*changedBlock, error) {
 	return opened, nil
 }
 
-// finish writes the changed blocks and the state, and returns how the populations
-// of the blocks change.
-func (c *change) finish() ([]shift, error) {
+// finish writes the changed blocks and the state.
+func (c *change) finish() error {
 	bucket := c.tx.Bucket(blocksBucket)
 	var shifts []shift
 	for number, changed := range c.blocks {
 		alive := changed.population()
 		if err := putBlock(bucket, number, changed, alive); err != nil {
-			return nil, err
+			return unavailable(err)
 		}
 		if alive != changed.before {
 			shifts = append(shifts, shift{number, alive - changed.before})
 		}
 	}
-	return shifts, c.tx.Bucket(metaBucket).Put(stateKey, c.state.encoded())
+	c.live = c.base.live.after(shifts)
+	if c.live.total() != int(c.state.total) {
+		return corrupt(errBlocks)
+	}
+	if err := c.tx.Bucket(metaBucket).Put(stateKey, c.state.encoded()); err != nil {
+		return unavailable(err)
+	}
+	return nil
 }
 
 // putBlock keeps no block without a record, so that the memory for the counts

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/internal/limits"
 )
 
 var _ relayer.ImportStore = (*Store)(nil)
@@ -19,7 +20,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	values := make([]encoded, len(records))
 	size := 0
 	for i, rec := range records {
-		if err := keepsImportLimits(rec); err != nil {
+		if err := limits.CheckImport(rec, maxRecordSize); err != nil {
 			return refused(rec, err)
 		}
 		values[i] = encode(rec)

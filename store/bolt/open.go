@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/feed"
 	"github.com/go-relayer/relayer/internal/groupcommit"
 )
 
@@ -59,6 +60,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		path:      path,
 		opts:      opts,
 		queue:     groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}),
+		changes:   feed.New[relayer.RecordChange](relayer.ErrMissed),
 		writeLock: make(chan struct{}, 1),
 		commit:    (*bbolt.Tx).Commit,
 	}

@@ -156,33 +156,3 @@ func appended(names *strings.Builder, part []byte) string {
 	names.Write(part)
 	return names.String()[start:]
 }
-
-// keepsLimits refuses a record above the limits.
-func keepsLimits(rec relayer.Record) error {
-	if len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength {
-		return outOfLimits("id", 1, relayer.MaxIDLength)
-	}
-	if len(rec.Claim) > relayer.MaxClaimLength {
-		return outOfLimits("claim", 0, relayer.MaxClaimLength)
-	}
-	if len(rec.Document) > maxRecordSize || len(rec.Private) > maxRecordSize-len(rec.Document) {
-		return outOfLimits("", 0, maxRecordSize)
-	}
-	return nil
-}
-
-// keepsImportLimits also refuses a revision that later writes could not exceed.
-func keepsImportLimits(rec relayer.Record) error {
-	if rec.Revision < 1 || rec.Revision > relayer.MaxRevision {
-		return invalid("revision", fmt.Sprintf("must be from 1 to %d", relayer.MaxRevision))
-	}
-	return keepsLimits(rec)
-}
-
-func outOfLimits(field string, least, most int) error {
-	return invalid(field, fmt.Sprintf("must be %d to %d bytes long", least, most))
-}
-
-func invalid(field, message string) error {
-	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
-}

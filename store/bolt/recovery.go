@@ -21,6 +21,7 @@ func (s *Store) failed(txid int, cause error) error {
 	if err == nil && newest < uint64(txid) {
 		return unavailable(cause)
 	}
+	s.changes.PublishGap()
 	_ = s.recover() // the next write tries again
 	return outcomeUnknown(cause)
 }

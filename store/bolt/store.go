@@ -13,7 +13,9 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/feed"
 	"github.com/go-relayer/relayer/internal/groupcommit"
+	"github.com/go-relayer/relayer/store/internal/limits"
 )
 
 // A batch is bounded, so that many waiting writes neither delay the first of them
@@ -34,6 +36,7 @@ type Store struct {
 	opts    options
 	queue   *groupcommit.Queue[write]
 	current atomic.Pointer[snapshot]
+	changes *feed.Feed[relayer.RecordChange]
 	backups atomic.Int64    // running now
 	closing context.Context // ends when Close begins
 	endWork context.CancelFunc
@@ -73,7 +76,7 @@ func (s *Store) do(ctx context.Context, size int, apply write) error {
 // synced. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := keepsLimits(rec); err != nil {
+	if err := limits.Check(rec, maxRecordSize); err != nil {
 		return relayer.Record{}, err
 	}
 	value := encode(rec)
@@ -92,7 +95,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another
 // one, and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := keepsLimits(rec); err != nil {
+	if err := limits.Check(rec, maxRecordSize); err != nil {
 		return relayer.Record{}, err
 	}
 	value := encode(rec)
@@ -234,6 +237,7 @@ func (s *Store) Close() error {
 		s.endWork()
 		s.queue.Close()
 		s.writing.Wait()
+		s.changes.Close(errClosed)
 		s.writeLock <- struct{}{}
 		defer func() { <-s.writeLock }()
 		s.closed = true

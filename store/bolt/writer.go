@@ -69,12 +69,12 @@ func (s *Store) transact(tx *bbolt.Tx, taken batch, results []error) error {
 		s.engine.rollback(tx)
 		return corrupt(errors.New("a check has found damaged pages"))
 	}
-	next, changed, err := s.apply(tx, taken, results)
-	if err != nil || !changed {
+	c, err := s.apply(tx, taken, results)
+	if err != nil || c.writes == 0 {
 		s.engine.rollback(tx)
 		return err
 	}
-	return s.finish(tx, next)
+	return s.finish(tx, c)
 }
 
 // transactAgain runs the writes with a larger mapping of the file.
@@ -143,9 +143,8 @@ func (s *snapshot) writable() error {
 	return nil
 }
 
-// apply runs every write of the batch. It returns the blocks after the
-// transaction, and whether anything changes.
-func (s *Store) apply(tx *bbolt.Tx, taken batch, results []error) (next live, changed bool, err error) {
+// apply runs every write of the batch and returns what they change.
+func (s *Store) apply(tx *bbolt.Tx, taken batch, results []error) (c *change, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.suspect = true
@@ -154,35 +153,26 @@ func (s *Store) apply(tx *bbolt.Tx, taken batch, results []error) (next live, ch
 	}()
 	base := s.current.Load()
 	if tx.ID() != base.tx.ID()+1 {
-		return nil, false, corrupt(errOverwritten)
+		return nil, corrupt(errOverwritten)
 	}
-	c, err := newChange(tx, base)
-	if err != nil {
-		return nil, false, corrupt(err)
+	if c, err = newChange(tx, base); err != nil {
+		return nil, corrupt(err)
 	}
 	for i, w := range taken {
 		results[i] = w.Value(c)
 		if c.broken != nil {
-			return nil, false, unavailable(c.broken)
+			return nil, unavailable(c.broken)
 		}
 	}
 	if c.writes == 0 {
-		return nil, false, nil
+		return c, nil
 	}
-	shifts, err := c.finish()
-	if err != nil {
-		return nil, false, unavailable(err)
-	}
-	next = base.live.after(shifts)
-	if next.total() != int(c.state.total) {
-		return nil, false, corrupt(errBlocks)
-	}
-	return next, true, nil
+	return c, c.finish()
 }
 
-// finish commits, and then publishes the snapshot for reads: no read sees a
-// commit before it is durable.
-func (s *Store) finish(tx *bbolt.Tx, next live) error {
+// finish commits, and then publishes the snapshot for reads and the changes for
+// watchers: neither is seen before it is durable.
+func (s *Store) finish(tx *bbolt.Tx, c *change) error {
 	txid := tx.ID()
 	if err := guard(func() error { return s.commit(tx) }); err != nil {
 		s.engine.rollback(tx) // if a panic has left it open
@@ -194,13 +184,15 @@ func (s *Store) finish(tx *bbolt.Tx, next live) error {
 	}
 	s.failing = false
 	snap, err := takeSnapshot(s.engine)
-	if err != nil {
+	if err == nil {
+		snap.live = c.live
+	} else {
 		// The writes are durable, but a recovery has to make them readable.
-		s.suspect = true
-		s.publish(nil)
-		return nil
+		s.suspect, snap = true, nil
 	}
-	snap.live = next
 	s.publish(snap)
+	for _, each := range c.changes {
+		s.changes.Publish(each, len(each.Record.Document)+len(each.Record.Private))
+	}
 	return nil
 }

@@ -1,0 +1,29 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"iter"
+
+	"github.com/go-relayer/relayer"
+)
+
+var _ relayer.WatchStore = (*Store)(nil)
+
+// Watch returns the changes from the call on, in commit order and after each commit
+// is durable, until ctx is done. It yields [relayer.ErrMissed] in place of dropped
+// changes and continues: a consumer may be behind by up to 1024 changes or 16 MiB,
+// and changes are also dropped if the outcome of a commit is unknown. After Close
+// the sequence ends with [relayer.ErrUnavailable]. It can be ranged over once.
+func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
+	changes := s.changes.Subscribe(ctx)
+	return func(yield func(relayer.RecordChange, error) bool) {
+		for change, err := range changes {
+			change.Record.Document = bytes.Clone(change.Record.Document)
+			change.Record.Private = bytes.Clone(change.Record.Private)
+			if !yield(change, err) {
+				return
+			}
+		}
+	}
+}
