@@ -107,6 +107,24 @@ func (p *page) elementAt(index int) (element, bool) {
 	return p.element(entry, at, p.tableEnd())
 }
 
+// keyAt returns only the key of an entry, for searches.
+func (p *page) keyAt(index int) ([]byte, bool) {
+	at := pageHeaderSize + elementSize*index
+	if at+elementSize > len(p.head) {
+		return nil, false
+	}
+	entry := p.head[at : at+elementSize]
+	if p.kind == leafPage {
+		entry = entry[4:]
+	}
+	from := at + int(native.Uint32(entry))
+	size := int(native.Uint32(entry[4:]))
+	if size > engineKeySize || from+size > len(p.head) {
+		return nil, false
+	}
+	return p.head[from : from+size], true
+}
+
 func (p *page) tableEnd() int64 { return pageHeaderSize + elementSize*int64(p.count) }
 
 // element parses an entry of the table. Its offsets count from its own position.

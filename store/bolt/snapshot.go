@@ -68,7 +68,7 @@ func (s *snapshot) open() error {
 	}
 	s.freelist = newest.freelist
 	kept := s.tx.ID() % 2 * size
-	s.header = mapped.mapped[kept : kept+size]
+	s.header = mapped.mapped[kept : kept+pageHeaderSize+headerSize]
 	s.content = bytes.Clone(s.header)
 	if s.root, err = openTree(mapped, newest.root); err != nil {
 		return err

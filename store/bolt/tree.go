@@ -77,13 +77,39 @@ func openTree(of pages, root uint64) (tree, error) {
 
 // get returns the value of a key, or nil.
 func (t tree) get(key []byte) ([]byte, error) {
-	c, err := t.seek(key)
-	if err != nil {
-		return nil, err
+	p := t.root
+	for range maxDepth {
+		index, err := p.search(key)
+		if err != nil {
+			return nil, err
+		}
+		if p.kind == leafPage {
+			return p.valueOf(key, index)
+		}
+		var ok bool
+		if p, ok = t.child(&p, index); !ok {
+			return nil, errTree
+		}
 	}
-	found, value, err := c.entry()
-	if err != nil || !bytes.Equal(found, key) {
-		return nil, err
+	return nil, errTree
+}
+
+// valueOf returns the value at an index of a leaf if the key there is the given
+// one, and otherwise nil.
+func (p *page) valueOf(key []byte, index int) ([]byte, error) {
+	if index >= p.count {
+		return nil, nil
+	}
+	e, ok := p.elementAt(index)
+	if !ok {
+		return nil, errTree
+	}
+	if !bytes.Equal(e.key, key) {
+		return nil, nil
+	}
+	value, ok := p.part(e.valueAt, e.valueSize)
+	if !ok || e.flags != 0 {
+		return nil, errTree
 	}
 	return value, nil
 }
@@ -136,11 +162,11 @@ func (p *page) search(key []byte) (int, error) {
 	low, high := 0, p.count
 	for low < high {
 		middle := (low + high) / 2
-		e, ok := p.elementAt(middle)
+		found, ok := p.keyAt(middle)
 		if !ok {
 			return 0, errTree
 		}
-		order := bytes.Compare(e.key, key)
+		order := bytes.Compare(found, key)
 		if order < 0 || order == 0 && p.kind == branchPage {
 			low = middle + 1
 		} else {
