@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
@@ -50,4 +51,31 @@ func ExampleRPCURL() {
 	// Output:
 	// https://eth-mainnet.g.alchemy.com/***
 	// 44
+}
+
+// Create a relayer from a file that holds what a client would send, and show
+// the document that a client would get.
+func ExampleManager_CreateDocument() {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		log.Fatal(err)
+	}
+	body, err := os.ReadFile("testdata/stellar.json")
+	if err != nil {
+		log.Fatal(err)
+	}
+	document, err := manager.CreateDocument(context.Background(), body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(document.JSON))
+
+	r, err := manager.Get(context.Background(), document.ID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(r.CustomRPCURLs[0].URL))
+	// Output:
+	// {"id":"stellar-1","name":"Stellar","network":"testnet","network_type":"stellar","address":"","paused":false,"system_disabled":false,"signer_id":"local-signer","custom_rpc_urls":[{"url":"https://stellar.example/***","weight":60}],"policies":{"fee_payment_strategy":"relayer","max_fee":1000000}}
+	// https://stellar.example/rpc/api-key
 }

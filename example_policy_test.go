@@ -2,8 +2,12 @@ package relayer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"net"
+	"net/http"
+	"net/netip"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
@@ -41,4 +45,53 @@ func ExamplePolicy() {
 	}
 	// Output:
 	// stops below 1000000000000000000 wei; private transactions set: false
+}
+
+// A host whose clients are strangers: endpoints of two providers, and its own
+// node.
+func ExampleWithRPCPolicy() {
+	policy := relayer.RPCPolicy{
+		AllowedHosts:     []string{"*.g.alchemy.com", "rpc.example.com"},
+		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")},
+		PublicOnly:       true,
+		RefuseUserInfo:   true,
+	}
+	manager, err := relayer.New(memory.New(), relayer.WithRPCPolicy(policy))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, endpoint := range []relayer.RPCURL{
+		"https://eth-mainnet.g.alchemy.com/v2/api-key",
+		"http://10.1.2.3:8545",
+		"https://rpc.example.net",
+		"http://2130706433:8545",
+		"https://user:password@rpc.example.com",
+	} {
+		_, err := manager.Create(context.Background(), relayer.CreateRequest{
+			Name:          "Mainnet",
+			Network:       "mainnet",
+			NetworkType:   relayer.EVM,
+			SignerID:      "local-signer",
+			CustomRPCURLs: []relayer.RPCConfig{{URL: endpoint}},
+		})
+		fmt.Println(endpoint, err)
+	}
+	// Output:
+	// https://eth-mainnet.g.alchemy.com/*** <nil>
+	// http://10.1.2.3:8545 <nil>
+	// https://rpc.example.net invalid relayer: custom_rpc_urls[0].url must have a host that is allowed here
+	// http://2130706433:8545 invalid relayer: custom_rpc_urls[0].url must have a host that is allowed here
+	// https://rpc.example.com invalid relayer: custom_rpc_urls[0].url must not contain user information
+}
+
+// Whoever calls the endpoints gives the policy to the Dialer, which asks it once
+// the name has been resolved.
+func ExampleRPCPolicy_DialControl() {
+	policy := relayer.RPCPolicy{PublicOnly: true}
+	dialer := &net.Dialer{Control: policy.DialControl}
+	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
+
+	_, err := client.Get("http://localhost:8545")
+	fmt.Println(errors.Is(err, relayer.ErrAddressRefused))
+	// Output: true
 }

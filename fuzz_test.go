@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 // FuzzCreateDocument: whatever the bytes, the answer is a relayer or a list of
@@ -197,4 +200,206 @@ func exactAmount(text string) (amount *big.Int, known bool) {
 		return nil, true
 	}
 	return value.Num(), true
+}
+
+// FuzzPatchDocument patches one relayer of each network type with anything: it
+// is refused by fields and nothing changes, or it is carried out, the same patch
+// again changes nothing, and what cannot be patched stays.
+func FuzzPatchDocument(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"name":"m","paused":true}`, `{"name":null}`, `{"policies":null}`, `{"policies":{"gas_price_cap":1e21,"min_balance":null}}`,
+		`{"custom_rpc_urls":null}`, `{"custom_rpc_urls":[{"url":"https://rpc.example/***"}]}`, `{"custom_rpc_urls":[{"url":"https://u:p@h/k","weight":0}]}`,
+		`{"notification_id":"x"}`, `{"notification_id":null}`, `{"id":"x"}`, `{"system_disabled":true}`, `{"disabled_reason":null}`,
+		`{"policies":{"swap_config":{"strategy":"noop","jupiter_swap_options":{"priority_level":"high"}}}}`,
+		`{"policies":{"allowed_tokens":[{"asset":"a","metadata":{"kind":{"contract":{"contract_id":"c"}}}}]}}`,
+		`{"policies":{"allowed_tokens":[{"mint":"a","symbol":null}]},"policies":{}}`, `{"a":{"b":null}}`, `[]`, `null`, `{"name":"\ud800"}`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, patch []byte) {
+		m, err := relayer.New(memory.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
+			before, err := m.Create(t.Context(), relayer.CreateRequest{
+				ID: string(networkType), Name: "n", Network: "x", NetworkType: networkType, SignerID: "s",
+				CustomRPCURLs: []relayer.RPCConfig{{URL: "https://user:pw@rpc.example/v2/key"}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			patched, err := m.PatchDocument(t.Context(), before.ID, patch)
+			after := mustGet(t, m, before.ID)
+			if err != nil {
+				var invalid *relayer.ValidationError
+				if !errors.As(err, &invalid) || len(invalid.Fields) == 0 {
+					t.Fatalf("%s: %v", patch, err)
+				}
+				if !reflect.DeepEqual(after, before) {
+					t.Fatalf("%s was refused and changed %v to %v", patch, before, after)
+				}
+				continue
+			}
+			if after.ID != before.ID || after.Network != before.Network || after.NetworkType != before.NetworkType || after.SignerID != before.SignerID ||
+				after.Address != before.Address || after.SystemDisabled || after.DisabledReason != nil {
+				t.Fatalf("%s changed %v to %v", patch, before, after)
+			}
+			again, err := m.PatchDocument(t.Context(), before.ID, patch)
+			if err != nil || again.Revision != patched.Revision || string(again.JSON) != string(patched.JSON) {
+				t.Fatalf("%s once gave %s, and again %s, %v", patch, patched.JSON, again.JSON, err)
+			}
+			var shown relayer.Relayer
+			if err := json.Unmarshal(patched.JSON, &shown); err != nil {
+				t.Fatalf("%s gave %s: %v", patch, patched.JSON, err)
+			}
+		}
+	})
+}
+
+// FuzzRPCPolicy gives a policy any host, and every carrier of any IPv4 address.
+func FuzzRPCPolicy(f *testing.F) {
+	for _, host := range append([]string{"rpc.example", "a@b.example", "8.8.8.8", "[2606:4700::1]", "127.0.0.1／x", ""}, notPublicHosts...) {
+		f.Add(host, uint32(0x7f000001), byte(1))
+	}
+	for i, ip := range notPublicIPv4 {
+		f.Add("*.Rpc.example.", ip[0]<<24|ip[1]<<16|ip[2]<<8|ip[3], byte(i))
+	}
+	for _, host := range numericHosts {
+		f.Add(host, uint32(0), byte(1))
+	}
+	f.Add("10.0.0.0", uint32(0x08080808), byte(0xff))
+	f.Fuzz(func(t *testing.T, host string, ip uint32, choices byte) {
+		checkAgreement(t, fuzzPolicy(host, ip, choices), host)
+		checkNumericHost(t, strings.ToLower(host))
+		checkCarriers(t, ip)
+	})
+}
+
+// fuzzPolicy leaves out a list that no Manager takes.
+func fuzzPolicy(host string, ip uint32, choices byte) relayer.RPCPolicy {
+	has := func(choice int) bool { return choices>>choice&1 == 1 }
+	policy := relayer.RPCPolicy{PublicOnly: has(0), RefuseUserInfo: has(1), RefuseFragment: has(2)}
+	if has(3) {
+		policy.AllowedAddresses = []netip.Prefix{netip.PrefixFrom(ipv4(ip), int(choices>>5)*4)}
+	}
+	if has(4) {
+		policy.AllowedHosts = []string{host}
+	}
+	if _, err := relayer.New(memory.New(), relayer.WithRPCPolicy(policy)); err != nil {
+		policy.AllowedHosts = nil
+	}
+	return policy
+}
+
+func ipv4(ip uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(ip >> 24), byte(ip >> 16), byte(ip >> 8), byte(ip)})
+}
+
+// checkAgreement: a URL is judged alike by every way in, and one with an address
+// in it is accepted only where its dial is.
+func checkAgreement(t *testing.T, policy relayer.RPCPolicy, host string) {
+	t.Helper()
+	// JSON has words of its own for these, and a change for those.
+	if !utf8.ValidString(host) || strings.Contains(host, "\x00") || strings.Contains(host, "/***") {
+		return
+	}
+	if policyProblem(t, policy, "http://"+host) != "" {
+		return
+	}
+	address, err := netip.ParseAddr(literal(host))
+	if err != nil {
+		return
+	}
+	if err := policy.DialControl("tcp", netip.AddrPortFrom(address, 80).String(), nil); err != nil {
+		t.Errorf("%+v accepts %q and refuses its dial: %v", policy, host, err)
+	}
+}
+
+// checkCarriers: what netip knows not to be public is refused in every spelling,
+// and at the dial.
+func checkCarriers(t *testing.T, ip uint32) {
+	t.Helper()
+	a := ipv4(ip)
+	if !a.IsPrivate() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified() {
+		return
+	}
+	parts := [4]uint32{ip >> 24, ip >> 16 & 0xff, ip >> 8 & 0xff, ip & 0xff}
+	req := minimal("")
+	for _, host := range append(spellings(parts[0], parts[1], parts[2], parts[3]), teredo(parts[0], parts[1], parts[2], parts[3])) {
+		req.CustomRPCURLs = append(req.CustomRPCURLs, relayer.RPCConfig{URL: relayer.RPCURL("http://" + host)})
+		address, err := netip.ParseAddr(literal(host))
+		if err != nil {
+			continue
+		}
+		if err := publicOnly.DialControl("tcp", netip.AddrPortFrom(address, 80).String(), nil); !errors.Is(err, relayer.ErrAddressRefused) {
+			t.Errorf("dial of %s, which is %s: error %v", address, a, err)
+		}
+	}
+	_, err := newManager(t, relayer.WithRPCPolicy(publicOnly)).Create(t.Context(), req)
+	if refused := len(fieldErrors(t, err)); refused != len(req.CustomRPCURLs) {
+		t.Errorf("of %d spellings of %s %d are refused: %v", len(req.CustomRPCURLs), a, refused, err)
+	}
+}
+
+// checkNumericHost: a host of digits, hex digits, x and dots is refused if the
+// WHATWG URL standard rejects it, and accepted if it is a name.
+func checkNumericHost(t *testing.T, host string) {
+	t.Helper()
+	if strings.Trim(host, "0123456789abcdefx.") != "" || strings.Trim(host, ".") == "" || strings.Contains(host, "..") {
+		return
+	}
+	isRefused := policyProblem(t, relayer.RPCPolicy{}, "http://"+host) != ""
+	isNumeric, isValid := whatwgIPv4(host)
+	if isNumeric && !isValid && !isRefused {
+		t.Errorf("%s accepted, which is not a valid host", host)
+	}
+	if !isNumeric && isRefused {
+		t.Errorf("%s refused, which is a name", host)
+	}
+}
+
+// whatwgIPv4 follows the steps of the "ends in a number" checker and of the IPv4
+// parser in section 3.5 of the WHATWG URL standard.
+func whatwgIPv4(host string) (isNumeric, isValid bool) {
+	parts := strings.Split(host, ".")
+	if len(parts) > 1 && parts[len(parts)-1] == "" {
+		parts = parts[:len(parts)-1]
+	}
+	last := parts[len(parts)-1]
+	if _, isNumber := whatwgNumber(last); !isNumber && (last == "" || strings.Trim(last, "0123456789") != "") {
+		return false, false
+	}
+	for i, part := range parts {
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (5 - len(parts))
+		}
+		if number, ok := whatwgNumber(part); !ok || len(parts) > 4 || number.BitLen() > bits {
+			return true, false
+		}
+	}
+	return true, true
+}
+
+func whatwgNumber(part string) (*big.Int, bool) {
+	if part == "" {
+		return nil, false
+	}
+	base := 10
+	switch {
+	case strings.HasPrefix(part, "0x"):
+		part, base = part[2:], 16
+	case len(part) > 1 && part[0] == '0':
+		part, base = part[1:], 8
+	}
+	if part == "" {
+		return new(big.Int), true
+	}
+	return new(big.Int).SetString(part, base)
+}
+
+// literal is the host of a URL as netip reads it.
+func literal(host string) string {
+	return strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
 }

@@ -2,10 +2,13 @@ package relayer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -132,10 +135,363 @@ func TestPagesDoNotShift(t *testing.T) {
 	}
 }
 
-func TestMaxPerPageOutOfRange(t *testing.T) {
-	for _, most := range []uint32{0, math.MaxInt32 + 1, math.MaxUint32} {
-		if _, err := relayer.New(memory.New(), relayer.WithMaxPerPage(most)); err == nil {
-			t.Errorf("%d is no error", most)
+// allIDs iterates over all relayers and fails on any error.
+func allIDs(t *testing.T, m *relayer.Manager, meanwhile func(returned int)) []string {
+	t.Helper()
+	var ids []string
+	for r, err := range m.All(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
 		}
+		ids = append(ids, r.ID)
+		meanwhile(len(ids))
+	}
+	return ids
+}
+
+// remove deletes a record below the Manager, as another host of the same store
+// would.
+func remove(t testing.TB, store relayer.Store, id string) {
+	t.Helper()
+	rec, err := store.Get(context.Background(), id)
+	if err == nil {
+		err = store.Delete(context.Background(), id, rec.Revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAll: everything, in creation order, around the sizes at which one read of
+// the store ends and the next begins.
+func TestAll(t *testing.T) {
+	for _, count := range []int{1, 2, 99, 100, 101, 198, 199, 200, 201, 250} {
+		m := newManager(t)
+		ids := created(t, m, count)
+		if got := allIDs(t, m, func(int) {}); !slices.Equal(got, ids) {
+			t.Errorf("%d relayers: All returned %q", count, got)
+		}
+	}
+}
+
+// TestAllIsRepeatable: the iterator begins anew each time.
+func TestAllIsRepeatable(t *testing.T) {
+	m := newManager(t)
+	ids := created(t, m, 3)
+	all := m.All(context.Background())
+	for range 2 {
+		var got []string
+		for r, err := range all {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r.ID)
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("All returned %q, want %q", got, ids)
+		}
+	}
+}
+
+// TestAllBreak: a caller that has seen enough is asked no more, and the store
+// neither.
+func TestAllBreak(t *testing.T) {
+	store := &failingStore{Store: memory.New(), failAt: -1}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created(t, m, 150)
+	for _, enough := range []int{1, 99, 100} {
+		store.lists, store.failAt = 0, 1
+		seen := 0
+		for _, err := range m.All(context.Background()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen++; seen == enough {
+				break
+			}
+		}
+		if seen != enough || store.lists != 1 {
+			t.Errorf("seen %d in %d reads, want %d in 1", seen, store.lists, enough)
+		}
+	}
+}
+
+// TestAllWhileDeleting deletes at every point of the walk, before and after it.
+func TestAllWhileDeleting(t *testing.T) {
+	for _, deleted := range []int{1, 50, 99, 100, 150} {
+		for _, at := range []int{1, 99, 100, 101, 199, 200} {
+			t.Run(fmt.Sprintf("%d at %d", deleted, at), func(t *testing.T) {
+				store := memory.New()
+				m, err := relayer.New(store)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids := created(t, m, 350)
+				got := allIDs(t, m, func(returned int) {
+					if returned == at {
+						for _, id := range ids[:deleted] {
+							remove(t, store, id)
+						}
+					}
+				})
+				wantEachOnce(t, got, ids[max(deleted, at):])
+			})
+		}
+	}
+}
+
+// TestAllWhileEmptied: the walk ends when there is nothing any more.
+func TestAllWhileEmptied(t *testing.T) {
+	store := memory.New()
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := created(t, m, 150)
+	got := allIDs(t, m, func(returned int) {
+		if returned == 1 {
+			for _, id := range ids {
+				remove(t, store, id)
+			}
+		}
+	})
+	wantEachOnce(t, got, nil)
+}
+
+// wantEachOnce fails unless every id of must was returned, and none twice.
+func wantEachOnce(t *testing.T, got, must []string) {
+	t.Helper()
+	times := make(map[string]int)
+	for _, id := range got {
+		if times[id]++; times[id] == 2 {
+			t.Errorf("%s is returned twice", id)
+		}
+	}
+	for _, id := range must {
+		if times[id] == 0 {
+			t.Errorf("%s is not returned", id)
+		}
+	}
+}
+
+// TestAllWhileOthersWrite lets others create and delete without pause: what
+// exists all the while is returned exactly once, in its order.
+func TestAllWhileOthersWrite(t *testing.T) {
+	store := memory.New()
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stay, leave []string
+	for i := range 400 {
+		if id := fmt.Sprintf("r%d", i); rand.IntN(2) == 0 {
+			stay = append(stay, mustCreate(t, m, minimal("stay-"+id)).ID)
+		} else {
+			leave = append(leave, mustCreate(t, m, minimal("go-"+id)).ID)
+		}
+	}
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for _, i := range rand.Perm(len(leave)) {
+			remove(t, store, leave[i])
+			mustCreate(t, m, minimal(""))
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	for range 5 {
+		got := allIDs(t, m, func(int) {})
+		wantEachOnce(t, got, stay)
+		left := slices.DeleteFunc(got, func(id string) bool { return !strings.HasPrefix(id, "stay-") })
+		if !slices.Equal(left, stay) {
+			t.Errorf("those that stay came as %q, want %q", left, stay)
+		}
+	}
+	close(done)
+	group.Wait()
+}
+
+// failingStore fails one of its lists, and counts them.
+type failingStore struct {
+	relayer.Store
+	failAt int // counted from 0
+	lists  int
+}
+
+var errStore = fmt.Errorf("disk on fire: %w", relayer.ErrUnavailable)
+
+func (s *failingStore) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	s.lists++
+	if s.lists-1 == s.failAt {
+		return nil, 0, errStore
+	}
+	return s.Store.List(ctx, offset, limit)
+}
+
+func (s *failingStore) Get(context.Context, string) (relayer.Record, error) {
+	return relayer.Record{}, errStore
+}
+
+// TestStoreErrors: what the store says reaches the caller as it is.
+func TestStoreErrors(t *testing.T) {
+	ctx := context.Background()
+	store := &failingStore{Store: memory.New(), failAt: -1}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := created(t, m, 150)
+
+	for failAt, want := range []int{0, 100} {
+		store.lists, store.failAt = 0, failAt
+		var got []string
+		var failures []error
+		for r, err := range m.All(ctx) {
+			if err != nil {
+				if r != nil {
+					t.Errorf("a relayer beside the error: %v", r)
+				}
+				failures = append(failures, err)
+				continue
+			}
+			got = append(got, r.ID)
+		}
+		if !slices.Equal(got, ids[:want]) || len(failures) != 1 || !errors.Is(failures[0], relayer.ErrUnavailable) {
+			t.Errorf("read %d fails: %d relayers, errors %v", failAt, len(got), failures)
+		}
+	}
+
+	store.lists, store.failAt = 0, 0
+	if page, err := m.List(ctx, 1, 10); !errors.Is(err, errStore) || page != nil {
+		t.Errorf("List: %v, %v", page, err)
+	}
+	store.lists = 0
+	if got, pagination, err := m.AppendDocuments(ctx, []byte("x"), 1, 10); !errors.Is(err, errStore) || string(got) != "x" || pagination != (relayer.Pagination{}) {
+		t.Errorf("AppendDocuments: %s, %+v, %v", got, pagination, err)
+	}
+	if r, err := m.Get(ctx, "a"); !errors.Is(err, errStore) || r != nil {
+		t.Errorf("Get: %v, %v", r, err)
+	}
+	if got, revision, err := m.AppendDocument(ctx, []byte("x"), "a"); !errors.Is(err, errStore) || string(got) != "x" || revision != 0 {
+		t.Errorf("AppendDocument: %s, %d, %v", got, revision, err)
+	}
+}
+
+// TestDamagedRecords: a record that is not what the Manager wrote is an error
+// that tells nothing of what is private in it.
+func TestDamagedRecords(t *testing.T) {
+	ctx := context.Background()
+	const document = `{"id":"a","network_type":"evm","custom_rpc_urls":[{"url":"https://a.example/***","weight":1}],"policies":{}}`
+	for name, rec := range map[string]relayer.Record{
+		"no document":          {ID: "a"},
+		"no JSON":              {ID: "a", Document: []byte(`{`)},
+		"unknown network type": {ID: "a", Document: []byte(`{"id":"a","network_type":"x"}`)},
+		"no private JSON":      {ID: "a", Document: []byte(document), Private: []byte(`"https://a.example/SECRET`)},
+		"private of another":   {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":["https://a.example/SECRET","https://b.example/SECRET"]}`)},
+		"private of a kind":    {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":"https://a.example/SECRET"}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memory.New()
+			if _, err := store.Create(ctx, rec); err != nil {
+				t.Fatal(err)
+			}
+			m, err := relayer.New(store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustCreate(t, m, minimal("after"))
+			r, err := m.Get(ctx, "a")
+			if err == nil || r != nil || strings.Contains(err.Error(), "SECRET") {
+				t.Errorf("Get: %v, %v", r, err)
+			}
+			if page, err := m.List(ctx, 1, 10); err == nil || page != nil {
+				t.Errorf("List: %v, %v", page, err)
+			}
+			steps := 0
+			for r, err := range m.All(ctx) {
+				if steps++; err == nil || r != nil {
+					t.Errorf("All: %v, %v", r, err)
+				}
+			}
+			if steps != 1 {
+				t.Errorf("All goes %d steps, want to end at the first error", steps)
+			}
+		})
+	}
+}
+
+// A relayer deleted and created anew stands at the end of the list: that it was
+// returned before says nothing of what now comes before it.
+func TestAllDespiteIDsCreatedAnew(t *testing.T) {
+	m, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	create := func(id string) {
+		t.Helper()
+		if _, err := m.Create(ctx, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const count, anew = 150, 60
+	for i := range count {
+		create(fmt.Sprintf("r-%d", i))
+	}
+	returned := map[string]int{}
+	for r, err := range m.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		returned[r.ID]++
+		if len(returned) != 100 {
+			continue
+		}
+		for i := range anew {
+			id := fmt.Sprintf("r-%d", i)
+			if err := m.Delete(ctx, id); err != nil {
+				t.Fatal(err)
+			}
+			create(id)
+		}
+	}
+	for i := range count {
+		if id := fmt.Sprintf("r-%d", i); returned[id] != 1 {
+			t.Errorf("%s was returned %d times", id, returned[id])
+		}
+	}
+}
+
+// A relayer that changes all the time does not hold the walk up.
+func TestAllDespiteRelayersThatKeepChanging(t *testing.T) {
+	m, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for i := range 1000 {
+		if _, err := m.Create(ctx, relayer.CreateRequest{ID: fmt.Sprintf("r-%d", i), Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := 0
+	for r, err := range m.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		count++
+		if _, err := m.Update(ctx, r.ID, func(r *relayer.Relayer) error { r.Paused = !r.Paused; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count != 1000 {
+		t.Errorf("%d returned", count)
 	}
 }

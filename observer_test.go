@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 // panickingHandler is a log handler that panics.
@@ -145,5 +147,95 @@ func TestHook_PanicBeforeCommit(t *testing.T) {
 	}
 	if err := m.Delete(ctx, "a"); err != nil {
 		t.Errorf("delete afterwards: %v", err)
+	}
+}
+
+func TestObserver(t *testing.T) {
+	type seen struct {
+		kind relayer.OperationKind
+		id   string
+		ok   bool
+	}
+	var got, again []seen
+	record := func(into *[]seen) relayer.Observer {
+		return func(_ context.Context, operation relayer.Operation) {
+			if operation.Began.IsZero() || operation.Took < 0 {
+				t.Errorf("began %v, took %v", operation.Began, operation.Took)
+			}
+			*into = append(*into, seen{operation.Kind, operation.ID, operation.Err == nil})
+		}
+	}
+	m, err := relayer.New(memory.New(), relayer.WithObserver(record(&got)), relayer.WithObserver(record(&again)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	made, err := m.Create(ctx, relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := made.ID
+	_, _ = m.CreateDocument(ctx, []byte(`{"id":"bad id"}`))
+	_, _ = m.CreateDocument(ctx, []byte(`{`))
+	_, _ = m.Get(ctx, id)
+	_, _, _ = m.AppendDocument(ctx, nil, "nobody")
+	_, _ = m.List(ctx, 1, 10)
+	_, _, _ = m.AppendDocuments(ctx, nil, 1, 10)
+	for range m.All(ctx) {
+	}
+	_, _ = m.Update(ctx, id, func(*relayer.Relayer) error { return nil })
+	_, _ = m.PatchDocument(ctx, id, []byte(`{"paused":1}`))
+	_, _ = m.Pause(ctx, id)
+	_, _ = m.Resume(ctx, id)
+	_, _ = m.Disable(ctx, id, relayer.DisabledReason{})
+	_, _ = m.Enable(ctx, id)
+	_ = m.Delete(ctx, id)
+	_ = m.Delete(ctx, id)
+	want := []seen{
+		{relayer.OperationCreate, id, true},
+		{relayer.OperationCreate, "bad id", false},
+		{relayer.OperationCreate, "", false},
+		{relayer.OperationGet, id, true},
+		{relayer.OperationGet, "nobody", false},
+		{relayer.OperationList, "", true},
+		{relayer.OperationList, "", true},
+		{relayer.OperationList, "", true},
+		{relayer.OperationUpdate, id, true},
+		{relayer.OperationUpdate, id, false},
+		{relayer.OperationPause, id, true},
+		{relayer.OperationResume, id, true},
+		{relayer.OperationDisable, id, false},
+		{relayer.OperationEnable, id, true},
+		{relayer.OperationDelete, id, true},
+		{relayer.OperationDelete, id, false},
+	}
+	if !slices.Equal(got, want) || !slices.Equal(again, want) {
+		t.Errorf("the observers saw\n%v\n%v\nwant\n%v", got, again, want)
+	}
+}
+
+// A panic is no success to those who keep the books.
+func TestObserverOfAPanic(t *testing.T) {
+	var seen []relayer.Operation
+	observe := func(_ context.Context, operation relayer.Operation) { seen = append(seen, operation) }
+	m := registry(t, relayer.WithObserver(observe), relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { panic("guard") }))
+	for _, call := range []func(){
+		func() { _, _ = m.Update(t.Context(), "evm", func(*relayer.Relayer) error { panic("change") }) },
+		func() { _ = m.Delete(t.Context(), "evm") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic did not come through")
+				}
+			}()
+			call()
+		}()
+		if last := seen[len(seen)-1]; last.Err == nil {
+			t.Errorf("%s was told as a success", last.Kind)
+		}
+	}
+	if _, err := m.Pause(t.Context(), "evm"); err != nil {
+		t.Errorf("after the panics: %v", err)
 	}
 }

@@ -16,15 +16,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-func fixedAddress(context.Context, string, relayer.NetworkType, string) (string, error) {
-	return "0xfeed", nil
-}
-
-func newFullManager(t testing.TB) *relayer.Manager {
-	t.Helper()
-	return newManager(t, relayer.WithAddressResolver(fixedAddress))
-}
-
 // TestFullDocument pins the exact bytes of a document with everything set, on
 // every way that leads to it.
 func TestFullDocument(t *testing.T) {
@@ -76,14 +67,6 @@ func TestFullRelayerThroughGo(t *testing.T) {
 				t.Errorf("encoded %s, %v\nwant %s", encoded, err, full.document)
 			}
 		})
-	}
-}
-
-// requestFor asks for a relayer like r.
-func requestFor(r *relayer.Relayer) relayer.CreateRequest {
-	return relayer.CreateRequest{
-		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
-		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policies: r.Policies,
 	}
 }
 

@@ -1,0 +1,456 @@
+package relayer_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// objectsOf returns the paths of all objects of a request, the whole of it as
+// "".
+func objectsOf(t *testing.T, request string) []string {
+	t.Helper()
+	objects := []string{""}
+	walkTree(parseTree(t, request), "", func(path string, value any) {
+		if _, ok := value.(map[string]any); ok {
+			objects = append(objects, path)
+		}
+	})
+	return objects
+}
+
+// below returns the path of a member of the object at path.
+func below(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+
+// withMember writes one more member into the object at path, in front of the
+// others and even where it has a member of that name.
+func withMember(t *testing.T, request, path, member string) string {
+	t.Helper()
+	const mark = `"\u0000":0`
+	tree := parseTree(t, request)
+	walkTree(map[string]any{"": tree}, "", func(at string, value any) {
+		if object, ok := value.(map[string]any); ok && at == path {
+			object["\x00"] = 0
+		}
+	})
+	marked := treeText(t, tree)
+	if strings.Count(marked, mark) != 1 {
+		t.Fatalf("%q is in %s %d times", path, marked, strings.Count(marked, mark))
+	}
+	return strings.Replace(marked, mark, member, 1)
+}
+
+// TestUnknownNames puts names that nobody knows into every object.
+func TestUnknownNames(t *testing.T) {
+	for _, full := range fullRelayers {
+		for _, path := range objectsOf(t, full.request) {
+			for _, name := range []string{"unknown", "Revision", "x-y", "é", "system disabled", "a.b"} {
+				for _, value := range []string{`null`, `1`, `{"a":[{"a":1,"a":1}]}`} {
+					text := withMember(t, full.request, path, fmt.Sprintf("%q:%s", name, value))
+					problems := problemsOf(t, text)
+					wantFields(t, problems, below(path, name))
+				}
+			}
+		}
+	}
+}
+
+// TestHostsOwnNames: what only the host sets is unknown in a request.
+func TestHostsOwnNames(t *testing.T) {
+	for _, member := range []string{`"address":"0x1"`, `"system_disabled":false`, `"disabled_reason":null`, `"revision":1`, `"metadata":{}`} {
+		name := strings.Split(member, `"`)[1]
+		wantFields(t, problemsOf(t, evmBody(member)), name)
+	}
+}
+
+// TestFoldedNames writes every name in capitals, and with a letter that only
+// case folding takes for s or k: none is the name.
+func TestFoldedNames(t *testing.T) {
+	for _, full := range fullRelayers {
+		walkTree(parseTree(t, full.request), "", func(path string, _ any) {
+			object, name := "", path
+			if end := strings.LastIndexByte(path, '.'); end >= 0 {
+				object, name = path[:end], path[end+1:]
+			}
+			if strings.HasSuffix(path, "]") {
+				return
+			}
+			for _, folded := range []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:], strings.Replace(name, "s", "ſ", 1)} {
+				if folded == name {
+					continue
+				}
+				problems := problemsOf(t, withMember(t, full.request, object, fmt.Sprintf("%q:null", folded)))
+				wantFields(t, problems, below(object, folded))
+				if !strings.Contains(problems[0].Message, `"`+name+`"`) {
+					t.Errorf("message %q does not name %s", problems[0].Message, name)
+				}
+			}
+		})
+	}
+}
+
+// TestFoldedInPlaceOfRequired: a name in the wrong case is not the field.
+func TestFoldedInPlaceOfRequired(t *testing.T) {
+	text := strings.Replace(evmBody(), `"name"`, `"Name"`, 1)
+	wantFields(t, problemsOf(t, text), "Name", "name")
+}
+
+// TestDuplicateNames gives every member twice: the same value, another, null,
+// and with the name written in another way.
+func TestDuplicateNames(t *testing.T) {
+	for _, full := range fullRelayers {
+		walkTree(parseTree(t, full.request), "", func(path string, value any) {
+			if strings.HasSuffix(path, "]") {
+				return
+			}
+			object, name := "", path
+			if end := strings.LastIndexByte(path, '.'); end >= 0 {
+				object, name = path[:end], path[end+1:]
+			}
+			same := treeText(t, value)
+			members := []string{fmt.Sprintf("%q:%s", name, same), fmt.Sprintf(`"\u%04x%s":%s`, name[0], name[1:], same)}
+			if !strings.HasSuffix(object, ".kind") {
+				members = append(members, fmt.Sprintf("%q:null", name))
+			}
+			for _, member := range members {
+				wantFields(t, problemsOf(t, withMember(t, full.request, object, member)), path)
+			}
+		})
+	}
+}
+
+// TestPolicyOfAnotherNetwork gives every field of one network's policy to the
+// others: those that they do not share are unknown.
+func TestPolicyOfAnotherNetwork(t *testing.T) {
+	policyNames := func(full fullRelayer) map[string]any {
+		return parseTree(t, full.request).(map[string]any)["policies"].(map[string]any)
+	}
+	for _, from := range fullRelayers {
+		for _, to := range fullRelayers {
+			own := policyNames(to)
+			for name, value := range policyNames(from) {
+				if _, shared := own[name]; shared {
+					continue
+				}
+				member := fmt.Sprintf("%q:%s", name, treeText(t, value))
+				wantFields(t, problemsOf(t, body(string(to.networkType), `"policies":{`+member+`}`)), "policies."+name)
+			}
+		}
+	}
+	// Shared by name alone: the shape is that of the relayer's own network.
+	wantFields(t, problemsOf(t, body("solana", `"policies":{"swap_config":{"strategies":["soroswap"]}}`)), "policies.swap_config.strategies")
+	wantFields(t, problemsOf(t, body("stellar", `"policies":{"swap_config":{"strategy":"noop"}}`)), "policies.swap_config.strategy")
+	wantFields(t, problemsOf(t, body("stellar", `"policies":{"allowed_tokens":[{"mint":"m"}]}`)), "policies.allowed_tokens[0].mint", "policies.allowed_tokens[0].asset")
+}
+
+// TestEmptyName: a name may be empty and still is unknown. It is not to be
+// taken for an element of a list.
+func TestEmptyName(t *testing.T) {
+	for text, object := range map[string]string{evmBody(`"policies":{"":1}`): "policies", evmBody(`"":1`): ""} {
+		problems := problemsOf(t, text)
+		if len(problems) != 1 || strings.TrimSuffix(problems[0].Field, ".") != object {
+			t.Errorf("problems %+v, want one of %q", problems, object)
+		}
+	}
+}
+
+// TestAllProblemsAtOnce: what is wrong in the JSON, in the values and with the
+// signer is told in one answer.
+func TestAllProblemsAtOnce(t *testing.T) {
+	text := `{
+		"id": "not an id",
+		"name": 5,
+		"network_type": "solana",
+		"network": "",
+		"paused": "no",
+		"unknown": 1,
+		"notification_id": "",
+		"custom_rpc_urls": [{"url": "https://a.example"}, {"url": "ftp://a.example", "weight": 101, "x": 1}, {}, 7],
+		"policies": {
+			"allowed_tokens": [{"decimals": 256, "swap_config": {"min_amount": -1}}, {"mint": ""}],
+			"fee_payment_strategy": "nobody",
+			"gas_price_cap": 1,
+			"max_signatures": 1.5,
+			"swap_config": {"strategy": "x", "jupiter_swap_options": {"priority_level": "low", "dynamic_compute_unit_limit": 1}}
+		}
+	}`
+	wantFields(t, problemsOf(t, text),
+		"id", "name", "network", "paused", "unknown", "notification_id", "signer_id",
+		"custom_rpc_urls[1].url", "custom_rpc_urls[1].weight", "custom_rpc_urls[1].x", "custom_rpc_urls[2].url", "custom_rpc_urls[3]",
+		"policies.allowed_tokens[0].mint", "policies.allowed_tokens[0].decimals", "policies.allowed_tokens[0].swap_config.min_amount", "policies.allowed_tokens[1].mint",
+		"policies.fee_payment_strategy", "policies.gas_price_cap", "policies.max_signatures",
+		"policies.swap_config.strategy", "policies.swap_config.jupiter_swap_options.priority_level",
+		"policies.swap_config.jupiter_swap_options.dynamic_compute_unit_limit")
+}
+
+func TestCreateDocument_ListsAtMost1000Problems(t *testing.T) {
+	const notice = "only the first 1000 problems are listed"
+	for wrong, want := range map[int]int{999: 999, 1000: 1000, 1001: 1001, 5000: 1001} {
+		elements := strings.TrimSuffix(strings.Repeat("5,", wrong), ",")
+		problems := problemsOf(t, evmBody(`"policies":{"whitelist_receivers":[`+elements+`]}`))
+		last := problems[len(problems)-1]
+		if len(problems) != want || (last.Message == notice && last.Field == "") != (wrong > 1000) {
+			t.Errorf("%d problems: %d listed, want %d, the last is %+v", wrong, len(problems), want, last)
+		}
+	}
+}
+
+// nested returns an object that nests depth levels deep, arrays inside.
+func nested(depth int) string {
+	return `{"x":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`
+}
+
+// TestNotAnObject covers bodies of which there is nothing to say field by
+// field.
+func TestNotAnObject(t *testing.T) {
+	valid := evmBody()
+	tests := map[string]string{
+		"empty":                 "",
+		"white space":           " \r\n\t",
+		"null":                  "null",
+		"true":                  "true",
+		"number":                "5",
+		"string":                `"{}"`,
+		"array":                 "[" + valid + "]",
+		"empty array":           "[]",
+		"byte order mark":       "\ufeff" + valid,
+		"two objects":           valid + valid,
+		"two lines":             valid + "\n" + valid,
+		"text after":            valid + " x",
+		"comma after":           valid + ",",
+		"brace after":           valid + "}",
+		"NUL after":             valid + "\x00",
+		"NUL before":            "\x00" + valid,
+		"form feed before":      "\f" + valid,
+		"no-break space before": "\u00a0" + valid,
+		"comment":               "/* */" + valid,
+		"trailing comma":        strings.Replace(valid, "}", ",}", 1),
+		"single quotes":         strings.ReplaceAll(valid, `"`, "'"),
+		"bare names":            `{name:"n"}`,
+		"NaN":                   evmBody(`"policies":{"min_balance":NaN}`),
+		"leading zero":          evmBody(`"policies":{"min_balance":05}`),
+		"plus sign":             evmBody(`"policies":{"min_balance":+5}`),
+		"bare point":            evmBody(`"policies":{"min_balance":5.}`),
+		"hexadecimal":           evmBody(`"policies":{"min_balance":0x5}`),
+		"raw NUL in a string":   evmBody("\"id\":\"a\x00b\""),
+		"raw newline":           evmBody("\"id\":\"a\nb\""),
+		"unknown escape":        evmBody(`"notification_id":"\x41"`),
+		"short escape":          evmBody(`"notification_id":"\u00"`),
+		"bad byte in a string":  evmBody("\"notification_id\":\"a\xffb\""),
+		"overlong":              evmBody("\"notification_id\":\"\xc0\xaf\""),
+		"encoded surrogate":     evmBody("\"notification_id\":\"\xed\xa0\x80\""),
+		"bad byte in a name":    evmBody("\"a\xff\":1"),
+		"bad byte after":        valid + "\xff",
+		"Latin-1":               evmBody("\"notification_id\":\"caf\xe9\""),
+		"UTF-16":                "{\x00\"\x00n\x00",
+		"too deep":              nested(33),
+		"far too deep":          nested(100_000),
+		"too deep and cut":      strings.Repeat("[", 100_000),
+		"too deep in policies":  evmBody(`"policies":` + nested(32)),
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			problems := problemsOf(t, text)
+			wantFields(t, problems, "")
+			if len(text) > 4 && strings.Contains(problems[0].Message, text) {
+				t.Errorf("message %q repeats the body", problems[0].Message)
+			}
+		})
+	}
+}
+
+// TestDepth: 32 levels are read, so that the field is blamed and not the body.
+func TestDepth(t *testing.T) {
+	wantFields(t, problemsOf(t, nested(32)), "x", "name", "network", "network_type", "paused", "signer_id")
+	wantFields(t, problemsOf(t, evmBody(`"policies":`+nested(31))), "policies.x")
+	wantFields(t, problemsOf(t, evmBody(`"policies":{"gas_price_cap":`+nested(30)+`}`)), "policies.gas_price_cap")
+	// Brackets in strings nest nothing.
+	mustCreateDocument(t, newManager(t), evmBody(fmt.Sprintf("%q:%q", "notification_id", `\"`+strings.Repeat("[{", 50))))
+}
+
+// TestTruncated cuts a full request at every byte.
+func TestTruncated(t *testing.T) {
+	for _, full := range fullRelayers {
+		for end := range len(full.request) {
+			wantFields(t, problemsOf(t, full.request[:end]), "")
+		}
+	}
+}
+
+// TestUnkeepableText covers strings that JSON can write and nothing can keep.
+func TestUnkeepableText(t *testing.T) {
+	const token = `"policies":{"allowed_tokens":[{"mint":"m","symbol":%s}],"allowed_accounts":["ok",%s],"swap_config":{"cron_schedule":%s}}`
+	for _, bad := range []string{
+		`"\u0000"`, `"a\u0000b"`, `"\ud800"`, `"\udc00"`, `"\uDBFF"`, `"\uDFFFx"`, `"\ud800\ud800\udc00"`, `"\udc00\ud800"`, `"\ud800\n\udc00"`,
+		`"\ud800x\udc00"`, `"\ud800\\udc00"`, `"\ud83d\ude00\ud83d"`,
+	} {
+		t.Run(bad, func(t *testing.T) {
+			for _, field := range []string{"name", "network", "network_type", "signer_id"} {
+				wantFields(t, problemsOf(t, replaced(t, evmBody(), field, bad)), field)
+			}
+			for _, field := range []string{"id", "notification_id"} {
+				wantFields(t, problemsOf(t, evmBody(fmt.Sprintf("%q:%s", field, bad))), field)
+			}
+			wantFields(t, problemsOf(t, evmBody(`"custom_rpc_urls":[{"url":`+bad+`}]`)), "custom_rpc_urls[0].url")
+			wantFields(t, problemsOf(t, body("solana", fmt.Sprintf(token, bad, bad, bad))),
+				"policies.allowed_tokens[0].symbol", "policies.allowed_accounts[1]", "policies.swap_config.cron_schedule")
+		})
+	}
+	for given, want := range map[string]string{
+		`"\ud83d\ude00"`: "😀", `"\uD83D\uDE00"`: "😀", `"\\ud800"`: `\ud800`, `"\\\\ud800"`: `\\ud800`, `"\ufffd"`: "\ufffd", `"\ud7ff\ue000"`: "\ud7ff\ue000",
+		`"\u0001"`: "\x01", `"\u2028"`: "\u2028", `"\u200b"`: "\u200b",
+	} {
+		m := newManager(t)
+		document := mustCreateDocument(t, m, replaced(t, evmBody(), "name", given))
+		r, err := m.Get(t.Context(), document.ID)
+		if err != nil || r.Name != want {
+			t.Errorf("name %s became %q, %v, want %q", given, r.Name, err, want)
+		}
+	}
+}
+
+// wrongValues are JSON values that a field of the kind must refuse.
+var wrongValues = map[kind][]string{
+	text:         {`5`, `0.5`, `true`, `[]`, `["x"]`, `{}`},
+	nonEmptyText: {`5`, `true`, `[]`, `{}`, `""`},
+	choice:       {`5`, `true`, `[]`, `{}`, `"other"`, `""`},
+	identifier:   {`5`, `true`, `[]`, `{}`, `""`, `"a b"`},
+	urlText:      {`5`, `true`, `[]`, `{}`, `""`, `"rpc.example"`},
+	boolean:      {`"true"`, `"false"`, `0`, `1`, `[]`, `{}`},
+	list:         {`"x"`, `5`, `true`, `{}`, `{"0":"x"}`},
+	object:       {`"x"`, `5`, `true`, `[]`, `[{}]`},
+	union:        {`5`, `true`, `[]`, `"other"`, `{}`},
+	number:       {`"1"`, `true`, `[]`, `{}`, `1e999`, `-1e999`},
+	weight:       {`"1"`, `true`, `[]`, `{}`, `1e999`, `-1`, `-1e-9`, `100.0000001`, `101`},
+	uint8Number:  wrongIntegers("255", "256"),
+	uint32Number: wrongIntegers("4294967295", "4294967296"),
+	uint64Number: wrongIntegers("18446744073709551615", "18446744073709551616"),
+	int32Number:  wrongIntegers("2147483647", "2147483648"),
+	int64Number:  wrongIntegers("9223372036854775807", "9223372036854775808"),
+	amount:       wrongIntegers(maxAmount, overMaxAmount),
+}
+
+const (
+	maxAmount     = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
+	overMaxAmount = "115792089237316195423570985008687907853269984665640564039457584007913129639936"
+)
+
+func wrongIntegers(most, tooMuch string) []string {
+	return []string{
+		`"5"`, `true`, `[]`, `{}`,
+		`-1`, `-1.0`, `-1e77`, `-` + most,
+		`0.5`, `1e-1`, `-0.5`, most + `.5`, `123e-2`, `1e-999999999`, `1e-99999999999999999999`,
+		tooMuch, tooMuch + `.0`, `1` + most, `1e78`, `1e999999999`, `1e99999999999999999999`,
+	}
+}
+
+// rightIntegers maps how an integer may be written to its value.
+func rightIntegers(most string) map[string]string {
+	return map[string]string{
+		"0": "0", "-0": "0", "-0.0": "0", "0.0": "0", "0e999999999": "0", "-0E-99999999999999999999": "0", "0.000e7": "0",
+		"5": "5", "5.0": "5", "50e-1": "5", "5e0": "5", "0.5e1": "5", "0.05E+2": "5", "500000e-5": "5", "5.000000000000000000000": "5",
+		most: most, most + ".0": most, most + "e0": most, most + "00e-2": most,
+	}
+}
+
+// rightValues maps what a field of the kind takes to what the document shows.
+var rightValues = map[kind]map[string]string{
+	uint8Number:  rightIntegers("255"),
+	uint32Number: rightIntegers("4294967295"),
+	uint64Number: rightIntegers("18446744073709551615"),
+	int32Number:  rightIntegers("2147483647"),
+	int64Number:  rightIntegers("9223372036854775807"),
+	amount:       rightIntegers(maxAmount),
+	number:       {"0": "0", "-2.5": "-2.5", "1e21": "1e+21", "0.1": "0.1", "1.7976931348623157e308": "1.7976931348623157e+308", "1e-999": "0", "50e-1": "5"},
+	weight:       {"0": "0", "100": "100", "0.1": "0.1", "100.0": "100", "1e2": "100", "99.99999999999999": "99.99999999999999"},
+	boolean:      {"true": "true", "false": "false"},
+	text:         {`""`: `""`, `" "`: `" "`, `"\u0041\ud83d\ude00\n\/"`: `"A😀\n/"`},
+	nonEmptyText: {`" "`: `" "`, `"\u0041\ud83d\ude00\t\/"`: `"A😀\t/"`},
+}
+
+// TestWrongValues puts every wrong value into every field: the field is blamed,
+// it alone, by its path.
+func TestWrongValues(t *testing.T) {
+	for _, full := range fullRelayers {
+		for _, path := range pathsOf(t, full.request) {
+			known := fieldAt(t, full, path)
+			wrong := wrongValues[known.kind]
+			if strings.HasSuffix(path, "]") || known.required {
+				wrong = append([]string{"null"}, wrong...)
+			}
+			if len(wrong) < 5 {
+				t.Fatalf("no wrong values for %s", path)
+			}
+			t.Run(fmt.Sprint(full.networkType, " ", path), func(t *testing.T) {
+				for _, value := range wrong {
+					problems := problemsOf(t, replaced(t, full.request, path, value))
+					if got := fieldsOf(problems); len(got) != 1 || got[0] != path {
+						t.Errorf("%s: blamed %+v", value, problems)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRightValues writes the values that a field takes in every way that JSON
+// has for them.
+func TestRightValues(t *testing.T) {
+	for _, full := range fullRelayers {
+		for _, path := range pathsOf(t, full.request) {
+			for given, want := range rightValues[fieldAt(t, full, path).kind] {
+				document := mustCreateDocument(t, newFullManager(t), replaced(t, full.request, path, given))
+				wantDocument := replaced(t, full.document, path, want)
+				if got := treeText(t, parseTree(t, string(document.JSON))); got != treeText(t, parseTree(t, wantDocument)) {
+					t.Errorf("%s %s: %s became\n%s\nwant\n%s", full.networkType, path, given, got, wantDocument)
+				}
+			}
+		}
+	}
+}
+
+// TestRequired takes every required field away, and makes it null and empty.
+func TestRequired(t *testing.T) {
+	for _, full := range fullRelayers {
+		for _, path := range pathsOf(t, full.request) {
+			known := fieldAt(t, full, path)
+			if !known.required {
+				continue
+			}
+			wantFields(t, problemsOf(t, without(t, full.request, path)), path)
+			wantFields(t, problemsOf(t, replaced(t, full.request, path, "null")), path)
+			if known.kind != boolean {
+				wantFields(t, problemsOf(t, replaced(t, full.request, path, `""`)), path)
+			}
+		}
+	}
+}
+
+// TestRangeMessages pins the message that the contract shows, and that the
+// bound is told where a number is past it.
+func TestRangeMessages(t *testing.T) {
+	tests := []struct{ networkType, path, value, want string }{
+		{"evm", "policies.gas_price_cap", "-1", "must be 0 or more"},
+		{"evm", "policies.gas_price_cap", overMaxAmount, "must be at most 2^256-1"},
+		{"evm", "policies.gas_price_cap", "0.5", "must be a whole number"},
+		{"evm", "custom_rpc_urls[0].weight", "-1", "must be 0 or more"},
+		{"evm", "custom_rpc_urls[0].weight", "101", "must be at most 100"},
+		{"solana", "policies.max_signatures", "-5", "must be 0 or more"},
+		{"solana", "policies.max_signatures", "2147483648", "must be at most 2147483647"},
+		{"solana", "policies.min_balance", "9223372036854775808", "must be at most 9223372036854775807"},
+		{"solana", "policies.allowed_tokens[0].decimals", "256", "must be at most 255"},
+		{"solana", "policies.allowed_tokens[0].max_allowed_fee", "1e20", "must be at most 18446744073709551615"},
+		{"stellar", "policies.allowed_tokens[0].metadata.decimals", "4294967296", "must be at most 4294967295"},
+	}
+	for _, test := range tests {
+		for _, full := range fullRelayers {
+			if string(full.networkType) != test.networkType {
+				continue
+			}
+			problems := problemsOf(t, replaced(t, full.request, test.path, test.value))
+			if problems[0].Message != test.want {
+				t.Errorf("%s = %s: message %q, want %q", test.path, test.value, problems[0].Message, test.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package relayer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// newManager returns a Manager on an empty store.
+func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	m, err := relayer.New(memory.New(), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// minimal is the least that a create request can say.
+func minimal(id string) relayer.CreateRequest {
+	return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
+}
+
+func mustCreate(t testing.TB, m *relayer.Manager, req relayer.CreateRequest) *relayer.Relayer {
+	t.Helper()
+	r, err := m.Create(context.Background(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.Document {
+	t.Helper()
+	document, err := m.CreateDocument(context.Background(), []byte(body))
+	if err != nil {
+		t.Fatalf("%v\nof %s", err, body)
+	}
+	return document
+}
+
+// problemsOf returns the problems of a refused create, having made sure of what
+// holds for every refusal: the error is of the right kind, nothing is stored,
+// and the messages are words for a client.
+func problemsOf(t testing.TB, body string, options ...relayer.Option) []relayer.FieldError {
+	t.Helper()
+	m := newManager(t, options...)
+	document, err := m.CreateDocument(context.Background(), []byte(body))
+	if err == nil {
+		t.Fatalf("accepted as %s\nbody %s", document.JSON, body)
+	}
+	if document.ID != "" || document.JSON != nil || document.Revision != 0 {
+		t.Errorf("a refused create returned %+v", document)
+	}
+	if page, err := m.List(context.Background(), 1, 10); err != nil || page.Pagination.TotalItems != 0 {
+		t.Errorf("after a refused create: %d stored, error %v", page.Pagination.TotalItems, err)
+	}
+	return fieldErrors(t, err)
+}
+
+// goWords are what a message would contain that was made from a Go error, a
+// type or a struct, instead of being written for whoever sent the request.
+var goWords = regexp.MustCompile(`(?i)\b(u?int(8|16|32|64)?|float(32|64)|bool|nil|struct|slice|map|interface|pointer|reflect|unmarshal|json:|validator|namespace|key: |tag|rpc_url|omitnil|finite64|relayer_id|gte|lte|oneof|big\.int)\b|%!|\*|\b(EVM|Solana|Stellar|Jupiter|RPC|Create|Token|Field|Network|Fee)[A-Z][A-Za-z]+|[A-Za-z]+\.[A-Z][A-Za-z]+`)
+
+func fieldErrors(t testing.TB, err error) []relayer.FieldError {
+	t.Helper()
+	var invalid *relayer.ValidationError
+	if !errors.As(err, &invalid) || !errors.Is(err, relayer.ErrInvalid) {
+		t.Fatalf("error %v (%T) is not a ValidationError that matches ErrInvalid", err, err)
+	}
+	if len(invalid.Fields) == 0 {
+		t.Fatal("a ValidationError without problems")
+	}
+	for _, problem := range invalid.Fields {
+		if problem.Message == "" || goWords.MatchString(problem.Message) {
+			t.Errorf("field %s: message %q is not for a client", problem.Field, problem.Message)
+		}
+	}
+	return invalid.Fields
+}
+
+// fieldsOf returns the fields to blame, sorted.
+func fieldsOf(problems []relayer.FieldError) []string {
+	fields := make([]string, len(problems))
+	for i, problem := range problems {
+		fields[i] = problem.Field
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+// wantFields fails unless exactly these fields are to blame.
+func wantFields(t testing.TB, problems []relayer.FieldError, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	if got := fieldsOf(problems); !slices.Equal(got, want) {
+		t.Errorf("blamed %q, want %q\nof %+v", got, want, problems)
+	}
+}
+
+// evmBody is a minimal request with more members in it.
+func evmBody(members ...string) string { return body("evm", members...) }
+
+func body(networkType string, members ...string) string {
+	all := append([]string{
+		`"name":"n"`, `"network":"w"`, `"network_type":"` + networkType + `"`, `"paused":false`, `"signer_id":"s"`,
+	}, members...)
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+// member returns the JSON of one top-level member of a document, or "".
+func member(t testing.TB, document []byte, name string) string {
+	t.Helper()
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(document, &members); err != nil {
+		t.Fatal(err)
+	}
+	return string(members[name])
+}
+
+// contains tells whether a field or a message has part in it.
+func contains(problems []relayer.FieldError, part string) bool {
+	return slices.ContainsFunc(problems, func(problem relayer.FieldError) bool {
+		return strings.Contains(problem.Field, part) || strings.Contains(problem.Message, part)
+	})
+}
+
+// storedDocument returns the text of the document that is stored under id.
+func storedDocument(t testing.TB, m *relayer.Manager, id string) string {
+	t.Helper()
+	document, _, err := m.AppendDocument(context.Background(), nil, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(document)
+}
+
+// parseTree reads JSON without rounding a number.
+func parseTree(t testing.TB, text string) any {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		t.Fatalf("%v\nin %s", err, text)
+	}
+	return tree
+}
+
+func treeText(t testing.TB, tree any) string {
+	t.Helper()
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(tree); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// walkTree calls visit for every member and element below tree, with its path
+// as the error messages write it.
+func walkTree(tree any, path string, visit func(path string, value any)) {
+	switch tree := tree.(type) {
+	case map[string]any:
+		for name, value := range tree {
+			below := strings.TrimPrefix(path+"."+name, ".")
+			visit(below, value)
+			walkTree(value, below, visit)
+		}
+	case []any:
+		for i, value := range tree {
+			below := fmt.Sprintf("%s[%d]", path, i)
+			visit(below, value)
+			walkTree(value, below, visit)
+		}
+	}
+}
+
+// pathsOf returns the paths of all members and elements of a document, sorted.
+func pathsOf(t testing.TB, text string) []string {
+	t.Helper()
+	var paths []string
+	walkTree(parseTree(t, text), "", func(path string, _ any) { paths = append(paths, path) })
+	slices.Sort(paths)
+	return paths
+}
+
+var pathStep = regexp.MustCompile(`[^.\[\]]+`)
+
+// editTree finds the container of what stands at path, and lets edit change it:
+// an object by name, or an array by index.
+func editTree(t testing.TB, text, path string, edit func(object map[string]any, name string), element func(array []any, index int)) string {
+	t.Helper()
+	tree := parseTree(t, text)
+	steps := pathStep.FindAllString(path, -1)
+	at := tree
+	for i, step := range steps {
+		last := i == len(steps)-1
+		switch container := at.(type) {
+		case map[string]any:
+			if last {
+				edit(container, step)
+			}
+			at = container[step]
+		case []any:
+			var index int
+			if _, err := fmt.Sscan(step, &index); err != nil {
+				t.Fatal(err)
+			}
+			if last {
+				element(container, index)
+			}
+			at = container[index]
+		default:
+			t.Fatalf("no %s in %s", path, text)
+		}
+	}
+	return treeText(t, tree)
+}
+
+// replaced returns text with another value at path.
+func replaced(t testing.TB, text, path, value string) string {
+	t.Helper()
+	return editTree(t, text, path,
+		func(object map[string]any, name string) { object[name] = json.RawMessage(value) },
+		func(array []any, index int) { array[index] = json.RawMessage(value) })
+}
+
+// without returns text without the member at path.
+func without(t testing.TB, text, path string) string {
+	t.Helper()
+	return editTree(t, text, path,
+		func(object map[string]any, name string) { delete(object, name) },
+		func([]any, int) { t.Fatalf("%s is an element", path) })
+}
+
+// eachStore runs a test on every store that needs no server.
+func eachStore(t *testing.T, run func(t *testing.T, store relayer.Store)) {
+	t.Run("memory", func(t *testing.T) { run(t, memory.New()) })
+	t.Run("bolt", func(t *testing.T) {
+		store, err := bolt.Open(t.Context(), t.TempDir()+"/relayers.db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		run(t, store)
+	})
+}
+
+// registry is a manager on a memory store with one relayer of each network
+// type, with ids "evm", "solana" and "stellar".
+func registry(t *testing.T, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	return registryOn(t, memory.New(), options...)
+}
+
+func registryOn(t *testing.T, store relayer.Store, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	m, err := relayer.New(store, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
+		_, err := m.Create(t.Context(), relayer.CreateRequest{
+			ID: string(networkType), Name: "n", Network: "testnet", NetworkType: networkType, SignerID: "s-" + string(networkType),
+			CustomRPCURLs: []relayer.RPCConfig{{URL: "https://user:pw@rpc.example/v2/key"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+func mustGet(t testing.TB, m *relayer.Manager, id string) *relayer.Relayer {
+	t.Helper()
+	r, err := m.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func fixedAddress(context.Context, string, relayer.NetworkType, string) (string, error) {
+	return "0xfeed", nil
+}
+
+func newFullManager(t testing.TB) *relayer.Manager {
+	t.Helper()
+	return newManager(t, relayer.WithAddressResolver(fixedAddress))
+}
+
+// requestFor asks for a relayer like r.
+func requestFor(r *relayer.Relayer) relayer.CreateRequest {
+	return relayer.CreateRequest{
+		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
+		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policies: r.Policies,
+	}
+}

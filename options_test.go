@@ -1,0 +1,151 @@
+package relayer_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func TestExclusiveSigners(t *testing.T) { eachStore(t, testExclusiveSigners) }
+
+func testExclusiveSigners(t *testing.T, store relayer.Store) {
+	m, err := relayer.New(store, relayer.WithExclusiveSigners())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func(id string) relayer.CreateRequest {
+		return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
+	}
+	for round := range 20 {
+		var creators sync.WaitGroup
+		errs := make([]error, 32)
+		for i := range errs {
+			creators.Go(func() { _, errs[i] = m.Create(t.Context(), request(fmt.Sprintf("r-%d", i))) })
+		}
+		creators.Wait()
+		winner := -1
+		for i, err := range errs {
+			var invalid *relayer.ValidationError
+			switch {
+			case err == nil && winner < 0:
+				winner = i
+			case err == nil:
+				t.Fatalf("round %d: %d and %d both have the signer", round, winner, i)
+			case !errors.As(err, &invalid) || invalid.Fields[0].Field != "signer_id":
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		if winner < 0 {
+			t.Fatalf("round %d: nobody has the signer", round)
+		}
+		id := fmt.Sprintf("r-%d", winner)
+		if _, err := m.Pause(t.Context(), id); err != nil {
+			t.Fatalf("round %d: pausing the winner: %v", round, err)
+		}
+		if _, err := m.Create(t.Context(), request("late")); !errors.Is(err, relayer.ErrInvalid) {
+			t.Fatalf("round %d: after an update the signer was free: %v", round, err)
+		}
+		if err := m.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if _, err := m.Create(t.Context(), request("taken")); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*relayer.CreateRequest){
+		"another network":      func(r *relayer.CreateRequest) { r.Network = "mainnet" },
+		"another network type": func(r *relayer.CreateRequest) { r.NetworkType = relayer.Solana },
+		"another signer":       func(r *relayer.CreateRequest) { r.SignerID = "t" },
+		"names run together":   func(r *relayer.CreateRequest) { r.Network, r.SignerID = "sepolia1", ":s" },
+		"names too long":       func(r *relayer.CreateRequest) { r.SignerID = strings.Repeat("s", 10_000) },
+	} {
+		other := request("")
+		change(&other)
+		if _, err := m.Create(t.Context(), other); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := m.Create(t.Context(), request("taken")); !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("an id that is taken as well: %v", err)
+	}
+	if _, err := registry(t).Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "testnet", NetworkType: relayer.EVM, SignerID: "s-evm"}); err != nil {
+		t.Errorf("without the option: %v", err)
+	}
+}
+
+// Two relayers that came to share a signer before signers became exclusive can
+// be paused all the same: that is the first step out of it.
+func TestPauseOfRelayersThatShareASigner(t *testing.T) {
+	store := memory.New()
+	lenient, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, err := relayer.New(store, relayer.WithExclusiveSigners())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
+	for _, id := range []string{"first", "second"} {
+		request.ID = id
+		if _, err := lenient.Create(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"first", "second"} {
+		if r, err := strict.Pause(t.Context(), id); err != nil || !r.Paused {
+			t.Errorf("pausing %s: %v", id, err)
+		}
+		if _, err := strict.PatchDocument(t.Context(), id, []byte(`{"name":"m"}`)); err != nil {
+			t.Errorf("patching %s: %v", id, err)
+		}
+	}
+	// The first to be changed has the signer from now on.
+	request.ID = "third"
+	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("creating a third: %v", err)
+	}
+	if err := strict.Delete(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := strict.Resume(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("creating a third after the second has claimed the signer: %v", err)
+	}
+}
+
+// TestNewErrors: what is wrong in the host's set-up shows at the start.
+func TestNewErrors(t *testing.T) {
+	if m, err := relayer.New(nil); err == nil || m != nil {
+		t.Errorf("no store: %v, %v", m, err)
+	}
+	for name, option := range map[string]relayer.Option{
+		"nil option":       nil,
+		"nil resolver":     relayer.WithAddressResolver(nil),
+		"nil guard":        relayer.WithDeleteGuard(nil),
+		"nil observer":     relayer.WithObserver(nil),
+		"nil logger":       relayer.WithLogger(nil),
+		"no room per page": relayer.WithMaxPerPage(0),
+	} {
+		if m, err := relayer.New(memory.New(), relayer.WithMaxPerPage(1), option); err == nil || m != nil {
+			t.Errorf("%s: %v, %v", name, m, err)
+		}
+	}
+}
+
+func TestMaxPerPageOutOfRange(t *testing.T) {
+	for _, most := range []uint32{0, math.MaxInt32 + 1, math.MaxUint32} {
+		if _, err := relayer.New(memory.New(), relayer.WithMaxPerPage(most)); err == nil {
+			t.Errorf("%d is no error", most)
+		}
+	}
+}

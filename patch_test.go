@@ -1,0 +1,146 @@
+package relayer_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func TestFullURLsStayWhatTheHostGaveLast(t *testing.T) {
+	m := registry(t)
+	ctx := t.Context()
+	expect := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, endpoint := range mustGet(t, m, "evm").CustomRPCURLs {
+			got = append(got, string(endpoint.URL))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the URLs are %q, want %q", got, want)
+		}
+	}
+	const original, other = "https://user:pw@rpc.example/v2/key", "wss://other.example/socket?token=x"
+	steps := []func() error{
+		func() error { return second(m.Pause(ctx, "evm")) },
+		func() error {
+			return second(m.PatchDocument(ctx, "evm", []byte(`{"name":"m","policies":{"min_balance":1}}`)))
+		},
+		func() error { return second(m.Disable(ctx, "evm", relayer.DisabledReason{Type: "x"})) },
+		func() error { return second(m.PatchDocument(ctx, "evm", []byte(`{"policies":null}`))) },
+		func() error { return second(m.Enable(ctx, "evm")) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		expect(original)
+	}
+	add := func(r *relayer.Relayer) error {
+		r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: other})
+		return nil
+	}
+	if _, err := m.Update(ctx, "evm", add); err != nil {
+		t.Fatal(err)
+	}
+	expect(original, other)
+	// Another key changes nothing that a response shows, and must be stored.
+	swap := func(r *relayer.Relayer) error { r.CustomRPCURLs[0].URL = "https://rpc.example/v2/newkey"; return nil }
+	if _, err := m.Update(ctx, "evm", swap); err != nil {
+		t.Fatal(err)
+	}
+	expect("https://rpc.example/v2/newkey", other)
+	if _, err := m.PatchDocument(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+other+`"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	expect(other)
+	for _, mask := range []string{"wss://other.example/***", "https://elsewhere.example/***"} {
+		if _, err := m.PatchDocument(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+mask+`"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("%s: %v", mask, err)
+		}
+		expect(other)
+	}
+	if _, err := m.PatchDocument(ctx, "evm", []byte(`{"custom_rpc_urls":null}`)); err != nil {
+		t.Fatal(err)
+	}
+	expect()
+}
+
+// Where only user information is masked, the mask looks like a URL of its own.
+func TestMaskOfUserInformationIsNotStored(t *testing.T) {
+	m := registry(t)
+	secret := func(r *relayer.Relayer) error { r.CustomRPCURLs[0].URL = "https://user:pw@rpc.example/"; return nil }
+	if _, err := m.Update(t.Context(), "evm", secret); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.PatchDocument(t.Context(), "evm", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	if got := string(mustGet(t, m, "evm").CustomRPCURLs[0].URL); got != "https://user:pw@rpc.example/" {
+		t.Errorf("the URL is %s", got)
+	}
+}
+
+// One URL that is stored as it looks must not vouch for the masks of others.
+func TestMasksBesideAURLThatLooksLikeThem(t *testing.T) {
+	const secret, bare = "https://u:SECRET@h.example/", "https://h.example/"
+	for name, c := range map[string]struct {
+		stored  []relayer.RPCURL
+		patched string
+		refused string // the field, or "" where the patch is right
+	}{
+		"both patched back":            {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"},{"url":"https://h.example/"}]`, "custom_rpc_urls[1].url"},
+		"the other way round":          {[]relayer.RPCURL{bare, secret}, `[{"url":"https://h.example/","weight":1},{"url":"https://h.example/","weight":2}]`, "custom_rpc_urls[1].url"},
+		"the secret one taken away":    {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"}]`, ""},
+		"no slash":                     {[]relayer.RPCURL{secret}, `[{"url":"https://h.example"}]`, "custom_rpc_urls[0].url"},
+		"capitals":                     {[]relayer.RPCURL{secret}, `[{"url":"HTTPS://H.EXAMPLE/"}]`, "custom_rpc_urls[0].url"},
+		"the default port":             {[]relayer.RPCURL{secret}, `[{"url":"https://h.example:443/"}]`, "custom_rpc_urls[0].url"},
+		"an empty query":               {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/***?"}]`, "custom_rpc_urls[0].url"},
+		"an empty fragment":            {[]relayer.RPCURL{secret}, `[{"url":"https://elsewhere.example/***#"}]`, "custom_rpc_urls[0].url"},
+		"escaped":                      {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/%2A%2A%2A"}]`, "custom_rpc_urls[0].url"},
+		"a mask stored as it is":       {[]relayer.RPCURL{"https://h.example/***", "https://h.example/KEY"}, `[{"url":"https://h.example/***"},{"url":"https://h.example/***"}]`, "custom_rpc_urls[1].url"},
+		"another URL of the same host": {[]relayer.RPCURL{"https://h.example/KEY"}, `[{"url":"https://h.example/"}]`, ""},
+		"a URL without a secret":       {[]relayer.RPCURL{bare}, `[{"url":"https://h.example"}]`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := relayer.New(memory.New())
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
+			for _, url := range c.stored {
+				request.CustomRPCURLs = append(request.CustomRPCURLs, relayer.RPCConfig{URL: url})
+			}
+			before, err := m.Create(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = m.PatchDocument(t.Context(), "r", []byte(`{"custom_rpc_urls":`+c.patched+`}`))
+			if c.refused == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var invalid *relayer.ValidationError
+			if !errors.As(err, &invalid) || invalid.Fields[0].Field != c.refused {
+				t.Errorf("got %v, want a problem of %s", err, c.refused)
+			}
+			if after := mustGet(t, m, "r"); !reflect.DeepEqual(after, before) {
+				t.Errorf("was %v\nis  %v", before, after)
+			}
+		})
+	}
+}
+
+func TestPatchNamesEachUnknownFieldOnce(t *testing.T) {
+	m := registry(t)
+	_, err := m.PatchDocument(t.Context(), "evm", []byte(`{"id":"x","network":"y","policies":{"max_fee":1}}`))
+	var invalid *relayer.ValidationError
+	if !errors.As(err, &invalid) || len(invalid.Fields) != 3 {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,289 @@
+package relayer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// TestStates goes through the contract's table of states: every call from every
+// state.
+func TestStates(t *testing.T) {
+	first := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "rpc timed out"}
+	second := relayer.DisabledReason{Type: "HostsOwn", Details: ""}
+	type state struct {
+		paused bool
+		reason *relayer.DisabledReason
+	}
+	calls := map[string]struct {
+		call  func(context.Context, *relayer.Manager) (*relayer.Relayer, error)
+		after func(state) state
+	}{
+		"pause": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Pause(ctx, "evm") },
+			func(s state) state { return state{true, s.reason} },
+		},
+		"resume": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Resume(ctx, "evm") },
+			func(s state) state { return state{false, s.reason} },
+		},
+		"disable": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
+				return m.Disable(ctx, "evm", first)
+			},
+			func(s state) state { return state{s.paused, &first} },
+		},
+		"disable for another reason": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
+				return m.Disable(ctx, "evm", second)
+			},
+			func(s state) state { return state{s.paused, &second} },
+		},
+		"enable": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Enable(ctx, "evm") },
+			func(s state) state { return state{s.paused, nil} },
+		},
+	}
+	for _, from := range []state{{false, nil}, {true, nil}, {false, &first}, {true, &first}, {false, &second}, {true, &second}} {
+		for name, c := range calls {
+			t.Run(fmt.Sprintf("%s from paused=%t disabled=%t", name, from.paused, from.reason != nil), func(t *testing.T) {
+				m := registry(t)
+				before, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
+					r.Paused, r.SystemDisabled, r.DisabledReason = from.paused, from.reason != nil, from.reason
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := c.call(t.Context(), m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := c.after(from)
+				if got.Paused != want.paused || got.SystemDisabled != (want.reason != nil) || !reflect.DeepEqual(got.DisabledReason, want.reason) {
+					t.Errorf("got paused=%t disabled=%t reason=%v", got.Paused, got.SystemDisabled, got.DisabledReason)
+				}
+				isSame := reflect.DeepEqual(want, from)
+				if (got.Revision == before.Revision) != isSame {
+					t.Errorf("the revision was %d and is %d", before.Revision, got.Revision)
+				}
+				if stored := mustGet(t, m, "evm"); !reflect.DeepEqual(stored, got) {
+					t.Errorf("returned %+v\nstored   %+v", got, stored)
+				}
+			})
+		}
+	}
+}
+
+func TestLifeCycleOfUnknownRelayers(t *testing.T) {
+	m := registry(t)
+	for _, id := range []string{"nobody", "", "a b", strings.Repeat("a", 65)} {
+		_, update := m.Update(t.Context(), id, func(*relayer.Relayer) error { return nil })
+		_, pause := m.Pause(t.Context(), id)
+		_, resume := m.Resume(t.Context(), id)
+		_, disable := m.Disable(t.Context(), id, relayer.DisabledReason{Type: "x"})
+		_, enable := m.Enable(t.Context(), id)
+		_, patch := m.PatchDocument(t.Context(), id, []byte(`{}`))
+		for i, err := range []error{update, pause, resume, disable, enable, patch, m.Delete(t.Context(), id)} {
+			if !errors.Is(err, relayer.ErrNotFound) {
+				t.Errorf("%q, call %d: %v", id, i, err)
+			}
+		}
+	}
+}
+
+func TestUpdateIsCheckedAsCreateIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		id      string
+		change  func(*relayer.Relayer)
+		field   string
+		message string
+	}{
+		"id":             {"evm", func(r *relayer.Relayer) { r.ID = "other" }, "id", "must not be changed"},
+		"network":        {"evm", func(r *relayer.Relayer) { r.Network = "mainnet" }, "network", "must not be changed"},
+		"network type":   {"evm", func(r *relayer.Relayer) { r.NetworkType = relayer.Solana }, "network_type", "must not be changed"},
+		"signer":         {"evm", func(r *relayer.Relayer) { r.SignerID = "other" }, "signer_id", "must not be changed"},
+		"address":        {"evm", func(r *relayer.Relayer) { r.Address = "0x0" }, "address", "must not be changed"},
+		"empty name":     {"evm", func(r *relayer.Relayer) { r.Name = "" }, "name", "must not be empty"},
+		"bad text":       {"evm", func(r *relayer.Relayer) { r.NotificationID = "\xff" }, "notification_id", "must be UTF-8"},
+		"bad URL":        {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "ftp://x" }, "custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"},
+		"bad weight":     {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(101.0) }, "custom_rpc_urls[0].weight", "must be at most 100"},
+		"wrong policy":   {"evm", func(r *relayer.Relayer) { r.Policies = &relayer.SolanaPolicy{} }, "policies", "must be the policy of the network type, not that of solana"},
+		"negative":       {"solana", func(r *relayer.Relayer) { r.Policies.(*relayer.SolanaPolicy).MinBalance = new(int64(-1)) }, "policies.min_balance", "must be 0 or more"},
+		"not a number":   {"stellar", func(r *relayer.Relayer) { r.Policies.(*relayer.StellarPolicy).FeeMarginPercentage = new(math.NaN()) }, "policies.fee_margin_percentage", "must be a finite number"},
+		"no reason":      {"evm", func(r *relayer.Relayer) { r.SystemDisabled = true }, "disabled_reason", "must be set while system_disabled is true"},
+		"not disabled":   {"evm", func(r *relayer.Relayer) { r.DisabledReason = &relayer.DisabledReason{Type: "x"} }, "disabled_reason", "must not be set while system_disabled is false"},
+		"untyped reason": {"evm", func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = true, &relayer.DisabledReason{} }, "disabled_reason.type", "must not be empty"},
+		"a mask":         {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "https://rpc.example/***" }, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := registry(t)
+			before := mustGet(t, m, c.id)
+			_, err := m.Update(t.Context(), c.id, func(r *relayer.Relayer) error { c.change(r); return nil })
+			var invalid *relayer.ValidationError
+			if !errors.As(err, &invalid) || !slices.Contains(invalid.Fields, relayer.FieldError{Field: c.field, Message: c.message}) {
+				t.Errorf("got %v, want %s %s", err, c.field, c.message)
+			}
+			if after := mustGet(t, m, c.id); !reflect.DeepEqual(after, before) {
+				t.Errorf("was %+v\nis  %+v", before, after)
+			}
+		})
+	}
+}
+
+func TestDisableNeedsAReason(t *testing.T) {
+	m := registry(t)
+	for _, reason := range []relayer.DisabledReason{{}, {Type: "\x00"}, {Type: "x", Details: "\xff"}} {
+		if _, err := m.Disable(t.Context(), "evm", reason); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("%+v: %v", reason, err)
+		}
+	}
+	if r := mustGet(t, m, "evm"); r.SystemDisabled {
+		t.Error("disabled for no reason")
+	}
+}
+
+func TestUpdateKeepsWhatTheCallbackRefuses(t *testing.T) {
+	m := registry(t)
+	before := mustGet(t, m, "evm")
+	refusal := errors.New("not today")
+	_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error { r.Name = "changed"; return refusal })
+	if !errors.Is(err, refusal) || !reflect.DeepEqual(mustGet(t, m, "evm"), before) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A switch for emergencies must work whatever rules have come since.
+func TestPauseDespiteRulesThatCameLater(t *testing.T) {
+	store := memory.New()
+	lenient, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = lenient.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
+		Policies: &relayer.EVMPolicy{WhitelistReceivers: []string{"nobody"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, err := relayer.New(store, relayer.WithNetworkRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := strict.Pause(t.Context(), "r"); err != nil || !r.Paused {
+		t.Errorf("got %v", err)
+	}
+	_, err = strict.Update(t.Context(), "r", func(r *relayer.Relayer) error { r.Name = "m"; return nil })
+	if !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("an update got %v", err)
+	}
+}
+
+func TestConditions(t *testing.T) {
+	m := registry(t)
+	first := mustGet(t, m, "evm").Revision
+	paused, err := m.Pause(t.Context(), "evm", relayer.IfRevision(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rename := func(r *relayer.Relayer) error { r.Name = "changed"; return nil }
+	for name, err := range map[string]error{
+		"update":           second(m.Update(t.Context(), "evm", rename, relayer.IfRevision(first))),
+		"resume":           second(m.Resume(t.Context(), "evm", relayer.IfRevision(first))),
+		"pause, no change": second(m.Pause(t.Context(), "evm", relayer.IfRevision(first))),
+		"no revision":      second(m.Pause(t.Context(), "evm", relayer.IfRevision())),
+		"patch":            second(m.PatchDocument(t.Context(), "evm", []byte(`{"name":"changed"}`), relayer.IfRevision(first))),
+		"delete":           m.Delete(t.Context(), "evm", relayer.IfRevision(first)),
+	} {
+		if !errors.Is(err, relayer.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r := mustGet(t, m, "evm"); !reflect.DeepEqual(r, paused) {
+		t.Errorf("changed to %+v", r)
+	}
+	if _, err := m.Update(t.Context(), "evm", rename, relayer.IfRevision(first, paused.Revision)); err != nil {
+		t.Error(err)
+	}
+	if err := m.Delete(t.Context(), "evm", relayer.IfRevision(mustGet(t, m, "evm").Revision)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoUpdateIsLost(t *testing.T) { eachStore(t, testNoUpdateIsLost) }
+
+func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
+	var writers sync.WaitGroup
+	for i := range 64 {
+		writers.Go(func() {
+			_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
+				policy := r.Policies.(*relayer.EVMPolicy)
+				policy.WhitelistReceivers = append(policy.WhitelistReceivers, fmt.Sprintf("0x%02d", i))
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	receivers := mustGet(t, m, "evm").Policies.(*relayer.EVMPolicy).WhitelistReceivers
+	slices.Sort(receivers)
+	if len(slices.Compact(receivers)) != 64 {
+		t.Errorf("%d receivers: %v", len(receivers), receivers)
+	}
+}
+
+func TestUpdateGivesUpWhenEveryRaceIsLost(t *testing.T) {
+	m, err := relayer.New(contested{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Pause(t.Context(), "r"); !errors.Is(err, relayer.ErrConflict) {
+		t.Errorf("pause: %v", err)
+	}
+	if err := m.Delete(t.Context(), "r"); !errors.Is(err, relayer.ErrConflict) {
+		t.Errorf("delete: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Pause(ctx, "r"); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// contested is a store in which somebody else is always faster.
+type contested struct{ relayer.Store }
+
+func (contested) Update(context.Context, relayer.Record) (relayer.Record, error) {
+	return relayer.Record{}, relayer.ErrConflict
+}
+
+func (contested) Delete(context.Context, string, uint64) error { return relayer.ErrConflict }
+
+// A hook may fail with any error, also with one of ours: it is the hook's, and
+// the hook is not asked again.
+func TestErrorsOfHooksAreNotLostRaces(t *testing.T) {
+	mine := fmt.Errorf("my own: %w", relayer.ErrConflict)
+	asked := 0
+	m := registry(t, relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { asked++; return "", mine }))
+	_, err := m.Update(t.Context(), "evm", func(*relayer.Relayer) error { asked++; return mine })
+	if err != mine || asked != 1 {
+		t.Errorf("update: %v, asked %d times", err, asked)
+	}
+	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, mine) || asked != 2 {
+		t.Errorf("delete: %v, asked %d times", err, asked)
+	}
+}
