@@ -30,8 +30,8 @@ func amountLadder() []*big.Int {
 	return ladder
 }
 
-// TestAmountForms takes every amount through all its forms and back.
-func TestAmountForms(t *testing.T) {
+// TestAmount_Conversions takes every amount through all its forms and back.
+func TestAmount_Conversions(t *testing.T) {
 	for _, wei := range amountLadder() {
 		given := new(big.Int).Set(wei)
 		amount, err := relayer.AmountFromBig(given)
@@ -66,8 +66,8 @@ func TestAmountForms(t *testing.T) {
 	}
 }
 
-// TestAmountOrder compares every two amounts.
-func TestAmountOrder(t *testing.T) {
+// TestAmount_Cmp compares every two amounts.
+func TestAmount_Cmp(t *testing.T) {
 	ladder := amountLadder()
 	for i, low := range ladder {
 		for j, high := range ladder {
@@ -86,8 +86,8 @@ func TestAmountOrder(t *testing.T) {
 	}
 }
 
-// TestAmountRange covers what is no amount in wei.
-func TestAmountRange(t *testing.T) {
+// TestAmountFromBig_OutOfRange covers what is no amount in wei.
+func TestAmountFromBig_OutOfRange(t *testing.T) {
 	for _, wei := range []*big.Int{big.NewInt(-1), new(big.Int).Neg(bigPower(64, 0)), new(big.Int).Neg(bigPower(256, -1)), bigPower(256, 0), bigPower(256, 1), bigPower(1000, 0)} {
 		if amount, err := relayer.AmountFromBig(wei); err == nil {
 			t.Errorf("AmountFromBig(%s) = %s", wei, amount)
@@ -98,8 +98,8 @@ func TestAmountRange(t *testing.T) {
 	}
 }
 
-// TestParseAmount reads what is written in other ways than digit by digit.
-func TestParseAmount(t *testing.T) {
+// TestParseAmount_Notations reads what is written in other ways than digit by digit.
+func TestParseAmount_Notations(t *testing.T) {
 	rightToWant := rightIntegers(maxAmount)
 	rightToWant["1e18"] = "1000000000000000000"
 	rightToWant["1E+21"] = "1000000000000000000000"
@@ -121,8 +121,8 @@ func TestParseAmount(t *testing.T) {
 	}
 }
 
-// TestAmountUnmarshal covers what only a decoder meets.
-func TestAmountUnmarshal(t *testing.T) {
+// TestAmount_UnmarshalJSON covers what only a decoder meets.
+func TestAmount_UnmarshalJSON(t *testing.T) {
 	value := struct{ A *relayer.Amount }{new(relayer.NewAmount(7))}
 	for _, wrong := range []string{`"5"`, `true`, `{}`, `[5]`, `0.5`, `-1`, overMaxAmount} {
 		if err := json.Unmarshal([]byte(`{"A":`+wrong+`}`), &value); err == nil || *value.A != relayer.NewAmount(7) {

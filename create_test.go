@@ -18,8 +18,8 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestIDs tries ids at the limits, by both ways in.
-func TestIDs(t *testing.T) {
+// TestCreate_ID tries ids at the limits, by both ways in.
+func TestCreate_ID(t *testing.T) {
 	const all = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	for _, id := range []string{"a", "-", "_", "0", all, strings.Repeat("x", 64)} {
 		mustCreate(t, newManager(t), minimal(id))
@@ -38,9 +38,9 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestImpossibleIDIsNotFound: an id that no relayer can have is no other kind
+// TestGet_InvalidID: an id that no relayer can have is no other kind
 // of error.
-func TestImpossibleIDIsNotFound(t *testing.T) {
+func TestGet_InvalidID(t *testing.T) {
 	m := newManager(t)
 	mustCreate(t, m, minimal("a"))
 	for _, id := range []string{"", "b", "A", "a ", "a/../a", strings.Repeat("x", 65), "\xff", "a\x00"} {
@@ -55,9 +55,9 @@ func TestImpossibleIDIsNotFound(t *testing.T) {
 	}
 }
 
-// TestMadeIDs: an id left out is a version 7 UUID, and ids made later sort
+// TestCreate_GeneratedID: an id left out is a version 7 UUID, and ids made later sort
 // later.
-func TestMadeIDs(t *testing.T) {
+func TestCreate_GeneratedID(t *testing.T) {
 	m := newManager(t)
 	var ids []string
 	for range 50 {
@@ -72,8 +72,8 @@ func TestMadeIDs(t *testing.T) {
 	}
 }
 
-// TestTakenID: the relayer that has the id stays as it is.
-func TestTakenID(t *testing.T) {
+// TestCreate_DuplicateID: the relayer that has the id stays as it is.
+func TestCreate_DuplicateID(t *testing.T) {
 	ctx := context.Background()
 	m := newManager(t)
 	first := mustCreateDocument(t, m, evmBody(`"id":"a"`))
@@ -94,9 +94,9 @@ func TestTakenID(t *testing.T) {
 	wantFields(t, fieldErrors(t, err), "notification_id")
 }
 
-// TestCreateRace: of many creates of one id, one succeeds and it is the one
+// TestCreate_ConcurrentSameID: of many creates of one id, one succeeds and it is the one
 // that is stored.
-func TestCreateRace(t *testing.T) {
+func TestCreate_ConcurrentSameID(t *testing.T) {
 	ctx := context.Background()
 	for range 20 {
 		m := newManager(t)
@@ -126,8 +126,8 @@ func TestCreateRace(t *testing.T) {
 	}
 }
 
-// TestPaused: false is an answer, not a field left out.
-func TestPaused(t *testing.T) {
+// TestCreate_Paused: false is an answer, not a field left out.
+func TestCreate_Paused(t *testing.T) {
 	for _, paused := range []string{"true", "false"} {
 		document := mustCreateDocument(t, newManager(t), replaced(t, evmBody(), "paused", paused))
 		if got := member(t, document.JSON, "paused"); got != paused {
@@ -137,8 +137,8 @@ func TestPaused(t *testing.T) {
 	wantFields(t, problemsOf(t, without(t, evmBody(), "paused")), "paused")
 }
 
-// TestNetworkTypes: there are three, spelled one way.
-func TestNetworkTypes(t *testing.T) {
+// TestCreate_UnknownNetworkType: there are three, spelled one way.
+func TestCreate_UnknownNetworkType(t *testing.T) {
 	for _, wrong := range []string{"", "EVM", "bitcoin", "evm ", "solana,stellar"} {
 		req := minimal("")
 		req.NetworkType = relayer.NetworkType(wrong)
@@ -148,8 +148,8 @@ func TestNetworkTypes(t *testing.T) {
 	}
 }
 
-// TestGoRequests covers what only Go code can ask for.
-func TestGoRequests(t *testing.T) {
+// TestCreate_InvalidRequests covers what only Go code can ask for.
+func TestCreate_InvalidRequests(t *testing.T) {
 	bad := "a\xffb"
 	solana := func(policy relayer.SolanaPolicy) relayer.CreateRequest {
 		req := minimal("")
@@ -242,8 +242,8 @@ func TestGoRequests(t *testing.T) {
 	}
 }
 
-// TestTypedNilPolicy: a nil pointer is no policy, whatever its type.
-func TestTypedNilPolicy(t *testing.T) {
+// TestCreate_NilPolicy: a nil pointer is no policy, whatever its type.
+func TestCreate_NilPolicy(t *testing.T) {
 	for _, policy := range []relayer.Policy{nil, (*relayer.EVMPolicy)(nil), (*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil)} {
 		req := minimal("")
 		req.Policies = policy
@@ -253,8 +253,8 @@ func TestTypedNilPolicy(t *testing.T) {
 	}
 }
 
-// TestNativeKindThroughGo: a kind with neither field set is the native asset.
-func TestNativeKindThroughGo(t *testing.T) {
+// TestCreate_NativeTokenKind: a kind with neither field set is the native asset.
+func TestCreate_NativeTokenKind(t *testing.T) {
 	req := minimal("a")
 	req.NetworkType = relayer.Stellar
 	req.Policies = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}
@@ -270,7 +270,7 @@ func TestNativeKindThroughGo(t *testing.T) {
 
 // A type that embeds a policy has all its methods. What it holds would not be
 // stored, and a policy that is not stored allows everything.
-func TestCreateRefusesPoliciesOfOtherTypes(t *testing.T) {
+func TestCreate_PolicyOfAnotherPackage(t *testing.T) {
 	type own struct{ *relayer.EVMPolicy }
 	m, err := relayer.New(memory.New())
 	if err != nil {
@@ -316,9 +316,9 @@ func scramble(endpoints []relayer.RPCConfig, policy relayer.Policy) {
 	solana.FeePaymentStrategy = new(relayer.FeePaidByRelayer)
 }
 
-// TestCreateLeavesTheRequest: the defaults go into what is stored, not into the
+// TestCreate_RequestUnchanged: the defaults go into what is stored, not into the
 // caller's request.
-func TestCreateLeavesTheRequest(t *testing.T) {
+func TestCreate_RequestUnchanged(t *testing.T) {
 	req := richRequest()
 	mustCreate(t, newManager(t), req)
 	if !reflect.DeepEqual(req, richRequest()) {
@@ -326,9 +326,9 @@ func TestCreateLeavesTheRequest(t *testing.T) {
 	}
 }
 
-// TestStoredIsApart: what is stored changes neither with the request nor with
+// TestCreate_StoredCopyIsIndependent: what is stored changes neither with the request nor with
 // anything that was read.
-func TestStoredIsApart(t *testing.T) {
+func TestCreate_StoredCopyIsIndependent(t *testing.T) {
 	ctx := context.Background()
 	m := newManager(t)
 	req := richRequest()
@@ -373,8 +373,8 @@ func TestStoredIsApart(t *testing.T) {
 	}
 }
 
-// TestCreateDocumentLeavesTheBody: the body is the caller's, before and after.
-func TestCreateDocumentLeavesTheBody(t *testing.T) {
+// TestCreateDocument_BodyUnchanged: the body is the caller's, before and after.
+func TestCreateDocument_BodyUnchanged(t *testing.T) {
 	for _, full := range fullRelayers {
 		m := newFullManager(t)
 		body := []byte(full.request)
@@ -392,8 +392,8 @@ func TestCreateDocumentLeavesTheBody(t *testing.T) {
 	}
 }
 
-// TestRevision: a relayer tells the revision that its record has.
-func TestRevision(t *testing.T) {
+// TestCreate_Revision: a relayer tells the revision that its record has.
+func TestCreate_Revision(t *testing.T) {
 	m := newManager(t)
 	first, second := mustCreate(t, m, minimal("a")), mustCreateDocument(t, m, evmBody(`"id":"b"`))
 	if first.Revision == 0 || second.Revision == 0 {
@@ -405,8 +405,8 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// TestDoneContext: nothing is created once the caller has gone.
-func TestDoneContext(t *testing.T) {
+// TestCreate_DoneContext: nothing is created once the caller has gone.
+func TestCreate_DoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	m := newManager(t)
@@ -418,8 +418,8 @@ func TestDoneContext(t *testing.T) {
 	}
 }
 
-// TestAddress: the address is the resolver's answer to signer and network.
-func TestAddress(t *testing.T) {
+// TestAddressResolver_Address: the address is the resolver's answer to signer and network.
+func TestAddressResolver_Address(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(context.Background(), key{}, "caller's")
 	resolve := func(ctx context.Context, signerID string, networkType relayer.NetworkType, network string) (string, error) {
@@ -446,9 +446,9 @@ func unknownSigner(context.Context, string, relayer.NetworkType, string) (string
 	return "ignored", fmt.Errorf("no key s in secret-vault-7: %w", relayer.ErrUnknownSigner)
 }
 
-// TestUnknownSigner: it is a problem of the request, told with the others and
+// TestAddressResolver_UnknownSigner: it is a problem of the request, told with the others and
 // without the host's words.
-func TestUnknownSigner(t *testing.T) {
+func TestAddressResolver_UnknownSigner(t *testing.T) {
 	option := relayer.WithAddressResolver(unknownSigner)
 	problems := problemsOf(t, evmBody(), option)
 	wantFields(t, problems, "signer_id")
@@ -463,8 +463,8 @@ func TestUnknownSigner(t *testing.T) {
 	wantFields(t, fieldErrors(t, err), "signer_id")
 }
 
-// TestResolverFault: any other error is the host's, and is passed on.
-func TestResolverFault(t *testing.T) {
+// TestAddressResolver_Error: any other error is the host's, and is passed on.
+func TestAddressResolver_Error(t *testing.T) {
 	fault := errors.New("vault sealed")
 	m := newManager(t, relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) {
 		return "0x1", fault
@@ -559,8 +559,8 @@ func TestAddressResolver_ValidAddress(t *testing.T) {
 	}
 }
 
-// TestResolverNotAsked: a signer and a network that cannot be are no question.
-func TestResolverNotAsked(t *testing.T) {
+// TestAddressResolver_InvalidRequest: a signer and a network that cannot be are no question.
+func TestAddressResolver_InvalidRequest(t *testing.T) {
 	asked := 0
 	m := newManager(t, relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) {
 		asked++

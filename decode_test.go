@@ -40,8 +40,8 @@ func withMember(t *testing.T, request, path, member string) string {
 	return strings.Replace(marked, mark, member, 1)
 }
 
-// TestUnknownNames puts names that nobody knows into every object.
-func TestUnknownNames(t *testing.T) {
+// TestDecode_UnknownNames puts names that nobody knows into every object.
+func TestDecode_UnknownNames(t *testing.T) {
 	for _, full := range fullRelayers {
 		for _, path := range objectsOf(t, full.request) {
 			for _, name := range []string{"unknown", "Revision", "x-y", "é", "system disabled", "a.b"} {
@@ -55,17 +55,17 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// TestHostsOwnNames: what only the host sets is unknown in a request.
-func TestHostsOwnNames(t *testing.T) {
+// TestDecode_HostOnlyFields: what only the host sets is unknown in a request.
+func TestDecode_HostOnlyFields(t *testing.T) {
 	for _, member := range []string{`"address":"0x1"`, `"system_disabled":false`, `"disabled_reason":null`, `"revision":1`, `"metadata":{}`} {
 		name := strings.Split(member, `"`)[1]
 		wantFields(t, problemsOf(t, evmBody(member)), name)
 	}
 }
 
-// TestFoldedNames writes every name in capitals, and with a letter that only
+// TestDecode_NamesInAnotherCase writes every name in capitals, and with a letter that only
 // case folding takes for s or k: none is the name.
-func TestFoldedNames(t *testing.T) {
+func TestDecode_NamesInAnotherCase(t *testing.T) {
 	for _, full := range fullRelayers {
 		walkTree(parseTree(t, full.request), "", func(path string, _ any) {
 			object, name := "", path
@@ -89,15 +89,15 @@ func TestFoldedNames(t *testing.T) {
 	}
 }
 
-// TestFoldedInPlaceOfRequired: a name in the wrong case is not the field.
-func TestFoldedInPlaceOfRequired(t *testing.T) {
+// TestDecode_RequiredNameInAnotherCase: a name in the wrong case is not the field.
+func TestDecode_RequiredNameInAnotherCase(t *testing.T) {
 	text := strings.Replace(evmBody(), `"name"`, `"Name"`, 1)
 	wantFields(t, problemsOf(t, text), "Name", "name")
 }
 
-// TestDuplicateNames gives every member twice: the same value, another, null,
+// TestDecode_DuplicateNames gives every member twice: the same value, another, null,
 // and with the name written in another way.
-func TestDuplicateNames(t *testing.T) {
+func TestDecode_DuplicateNames(t *testing.T) {
 	for _, full := range fullRelayers {
 		walkTree(parseTree(t, full.request), "", func(path string, value any) {
 			if strings.HasSuffix(path, "]") {
@@ -119,9 +119,9 @@ func TestDuplicateNames(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAnotherNetwork gives every field of one network's policy to the
+// TestDecode_PolicyOfAnotherNetwork gives every field of one network's policy to the
 // others: those that they do not share are unknown.
-func TestPolicyOfAnotherNetwork(t *testing.T) {
+func TestDecode_PolicyOfAnotherNetwork(t *testing.T) {
 	policyNames := func(full fullRelayer) map[string]any {
 		return parseTree(t, full.request).(map[string]any)["policies"].(map[string]any)
 	}
@@ -143,9 +143,9 @@ func TestPolicyOfAnotherNetwork(t *testing.T) {
 	wantFields(t, problemsOf(t, body("stellar", `"policies":{"allowed_tokens":[{"mint":"m"}]}`)), "policies.allowed_tokens[0].mint", "policies.allowed_tokens[0].asset")
 }
 
-// TestEmptyName: a name may be empty and still is unknown. It is not to be
+// TestDecode_EmptyName: a name may be empty and still is unknown. It is not to be
 // taken for an element of a list.
-func TestEmptyName(t *testing.T) {
+func TestDecode_EmptyName(t *testing.T) {
 	for text, object := range map[string]string{evmBody(`"policies":{"":1}`): "policies", evmBody(`"":1`): ""} {
 		problems := problemsOf(t, text)
 		if len(problems) != 1 || strings.TrimSuffix(problems[0].Field, ".") != object {
@@ -154,9 +154,9 @@ func TestEmptyName(t *testing.T) {
 	}
 }
 
-// TestAllProblemsAtOnce: what is wrong in the JSON, in the values and with the
+// TestDecode_AllProblems: what is wrong in the JSON, in the values and with the
 // signer is told in one answer.
-func TestAllProblemsAtOnce(t *testing.T) {
+func TestDecode_AllProblems(t *testing.T) {
 	text := `{
 		"id": "not an id",
 		"name": 5,
@@ -183,7 +183,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"policies.swap_config.jupiter_swap_options.dynamic_compute_unit_limit")
 }
 
-func TestCreateDocument_ListsAtMost1000Problems(t *testing.T) {
+func TestDecode_AtMost1000Problems(t *testing.T) {
 	const notice = "only the first 1000 problems are listed"
 	for wrong, want := range map[int]int{999: 999, 1000: 1000, 1001: 1001, 5000: 1001} {
 		elements := strings.TrimSuffix(strings.Repeat("5,", wrong), ",")
@@ -200,9 +200,9 @@ func nested(depth int) string {
 	return `{"x":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`
 }
 
-// TestNotAnObject covers bodies of which there is nothing to say field by
+// TestDecode_NotAnObject covers bodies of which there is nothing to say field by
 // field.
-func TestNotAnObject(t *testing.T) {
+func TestDecode_NotAnObject(t *testing.T) {
 	valid := evmBody()
 	tests := map[string]string{
 		"empty":                 "",
@@ -259,8 +259,8 @@ func TestNotAnObject(t *testing.T) {
 	}
 }
 
-// TestDepth: 32 levels are read, so that the field is blamed and not the body.
-func TestDepth(t *testing.T) {
+// TestDecode_Depth: 32 levels are read, so that the field is blamed and not the body.
+func TestDecode_Depth(t *testing.T) {
 	wantFields(t, problemsOf(t, nested(32)), "x", "name", "network", "network_type", "paused", "signer_id")
 	wantFields(t, problemsOf(t, evmBody(`"policies":`+nested(31))), "policies.x")
 	wantFields(t, problemsOf(t, evmBody(`"policies":{"gas_price_cap":`+nested(30)+`}`)), "policies.gas_price_cap")
@@ -268,8 +268,8 @@ func TestDepth(t *testing.T) {
 	mustCreateDocument(t, newManager(t), evmBody(fmt.Sprintf("%q:%q", "notification_id", `\"`+strings.Repeat("[{", 50))))
 }
 
-// TestTruncated cuts a full request at every byte.
-func TestTruncated(t *testing.T) {
+// TestDecode_Truncated cuts a full request at every byte.
+func TestDecode_Truncated(t *testing.T) {
 	for _, full := range fullRelayers {
 		for end := range len(full.request) {
 			wantFields(t, problemsOf(t, full.request[:end]), "")
@@ -277,8 +277,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestUnkeepableText covers strings that JSON can write and nothing can keep.
-func TestUnkeepableText(t *testing.T) {
+// TestDecode_InvalidText covers strings that JSON can write and nothing can keep.
+func TestDecode_InvalidText(t *testing.T) {
 	const token = `"policies":{"allowed_tokens":[{"mint":"m","symbol":%s}],"allowed_accounts":["ok",%s],"swap_config":{"cron_schedule":%s}}`
 	for _, bad := range []string{
 		`"\u0000"`, `"a\u0000b"`, `"\ud800"`, `"\udc00"`, `"\uDBFF"`, `"\uDFFFx"`, `"\ud800\ud800\udc00"`, `"\udc00\ud800"`, `"\ud800\n\udc00"`,
@@ -368,9 +368,9 @@ var rightValues = map[kind]map[string]string{
 	nonEmptyText: {`" "`: `" "`, `"\u0041\ud83d\ude00\t\/"`: `"A😀\t/"`},
 }
 
-// TestWrongValues puts every wrong value into every field: the field is blamed,
+// TestDecode_InvalidValues puts every wrong value into every field: the field is blamed,
 // it alone, by its path.
-func TestWrongValues(t *testing.T) {
+func TestDecode_InvalidValues(t *testing.T) {
 	for _, full := range fullRelayers {
 		for _, path := range pathsOf(t, full.request) {
 			known := fieldAt(t, full, path)
@@ -393,9 +393,9 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestRightValues writes the values that a field takes in every way that JSON
+// TestDecode_ValidValues writes the values that a field takes in every way that JSON
 // has for them.
-func TestRightValues(t *testing.T) {
+func TestDecode_ValidValues(t *testing.T) {
 	for _, full := range fullRelayers {
 		for _, path := range pathsOf(t, full.request) {
 			for given, want := range rightValues[fieldAt(t, full, path).kind] {
@@ -409,8 +409,8 @@ func TestRightValues(t *testing.T) {
 	}
 }
 
-// TestRequired takes every required field away, and makes it null and empty.
-func TestRequired(t *testing.T) {
+// TestDecode_RequiredFields takes every required field away, and makes it null and empty.
+func TestDecode_RequiredFields(t *testing.T) {
 	for _, full := range fullRelayers {
 		for _, path := range pathsOf(t, full.request) {
 			known := fieldAt(t, full, path)
@@ -426,9 +426,9 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// TestRangeMessages pins the message that the contract shows, and that the
+// TestDecode_RangeMessages pins the message that the contract shows, and that the
 // bound is told where a number is past it.
-func TestRangeMessages(t *testing.T) {
+func TestDecode_RangeMessages(t *testing.T) {
 	tests := []struct{ networkType, path, value, want string }{
 		{"evm", "policies.gas_price_cap", "-1", "must be 0 or more"},
 		{"evm", "policies.gas_price_cap", overMaxAmount, "must be at most 2^256-1"},

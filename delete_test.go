@@ -10,7 +10,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-func TestDeleteGuard(t *testing.T) {
+func TestDelete_Guard(t *testing.T) {
 	fault := errors.New("queue out of reach")
 	answers := map[string]struct {
 		refusal string
@@ -40,7 +40,7 @@ func TestDeleteGuard(t *testing.T) {
 }
 
 // A deadline holds while another write of the same relayer is under way.
-func TestDeadlineWhileAnotherWrites(t *testing.T) {
+func TestDelete_DeadlineDuringWrite(t *testing.T) {
 	store := &slow{Store: memory.New(), begun: make(chan struct{}), end: make(chan struct{})}
 	m, err := relayer.New(store)
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// TestErrorIsOneLine: a name in the request breaks no log line.
-func TestErrorIsOneLine(t *testing.T) {
+// TestValidationError_OneLine: a name in the request breaks no log line.
+func TestValidationError_OneLine(t *testing.T) {
 	_, err := newManager(t).CreateDocument(t.Context(), []byte(evmBody(`"a\nb\u001b[31m":1`)))
 	if err == nil || strings.ContainsAny(err.Error(), "\n\x1b") {
 		t.Errorf("error text %q", err)
 	}
 }
 
-// TestErrorText: the error names every field and its rule.
-func TestErrorText(t *testing.T) {
+// TestValidationError_Text: the error names every field and its rule.
+func TestValidationError_Text(t *testing.T) {
 	err := &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the body is wrong"}, {Field: "name", Message: "is required"}}}
 	if want := "invalid relayer: the body is wrong; name is required"; err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)

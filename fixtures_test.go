@@ -141,9 +141,9 @@ func fieldAt(t testing.TB, full fullRelayer, path string) field {
 	return known
 }
 
-// TestFullRequestsHoldEveryField makes sure that the tests built on both tables
+// TestFixtures_SetEveryField makes sure that the tests built on both tables
 // leave nothing out.
-func TestFullRequestsHoldEveryField(t *testing.T) {
+func TestFixtures_SetEveryField(t *testing.T) {
 	met := make(map[string]bool)
 	for _, full := range fullRelayers {
 		for _, path := range pathsOf(t, full.request) {

@@ -37,9 +37,9 @@ func idsOf(relayers []*relayer.Relayer) []string {
 // withoutDocuments hides what a store offers beside the five methods.
 type withoutDocuments struct{ relayer.Store }
 
-// TestPages goes through the paging of the contract, on both ways to read
+// TestList_Pages goes through the paging of the contract, on both ways to read
 // documents.
-func TestPages(t *testing.T) {
+func TestList_Pages(t *testing.T) {
 	const most = math.MaxUint32
 	tests := []struct {
 		page, perPage uint32
@@ -101,9 +101,9 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage uint32, ids []stri
 	}
 }
 
-// TestMaxPerPage: the most of a page is what the host says, and past the end of
+// TestList_MaxPerPage: the most of a page is what the host says, and past the end of
 // all numbers there still is no relayer.
-func TestMaxPerPage(t *testing.T) {
+func TestList_MaxPerPage(t *testing.T) {
 	for _, test := range []struct{ most, asked, want uint32 }{
 		{1, 10, 1}, {3, 3, 3}, {3, 4, 3}, {1000, 500, 500}, {math.MaxInt32, math.MaxUint32, math.MaxInt32},
 	} {
@@ -115,8 +115,8 @@ func TestMaxPerPage(t *testing.T) {
 	}
 }
 
-// TestEmptyRegistry: no relayers are no error.
-func TestEmptyRegistry(t *testing.T) {
+// TestList_Empty: no relayers are no error.
+func TestList_Empty(t *testing.T) {
 	m := newManager(t)
 	wantPage(t, m, 1, 10, nil, relayer.Pagination{CurrentPage: 1, PerPage: 10})
 	for r, err := range m.All(context.Background()) {
@@ -124,9 +124,9 @@ func TestEmptyRegistry(t *testing.T) {
 	}
 }
 
-// TestPagesDoNotShift: a page already read stays as it is when relayers are
+// TestList_StablePages: a page already read stays as it is when relayers are
 // added.
-func TestPagesDoNotShift(t *testing.T) {
+func TestList_StablePages(t *testing.T) {
 	m := newManager(t)
 	ids := created(t, m, 4)
 	for i := range 10 {
@@ -162,9 +162,9 @@ func remove(t testing.TB, store relayer.Store, id string) {
 	}
 }
 
-// TestAll: everything, in creation order, around the sizes at which one read of
+// TestAll_Order: everything, in creation order, around the sizes at which one read of
 // the store ends and the next begins.
-func TestAll(t *testing.T) {
+func TestAll_Order(t *testing.T) {
 	for _, count := range []int{1, 2, 99, 100, 101, 198, 199, 200, 201, 250} {
 		m := newManager(t)
 		ids := created(t, m, count)
@@ -174,8 +174,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestAllIsRepeatable: the iterator begins anew each time.
-func TestAllIsRepeatable(t *testing.T) {
+// TestAll_RangedTwice: the iterator begins anew each time.
+func TestAll_RangedTwice(t *testing.T) {
 	m := newManager(t)
 	ids := created(t, m, 3)
 	all := m.All(context.Background())
@@ -193,9 +193,9 @@ func TestAllIsRepeatable(t *testing.T) {
 	}
 }
 
-// TestAllBreak: a caller that has seen enough is asked no more, and the store
+// TestAll_Break: a caller that has seen enough is asked no more, and the store
 // neither.
-func TestAllBreak(t *testing.T) {
+func TestAll_Break(t *testing.T) {
 	store := &failingStore{Store: memory.New(), failAt: -1}
 	m, err := relayer.New(store)
 	if err != nil {
@@ -219,8 +219,8 @@ func TestAllBreak(t *testing.T) {
 	}
 }
 
-// TestAllWhileDeleting deletes at every point of the walk, before and after it.
-func TestAllWhileDeleting(t *testing.T) {
+// TestAll_DuringDeletes deletes at every point of the walk, before and after it.
+func TestAll_DuringDeletes(t *testing.T) {
 	for _, deleted := range []int{1, 50, 99, 100, 150} {
 		for _, at := range []int{1, 99, 100, 101, 199, 200} {
 			t.Run(fmt.Sprintf("%d at %d", deleted, at), func(t *testing.T) {
@@ -243,8 +243,8 @@ func TestAllWhileDeleting(t *testing.T) {
 	}
 }
 
-// TestAllWhileEmptied: the walk ends when there is nothing any more.
-func TestAllWhileEmptied(t *testing.T) {
+// TestAll_DuringDeleteOfAll: the walk ends when there is nothing any more.
+func TestAll_DuringDeleteOfAll(t *testing.T) {
 	store := memory.New()
 	m, err := relayer.New(store)
 	if err != nil {
@@ -277,9 +277,9 @@ func wantEachOnce(t *testing.T, got, must []string) {
 	}
 }
 
-// TestAllWhileOthersWrite lets others create and delete without pause: what
+// TestAll_DuringWrites lets others create and delete without pause: what
 // exists all the while is returned exactly once, in its order.
-func TestAllWhileOthersWrite(t *testing.T) {
+func TestAll_DuringWrites(t *testing.T) {
 	store := memory.New()
 	m, err := relayer.New(store)
 	if err != nil {
@@ -339,8 +339,8 @@ func (s *failingStore) Get(context.Context, string) (relayer.Record, error) {
 	return relayer.Record{}, errStore
 }
 
-// TestStoreErrors: what the store says reaches the caller as it is.
-func TestStoreErrors(t *testing.T) {
+// TestManager_StoreErrors: what the store says reaches the caller as it is.
+func TestManager_StoreErrors(t *testing.T) {
 	ctx := context.Background()
 	store := &failingStore{Store: memory.New(), failAt: -1}
 	m, err := relayer.New(store)
@@ -384,9 +384,9 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
-// TestDamagedRecords: a record that is not what the Manager wrote is an error
+// TestManager_DamagedRecords: a record that is not what the Manager wrote is an error
 // that tells nothing of what is private in it.
-func TestDamagedRecords(t *testing.T) {
+func TestManager_DamagedRecords(t *testing.T) {
 	ctx := context.Background()
 	const document = `{"id":"a","network_type":"evm","custom_rpc_urls":[{"url":"https://a.example/***","weight":1}],"policies":{}}`
 	for name, rec := range map[string]relayer.Record{
@@ -429,7 +429,7 @@ func TestDamagedRecords(t *testing.T) {
 
 // A relayer deleted and created anew stands at the end of the list: that it was
 // returned before says nothing of what now comes before it.
-func TestAllDespiteIDsCreatedAnew(t *testing.T) {
+func TestAll_DuringRecreation(t *testing.T) {
 	m, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)
@@ -470,7 +470,7 @@ func TestAllDespiteIDsCreatedAnew(t *testing.T) {
 }
 
 // A relayer that changes all the time does not hold the walk up.
-func TestAllDespiteRelayersThatKeepChanging(t *testing.T) {
+func TestAll_DuringUpdates(t *testing.T) {
 	m, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)

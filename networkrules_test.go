@@ -39,7 +39,7 @@ func runNetworkRuleCases(t *testing.T, cases []networkRuleCase) {
 	}
 }
 
-func TestEVMNetworkRules(t *testing.T) {
+func TestNetworkRules_EVM(t *testing.T) {
 	const right = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 	runNetworkRuleCases(t, []networkRuleCase{
 		{"nothing set", &EVMPolicy{}, nil},
@@ -56,7 +56,7 @@ func TestEVMNetworkRules(t *testing.T) {
 	})
 }
 
-func TestSolanaAddressRules(t *testing.T) {
+func TestNetworkRules_SolanaAddresses(t *testing.T) {
 	const message = "must be a Solana address: base58 of 32 bytes"
 	good := []string{wrappedSOL, solanaUSDC}
 	runNetworkRuleCases(t, []networkRuleCase{
@@ -89,7 +89,7 @@ func TestSolanaAddressRules(t *testing.T) {
 	})
 }
 
-func TestSolanaAllowedAndDisallowedAccounts(t *testing.T) {
+func TestNetworkRules_SolanaAllowedAndDisallowed(t *testing.T) {
 	accounts, empty := []string{wrappedSOL}, []string{}
 	runNetworkRuleCases(t, []networkRuleCase{
 		{"allowed only", &SolanaPolicy{AllowedAccounts: accounts, DisallowedAccounts: empty}, nil},
@@ -111,7 +111,7 @@ func TestSolanaAllowedAndDisallowedAccounts(t *testing.T) {
 	})
 }
 
-func TestSolanaPercentages(t *testing.T) {
+func TestNetworkRules_SolanaPercentages(t *testing.T) {
 	token := func(slippage float64) []SolanaAllowedToken {
 		return []SolanaAllowedToken{{Mint: wrappedSOL, SwapConfig: &TokenSwapConfig{SlippagePercentage: &slippage}}}
 	}
@@ -133,7 +133,7 @@ func TestSolanaPercentages(t *testing.T) {
 	})
 }
 
-func TestSolanaSwapConfig(t *testing.T) {
+func TestNetworkRules_SolanaSwapConfig(t *testing.T) {
 	const schedule = "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *"
 	runNetworkRuleCases(t, []networkRuleCase{
 		{"user is the default", &SolanaPolicy{SwapConfig: &SolanaSwapConfig{}}, nil},
@@ -166,7 +166,7 @@ func TestSolanaSwapConfig(t *testing.T) {
 	})
 }
 
-func TestJupiterSwapOptions(t *testing.T) {
+func TestNetworkRules_JupiterSwapOptions(t *testing.T) {
 	policy := func(strategy *SolanaSwapStrategy, options *JupiterSwapOptions) Policy {
 		return &SolanaPolicy{SwapConfig: &SolanaSwapConfig{Strategy: strategy, JupiterSwapOptions: options}}
 	}
@@ -194,7 +194,7 @@ func TestJupiterSwapOptions(t *testing.T) {
 	})
 }
 
-func TestStellarTokenRules(t *testing.T) {
+func TestNetworkRules_StellarTokens(t *testing.T) {
 	kind := func(kind *StellarTokenKind) *StellarTokenMetadata { return &StellarTokenMetadata{Kind: kind} }
 	runNetworkRuleCases(t, []networkRuleCase{
 		{"nothing set", &StellarPolicy{}, nil},
@@ -232,7 +232,7 @@ func TestStellarTokenRules(t *testing.T) {
 	})
 }
 
-func TestStellarPercentages(t *testing.T) {
+func TestNetworkRules_StellarPercentages(t *testing.T) {
 	token := func(slippage float64) []StellarAllowedToken {
 		return []StellarAllowedToken{{Asset: "native", SwapConfig: &TokenSwapConfig{SlippagePercentage: &slippage}}}
 	}
@@ -256,7 +256,7 @@ func TestStellarPercentages(t *testing.T) {
 	})
 }
 
-func TestStellarSwapConfig(t *testing.T) {
+func TestNetworkRules_StellarSwapConfig(t *testing.T) {
 	const notUser = "must not be set unless fee_payment_strategy is user"
 	user, payer := new(FeePaidByUser), new(FeePaidByRelayer)
 	strategies := []StellarSwapStrategy{Soroswap}
@@ -333,7 +333,7 @@ func everywhere(text string, percentage float64) []Policy {
 
 // The slow way, base58 or a cron parser let loose on a mebibyte, takes many
 // seconds; the bound is far from both it and a slow machine.
-func TestNetworkRulesAreQuickOnHugeInput(t *testing.T) {
+func TestNetworkRules_HugeInput(t *testing.T) {
 	const size = 1 << 20
 	for _, piece := range []string{"z", "1", "A", "0x", "*/1,", "0-59,", "1-", "* ", "\n", "ſ", "A:"} {
 		start := time.Now()

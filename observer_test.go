@@ -150,7 +150,7 @@ func TestHook_PanicBeforeCommit(t *testing.T) {
 	}
 }
 
-func TestObserver(t *testing.T) {
+func TestObserver_Operations(t *testing.T) {
 	type seen struct {
 		kind relayer.OperationKind
 		id   string
@@ -215,7 +215,7 @@ func TestObserver(t *testing.T) {
 }
 
 // A panic is no success to those who keep the books.
-func TestObserverOfAPanic(t *testing.T) {
+func TestObserver_HookPanic(t *testing.T) {
 	var seen []relayer.Operation
 	observe := func(_ context.Context, operation relayer.Operation) { seen = append(seen, operation) }
 	m := registry(t, relayer.WithObserver(observe), relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { panic("guard") }))

@@ -12,7 +12,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-func TestExclusiveSigners(t *testing.T) { eachStore(t, testExclusiveSigners) }
+func TestExclusiveSigners_OneRelayerPerSigner(t *testing.T) { eachStore(t, testExclusiveSigners) }
 
 func testExclusiveSigners(t *testing.T, store relayer.Store) {
 	m, err := relayer.New(store, relayer.WithExclusiveSigners())
@@ -82,7 +82,7 @@ func testExclusiveSigners(t *testing.T, store relayer.Store) {
 
 // Two relayers that came to share a signer before signers became exclusive can
 // be paused all the same: that is the first step out of it.
-func TestPauseOfRelayersThatShareASigner(t *testing.T) {
+func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	store := memory.New()
 	lenient, err := relayer.New(store)
 	if err != nil {
@@ -123,8 +123,8 @@ func TestPauseOfRelayersThatShareASigner(t *testing.T) {
 	}
 }
 
-// TestNewErrors: what is wrong in the host's set-up shows at the start.
-func TestNewErrors(t *testing.T) {
+// TestNew_InvalidOptions: what is wrong in the host's set-up shows at the start.
+func TestNew_InvalidOptions(t *testing.T) {
 	if m, err := relayer.New(nil); err == nil || m != nil {
 		t.Errorf("no store: %v, %v", m, err)
 	}
@@ -142,7 +142,7 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-func TestMaxPerPageOutOfRange(t *testing.T) {
+func TestWithMaxPerPage_OutOfRange(t *testing.T) {
 	for _, most := range []uint32{0, math.MaxInt32 + 1, math.MaxUint32} {
 		if _, err := relayer.New(memory.New(), relayer.WithMaxPerPage(most)); err == nil {
 			t.Errorf("%d is no error", most)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-func TestFullURLsStayWhatTheHostGaveLast(t *testing.T) {
+func TestPatch_FullURLs(t *testing.T) {
 	m := registry(t)
 	ctx := t.Context()
 	expect := func(want ...string) {
@@ -70,7 +70,7 @@ func TestFullURLsStayWhatTheHostGaveLast(t *testing.T) {
 }
 
 // Where only user information is masked, the mask looks like a URL of its own.
-func TestMaskOfUserInformationIsNotStored(t *testing.T) {
+func TestPatch_MaskOfUserInformation(t *testing.T) {
 	m := registry(t)
 	secret := func(r *relayer.Relayer) error { r.CustomRPCURLs[0].URL = "https://user:pw@rpc.example/"; return nil }
 	if _, err := m.Update(t.Context(), "evm", secret); err != nil {
@@ -85,7 +85,7 @@ func TestMaskOfUserInformationIsNotStored(t *testing.T) {
 }
 
 // One URL that is stored as it looks must not vouch for the masks of others.
-func TestMasksBesideAURLThatLooksLikeThem(t *testing.T) {
+func TestPatch_MaskedURLs(t *testing.T) {
 	const secret, bare = "https://u:SECRET@h.example/", "https://h.example/"
 	for name, c := range map[string]struct {
 		stored  []relayer.RPCURL
@@ -136,7 +136,7 @@ func TestMasksBesideAURLThatLooksLikeThem(t *testing.T) {
 	}
 }
 
-func TestPatchNamesEachUnknownFieldOnce(t *testing.T) {
+func TestPatch_UnknownFields(t *testing.T) {
 	m := registry(t)
 	_, err := m.PatchDocument(t.Context(), "evm", []byte(`{"id":"x","network":"y","policies":{"max_fee":1}}`))
 	var invalid *relayer.ValidationError

@@ -16,9 +16,9 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// TestFullDocument pins the exact bytes of a document with everything set, on
+// TestPolicy_Document pins the exact bytes of a document with everything set, on
 // every way that leads to it.
-func TestFullDocument(t *testing.T) {
+func TestPolicy_Document(t *testing.T) {
 	ctx := context.Background()
 	for _, full := range fullRelayers {
 		t.Run(string(full.networkType), func(t *testing.T) {
@@ -39,9 +39,9 @@ func TestFullDocument(t *testing.T) {
 	}
 }
 
-// TestFullRelayerThroughGo sends what was read back through the Go API: both
+// TestPolicy_SameThroughGo sends what was read back through the Go API: both
 // ways in make the same document, and nothing is lost between them.
-func TestFullRelayerThroughGo(t *testing.T) {
+func TestPolicy_SameThroughGo(t *testing.T) {
 	ctx := context.Background()
 	for _, full := range fullRelayers {
 		t.Run(string(full.networkType), func(t *testing.T) {
@@ -101,9 +101,9 @@ func wantEverySet(t *testing.T, value reflect.Value, path string) {
 	}
 }
 
-// TestLeftOutAndNull takes every optional field away in turn: the document has
+// TestPolicy_OmittedAndNull takes every optional field away in turn: the document has
 // everything else unchanged, and null says the same as nothing.
-func TestLeftOutAndNull(t *testing.T) {
+func TestPolicy_OmittedAndNull(t *testing.T) {
 	defaults := map[string]string{
 		"solana policies":                      `{"fee_payment_strategy":"user"}`,
 		"solana policies.fee_payment_strategy": `"user"`,
@@ -139,9 +139,9 @@ func TestLeftOutAndNull(t *testing.T) {
 	}
 }
 
-// TestPolicyOfTheNetwork: a Relayer always has the policy type of its network,
+// TestPolicy_DefaultOfNetworkType: a Relayer always has the policy type of its network,
 // whether the request had a policy or not.
-func TestPolicyOfTheNetwork(t *testing.T) {
+func TestPolicy_DefaultOfNetworkType(t *testing.T) {
 	strategy := relayer.FeePaidByUser
 	want := map[string]relayer.Policy{
 		"evm":     &relayer.EVMPolicy{},
@@ -163,8 +163,8 @@ func TestPolicyOfTheNetwork(t *testing.T) {
 	}
 }
 
-// TestPoliciesBeforeNetworkType: members of an object have no order.
-func TestPoliciesBeforeNetworkType(t *testing.T) {
+// TestDecode_PoliciesBeforeNetworkType: members of an object have no order.
+func TestDecode_PoliciesBeforeNetworkType(t *testing.T) {
 	document := mustCreateDocument(t, newManager(t),
 		`{"policies":{"max_fee":7},"custom_rpc_urls":[],"signer_id":"s","paused":false,"network_type":"stellar","network":"w","name":"n"}`)
 	if got := member(t, document.JSON, "policies"); got != `{"max_fee":7}` {
@@ -172,9 +172,9 @@ func TestPoliciesBeforeNetworkType(t *testing.T) {
 	}
 }
 
-// TestEmptyIsNotUnset: an empty list of what is allowed allows nothing, and no
+// TestPolicy_EmptyIsNotUnset: an empty list of what is allowed allows nothing, and no
 // list allows everything.
-func TestEmptyIsNotUnset(t *testing.T) {
+func TestPolicy_EmptyIsNotUnset(t *testing.T) {
 	tests := []struct{ networkType, given, want string }{
 		{"evm", `{"whitelist_receivers":[]}`, `{"whitelist_receivers":[]}`},
 		{"evm", `{"whitelist_receivers":null}`, `{}`},
@@ -202,8 +202,8 @@ func TestEmptyIsNotUnset(t *testing.T) {
 	}
 }
 
-// TestChoices goes through every value that a field with a choice takes.
-func TestChoices(t *testing.T) {
+// TestPolicy_Enums goes through every value that a field with a choice takes.
+func TestPolicy_Enums(t *testing.T) {
 	choices := []struct {
 		networkType, policies string
 		values                []string
@@ -235,8 +235,8 @@ func mentionsAll(message string, values []string) bool {
 	return !slices.ContainsFunc(values, func(value string) bool { return !strings.Contains(message, value) })
 }
 
-// TestStellarKinds covers the field that is a string or one of two objects.
-func TestStellarKinds(t *testing.T) {
+// TestPolicy_StellarTokenKinds covers the field that is a string or one of two objects.
+func TestPolicy_StellarTokenKinds(t *testing.T) {
 	at := func(kind string) string {
 		return body("stellar", `"policies":{"allowed_tokens":[{"asset":"a","metadata":{"kind":`+kind+`}}]}`)
 	}

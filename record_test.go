@@ -15,8 +15,8 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestPrivatePartMissing: masked URLs without the whole ones are no relayer.
-func TestPrivatePartMissing(t *testing.T) {
+// TestGet_PrivatePartMissing: masked URLs without the whole ones are no relayer.
+func TestGet_PrivatePartMissing(t *testing.T) {
 	store := memory.New()
 	_, err := store.Create(context.Background(), relayer.Record{ID: "a",
 		Document: []byte(`{"id":"a","network_type":"evm","custom_rpc_urls":[{"url":"https://a.example/***","weight":1}],"policies":{}}`)})

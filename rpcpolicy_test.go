@@ -80,9 +80,9 @@ var notPublicHosts = []string{
 	"127.0.0.1;x.example", "a!.example", "a..example", ".example",
 }
 
-// TestNotPublic: with PublicOnly what is not of the public internet is refused
+// TestRPCPolicy_NotPublic: with PublicOnly what is not of the public internet is refused
 // in every spelling.
-func TestNotPublic(t *testing.T) {
+func TestRPCPolicy_NotPublic(t *testing.T) {
 	hosts := notPublicHosts
 	for _, ip := range notPublicIPv4 {
 		hosts = append(append(hosts, spellings(ip[0], ip[1], ip[2], ip[3])...), teredo(ip[0], ip[1], ip[2], ip[3]))
@@ -97,8 +97,8 @@ func TestNotPublic(t *testing.T) {
 	}
 }
 
-// TestPublic: what only looks like it stays allowed.
-func TestPublic(t *testing.T) {
+// TestRPCPolicy_Public: what only looks like it stays allowed.
+func TestRPCPolicy_Public(t *testing.T) {
 	hosts := []string{
 		"1.0.0.0", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0",
 		"191.255.255.255", "192.0.1.0", "192.0.1.255", "192.0.3.0", "192.88.98.255", "192.88.100.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "198.51.99.255", "198.51.101.0",
@@ -117,8 +117,8 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// TestNoPolicy: the zero policy is none.
-func TestNoPolicy(t *testing.T) {
+// TestRPCPolicy_None: the zero policy is none.
+func TestRPCPolicy_None(t *testing.T) {
 	for _, text := range []string{"http://localhost:8545", "http://10.0.0.1", "http://[::1]", "https://user:pass@a.example#f", "http://255.255.255.255"} {
 		if message := policyProblem(t, relayer.RPCPolicy{}, text); message != "" {
 			t.Errorf("%s refused: %s", text, message)
@@ -126,8 +126,8 @@ func TestNoPolicy(t *testing.T) {
 	}
 }
 
-// TestAllowedHosts covers how names are compared.
-func TestAllowedHosts(t *testing.T) {
+// TestRPCPolicy_AllowedHosts covers how names are compared.
+func TestRPCPolicy_AllowedHosts(t *testing.T) {
 	policy := relayer.RPCPolicy{AllowedHosts: []string{"RPC.example.", "*.Alchemy.com", "bücher.example", "localhost", "ÉTÉ.example"}}
 	for host, isAllowed := range map[string]bool{
 		"rpc.example": true, "RPC.EXAMPLE": true, "rpc.example.": true, "rpc.example..": true, "ｒpc.example": true, "rpc。example": true, "rpc.exam\u00adple": true,
@@ -144,8 +144,8 @@ func TestAllowedHosts(t *testing.T) {
 	}
 }
 
-// TestNoAllowedHosts: an empty list is not the same as none.
-func TestNoAllowedHosts(t *testing.T) {
+// TestRPCPolicy_NoAllowedHosts: an empty list is not the same as none.
+func TestRPCPolicy_NoAllowedHosts(t *testing.T) {
 	policy := relayer.RPCPolicy{AllowedHosts: []string{}, AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}}
 	for text, isAllowed := range map[string]bool{"https://rpc.example": false, "http://8.8.8.8": false, "http://10.1.2.3:8545": true, "http://10.1.2.4": false} {
 		if message := policyProblem(t, policy, text); (message == "") != isAllowed {
@@ -154,9 +154,9 @@ func TestNoAllowedHosts(t *testing.T) {
 	}
 }
 
-// TestAllowedAddresses: what is listed is allowed in every spelling of that
+// TestRPCPolicy_AllowedAddresses: what is listed is allowed in every spelling of that
 // address, and nothing beside it.
-func TestAllowedAddresses(t *testing.T) {
+func TestRPCPolicy_AllowedAddresses(t *testing.T) {
 	listed := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32"), netip.MustParsePrefix("127.0.0.0/8")}
 	hosts := map[string]bool{
 		"10.1.2.3": true, "10.1.0.0.": true, "0x0a010203": true, "10.66051": true, "[::ffff:10.1.2.3]": true, "[::ffff:a01:203]": true, "１０.1.2.3": true, "10.2.0.0": false, "10.0.255.255": false,
@@ -185,8 +185,8 @@ func TestAllowedAddresses(t *testing.T) {
 	}
 }
 
-// TestNeverAllowed: no policy can allow what is refused without one.
-func TestNeverAllowed(t *testing.T) {
+// TestRPCPolicy_NeverAllowed: no policy can allow what is refused without one.
+func TestRPCPolicy_NeverAllowed(t *testing.T) {
 	policy := relayer.RPCPolicy{
 		AllowedHosts:     []string{"metadata.google.internal", "*.goog", "*.google.internal"},
 		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")},
@@ -201,9 +201,9 @@ func TestNeverAllowed(t *testing.T) {
 	}
 }
 
-// TestHostEndsEarly: a host in which another client finds its end is refused
+// TestRPCPolicy_AmbiguousHostEnd: a host in which another client finds its end is refused
 // even without a policy.
-func TestHostEndsEarly(t *testing.T) {
+func TestRPCPolicy_AmbiguousHostEnd(t *testing.T) {
 	for _, host := range []string{"169.254.169.254:80:80", "fd00:ec2::254", "127.0.0.1／.example", "169.254.169.254？.example", "169.254.169.254＃.example", "a＠169.254.169.254", "169.254.169.254：80", "a＼.example", "℀.example"} {
 		if message := urlProblem(t, "ws://"+host+"/SECRET"); message != "must have a host that is a name or an address" {
 			t.Errorf("%s: message %q", host, message)
@@ -211,8 +211,8 @@ func TestHostEndsEarly(t *testing.T) {
 	}
 }
 
-// TestRefusedParts covers user information and fragments.
-func TestRefusedParts(t *testing.T) {
+// TestRPCPolicy_UserInfoAndFragment covers user information and fragments.
+func TestRPCPolicy_UserInfoAndFragment(t *testing.T) {
 	userInfo, fragment := "must not contain user information", "must not contain a fragment"
 	for text, want := range map[string][2]string{
 		"https://user:SECRET@a.example":  {userInfo, ""},
@@ -234,16 +234,16 @@ func TestRefusedParts(t *testing.T) {
 	}
 }
 
-// TestPolicyBesideRules: a URL is blamed once, the right ones are blamed, and
+// TestRPCPolicy_WithOtherProblems: a URL is blamed once, the right ones are blamed, and
 // all other problems are told.
-func TestPolicyBesideRules(t *testing.T) {
+func TestRPCPolicy_WithOtherProblems(t *testing.T) {
 	urls := `"custom_rpc_urls":[{"url":"https://a.example"},{"url":"http://10.0.0.1"},{"url":"nothing"},{"url":"http://0"},{"weight":1},{"url":"http://127.1","weight":101}]`
 	problems := problemsOf(t, evmBody(urls, `"id":"/"`), relayer.WithRPCPolicy(publicOnly))
 	wantFields(t, problems, "id", "custom_rpc_urls[1].url", "custom_rpc_urls[2].url", "custom_rpc_urls[3].url", "custom_rpc_urls[4].url", "custom_rpc_urls[5].url", "custom_rpc_urls[5].weight")
 }
 
-// TestWrongPolicy: a slip in a policy shows when the Manager is made.
-func TestWrongPolicy(t *testing.T) {
+// TestRPCPolicy_Invalid: a slip in a policy shows when the Manager is made.
+func TestRPCPolicy_Invalid(t *testing.T) {
 	for _, host := range []string{
 		"", ".", "*", "*.", "*.*", "*.*.example", "a.*.example", "a*.example", ".example.com", "a..example", "https://a.example", "a.example:443", "a.example/", "a.example/v2", "u@a.example", "a example", "a.example#", "a.example?", "[::1]", "a%",
 		"10.0.0.1", "::1", "fe80::1%eth0", "0x7f000001", "127.1", "10.0.0.0/8", "１０.0.0.1", "7147006462", "256.256.256.256", "0178.0.0.1", "*.1", "rpc.example.0x1",
@@ -259,8 +259,8 @@ func TestWrongPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyIsCopied: what the host does with its slices later is its own.
-func TestPolicyIsCopied(t *testing.T) {
+// TestRPCPolicy_Copied: what the host does with its slices later is its own.
+func TestRPCPolicy_Copied(t *testing.T) {
 	hosts, addresses := []string{"A.example"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
 	m := newManager(t, relayer.WithRPCPolicy(relayer.RPCPolicy{AllowedHosts: hosts, AllowedAddresses: addresses}))
 	if hosts[0] != "A.example" {
@@ -276,9 +276,9 @@ func TestPolicyIsCopied(t *testing.T) {
 	}
 }
 
-// TestPolicyTurnedOn: a relayer of before the policy can be switched, deleted,
+// TestRPCPolicy_EnabledLater: a relayer of before the policy can be switched, deleted,
 // and brought in line.
-func TestPolicyTurnedOn(t *testing.T) {
+func TestRPCPolicy_EnabledLater(t *testing.T) {
 	ctx := t.Context()
 	store := memory.New()
 	before, err := relayer.New(store)
@@ -314,7 +314,7 @@ func TestPolicyTurnedOn(t *testing.T) {
 
 // A joiner that is not shown makes another name of some names, which somebody
 // else can own.
-func TestAllowedHostsWithJoiners(t *testing.T) {
+func TestRPCPolicy_Joiners(t *testing.T) {
 	const plain, joined = "क्ष.example", "क्\u200dष.example"
 	m, err := relayer.New(memory.New(), relayer.WithRPCPolicy(relayer.RPCPolicy{AllowedHosts: []string{plain, "*.example.com"}}))
 	if err != nil {
@@ -331,8 +331,8 @@ func TestAllowedHostsWithJoiners(t *testing.T) {
 	}
 }
 
-// TestDialControl covers addresses as a Dialer gives them.
-func TestDialControl(t *testing.T) {
+// TestDialControl_Addresses covers addresses as a Dialer gives them.
+func TestDialControl_Addresses(t *testing.T) {
 	listed := relayer.RPCPolicy{PublicOnly: true, AllowedHosts: []string{"a.example"}, AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fe80::/10")}}
 	everything := relayer.RPCPolicy{AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
 	tests := []struct {
@@ -461,9 +461,9 @@ func clientOf(t *testing.T, resolver *net.Resolver, control func(network, addres
 	return &http.Client{Transport: transport}
 }
 
-// TestRebinding: a name that meant a public address when its URL was checked,
+// TestDialControl_Rebinding: a name that meant a public address when its URL was checked,
 // and at the first call, means an internal one at the next.
-func TestRebinding(t *testing.T) {
+func TestDialControl_Rebinding(t *testing.T) {
 	var served atomic.Int64
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		served.Add(1)
@@ -513,8 +513,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestRedirect: an endpoint that is allowed cannot send its caller inside.
-func TestRedirect(t *testing.T) {
+// TestDialControl_Redirect: an endpoint that is allowed cannot send its caller inside.
+func TestDialControl_Redirect(t *testing.T) {
 	var inside atomic.Int64
 	node := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))
 	defer node.Close()

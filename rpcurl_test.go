@@ -14,8 +14,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// TestMask pins what of a URL is shown.
-func TestMask(t *testing.T) {
+// TestRPCURL_Mask pins what of a URL is shown.
+func TestRPCURL_Mask(t *testing.T) {
 	tests := []struct{ url, want string }{
 		{"https://eth-mainnet.g.alchemy.com/v2/KEY", "https://eth-mainnet.g.alchemy.com/***"},
 		{"https://a.example", "https://a.example"},
@@ -69,8 +69,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestMaskOfNoURL: what is no URL with a host may be all secret.
-func TestMaskOfNoURL(t *testing.T) {
+// TestRPCURL_MaskOfInvalidURL: what is no URL with a host may be all secret.
+func TestRPCURL_MaskOfInvalidURL(t *testing.T) {
 	for _, text := range []string{
 		"", "SECRET", "/SECRET", "//SECRET", "//SECRET/x", "SECRET.example", "SECRET:8545", "mailto:SECRET", "http:SECRET", "http:/SECRET", "http:///SECRET", "https://",
 		"https://a.example:SECRET", "https://[SECRET", "https://a b/SECRET", "https://a.example/%SECRET", "https://SECRET\x00", "\x7fSECRET", "https://user:SECRET", "://SECRET",
@@ -110,9 +110,9 @@ var verbs = []string{
 	"%100v", "%-100s", "%.5s", "%.500v", "%05d", "% d",
 }
 
-// TestPrintedMasked prints the URL, and what holds it, with verbs right and
+// TestRPCURL_Printed prints the URL, and what holds it, with verbs right and
 // wrong.
-func TestPrintedMasked(t *testing.T) {
+func TestRPCURL_Printed(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
 	config := relayer.RPCConfig{URL: u, Weight: new(1.0)}
 	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policies: &relayer.EVMPolicy{}}
@@ -142,8 +142,8 @@ func TestPrintedMasked(t *testing.T) {
 	}
 }
 
-// TestEncodedMasked encodes and logs the URL and what holds it.
-func TestEncodedMasked(t *testing.T) {
+// TestRPCURL_EncodedAndLogged encodes and logs the URL and what holds it.
+func TestRPCURL_EncodedAndLogged(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
 	req := minimal("a")
 	req.CustomRPCURLs = []relayer.RPCConfig{{URL: u}}
@@ -186,8 +186,8 @@ func TestEncodedMasked(t *testing.T) {
 	wantMasked(t, "the document", storedDocument(t, m, "a"))
 }
 
-// TestMaskedRelayerDecodes: what a client gets is masked and stays so.
-func TestMaskedRelayerDecodes(t *testing.T) {
+// TestRelayer_DecodesMasked: what a client gets is masked and stays so.
+func TestRelayer_DecodesMasked(t *testing.T) {
 	m := newManager(t)
 	document := mustCreateDocument(t, m, evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"`+secretURL+`"}]`))
 	var r relayer.Relayer
@@ -196,10 +196,10 @@ func TestMaskedRelayerDecodes(t *testing.T) {
 	}
 }
 
-// TestPrintedMaskedBelowPointers prints relayers and requests that a list or a
+// TestRPCURL_PrintedBelowPointers prints relayers and requests that a list or a
 // struct holds by pointer: with a verb that is wrong for a pointer, fmt asks no
 // method of what is below it.
-func TestPrintedMaskedBelowPointers(t *testing.T) {
+func TestRPCURL_PrintedBelowPointers(t *testing.T) {
 	config := relayer.RPCConfig{URL: secretURL, Weight: new(1.0)}
 	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policies: &relayer.EVMPolicy{}}
 	req := relayer.CreateRequest{CustomRPCURLs: []relayer.RPCConfig{config}}
@@ -235,8 +235,8 @@ func urlProblem(t *testing.T, text string) string {
 	return problems[0].Message
 }
 
-// TestURLRefused covers what is no RPC endpoint.
-func TestURLRefused(t *testing.T) {
+// TestRPCURL_Invalid covers what is no RPC endpoint.
+func TestRPCURL_Invalid(t *testing.T) {
 	for _, text := range []string{
 		"javascript:alert(1)", "javascript://SECRET.example/%0aalert(1)", "data:text/plain,SECRET", "file:///SECRET", "file://host/SECRET", "ftp://SECRET.example/", "gopher://SECRET.example",
 		"unix:///SECRET.sock", "httpx://SECRET.example", "http+unix://SECRET.example", "mailto:SECRET@a.example",
@@ -264,8 +264,8 @@ func TestURLRefused(t *testing.T) {
 	}
 }
 
-// TestURLAccepted covers what only looks wrong.
-func TestURLAccepted(t *testing.T) {
+// TestRPCURL_Valid covers what only looks wrong.
+func TestRPCURL_Valid(t *testing.T) {
 	for _, text := range []string{
 		"http://a", "https://a.example", "ws://a.example/ws", "wss://a.example", "HTTPS://A.EXAMPLE", "hTTp://a.example", "https://a.example.", "https://xn--bcher-kva.example", "https://bücher.example/",
 		"http://localhost:8545", "http://127.0.0.1:8545", "http://10.0.0.1", "http://192.168.0.1", "http://172.17.0.1", "http://[::1]:8545", "http://[fe80::1%25eth0]:8545", "http://host.docker.internal:8545",
@@ -296,9 +296,9 @@ func spellings(a, b, c, d uint32) []string {
 	}
 }
 
-// TestDangerousHosts: cloud metadata services and the unspecified address are
+// TestRPCURL_DangerousHosts: cloud metadata services and the unspecified address are
 // refused in every spelling that reaches them.
-func TestDangerousHosts(t *testing.T) {
+func TestRPCURL_DangerousHosts(t *testing.T) {
 	hosts := map[string][]string{
 		"cloud metadata": {
 			"metadata", "METADATA", "metadata.", "metadata.google.internal", "Metadata.Google.Internal", "metadata.google.internal.", "metadata.google.internal..", "metadata.goog", "instance-data", "instance-data.ec2.internal",
@@ -348,9 +348,9 @@ func TestRPCURL_NumericHost(t *testing.T) {
 	}
 }
 
-// TestURLIsText: a URL that JSON cannot keep byte by byte is refused, not
+// TestRPCURL_NotAString: a URL that JSON cannot keep byte by byte is refused, not
 // changed.
-func TestURLIsText(t *testing.T) {
+func TestRPCURL_NotAString(t *testing.T) {
 	for _, text := range []relayer.RPCURL{"https://a.example/\xffKEY", "https://a.example/?\xc0\xaf", "https://user:\xff@a.example", "https://\xff.example"} {
 		req := minimal("")
 		req.CustomRPCURLs = []relayer.RPCConfig{{URL: text}}
@@ -363,9 +363,9 @@ func TestURLIsText(t *testing.T) {
 	}
 }
 
-// TestControlInURL: the control characters beyond ASCII are control characters
+// TestRPCURL_ControlCharacters: the control characters beyond ASCII are control characters
 // too.
-func TestControlInURL(t *testing.T) {
+func TestRPCURL_ControlCharacters(t *testing.T) {
 	for _, text := range []string{"https://a.example/\u0085x", "https://a.example/\u00a0x", "https://a.example/\u2028x", "https://a\u202e.example/"} {
 		if message := urlProblem(t, text); message == "" {
 			t.Errorf("%q accepted", text)

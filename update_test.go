@@ -15,9 +15,9 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestStates goes through the contract's table of states: every call from every
+// TestStates_Transitions goes through the contract's table of states: every call from every
 // state.
-func TestStates(t *testing.T) {
+func TestStates_Transitions(t *testing.T) {
 	first := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "rpc timed out"}
 	second := relayer.DisabledReason{Type: "HostsOwn", Details: ""}
 	type state struct {
@@ -84,7 +84,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-func TestLifeCycleOfUnknownRelayers(t *testing.T) {
+func TestChanges_UnknownID(t *testing.T) {
 	m := registry(t)
 	for _, id := range []string{"nobody", "", "a b", strings.Repeat("a", 65)} {
 		_, update := m.Update(t.Context(), id, func(*relayer.Relayer) error { return nil })
@@ -101,7 +101,7 @@ func TestLifeCycleOfUnknownRelayers(t *testing.T) {
 	}
 }
 
-func TestUpdateIsCheckedAsCreateIs(t *testing.T) {
+func TestUpdate_InvalidResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		id      string
 		change  func(*relayer.Relayer)
@@ -140,7 +140,7 @@ func TestUpdateIsCheckedAsCreateIs(t *testing.T) {
 	}
 }
 
-func TestDisableNeedsAReason(t *testing.T) {
+func TestDisable_InvalidReason(t *testing.T) {
 	m := registry(t)
 	for _, reason := range []relayer.DisabledReason{{}, {Type: "\x00"}, {Type: "x", Details: "\xff"}} {
 		if _, err := m.Disable(t.Context(), "evm", reason); !errors.Is(err, relayer.ErrInvalid) {
@@ -152,7 +152,7 @@ func TestDisableNeedsAReason(t *testing.T) {
 	}
 }
 
-func TestUpdateKeepsWhatTheCallbackRefuses(t *testing.T) {
+func TestUpdate_CallbackError(t *testing.T) {
 	m := registry(t)
 	before := mustGet(t, m, "evm")
 	refusal := errors.New("not today")
@@ -163,7 +163,7 @@ func TestUpdateKeepsWhatTheCallbackRefuses(t *testing.T) {
 }
 
 // A switch for emergencies must work whatever rules have come since.
-func TestPauseDespiteRulesThatCameLater(t *testing.T) {
+func TestPause_AfterRulesChanged(t *testing.T) {
 	store := memory.New()
 	lenient, err := relayer.New(store)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestPauseDespiteRulesThatCameLater(t *testing.T) {
 	}
 }
 
-func TestConditions(t *testing.T) {
+func TestIfRevision(t *testing.T) {
 	m := registry(t)
 	first := mustGet(t, m, "evm").Revision
 	paused, err := m.Pause(t.Context(), "evm", relayer.IfRevision(first))
@@ -218,7 +218,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestNoUpdateIsLost(t *testing.T) { eachStore(t, testNoUpdateIsLost) }
+func TestUpdate_Concurrent(t *testing.T) { eachStore(t, testNoUpdateIsLost) }
 
 func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
 	m := registryOn(t, store)
@@ -243,7 +243,7 @@ func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
 	}
 }
 
-func TestUpdateGivesUpWhenEveryRaceIsLost(t *testing.T) {
+func TestUpdate_RetriesExhausted(t *testing.T) {
 	m, err := relayer.New(contested{memory.New()})
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func (contested) Delete(context.Context, string, uint64) error { return relayer.
 
 // A hook may fail with any error, also with one of ours: it is the hook's, and
 // the hook is not asked again.
-func TestErrorsOfHooksAreNotLostRaces(t *testing.T) {
+func TestUpdate_HookErrorNotRetried(t *testing.T) {
 	mine := fmt.Errorf("my own: %w", relayer.ErrConflict)
 	asked := 0
 	m := registry(t, relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { asked++; return "", mine }))
