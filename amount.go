@@ -10,25 +10,24 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Amount is an amount in wei: a whole number from 0 to 2^256-1. The zero value
-// is 0. Amounts are compared with ==, or with [Amount.Cmp] for their order.
+// Amount is an amount in wei: a whole number from 0 to 2^256-1. The zero value is 0.
+// Amounts are comparable with == and ordered by [Amount.Cmp].
 //
-// As JSON it is a number with every digit, never rounded, never in exponent
-// form, never a string.
+// Its JSON form is a number with every digit, never rounded, in exponent form or a
+// string.
 type Amount struct {
 	words [4]uint64 // most significant first
 }
 
-// maxAmountMessage says the upper bound as people write it.
 const maxAmountMessage = "must be at most 2^256-1"
 
-// NewAmount returns the amount of so many wei.
+// NewAmount returns an amount of wei.
 func NewAmount(wei uint64) Amount {
 	return Amount{words: [4]uint64{3: wei}}
 }
 
-// AmountFromBig returns the amount of so many wei. It returns an error where
-// wei is negative or more than 2^256-1.
+// AmountFromBig returns an amount of wei. It returns an error if wei is negative or more
+// than 2^256-1.
 func AmountFromBig(wei *big.Int) (Amount, error) {
 	if wei.Sign() < 0 {
 		return Amount{}, errors.New("relayer: amount " + strictjson.NegativeMessage)
@@ -45,9 +44,9 @@ func AmountFromBig(wei *big.Int) (Amount, error) {
 	return amount, nil
 }
 
-// ParseAmount reads an amount written as a JSON number: 1000000000000000000 and
-// 1e18 are the same. It returns an error where the text is no number, is not
-// whole, is negative or is more than 2^256-1.
+// ParseAmount parses an amount in the notation of JSON numbers: 1000000000000000000 and
+// 1e18 are the same. It returns an error if the text is not a number, or if its value is
+// not whole, negative or more than 2^256-1.
 func ParseAmount(text string) (Amount, error) {
 	if !strictjson.IsNumber(text) {
 		return Amount{}, errors.New("relayer: amount must be a number")
@@ -59,7 +58,7 @@ func ParseAmount(text string) (Amount, error) {
 	return amount, nil
 }
 
-// amountFromLiteral reads a JSON number literal, or says what it must be.
+// amountFromLiteral parses a JSON number literal, or returns what it must be.
 func amountFromLiteral(literal string) (amount Amount, problem string) {
 	digits, problem := strictjson.Whole(literal)
 	if problem != "" {
@@ -85,8 +84,7 @@ func (a Amount) Big() *big.Int {
 	return new(big.Int).SetBytes(encoded[:])
 }
 
-// Cmp returns -1, 0 or +1 as the amount is less than, equal to or more than
-// other.
+// Cmp returns -1, 0 or +1 if the amount is less than, equal to or more than other.
 func (a Amount) Cmp(other Amount) int {
 	for i := range a.words {
 		if order := cmp.Compare(a.words[i], other.words[i]); order != 0 {
@@ -96,14 +94,14 @@ func (a Amount) Cmp(other Amount) int {
 	return 0
 }
 
-// String returns every digit.
+// String returns the decimal digits.
 func (a Amount) String() string { return a.Big().String() }
 
 // MarshalJSON returns a JSON number with every digit.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalJSON reads a JSON number as [ParseAmount] does; null leaves the
-// amount as it is.
+// UnmarshalJSON parses a JSON number like [ParseAmount]; null leaves the amount
+// unchanged.
 func (a *Amount) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil

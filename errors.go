@@ -7,37 +7,36 @@ import (
 	"unicode"
 )
 
-// The errors of this package and of every [Store], to be matched with
-// [errors.Is]. No error of a database driver or of the validator is part of
-// this API.
+// The errors of this package and of every [Store], to be matched with [errors.Is]. No
+// error of a database driver or of the validator is part of this API.
 var (
-	// ErrNotFound says that no relayer has the id asked for.
+	// ErrNotFound reports that no relayer has the ID.
 	ErrNotFound = errors.New("relayer not found")
 
-	// ErrExists says that a relayer with the id given exists already.
+	// ErrExists reports that a relayer with the ID exists.
 	ErrExists = errors.New("relayer already exists")
 
-	// ErrClaimed says that another relayer holds the [Record.Claim] given.
+	// ErrClaimed reports that another relayer holds the [Record.Claim].
 	ErrClaimed = errors.New("claim held by another relayer")
 
-	// ErrConflict says that the relayer stands at another revision than the
-	// one the caller based its change on.
+	// ErrConflict reports that the current revision of the relayer is not the one on
+	// which the caller based its change.
 	ErrConflict = errors.New("relayer was changed meanwhile")
 
-	// ErrInvalid says that the input breaks a rule. The error that wraps it is
-	// a [*ValidationError], which names every field and the rule it breaks.
+	// ErrInvalid reports that the input is invalid. The error that wraps it is a
+	// [*ValidationError], which lists every problem.
 	ErrInvalid = errors.New("invalid relayer")
 
-	// ErrUnknownSigner is what an [AddressResolver] returns for a signer that
-	// the host does not have.
+	// ErrUnknownSigner is returned by an [AddressResolver] for a signer that the host
+	// does not have.
 	ErrUnknownSigner = errors.New("unknown signer")
 
-	// ErrUnavailable says that the store cannot serve now (it is closed, full,
-	// or out of reach) and that the operation has not been carried out.
+	// ErrUnavailable reports that the store is closed, full or not reachable. The
+	// operation had no effect.
 	ErrUnavailable = errors.New("store unavailable")
 
-	// ErrOutcomeUnknown says that the store failed while a write was being made
-	// final, so that only a later read can tell whether it was carried out.
+	// ErrOutcomeUnknown reports that the store failed during the commit of a write. Only
+	// a later read shows whether it took effect.
 	ErrOutcomeUnknown = errors.New("outcome of the write is unknown")
 
 	// ErrCorrupt reports that stored data is damaged: a part of it is missing,
@@ -56,20 +55,20 @@ var (
 // FieldError is one problem of one field.
 type FieldError struct {
 	// Field is the JSON path of the field as the client wrote it, such as
-	// custom_rpc_urls[1].url. It is empty where no field is to blame.
+	// custom_rpc_urls[1].url. It is empty if the problem is not one of a field.
 	Field string `json:"field,omitempty"`
 
-	// Message says what the field must be, for the person who sent it.
+	// Message says what the field must be, for the sender of the request.
 	Message string `json:"message"`
 }
 
-// ValidationError lists every problem found in an input: first those of how it
-// is written, then those of what it says. It matches [ErrInvalid].
+// ValidationError lists every problem of an input: first those of its syntax, then those
+// of its values. It matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }
 
-// Error names every field and the rule it breaks, on one line.
+// Error lists every problem, on one line.
 func (e *ValidationError) Error() string {
 	var text strings.Builder
 	text.WriteString(ErrInvalid.Error())
@@ -86,8 +85,8 @@ func (e *ValidationError) Error() string {
 	return text.String()
 }
 
-// printable returns a field as it is, or quoted where it has what would break a
-// line or a terminal: names come from whoever sent the request.
+// printable quotes a field that has control characters, which could forge log lines or
+// control a terminal: unknown names are chosen by the sender of the request.
 func printable(field string) string {
 	if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(field)
@@ -95,5 +94,5 @@ func printable(field string) string {
 	return field
 }
 
-// Unwrap lets errors.Is(err, ErrInvalid) hold.
+// Unwrap returns [ErrInvalid].
 func (e *ValidationError) Unwrap() error { return ErrInvalid }

@@ -13,7 +13,7 @@ import (
 // dropped, because the consumer was too slow, or that the store does not know. The
 // consumer should read all relayers again. The changes that follow are later than
 // the dropped ones.
-var ErrMissed = errors.New("changes were missed")
+var ErrMissed = errors.New("changes were dropped")
 
 // ChangeKind is the kind of a [Change].
 type ChangeKind string
