@@ -1,76 +1,68 @@
 // Package relayer is an embeddable registry of blockchain relayers.
 //
-// A relayer is a configured entity that relays transactions: it has a name, is
-// bound to one signer and one network, may have RPC endpoints of its own, can
-// be paused, and carries a policy that says what it may do. The registry keeps
-// these settings. It sends no transactions and holds no keys.
+// A relayer is a configured entity that relays transactions. It has a name, one signer
+// and one network, optional RPC endpoints, a pause flag, and a policy that restricts what
+// it does. The registry stores this configuration. It sends no transactions and holds no
+// keys.
 //
 // # Manager and Store
 //
-// A [Manager] is the registry. It checks what it is given, fills in what is left
-// out, and keeps the result in a [Store]. The host opens the store, gives it to
-// [New], and closes it when it is done; store/memory, store/bolt and, for several
-// instances that share one registry, store/postgres are stores to choose from. A
-// host that has an engine of its own writes the five methods of [Store] and
-// proves them with storetest.Run. The package store/transfer copies all relayers
-// from one store to another.
+// A [Manager] is the registry. It validates input, sets defaults, and keeps relayers in a
+// [Store]. The host application opens the store, passes it to [New], and closes it. The
+// stores of this module are store/memory, store/bolt (one durable file), and
+// store/postgres (for several instances that share one registry). A host with another
+// storage engine implements the five methods of [Store] and tests them with
+// storetest.Run. The package store/transfer copies all relayers from one store to another.
 //
-// [Manager.Create] and [Manager.CreateDocument] add a relayer: from a
-// [CreateRequest] in Go, or from JSON as it comes over the wire or out of a
-// file. Both check the same rules and store the same thing. [Manager.Get],
-// [Manager.List] and [Manager.All] read. The list is in creation order, oldest
-// first, on every store, so that pages already read do not shift when relayers
-// are added.
+// [Manager.Create] and [Manager.CreateDocument] add a relayer: from a [CreateRequest] in
+// Go, or from JSON. Both apply the same rules and store the same result. [Manager.Get],
+// [Manager.List] and [Manager.All] read. Every store lists relayers in creation order,
+// oldest first, so that pages do not shift when relayers are added.
 //
-// [Manager.Update] and [Manager.PatchDocument] change a relayer, and
-// [Manager.Delete] takes it away. [Manager.Pause] is the operator's switch and
-// [Manager.Disable] the host's own; the two are independent. [Manager.Watch]
-// gives the changes made through the Manager as they are made, and on a store
-// that is shared those that others make.
+// [Manager.Update], [Manager.PatchDocument] and [Manager.Delete] change and remove a
+// relayer. [Manager.Pause] is the switch of the operator and [Manager.Disable] that of the
+// host application; the two are independent. [Manager.Watch] returns the changes as they
+// are made, including those of other writers to the same store.
 //
-// A [Relayer] is a copy: changing it changes nothing that is stored. All methods
-// of a Manager are safe for concurrent use.
+// A [Relayer] is a copy: changing it does not change what is stored. All methods of a
+// Manager are safe for concurrent use.
 //
 // # Policies
 //
-// The [Policy] of a relayer is an [*EVMPolicy], a [*SolanaPolicy] or a
-// [*StellarPolicy], and goes with its [NetworkType]. A type switch over the
-// three covers all there is, and a relayer read from a Manager always has one.
+// The [Policy] of a relayer is an [*EVMPolicy], a [*SolanaPolicy] or a [*StellarPolicy],
+// depending on its [NetworkType]. No other type is possible. A relayer read from a
+// Manager always has a policy.
 //
-// Every field of a policy is optional. Nil means not set, which differs from
-// zero, from false and from an empty list. In a literal, new takes the value:
+// Every field of a policy is optional. Nil means not set, which is different from zero,
+// false and an empty list. In a literal, new takes the value:
 //
 //	relayer.StellarPolicy{MaxFee: new(int32(1000))}
 //
-// Amounts in wei do not fit an int64. They are an [Amount], which converts to
-// and from [math/big.Int] and is written in JSON with every digit.
+// Amounts in wei do not fit an int64. They have the type [Amount], which converts to and
+// from [math/big.Int] and is encoded in JSON with every digit.
 //
 // # Validation
 //
-// Input that breaks a rule is refused with a [*ValidationError]. It lists every
-// problem at once, each with the JSON path of its field and a message for the
-// person who wrote it. JSON is read strictly: unknown, misspelled and duplicate
-// names are problems, null stands for left out, and an integer may be written
-// in any way that has no fraction, such as 1e21.
+// Invalid input is rejected with a [*ValidationError]. It lists every problem at once,
+// each with the JSON path of its field and a message for the sender. JSON is decoded
+// strictly: unknown, misspelled and duplicate names are problems, null means omitted, and
+// an integer may be written in any notation without a fraction, such as 1e21.
 //
-// By default only the shape of a policy is checked. [WithNetworkRules] adds what
-// is known of the networks: that addresses, assets, percentages and schedules
-// are ones that can exist. With [WithAddressResolver] the host says which
-// signers there are and what address each has.
+// By default only the shape of a policy is checked. [WithNetworkRules] also checks that
+// addresses, assets, percentages and schedules are possible on their network. With
+// [WithAddressResolver] the host determines which signers exist, and their addresses.
 //
 // # Secrets
 //
-// RPC URLs often carry API keys. An [RPCURL] shows scheme, host and port and
-// masks the rest where it is printed, logged or encoded as JSON; its
-// conversion to string is the whole of it, for host code that makes the call.
-// In a [Record] the whole URLs are in a part of their own, and the response form
-// of a relayer has only the masked ones. No error text repeats a URL.
+// RPC URLs often contain API keys. An [RPCURL] that is printed, logged or encoded as JSON
+// shows only scheme, host and port. Its conversion to string is the full URL, for host
+// code that connects to it. A [Record] has the full URLs in a separate part; the response
+// form of a relayer has only the masked ones. No error text contains a URL.
 //
 // # Errors
 //
-// Errors are matched with [errors.Is]. [ErrInvalid] comes as a
-// [*ValidationError], for [errors.As]. [ErrNotFound], [ErrExists] and
-// [ErrConflict] are answers; [ErrUnavailable] and [ErrOutcomeUnknown] are faults
-// of the store, and only after the latter may a write have been carried out.
-// An error of an [AddressResolver] is passed on wrapped.
+// Errors are matched with [errors.Is]. [ErrInvalid] is always a [*ValidationError], for
+// [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are failures of the store; only
+// after the latter may a write have taken effect. An error of a hook of the host is
+// returned wrapped.
 package relayer

@@ -13,8 +13,8 @@ const (
 	stellarAccountMessage = "must be a valid Stellar account: G and 55 characters"
 )
 
-// The rules of a list or an object come after those of what is in it: a problem
-// of the whole would hide the others.
+// The rules of a list or an object are checked after those of its parts: a problem of the
+// whole hides later problems of its parts.
 
 // networkAddressProblem returns why a relayer of the network type cannot have the
 // address, or "".
@@ -76,13 +76,13 @@ func (c *SolanaSwapConfig) checkJupiterOptions(found *problems, path string) {
 	}
 }
 
-// checkPriority blames the field that is missing, since that is the one to add.
+// checkPriority reports the missing field, because that is the one to add.
 func (o *JupiterSwapOptions) checkPriority(found *problems, path string) {
 	if o.PriorityFeeMaxLamports == nil && o.PriorityLevel != nil {
-		found.Add(path+".priority_fee_max_lamports", "must be set where priority_level is")
+		found.Add(path+".priority_fee_max_lamports", "must be set if priority_level is set")
 	}
 	if o.PriorityFeeMaxLamports != nil && o.PriorityLevel == nil {
-		found.Add(path+".priority_level", "must be set where priority_fee_max_lamports is")
+		found.Add(path+".priority_level", "must be set if priority_fee_max_lamports is set")
 	}
 }
 
@@ -148,8 +148,8 @@ func checkTokenSwap(found *problems, path string, swap *TokenSwapConfig) {
 	}
 }
 
-// The comparisons in checkFeeMargin and checkSlippage name what is right, so
-// that NaN, which no comparison holds for, is refused too.
+// The comparisons in checkFeeMargin and checkSlippage state the valid range, so that NaN,
+// for which every comparison is false, is rejected.
 
 func checkFeeMargin(found *problems, percentage *float64) {
 	if percentage != nil && !(*percentage >= 0) {

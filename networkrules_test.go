@@ -158,7 +158,7 @@ func TestNetworkRules_SolanaSwapConfig(t *testing.T) {
 			}},
 			[]FieldError{
 				{"policies.swap_config.cron_schedule", schedule},
-				{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set where priority_level is"},
+				{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set if priority_level is set"},
 				{"policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap"},
 				{"policies.swap_config", "must not be set unless fee_payment_strategy is user"},
 			},
@@ -184,12 +184,12 @@ func TestNetworkRules_JupiterSwapOptions(t *testing.T) {
 		{
 			"fee without level",
 			policy(new(JupiterSwap), &JupiterSwapOptions{PriorityFeeMaxLamports: new(uint64(0))}),
-			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_level", "must be set where priority_fee_max_lamports is"}},
+			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_level", "must be set if priority_fee_max_lamports is set"}},
 		},
 		{
 			"level without fee",
 			policy(new(JupiterSwap), &JupiterSwapOptions{PriorityLevel: new(PriorityVeryHigh)}),
-			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set where priority_level is"}},
+			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set if priority_level is set"}},
 		},
 	})
 }

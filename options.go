@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// Option sets up a [Manager].
+// Option configures a [Manager].
 type Option func(*Manager) error
 
 // AddressResolver returns the address that a signer has on a network. It returns
@@ -19,9 +19,9 @@ type Option func(*Manager) error
 // network. It is called by many goroutines at once.
 type AddressResolver func(ctx context.Context, signerID string, networkType NetworkType, network string) (address string, err error)
 
-// WithAddressResolver makes the Manager ask the host for the address of every
-// relayer it creates, and refuse signers that the host does not have. Without
-// it any signer is taken and the address is "".
+// WithAddressResolver sets the function that returns the address of a new relayer.
+// Signers that it does not know are rejected. Without it every signer is accepted and the
+// address is "".
 func WithAddressResolver(resolve AddressResolver) Option {
 	return func(m *Manager) error {
 		if resolve == nil {
@@ -32,9 +32,8 @@ func WithAddressResolver(resolve AddressResolver) Option {
 	}
 }
 
-// WithLogger sets the logger for faults that no caller sees: a panic of an
-// [Observer]. Without it nothing is logged. The log entry has no RPC URL and no
-// other part of a relayer but its id.
+// WithLogger sets the logger for failures that no caller gets as an error: a panic of an
+// [Observer]. Without it nothing is logged. A log entry contains only the ID of a relayer.
 func WithLogger(logger *slog.Logger) Option {
 	return func(m *Manager) error {
 		if logger == nil {
@@ -45,10 +44,9 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// WithNetworkRules makes the Manager check that addresses, accounts, assets,
-// percentages and schedules are ones that the network could have. The address
-// that an [AddressResolver] returns is checked too. It is off by default, because
-// the interface does not ask for it.
+// WithNetworkRules checks that addresses, accounts, assets, percentages and schedules are
+// possible on their network, and the address that an [AddressResolver] returns. It is off
+// by default, because the interface does not require it.
 func WithNetworkRules() Option {
 	return func(m *Manager) error {
 		m.networkRules = true
@@ -56,20 +54,19 @@ func WithNetworkRules() Option {
 	}
 }
 
-// DefaultPerPage is how many relayers a page has where the caller does not say
-// (spec section 8).
+// DefaultPerPage is the number of relayers of a page if the caller does not give one.
 const DefaultPerPage = 10
 
-// DefaultMaxPerPage is the most relayers that a page has, unless
-// [WithMaxPerPage] says otherwise.
+// DefaultMaxPerPage is the maximum number of relayers of a page without
+// [WithMaxPerPage].
 const DefaultMaxPerPage = 100
 
-// WithMaxPerPage sets the most relayers that a page has, from 1 to 2147483647.
-// A caller that asks for more gets this many and is told so.
+// WithMaxPerPage sets the maximum number of relayers of a page, from 1 to 2147483647. A
+// larger request is lowered to it, and the [Pagination] shows the number used.
 func WithMaxPerPage(most uint32) Option {
 	return func(m *Manager) error {
 		if most < 1 || most > math.MaxInt32 {
-			return fmt.Errorf("relayer: the most relayers of a page must be from 1 to %d", math.MaxInt32)
+			return fmt.Errorf("relayer: the maximum number of relayers of a page must be from 1 to %d", math.MaxInt32)
 		}
 		m.maxPerPage = most
 		return nil

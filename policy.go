@@ -2,15 +2,14 @@ package relayer
 
 import "fmt"
 
-// Policy says what a relayer may do. It is one of [*EVMPolicy],
-// [*SolanaPolicy] and [*StellarPolicy] and nothing else, so that a type switch
-// over those three is exhaustive (spec section 2.4).
+// Policy restricts what a relayer does. It is always one of [*EVMPolicy], [*SolanaPolicy]
+// and [*StellarPolicy], so that a type switch over these three is exhaustive.
 //
-// Every field of a policy is optional: nil means not set, which is not the same
-// as zero, false or an empty list. A literal for a pointer field is
-// new(value), as in MinBalance: new(int64(0)).
+// Every field of a policy is optional. Nil means not set, which is different from zero,
+// false and an empty list. A literal for a pointer field is new(value), as in
+// MinBalance: new(int64(0)).
 type Policy interface {
-	// NetworkType is the network type whose relayers carry this policy.
+	// NetworkType returns the network type whose relayers have this type of policy.
 	NetworkType() NetworkType
 
 	checkNetworkRules(*problems)
@@ -18,25 +17,25 @@ type Policy interface {
 
 // EVMPolicy is the policy of a relayer on an [EVM] network.
 type EVMPolicy struct {
-	// EIP1559Pricing says whether transactions are priced by EIP-1559.
+	// EIP1559Pricing enables EIP-1559 pricing.
 	EIP1559Pricing *bool `json:"eip1559_pricing,omitempty"`
 
-	// GasLimitEstimation says whether the gas limit is estimated.
+	// GasLimitEstimation enables estimation of the gas limit.
 	GasLimitEstimation *bool `json:"gas_limit_estimation,omitempty"`
 
-	// GasPriceCap is the highest gas price to pay, in wei.
+	// GasPriceCap is the maximum gas price in wei.
 	GasPriceCap *Amount `json:"gas_price_cap,omitempty"`
 
-	// IncludeRevertData says whether revert data is reported.
+	// IncludeRevertData includes revert data in errors.
 	IncludeRevertData *bool `json:"include_revert_data,omitempty"`
 
-	// MinBalance is the balance below which the relayer stops, in wei.
+	// MinBalance is the balance in wei below which the relayer stops.
 	MinBalance *Amount `json:"min_balance,omitempty"`
 
-	// PrivateTransactions says whether transactions avoid the public mempool.
+	// PrivateTransactions keeps transactions out of the public mempool.
 	PrivateTransactions *bool `json:"private_transactions,omitempty"`
 
-	// WhitelistReceivers are the only addresses transactions may go to.
+	// WhitelistReceivers are the only permitted receivers of transactions.
 	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"dive,text"`
 }
 
@@ -46,16 +45,15 @@ func (*EVMPolicy) NetworkType() NetworkType { return EVM }
 // Format prints the JSON form of the policy, for every verb.
 func (p EVMPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
-// FeePaymentStrategy says who pays the fees of a relayer's transactions.
+// FeePaymentStrategy is who pays the fees of a relayer's transactions.
 type FeePaymentStrategy string
 
 // The fee payment strategies.
 const (
-	// FeePaidByUser: the transaction must include the fee payment to the
-	// relayer.
+	// FeePaidByUser requires a fee payment to the relayer in the transaction.
 	FeePaidByUser FeePaymentStrategy = "user"
 
-	// FeePaidByRelayer: the relayer pays all transaction fees.
+	// FeePaidByRelayer makes the relayer pay all transaction fees.
 	FeePaidByRelayer FeePaymentStrategy = "relayer"
 )
 
@@ -77,7 +75,7 @@ type SolanaPolicy struct {
 	// FeeMarginPercentage is added to an estimated fee, in percent.
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
 
-	// FeePaymentStrategy says who pays the fees. A stored relayer always has it:
+	// FeePaymentStrategy is who pays the fees. A stored relayer always has one:
 	// left out it is [FeePaidByUser].
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
@@ -94,7 +92,7 @@ type SolanaPolicy struct {
 	// more.
 	MinBalance *int64 `json:"min_balance,omitempty" validate:"omitnil,gte=0"`
 
-	// SwapConfig says how collected tokens are swapped for SOL.
+	// SwapConfig configures the swap of collected tokens for SOL.
 	SwapConfig *SolanaSwapConfig `json:"swap_config,omitempty"`
 }
 
@@ -118,11 +116,11 @@ type SolanaAllowedToken struct {
 	// MaxAllowedFee is the highest fee in the token's smallest unit.
 	MaxAllowedFee *uint64 `json:"max_allowed_fee,omitempty"`
 
-	// SwapConfig says how this token is swapped.
+	// SwapConfig configures the swap of this token.
 	SwapConfig *TokenSwapConfig `json:"swap_config,omitempty"`
 }
 
-// TokenSwapConfig says how one allowed token is swapped for the network's own.
+// TokenSwapConfig configures the swap of one token for the native token of the network.
 // Amounts are in the token's smallest unit.
 type TokenSwapConfig struct {
 	// SlippagePercentage is the slippage accepted, in percent.
@@ -148,12 +146,12 @@ const (
 	NoSwap       SolanaSwapStrategy = "noop"
 )
 
-// SolanaSwapConfig says when and where a Solana relayer swaps tokens.
+// SolanaSwapConfig configures the swaps of a Solana relayer.
 type SolanaSwapConfig struct {
 	// Strategy is the exchange to swap on.
 	Strategy *SolanaSwapStrategy `json:"strategy,omitempty" validate:"omitnil,oneof=jupiter-swap jupiter-ultra noop"`
 
-	// CronSchedule says when to swap: a cron expression.
+	// CronSchedule is the cron expression of the swaps.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text"`
 
 	// MinBalanceThreshold is the balance in lamports below which to swap.
@@ -181,7 +179,7 @@ type JupiterSwapOptions struct {
 	// PriorityLevel is how eagerly to bid.
 	PriorityLevel *JupiterPriorityLevel `json:"priority_level,omitempty" validate:"omitnil,oneof=medium high veryHigh"`
 
-	// DynamicComputeUnitLimit says whether the compute unit limit is estimated.
+	// DynamicComputeUnitLimit enables estimation of the compute unit limit.
 	DynamicComputeUnitLimit *bool `json:"dynamic_compute_unit_limit,omitempty"`
 }
 
@@ -191,13 +189,13 @@ type StellarPolicy struct {
 	// AllowedTokens are the only assets to transfer or to pay fees in.
 	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
 
-	// ConcurrentTransactions says whether transactions are sent side by side.
+	// ConcurrentTransactions permits concurrent transactions.
 	ConcurrentTransactions *bool `json:"concurrent_transactions,omitempty"`
 
 	// FeeMarginPercentage is added to an estimated fee, in percent.
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
 
-	// FeePaymentStrategy says who pays the fees. It has no default.
+	// FeePaymentStrategy is who pays the fees. It has no default.
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
 	// MaxFee is the highest fee of a transaction in stroops, 0 or more.
@@ -210,7 +208,7 @@ type StellarPolicy struct {
 	// SlippagePercentage is the slippage accepted, in percent.
 	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite"`
 
-	// SwapConfig says how collected assets are swapped for XLM.
+	// SwapConfig configures the swap of collected assets for XLM.
 	SwapConfig *StellarSwapConfig `json:"swap_config,omitempty"`
 
 	// TimeoutSeconds is how long a transaction may wait, in seconds, 0 or more.
@@ -228,19 +226,19 @@ type StellarAllowedToken struct {
 	// Asset is "native", "CODE:ISSUER" or a contract id. Required.
 	Asset string `json:"asset" validate:"required,text"`
 
-	// Metadata says what is known of the asset.
+	// Metadata describes the asset.
 	Metadata *StellarTokenMetadata `json:"metadata,omitempty"`
 
 	// MaxAllowedFee is the highest fee in the asset's smallest unit.
 	MaxAllowedFee *uint64 `json:"max_allowed_fee,omitempty"`
 
-	// SwapConfig says how this asset is swapped.
+	// SwapConfig configures the swap of this asset.
 	SwapConfig *TokenSwapConfig `json:"swap_config,omitempty"`
 }
 
-// StellarTokenMetadata is what is known of a Stellar asset.
+// StellarTokenMetadata describes a Stellar asset.
 type StellarTokenMetadata struct {
-	// Kind says what the asset is made of.
+	// Kind is the kind of the asset.
 	Kind *StellarTokenKind `json:"kind,omitempty"`
 
 	// Decimals is the number of decimal places of the asset.
@@ -286,12 +284,12 @@ const (
 	Soroswap  StellarSwapStrategy = "soroswap"
 )
 
-// StellarSwapConfig says when and where a Stellar relayer swaps assets.
+// StellarSwapConfig configures the swaps of a Stellar relayer.
 type StellarSwapConfig struct {
 	// Strategies are the exchanges to swap on, in order of preference.
 	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"dive,oneof=order-book soroswap"`
 
-	// CronSchedule says when to swap: a cron expression.
+	// CronSchedule is the cron expression of the swaps.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text"`
 
 	// MinBalanceThreshold is the balance in stroops below which to swap.

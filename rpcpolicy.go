@@ -12,66 +12,61 @@ import (
 	"github.com/go-relayer/relayer/internal/netguard"
 )
 
-// RPCPolicy says which custom RPC URLs a host lets its clients give to a relayer
-// (spec section 2.2), and which addresses it will connect to for them. The zero
-// value allows what is allowed without a policy: every URL but those that point
-// at a cloud metadata service or at the unspecified address, which no policy can
-// allow.
+// RPCPolicy restricts the custom RPC URLs that clients may set, and the addresses that the
+// host connects to for them. The zero value permits what is permitted without a policy:
+// every URL except those of cloud metadata services and of the unspecified address, which
+// no policy can permit.
 //
-// It is asked at two places, and a host that lets strangers write URLs needs
-// both: [WithRPCPolicy] refuses a URL when it is written, with an answer to
-// whoever wrote it; [RPCPolicy.DialControl] refuses an address when it is
-// dialled, after the name in the URL has been resolved.
+// It is enforced at two points, and a host that accepts URLs from untrusted clients needs
+// both. [WithRPCPolicy] rejects a URL when it is written, with an error for the client.
+// [RPCPolicy.DialControl] rejects an address when it is dialed, after name resolution.
 //
-// The Manager keeps a copy. The policy itself may be used by many goroutines at
-// once while nobody changes its slices.
+// The Manager keeps a copy. A policy may be used by many goroutines at once if its slices
+// are not modified.
 type RPCPolicy struct {
-	// AllowedHosts are the only names a URL may have as its host: a name such as
-	// rpc.example.com, or *.example.com for every name below example.com, at any
-	// depth, but not for example.com itself. Nil allows every name and every
-	// address; an empty list allows none but AllowedAddresses.
+	// AllowedHosts is an allowlist of host names: a name such as rpc.example.com, or
+	// *.example.com for every name below example.com, at any depth, but not for
+	// example.com itself. Nil allows every name and every address; an empty list allows
+	// only AllowedAddresses.
 	//
-	// Letter case, trailing dots and compatibility forms of Unicode make no
-	// difference. The Unicode form of an international name and its xn-- form do:
-	// list each that may be used. A name that is listed is still held to
-	// PublicOnly. Addresses belong into AllowedAddresses.
+	// Letter case, trailing dots and compatibility forms of Unicode are ignored. The
+	// Unicode form of an international name and its xn-- form are different names: list
+	// both if both may be used. PublicOnly applies also to names on the list. Addresses
+	// belong in AllowedAddresses.
 	AllowedHosts []string
 
-	// PublicOnly refuses every address that is not one of the public internet:
-	// loopback, private, unique local, link-local, shared (carrier-grade NAT),
-	// multicast, broadcast, and what is reserved, for documentation or for
-	// benchmarks, together with the IPv6 addresses that lead to such an IPv4
-	// address. It refuses the names of loopback too, such as localhost and
-	// node.localhost. What other names resolve to is not known before they are
-	// dialled: that is the part of [RPCPolicy.DialControl].
+	// PublicOnly rejects every address that is not part of the public internet: loopback,
+	// private, unique local, link-local, shared (carrier-grade NAT), multicast, broadcast,
+	// and addresses reserved for documentation, benchmarks or the future, as well as the
+	// IPv6 addresses that lead to such an IPv4 address. It also rejects the names of
+	// loopback, such as localhost and node.localhost. Other names are not resolved when a
+	// URL is written: [RPCPolicy.DialControl] checks their addresses.
 	PublicOnly bool
 
-	// AllowedAddresses are addresses that a URL may have as its host beside
-	// AllowedHosts, and that may be used in spite of PublicOnly. Prefixes of IPv4
-	// stand for IPv4 in its mapped IPv6 form too, and for no other IPv6 address.
+	// AllowedAddresses are addresses that a URL may have as its host in addition to
+	// AllowedHosts, and that are exempt from PublicOnly. A prefix of IPv4 includes the
+	// mapped IPv6 form, and no other IPv6 address.
 	AllowedAddresses []netip.Prefix
 
-	// RefuseUserInfo refuses URLs with user information, as in
+	// RefuseUserInfo rejects URLs with user information, as in
 	// https://user:password@rpc.example.com.
 	RefuseUserInfo bool
 
-	// RefuseFragment refuses URLs with a fragment, even an empty one. No client
-	// sends it.
+	// RefuseFragment rejects URLs with a fragment, even an empty one. Clients never send
+	// it to the server.
 	RefuseFragment bool
 }
 
-// WithRPCPolicy makes the Manager refuse custom RPC URLs that the policy does not
-// allow, on create and on every change that is checked ([Manager.Update],
-// [Manager.PatchDocument]). Without it the zero [RPCPolicy] holds. The problem
-// names the field, such as custom_rpc_urls[0].url, and does not repeat the URL.
+// WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in
+// the changes that are checked ([Manager.Update], [Manager.PatchDocument]). The problem
+// names the field, such as custom_rpc_urls[0].url, and does not quote the URL.
 //
-// Relayers stored before are not looked at. Because a changed relayer is checked
-// as a whole, one with a URL that is no longer allowed can be changed only
-// together with that URL; pausing, resuming, disabling, enabling and deleting
-// it work all the same.
+// Stored relayers are not checked. Because a changed relayer is checked as a whole, a
+// relayer with a URL that is no longer permitted can be changed only together with that
+// URL. Pause, resume, disable, enable and delete are always possible.
 //
-// [New] returns an error where AllowedHosts has what is no name, or
-// AllowedAddresses has what is no prefix or one of IPv4 mapped to IPv6.
+// [New] returns an error if AllowedHosts contains an invalid name, or AllowedAddresses an
+// invalid prefix or one of IPv4 mapped to IPv6.
 func WithRPCPolicy(policy RPCPolicy) Option {
 	return func(m *Manager) error {
 		folded, err := policy.folded()
@@ -83,14 +78,14 @@ func WithRPCPolicy(policy RPCPolicy) Option {
 	}
 }
 
-// folded returns a copy whose names are in the form they are compared in.
+// folded returns a copy whose names are in the form in which they are compared.
 func (p RPCPolicy) folded() (RPCPolicy, error) {
 	p.AllowedHosts = slices.Clone(p.AllowedHosts)
 	p.AllowedAddresses = slices.Clone(p.AllowedAddresses)
 	for i, host := range p.AllowedHosts {
 		name := netguard.FoldHost(host)
 		if len(netguard.ReadAddresses(name)) > 0 {
-			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q is an address, which belongs into AllowedAddresses", host)
+			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q is an address, which belongs in AllowedAddresses", host)
 		}
 		if !netguard.IsName(strings.TrimPrefix(name, "*.")) {
 			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q must be a name such as rpc.example.com or *.example.com", host)
@@ -108,7 +103,7 @@ func (p RPCPolicy) folded() (RPCPolicy, error) {
 	return p, nil
 }
 
-// checkURLs adds to found which of the URLs the policy refuses.
+// checkURLs adds a problem for every URL that the policy rejects.
 func (p RPCPolicy) checkURLs(endpoints []RPCConfig, found *problems) {
 	for i, endpoint := range endpoints {
 		if problem := p.urlProblem(string(endpoint.URL)); problem != "" {
@@ -117,8 +112,8 @@ func (p RPCPolicy) checkURLs(endpoints []RPCConfig, found *problems) {
 	}
 }
 
-// urlProblem says why the policy refuses a URL, without repeating any of it, or
-// returns "". What is no URL at all is refused elsewhere.
+// urlProblem returns why the policy rejects a URL, or "". The message quotes nothing of it.
+// Text that is not a URL is rejected by rpcURLProblem.
 func (p RPCPolicy) urlProblem(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil {
@@ -130,8 +125,8 @@ func (p RPCPolicy) urlProblem(text string) string {
 	if p.RefuseFragment && strings.Contains(text, "#") {
 		return "must not contain a fragment"
 	}
-	// Folding leaves out the joiners, as older clients do. To newer ones they make
-	// another name, in scripts that need them, and no list can vouch for both.
+	// Folding removes joiners, like older clients. Newer clients keep them in scripts that
+	// need them, and look up another name, which may have another owner.
 	if p.AllowedHosts != nil && strings.ContainsAny(parsed.Hostname(), "\u200c\u200d") {
 		return hostNotAllowed
 	}
@@ -147,8 +142,8 @@ const (
 	notPublic      = "must point at a public address"
 )
 
-// literalsProblem judges the addresses that a host is read as: where clients
-// read it in different ways, every reading must be allowed.
+// literalsProblem checks all addresses that some client reads a host as: each must be
+// permitted.
 func (p RPCPolicy) literalsProblem(addresses []netip.Addr) string {
 	for _, address := range addresses {
 		if p.AllowedHosts != nil && !p.allowsAddress(address) {
@@ -171,7 +166,7 @@ func (p RPCPolicy) nameProblem(name string) string {
 	return ""
 }
 
-// mayBePublic tells what can be told of a name that has not been resolved.
+// mayBePublic reports whether a name can resolve to a permitted address.
 func (p RPCPolicy) mayBePublic(name string) bool {
 	if netguard.IsLoopbackName(name) {
 		return slices.ContainsFunc(netguard.LoopbackAddresses(), p.allowsAddress)
@@ -192,8 +187,8 @@ func (p RPCPolicy) allowsAddress(address netip.Addr) bool {
 	return slices.ContainsFunc(p.AllowedAddresses, func(allowed netip.Prefix) bool { return allowed.Contains(address) })
 }
 
-// addressProblem says why an address, without a zone and not mapped, may not be
-// connected to, or returns "".
+// addressProblem returns why connections to an address, without a zone and not mapped, are
+// not permitted, or "".
 func (p RPCPolicy) addressProblem(address netip.Addr) string {
 	if problem := netguard.AddressProblem(address); problem != "" {
 		return problem
@@ -204,40 +199,38 @@ func (p RPCPolicy) addressProblem(address netip.Addr) string {
 	return ""
 }
 
-// ErrAddressRefused says that an [RPCPolicy] does not allow a connection to an
-// address.
+// ErrAddressRefused reports that an [RPCPolicy] does not permit a connection to an address.
 var ErrAddressRefused = errors.New("RPC address refused")
 
-// DialControl is a Control function for the [net.Dialer] of whoever connects to
+// DialControl is a Control function for the [net.Dialer] of the host code that connects to
 // custom RPC URLs:
 //
 //	dialer := &net.Dialer{Control: policy.DialControl}
 //	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
 //
-// It sees each address after the name has been resolved and before anything is
-// sent, for redirects too, so that a name that meant a public address while its
-// URL was checked and means another one now does not get through. It returns an
-// error that matches [ErrAddressRefused], and that a Dialer and an http.Client
-// pass on wrapped, for cloud metadata services, for the unspecified address, with
-// PublicOnly for every address that is not public and not in AllowedAddresses,
-// and for what is no IP address with a port, such as a socket file.
+// It is called with each address after name resolution and before anything is sent, also
+// for redirects. It therefore stops DNS rebinding: a name that resolved to a public address
+// when its URL was checked, and resolves to another one now. It returns an error that
+// matches [ErrAddressRefused] for cloud metadata services, for the unspecified address,
+// with PublicOnly for every address that is neither public nor in AllowedAddresses, and for
+// everything that is not an IP address with a port, such as a Unix socket. A Dialer and an
+// http.Client return the error wrapped.
 //
-// No names are known here, so that AllowedHosts plays no part: a name on that
-// list that resolves to an address that is not public is refused, unless
-// AllowedAddresses has it; and with AllowedHosts alone, a redirect, or the owner
-// of a name on the list, can lead to private addresses. Policies for strangers
-// set PublicOnly.
+// DialControl does not know names, so that AllowedHosts has no effect on it. A name in
+// AllowedHosts that resolves to a private address is rejected by PublicOnly, unless the
+// address is in AllowedAddresses. Without PublicOnly, a redirect or the owner of a listed
+// name can lead to private addresses: set PublicOnly if clients are not trusted.
 //
-// Behind a proxy the Dialer sees the address of the proxy and nothing else: leave
-// http.Transport.Proxy nil, as above, or have the proxy refuse. The error of an
-// http.Client repeats the URL, with any API key in it; what it wraps does not.
+// Behind a proxy the Dialer connects only to the proxy: leave http.Transport.Proxy nil, as
+// above, or enforce the policy in the proxy. The error of an http.Client contains the URL,
+// with any API key in it; the error that it wraps does not.
 //
-// It works on a policy that was never given to a Manager, and is safe for
-// concurrent use. It does not touch the connection, which may be nil.
+// It needs no Manager, is safe for concurrent use, and does not use the connection, which
+// may be nil.
 func (p RPCPolicy) DialControl(network, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: %s is not dialled by IP address and port", ErrAddressRefused, network)
+		return fmt.Errorf("%w: %s is not dialed by IP address and port", ErrAddressRefused, network)
 	}
 	if problem := p.addressProblem(target.Addr().WithZone("").Unmap()); problem != "" {
 		return fmt.Errorf("%w: %s", ErrAddressRefused, problem)

@@ -11,21 +11,20 @@ import (
 	"github.com/go-relayer/relayer/internal/netguard"
 )
 
-// RPCURL is the address of an RPC endpoint. Providers put API keys into it, so
-// it is masked where it is printed by package fmt, logged by log/slog, or encoded
-// as JSON or text (see [RPCURL.String]); string(u) is the whole of it.
+// RPCURL is the URL of an RPC endpoint. It often contains API keys, and is therefore
+// masked if it is printed by package fmt, logged by log/slog, or encoded as JSON or text
+// (see [RPCURL.String]). string(u) is the full URL.
 //
-// It is a string all the same, and what goes round its methods sees it whole:
-// the verbs %p and %w, fmt on an unexported field of another struct or below a
-// pointer in one, encoding/gob, a map key in JSON.
+// The following bypass the mask: the verbs %p and %w, package fmt on an unexported field
+// of another struct or below a pointer in one, encoding/gob, and map keys in JSON.
 type RPCURL string
 
-// maskedRest stands for whatever of a URL is not shown.
+// maskedRest replaces path, query and fragment.
 const maskedRest = "/***"
 
-// String returns the masked form: scheme, host and port stay, user information
-// goes, and any path, query or fragment beyond a bare / becomes /***. What is
-// no URL with a host is masked whole.
+// String returns the masked form: scheme, host and port are kept, user information is
+// removed, and any path, query or fragment other than a single / becomes /***. Text that
+// is not a URL with a host becomes ***.
 func (u RPCURL) String() string {
 	parsed, err := url.Parse(string(u))
 	if err != nil || parsed.Host == "" || parsed.Scheme == "" {
@@ -39,7 +38,7 @@ func (u RPCURL) String() string {
 	return parsed.Scheme + "://" + host + rest
 }
 
-// split returns the user information, host and port, and what follows them.
+// split returns user information, host and port, and the rest after them.
 func (u RPCURL) split() (authority, rest string) {
 	_, afterScheme, _ := strings.Cut(string(u), "://")
 	end := strings.IndexAny(afterScheme, "/?#")
@@ -49,8 +48,8 @@ func (u RPCURL) split() (authority, rest string) {
 	return afterScheme[:end], afterScheme[end:]
 }
 
-// canonicalURL returns what two spellings of one URL have in common, without user
-// information, query and fragment, or "" where text has something of those.
+// canonicalURL returns the same text for equivalent notations of a URL, or "" if it has
+// user information, a query or a fragment.
 func canonicalURL(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
@@ -69,18 +68,16 @@ func canonicalURL(text string) string {
 	return parsed.Scheme + "://" + host + parsed.Path
 }
 
-// Format prints the masked form for every verb that fmt asks a type about, %#v
-// and wrong verbs included.
+// Format prints the masked form, also for %#v and for verbs that do not fit a string.
 func (u RPCURL) Format(state fmt.State, verb rune) {
 	fmt.Fprintf(state, fmt.FormatString(state, verb), u.String())
 }
 
-// MarshalText returns the masked form, for JSON, slog and all other encoders that
-// ask a type for its text.
+// MarshalText returns the masked form, for JSON, slog and other encoders.
 func (u RPCURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// rpcURLProblem says what is wrong with an RPC URL, without repeating any of
-// it, or returns "".
+// rpcURLProblem returns why text is not a valid RPC URL, or "". The message quotes nothing
+// of it.
 func rpcURLProblem(text string) string {
 	const message = "must be an absolute http, https, ws or wss URL with a host"
 	if text == "" {
