@@ -2,121 +2,103 @@ package crash
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
-	"sync"
+	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/tests/internal/child"
+	"github.com/go-relayer/relayer/tests/internal/faulty"
 )
 
-// task is what a child is to do.
+// The stores that a child can open.
+const (
+	boltStore     = "bolt"
+	earlyStore    = "bolt, acknowledging creates early"
+	postgresStore = "postgres"
+)
+
+// task says which store a child writes to.
 type task struct {
 	Round  int
-	Store  string // bolt, hasty, postgres
+	Store  string
 	Path   string // of the file, or the connection string
 	Schema string
 }
 
-// child opens the store and writes to it until it is killed.
-func child(text string) int {
-	var given task
-	if err := json.Unmarshal([]byte(text), &given); err != nil {
-		return complain(err)
-	}
-	say(event{Verb: "opening"})
-	store, err := given.open()
+// writeUntilKilled is the work of a child. It returns if a write fails.
+func writeUntilKilled(t task) error {
+	child.Send(event{Verb: opening})
+	store, err := t.open()
 	if err != nil {
-		return complain(err)
+		return err
 	}
 	existing, _, err := store.List(context.Background(), 0, 1<<30)
 	if err != nil {
-		return complain(err)
+		return err
 	}
-	say(event{Verb: "ready"})
-	var done sync.WaitGroup
+	child.Send(event{Verb: ready})
+	failed := make(chan error)
 	for number := range workers {
-		w := &worker{number: number, round: given.Round, store: store, fewest: given.fewest(), note: say}
+		w := &worker{number: number, round: t.Round, store: store, minRecords: t.minRecords(), note: func(e event) { child.Send(e) }}
 		for _, rec := range existing {
 			if strings.HasPrefix(rec.ID, w.prefix()) {
 				w.own = append(w.own, rec)
 			}
 		}
-		done.Go(w.work)
+		go func() { failed <- w.work() }()
 	}
-	done.Wait()
-	return 1
-}
-
-func complain(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	return <-failed
 }
 
 func (t task) open() (relayer.Store, error) {
 	switch t.Store {
-	case "bolt":
+	case boltStore:
 		return bolt.Open(context.Background(), t.Path)
-	case "hasty":
+	case earlyStore:
 		store, err := bolt.Open(context.Background(), t.Path)
-		return newHasty(store), err
-	case "postgres":
+		return faulty.NewEarly(store), err
+	case postgresStore:
 		return postgres.Open(context.Background(), t.Path, postgres.WithSchema(t.Schema))
 	}
 	return nil, fmt.Errorf("no store %q", t.Store)
 }
 
-// fewest has those who write to the hasty store create and nothing else: that is
-// where it lies.
-func (t task) fewest() int {
-	if t.Store == "hasty" {
+// minRecords makes the workers of the early store only create, because it
+// acknowledges only creates early.
+func (t task) minRecords() int {
+	if t.Store == earlyStore {
 		return 1 << 30
 	}
 	return 5
 }
 
-// say hands a line to the parent in one write: a line is there whole or not at
-// all, and stays in the pipe when this process is gone.
-func say(e event) {
-	line, err := json.Marshal(e)
-	if err != nil {
-		panic(err)
-	}
-	if _, err := os.Stdout.Write(append(line, '\n')); err != nil {
-		os.Exit(1)
-	}
-}
-
-// work writes until a write fails, which none should.
-func (w *worker) work() {
+// work writes until a write fails. None should.
+func (w *worker) work() error {
 	for {
 		if err := w.write(context.Background()); err != nil {
-			os.Exit(complain(err))
+			return err
 		}
 	}
 }
 
-// hasty acknowledges a create before the store has made it. It is here to be
-// caught.
-type hasty struct {
-	relayer.Store
-	late chan relayer.Record
-}
-
-func newHasty(store relayer.Store) *hasty {
-	h := &hasty{Store: store, late: make(chan relayer.Record, 1<<20)}
-	go func() {
-		for rec := range h.late {
-			_, _ = store.Create(context.Background(), rec)
+// run starts a child, passes its writes to note, and kills it some time after an
+// event with the verb.
+func run(t *testing.T, given task, verb string, after time.Duration, note func(event)) {
+	t.Helper()
+	p := child.Start(t, given)
+	killed, err := child.Follow(p, func(e event) {
+		if e.Verb == verb {
+			time.AfterFunc(after, p.Kill)
 		}
-	}()
-	return h
-}
-
-func (h *hasty) Create(_ context.Context, rec relayer.Record) (relayer.Record, error) {
-	h.late <- rec
-	return rec, nil
+		if e.Verb != opening && e.Verb != ready {
+			note(e)
+		}
+	})
+	if err != nil || !killed {
+		t.Fatalf("round %d: the child ended by itself: %v", given.Round, err)
+	}
 }

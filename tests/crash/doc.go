@@ -1,9 +1,9 @@
-// Package crash kills a process while it writes to a store, again and again,
-// and compares what is left with what the process had been told. Where the store
-// is on PostgreSQL it also kills the server or one of its sessions, makes it hang,
-// and cuts the connections to it, while the process goes on.
+// Package crash kills a process that writes to a store, again and again, and
+// compares what is left with what was acknowledged. With PostgreSQL it also kills
+// the server or one of its sessions, pauses the server, and cuts connections,
+// while the process continues.
 //
-// What is killed leaves the system running, so that this proves the order of
-// things (nothing is acknowledged before it is committed, and a commit is all or
-// nothing) and not that a disk keeps what it has synced.
+// The operating system keeps running, so these tests prove that no write is
+// acknowledged before its commit, and that a commit is whole or absent. They do
+// not prove that a disk keeps what was synced: see tests/powerloss.
 package crash

@@ -7,24 +7,25 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// ledger is what is known from outside of the store: how each record stands by what was
-// acknowledged, and the one write of each worker that was not answered.
+// ledger is what is known of the store from outside: the current version of each
+// record by the acknowledged writes, and the one unacknowledged write of each
+// worker.
 type ledger struct {
-	stands   map[string]event
-	inFlight map[int]event
-	created  map[int][]string // per worker, in the order of acknowledgement
-	acked    int
+	current      map[string]event
+	inFlight     map[int]event
+	created      map[int][]string // per worker, in the order of acknowledgement
+	acknowledged int
 }
 
 func newLedger() *ledger {
-	return &ledger{stands: make(map[string]event), inFlight: make(map[int]event), created: make(map[int][]string)}
+	return &ledger{current: make(map[string]event), inFlight: make(map[int]event), created: make(map[int][]string)}
 }
 
 func (l *ledger) note(e event) {
 	switch e.Verb {
-	case "done":
+	case committed:
 		l.acknowledge(e)
-	case "refused":
+	case refused:
 		delete(l.inFlight, e.Worker)
 	default:
 		l.inFlight[e.Worker] = e
@@ -34,37 +35,37 @@ func (l *ledger) note(e event) {
 func (l *ledger) acknowledge(e event) {
 	begun := l.inFlight[e.Worker]
 	delete(l.inFlight, e.Worker)
-	l.acked++
+	l.acknowledged++
 	switch begun.Verb {
-	case "create":
+	case creating:
 		l.created[e.Worker] = append(l.created[e.Worker], e.ID)
-		l.stands[e.ID] = e
-	case "update":
-		l.stands[e.ID] = e
-	case "delete":
-		delete(l.stands, e.ID)
+		l.current[e.ID] = e
+	case updating:
+		l.current[e.ID] = e
+	case deleting:
+		delete(l.current, e.ID)
 	}
 }
 
-// report is what a comparison found.
+// report is the result of a comparison, as IDs.
 type report struct {
-	lost     []string // acknowledged and not there
-	halves   []string // neither as before the write nor as after it
-	unasked  []string // there, and never asked for
-	doubled  []string // there more than once
-	disorder []string
+	lost       []string // acknowledged and absent
+	partial    []string // neither as before a write nor as after it
+	unexpected []string // present and never written
+	duplicate  []string // present more than once
+	misordered []string // listed before an earlier record of the same worker
 }
 
 func (r report) String() string {
-	return fmt.Sprintf("lost %v, halves %v, never asked for %v, doubled %v, out of order %v",
-		r.lost, r.halves, r.unasked, r.doubled, r.disorder)
+	return fmt.Sprintf("lost %v, partial %v, unexpected %v, duplicate %v, misordered %v",
+		r.lost, r.partial, r.unexpected, r.duplicate, r.misordered)
 }
 
-func (r report) clean() bool {
-	return len(r.lost)+len(r.halves)+len(r.unasked)+len(r.doubled)+len(r.disorder) == 0
+func (r report) isEmpty() bool {
+	return len(r.lost)+len(r.partial)+len(r.unexpected)+len(r.duplicate)+len(r.misordered) == 0
 }
 
-// compare holds what is left in the store against the ledger.
+// compare compares the records that are left in the store with the ledger.
 func (l *ledger) compare(left []relayer.Record) report {
 	var found report
 	pending := make(map[string]event)
@@ -73,51 +74,50 @@ func (l *ledger) compare(left []relayer.Record) report {
 	}
 	present := make(map[string]relayer.Record, len(left))
 	for _, rec := range left {
-		if _, twice := present[rec.ID]; twice {
-			found.doubled = append(found.doubled, rec.ID)
+		if _, isDuplicate := present[rec.ID]; isDuplicate {
+			found.duplicate = append(found.duplicate, rec.ID)
 		}
 		present[rec.ID] = rec
-		stands, known := l.stands[rec.ID]
-		begun, unanswered := pending[rec.ID]
+		current, isKnown := l.current[rec.ID]
+		begun, isPending := pending[rec.ID]
 		switch {
-		case known && rec.Revision == stands.Revision && holds(rec, stands.Version):
-		case unanswered && begun.Verb != "delete" && rec.Revision > stands.Revision && holds(rec, begun.Version):
-		case known || unanswered:
-			found.halves = append(found.halves, rec.ID)
+		case isKnown && rec.Revision == current.Revision && hasVersion(rec, current.Version):
+		case isPending && begun.Verb != deleting && rec.Revision > current.Revision && hasVersion(rec, begun.Version):
+		case isKnown || isPending:
+			found.partial = append(found.partial, rec.ID)
 		default:
-			found.unasked = append(found.unasked, rec.ID)
+			found.unexpected = append(found.unexpected, rec.ID)
 		}
 	}
-	for id := range l.stands {
-		if _, there := present[id]; !there && pending[id].Verb != "delete" {
+	for id := range l.current {
+		if _, isPresent := present[id]; !isPresent && pending[id].Verb != deleting {
 			found.lost = append(found.lost, id)
 		}
 	}
-	found.disorder = l.disorder(left)
+	found.misordered = l.misordered(left)
 	return found
 }
 
-// holds says whether a record is this version of itself, to the last byte.
-func holds(rec relayer.Record, version int) bool {
+// hasVersion reports whether a record is this version of itself, to the last byte.
+func hasVersion(rec relayer.Record, version int) bool {
 	want := content(rec.ID, version)
 	return rec.Claim == want.Claim && bytes.Equal(rec.Document, want.Document) && bytes.Equal(rec.Private, want.Private)
 }
 
-// disorder finds records that come before one which their worker made earlier.
-func (l *ledger) disorder(left []relayer.Record) []string {
-	place := make(map[string]int, len(left))
+func (l *ledger) misordered(left []relayer.Record) []string {
+	position := make(map[string]int, len(left))
 	for i, rec := range left {
-		place[rec.ID] = i
+		position[rec.ID] = i
 	}
 	var found []string
 	for _, ids := range l.created {
 		last := -1
 		for _, id := range ids {
-			at, there := place[id]
-			if there && at < last {
+			at, isPresent := position[id]
+			if isPresent && at < last {
 				found = append(found, id)
 			}
-			if there {
+			if isPresent {
 				last = at
 			}
 		}
@@ -125,21 +125,36 @@ func (l *ledger) disorder(left []relayer.Record) []string {
 	return found
 }
 
-// adopt starts the next round from what is left.
-func (l *ledger) adopt(left []relayer.Record) {
-	stands := make(map[string]event, len(left))
+// carriedOut counts the writes in flight whose effect is in the store.
+func (l *ledger) carriedOut(left []relayer.Record) int {
+	present := make(map[string]uint64, len(left))
 	for _, rec := range left {
-		stands[rec.ID] = event{ID: rec.ID, Revision: rec.Revision, Version: versionOf(rec)}
+		present[rec.ID] = rec.Revision
+	}
+	count := 0
+	for _, e := range l.inFlight {
+		if revision, isPresent := present[e.ID]; isPresent == (e.Verb != deleting) && revision != l.current[e.ID].Revision {
+			count++
+		}
+	}
+	return count
+}
+
+// adopt begins the next round with the records that are left.
+func (l *ledger) adopt(left []relayer.Record) {
+	current := make(map[string]event, len(left))
+	for _, rec := range left {
+		current[rec.ID] = event{ID: rec.ID, Revision: rec.Revision, Version: versionOf(rec)}
 	}
 	for worker, e := range l.inFlight {
-		if e.Verb == "create" {
+		if e.Verb == creating {
 			l.created[worker] = append(l.created[worker], e.ID)
 		}
 	}
-	l.stands, l.inFlight = stands, make(map[int]event)
+	l.current, l.inFlight = current, make(map[int]event)
 }
 
-// versionOf reads the version out of the claim, which compare has vouched for.
+// versionOf reads the version from the claim, which compare has verified.
 func versionOf(rec relayer.Record) int {
 	var version int
 	_, _ = fmt.Sscanf(rec.Claim[len(rec.ID):], "/%d", &version)

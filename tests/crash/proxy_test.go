@@ -19,19 +19,20 @@ import (
 	"github.com/go-relayer/relayer/internal/pgserver"
 )
 
-// fault is a moment at which the proxy cuts connections.
+// fault is a moment at which the proxy cuts a connection. The request is the one
+// that ends a transaction.
 type fault int
 
 const (
 	noFault        fault = iota
-	requestLost          // what ends a transaction does not reach the server
-	requestHalved        // half of it does
-	requestUnheard       // all of it does, and nobody waits for the answer
-	answerLost           // the server has committed, and says so to nobody
-	anyMoment            // all connections, whatever they are at
+	beforeRequest        // the server receives nothing of the request
+	withinRequest        // the server receives half of the request
+	afterRequest         // the server receives the request and cannot respond
+	beforeResponse       // the server has committed and responded
+	anyMoment            // all connections, at any time
 )
 
-// proxy stands between stores and a server.
+// proxy forwards the connections of stores to a server, and cuts them.
 type proxy struct {
 	t         *testing.T
 	directory string
@@ -42,13 +43,13 @@ type proxy struct {
 	mu     sync.Mutex
 	links  map[*link]bool
 	armed  fault
-	struck chan struct{} // closed once the armed fault has come about
+	struck chan struct{} // closed when the armed fault has occurred
 }
 
-// startProxy listens on a socket of its own until the test ends.
+// startProxy listens on a new socket until the test ends.
 func startProxy(t *testing.T, server *pgserver.Server) *proxy {
 	t.Helper()
-	// The path of a socket must be short: the test's own directory may be deep.
+	// The path of a socket must be short. That of t.TempDir may be too long.
 	directory, err := os.MkdirTemp("", "proxy")
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func startProxy(t *testing.T, server *pgserver.Server) *proxy {
 	return p
 }
 
-// connString leads to the server by way of the proxy.
+// connString connects to the server through the proxy.
 func (p *proxy) connString(server *pgserver.Server) string {
 	direct, err := url.Parse(server.ConnString())
 	if err != nil {
@@ -98,12 +99,12 @@ func (p *proxy) accept() {
 		p.links[l] = true
 		p.mu.Unlock()
 		p.pumps.Go(l.pumpRequests)
-		p.pumps.Go(l.pumpAnswers)
+		p.pumps.Go(l.pumpResponses)
 	}
 }
 
-// strike arms a fault and returns when it has come about.
-func (p *proxy) strike(f fault) {
+// inject arms a fault and waits until it has occurred.
+func (p *proxy) inject(f fault) {
 	p.t.Helper()
 	if f == anyMoment {
 		p.cutAll()
@@ -116,12 +117,12 @@ func (p *proxy) strike(f fault) {
 	select {
 	case <-struck:
 	case <-time.After(30 * time.Second):
-		p.t.Fatalf("nothing is written that fault %d could strike", f)
+		p.t.Fatalf("fault %d does not occur", f)
 	}
 }
 
-// take tells which of the faults strikes now, once for each strike.
-func (p *proxy) take(faults ...fault) fault {
+// occurring returns the armed fault if it is one of these, and disarms it.
+func (p *proxy) occurring(faults ...fault) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range faults {
@@ -147,8 +148,8 @@ type link struct {
 	proxy          *proxy
 	client, server net.Conn
 
-	// inTransaction is what the server's last answer said. What the client sends
-	// then ends the transaction: a store sends no more than two messages in one.
+	// inTransaction is the state in the server's last response. The next request
+	// ends the transaction: a store sends at most two messages in one.
 	inTransaction atomic.Bool
 }
 
@@ -157,8 +158,8 @@ func (l *link) close() {
 	_ = l.server.Close()
 }
 
-// end forgets the link. Both pumps come to it.
-func (l *link) end() {
+// remove closes the link. Both pumps call it.
+func (l *link) remove() {
 	l.close()
 	l.proxy.mu.Lock()
 	defer l.proxy.mu.Unlock()
@@ -166,45 +167,45 @@ func (l *link) end() {
 }
 
 func (l *link) pumpRequests() {
-	defer l.end()
+	defer l.remove()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := l.client.Read(buffer)
 		if err != nil {
 			return
 		}
-		request, struck := buffer[:n], noFault
+		request, occurring := buffer[:n], noFault
 		if l.inTransaction.Load() {
-			struck = l.proxy.take(requestLost, requestHalved, requestUnheard)
+			occurring = l.proxy.occurring(beforeRequest, withinRequest, afterRequest)
 		}
-		switch struck {
-		case requestLost:
+		switch occurring {
+		case beforeRequest:
 			return
-		case requestHalved:
+		case withinRequest:
 			request = request[:n/2]
 		}
-		if _, err := l.server.Write(request); err != nil || struck != noFault {
+		if _, err := l.server.Write(request); err != nil || occurring != noFault {
 			return
 		}
 	}
 }
 
-// The messages of the server that matter here.
+// The first bytes of the server's messages that end a commit and a response.
 const (
 	commandComplete = 'C'
 	readyForQuery   = 'Z'
 )
 
-func (l *link) pumpAnswers() {
-	defer l.end()
-	answers := bufio.NewReader(l.server)
+func (l *link) pumpResponses() {
+	defer l.remove()
+	responses := bufio.NewReader(l.server)
 	for {
-		message, err := nextMessage(answers)
+		message, err := nextMessage(responses)
 		if err != nil {
 			return
 		}
 		if message[0] == commandComplete && bytes.HasPrefix(message[5:], []byte("COMMIT")) &&
-			l.proxy.take(answerLost) == answerLost {
+			l.proxy.occurring(beforeResponse) == beforeResponse {
 			return
 		}
 		if message[0] == readyForQuery {
@@ -216,8 +217,8 @@ func (l *link) pumpAnswers() {
 	}
 }
 
-// nextMessage reads a type of one byte, a length that counts itself, and the
-// rest.
+// nextMessage reads one message: a type of one byte, the length of the rest
+// (including the length itself), and the rest.
 func nextMessage(from *bufio.Reader) ([]byte, error) {
 	header, err := from.Peek(5)
 	if err != nil {

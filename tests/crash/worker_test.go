@@ -9,40 +9,52 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// event is what a worker is about to do, or what came of it.
+// The verbs of events.
+const (
+	opening   = "opening" // a child opens its store
+	ready     = "ready"   // a child has opened its store
+	creating  = "create"
+	updating  = "update"
+	deleting  = "delete"
+	committed = "committed" // the write of the worker is acknowledged
+	refused   = "refused"   // the write of the worker was not carried out
+)
+
+// event reports the beginning or the end of a write.
 type event struct {
 	Worker   int
-	Verb     string // opening, ready, create, update, delete, done, refused
+	Verb     string
 	ID       string
 	Revision uint64
 	Version  int
 }
 
-// workers is how many writes are in flight at a time.
+// workers is the number of concurrent writes.
 const workers = 16
 
-// worker has records of its own, so that it knows how each of them stands.
+// worker writes to records that no other worker writes to, so that it knows the
+// current revision of each.
 type worker struct {
-	number  int
-	round   int
-	store   relayer.Store
-	fewest  int // with fewer records of its own it makes another
-	note    func(event)
-	own     []relayer.Record
-	made    int
-	version int
+	number     int
+	round      int
+	store      relayer.Store
+	minRecords int // with fewer records the worker creates another
+	note       func(event)
+	own        []relayer.Record
+	created    int
+	version    int
 }
 
 func (w *worker) prefix() string { return fmt.Sprintf("w%d-", w.number) }
 
-// write changes something, and notes it before and after. Where it returns an
-// error it has noted nothing after.
+// write makes a random write and notes its beginning and its end. It notes no end
+// if it returns an error.
 func (w *worker) write(ctx context.Context) error {
 	w.version++
 	e := event{Worker: w.number, Version: w.version}
 	choice := rand.IntN(10)
 	switch {
-	case len(w.own) < w.fewest || choice < 4 && len(w.own) < 40:
+	case len(w.own) < w.minRecords || choice < 4 && len(w.own) < 40:
 		return w.create(ctx, e)
 	case choice < 8:
 		return w.update(ctx, e, rand.IntN(len(w.own)))
@@ -51,20 +63,20 @@ func (w *worker) write(ctx context.Context) error {
 }
 
 func (w *worker) create(ctx context.Context, e event) error {
-	w.made++
-	e.Verb, e.ID = "create", fmt.Sprintf("%sr%d-%d", w.prefix(), w.round, w.made)
+	w.created++
+	e.Verb, e.ID = creating, fmt.Sprintf("%sr%d-%d", w.prefix(), w.round, w.created)
 	w.note(e)
 	rec, err := w.store.Create(ctx, content(e.ID, e.Version))
 	if err != nil {
 		return err
 	}
 	w.own = append(w.own, rec)
-	w.done(e, rec.Revision)
+	w.noteCommit(e, rec.Revision)
 	return nil
 }
 
 func (w *worker) update(ctx context.Context, e event, at int) error {
-	e.Verb, e.ID = "update", w.own[at].ID
+	e.Verb, e.ID = updating, w.own[at].ID
 	w.note(e)
 	rec := content(e.ID, e.Version)
 	rec.Revision = w.own[at].Revision
@@ -73,28 +85,28 @@ func (w *worker) update(ctx context.Context, e event, at int) error {
 		return err
 	}
 	w.own[at] = rec
-	w.done(e, rec.Revision)
+	w.noteCommit(e, rec.Revision)
 	return nil
 }
 
 func (w *worker) delete(ctx context.Context, e event, at int) error {
-	e.Verb, e.ID = "delete", w.own[at].ID
+	e.Verb, e.ID = deleting, w.own[at].ID
 	w.note(e)
 	if err := w.store.Delete(ctx, e.ID, w.own[at].Revision); err != nil {
 		return err
 	}
 	w.own = append(w.own[:at], w.own[at+1:]...)
-	w.done(e, 0)
+	w.noteCommit(e, 0)
 	return nil
 }
 
-func (w *worker) done(e event, revision uint64) {
-	e.Verb, e.Revision = "done", revision
+func (w *worker) noteCommit(e event, revision uint64) {
+	e.Verb, e.Revision = committed, revision
 	w.note(e)
 }
 
-// content is what a version of a record holds: a few pages at times, so that
-// half of it would show.
+// content returns a version of a record. Some versions span several pages, so that
+// a partial write would show.
 func content(id string, version int) relayer.Record {
 	size := 1 + version%7*300
 	return relayer.Record{

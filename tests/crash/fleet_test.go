@@ -1,0 +1,147 @@
+//go:build unix
+
+package crash
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// fleet is a number of workers that continue through every fault of the server,
+// and the ledger of their writes.
+type fleet struct {
+	t            *testing.T
+	server       *pgserver.Server
+	workers      []*worker
+	acknowledged [workers]atomic.Int64
+	tally        tally
+
+	mu    sync.Mutex
+	known *ledger
+
+	ctx  context.Context // canceled at the end of the test
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// surviveFaults has workers write to the stores during a fault in each round, and
+// compares the store with the ledger after it.
+func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Store, fault func(round int)) *fleet {
+	t.Helper()
+	f := newFleet(t, server, stores)
+	for round := range *rounds {
+		f.start()
+		time.Sleep(upTo(60 * time.Millisecond))
+		fault(round)
+		f.awaitRecovery(round)
+		f.quiesce()
+		f.compare(round)
+	}
+	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d unavailable, none of them carried out; %d of unknown outcome carried out, %d not",
+		*rounds, f.known.acknowledged, f.tally.unavailable.Load(), f.tally.carriedOut.Load(), f.tally.notCarriedOut.Load())
+	return f
+}
+
+// newFleet spreads the workers over the stores.
+func newFleet(t *testing.T, server *pgserver.Server, stores []*postgres.Store) *fleet {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fleet{t: t, server: server, known: newLedger(), ctx: ctx}
+	t.Cleanup(func() {
+		cancel()
+		f.done.Wait()
+	})
+	for number := range workers {
+		store := settling{stores[number%len(stores)], &f.tally}
+		f.workers = append(f.workers, &worker{number: number, store: store, minRecords: 5, note: f.note})
+	}
+	return f
+}
+
+func (f *fleet) note(e event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known.note(e)
+}
+
+func (f *fleet) start() {
+	f.stop = make(chan struct{})
+	for _, w := range f.workers {
+		f.done.Go(func() { f.work(w, f.stop) })
+	}
+}
+
+// work writes until stop is closed. A write that is refused because the server is
+// unavailable was not carried out, and is not repeated.
+func (f *fleet) work(w *worker, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-f.ctx.Done():
+			return
+		default:
+		}
+		err := w.write(f.ctx)
+		switch {
+		case err == nil:
+			f.acknowledged[w.number].Add(1)
+		case errors.Is(err, relayer.ErrUnavailable):
+			f.tally.unavailable.Add(1)
+			f.note(event{Worker: w.number, Verb: refused})
+			pause(f.ctx)
+		case f.ctx.Err() == nil:
+			f.t.Errorf("worker %d: %v", w.number, err)
+			return
+		}
+	}
+}
+
+// awaitRecovery waits for another acknowledged write of every worker.
+func (f *fleet) awaitRecovery(round int) {
+	f.t.Helper()
+	var before [workers]int64
+	for number := range before {
+		before[number] = f.acknowledged[number].Load()
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for number := range before {
+		for f.acknowledged[number].Load() == before[number] {
+			if f.t.Failed() {
+				f.t.FailNow()
+			}
+			if time.Now().After(deadline) {
+				f.t.Fatalf("round %d: worker %d has no acknowledged write after the fault", round, number)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// quiesce stops the workers and waits for their current writes.
+func (f *fleet) quiesce() {
+	close(f.stop)
+	f.done.Wait()
+}
+
+// compare compares the store with the ledger. No write is in flight, so both agree
+// to the last byte.
+func (f *fleet) compare(round int) {
+	f.t.Helper()
+	if f.t.Failed() {
+		f.t.FailNow()
+	}
+	if len(f.known.inFlight) > 0 {
+		f.t.Fatalf("round %d: in flight %v", round, f.known.inFlight)
+	}
+	if found := f.known.compare(survivorsOn(f.t, f.server, postgres.DefaultSchema)); !found.isEmpty() {
+		f.t.Fatalf("round %d: %v", round, found)
+	}
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package crash
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// openTwo opens two stores on one server, as two instances of a host do.
+func openTwo(t *testing.T, connString string, options ...postgres.Option) []*postgres.Store {
+	t.Helper()
+	return []*postgres.Store{openOn(t, connString, options...), openOn(t, connString, options...)}
+}
+
+// TestPostgres_ServerKilled kills the server while two stores write to it, and
+// starts it again with the same files.
+func TestPostgres_ServerKilled(t *testing.T) {
+	server := pgserver.Start(t)
+	surviveFaults(t, server, openTwo(t, server.ConnString()), func(round int) {
+		if err := server.Kill(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if err := server.Restart(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	})
+}
+
+// TestPostgres_SessionKilled kills one process of the server. The server then ends
+// all sessions and recovers. Unlike a kill of the whole server, this can happen in
+// the middle of a commit.
+func TestPostgres_SessionKilled(t *testing.T) {
+	server := pgserver.Start(t)
+	surviveFaults(t, server, openTwo(t, server.ConnString()), func(int) { killSession(t, server) })
+}
+
+// killSession kills the session that holds the write lock, or else another.
+func killSession(t *testing.T, server *pgserver.Server) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var pid int
+	err = conn.QueryRow(t.Context(), `
+		SELECT pid FROM pg_stat_activity WHERE application_name = 'relayer'
+		ORDER BY state = 'active' AND wait_event_type IS DISTINCT FROM 'Lock' DESC LIMIT 1`).Scan(&pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPostgres_ServerHangs pauses the server, at times for longer than the timeout
+// of the stores. The server then carries out requests whose client has left.
+func TestPostgres_ServerHangs(t *testing.T) {
+	server := pgserver.Start(t)
+	timeouts := []postgres.Option{postgres.WithTimeout(100 * time.Millisecond), postgres.WithConnectTimeout(100 * time.Millisecond)}
+	openOn(t, server.ConnString()) // creating the schema can take longer than these timeouts
+	surviveFaults(t, server, openTwo(t, server.ConnString(), timeouts...), func(round int) {
+		if err := server.Pause(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		time.Sleep(upTo(400 * time.Millisecond))
+		if err := server.Continue(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	})
+}
+
+// TestPostgres_ConnectionsCut cuts connections between two stores and their server
+// at each moment of a write.
+func TestPostgres_ConnectionsCut(t *testing.T) {
+	server := pgserver.Start(t)
+	p := startProxy(t, server)
+	f := surviveFaults(t, server, openTwo(t, p.connString(server)), func(int) {
+		for _, moment := range []fault{beforeRequest, withinRequest, afterRequest, beforeResponse, anyMoment} {
+			p.inject(moment)
+			time.Sleep(upTo(20 * time.Millisecond))
+		}
+	})
+	if f.tally.carriedOut.Load() == 0 || f.tally.notCarriedOut.Load() == 0 {
+		t.Errorf("of the writes of unknown outcome, %d were carried out and %d not: want some of both",
+			f.tally.carriedOut.Load(), f.tally.notCarriedOut.Load())
+	}
+}
