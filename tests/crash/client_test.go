@@ -12,15 +12,16 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
 // TestPostgres_ClientKilledWhileWriting kills a child that writes to PostgreSQL
 // with many goroutines. The next child continues with the same schema.
 func TestPostgres_ClientKilledWhileWriting(t *testing.T) {
 	server := pgserver.Start(t)
-	given := task{Store: postgresStore, Path: server.ConnString() + childSessions, Schema: "crash"}
+	given := task{Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName), Schema: "crash"}
 	killWhileWriting(t, given, func() []relayer.Record {
-		awaitChildSessionsEnd(t, server)
+		pgtest.AwaitSessionsEnd(t, server, childName)
 		return survivorsOn(t, server, given.Schema)
 	})
 }
@@ -31,10 +32,10 @@ func TestPostgres_ClientKilledWhileCreatingSchema(t *testing.T) {
 	server := pgserver.Start(t)
 	absent, whole := 0, 0
 	for round := range *rounds {
-		given := task{Round: round, Store: postgresStore, Path: server.ConnString() + childSessions, Schema: fmt.Sprintf("crash_%d", round)}
+		given := task{Round: round, Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName), Schema: fmt.Sprintf("crash_%d", round)}
 		known := newLedger()
 		run(t, given, opening, upTo(60*time.Millisecond), known.note)
-		awaitChildSessionsEnd(t, server)
+		pgtest.AwaitSessionsEnd(t, server, childName)
 		if hasSchema(t, server, given.Schema) {
 			whole++
 		} else {
@@ -47,53 +48,20 @@ func TestPostgres_ClientKilledWhileCreatingSchema(t *testing.T) {
 	t.Logf("%d rounds: the schema was absent after %d and whole after %d", *rounds, absent, whole)
 }
 
-func openOn(t *testing.T, connString string, options ...postgres.Option) *postgres.Store {
-	t.Helper()
-	store, err := postgres.Open(t.Context(), connString, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
-}
+// childName names the sessions of a child.
+const childName = "child"
 
-// childSessions marks the sessions of a child.
-const childSessions = "&application_name=child"
-
-// awaitChildSessionsEnd waits until the server has ended the sessions of a killed
-// child. A session first completes the requests that it has received.
-func awaitChildSessionsEnd(t *testing.T, server *pgserver.Server) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for query(t, server, `SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'child'`) {
-		if time.Now().After(deadline) {
-			t.Fatal("the sessions of a killed child do not end")
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-func hasSchema(t *testing.T, server *pgserver.Server, schema string) bool {
-	t.Helper()
-	return query(t, server, `SELECT to_regnamespace($1) IS NOT NULL`, schema)
-}
-
-// query runs a query without a store.
-func query(t *testing.T, server *pgserver.Server, statement string, args ...any) (result bool) {
+func hasSchema(t *testing.T, server *pgserver.Server, schema string) (exists bool) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if err := conn.QueryRow(t.Context(), statement, args...).Scan(&result); err != nil {
+	if err := conn.QueryRow(t.Context(), `SELECT to_regnamespace($1) IS NOT NULL`, schema).Scan(&exists); err != nil {
 		t.Fatal(err)
 	}
-	return result
+	return exists
 }
 
 // survivorsOn checks the schema that is left and returns its records.

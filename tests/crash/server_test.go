@@ -11,12 +11,13 @@ import (
 
 	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
 // openTwo opens two stores on one server, as two instances of a host do.
 func openTwo(t *testing.T, connString string, options ...postgres.Option) []*postgres.Store {
 	t.Helper()
-	return []*postgres.Store{openOn(t, connString, options...), openOn(t, connString, options...)}
+	return []*postgres.Store{pgtest.Open(t, connString, options...), pgtest.Open(t, connString, options...)}
 }
 
 // TestPostgres_ServerKilled kills the server while two stores write to it, and
@@ -66,7 +67,7 @@ func killSession(t *testing.T, server *pgserver.Server) {
 func TestPostgres_ServerHangs(t *testing.T) {
 	server := pgserver.Start(t)
 	timeouts := []postgres.Option{postgres.WithTimeout(100 * time.Millisecond), postgres.WithConnectTimeout(100 * time.Millisecond)}
-	openOn(t, server.ConnString()) // creating the schema can take longer than these timeouts
+	pgtest.Open(t, server.ConnString()) // creating the schema can take longer than these timeouts
 	surviveFaults(t, server, openTwo(t, server.ConnString(), timeouts...), func(round int) {
 		if err := server.Pause(); err != nil {
 			t.Fatalf("round %d: %v", round, err)

@@ -20,17 +20,17 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 4000, "histories to check for each store")
-	atMost    = flag.Duration("at-most", 10*time.Second, "stop after so long for each store")
+	histories = flag.Int("histories", 4000, "number of histories to check per store")
+	atMost    = flag.Duration("at-most", 10*time.Second, "time limit per store")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMemory(t *testing.T) {
+func TestHistories_Memory(t *testing.T) {
 	checkHistories(t, memory.New())
 }
 
-func TestBolt(t *testing.T) {
+func TestHistories_Bolt(t *testing.T) {
 	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,14 +42,13 @@ func TestBolt(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsStaleReads is there to see the checker fail: neither a store
-// whose reads lag behind must pass, nor one that lags behind another with which
-// it shares what it keeps.
-func TestCheckerFindsStaleReads(t *testing.T) {
+// TestControl_StaleReads proves that the check can fail. It must catch a store with
+// stale reads, alone and next to a correct store on the same data.
+func TestControl_StaleReads(t *testing.T) {
 	alone, shared := memory.New(), memory.New()
 	for name, stores := range map[string][]relayer.Store{
-		"one store":  {&lagging{Store: alone}},
-		"two stores": {shared, &lagging{Store: shared}},
+		"one store":  {&stale{Store: alone}},
+		"two stores": {shared, &stale{Store: shared}},
 	} {
 		t.Run(name, func(t *testing.T) { wantStale(t, stores) })
 	}
@@ -62,28 +61,29 @@ func wantStale(t *testing.T, stores []relayer.Store) {
 			return
 		}
 	}
-	t.Error("2000 histories with stale reads were all found linearizable")
+	t.Error("2000 histories with stale reads were all linearizable")
 }
 
-// lagging answers a get, now and then, with what the one before it got.
-type lagging struct {
+// stale returns the result of the previous Get again in one of four calls.
+type stale struct {
 	relayer.Store
-	calls atomic.Int64
-	last  atomic.Pointer[relayer.Record]
+	calls    atomic.Int64
+	previous atomic.Pointer[relayer.Record]
 }
 
-func (l *lagging) Get(ctx context.Context, id string) (relayer.Record, error) {
-	if last := l.last.Load(); last != nil && last.ID == id && l.calls.Add(1)%4 == 0 {
-		return *last, nil
+func (s *stale) Get(ctx context.Context, id string) (relayer.Record, error) {
+	if previous := s.previous.Load(); previous != nil && previous.ID == id && s.calls.Add(1)%4 == 0 {
+		return *previous, nil
 	}
-	rec, err := l.Store.Get(ctx, id)
+	rec, err := s.Store.Get(ctx, id)
 	if err == nil {
-		l.last.Store(&rec)
+		s.previous.Store(&rec)
 	}
 	return rec, err
 }
 
-// checkHistories calls one store, or several that share what they keep.
+// checkHistories records histories of one store, or of several on the same data,
+// and checks that each is linearizable.
 func checkHistories(t *testing.T, stores ...relayer.Store) {
 	t.Helper()
 	start := time.Now()
@@ -103,7 +103,7 @@ func checkHistories(t *testing.T, stores ...relayer.Store) {
 	t.Logf("%d histories of %d calls in %v", checked, calls, time.Since(start).Round(time.Millisecond))
 }
 
-// empty makes the store what the model starts from.
+// empty deletes all records: the model begins without any.
 func empty(t *testing.T, store relayer.Store) {
 	t.Helper()
 	recs, _, err := store.List(t.Context(), 0, 1000)
@@ -121,41 +121,40 @@ func empty(t *testing.T, store relayer.Store) {
 	done.Wait()
 }
 
-// A history is short, so that checking it is quick; the store lives on through
-// thousands of them.
+// Short histories are quick to check. All histories use the same store.
 const (
 	clients        = 5
 	callsPerClient = 6
 )
 
-// record has several clients, spread over the stores, call at once and notes who
-// got what, and between which moments.
+// record has clients call the stores concurrently, and returns each call with its
+// result, its begin and its end.
 func record(t *testing.T, stores []relayer.Store, seed uint64) []porcupine.Operation {
 	t.Helper()
-	start := time.Now()
+	begun := time.Now()
 	history := make([]porcupine.Operation, clients*callsPerClient)
-	together := make(chan struct{})
+	start := make(chan struct{})
 	var done sync.WaitGroup
 	for c := range clients {
 		done.Go(func() {
 			client := &client{store: stores[c%len(stores)], random: rand.New(rand.NewPCG(seed, uint64(c))), seen: make(map[string]uint64)}
-			<-together
+			<-start
 			for i := range callsPerClient {
 				in := client.draw(fmt.Sprintf("%d-%d-%d", seed, c, i))
-				call := time.Since(start).Nanoseconds()
+				call := time.Since(begun).Nanoseconds()
 				out := client.call(t, in)
 				history[c*callsPerClient+i] = porcupine.Operation{
-					ClientId: c, Input: in, Call: call, Output: out, Return: time.Since(start).Nanoseconds(),
+					ClientId: c, Input: in, Call: call, Output: out, Return: time.Since(begun).Nanoseconds(),
 				}
 			}
 		})
 	}
-	close(together)
+	close(start)
 	done.Wait()
 	return history
 }
 
-// client remembers the revisions it has seen, to base its changes on.
+// client bases its writes on the last revisions that it has seen.
 type client struct {
 	store  relayer.Store
 	random *rand.Rand
@@ -197,11 +196,11 @@ func (c *client) call(t *testing.T, in input) output {
 		out.err = c.store.Delete(t.Context(), in.id, in.revision)
 	}
 	var ok bool
-	if out.err, ok = known(out.err); !ok {
+	if out.err, ok = sentinel(out.err); !ok {
 		t.Error(out.err)
 	}
 	if out.err == nil {
-		out.recs = c.note(t, recs)
+		out.rows = c.note(t, recs)
 	}
 	return out
 }
@@ -210,7 +209,7 @@ func (c *client) note(t *testing.T, recs []relayer.Record) []row {
 	rows := make([]row, 0, len(recs))
 	for _, rec := range recs {
 		if string(rec.Document) != string(rec.Private) {
-			t.Errorf("%s is torn", rec.ID)
+			t.Errorf("%s is from two writes", rec.ID)
 		}
 		c.seen[rec.ID] = rec.Revision
 		rows = append(rows, row{rec.ID, rec.Claim, string(rec.Document), rec.Revision})

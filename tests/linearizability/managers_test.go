@@ -13,9 +13,9 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestTwoManagers has two Managers race each other: on one store, and on two
-// that share what they keep, as the instances of a host do.
-func TestTwoManagers(t *testing.T) {
+// TestManagers_Race has two Managers race on one store, and on two stores with the
+// same data, as the instances of a host do.
+func TestManagers_Race(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) []relayer.Store{
 		"memory": func(*testing.T) []relayer.Store {
 			shared := memory.New()
@@ -25,9 +25,9 @@ func TestTwoManagers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			managers := newManagers(t, open(t))
-			t.Run("one relayer for each signer", func(t *testing.T) { raceForSigner(t, managers) })
-			t.Run("one relayer for each id", func(t *testing.T) { raceForID(t, managers) })
-			t.Run("no update is lost", func(t *testing.T) { raceUpdates(t, managers) })
+			t.Run("one relayer per signer", func(t *testing.T) { raceForSigner(t, managers) })
+			t.Run("one relayer per ID", func(t *testing.T) { raceForID(t, managers) })
+			t.Run("no lost update", func(t *testing.T) { raceUpdates(t, managers) })
 		})
 	}
 }
@@ -50,29 +50,29 @@ const (
 	racers     = 16
 )
 
-// race has every racer call at once, spread over the Managers, and returns what
-// each got.
+// race has all racers call concurrently, spread over the Managers, and returns the
+// error of each.
 func race(managers []*relayer.Manager, call func(m *relayer.Manager, racer int) error) []error {
-	got := make([]error, racers)
-	together := make(chan struct{})
+	errs := make([]error, racers)
+	start := make(chan struct{})
 	var done sync.WaitGroup
 	for racer := range racers {
 		done.Go(func() {
-			<-together
-			got[racer] = call(managers[racer%len(managers)], racer)
+			<-start
+			errs[racer] = call(managers[racer%len(managers)], racer)
 		})
 	}
-	close(together)
+	close(start)
 	done.Wait()
-	return got
+	return errs
 }
 
-// onlyWinner returns the one racer that got no error, and hands the errors of
-// the others to check.
-func onlyWinner(t *testing.T, got []error, check func(error)) int {
+// onlyWinner returns the only racer without an error, and calls check with the
+// errors of the others.
+func onlyWinner(t *testing.T, errs []error, check func(error)) int {
 	t.Helper()
 	var winners []int
-	for racer, err := range got {
+	for racer, err := range errs {
 		if err == nil {
 			winners = append(winners, racer)
 			continue
@@ -80,7 +80,7 @@ func onlyWinner(t *testing.T, got []error, check func(error)) int {
 		check(err)
 	}
 	if len(winners) != 1 {
-		t.Fatalf("winners are %v, want one", winners)
+		t.Fatalf("the winners are %v, want exactly one", winners)
 	}
 	return winners[0]
 }
@@ -89,16 +89,16 @@ func request(id, signer string) relayer.CreateRequest {
 	return relayer.CreateRequest{ID: id, Name: "0", Network: "sepolia", NetworkType: relayer.EVM, SignerID: signer}
 }
 
-// raceForSigner has the winner of each round deleted through the Manager beside
-// the one it was created through, which frees the signer for the next.
+// raceForSigner deletes the winner of each round through the other Manager, which
+// frees the signer for the next round.
 func raceForSigner(t *testing.T, managers []*relayer.Manager) {
 	for round := range raceRounds {
 		id := func(racer int) string { return fmt.Sprintf("signer-%d-%d", round, racer) }
-		got := race(managers, func(m *relayer.Manager, racer int) error {
+		errs := race(managers, func(m *relayer.Manager, racer int) error {
 			_, err := m.Create(t.Context(), request(id(racer), "signer"))
 			return err
 		})
-		winner := onlyWinner(t, got, func(err error) { wantSignerRefused(t, err) })
+		winner := onlyWinner(t, errs, func(err error) { wantSignerRefused(t, err) })
 		for racer := range racers {
 			_, err := managers[(racer+1)%len(managers)].Get(t.Context(), id(racer))
 			if racer != winner && !errors.Is(err, relayer.ErrNotFound) || racer == winner && err != nil {
@@ -122,11 +122,11 @@ func wantSignerRefused(t *testing.T, err error) {
 func raceForID(t *testing.T, managers []*relayer.Manager) {
 	for round := range raceRounds {
 		id := fmt.Sprintf("id-%d", round)
-		got := race(managers, func(m *relayer.Manager, racer int) error {
+		errs := race(managers, func(m *relayer.Manager, racer int) error {
 			_, err := m.Create(t.Context(), request(id, fmt.Sprintf("%s-of-%d", id, racer)))
 			return err
 		})
-		winner := onlyWinner(t, got, func(err error) {
+		winner := onlyWinner(t, errs, func(err error) {
 			if !errors.Is(err, relayer.ErrExists) {
 				t.Errorf("error is %v, want ErrExists", err)
 			}
@@ -138,13 +138,13 @@ func raceForID(t *testing.T, managers []*relayer.Manager) {
 	}
 }
 
-// raceUpdates counts in the name of a relayer. A racer that has lost more races
-// than an update takes up has not counted, and tries again.
+// raceUpdates counts in the name of a relayer. A racer tries again if its update
+// lost too many races.
 func raceUpdates(t *testing.T, managers []*relayer.Manager) {
 	if _, err := managers[0].Create(t.Context(), request("counter", "counter")); err != nil {
 		t.Fatal(err)
 	}
-	got := race(managers, func(m *relayer.Manager, _ int) error {
+	errs := race(managers, func(m *relayer.Manager, _ int) error {
 		for counted := 0; counted < raceRounds; {
 			_, err := m.Update(t.Context(), "counter", addOne)
 			switch {
@@ -156,7 +156,7 @@ func raceUpdates(t *testing.T, managers []*relayer.Manager) {
 		}
 		return nil
 	})
-	if err := errors.Join(got...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range managers {

@@ -1,5 +1,5 @@
-// Package linearizability looks at what many goroutines got from a store at
-// once, and asks whether one at a time could have got the same.
+// Package linearizability records concurrent calls of a store and checks that the
+// results are linearizable: some sequential order of the calls gives the same.
 package linearizability
 
 import (
@@ -23,7 +23,7 @@ const (
 	remove
 )
 
-// input is one call. The content stands for document and private part.
+// input is one call. The content is both the document and the private part.
 type input struct {
 	verb          verb
 	id            string
@@ -36,7 +36,7 @@ type input struct {
 // output is what the call returned.
 type output struct {
 	err   error
-	recs  []row
+	rows  []row
 	total int
 }
 
@@ -45,22 +45,22 @@ type row struct {
 	revision           uint64
 }
 
-// answers are the errors that a call can get and the model knows.
-var answers = []error{relayer.ErrExists, relayer.ErrNotFound, relayer.ErrConflict, relayer.ErrClaimed}
-
-func known(err error) (error, bool) {
+// sentinel returns the sentinel error that an error wraps, and false if that is
+// none of those that a call may return here.
+func sentinel(err error) (error, bool) {
 	if err == nil {
 		return nil, true
 	}
-	for _, answer := range answers {
-		if errors.Is(err, answer) {
-			return answer, true
+	for _, known := range []error{relayer.ErrExists, relayer.ErrNotFound, relayer.ErrConflict, relayer.ErrClaimed} {
+		if errors.Is(err, known) {
+			return known, true
 		}
 	}
 	return err, false
 }
 
-// The state is the rows in creation order. It is never changed in place.
+// model is the sequential behavior of a store. Its state is the rows in creation
+// order, and is never changed in place.
 var model = porcupine.Model{
 	Init: func() any { return []row(nil) },
 	Step: func(state, in, out any) (bool, any) {
@@ -84,13 +84,13 @@ func step(rows []row, in input, out output) ([]row, bool) {
 	at := slices.IndexFunc(rows, func(r row) bool { return r.id == in.id })
 	switch in.verb {
 	case get:
-		return rows, out.err == lookup(at) && (at < 0 || slices.Equal(out.recs, rows[at:at+1]))
+		return rows, out.err == lookup(at) && (at < 0 || slices.Equal(out.rows, rows[at:at+1]))
 	case list:
 		start := min(in.offset, len(rows))
 		page := rows[start:min(start+in.limit, len(rows))]
-		return rows, out.err == nil && out.total == len(rows) && slices.Equal(out.recs, page)
+		return rows, out.err == nil && out.total == len(rows) && slices.Equal(out.rows, page)
 	}
-	if want := verdict(rows, at, in); want != nil || out.err != nil {
+	if want := writeError(rows, at, in); want != nil || out.err != nil {
 		return rows, out.err == want
 	}
 	return apply(rows, at, in, out)
@@ -103,8 +103,8 @@ func lookup(at int) error {
 	return nil
 }
 
-// verdict is the answer that a write must get.
-func verdict(rows []row, at int, in input) error {
+// writeError returns the error that a write must return.
+func writeError(rows []row, at int, in input) error {
 	switch {
 	case in.verb == create && at >= 0:
 		return relayer.ErrExists
@@ -112,13 +112,13 @@ func verdict(rows []row, at int, in input) error {
 		return relayer.ErrNotFound
 	case in.verb != create && rows[at].revision != in.revision:
 		return relayer.ErrConflict
-	case in.verb != remove && in.claim != "" && held(rows, at, in.claim):
+	case in.verb != remove && in.claim != "" && isHeld(rows, at, in.claim):
 		return relayer.ErrClaimed
 	}
 	return nil
 }
 
-func held(rows []row, except int, claim string) bool {
+func isHeld(rows []row, except int, claim string) bool {
 	for i, r := range rows {
 		if i != except && r.claim == claim {
 			return true
@@ -127,20 +127,20 @@ func held(rows []row, except int, claim string) bool {
 	return false
 }
 
-// apply changes the rows. A new revision must exceed all that stand: it is the
-// store's own choice beyond that.
+// apply carries out a write. The store chooses the revision, which must be above the
+// current one of the row.
 func apply(rows []row, at int, in input, out output) ([]row, bool) {
 	if in.verb == remove {
 		return slices.Delete(slices.Clone(rows), at, at+1), true
 	}
-	made := row{in.id, in.claim, in.content, out.recs[0].revision}
-	if out.recs[0] != made || at >= 0 && made.revision <= rows[at].revision {
+	written := row{in.id, in.claim, in.content, out.rows[0].revision}
+	if out.rows[0] != written || at >= 0 && written.revision <= rows[at].revision {
 		return rows, false
 	}
 	if in.verb == create {
-		return append(slices.Clip(rows), made), true
+		return append(slices.Clip(rows), written), true
 	}
 	changed := slices.Clone(rows)
-	changed[at] = made
+	changed[at] = written
 	return changed, true
 }

@@ -2,20 +2,16 @@ package move
 
 import (
 	"flag"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
-var relayers = flag.Int("relayers", 100_000, "how many relayers to move")
-
-// The child is this very binary. What it is to copy stands in its environment.
-const childTask = "MOVE_CHILD_TASK"
+var relayers = flag.Int("relayers", 100_000, "number of relayers to move")
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(childTask); text != "" {
-		os.Exit(child(text))
-	}
+	child.Main(copyStore)
 	goleak.VerifyTestMain(m)
 }

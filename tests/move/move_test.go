@@ -6,60 +6,51 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
-// TestThereAndBack moves all relayers from a file to PostgreSQL and from there
-// into another file. Each way is interrupted twice.
-func TestThereAndBack(t *testing.T) {
-	server := startServer(t)
-	origin := place{"bolt", filepath.Join(t.TempDir(), "origin.db")}
-	there := place{"postgres", server.ConnString() + "&application_name=move"}
-	back := place{"bolt", filepath.Join(t.TempDir(), "back.db")}
+// sessionName names the sessions of all copies.
+const sessionName = "move"
+
+// TestCopy_BoltToPostgresAndBack copies all relayers from a file to PostgreSQL, and
+// from there into another file. Each copy is interrupted twice.
+func TestCopy_BoltToPostgresAndBack(t *testing.T) {
+	server := pgserver.Start(t)
+	origin := location{"bolt", filepath.Join(t.TempDir(), "origin.db")}
+	there := location{"postgres", server.ConnString() + pgtest.SessionName(sessionName)}
+	back := location{"bolt", filepath.Join(t.TempDir(), "back.db")}
 
 	began := time.Now()
-	use(t, origin, there, func(src, _ store) { makeOrigin(t, src) })
-	t.Logf("%d relayers made in %v", *relayers, since(began))
+	use(t, origin, there, func(src, _ store) { fillOrigin(t, src) })
+	t.Logf("%d relayers created in %v", *relayers, since(began))
 	move(t, server, origin, there)
 	move(t, server, there, back)
 	use(t, origin, back, func(src, dst store) { wantSame(t, src, dst) })
 }
 
-// startServer skips the test where there is no PostgreSQL, or fails it where CI
-// is set.
-func startServer(t *testing.T) *pgserver.Server {
-	t.Helper()
-	if err := pgserver.Available(); err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	return pgserver.Start(t)
-}
-
 func since(began time.Time) time.Duration { return time.Since(began).Round(time.Millisecond) }
 
-// move copies in three parts: the first is cancelled, the second killed, and the
-// third goes on to the end. What each leaves is the beginning of the source.
-func move(t *testing.T, server *pgserver.Server, from, to place) {
+// move copies in three parts. The first is canceled, the second is killed, and the
+// third completes. Each of the first two leaves a prefix of the source.
+func move(t *testing.T, server *pgserver.Server, from, to location) {
 	t.Helper()
 	third, half := *relayers/3, *relayers/2
 
-	use(t, from, to, func(src, dst store) { copyCancelled(t, src, dst, third) })
-	cancelled := wantBeginning(t, from, to)
+	use(t, from, to, func(src, dst store) { copyCanceled(t, src, dst, third) })
+	canceled := wantPrefix(t, from, to)
 
 	copyKilled(t, from, to, func(p transfer.Progress) bool { return p.Stage == transfer.Copying && p.Done >= half })
-	awaitNoSession(t, server)
-	killed := wantBeginning(t, from, to)
-	if cancelled < third || killed < half {
-		t.Errorf("%d copied and then %d, want at least %d and %d", cancelled, killed, third, half)
+	pgtest.AwaitSessionsEnd(t, server, sessionName)
+	killed := wantPrefix(t, from, to)
+	if canceled < third || killed < half {
+		t.Errorf("%d copied and then %d, want at least %d and %d", canceled, killed, third, half)
 	}
 
 	use(t, from, to, func(src, dst store) {
@@ -67,12 +58,12 @@ func move(t *testing.T, server *pgserver.Server, from, to place) {
 		if err := transfer.Copy(t.Context(), dst, src); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s to %s: cancelled at %d, killed at %d, the rest copied and all verified in %v", from.Store, to.Store, cancelled, killed, since(began))
+		t.Logf("%s to %s: canceled at %d, killed at %d, the rest copied and all verified in %v", from.Store, to.Store, canceled, killed, since(began))
 		wantSame(t, src, dst)
 	})
 }
 
-func copyCancelled(t *testing.T, src, dst store, enough int) {
+func copyCanceled(t *testing.T, src, dst store, enough int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -83,54 +74,35 @@ func copyCancelled(t *testing.T, src, dst store, enough int) {
 		}
 	}))
 	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("error is %v, want that of the context", err)
+		t.Fatalf("error is %v, want context.Canceled", err)
 	}
 	t.Logf("the first third in %v", since(began))
 }
 
-// awaitNoSession returns once the server has done with a killed child: a session
-// carries out what it has been sent, whoever is there to hear the answer.
-func awaitNoSession(t *testing.T, server *pgserver.Server) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	deadline := time.Now().Add(30 * time.Second)
-	for sessions := -1; sessions != 0; time.Sleep(time.Millisecond) {
-		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'move'`).Scan(&sessions)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%d sessions of a killed child are left, error %v", sessions, err)
-		}
-	}
-}
-
-// wantBeginning checks that one place holds the beginning of the other and not
-// all of it, and returns how much.
-func wantBeginning(t *testing.T, from, to place) (held int) {
+// wantPrefix checks that a copy holds some of the source and not all, and returns
+// how many records it holds.
+func wantPrefix(t *testing.T, from, to location) (held int) {
 	t.Helper()
 	use(t, from, to, func(src, dst store) {
 		var total int
 		total, held = compare(t, src, dst)
 		if total != *relayers || held == 0 || held >= total {
-			t.Fatalf("%d of %d relayers are there, want some of %d", held, total, *relayers)
+			t.Fatalf("the copy holds %d of %d relayers, want some of %d", held, total, *relayers)
 		}
 	})
 	return held
 }
 
-// wantSame checks that both hold the same relayers.
+// wantSame checks that the copy is complete.
 func wantSame(t *testing.T, src, dst store) {
 	t.Helper()
 	if total, held := compare(t, src, dst); total != *relayers || held != total {
-		t.Fatalf("%d relayers, and %d where they were copied, want %d", total, held, *relayers)
+		t.Fatalf("the source holds %d relayers and the copy %d, want %d", total, held, *relayers)
 	}
 }
 
-// compare checks that what the destination holds is the beginning of the source:
-// the same records in the same order, to the last byte. It returns how many each
-// says to hold.
+// compare checks that the destination is a prefix of the source: the same records in
+// the same order, to the last byte. It returns the totals of both.
 func compare(t *testing.T, src, dst store) (total, held int) {
 	t.Helper()
 	for _, s := range []store{src, dst} {
@@ -147,8 +119,8 @@ func compare(t *testing.T, src, dst store) (total, held int) {
 			t.Fatalf("%d and %d records at %d of %d", len(want), len(have), offset, held)
 		}
 		for i, rec := range have {
-			if !isSame(rec, want[i]) {
-				t.Fatalf("%s at place %d is not as %s was", rec.ID, offset+i, want[i].ID)
+			if !isEqual(rec, want[i]) {
+				t.Fatalf("%s at position %d differs from %s in the source", rec.ID, offset+i, want[i].ID)
 			}
 		}
 		if len(have) < page {
@@ -166,7 +138,7 @@ func list(t *testing.T, s store, offset, limit int) ([]relayer.Record, int) {
 	return records, total
 }
 
-func isSame(a, b relayer.Record) bool {
+func isEqual(a, b relayer.Record) bool {
 	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim &&
 		bytes.Equal(a.Document, b.Document) && bytes.Equal(a.Private, b.Private)
 }

@@ -10,41 +10,41 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// makeOrigin fills a store with relayers as years of use would leave them: some
-// have exclusive signers, some were changed, and others between them deleted.
-func makeOrigin(t *testing.T, origin store) {
+// fillOrigin fills a store as years of use would: some relayers have exclusive
+// signers, some were updated, and others between them were deleted.
+func fillOrigin(t *testing.T, origin store) {
 	t.Helper()
-	kept := memory.New()
-	free, err := relayer.New(kept)
+	filled := memory.New()
+	shared, err := relayer.New(filled)
 	if err != nil {
 		t.Fatal(err)
 	}
-	exclusive, err := relayer.New(kept, relayer.WithExclusiveSigners())
+	exclusive, err := relayer.New(filled, relayer.WithExclusiveSigners())
 	if err != nil {
 		t.Fatal(err)
 	}
 	definitions := realDefinitions(t)
 	for i := range *relayers {
-		manager := free
+		manager := shared
 		if i%3 == 0 {
 			manager = exclusive
 		}
 		id := fmt.Sprintf("relayer-%d", i)
 		create(t, manager, definitions[i%len(definitions)], id)
 		for range i % 7 / 5 {
-			change(t, manager, id)
+			rename(t, manager, id)
 		}
 		if i%20 == 0 {
-			create(t, manager, definitions[i%len(definitions)], "passing")
-			if err := manager.Delete(t.Context(), "passing"); err != nil {
+			create(t, manager, definitions[i%len(definitions)], "deleted")
+			if err := manager.Delete(t.Context(), "deleted"); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	importAll(t, origin, kept)
+	importAll(t, origin, filled)
 }
 
-// realDefinitions are those of public deployments.
+// realDefinitions returns relayers of public deployments.
 func realDefinitions(t *testing.T) []map[string]any {
 	t.Helper()
 	data, err := os.ReadFile("../../examples/server/testdata/real-relayers.json")
@@ -64,7 +64,7 @@ func realDefinitions(t *testing.T) []map[string]any {
 	return definitions
 }
 
-// create gives the relayer a signer of its own and endpoints that are secret.
+// create creates a relayer with its own signer and with secret endpoints.
 func create(t *testing.T, manager *relayer.Manager, definition map[string]any, id string) {
 	t.Helper()
 	definition["id"] = id
@@ -82,7 +82,7 @@ func create(t *testing.T, manager *relayer.Manager, definition map[string]any, i
 	}
 }
 
-func change(t *testing.T, manager *relayer.Manager, id string) {
+func rename(t *testing.T, manager *relayer.Manager, id string) {
 	t.Helper()
 	_, err := manager.Update(t.Context(), id, func(r *relayer.Relayer) error {
 		r.Name = "Überarbeitet: " + r.Name
@@ -93,11 +93,11 @@ func change(t *testing.T, manager *relayer.Manager, id string) {
 	}
 }
 
-func importAll(t *testing.T, origin store, kept relayer.Store) {
+func importAll(t *testing.T, origin store, filled relayer.Store) {
 	t.Helper()
 	const batch = 5000
 	for offset := 0; ; offset += batch {
-		records, _, err := kept.List(t.Context(), offset, batch)
+		records, _, err := filled.List(t.Context(), offset, batch)
 		if err != nil {
 			t.Fatal(err)
 		}

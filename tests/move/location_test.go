@@ -10,33 +10,33 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// place is where relayers are kept.
-type place struct {
-	Store string // bolt, postgres
+// location is a store that a process can open.
+type location struct {
+	Store string // bolt or postgres
 	Path  string // of the file, or the connection string
 }
 
-// store is what the stores offer that a move needs.
+// store is a store that can be copied, filled and checked.
 type store interface {
 	relayer.Store
 	relayer.ImportStore
-	Check(context.Context) error
+	relayer.CheckStore
 	Close() error
 }
 
-func (p place) open(ctx context.Context) (store, error) {
-	switch p.Store {
+func (l location) open(ctx context.Context) (store, error) {
+	switch l.Store {
 	case "bolt":
-		return bolt.Open(ctx, p.Path)
+		return bolt.Open(ctx, l.Path)
 	case "postgres":
-		return postgres.Open(ctx, p.Path)
+		return postgres.Open(ctx, l.Path)
 	}
-	return nil, fmt.Errorf("no store %q", p.Store)
+	return nil, fmt.Errorf("no store %q", l.Store)
 }
 
-// use opens the stores of two places for as long as the call takes: a file has
-// one user at a time.
-func use(t *testing.T, from, to place, call func(src, dst store)) {
+// use opens two stores for the duration of the call. A file can be open once at a
+// time.
+func use(t *testing.T, from, to location, call func(src, dst store)) {
 	t.Helper()
 	src, err := from.open(t.Context())
 	if err != nil {

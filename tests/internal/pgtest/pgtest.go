@@ -1,0 +1,49 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// Open opens a store until the test ends.
+func Open(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
+	t.Helper()
+	store, err := postgres.Open(t.Context(), connString, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// SessionName returns the parameter of a connection string that names its sessions.
+func SessionName(name string) string { return "&application_name=" + name }
+
+// AwaitSessionsEnd waits until the server has no session of the name. The sessions
+// of a killed client first carry out the requests that they have received.
+func AwaitSessionsEnd(t testing.TB, server *pgserver.Server, name string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	deadline := time.Now().Add(30 * time.Second)
+	for count := -1; count != 0; time.Sleep(time.Millisecond) {
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, name).Scan(&count)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%d sessions of a killed client are left, error %v", count, err)
+		}
+	}
+}
