@@ -20,23 +20,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// subject is one store under test beside the model of what it should hold. Each
-// has a model of its own, because revisions are the store's to choose.
+// subject is a store under test and the model of its content. Each subject has its
+// own model, because each store chooses its own revisions.
 type subject struct {
 	name string
 
-	// instances share what they keep. Each operation goes to one of them.
+	// instances have the same data. Each call goes to one of them.
 	instances []relayer.Store
 
-	// open makes another instance. It is nil where what is closed is gone.
+	// open opens another instance. It is nil if a closed store loses its data.
 	open func(*rapid.T) relayer.Store
 
 	model    naive
-	last     map[string]uint64
-	imported uint64 // the greatest revision that was
+	last     map[string]uint64 // the last revision by ID
+	imported uint64            // the highest imported revision
 }
 
-func TestStoresAgreeWithTheModel(t *testing.T) {
+func TestModel_MemoryAndBolt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		checkSubjects(t, []*subject{
 			{name: "memory", instances: []relayer.Store{memory.New()}},
@@ -45,7 +45,8 @@ func TestStoresAgreeWithTheModel(t *testing.T) {
 	})
 }
 
-// checkSubjects has all subjects do the same, and compares each with its model.
+// checkSubjects makes the same calls on all subjects, and compares each with its
+// model.
 func checkSubjects(t *rapid.T, subjects []*subject) {
 	for _, s := range subjects {
 		s.last = make(map[string]uint64)
@@ -75,7 +76,7 @@ func newBolt(t *rapid.T) *subject {
 	return s
 }
 
-// start opens the instances, and closes those that are open at the end.
+// start opens the instances, and closes them at the end of the test.
 func (s *subject) start(t *rapid.T, count int) {
 	for range count {
 		s.instances = append(s.instances, s.open(t))
@@ -87,28 +88,27 @@ func (s *subject) start(t *rapid.T, count int) {
 	})
 }
 
-// reopen closes one instance and opens another in its place.
+// reopen closes one instance and opens it again.
 func (s *subject) reopen(t *rapid.T) {
 	if s.open == nil {
 		return
 	}
-	at := s.draw(t)
+	at := s.drawInstance(t)
 	if err := s.instances[at].(io.Closer).Close(); err != nil {
 		t.Fatal(err)
 	}
 	s.instances[at] = s.open(t)
 }
 
-func (s *subject) draw(t *rapid.T) int {
+func (s *subject) drawInstance(t *rapid.T) int {
 	return rapid.IntRange(0, len(s.instances)-1).Draw(t, "instance of "+s.name)
 }
 
-func (s *subject) any(t *rapid.T) relayer.Store { return s.instances[s.draw(t)] }
+func (s *subject) instance(t *rapid.T) relayer.Store { return s.instances[s.drawInstance(t)] }
 
-// wantSound has the store look for contradictions in what it keeps, where it
-// can.
+// wantSound runs the check of a store that has one.
 func (s *subject) wantSound(t *rapid.T) {
-	store, ok := s.any(t).(interface{ Check(context.Context) error })
+	store, ok := s.instance(t).(relayer.CheckStore)
 	if !ok {
 		return
 	}
@@ -117,12 +117,12 @@ func (s *subject) wantSound(t *rapid.T) {
 	}
 }
 
-// Few ids and fewer claims make most operations meet one another.
+// With few IDs and fewer claims, most calls concern the same records.
 var (
 	ids       = rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("id-%d", rapid.IntRange(0, 30).Draw(t, "id")) })
 	claims    = rapid.SampledFrom([]string{"", "", "x", "y", "z", "\x00"})
 	documents = rapid.SliceOfN(rapid.Byte(), 0, 300)
-	// revisions are those that stand, mostly, and others.
+	// staleness is added to the current revision, and mostly 0.
 	staleness = rapid.SampledFrom([]int{0, 0, 0, 0, -1, 1})
 	imports   = rapid.Custom(func(t *rapid.T) relayer.Record {
 		rec := draw(t)
@@ -152,7 +152,7 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 			id, stale := ids.Draw(t, "id"), staleness.Draw(t, "stale")
 			each(subjects, func(s *subject) { s.delete(t, id, stale) })
 		},
-		"delete a run": func(t *rapid.T) {
+		"delete a range": func(t *rapid.T) {
 			from, n := rapid.IntRange(0, 200).Draw(t, "from"), rapid.IntRange(1, 40).Draw(t, "n")
 			each(subjects, func(s *subject) {
 				for _, rec := range append([]relayer.Record(nil), s.model.list(from, n)...) {
@@ -172,9 +172,9 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 			offset, limit := rapid.IntRange(0, 250).Draw(t, "offset"), rapid.IntRange(0, 60).Draw(t, "limit")
 			each(subjects, func(s *subject) { s.wantPage(t, offset, limit) })
 		},
-		"cancelled": func(t *rapid.T) {
+		"canceled": func(t *rapid.T) {
 			rec := draw(t)
-			each(subjects, func(s *subject) { s.cancelled(t, rec) })
+			each(subjects, func(s *subject) { s.createCanceled(t, rec) })
 		},
 		"reopen": func(t *rapid.T) { each(subjects, func(s *subject) { s.reopen(t) }) },
 	}
@@ -196,28 +196,28 @@ func each(subjects []*subject, run func(*subject)) {
 }
 
 func (s *subject) create(t *rapid.T, rec relayer.Record) {
-	made, err := s.any(t).Create(t.Context(), rec)
+	created, err := s.instance(t).Create(t.Context(), rec)
 	s.wantError(t, "Create", err, s.model.create(rec))
-	s.revised(t, rec.ID, made.Revision, err)
+	s.wantNewRevision(t, rec.ID, created.Revision, err)
 }
 
 func (s *subject) update(t *rapid.T, rec relayer.Record, stale int) {
 	rec.Revision = s.revision(rec.ID, stale)
-	made, err := s.any(t).Update(t.Context(), rec)
+	updated, err := s.instance(t).Update(t.Context(), rec)
 	s.wantError(t, "Update", err, s.model.update(rec, rec.Revision))
-	s.revised(t, rec.ID, made.Revision, err)
+	s.wantNewRevision(t, rec.ID, updated.Revision, err)
 }
 
 func (s *subject) delete(t *rapid.T, id string, stale int) {
 	revision := s.revision(id, stale)
-	err := s.any(t).Delete(t.Context(), id, revision)
+	err := s.instance(t).Delete(t.Context(), id, revision)
 	s.wantError(t, "Delete", err, s.model.delete(id, revision))
 }
 
-// importAll expects no more of a refusal than that there is one: which of the
-// records it is for is the store's to choose.
+// importAll accepts any refusal if the model refuses: a store chooses which of the
+// records it reports.
 func (s *subject) importAll(t *rapid.T, recs []relayer.Record) {
-	err := s.any(t).(relayer.ImportStore).Import(t.Context(), recs)
+	err := s.instance(t).(relayer.ImportStore).Import(t.Context(), recs)
 	want := s.model.importAll(recs)
 	if want != nil && (errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrClaimed)) {
 		return
@@ -229,14 +229,14 @@ func (s *subject) importAll(t *rapid.T, recs []relayer.Record) {
 	}
 }
 
-func (s *subject) cancelled(t *rapid.T, rec relayer.Record) {
+func (s *subject) createCanceled(t *rapid.T, rec relayer.Record) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.any(t).Create(ctx, rec)
+	_, err := s.instance(t).Create(ctx, rec)
 	s.wantError(t, "Create", err, context.Canceled)
 }
 
-// revision is the one that the record stands at, or one beside it.
+// revision returns the current revision plus stale.
 func (s *subject) revision(id string, stale int) uint64 {
 	rec, err := s.model.get(id)
 	if err != nil {
@@ -245,17 +245,17 @@ func (s *subject) revision(id string, stale int) uint64 {
 	return rec.Revision + uint64(stale)
 }
 
-// revised checks that a revision is new to its id for as long as the store is,
-// and comes after all that were imported.
-func (s *subject) revised(t *rapid.T, id string, revision uint64, err error) {
+// wantNewRevision checks that a write of a record returned a revision above all
+// earlier ones of its ID, and above all imported ones.
+func (s *subject) wantNewRevision(t *rapid.T, id string, revision uint64, err error) {
 	if err != nil {
 		return
 	}
 	if revision <= max(s.last[id], s.imported) {
-		t.Fatalf("%s: revision %d of %s after %d, and %d imported", s.name, revision, id, s.last[id], s.imported)
+		t.Fatalf("%s: revision %d of %s, want more than %d and than the imported %d", s.name, revision, id, s.last[id], s.imported)
 	}
 	s.last[id] = revision
-	s.model.revise(id, revision)
+	s.model.setRevision(id, revision)
 }
 
 func (s *subject) wantError(t *rapid.T, what string, got, want error) {
@@ -265,14 +265,14 @@ func (s *subject) wantError(t *rapid.T, what string, got, want error) {
 }
 
 func (s *subject) wantRecord(t *rapid.T, id string) {
-	got, err := s.any(t).Get(t.Context(), id)
+	got, err := s.instance(t).Get(t.Context(), id)
 	want, wantErr := s.model.get(id)
 	s.wantError(t, "Get", err, wantErr)
 	s.wantSame(t, got, want)
 }
 
 func (s *subject) wantPage(t *rapid.T, offset, limit int) {
-	got, total, err := s.any(t).List(t.Context(), offset, limit)
+	got, total, err := s.instance(t).List(t.Context(), offset, limit)
 	want := s.model.list(offset, limit)
 	if err != nil || total != len(s.model.recs) || len(got) != len(want) {
 		t.Fatalf("%s: List(%d, %d): %d records of %d, want %d of %d; error %v",

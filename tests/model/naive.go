@@ -1,5 +1,5 @@
-// Package model compares the stores with one so simple that it is right at a
-// glance.
+// Package model runs random calls on the stores and on a model that is simple
+// enough to be obviously correct, and compares the results.
 package model
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// naive is a slice of records in creation order, searched from the front.
+// naive is the model of a store: a slice of records in creation order.
 type naive struct {
 	recs []relayer.Record
 }
@@ -17,7 +17,7 @@ func (n *naive) index(id string) int {
 	return slices.IndexFunc(n.recs, func(rec relayer.Record) bool { return rec.ID == id })
 }
 
-func (n *naive) claimed(claim, except string) bool {
+func (n *naive) isClaimed(claim, except string) bool {
 	return claim != "" && slices.ContainsFunc(n.recs, func(rec relayer.Record) bool {
 		return rec.Claim == claim && rec.ID != except
 	})
@@ -27,14 +27,14 @@ func (n *naive) create(rec relayer.Record) error {
 	switch {
 	case n.index(rec.ID) >= 0:
 		return relayer.ErrExists
-	case n.claimed(rec.Claim, ""):
+	case n.isClaimed(rec.Claim, ""):
 		return relayer.ErrClaimed
 	}
 	n.recs = append(n.recs, rec)
 	return nil
 }
 
-// importAll adds the records, or none of them where one is refused.
+// importAll adds all records, or none if one is refused.
 func (n *naive) importAll(recs []relayer.Record) error {
 	after := naive{slices.Clone(n.recs)}
 	for _, rec := range recs {
@@ -61,7 +61,7 @@ func (n *naive) update(rec relayer.Record, revision uint64) error {
 		return relayer.ErrNotFound
 	case n.recs[at].Revision != revision:
 		return relayer.ErrConflict
-	case n.claimed(rec.Claim, rec.ID):
+	case n.isClaimed(rec.Claim, rec.ID):
 		return relayer.ErrClaimed
 	}
 	n.recs[at] = rec
@@ -85,7 +85,7 @@ func (n *naive) list(offset, limit int) []relayer.Record {
 	return n.recs[start:min(start+limit, len(n.recs))]
 }
 
-// revise gives the record the revision that the real store gave it.
-func (n *naive) revise(id string, revision uint64) {
+// setRevision sets the revision that the store under test has chosen.
+func (n *naive) setRevision(id string, revision uint64) {
 	n.recs[n.index(id)].Revision = revision
 }
