@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -22,21 +23,94 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return acquire(ctx, s.pool, s.opts.connectTimeout)
 }
 
+// acquire returns a connection to a primary. During a failover it waits for one
+// until the timeout.
 func acquire(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration) (*pgxpool.Conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	conn, err := pool.Acquire(waiting)
-	if err == nil {
-		return conn, nil
+	late := fmt.Errorf("no connection within %v", timeout)
+	for pause := time.Millisecond; ; pause = min(2*pause, maxPrimaryPause) {
+		conn, err := acquirePrimary(waiting, pool)
+		switch {
+		case err == nil:
+			return conn, nil
+		case errors.Is(err, errStandby):
+			late = errStandby
+		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return nil, noConnection{late}
+		default:
+			return nil, noConnection{err}
+		}
+		select {
+		case <-waiting.Done():
+			return nil, noConnection{late}
+		case <-time.After(pause):
+		}
 	}
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no connection within %v", timeout)
-	}
-	return nil, noConnection{err}
 }
 
-// acquireAlive is for what has failed on a connection that was lost: those that
-// lay idle beside it may all be lost as well, so it takes one that answers.
+// maxPrimaryPause is the longest pause between two looks for a primary.
+const maxPrimaryPause = 25 * time.Millisecond
+
+// acquirePrimary returns errStandby if the pool has connected to a standby. Idle
+// connections that have been lost are discarded.
+func acquirePrimary(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	for {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = requirePrimary(ctx, conn.Conn().PgConn())
+		if err == nil {
+			return conn, nil
+		}
+		discard(conn)
+		if errors.Is(err, errStandby) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+var errStandby = errors.New("the server is a standby: name the primary, or all servers of the cluster with target_session_attrs=primary")
+
+// primaryKey marks a connection that was found to lead to a primary. It cannot
+// become a standby without a restart, which ends the connection.
+const primaryKey = "github.com/go-relayer/relayer/store/postgres: primary"
+
+// requirePrimary asks a new connection once whether it leads to a primary.
+func requirePrimary(ctx context.Context, conn *pgconn.PgConn) error {
+	if conn.CustomData()[primaryKey] != nil {
+		return nil
+	}
+	results, err := conn.Exec(ctx, `SELECT pg_is_in_recovery()`).ReadAll()
+	if err != nil {
+		return err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 || string(results[0].Rows[0][0]) != "f" {
+		return errStandby
+	}
+	conn.CustomData()[primaryKey] = true
+	return nil
+}
+
+// discard closes a connection, so that the pool makes a new one.
+func discard(conn *pgxpool.Conn) {
+	closeSoon(conn.Conn())
+	conn.Release()
+}
+
+// release returns a connection to the pool, unless the server has turned out to be a
+// standby: a pooler may lead a connection to another server than at first.
+func release(conn *pgxpool.Conn, err error) {
+	if isOfStandby(err) {
+		discard(conn)
+		return
+	}
+	conn.Release()
+}
+
+// acquireAlive is acquire after a connection was lost: others that were idle may be
+// lost as well, so it takes one that answers.
 func (s *Store) acquireAlive(ctx context.Context) (*pgxpool.Conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, s.opts.connectTimeout)
 	defer cancel()

@@ -25,6 +25,8 @@ const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	idleInTransaction    = "25P03"
+	readOnlyTransaction  = "25006"
+	featureNotSupported  = "0A000"
 	undefinedTable       = "42P01"
 	undefinedColumn      = "42703"
 	duplicateTable       = "42P07"
@@ -100,13 +102,18 @@ func isOfStatement(err error) bool {
 	return ok && strings.HasPrefix(refusal.Code, "42")
 }
 
+// isOfStandby reports whether the server refused a statement because it is a standby.
+// A plan that the server cannot use any more has the same code; a new connection is
+// right for it as well.
+func isOfStandby(err error) bool { return hasCode(err, readOnlyTransaction, featureNotSupported) }
+
 // isPassing tells whether the same again may well succeed: transactions that
 // got into each other's way, or a connection that was lost.
 func isPassing(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, relayer.ErrNewerFormat) {
 		return false
 	}
-	if hasCode(err, serializationFailure, deadlockDetected) {
+	if hasCode(err, serializationFailure, deadlockDetected) || isOfStandby(err) {
 		return true
 	}
 	return !isRefusal(err)

@@ -28,7 +28,7 @@ const (
 // they say to fail at a given statement.
 type proxy struct {
 	listener net.Listener
-	server   string
+	server   atomic.Pointer[string]
 
 	// judge is asked about every statement that is to be executed.
 	judge atomic.Pointer[func(sql string) fault]
@@ -53,7 +53,8 @@ func newProxy(t testing.TB, socket string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: listener, server: socket, open: make(map[*passage]struct{})}
+	p := &proxy{listener: listener, open: make(map[*passage]struct{})}
+	p.leadTo(socket)
 	p.obey(func(string) fault { return none })
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
@@ -83,6 +84,9 @@ func (p *proxy) obeyTimes(f fault, word string, times int64) *atomic.Int64 {
 	return &befallen
 }
 
+// leadTo makes new connections lead to the server of a socket.
+func (p *proxy) leadTo(socket string) { p.server.Store(&socket) }
+
 // cutAll ends all connections there are.
 func (p *proxy) cutAll() {
 	p.mu.Lock()
@@ -98,7 +102,7 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("unix", p.server)
+		server, err := net.Dial("unix", *p.server.Load())
 		if err != nil {
 			client.Close()
 			continue

@@ -54,13 +54,13 @@ func (s *Store) readOnce(ctx context.Context, get connector, sql string, args []
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
 	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
 	defer cancel()
 	rows, err := conn.Query(ctx, sql, args...)
-	if err != nil {
-		return err
+	if err == nil {
+		err = use(rows)
+		rows.Close()
 	}
-	defer rows.Close()
-	return use(rows)
+	release(conn, err)
+	return err
 }

@@ -91,6 +91,7 @@ CREATE FUNCTION $schema.relayer(wanted text)
 RETURNS TABLE (id text, revision bigint, claim bytea, document bytea, private bytea)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
+	$primaryOnly
 	RETURN QUERY SELECT r.id, r.revision, r.claim, r.document, r.private FROM $schema.relayers r WHERE r.id = wanted;
 END
 $body$;
@@ -99,6 +100,7 @@ CREATE FUNCTION $schema.last_change()
 RETURNS TABLE (number bigint, changed_at bigint)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
+	$primaryOnly
 	RETURN QUERY SELECT s.last_revision, coalesce(c.changed_at, 0)
 		FROM $schema.state s LEFT JOIN $schema.changes c ON c.number = s.last_revision
 		ORDER BY s.last_revision DESC LIMIT 1;
@@ -113,6 +115,7 @@ LANGUAGE plpgsql STABLE $settings AS $body$
 DECLARE
 	size bigint := 0;
 BEGIN
+	$primaryOnly
 	SELECT pruned > seen OR pruned < seen AND NOT EXISTS (
 			SELECT FROM $schema.changes WHERE number = seen AND changed_at = seen_at)
 		INTO is_cut FROM $schema.pruning;
@@ -142,6 +145,7 @@ DECLARE
 	lowest bigint := 0;
 	highest bigint := 9223372036854775807;
 BEGIN
+	$primaryOnly
 	SELECT coalesce(sum(live), 0) INTO total FROM $schema.counts WHERE level = 3;
 	IF first >= total OR most = 0 THEN
 		RETURN NEXT;
@@ -169,6 +173,13 @@ $body$;
 const functionSettings = `
 	SET jit = off SET plan_cache_mode = force_generic_plan
 	SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off`
+
+// primaryOnly keeps a function from returning what a standby has, which may be old. A
+// connection is asked once where it leads, but a pooler may lead it elsewhere later.
+const primaryOnly = `
+	IF pg_is_in_recovery() THEN
+		RAISE EXCEPTION 'the server is a standby' USING ERRCODE = 'read_only_sql_transaction';
+	END IF;`
 
 // inSchema puts the name of the schema into a statement.
 func inSchema(schema, sql string) string {
@@ -310,7 +321,7 @@ func createSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 
 // executeAll runs any number of statements, which have no parameters.
 func executeAll(ctx context.Context, tx pgx.Tx, schema, sql string) error {
-	_, err := tx.Conn().PgConn().Exec(ctx, strings.ReplaceAll(inSchema(schema, sql), "$settings", functionSettings)).ReadAll()
+	_, err := tx.Conn().PgConn().Exec(ctx, strings.NewReplacer("$settings", functionSettings, "$primaryOnly", primaryOnly).Replace(inSchema(schema, sql))).ReadAll()
 	return err
 }
 

@@ -66,6 +66,15 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = hostTimeout
 	}
+	// Of several hosts the driver takes the first that passes.
+	validate := config.ConnConfig.ValidateConnect
+	config.ConnConfig.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		err := requirePrimary(ctx, conn)
+		if err == nil && validate != nil {
+			err = validate(ctx, conn)
+		}
+		return err
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", withoutDriver(err))

@@ -89,7 +89,7 @@ func answerFailed(batch []*write, err error) {
 func (s *Store) tryTurns(conn *pgxpool.Conn, batch []*write) error {
 	for attempt := 1; ; attempt++ {
 		err := s.tryTurn(conn, batch)
-		conn.Release()
+		release(conn, err)
 		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isPassing(err) || attempt == turnAttempts {
 			return err
 		}

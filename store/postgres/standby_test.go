@@ -1,0 +1,184 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// TestStandby_PrimaryRestarts restarts the primary under Stores that may connect to
+// the standby as well. Once it is back they write to it and read from it again.
+func TestStandby_PrimaryRestarts(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	schema := newSchema()
+	witness := openAt(t, primary.ConnString(), schema)
+	one := create(t, witness, record("one"))
+	patient := postgres.WithConnectTimeout(10 * time.Second)
+	stores := map[string]*postgres.Store{
+		"primary first":            openAt(t, pgserver.HostList(primary, standby), schema, patient),
+		"standby first":            openAt(t, pgserver.HostList(standby, primary), schema, patient),
+		"target_session_attrs=any": openAt(t, pgserver.HostList(standby, primary)+"&target_session_attrs=any", schema, patient),
+		"pool of the host":         openOn(t, newPool(t, pgserver.HostList(primary, standby)), schema, patient),
+	}
+	for name, store := range stores {
+		if got := get(t, store, "one"); !same(got, one) {
+			t.Errorf("%s: got %v, want %v", name, got, one)
+		}
+	}
+	for range 2 {
+		if err := primary.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		var pending []<-chan error
+		for name, store := range stores {
+			pending = append(pending,
+				inBackground(func() error { _, err := store.Get(t.Context(), "one"); return err }),
+				inBackground(func() error { _, err := store.Create(t.Context(), record(name)); return err }))
+		}
+		// The standby accepts connections meanwhile.
+		time.Sleep(500 * time.Millisecond)
+		if err := primary.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		for _, done := range pending {
+			if err := <-done; err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+				t.Error(err)
+			}
+		}
+		eventually(t, "the witness is back", func() bool { _, err := witness.Get(t.Context(), "one"); return err == nil })
+		for name, store := range stores {
+			rec, err := store.Get(t.Context(), name)
+			if errors.Is(err, relayer.ErrNotFound) {
+				rec = create(t, store, record(name))
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			rec = update(t, witness, rec)
+			if got := get(t, store, name); !same(got, rec) {
+				t.Errorf("%s: got %v, want %v", name, got, rec)
+			}
+			remove(t, store, rec)
+		}
+	}
+	wantWhole(t, witness)
+}
+
+// TestStandby_Only: a Store that can reach nothing but a standby says so, and goes
+// on when the standby is promoted.
+func TestStandby_Only(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	one := create(t, openAt(t, primary.ConnString()), record("one"))
+	short := postgres.WithConnectTimeout(200 * time.Millisecond)
+	for name, open := range map[string]func() (*postgres.Store, error){
+		"Open": func() (*postgres.Store, error) { return postgres.Open(t.Context(), standby.ConnString(), short) },
+		"New": func() (*postgres.Store, error) {
+			return postgres.New(t.Context(), newPool(t, standby.ConnString()), short)
+		},
+	} {
+		begun := time.Now()
+		_, err := open()
+		if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "standby") {
+			t.Errorf("%s: error %v, want ErrUnavailable and the reason", name, err)
+		}
+		if took := time.Since(begun); took > soon {
+			t.Errorf("%s took %v", name, took)
+		}
+		wantNoDriver(t, name, err)
+	}
+	if err := primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan *postgres.Store, 1)
+	failed := inBackground(func() error {
+		store, err := postgres.Open(t.Context(), standby.ConnString(), postgres.WithConnectTimeout(20*time.Second))
+		opened <- store
+		return err
+	})
+	time.Sleep(100 * time.Millisecond)
+	if err := standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+	store := <-opened
+	closeAtEnd(t, store)
+	if got := get(t, store, "one"); !same(got, one) {
+		t.Errorf("got %v, want %v", got, one)
+	}
+	update(t, store, one)
+}
+
+// TestStandby_Functions calls the functions that read on a standby, as a pooler does
+// that leads a connection to another server than at first.
+func TestStandby_Functions(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	create(t, openAt(t, primary.ConnString(), postgres.WithSchema("reads")), record("one"))
+	onPrimary, onStandby := newPool(t, primary.ConnString()), newPool(t, standby.ConnString())
+	eventually(t, "the standby has the schema", func() bool {
+		return queryOne[bool](t, onStandby, "SELECT to_regclass('reads.relayers') IS NOT NULL")
+	})
+	for _, call := range []string{"relayer('one')", "page(0, 10)", "last_change()", "changes_after(0, 0)"} {
+		sql := "SELECT count(*) FROM reads." + call
+		if rows := queryOne[int](t, onPrimary, sql); rows != 1 {
+			t.Errorf("%s: %d rows on the primary", call, rows)
+		}
+		_, err := onStandby.Exec(t.Context(), sql)
+		if err == nil || !strings.Contains(err.Error(), "SQLSTATE 25006") {
+			t.Errorf("%s: error %v on the standby, want 25006", call, err)
+		}
+	}
+}
+
+// TestStandby_ConnectionLedElsewhere marks connections to the standby as checked
+// before, as if a pooler had led them to the primary then.
+func TestStandby_ConnectionLedElsewhere(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	schema := newSchema()
+	one := create(t, openAt(t, primary.ConnString(), schema), record("one"))
+	p := newProxy(t, primary.Socket())
+	pool := newPoolWith(t, p.connString(), func(config *pgxpool.Config) { config.MaxConns = 4 })
+	store := openOn(t, pool, schema)
+	execute(t, newPool(t, standby.ConnString()), "SELECT pg_wal_replay_pause()")
+	one = update(t, store, one)
+	for range 3 {
+		p.leadTo(standby.Socket())
+		for _, conn := range acquireAll(t, pool, 4) {
+			postgres.MarkPrimary(conn.Conn().PgConn())
+			conn.Release()
+		}
+		p.leadTo(primary.Socket())
+		if got := get(t, store, "one"); !same(got, one) {
+			t.Errorf("got %v, want %v", got, one)
+		}
+		one = update(t, store, one)
+	}
+}
+
+// acquireAll replaces all connections of a pool by new ones.
+func acquireAll(t *testing.T, pool *pgxpool.Pool, connections int) []*pgxpool.Conn {
+	t.Helper()
+	pool.Reset()
+	var all []*pgxpool.Conn
+	for range connections {
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, conn)
+	}
+	return all
+}
