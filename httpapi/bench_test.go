@@ -36,7 +36,7 @@ func BenchmarkHTTP(b *testing.B) {
 	stores := map[string]func(*testing.B) relayer.Store{
 		"memory": func(*testing.B) relayer.Store { return memory.New() },
 		"bolt": func(b *testing.B) relayer.Store {
-			store, err := bolt.Open(b.Context(), b.TempDir() + "/relayers.db")
+			store, err := bolt.Open(b.Context(), b.TempDir()+"/relayers.db")
 			if err != nil {
 				b.Fatal(err)
 			}
