@@ -10,44 +10,43 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// ErrDiffers says that the destination of a [Copy] holds something else than the
-// source, or than the beginning of it. The error that wraps it tells at which
-// offset of the list, and of which ids, and nothing of what is stored.
+// ErrDiffers reports that the destination of a [Copy] contains something other than the
+// beginning of the source. The error that wraps it contains the offset in the list and the
+// IDs, and nothing else of what is stored.
 var ErrDiffers = errors.New("destination differs from source")
 
-// Stage is what a [Copy] is at.
+// Stage is a stage of a [Copy].
 type Stage string
 
 // The stages of a copy, in their order.
 const (
-	// Checking has the source read everything and say whether it fits together.
-	// Only a source that is a [relayer.CheckStore] can.
+	// Checking verifies the source, if it is a [relayer.CheckStore].
 	Checking Stage = "checking"
 
-	// Copying compares what the destination holds already, and adds the rest.
+	// Copying compares what the destination already contains, and adds the rest.
 	Copying Stage = "copying"
 
 	// Verifying compares both stores from the start.
 	Verifying Stage = "verifying"
 )
 
-// Progress is how far a [Copy] has come.
+// Progress is the progress of a [Copy].
 type Progress struct {
 	Stage Stage
 
-	// Done is the number of relayers, of Total, that the stage is done with. What
-	// an earlier copy has left in the destination counts as well.
+	// Done is the number of relayers, of Total, that the stage has processed. Relayers that
+	// an earlier copy added are included.
 	Done, Total int
 }
 
-// Option sets up a [Copy].
+// Option configures a [Copy].
 type Option func(*copier) error
 
-// WithProgress has a [Copy] tell how far it has come: at the beginning of
-// each stage, after each page, and so at last with Done equal to Total. Done
-// never falls within a stage. Of [Checking] there is nothing to tell in between. It
-// is called on the goroutine that called Copy, which goes on when it returns. Given
-// more than once, the last one counts.
+// WithProgress sets a function that is called at the start of each stage and after each
+// page, and therefore at the end of each stage with Done equal to Total. Within a stage
+// Done never decreases; [Checking] reports only its start and its end. The function is
+// called on the goroutine of the caller of Copy and delays it. If the option is given more
+// than once, the last one counts.
 func WithProgress(report func(Progress)) Option {
 	return func(c *copier) error {
 		if report == nil {
@@ -58,41 +57,35 @@ func WithProgress(report func(Progress)) Option {
 	}
 }
 
-// Copy adds every record of src to dst, in creation order, and then compares the
-// two: how a host moves from one store to another. The stores stay the
-// caller's, and src is only read.
+// Copy adds every record of src to dst, in creation order, and then compares the two
+// stores. It only reads src. The caller opens and closes both stores.
 //
-// Where src is a [relayer.CheckStore] it is checked once, before anything is written:
-// what is damaged there would be kept by dst as if it were sound. Where src does
-// not fit together, Copy returns the error of the check.
+// If src is a [relayer.CheckStore] it is checked before anything is written, because dst
+// would store damaged data as sound. If src is damaged, Copy returns the error of the check.
 //
-// A copy that ended early, for whatever reason, is taken up by calling Copy
-// again: dst holds the beginning of src, record by whole record, and the copy
-// goes on where that ends. One that had come to its end is verified once more.
+// Copy resumes: if it ended early, for any reason, call it again. It finds the records that
+// dst already contains and adds the rest. After a complete copy it only verifies again.
 //
-// It returns [ErrDiffers] where dst holds anything else: before it has written
-// past the difference, or at the end, where the two are not the same in ids,
-// order, claims, documents, private parts and number. Nobody may write to either
-// store meanwhile. If somebody does, Copy ends with ErrDiffers where it comes to
-// matter, and nothing that either store held is changed or lost.
+// It returns [ErrDiffers] if dst contains anything but the beginning of src, or if the
+// stores differ at the end in their number of records or in the IDs, order, claims,
+// documents or private parts. There must be no other writers to either store during a copy.
+// If there are, Copy may end with ErrDiffers; it does not change or remove any record.
 //
-// Where dst is an [relayer.ImportStore] the records keep their revisions, which are
-// compared too, and are added many at a time, all of them or none. That is what
-// to move to. Any other store gives them revisions of its own, so that the ETag
-// that a client still holds of a relayer can come to stand for another state of
-// it, and its If-Match pass where it should not: have clients read anew. What
-// src knows of deleted relayers does not come along: a revision that one of them
-// had can be given again.
+// If dst is a [relayer.ImportStore], records keep their revisions, which are compared too,
+// and are added many at a time, all or none. All stores of this module are. Any other store
+// assigns new revisions: an ETag that a client still has can then match another state of
+// the relayer, so that clients must read again. Revisions of relayers deleted in src are not
+// copied, and may be assigned again.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
-// [relayer.ErrOutcomeUnknown] match: after either, call Copy again. A context that is
-// done ends the copy with its error. Where dst refuses a record because its id
-// or claim is taken, [relayer.ErrExists] or [relayer.ErrClaimed] matches beside ErrDiffers. The
-// stores must not be nil, nor the same.
+// [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy
+// ends with its error. If dst rejects a record because its ID or claim is taken,
+// [relayer.ErrExists] or [relayer.ErrClaimed] matches in addition to ErrDiffers. The stores
+// must not be nil, and not the same.
 //
-// It reads up to 500 records at a time, and fewer where those before were large:
-// it aims at 8 MiB of each store in memory. It may be called by many goroutines
-// at once, but of two copies into one store one may end with ErrDiffers.
+// Copy reads up to 500 records at a time, and fewer large ones: it aims at 8 MiB of memory
+// for each store. It is safe for concurrent use, but of two concurrent copies into one store
+// one may end with ErrDiffers.
 func Copy(ctx context.Context, dst, src relayer.Store, options ...Option) error {
 	c, err := newCopier(dst, src, options)
 	if err != nil {
@@ -104,19 +97,19 @@ func Copy(ctx context.Context, dst, src relayer.Store, options ...Option) error 
 	return nil
 }
 
-// The size of a page. Documents can be of any size, and a store tells it only
-// with the documents: so the first page is small, and no page is more than twice
-// as long as the one before.
+// The size of a page in records and bytes. The size of a document is known only after it
+// is read. Therefore the first page is small, and no page has more than twice as many
+// records as the one before.
 const (
-	firstCopyPage   = 16
-	longestCopyPage = 500
-	copyPageBytes   = 8 << 20
+	firstPage = 16
+	maxPage   = 500
+	pageBytes = 8 << 20
 )
 
 // copier is one call of [Copy].
 type copier struct {
 	dst, src relayer.Store
-	importer relayer.ImportStore // nil where dst is none
+	importer relayer.ImportStore // nil if dst is not one
 	report   func(Progress)
 	total    int // of the source
 	limit    int // of the next page
@@ -129,7 +122,7 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	if sameStore(dst, src) {
 		return nil, errors.New("transfer: destination and source are the same store")
 	}
-	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstCopyPage}
+	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstPage}
 	c.importer, _ = dst.(relayer.ImportStore)
 	for _, option := range options {
 		if option == nil {
@@ -142,8 +135,7 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	return c, nil
 }
 
-// sameStore compares no stores that cannot be compared: a host's may be a value
-// with a map in it.
+// sameStore returns false for stores that are not comparable, such as a struct with a map.
 func sameStore(a, b relayer.Store) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
@@ -171,19 +163,19 @@ func (c *copier) check(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	c.tell(Checking, 0)
+	c.progress(Checking, 0)
 	if err := checker.Check(ctx); err != nil {
 		return fmt.Errorf("check the source: %w", err)
 	}
 	if c.total > 0 {
-		c.tell(Checking, c.total)
+		c.progress(Checking, c.total)
 	}
 	return nil
 }
 
-// fill adds what the destination does not hold yet, page by page.
+// fill adds what the destination does not contain yet, page by page.
 func (c *copier) fill(ctx context.Context, held int) error {
-	c.tell(Copying, 0)
+	c.progress(Copying, 0)
 	for offset := 0; offset < c.total; {
 		want, err := c.source(ctx, offset)
 		if err != nil {
@@ -199,15 +191,14 @@ func (c *copier) fill(ctx context.Context, held int) error {
 			return err
 		}
 		offset += len(want)
-		c.tell(Copying, offset)
+		c.progress(Copying, offset)
 	}
 	return nil
 }
 
-// add writes those of the records that are not known to be there. An id or a claim
-// that is taken may be their own: a write of an earlier copy, of which nobody has
-// heard how it ended, can end now. That is so where more of them are there than
-// were.
+// add writes the records that are not known to be in the destination. If an ID or a claim is
+// taken, the cause may be a write of an earlier copy, whose outcome was unknown and which
+// took effect late. Then more of the records are in the destination than before.
 func (c *copier) add(ctx context.Context, offset, known int, want []relayer.Record) error {
 	for {
 		err := c.write(ctx, offset+known, want[known:])
@@ -229,7 +220,7 @@ func (c *copier) add(ctx context.Context, offset, known int, want []relayer.Reco
 }
 
 func (c *copier) verify(ctx context.Context) error {
-	c.tell(Verifying, 0)
+	c.progress(Verifying, 0)
 	for offset := 0; offset < c.total; {
 		want, err := c.source(ctx, offset)
 		if err != nil {
@@ -243,13 +234,12 @@ func (c *copier) verify(ctx context.Context) error {
 			return differs(offset+known, "only the source has %q", want[known].ID)
 		}
 		offset += len(want)
-		c.tell(Verifying, offset)
+		c.progress(Verifying, offset)
 	}
 	return nil
 }
 
-// source returns the next page of the source, which must not have grown or
-// shrunk.
+// source returns the next page of the source, whose number of records must not change.
 func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -261,22 +251,22 @@ func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, erro
 	if total != c.total || len(records) != min(c.limit, total-offset) {
 		return nil, differs(offset, "the source had %d relayers, and then %d", c.total, total)
 	}
-	c.limit = nextCopyPage(records)
+	c.limit = nextPage(records)
 	return records, nil
 }
 
-// nextCopyPage is how many records to read after these.
-func nextCopyPage(records []relayer.Record) int {
+// nextPage returns the number of records to read after these.
+func nextPage(records []relayer.Record) int {
 	size := 1
 	for _, rec := range records {
 		size += len(rec.Document) + len(rec.Private)
 	}
-	fitting := copyPageBytes / (size/len(records) + 1)
-	return max(1, min(fitting, 2*len(records), longestCopyPage))
+	fitting := pageBytes / (size/len(records) + 1)
+	return max(1, min(fitting, 2*len(records), maxPage))
 }
 
-// destination returns a page of the destination, which must not hold more than
-// the source, and how many records it holds.
+// destination returns a page of the destination and its number of records, which must not
+// exceed that of the source.
 func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	records, held, err := c.dst.List(ctx, offset, limit)
 	if err != nil {
@@ -288,7 +278,7 @@ func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.
 	return records, held, nil
 }
 
-// surplus names the first record that the destination has beyond the source.
+// surplus returns an error with the first record that only the destination has.
 func (c *copier) surplus(ctx context.Context) error {
 	beyond, held, err := c.dst.List(ctx, c.total, 1)
 	if err != nil {
@@ -300,8 +290,8 @@ func (c *copier) surplus(ctx context.Context) error {
 	return differs(c.total, "only the destination has %q", beyond[0].ID)
 }
 
-// compare returns how many of the records the destination holds, all of them
-// from the first on and as they are.
+// compare returns how many of the records, from the first on, the destination contains
+// unchanged.
 func (c *copier) compare(ctx context.Context, offset int, want []relayer.Record) (int, error) {
 	have, _, err := c.destination(ctx, offset, len(want))
 	if err != nil {
@@ -315,8 +305,8 @@ func (c *copier) compare(ctx context.Context, offset int, want []relayer.Record)
 	return len(have), nil
 }
 
-// difference says in which part two records differ. It shows nothing of the
-// parts: one of them is secret.
+// difference returns in which part two records differ, or "". It does not quote the parts,
+// because one of them is secret.
 func (c *copier) difference(have, want relayer.Record) string {
 	if have.ID != want.ID {
 		return fmt.Sprintf("the destination has %q, the source %q", have.ID, want.ID)
@@ -343,19 +333,19 @@ func (c *copier) write(ctx context.Context, offset int, records []relayer.Record
 	}
 	for i, rec := range records {
 		if _, err := c.dst.Create(ctx, rec); err != nil {
-			return unwritten(offset+i, fmt.Errorf("create %q: %w", rec.ID, err))
+			return writeError(offset+i, fmt.Errorf("create %q: %w", rec.ID, err))
 		}
 	}
 	return nil
 }
 
-// importRuns imports as many records at a time as are not too large together: the
-// length of a page goes by those before it.
+// importRuns limits the bytes of each import: the length of a page depends on the sizes of
+// the records before it.
 func (c *copier) importRuns(ctx context.Context, offset int, records []relayer.Record) error {
 	for len(records) > 0 {
 		run := records[:runLength(records)]
 		if err := c.importer.Import(ctx, run); err != nil {
-			return unwritten(offset, err)
+			return writeError(offset, err)
 		}
 		offset += len(run)
 		records = records[len(run):]
@@ -367,16 +357,16 @@ func runLength(records []relayer.Record) int {
 	size := 0
 	for i, rec := range records {
 		size += len(rec.Document) + len(rec.Private)
-		if i > 0 && size > copyPageBytes {
+		if i > 0 && size > pageBytes {
 			return i
 		}
 	}
 	return len(records)
 }
 
-// unwritten says where a write failed. An id or a claim that is taken is taken by
-// something that is not at its place in the destination.
-func unwritten(offset int, err error) error {
+// writeError adds the offset to an error of a write. If an ID or a claim is taken, the
+// destination has a record at another position than the source.
+func writeError(offset int, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -386,7 +376,7 @@ func unwritten(offset int, err error) error {
 	return fmt.Errorf("write at offset %d: %w", offset, err)
 }
 
-func (c *copier) tell(stage Stage, done int) {
+func (c *copier) progress(stage Stage, done int) {
 	c.report(Progress{Stage: stage, Done: done, Total: c.total})
 }
 

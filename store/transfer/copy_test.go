@@ -17,10 +17,10 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// fiveMethods hides all that a store offers beside its five methods.
+// fiveMethods hides the optional capabilities of a store.
 type fiveMethods struct{ relayer.Store }
 
-// storeKinds make empty stores to copy from and to.
+// storeKinds return empty stores to copy from and to.
 var storeKinds = map[string]func(testing.TB) relayer.Store{
 	"memory":       func(testing.TB) relayer.Store { return memory.New() },
 	"bolt":         openBolt,
@@ -44,8 +44,7 @@ func openBolt(t testing.TB) relayer.Store {
 	return store
 }
 
-// intercepted has the calls of a store that Copy makes go through a function of
-// the test's.
+// intercepted passes the calls that Copy makes to a function of the test.
 type intercepted struct {
 	relayer.Store
 	through func(method string, call func() error) error
@@ -80,8 +79,8 @@ func intercept(store relayer.Store, through func(method string, call func() erro
 	return intercepted{store, through}
 }
 
-// copySample is a record whose parts tell what they are of, and whose private
-// part says that it is secret.
+// copySample returns a record whose parts contain its ID, and whose private part is
+// marked as secret.
 func copySample(id string) relayer.Record {
 	return relayer.Record{
 		ID:       id,
@@ -100,9 +99,8 @@ func put(t testing.TB, store relayer.Store, rec relayer.Record) relayer.Record {
 	return made
 }
 
-// fillWithGaps gives a store n records that have been through something: some
-// updated, so that revisions do not follow the order, some without a claim, and
-// others deleted between them.
+// fillWithGaps creates n records with a history: some are updated, so that revisions do
+// not follow the order, some have no claim, and others between them are deleted.
 func fillWithGaps(t testing.TB, store relayer.Store, n int) {
 	t.Helper()
 	var gone []relayer.Record
@@ -138,8 +136,8 @@ func listAll(t testing.TB, store relayer.Store) []relayer.Record {
 	return records
 }
 
-// wantBeginning fails unless dst holds the beginning of src, revisions included
-// where it takes them over.
+// wantBeginning fails unless dst contains the beginning of src, with its revisions if
+// dst imports them.
 func wantBeginning(t testing.TB, dst, src relayer.Store) {
 	t.Helper()
 	have, want := listAll(t, dst), listAll(t, src)
@@ -179,9 +177,9 @@ func eachPair(t *testing.T, test func(t *testing.T, newDst, newSrc func(testing.
 	}
 }
 
-// TestCopy copies stores of sizes around those of the pages, twice, and then
-// goes on writing to the copy.
-func TestCopy(t *testing.T) {
+// TestCopy_AllPairsOfStores copies stores of sizes around those of the pages, twice,
+// and then writes to the copy.
+func TestCopy_AllPairsOfStores(t *testing.T) {
 	eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
 		for _, n := range []int{0, 1, 15, 16, 17, 300} {
 			dst, src := newDst(t), newSrc(t)
@@ -192,14 +190,13 @@ func TestCopy(t *testing.T) {
 			if after := listAll(t, src); len(after) != len(before) {
 				t.Fatalf("the source had %d records and has %d", len(before), len(after))
 			}
-			wantGoesOn(t, dst, before)
+			wantWritable(t, dst, before)
 		}
 	})
 }
 
-// wantGoesOn fails unless a copy takes writes as the store it was copied from
-// would: claims are held, and revisions grow.
-func wantGoesOn(t *testing.T, dst relayer.Store, before []relayer.Record) {
+// wantWritable fails unless claims are held in a copy and its revisions grow.
+func wantWritable(t *testing.T, dst relayer.Store, before []relayer.Record) {
 	t.Helper()
 	made := put(t, dst, copySample("new"))
 	_, revisions := dst.(relayer.ImportStore)
@@ -216,8 +213,8 @@ func wantGoesOn(t *testing.T, dst relayer.Store, before []relayer.Record) {
 	}
 }
 
-// TestCopyGoesOn: what is there already is not written again.
-func TestCopyGoesOn(t *testing.T) {
+// Records that the destination contains are not written again.
+func TestCopy_Resume(t *testing.T) {
 	src := memory.New()
 	fillWithGaps(t, src, 200)
 	for _, held := range []int{0, 1, 16, 100, 199, 200} {
@@ -238,57 +235,56 @@ func TestCopyGoesOn(t *testing.T) {
 	}
 }
 
-func TestCopyProgress(t *testing.T) {
+func TestCopy_Progress(t *testing.T) {
 	eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
 		for _, n := range []int{0, 1, 70, 1200} {
 			src, dst := newSrc(t), newDst(t)
 			fillWithGaps(t, src, n)
-			var told []transfer.Progress
-			copyAll(t, dst, src, transfer.WithProgress(func(p transfer.Progress) { told = append(told, p) }))
+			var reports []transfer.Progress
+			copyAll(t, dst, src, transfer.WithProgress(func(p transfer.Progress) { reports = append(reports, p) }))
 			if _, ok := src.(relayer.CheckStore); ok {
-				told = wantChecked(t, told, n)
+				reports = wantChecked(t, reports, n)
 			}
-			wantProgress(t, told, n)
+			wantProgress(t, reports, n)
 		}
 	})
 }
 
-// wantChecked fails unless the source was checked first, and returns what was told
-// after that.
-func wantChecked(t *testing.T, told []transfer.Progress, total int) []transfer.Progress {
+// wantChecked fails unless the source was checked first, and returns the later reports.
+func wantChecked(t *testing.T, reports []transfer.Progress, total int) []transfer.Progress {
 	t.Helper()
 	want := []transfer.Progress{{Stage: transfer.Checking, Done: 0, Total: total}}
 	if total > 0 {
 		want = append(want, transfer.Progress{Stage: transfer.Checking, Done: total, Total: total})
 	}
-	if len(told) < len(want) || !slices.Equal(told[:len(want)], want) {
-		t.Fatalf("told %+v, want %+v first", told, want)
+	if len(reports) < len(want) || !slices.Equal(reports[:len(want)], want) {
+		t.Fatalf("reports %+v, want %+v first", reports, want)
 	}
-	return told[len(want):]
+	return reports[len(want):]
 }
 
-// wantProgress fails unless copying and verifying are all there is, both began with nothing, went on by 1 to 500
-// relayers at a time, and ended with everything.
-func wantProgress(t *testing.T, told []transfer.Progress, total int) {
+// wantProgress fails unless there are two stages, copying and verifying, which start at
+// 0, advance by 1 to 500 relayers at a time, and end at the total.
+func wantProgress(t *testing.T, reports []transfer.Progress, total int) {
 	t.Helper()
-	verifying := slices.IndexFunc(told, func(p transfer.Progress) bool { return p.Stage == transfer.Verifying })
+	verifying := slices.IndexFunc(reports, func(p transfer.Progress) bool { return p.Stage == transfer.Verifying })
 	if verifying < 1 {
-		t.Fatalf("verifying begins at report %d of %d", verifying, len(told))
+		t.Fatalf("verifying begins at report %d of %d", verifying, len(reports))
 	}
-	for _, stage := range [][]transfer.Progress{told[:verifying], told[verifying:]} {
+	for _, stage := range [][]transfer.Progress{reports[:verifying], reports[verifying:]} {
 		if stage[0].Done != 0 || stage[len(stage)-1].Done != total {
-			t.Errorf("told from %+v to %+v, of %d", stage[0], stage[len(stage)-1], total)
+			t.Errorf("reports from %+v to %+v, of %d", stage[0], stage[len(stage)-1], total)
 		}
 		for i, p := range stage {
 			if p.Total != total || p.Stage != stage[0].Stage || i > 0 && (p.Done <= stage[i-1].Done || p.Done > stage[i-1].Done+500) {
-				t.Errorf("told %+v after %+v", p, stage[:i])
+				t.Errorf("reports %+v after %+v", p, stage[:i])
 			}
 		}
 	}
 }
 
-// TestCopyOfLargeDocuments counts the bytes that a copy asks for at a time.
-func TestCopyOfLargeDocuments(t *testing.T) {
+// TestCopy_LargeDocuments limits the bytes of each page.
+func TestCopy_LargeDocuments(t *testing.T) {
 	src := memory.New()
 	for i := range 32 {
 		part := bytes.Repeat([]byte{byte(i)}, 1<<20)
@@ -315,9 +311,8 @@ func TestCopyOfLargeDocuments(t *testing.T) {
 	}
 }
 
-// TestCopiesIntoOneStore: one of several goes through, whatever the others are
-// told.
-func TestCopiesIntoOneStore(t *testing.T) {
+// At least one of several concurrent copies succeeds.
+func TestCopy_Concurrent(t *testing.T) {
 	for kind, newDst := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			src, dst := memory.New(), newDst(t)
@@ -341,13 +336,13 @@ func TestCopiesIntoOneStore(t *testing.T) {
 	}
 }
 
-// withMap is a store that cannot be compared with another.
+// withMap is a store that is not comparable.
 type withMap struct {
 	relayer.Store
 	_ map[string]int
 }
 
-func TestCopyArguments(t *testing.T) {
+func TestCopy_InvalidArguments(t *testing.T) {
 	ctx := context.Background()
 	a, b := memory.New(), memory.New()
 	put(t, a, copySample("a"))
@@ -368,13 +363,13 @@ func TestCopyArguments(t *testing.T) {
 	copyAll(t, withMap{Store: b}, withMap{Store: a})
 }
 
-// weighed is a store that refuses to take over more than so many bytes at once.
-type weighed struct {
+// sizeLimited is a store that rejects an import of many bytes.
+type sizeLimited struct {
 	*memory.Store
 	most int
 }
 
-func (s weighed) Import(ctx context.Context, records []relayer.Record) error {
+func (s sizeLimited) Import(ctx context.Context, records []relayer.Record) error {
 	size := 0
 	for _, rec := range records {
 		size += len(rec.Document) + len(rec.Private)
@@ -385,8 +380,8 @@ func (s weighed) Import(ctx context.Context, records []relayer.Record) error {
 	return s.Store.Import(ctx, records)
 }
 
-// TestCopyOfLargeAmongSmall has a page of large records after pages of small ones.
-func TestCopyOfLargeAmongSmall(t *testing.T) {
+// A page of large records follows pages of small ones.
+func TestCopy_LargeAmongSmallRecords(t *testing.T) {
 	src := memory.New()
 	for i := range 1100 {
 		rec := copySample(fmt.Sprint(i))
@@ -395,5 +390,5 @@ func TestCopyOfLargeAmongSmall(t *testing.T) {
 		}
 		put(t, src, rec)
 	}
-	copyAll(t, weighed{memory.New(), 8 << 20}, src)
+	copyAll(t, sizeLimited{memory.New(), 8 << 20}, src)
 }

@@ -1,13 +1,13 @@
 package transfer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
@@ -15,7 +15,7 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// checked is a store whose check the test makes.
+// checked is a store whose check is a function of the test.
 type checked struct {
 	relayer.Store
 	check func(ctx context.Context) error
@@ -23,9 +23,8 @@ type checked struct {
 
 func (s checked) Check(ctx context.Context) error { return s.check(ctx) }
 
-// TestCopyChecksTheSource: once in each copy, and before anything is done with the
-// destination.
-func TestCopyChecksTheSource(t *testing.T) {
+// The source is checked once, before any call of the destination.
+func TestCopy_ChecksSource(t *testing.T) {
 	src := memory.New()
 	fillWithGaps(t, src, 70)
 	cracked := errors.New("cracked")
@@ -59,16 +58,16 @@ func TestCopyChecksTheSource(t *testing.T) {
 	}
 }
 
-// TestCopyChecksNoDestination: that is compared with the source anyway.
-func TestCopyChecksNoDestination(t *testing.T) {
+// The destination is compared with the source instead.
+func TestCopy_DestinationNotChecked(t *testing.T) {
 	src := memory.New()
 	fillWithGaps(t, src, 70)
 	copyAll(t, checked{memory.New(), func(context.Context) error { return errors.New("checked") }}, src)
 }
 
-// The file lacks the index entry of a claim. Reads do not use it, so that only a
-// check finds the damage.
-func TestCopy_DamagedSource(t *testing.T) {
+// TestCopy_DamagedFile changes one byte of a private part. The check finds it before
+// anything is copied, and a read at the latest.
+func TestCopy_DamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	makeDamagedFile(t, path)
 	src, err := bolt.Open(t.Context(), path)
@@ -76,29 +75,30 @@ func TestCopy_DamagedSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	if unchecked := memory.New(); transfer.Copy(t.Context(), unchecked, fiveMethods{src}) != nil {
-		t.Fatal("the damage is found without a check")
+	if err := transfer.Copy(t.Context(), memory.New(), fiveMethods{src}); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Fatalf("without a check: error is %v, want %v", err, relayer.ErrCorrupt)
 	}
 
 	for kind, newDst := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			dst := newDst(t)
-			var told []transfer.Progress
-			err := transfer.Copy(t.Context(), dst, src, transfer.WithProgress(func(p transfer.Progress) { told = append(told, p) }))
+			var reports []transfer.Progress
+			err := transfer.Copy(t.Context(), dst, src, transfer.WithProgress(func(p transfer.Progress) { reports = append(reports, p) }))
 			if !errors.Is(err, relayer.ErrCorrupt) || errors.Is(err, transfer.ErrDiffers) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
 			}
 			if len(listAll(t, dst)) != 0 {
 				t.Error("a damaged source was copied")
 			}
-			if len(told) != 1 || told[0] != (transfer.Progress{Stage: transfer.Checking, Total: 70}) {
-				t.Errorf("told %+v", told)
+			if len(reports) != 1 || reports[0] != (transfer.Progress{Stage: transfer.Checking, Total: 70}) {
+				t.Errorf("reports %+v", reports)
 			}
 		})
 	}
 }
 
-// makeDamagedFile deletes the index entry of a claim.
+// makeDamagedFile changes a byte in every copy of a private part in the file: free
+// pages may contain it too.
 func makeDamagedFile(t *testing.T, path string) {
 	t.Helper()
 	store, err := bolt.Open(t.Context(), path)
@@ -106,21 +106,20 @@ func makeDamagedFile(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	fillWithGaps(t, store, 70)
+	private := listAll(t, store)[7].Private
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := bbolt.Open(path, 0o600, nil)
+	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		claims := tx.Bucket([]byte("claims")).Cursor()
-		if key, _ := claims.First(); key == nil {
-			t.Error("the file has no claims")
-		}
-		return claims.Delete()
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
+	flipped := bytes.Clone(private)
+	flipped[len(flipped)-1] ^= 1
+	if !bytes.Contains(whole, private) {
+		t.Fatal("the private part is nowhere in the file")
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(whole, private, flipped), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// strangers are destinations that do not hold the beginning of a source that
-// has ids a to e, and where and of whom the error must tell.
-var strangers = map[string]struct {
+// mismatches are destinations that do not contain the beginning of a source with the
+// IDs a to e, and the offset and IDs that the error must contain.
+var mismatches = map[string]struct {
 	spoil  func(records []relayer.Record) []relayer.Record
 	offset int
 	ids    string
@@ -38,19 +38,19 @@ var strangers = map[string]struct {
 	}, 3, "dx"},
 }
 
-func TestCopyToAnotherRegistry(t *testing.T) {
-	for name, stranger := range strangers {
+func TestCopy_DestinationDiffers(t *testing.T) {
+	for name, mismatch := range mismatches {
 		t.Run(name, func(t *testing.T) {
 			src, dst := memory.New(), memory.New()
 			for _, id := range []string{"a", "b", "c", "d", "e"} {
 				put(t, src, copySample(id))
 			}
-			if err := dst.Import(context.Background(), stranger.spoil(listAll(t, src))); err != nil {
+			if err := dst.Import(context.Background(), mismatch.spoil(listAll(t, src))); err != nil {
 				t.Fatal(err)
 			}
 			before := listAll(t, dst)
 			err := transfer.Copy(context.Background(), dst, src)
-			wantDiffers(t, err, stranger.offset, strings.Split(stranger.ids, "")...)
+			wantDiffers(t, err, mismatch.offset, strings.Split(mismatch.ids, "")...)
 			if after := listAll(t, dst); len(after) != len(before) {
 				t.Errorf("the destination had %d records and has %d", len(before), len(after))
 			}
@@ -58,8 +58,8 @@ func TestCopyToAnotherRegistry(t *testing.T) {
 	}
 }
 
-// wantDiffers fails unless the error says that the stores differ, at which
-// offset and of which ids, and shows nothing of what they hold.
+// wantDiffers fails unless the error is ErrDiffers with offset and IDs, and quotes
+// nothing that is stored.
 func wantDiffers(t *testing.T, err error, offset int, ids ...string) {
 	t.Helper()
 	if !errors.Is(err, transfer.ErrDiffers) {
@@ -78,9 +78,8 @@ func wantDiffers(t *testing.T, err error, offset int, ids ...string) {
 	}
 }
 
-// TestCopyIgnoresRevisionsItCannotKeep: a store that gives its own would
-// otherwise never be found to be a copy.
-func TestCopyIgnoresRevisionsItCannotKeep(t *testing.T) {
+// A store that assigns its own revisions is compared without them.
+func TestCopy_RevisionsNotImported(t *testing.T) {
 	src := memory.New()
 	fillWithGaps(t, src, 40)
 	dst := fiveMethods{memory.New()}
@@ -90,8 +89,8 @@ func TestCopyIgnoresRevisionsItCannotKeep(t *testing.T) {
 	}
 }
 
-// TestCopyVerifies spoils what a copy has written, behind its back.
-func TestCopyVerifies(t *testing.T) {
+// TestCopy_VerifyFindsChanges changes what a copy has written before it is verified.
+func TestCopy_VerifyFindsChanges(t *testing.T) {
 	spoils := map[string]func(ctx context.Context, store relayer.Store, rec relayer.Record) error{
 		"changed": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
 			rec.Private = []byte("x")
@@ -142,9 +141,9 @@ func TestCopyVerifies(t *testing.T) {
 	}
 }
 
-// TestCopyOfASourceThatChanges changes the first record of the source, or adds
-// one, once the first has been copied and before it is verified.
-func TestCopyOfASourceThatChanges(t *testing.T) {
+// TestCopy_SourceChanges changes the first record of the source, or adds one, after the
+// first is copied and before it is verified.
+func TestCopy_SourceChanges(t *testing.T) {
 	ctx := context.Background()
 	changes := map[string]func(src relayer.Store, first relayer.Record) error{
 		"create": func(src relayer.Store, _ relayer.Record) error {
@@ -194,9 +193,8 @@ func TestCopyOfASourceThatChanges(t *testing.T) {
 	}
 }
 
-// TestCopyTakesUpAGrownSource: new relayers are the one change after which a
-// copy still holds the beginning.
-func TestCopyTakesUpAGrownSource(t *testing.T) {
+// After new relayers in the source, and no other change, a copy can be resumed.
+func TestCopy_ResumeWithGrownSource(t *testing.T) {
 	for kind, newDst := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			src, dst := memory.New(), newDst(t)
@@ -214,20 +212,19 @@ func TestCopyTakesUpAGrownSource(t *testing.T) {
 	}
 }
 
-// TestCopyMeetsAStranger has a record come into the destination in the middle of
-// a copy.
-func TestCopyMeetsAStranger(t *testing.T) {
+// TestCopy_ConcurrentWriter adds a record to the destination during a copy.
+func TestCopy_ConcurrentWriter(t *testing.T) {
 	src, dst := memory.New(), memory.New()
 	fillWithGaps(t, src, 70)
-	late := interceptedImporter{intercepted{dst, func(method string, call func() error) error {
+	contested := interceptedImporter{intercepted{dst, func(method string, call func() error) error {
 		if method == "Import" {
-			stranger := listAll(t, src)[0]
-			stranger.Document = []byte(`{"stranger":true}`)
-			put(t, dst, stranger)
+			foreign := listAll(t, src)[0]
+			foreign.Document = []byte(`{"foreign":true}`)
+			put(t, dst, foreign)
 		}
 		return call()
 	}}}
-	err := transfer.Copy(t.Context(), late, src)
+	err := transfer.Copy(t.Context(), contested, src)
 	if !errors.Is(err, transfer.ErrDiffers) || !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("error %v, want ErrDiffers and ErrExists", err)
 	}

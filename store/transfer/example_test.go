@@ -13,8 +13,8 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// Move all relayers from one store into another, which may be of any kind. Nobody
-// writes to either meanwhile, and a copy that ended early is called again.
+// Copy all relayers from one store to another of any kind. There must be no other
+// writers. If a copy ends early, call it again.
 func ExampleCopy() {
 	dir, err := os.MkdirTemp("", "relayers")
 	if err != nil {
@@ -59,7 +59,7 @@ func ExampleCopy() {
 	// holesky-1
 }
 
-// fill makes relayers in a store.
+// fill creates relayers in a store.
 func fill(store relayer.Store, ids ...string) {
 	manager, err := relayer.New(store)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// interruption is one way for a call of a store to fail.
+// interruption is one way in which a call of a store fails.
 type interruption struct {
 	err  error
 	fail func(call func() error, cancel func()) error
@@ -39,9 +39,9 @@ var interruptions = map[string]interruption{
 	}},
 }
 
-// TestCopyInterrupted has every call that a copy makes fail, one in each copy,
-// and calls Copy again.
-func TestCopyInterrupted(t *testing.T) {
+// TestCopy_Interrupted fails every call that a copy makes, one in each copy, and calls
+// Copy again.
+func TestCopy_Interrupted(t *testing.T) {
 	for name, interruption := range interruptions {
 		t.Run(name, func(t *testing.T) {
 			eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
@@ -59,8 +59,8 @@ func TestCopyInterrupted(t *testing.T) {
 	}
 }
 
-// copyInterrupted interrupts a copy at a call, and returns how many calls it
-// made. It fails unless what is left is a beginning.
+// copyInterrupted interrupts a copy at its nth call and returns the number of calls. It
+// fails unless the destination contains a beginning of the source.
 func copyInterrupted(t *testing.T, dst, src relayer.Store, interruption interruption, nth int) (calls int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,22 +84,21 @@ func copyInterrupted(t *testing.T, dst, src relayer.Store, interruption interrup
 	return calls
 }
 
-// deaf is a store that never looks at the context of a read.
-type deaf struct{ *memory.Store }
+// contextIgnorer is a store that ignores the context of a read.
+type contextIgnorer struct{ *memory.Store }
 
-func (s deaf) List(_ context.Context, offset, limit int) ([]relayer.Record, int, error) {
+func (s contextIgnorer) List(_ context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	return s.Store.List(context.Background(), offset, limit)
 }
 
-// TestCopyCancelledWhileReading: comparing what is there already ends as soon as
-// anything else, whatever the stores make of a context.
-func TestCopyCancelledWhileReading(t *testing.T) {
+// A canceled context ends the comparison too, even if the stores ignore it.
+func TestCopy_CanceledWhileReading(t *testing.T) {
 	src, dst := memory.New(), memory.New()
 	fillWithGaps(t, src, 200)
 	copyAll(t, dst, src)
 	for _, stage := range []transfer.Stage{transfer.Copying, transfer.Verifying} {
 		ctx, cancel := context.WithCancel(context.Background())
-		err := transfer.Copy(ctx, deaf{dst}, deaf{src}, transfer.WithProgress(func(p transfer.Progress) {
+		err := transfer.Copy(ctx, contextIgnorer{dst}, contextIgnorer{src}, transfer.WithProgress(func(p transfer.Progress) {
 			if ctx.Err() != nil {
 				t.Errorf("%s: goes on to %+v", stage, p)
 			}
@@ -113,9 +112,9 @@ func TestCopyCancelledWhileReading(t *testing.T) {
 	}
 }
 
-// TestCopyAtRandom copies between stores that have been through anything, with
-// interruptions anywhere.
-func TestCopyAtRandom(t *testing.T) {
+// TestCopy_RandomHistories copies between stores with random writes, and interrupts the
+// copies at random.
+func TestCopy_RandomHistories(t *testing.T) {
 	for seed := range int64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
@@ -131,7 +130,7 @@ func TestCopyAtRandom(t *testing.T) {
 				}
 			}
 			copyAll(t, dst, src)
-			wantGoesOn(t, dst, listAll(t, src))
+			wantWritable(t, dst, listAll(t, src))
 		})
 	}
 }
@@ -152,36 +151,36 @@ func randomRecord(random *rand.Rand) relayer.Record {
 
 func writeAtRandom(t *testing.T, store relayer.Store, random *rand.Rand, writes int) {
 	t.Helper()
-	var stand []relayer.Record
+	var current []relayer.Record
 	for range writes {
-		at := random.Intn(len(stand) + 1)
+		at := random.Intn(len(current) + 1)
 		switch what := random.Intn(4); {
-		case at == len(stand) || what < 2:
-			stand = append(stand, put(t, store, randomRecord(random)))
+		case at == len(current) || what < 2:
+			current = append(current, put(t, store, randomRecord(random)))
 		case what == 2:
-			stand[at].Document = randomRecord(random).Document
-			made, err := store.Update(t.Context(), stand[at])
+			current[at].Document = randomRecord(random).Document
+			made, err := store.Update(t.Context(), current[at])
 			if err != nil {
 				t.Fatal(err)
 			}
-			stand[at] = made
+			current[at] = made
 		default:
-			if err := store.Delete(t.Context(), stand[at].ID, stand[at].Revision); err != nil {
+			if err := store.Delete(t.Context(), current[at].ID, current[at].Revision); err != nil {
 				t.Fatal(err)
 			}
-			stand = slices.Delete(stand, at, at+1)
+			current = slices.Delete(current, at, at+1)
 		}
 	}
 }
 
-// late is a store that begins with an unknown outcome: the first write is carried
-// out when the next one comes.
-type late struct {
+// lateWriter is a store whose first write has an unknown outcome and takes effect when
+// the next one starts.
+type lateWriter struct {
 	*memory.Store
 	pending func()
 }
 
-func (s *late) write(ctx context.Context, write func(context.Context) error) error {
+func (s *lateWriter) write(ctx context.Context, write func(context.Context) error) error {
 	if s.pending == nil {
 		s.pending = func() { _ = write(context.WithoutCancel(ctx)) }
 		return relayer.ErrOutcomeUnknown
@@ -190,11 +189,11 @@ func (s *late) write(ctx context.Context, write func(context.Context) error) err
 	return write(ctx)
 }
 
-func (s *late) Import(ctx context.Context, records []relayer.Record) error {
+func (s *lateWriter) Import(ctx context.Context, records []relayer.Record) error {
 	return s.write(ctx, func(ctx context.Context) error { return s.Store.Import(ctx, records) })
 }
 
-func (s *late) Create(ctx context.Context, rec relayer.Record) (made relayer.Record, err error) {
+func (s *lateWriter) Create(ctx context.Context, rec relayer.Record) (made relayer.Record, err error) {
 	err = s.write(ctx, func(ctx context.Context) error {
 		made, err = s.Store.Create(ctx, rec)
 		return err
@@ -202,9 +201,9 @@ func (s *late) Create(ctx context.Context, rec relayer.Record) (made relayer.Rec
 	return made, err
 }
 
-// TestCopyAfterLateWrite is of a copy that is taken up before the last write of
-// the one before it has ended.
-func TestCopyAfterLateWrite(t *testing.T) {
+// TestCopy_LateWrite resumes a copy before the last write of the earlier one takes
+// effect.
+func TestCopy_LateWrite(t *testing.T) {
 	src := memory.New()
 	fillWithGaps(t, src, 70)
 	all := listAll(t, src)
@@ -213,13 +212,13 @@ func TestCopyAfterLateWrite(t *testing.T) {
 		if err := start.Import(t.Context(), all[:held]); err != nil {
 			t.Fatal(err)
 		}
-		dst := &late{Store: start}
+		dst := &lateWriter{Store: start}
 		if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 			t.Fatalf("from %d on: error %v, want ErrOutcomeUnknown", held, err)
 		}
 		copyAll(t, dst, src)
 	}
-	dst := fiveMethods{&late{Store: memory.New()}}
+	dst := fiveMethods{&lateWriter{Store: memory.New()}}
 	if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Fatalf("one by one: error %v, want ErrOutcomeUnknown", err)
 	}
