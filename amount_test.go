@@ -17,8 +17,8 @@ func bigPower(exponent uint, offset int64) *big.Int {
 	return power.Add(power, big.NewInt(offset))
 }
 
-// amountLadder are amounts in ascending order, around every place where a
-// machine word, a float or the limit ends.
+// amountLadder returns amounts in ascending order, around the limits of machine words,
+// floats and amounts.
 func amountLadder() []*big.Int {
 	ladder := []*big.Int{big.NewInt(0), big.NewInt(1)}
 	for _, exponent := range []uint{32, 53, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256} {
@@ -30,7 +30,7 @@ func amountLadder() []*big.Int {
 	return ladder
 }
 
-// TestAmount_Conversions takes every amount through all its forms and back.
+// TestAmount_Conversions converts every amount to all its forms and back.
 func TestAmount_Conversions(t *testing.T) {
 	for _, wei := range amountLadder() {
 		given := new(big.Int).Set(wei)
@@ -86,7 +86,6 @@ func TestAmount_Cmp(t *testing.T) {
 	}
 }
 
-// TestAmountFromBig_OutOfRange covers what is no amount in wei.
 func TestAmountFromBig_OutOfRange(t *testing.T) {
 	for _, wei := range []*big.Int{big.NewInt(-1), new(big.Int).Neg(bigPower(64, 0)), new(big.Int).Neg(bigPower(256, -1)), bigPower(256, 0), bigPower(256, 1), bigPower(1000, 0)} {
 		if amount, err := relayer.AmountFromBig(wei); err == nil {
@@ -98,7 +97,6 @@ func TestAmountFromBig_OutOfRange(t *testing.T) {
 	}
 }
 
-// TestParseAmount_Notations reads what is written in other ways than digit by digit.
 func TestParseAmount_Notations(t *testing.T) {
 	rightToWant := rightIntegers(maxAmount)
 	rightToWant["1e18"] = "1000000000000000000"
@@ -121,7 +119,7 @@ func TestParseAmount_Notations(t *testing.T) {
 	}
 }
 
-// TestAmount_UnmarshalJSON covers what only a decoder meets.
+// These cases occur only in a decoder.
 func TestAmount_UnmarshalJSON(t *testing.T) {
 	value := struct{ A *relayer.Amount }{new(relayer.NewAmount(7))}
 	for _, wrong := range []string{`"5"`, `true`, `{}`, `[5]`, `0.5`, `-1`, overMaxAmount} {

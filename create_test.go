@@ -18,7 +18,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestCreate_ID tries ids at the limits, by both ways in.
+// TestCreate_ID covers IDs at the limits, through Create and CreateDocument.
 func TestCreate_ID(t *testing.T) {
 	const all = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	for _, id := range []string{"a", "-", "_", "0", all, strings.Repeat("x", 64)} {
@@ -38,8 +38,7 @@ func TestCreate_ID(t *testing.T) {
 	}
 }
 
-// TestGet_InvalidID: an id that no relayer can have is no other kind
-// of error.
+// An ID that no relayer can have is not found, like any other.
 func TestGet_InvalidID(t *testing.T) {
 	m := newManager(t)
 	mustCreate(t, m, minimal("a"))
@@ -55,8 +54,7 @@ func TestGet_InvalidID(t *testing.T) {
 	}
 }
 
-// TestCreate_GeneratedID: an id left out is a version 7 UUID, and ids made later sort
-// later.
+// An omitted ID becomes a version 7 UUID; later IDs sort after earlier ones.
 func TestCreate_GeneratedID(t *testing.T) {
 	m := newManager(t)
 	var ids []string
@@ -72,7 +70,7 @@ func TestCreate_GeneratedID(t *testing.T) {
 	}
 }
 
-// TestCreate_DuplicateID: the relayer that has the id stays as it is.
+// The relayer with the ID is unchanged.
 func TestCreate_DuplicateID(t *testing.T) {
 	ctx := context.Background()
 	m := newManager(t)
@@ -89,13 +87,12 @@ func TestCreate_DuplicateID(t *testing.T) {
 	if err != nil || string(got) != string(first.JSON) || revision != first.Revision {
 		t.Errorf("stored %s at %d, %v, want %+v", got, revision, err, first)
 	}
-	// What is wrong with the request is told before the id is looked up.
+	// The request is validated before the ID is looked up.
 	_, err = m.CreateDocument(ctx, []byte(evmBody(`"id":"a"`, `"notification_id":""`)))
 	wantFields(t, fieldErrors(t, err), "notification_id")
 }
 
-// TestCreate_ConcurrentSameID: of many creates of one id, one succeeds and it is the one
-// that is stored.
+// Of many creates of one ID exactly one succeeds, and its relayer is stored.
 func TestCreate_ConcurrentSameID(t *testing.T) {
 	ctx := context.Background()
 	for range 20 {
@@ -126,7 +123,7 @@ func TestCreate_ConcurrentSameID(t *testing.T) {
 	}
 }
 
-// TestCreate_Paused: false is an answer, not a field left out.
+// False is a value, not an omitted field.
 func TestCreate_Paused(t *testing.T) {
 	for _, paused := range []string{"true", "false"} {
 		document := mustCreateDocument(t, newManager(t), replaced(t, evmBody(), "paused", paused))
@@ -137,7 +134,6 @@ func TestCreate_Paused(t *testing.T) {
 	wantFields(t, problemsOf(t, without(t, evmBody(), "paused")), "paused")
 }
 
-// TestCreate_UnknownNetworkType: there are three, spelled one way.
 func TestCreate_UnknownNetworkType(t *testing.T) {
 	for _, wrong := range []string{"", "EVM", "bitcoin", "evm ", "solana,stellar"} {
 		req := minimal("")
@@ -148,7 +144,7 @@ func TestCreate_UnknownNetworkType(t *testing.T) {
 	}
 }
 
-// TestCreate_InvalidRequests covers what only Go code can ask for.
+// These requests are possible only in Go.
 func TestCreate_InvalidRequests(t *testing.T) {
 	bad := "a\xffb"
 	solana := func(policy relayer.SolanaPolicy) relayer.CreateRequest {
@@ -236,13 +232,13 @@ func TestCreate_InvalidRequests(t *testing.T) {
 			}
 			wantFields(t, fieldErrors(t, err), test.want...)
 			if page, err := m.List(context.Background(), 1, 1); err != nil || page.Pagination.TotalItems != 0 {
-				t.Errorf("after a refused create: %+v, %v", page, err)
+				t.Errorf("after a rejected create: %+v, %v", page, err)
 			}
 		})
 	}
 }
 
-// TestCreate_NilPolicy: a nil pointer is no policy, whatever its type.
+// A nil pointer of any type means that there is no policy.
 func TestCreate_NilPolicy(t *testing.T) {
 	for _, policy := range []relayer.Policy{nil, (*relayer.EVMPolicy)(nil), (*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil)} {
 		req := minimal("")
@@ -253,7 +249,7 @@ func TestCreate_NilPolicy(t *testing.T) {
 	}
 }
 
-// TestCreate_NativeTokenKind: a kind with neither field set is the native asset.
+// A kind with neither field set is the native asset.
 func TestCreate_NativeTokenKind(t *testing.T) {
 	req := minimal("a")
 	req.NetworkType = relayer.Stellar
@@ -268,8 +264,8 @@ func TestCreate_NativeTokenKind(t *testing.T) {
 	}
 }
 
-// A type that embeds a policy has all its methods. What it holds would not be
-// stored, and a policy that is not stored allows everything.
+// A type that embeds a policy implements Policy, but its fields would not be stored. A
+// policy that is not stored permits everything.
 func TestCreate_PolicyOfAnotherPackage(t *testing.T) {
 	type own struct{ *relayer.EVMPolicy }
 	m, err := relayer.New(memory.New())
@@ -284,7 +280,7 @@ func TestCreate_PolicyOfAnotherPackage(t *testing.T) {
 	}
 }
 
-// richRequest has something of everything that is shared by reference.
+// richRequest returns a request with a pointer or slice of every kind.
 func richRequest() relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID: "rich", Name: "n", Network: "devnet", NetworkType: relayer.Solana, SignerID: "s",
@@ -298,7 +294,7 @@ func richRequest() relayer.CreateRequest {
 	}
 }
 
-// scramble changes everything that a Solana relayer and its endpoints reach.
+// scramble changes everything that a Solana policy and endpoints point to.
 func scramble(endpoints []relayer.RPCConfig, policy relayer.Policy) {
 	for i := range endpoints {
 		endpoints[i].URL = "https://scrambled.example"
@@ -316,8 +312,7 @@ func scramble(endpoints []relayer.RPCConfig, policy relayer.Policy) {
 	solana.FeePaymentStrategy = new(relayer.FeePaidByRelayer)
 }
 
-// TestCreate_RequestUnchanged: the defaults go into what is stored, not into the
-// caller's request.
+// Defaults are not written into the request of the caller.
 func TestCreate_RequestUnchanged(t *testing.T) {
 	req := richRequest()
 	mustCreate(t, newManager(t), req)
@@ -326,8 +321,8 @@ func TestCreate_RequestUnchanged(t *testing.T) {
 	}
 }
 
-// TestCreate_StoredCopyIsIndependent: what is stored changes neither with the request nor with
-// anything that was read.
+// A change of the request, or of a relayer that was read, does not change what is
+// stored.
 func TestCreate_StoredCopyIsIndependent(t *testing.T) {
 	ctx := context.Background()
 	m := newManager(t)
@@ -373,7 +368,7 @@ func TestCreate_StoredCopyIsIndependent(t *testing.T) {
 	}
 }
 
-// TestCreateDocument_BodyUnchanged: the body is the caller's, before and after.
+// The body belongs to the caller, before and after the call.
 func TestCreateDocument_BodyUnchanged(t *testing.T) {
 	for _, full := range fullRelayers {
 		m := newFullManager(t)
@@ -392,7 +387,6 @@ func TestCreateDocument_BodyUnchanged(t *testing.T) {
 	}
 }
 
-// TestCreate_Revision: a relayer tells the revision that its record has.
 func TestCreate_Revision(t *testing.T) {
 	m := newManager(t)
 	first, second := mustCreate(t, m, minimal("a")), mustCreateDocument(t, m, evmBody(`"id":"b"`))
@@ -405,7 +399,6 @@ func TestCreate_Revision(t *testing.T) {
 	}
 }
 
-// TestCreate_DoneContext: nothing is created once the caller has gone.
 func TestCreate_DoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -418,7 +411,6 @@ func TestCreate_DoneContext(t *testing.T) {
 	}
 }
 
-// TestAddressResolver_Address: the address is the resolver's answer to signer and network.
 func TestAddressResolver_Address(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(context.Background(), key{}, "caller's")
@@ -435,7 +427,7 @@ func TestAddressResolver_Address(t *testing.T) {
 	if err != nil || r.Address != want {
 		t.Errorf("address %q, %v, want %q", r.Address, err, want)
 	}
-	// Reading asks nobody: the answer is what is stored.
+	// Reads return the stored address without a call of the resolver.
 	without := mustCreateDocument(t, newManager(t), evmBody())
 	if got := member(t, without.JSON, "address"); got != `""` {
 		t.Errorf("address without a resolver: %s", got)
@@ -446,8 +438,8 @@ func unknownSigner(context.Context, string, relayer.NetworkType, string) (string
 	return "ignored", fmt.Errorf("no key s in secret-vault-7: %w", relayer.ErrUnknownSigner)
 }
 
-// TestAddressResolver_UnknownSigner: it is a problem of the request, told with the others and
-// without the host's words.
+// An unknown signer is a problem of the request, reported with the others and without
+// the text of the host's error.
 func TestAddressResolver_UnknownSigner(t *testing.T) {
 	option := relayer.WithAddressResolver(unknownSigner)
 	problems := problemsOf(t, evmBody(), option)
@@ -463,7 +455,7 @@ func TestAddressResolver_UnknownSigner(t *testing.T) {
 	wantFields(t, fieldErrors(t, err), "signer_id")
 }
 
-// TestAddressResolver_Error: any other error is the host's, and is passed on.
+// Any other error of the resolver is returned.
 func TestAddressResolver_Error(t *testing.T) {
 	fault := errors.New("vault sealed")
 	m := newManager(t, relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) {
@@ -480,7 +472,7 @@ func TestAddressResolver_Error(t *testing.T) {
 	if _, err := m.Get(ctx, "a"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("stored all the same: %v", err)
 	}
-	// A request that is wrong anyway is told so, whatever the resolver is up to.
+	// The problems of an invalid request come before an error of the resolver.
 	_, err = m.CreateDocument(ctx, []byte(evmBody(`"x":1`)))
 	wantFields(t, fieldErrors(t, err), "x")
 }
@@ -491,8 +483,8 @@ const (
 	stellarAddress = "GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"
 )
 
-// TestAddressResolver_InvalidAddress: an address that cannot be stored is a fault
-// of the host and no problem of the request.
+// An address that cannot be stored is an error of the host and not a problem of the
+// request.
 func TestAddressResolver_InvalidAddress(t *testing.T) {
 	anyNetwork := []string{
 		"not an address\n\x00", "0x1\x00", "0x1\xff", "\xc0\xaf", "0x1\n", " 0x1", "0x1\t", "0x1\x7f", "0x1\u0085", "0x1\u2028", "0x1\u202e",
@@ -518,8 +510,8 @@ func withAddress(address string) relayer.Option {
 	return relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { return address, nil })
 }
 
-// wantHostFault fails unless a create with this address fails without blaming or
-// quoting anything, and stores nothing.
+// wantHostFault fails unless a create with this address stores nothing and returns an
+// error that names no field and does not quote the address.
 func wantHostFault(t *testing.T, networkType relayer.NetworkType, address string, options ...relayer.Option) {
 	t.Helper()
 	m := newManager(t, append(options, withAddress(address))...)
@@ -539,7 +531,6 @@ func wantHostFault(t *testing.T, networkType relayer.NetworkType, address string
 	}
 }
 
-// TestAddressResolver_ValidAddress covers what only looks wrong.
 func TestAddressResolver_ValidAddress(t *testing.T) {
 	for address, networkType := range map[string]relayer.NetworkType{
 		evmAddress: relayer.EVM, strings.ToLower(evmAddress): relayer.EVM, solanaAddress: relayer.Solana, stellarAddress: relayer.Stellar,
@@ -559,11 +550,11 @@ func TestAddressResolver_ValidAddress(t *testing.T) {
 	}
 }
 
-// TestAddressResolver_InvalidRequest: a signer and a network that cannot be are no question.
+// The resolver is not called for an invalid signer or network.
 func TestAddressResolver_InvalidRequest(t *testing.T) {
-	asked := 0
+	calls := 0
 	m := newManager(t, relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) {
-		asked++
+		calls++
 		return "", nil
 	}))
 	for _, path := range []string{"signer_id", "network", "network_type"} {
@@ -573,11 +564,11 @@ func TestAddressResolver_InvalidRequest(t *testing.T) {
 			}
 		}
 	}
-	if asked != 0 {
-		t.Errorf("the resolver was asked %d times", asked)
+	if calls != 0 {
+		t.Errorf("the resolver was calls %d times", calls)
 	}
 	mustCreate(t, m, minimal(""))
-	if asked != 1 {
-		t.Errorf("the resolver was asked %d times for one relayer", asked)
+	if calls != 1 {
+		t.Errorf("the resolver was calls %d times for one relayer", calls)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// objectsOf returns the paths of all objects of a request, the whole of it as
-// "".
+// objectsOf returns the paths of all objects of a request; the request itself is "".
 func objectsOf(t *testing.T, request string) []string {
 	t.Helper()
 	objects := []string{""}
@@ -22,8 +21,8 @@ func objectsOf(t *testing.T, request string) []string {
 // below returns the path of a member of the object at path.
 func below(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
-// withMember writes one more member into the object at path, in front of the
-// others and even where it has a member of that name.
+// withMember inserts a member at the beginning of the object at path, even if the
+// object has a member of that name.
 func withMember(t *testing.T, request, path, member string) string {
 	t.Helper()
 	const mark = `"\u0000":0`
@@ -40,7 +39,7 @@ func withMember(t *testing.T, request, path, member string) string {
 	return strings.Replace(marked, mark, member, 1)
 }
 
-// TestDecode_UnknownNames puts names that nobody knows into every object.
+// TestDecode_UnknownNames adds unknown names to every object.
 func TestDecode_UnknownNames(t *testing.T) {
 	for _, full := range fullRelayers {
 		for _, path := range objectsOf(t, full.request) {
@@ -55,7 +54,7 @@ func TestDecode_UnknownNames(t *testing.T) {
 	}
 }
 
-// TestDecode_HostOnlyFields: what only the host sets is unknown in a request.
+// Fields that only the host can set are unknown in a request.
 func TestDecode_HostOnlyFields(t *testing.T) {
 	for _, member := range []string{`"address":"0x1"`, `"system_disabled":false`, `"disabled_reason":null`, `"revision":1`, `"metadata":{}`} {
 		name := strings.Split(member, `"`)[1]
@@ -63,8 +62,8 @@ func TestDecode_HostOnlyFields(t *testing.T) {
 	}
 }
 
-// TestDecode_NamesInAnotherCase writes every name in capitals, and with a letter that only
-// case folding takes for s or k: none is the name.
+// TestDecode_NamesInAnotherCase writes every name in capitals, and with a letter that
+// case folding maps to s or k.
 func TestDecode_NamesInAnotherCase(t *testing.T) {
 	for _, full := range fullRelayers {
 		walkTree(parseTree(t, full.request), "", func(path string, _ any) {
@@ -89,14 +88,13 @@ func TestDecode_NamesInAnotherCase(t *testing.T) {
 	}
 }
 
-// TestDecode_RequiredNameInAnotherCase: a name in the wrong case is not the field.
 func TestDecode_RequiredNameInAnotherCase(t *testing.T) {
 	text := strings.Replace(evmBody(), `"name"`, `"Name"`, 1)
 	wantFields(t, problemsOf(t, text), "Name", "name")
 }
 
-// TestDecode_DuplicateNames gives every member twice: the same value, another, null,
-// and with the name written in another way.
+// TestDecode_DuplicateNames repeats every member: with the same value, another value,
+// null, and an escaped name.
 func TestDecode_DuplicateNames(t *testing.T) {
 	for _, full := range fullRelayers {
 		walkTree(parseTree(t, full.request), "", func(path string, value any) {
@@ -119,8 +117,8 @@ func TestDecode_DuplicateNames(t *testing.T) {
 	}
 }
 
-// TestDecode_PolicyOfAnotherNetwork gives every field of one network's policy to the
-// others: those that they do not share are unknown.
+// TestDecode_PolicyOfAnotherNetwork adds every field of one policy to the policies of
+// other networks, where it is unknown.
 func TestDecode_PolicyOfAnotherNetwork(t *testing.T) {
 	policyNames := func(full fullRelayer) map[string]any {
 		return parseTree(t, full.request).(map[string]any)["policies"].(map[string]any)
@@ -137,14 +135,13 @@ func TestDecode_PolicyOfAnotherNetwork(t *testing.T) {
 			}
 		}
 	}
-	// Shared by name alone: the shape is that of the relayer's own network.
+	// Fields with the same name have the shape of the relayer's own network.
 	wantFields(t, problemsOf(t, body("solana", `"policies":{"swap_config":{"strategies":["soroswap"]}}`)), "policies.swap_config.strategies")
 	wantFields(t, problemsOf(t, body("stellar", `"policies":{"swap_config":{"strategy":"noop"}}`)), "policies.swap_config.strategy")
 	wantFields(t, problemsOf(t, body("stellar", `"policies":{"allowed_tokens":[{"mint":"m"}]}`)), "policies.allowed_tokens[0].mint", "policies.allowed_tokens[0].asset")
 }
 
-// TestDecode_EmptyName: a name may be empty and still is unknown. It is not to be
-// taken for an element of a list.
+// An empty name is unknown, and must not look like an element of a list.
 func TestDecode_EmptyName(t *testing.T) {
 	for text, object := range map[string]string{evmBody(`"policies":{"":1}`): "policies", evmBody(`"":1`): ""} {
 		problems := problemsOf(t, text)
@@ -154,8 +151,7 @@ func TestDecode_EmptyName(t *testing.T) {
 	}
 }
 
-// TestDecode_AllProblems: what is wrong in the JSON, in the values and with the
-// signer is told in one answer.
+// Problems of the JSON, of the values and of the signer are reported together.
 func TestDecode_AllProblems(t *testing.T) {
 	text := `{
 		"id": "not an id",
@@ -195,13 +191,12 @@ func TestDecode_AtMost1000Problems(t *testing.T) {
 	}
 }
 
-// nested returns an object that nests depth levels deep, arrays inside.
+// nested returns an object with arrays in it, depth levels deep.
 func nested(depth int) string {
 	return `{"x":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`
 }
 
-// TestDecode_NotAnObject covers bodies of which there is nothing to say field by
-// field.
+// The problem of these bodies is not one of a field.
 func TestDecode_NotAnObject(t *testing.T) {
 	valid := evmBody()
 	tests := map[string]string{
@@ -259,16 +254,16 @@ func TestDecode_NotAnObject(t *testing.T) {
 	}
 }
 
-// TestDecode_Depth: 32 levels are read, so that the field is blamed and not the body.
+// Up to 32 levels are decoded, so that the problem is one of a field.
 func TestDecode_Depth(t *testing.T) {
 	wantFields(t, problemsOf(t, nested(32)), "x", "name", "network", "network_type", "paused", "signer_id")
 	wantFields(t, problemsOf(t, evmBody(`"policies":`+nested(31))), "policies.x")
 	wantFields(t, problemsOf(t, evmBody(`"policies":{"gas_price_cap":`+nested(30)+`}`)), "policies.gas_price_cap")
-	// Brackets in strings nest nothing.
+	// Brackets in strings do not count.
 	mustCreateDocument(t, newManager(t), evmBody(fmt.Sprintf("%q:%q", "notification_id", `\"`+strings.Repeat("[{", 50))))
 }
 
-// TestDecode_Truncated cuts a full request at every byte.
+// TestDecode_Truncated truncates a full request at every byte.
 func TestDecode_Truncated(t *testing.T) {
 	for _, full := range fullRelayers {
 		for end := range len(full.request) {
@@ -277,7 +272,7 @@ func TestDecode_Truncated(t *testing.T) {
 	}
 }
 
-// TestDecode_InvalidText covers strings that JSON can write and nothing can keep.
+// These strings are valid JSON and cannot be stored.
 func TestDecode_InvalidText(t *testing.T) {
 	const token = `"policies":{"allowed_tokens":[{"mint":"m","symbol":%s}],"allowed_accounts":["ok",%s],"swap_config":{"cron_schedule":%s}}`
 	for _, bad := range []string{
@@ -309,7 +304,7 @@ func TestDecode_InvalidText(t *testing.T) {
 	}
 }
 
-// wrongValues are JSON values that a field of the kind must refuse.
+// wrongValues are JSON values that a field of the kind must reject.
 var wrongValues = map[kind][]string{
 	text:         {`5`, `0.5`, `true`, `[]`, `["x"]`, `{}`},
 	nonEmptyText: {`5`, `true`, `[]`, `{}`, `""`},
@@ -344,7 +339,7 @@ func wrongIntegers(most, tooMuch string) []string {
 	}
 }
 
-// rightIntegers maps how an integer may be written to its value.
+// rightIntegers maps notations of integers to their values.
 func rightIntegers(most string) map[string]string {
 	return map[string]string{
 		"0": "0", "-0": "0", "-0.0": "0", "0.0": "0", "0e999999999": "0", "-0E-99999999999999999999": "0", "0.000e7": "0",
@@ -353,7 +348,8 @@ func rightIntegers(most string) map[string]string {
 	}
 }
 
-// rightValues maps what a field of the kind takes to what the document shows.
+// rightValues maps values that a field of the kind accepts to their form in the
+// document.
 var rightValues = map[kind]map[string]string{
 	uint8Number:  rightIntegers("255"),
 	uint32Number: rightIntegers("4294967295"),
@@ -368,8 +364,8 @@ var rightValues = map[kind]map[string]string{
 	nonEmptyText: {`" "`: `" "`, `"\u0041\ud83d\ude00\t\/"`: `"A😀\t/"`},
 }
 
-// TestDecode_InvalidValues puts every wrong value into every field: the field is blamed,
-// it alone, by its path.
+// TestDecode_InvalidValues sets every field to every wrong value. The only problem has
+// the path of the field.
 func TestDecode_InvalidValues(t *testing.T) {
 	for _, full := range fullRelayers {
 		for _, path := range pathsOf(t, full.request) {
@@ -393,8 +389,7 @@ func TestDecode_InvalidValues(t *testing.T) {
 	}
 }
 
-// TestDecode_ValidValues writes the values that a field takes in every way that JSON
-// has for them.
+// TestDecode_ValidValues sets every field to valid values in every notation of JSON.
 func TestDecode_ValidValues(t *testing.T) {
 	for _, full := range fullRelayers {
 		for _, path := range pathsOf(t, full.request) {
@@ -409,7 +404,7 @@ func TestDecode_ValidValues(t *testing.T) {
 	}
 }
 
-// TestDecode_RequiredFields takes every required field away, and makes it null and empty.
+// TestDecode_RequiredFields omits every required field, and makes it null and empty.
 func TestDecode_RequiredFields(t *testing.T) {
 	for _, full := range fullRelayers {
 		for _, path := range pathsOf(t, full.request) {
@@ -426,8 +421,7 @@ func TestDecode_RequiredFields(t *testing.T) {
 	}
 }
 
-// TestDecode_RangeMessages pins the message that the contract shows, and that the
-// bound is told where a number is past it.
+// The messages contain the limit that a number exceeds.
 func TestDecode_RangeMessages(t *testing.T) {
 	tests := []struct{ networkType, path, value, want string }{
 		{"evm", "policies.gas_price_cap", "-1", "must be 0 or more"},

@@ -24,7 +24,7 @@ func TestDelete_Guard(t *testing.T) {
 	}))
 	var invalid *relayer.ValidationError
 	if err := m.Delete(t.Context(), "evm"); !errors.As(err, &invalid) || invalid.Fields[0] != (relayer.FieldError{Message: "3 transactions are pending"}) {
-		t.Errorf("refused: %v", err)
+		t.Errorf("rejected: %v", err)
 	}
 	if err := m.Delete(t.Context(), "solana"); !errors.Is(err, fault) {
 		t.Errorf("fault: %v", err)
@@ -39,7 +39,7 @@ func TestDelete_Guard(t *testing.T) {
 	}
 }
 
-// A deadline holds while another write of the same relayer is under way.
+// A deadline applies while another write of the same relayer is in progress.
 func TestDelete_DeadlineDuringWrite(t *testing.T) {
 	store := &slow{Store: memory.New(), begun: make(chan struct{}), end: make(chan struct{})}
 	m, err := relayer.New(store)
@@ -69,7 +69,7 @@ func TestDelete_DeadlineDuringWrite(t *testing.T) {
 	}
 }
 
-// slow is a store whose updates take until they are told to end.
+// slow is a store whose updates wait for the test.
 type slow struct {
 	relayer.Store
 	begun, end chan struct{}

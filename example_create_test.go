@@ -42,8 +42,8 @@ func Example() {
 	// true
 }
 
-// RPC URLs are masked wherever they show. The conversion to string is for the
-// code that calls the endpoint.
+// RPC URLs are masked if they are printed. The conversion to string is for the code
+// that calls the endpoint.
 func ExampleRPCURL() {
 	endpoint := relayer.RPCURL("https://eth-mainnet.g.alchemy.com/v2/api-key")
 	fmt.Println(endpoint)
@@ -53,8 +53,8 @@ func ExampleRPCURL() {
 	// 44
 }
 
-// Create a relayer from a file that holds what a client would send, and show
-// the document that a client would get.
+// Create a relayer from a file with the body of a request, and print the document of
+// the response.
 func ExampleManager_CreateDocument() {
 	manager, err := relayer.New(memory.New())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// threeRelayers returns a registry for the examples.
+// threeRelayers returns a registry with three relayers.
 func threeRelayers() *relayer.Manager {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
@@ -50,8 +50,8 @@ func ExampleManager_List() {
 	//   holesky-1
 }
 
-// Whatever is created or deleted meanwhile, a relayer that exists all the while
-// comes once.
+// A relayer that exists during the whole iteration is returned once, despite concurrent
+// creates and deletes.
 func ExampleManager_All() {
 	manager := threeRelayers()
 	for r, err := range manager.All(context.Background()) {

@@ -13,7 +13,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// Every field of a policy is optional; new makes a pointer to a value.
+// Every field of a policy is optional; new returns a pointer to a value.
 func ExamplePolicy() {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
@@ -47,7 +47,7 @@ func ExamplePolicy() {
 	// stops below 1000000000000000000 wei; private transactions set: false
 }
 
-// A host whose clients are strangers: endpoints of two providers, and its own
+// A host with untrusted clients permits the endpoints of two providers, and its own
 // node.
 func ExampleWithRPCPolicy() {
 	policy := relayer.RPCPolicy{
@@ -84,8 +84,8 @@ func ExampleWithRPCPolicy() {
 	// https://rpc.example.com invalid relayer: custom_rpc_urls[0].url must not contain user information
 }
 
-// Whoever calls the endpoints gives the policy to the Dialer, which asks it once
-// the name has been resolved.
+// The code that calls the endpoints sets the policy in its Dialer, which checks each
+// address after name resolution.
 func ExampleRPCPolicy_DialControl() {
 	policy := relayer.RPCPolicy{PublicOnly: true}
 	dialer := &net.Dialer{Control: policy.DialControl}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// All problems of a request are told at once.
+// All problems of a request are reported at once.
 func ExampleValidationError() {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
@@ -36,8 +36,7 @@ func ExampleValidationError() {
 	// policies.max_signatures must be 0 or more
 }
 
-// A host that keeps signers says what address each has, and which it does not
-// have.
+// A host with signers returns the address of each, and an error for unknown ones.
 func ExampleWithAddressResolver() {
 	addresses := map[string]string{"local-signer": "0x6b175474e89094c44da98b954eedeac495271d0f"}
 	resolve := func(_ context.Context, signerID string, _ relayer.NetworkType, _ string) (string, error) {

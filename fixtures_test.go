@@ -7,8 +7,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// A kind is what a field holds. Its wrong values are all JSON values that it
-// must refuse.
+// A kind is a type of field with the same valid values.
 type kind int
 
 const (
@@ -31,7 +30,7 @@ const (
 	identifier
 )
 
-// field says what is known of a field of the request beside its path.
+// field describes a field of a request.
 type field struct {
 	kind     kind
 	required bool
@@ -39,8 +38,8 @@ type field struct {
 
 var anyIndex = regexp.MustCompile(`\[\d+\]`)
 
-// fields are all fields of all requests, by path without the indexes. Those
-// that differ from network to network have the network in front.
+// fields are all fields of all requests, by path without indexes. The path of a policy
+// field begins with its network.
 var fields = map[string]field{
 	"id":                       {kind: identifier},
 	"name":                     {nonEmptyText, true},
@@ -127,7 +126,7 @@ var fields = map[string]field{
 	"stellar policies.timeout_seconds":                                     {kind: int64Number},
 }
 
-// fieldAt returns what is known of the field at a path of a full request.
+// fieldAt returns the description of the field at a path of a full request.
 func fieldAt(t testing.TB, full fullRelayer, path string) field {
 	t.Helper()
 	general := anyIndex.ReplaceAllString(path, "[]")
@@ -141,8 +140,7 @@ func fieldAt(t testing.TB, full fullRelayer, path string) field {
 	return known
 }
 
-// TestFixtures_SetEveryField makes sure that the tests built on both tables
-// leave nothing out.
+// The tests that use both tables must cover every field.
 func TestFixtures_SetEveryField(t *testing.T) {
 	met := make(map[string]bool)
 	for _, full := range fullRelayers {
@@ -160,16 +158,15 @@ func TestFixtures_SetEveryField(t *testing.T) {
 	}
 }
 
-// fullRelayer is a request that sets everything there is to set on a network,
-// and the document it makes.
+// fullRelayer is a request with every field of a network type, and its document.
 type fullRelayer struct {
 	networkType relayer.NetworkType
 	request     string
 	document    string
 }
 
-// fullRelayers name their members in any order and write their numbers as
-// clients do; the documents have the order of the specification.
+// fullRelayers have their members in any order and numbers in the notations of clients;
+// the documents have the order of the specification.
 var fullRelayers = []fullRelayer{
 	{relayer.EVM, `{
 		"policies": {

@@ -16,8 +16,8 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// FuzzCreateDocument: whatever the bytes, the answer is a relayer or a list of
-// problems; and what was accepted can be asked for again with the same result.
+// FuzzCreateDocument requires a relayer or a list of problems for any bytes. A request
+// for an accepted relayer must have the same result again.
 func FuzzCreateDocument(f *testing.F) {
 	for _, full := range fullRelayers {
 		f.Add([]byte(full.request))
@@ -59,7 +59,7 @@ func FuzzCreateDocument(f *testing.F) {
 	})
 }
 
-// requestText asks for a relayer like r, as JSON.
+// requestText returns the JSON request for a relayer like r.
 func requestText(t *testing.T, r *relayer.Relayer) []byte {
 	t.Helper()
 	type endpoint struct {
@@ -87,8 +87,8 @@ func requestText(t *testing.T, r *relayer.Relayer) []byte {
 	return text
 }
 
-// FuzzRPCURLMask puts a URL together whose secrets are written in a letter that
-// nothing else around it has, and looks for that letter in what is shown.
+// FuzzRPCURLMask composes a URL whose secrets consist of a letter that occurs nowhere
+// else, and searches all outputs for that letter.
 func FuzzRPCURLMask(f *testing.F) {
 	f.Add("https", "rpc.example:8545", "user:pass", "/v2/KEY", "k=v", "fragment")
 	f.Add("WSS", "[fe80::1%25eth0]:1", "a@b", "", "", "")
@@ -100,8 +100,8 @@ func FuzzRPCURLMask(f *testing.F) {
 		userinfo := disguised(strings.Map(dropSecret, user)) + "@"
 		whole := scheme + "://" + userinfo + host + "/" + disguised(path) + "?" + disguised(query) + "#" + disguised(fragment)
 		checkMask(t, relayer.RPCURL(whole))
-		// What is no URL, or another than it seems, at least does not panic and
-		// shows the same when it is masked again.
+		// Invalid or ambiguous URLs must not panic, and masking them again must change
+		// nothing.
 		for _, text := range []string{scheme + user + host + path + query + fragment, scheme + "://" + host + path + query, user} {
 			if shown := relayer.RPCURL(text).String(); shown != "***" && relayer.RPCURL(shown).String() != shown {
 				t.Errorf("%q shows as %q, and that as %q", text, shown, relayer.RPCURL(shown))
@@ -110,7 +110,7 @@ func FuzzRPCURLMask(f *testing.F) {
 	})
 }
 
-// checkMask looks for the secret letter on every way out.
+// checkMask searches every output for the secret letter.
 func checkMask(t *testing.T, u relayer.RPCURL) {
 	t.Helper()
 	req := minimal("a")
@@ -140,7 +140,7 @@ func checkMask(t *testing.T, u relayer.RPCURL) {
 	}
 }
 
-// dropSecret takes away the secret letter and what would end user info or host.
+// dropSecret removes the secret letter and the delimiters of user information and host.
 func dropSecret(r rune) rune {
 	if strings.ContainsRune("Zz/?#@", r) {
 		return -1
@@ -148,8 +148,8 @@ func dropSecret(r rune) rune {
 	return r
 }
 
-// disguised replaces all but the delimiters of a URL by the secret letter, and
-// keeps what is not ASCII.
+// disguised replaces all ASCII characters except the delimiters of a URL by the secret
+// letter.
 func disguised(text string) string {
 	return "Z" + strings.Map(func(r rune) rune {
 		if r > ' ' && r < 0x7f && !strings.ContainsRune("@:/?#&=;.", r) {
@@ -159,8 +159,7 @@ func disguised(text string) string {
 	}, text)
 }
 
-// FuzzParseAmount compares with arithmetic on big rationals, and the JSON form
-// with the text.
+// FuzzParseAmount compares with arithmetic on rational numbers, and with the JSON form.
 func FuzzParseAmount(f *testing.F) {
 	for _, text := range []string{"0", "5", "5.0", "50e-1", "1e21", "-0", "1e78", "0e99", "1.5", "-1", maxAmount, overMaxAmount, "", "+5", "05", "0x5", "1e", "5 "} {
 		f.Add(text)
@@ -186,8 +185,8 @@ func FuzzParseAmount(f *testing.F) {
 	})
 }
 
-// exactAmount returns the amount that text is, or nil where it is none. It
-// reports false for exponents that are too large to calculate with.
+// exactAmount returns the amount of text, or nil if it is not an amount. It returns
+// false for exponents that are too large to compute.
 func exactAmount(text string) (amount *big.Int, known bool) {
 	if !json.Valid([]byte(text)) || strings.Trim(text, "0123456789+-.eE") != "" {
 		return nil, true
@@ -202,9 +201,9 @@ func exactAmount(text string) (amount *big.Int, known bool) {
 	return value.Num(), true
 }
 
-// FuzzPatchDocument patches one relayer of each network type with anything: it
-// is refused by fields and nothing changes, or it is carried out, the same patch
-// again changes nothing, and what cannot be patched stays.
+// FuzzPatchDocument applies any bytes to a relayer of each network type. Either the
+// patch is rejected and nothing changes; or it is applied, applying it again changes
+// nothing, and the fields that cannot be patched are unchanged.
 func FuzzPatchDocument(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"name":"m","paused":true}`, `{"name":null}`, `{"policies":null}`, `{"policies":{"gas_price_cap":1e21,"min_balance":null}}`,
@@ -237,7 +236,7 @@ func FuzzPatchDocument(f *testing.F) {
 					t.Fatalf("%s: %v", patch, err)
 				}
 				if !reflect.DeepEqual(after, before) {
-					t.Fatalf("%s was refused and changed %v to %v", patch, before, after)
+					t.Fatalf("%s was rejected and changed %v to %v", patch, before, after)
 				}
 				continue
 			}
@@ -257,7 +256,7 @@ func FuzzPatchDocument(f *testing.F) {
 	})
 }
 
-// FuzzRPCPolicy gives a policy any host, and every carrier of any IPv4 address.
+// FuzzRPCPolicy checks any host, and all IPv6 addresses that contain any IPv4 address.
 func FuzzRPCPolicy(f *testing.F) {
 	for _, host := range append([]string{"rpc.example", "a@b.example", "8.8.8.8", "[2606:4700::1]", "127.0.0.1／x", ""}, notPublicHosts...) {
 		f.Add(host, uint32(0x7f000001), byte(1))
@@ -276,7 +275,7 @@ func FuzzRPCPolicy(f *testing.F) {
 	})
 }
 
-// fuzzPolicy leaves out a list that no Manager takes.
+// fuzzPolicy omits a list that New rejects.
 func fuzzPolicy(host string, ip uint32, choices byte) relayer.RPCPolicy {
 	has := func(choice int) bool { return choices>>choice&1 == 1 }
 	policy := relayer.RPCPolicy{PublicOnly: has(0), RefuseUserInfo: has(1), RefuseFragment: has(2)}
@@ -296,11 +295,11 @@ func ipv4(ip uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(ip >> 24), byte(ip >> 16), byte(ip >> 8), byte(ip)})
 }
 
-// checkAgreement: a URL is judged alike by every way in, and one with an address
-// in it is accepted only where its dial is.
+// checkAgreement fails unless every way to write a URL has the same result, and a URL
+// with an address is accepted only if its dial is permitted.
 func checkAgreement(t *testing.T, policy relayer.RPCPolicy, host string) {
 	t.Helper()
-	// JSON has words of its own for these, and a change for those.
+	// JSON escapes these, and replaces those.
 	if !utf8.ValidString(host) || strings.Contains(host, "\x00") || strings.Contains(host, "/***") {
 		return
 	}
@@ -316,8 +315,8 @@ func checkAgreement(t *testing.T, policy relayer.RPCPolicy, host string) {
 	}
 }
 
-// checkCarriers: what netip knows not to be public is refused in every spelling,
-// and at the dial.
+// checkCarriers fails if an address that is not public according to netip is accepted
+// in any notation, or at the dial.
 func checkCarriers(t *testing.T, ip uint32) {
 	t.Helper()
 	a := ipv4(ip)
@@ -337,13 +336,13 @@ func checkCarriers(t *testing.T, ip uint32) {
 		}
 	}
 	_, err := newManager(t, relayer.WithRPCPolicy(publicOnly)).Create(t.Context(), req)
-	if refused := len(fieldErrors(t, err)); refused != len(req.CustomRPCURLs) {
-		t.Errorf("of %d spellings of %s %d are refused: %v", len(req.CustomRPCURLs), a, refused, err)
+	if rejected := len(fieldErrors(t, err)); rejected != len(req.CustomRPCURLs) {
+		t.Errorf("of %d spellings of %s %d are rejected: %v", len(req.CustomRPCURLs), a, rejected, err)
 	}
 }
 
-// checkNumericHost: a host of digits, hex digits, x and dots is refused if the
-// WHATWG URL standard rejects it, and accepted if it is a name.
+// checkNumericHost fails unless a host of digits, hex digits, x and dots is rejected if
+// the WHATWG URL standard rejects it, and accepted if it is a name.
 func checkNumericHost(t *testing.T, host string) {
 	t.Helper()
 	if strings.Trim(host, "0123456789abcdefx.") != "" || strings.Trim(host, ".") == "" || strings.Contains(host, "..") {
@@ -355,7 +354,7 @@ func checkNumericHost(t *testing.T, host string) {
 		t.Errorf("%s accepted, which is not a valid host", host)
 	}
 	if !isNumeric && isRefused {
-		t.Errorf("%s refused, which is a name", host)
+		t.Errorf("%s is rejected, and is a name", host)
 	}
 }
 
@@ -399,7 +398,7 @@ func whatwgNumber(part string) (*big.Int, bool) {
 	return new(big.Int).SetString(part, base)
 }
 
-// literal is the host of a URL as netip reads it.
+// literal returns the host of a URL in the form of netip.
 func literal(host string) string {
 	return strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
 }

@@ -26,7 +26,7 @@ func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	return m
 }
 
-// minimal is the least that a create request can say.
+// minimal returns a request with only the required fields.
 func minimal(id string) relayer.CreateRequest {
 	return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
 }
@@ -49,9 +49,8 @@ func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.D
 	return document
 }
 
-// problemsOf returns the problems of a refused create, having made sure of what
-// holds for every refusal: the error is of the right kind, nothing is stored,
-// and the messages are words for a client.
+// problemsOf returns the problems of an invalid request. It fails unless the error is a
+// ValidationError, nothing is stored, and the messages are for a client.
 func problemsOf(t testing.TB, body string, options ...relayer.Option) []relayer.FieldError {
 	t.Helper()
 	m := newManager(t, options...)
@@ -60,16 +59,15 @@ func problemsOf(t testing.TB, body string, options ...relayer.Option) []relayer.
 		t.Fatalf("accepted as %s\nbody %s", document.JSON, body)
 	}
 	if document.ID != "" || document.JSON != nil || document.Revision != 0 {
-		t.Errorf("a refused create returned %+v", document)
+		t.Errorf("a rejected create returned %+v", document)
 	}
 	if page, err := m.List(context.Background(), 1, 10); err != nil || page.Pagination.TotalItems != 0 {
-		t.Errorf("after a refused create: %d stored, error %v", page.Pagination.TotalItems, err)
+		t.Errorf("after a rejected create: %d stored, error %v", page.Pagination.TotalItems, err)
 	}
 	return fieldErrors(t, err)
 }
 
-// goWords are what a message would contain that was made from a Go error, a
-// type or a struct, instead of being written for whoever sent the request.
+// goWords matches messages that contain a Go error, type or struct.
 var goWords = regexp.MustCompile(`(?i)\b(u?int(8|16|32|64)?|float(32|64)|bool|nil|struct|slice|map|interface|pointer|reflect|unmarshal|json:|validator|namespace|key: |tag|rpc_url|omitnil|finite64|relayer_id|gte|lte|oneof|big\.int)\b|%!|\*|\b(EVM|Solana|Stellar|Jupiter|RPC|Create|Token|Field|Network|Fee)[A-Z][A-Za-z]+|[A-Za-z]+\.[A-Z][A-Za-z]+`)
 
 func fieldErrors(t testing.TB, err error) []relayer.FieldError {
@@ -89,7 +87,7 @@ func fieldErrors(t testing.TB, err error) []relayer.FieldError {
 	return invalid.Fields
 }
 
-// fieldsOf returns the fields to blame, sorted.
+// fieldsOf returns the fields of the problems, sorted.
 func fieldsOf(problems []relayer.FieldError) []string {
 	fields := make([]string, len(problems))
 	for i, problem := range problems {
@@ -99,7 +97,7 @@ func fieldsOf(problems []relayer.FieldError) []string {
 	return fields
 }
 
-// wantFields fails unless exactly these fields are to blame.
+// wantFields fails unless exactly these fields have problems.
 func wantFields(t testing.TB, problems []relayer.FieldError, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -108,7 +106,7 @@ func wantFields(t testing.TB, problems []relayer.FieldError, want ...string) {
 	}
 }
 
-// evmBody is a minimal request with more members in it.
+// evmBody returns a minimal request with additional members.
 func evmBody(members ...string) string { return body("evm", members...) }
 
 func body(networkType string, members ...string) string {
@@ -128,14 +126,14 @@ func member(t testing.TB, document []byte, name string) string {
 	return string(members[name])
 }
 
-// contains tells whether a field or a message has part in it.
+// contains reports whether a field or a message contains part.
 func contains(problems []relayer.FieldError, part string) bool {
 	return slices.ContainsFunc(problems, func(problem relayer.FieldError) bool {
 		return strings.Contains(problem.Field, part) || strings.Contains(problem.Message, part)
 	})
 }
 
-// storedDocument returns the text of the document that is stored under id.
+// storedDocument returns the stored document of a relayer.
 func storedDocument(t testing.TB, m *relayer.Manager, id string) string {
 	t.Helper()
 	document, _, err := m.AppendDocument(context.Background(), nil, id)
@@ -145,7 +143,7 @@ func storedDocument(t testing.TB, m *relayer.Manager, id string) string {
 	return string(document)
 }
 
-// parseTree reads JSON without rounding a number.
+// parseTree parses JSON without rounding numbers.
 func parseTree(t testing.TB, text string) any {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -168,8 +166,8 @@ func treeText(t testing.TB, tree any) string {
 	return strings.TrimSpace(out.String())
 }
 
-// walkTree calls visit for every member and element below tree, with its path
-// as the error messages write it.
+// walkTree calls visit for every member and element below tree, with its path in the
+// form of problems.
 func walkTree(tree any, path string, visit func(path string, value any)) {
 	switch tree := tree.(type) {
 	case map[string]any:
@@ -198,8 +196,8 @@ func pathsOf(t testing.TB, text string) []string {
 
 var pathStep = regexp.MustCompile(`[^.\[\]]+`)
 
-// editTree finds the container of what stands at path, and lets edit change it:
-// an object by name, or an array by index.
+// editTree calls edit with the object, or element with the array, that contains the
+// value at path.
 func editTree(t testing.TB, text, path string, edit func(object map[string]any, name string), element func(array []any, index int)) string {
 	t.Helper()
 	tree := parseTree(t, text)
@@ -229,7 +227,7 @@ func editTree(t testing.TB, text, path string, edit func(object map[string]any, 
 	return treeText(t, tree)
 }
 
-// replaced returns text with another value at path.
+// replaced returns text with the value at path replaced.
 func replaced(t testing.TB, text, path, value string) string {
 	t.Helper()
 	return editTree(t, text, path,
@@ -245,7 +243,7 @@ func without(t testing.TB, text, path string) string {
 		func([]any, int) { t.Fatalf("%s is an element", path) })
 }
 
-// eachStore runs a test on every store that needs no server.
+// eachStore runs a test with every store that needs no server.
 func eachStore(t *testing.T, run func(t *testing.T, store relayer.Store)) {
 	t.Run("memory", func(t *testing.T) { run(t, memory.New()) })
 	t.Run("bolt", func(t *testing.T) {
@@ -262,8 +260,8 @@ func eachStore(t *testing.T, run func(t *testing.T, store relayer.Store)) {
 	})
 }
 
-// registry is a manager on a memory store with one relayer of each network
-// type, with ids "evm", "solana" and "stellar".
+// registry returns a Manager with one relayer of each network type, with the IDs "evm",
+// "solana" and "stellar".
 func registry(t *testing.T, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
 	return registryOn(t, memory.New(), options...)
@@ -307,7 +305,7 @@ func newFullManager(t testing.TB) *relayer.Manager {
 	return newManager(t, relayer.WithAddressResolver(fixedAddress))
 }
 
-// requestFor asks for a relayer like r.
+// requestFor returns the request for a relayer like r.
 func requestFor(r *relayer.Relayer) relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,

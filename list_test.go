@@ -15,8 +15,8 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// created returns the ids of count relayers that it makes, in order. The ids
-// sort the other way round, so that an order by id shows.
+// created creates count relayers and returns their IDs in creation order, which is the
+// reverse of the order by ID.
 func created(t testing.TB, m *relayer.Manager, count int) []string {
 	t.Helper()
 	ids := make([]string, count)
@@ -34,11 +34,10 @@ func idsOf(relayers []*relayer.Relayer) []string {
 	return ids
 }
 
-// withoutDocuments hides what a store offers beside the five methods.
+// withoutDocuments hides the optional capabilities of a store.
 type withoutDocuments struct{ relayer.Store }
 
-// TestList_Pages goes through the paging of the contract, on both ways to read
-// documents.
+// TestList_Pages covers pagination with and without a DocumentStore.
 func TestList_Pages(t *testing.T) {
 	const most = math.MaxUint32
 	tests := []struct {
@@ -77,7 +76,7 @@ func TestList_Pages(t *testing.T) {
 	}
 }
 
-// wantPage reads a page as relayers and as documents.
+// wantPage compares a page of relayers and of documents.
 func wantPage(t *testing.T, m *relayer.Manager, page, perPage uint32, ids []string, want relayer.Pagination) {
 	t.Helper()
 	ctx := context.Background()
@@ -101,21 +100,19 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage uint32, ids []stri
 	}
 }
 
-// TestList_MaxPerPage: the most of a page is what the host says, and past the end of
-// all numbers there still is no relayer.
+// TestList_MaxPerPage includes the largest page number.
 func TestList_MaxPerPage(t *testing.T) {
-	for _, test := range []struct{ most, asked, want uint32 }{
+	for _, test := range []struct{ most, perPage, want uint32 }{
 		{1, 10, 1}, {3, 3, 3}, {3, 4, 3}, {1000, 500, 500}, {math.MaxInt32, math.MaxUint32, math.MaxInt32},
 	} {
 		m := newManager(t, relayer.WithMaxPerPage(test.most))
 		ids := created(t, m, 5)
 		end := min(len(ids), int(test.want))
-		wantPage(t, m, 1, test.asked, ids[:end], relayer.Pagination{CurrentPage: 1, PerPage: test.want, TotalItems: 5})
-		wantPage(t, m, math.MaxUint32, test.asked, nil, relayer.Pagination{CurrentPage: math.MaxUint32, PerPage: test.want, TotalItems: 5})
+		wantPage(t, m, 1, test.perPage, ids[:end], relayer.Pagination{CurrentPage: 1, PerPage: test.want, TotalItems: 5})
+		wantPage(t, m, math.MaxUint32, test.perPage, nil, relayer.Pagination{CurrentPage: math.MaxUint32, PerPage: test.want, TotalItems: 5})
 	}
 }
 
-// TestList_Empty: no relayers are no error.
 func TestList_Empty(t *testing.T) {
 	m := newManager(t)
 	wantPage(t, m, 1, 10, nil, relayer.Pagination{CurrentPage: 1, PerPage: 10})
@@ -124,8 +121,7 @@ func TestList_Empty(t *testing.T) {
 	}
 }
 
-// TestList_StablePages: a page already read stays as it is when relayers are
-// added.
+// A page does not change if relayers are added after it.
 func TestList_StablePages(t *testing.T) {
 	m := newManager(t)
 	ids := created(t, m, 4)
@@ -136,7 +132,7 @@ func TestList_StablePages(t *testing.T) {
 }
 
 // allIDs iterates over all relayers and fails on any error.
-func allIDs(t *testing.T, m *relayer.Manager, meanwhile func(returned int)) []string {
+func allIDs(t *testing.T, m *relayer.Manager, between func(returned int)) []string {
 	t.Helper()
 	var ids []string
 	for r, err := range m.All(context.Background()) {
@@ -144,13 +140,12 @@ func allIDs(t *testing.T, m *relayer.Manager, meanwhile func(returned int)) []st
 			t.Fatal(err)
 		}
 		ids = append(ids, r.ID)
-		meanwhile(len(ids))
+		between(len(ids))
 	}
 	return ids
 }
 
-// remove deletes a record below the Manager, as another host of the same store
-// would.
+// remove deletes a record without the Manager, like another host with the same store.
 func remove(t testing.TB, store relayer.Store, id string) {
 	t.Helper()
 	rec, err := store.Get(context.Background(), id)
@@ -162,8 +157,7 @@ func remove(t testing.TB, store relayer.Store, id string) {
 	}
 }
 
-// TestAll_Order: everything, in creation order, around the sizes at which one read of
-// the store ends and the next begins.
+// TestAll_Order covers numbers of relayers around the size of a batch.
 func TestAll_Order(t *testing.T) {
 	for _, count := range []int{1, 2, 99, 100, 101, 198, 199, 200, 201, 250} {
 		m := newManager(t)
@@ -174,7 +168,7 @@ func TestAll_Order(t *testing.T) {
 	}
 }
 
-// TestAll_RangedTwice: the iterator begins anew each time.
+// Each range begins at the first relayer.
 func TestAll_RangedTwice(t *testing.T) {
 	m := newManager(t)
 	ids := created(t, m, 3)
@@ -193,8 +187,7 @@ func TestAll_RangedTwice(t *testing.T) {
 	}
 }
 
-// TestAll_Break: a caller that has seen enough is asked no more, and the store
-// neither.
+// After a break neither the caller nor the store is called again.
 func TestAll_Break(t *testing.T) {
 	store := &failingStore{Store: memory.New(), failAt: -1}
 	m, err := relayer.New(store)
@@ -219,7 +212,7 @@ func TestAll_Break(t *testing.T) {
 	}
 }
 
-// TestAll_DuringDeletes deletes at every point of the walk, before and after it.
+// TestAll_DuringDeletes deletes relayers before and after every point of the iteration.
 func TestAll_DuringDeletes(t *testing.T) {
 	for _, deleted := range []int{1, 50, 99, 100, 150} {
 		for _, at := range []int{1, 99, 100, 101, 199, 200} {
@@ -243,7 +236,7 @@ func TestAll_DuringDeletes(t *testing.T) {
 	}
 }
 
-// TestAll_DuringDeleteOfAll: the walk ends when there is nothing any more.
+// The iteration ends if no relayers are left.
 func TestAll_DuringDeleteOfAll(t *testing.T) {
 	store := memory.New()
 	m, err := relayer.New(store)
@@ -261,7 +254,7 @@ func TestAll_DuringDeleteOfAll(t *testing.T) {
 	wantEachOnce(t, got, nil)
 }
 
-// wantEachOnce fails unless every id of must was returned, and none twice.
+// wantEachOnce fails unless every ID of must was returned, and none twice.
 func wantEachOnce(t *testing.T, got, must []string) {
 	t.Helper()
 	times := make(map[string]int)
@@ -277,8 +270,8 @@ func wantEachOnce(t *testing.T, got, must []string) {
 	}
 }
 
-// TestAll_DuringWrites lets others create and delete without pause: what
-// exists all the while is returned exactly once, in its order.
+// TestAll_DuringWrites creates and deletes concurrently. Relayers that exist during the
+// whole iteration are returned exactly once, in order.
 func TestAll_DuringWrites(t *testing.T) {
 	store := memory.New()
 	m, err := relayer.New(store)
@@ -318,7 +311,7 @@ func TestAll_DuringWrites(t *testing.T) {
 	group.Wait()
 }
 
-// failingStore fails one of its lists, and counts them.
+// failingStore counts its lists, and fails one of them.
 type failingStore struct {
 	relayer.Store
 	failAt int // counted from 0
@@ -339,7 +332,7 @@ func (s *failingStore) Get(context.Context, string) (relayer.Record, error) {
 	return relayer.Record{}, errStore
 }
 
-// TestManager_StoreErrors: what the store says reaches the caller as it is.
+// Errors of the store are returned unchanged.
 func TestManager_StoreErrors(t *testing.T) {
 	ctx := context.Background()
 	store := &failingStore{Store: memory.New(), failAt: -1}
@@ -356,7 +349,7 @@ func TestManager_StoreErrors(t *testing.T) {
 		for r, err := range m.All(ctx) {
 			if err != nil {
 				if r != nil {
-					t.Errorf("a relayer beside the error: %v", r)
+					t.Errorf("a relayer with the error: %v", r)
 				}
 				failures = append(failures, err)
 				continue
@@ -384,8 +377,7 @@ func TestManager_StoreErrors(t *testing.T) {
 	}
 }
 
-// TestManager_DamagedRecords: a record that is not what the Manager wrote is an error
-// that tells nothing of what is private in it.
+// A damaged record is an error that quotes nothing of its private part.
 func TestManager_DamagedRecords(t *testing.T) {
 	ctx := context.Background()
 	const document = `{"id":"a","network_type":"evm","custom_rpc_urls":[{"url":"https://a.example/***","weight":1}],"policies":{}}`
@@ -427,8 +419,8 @@ func TestManager_DamagedRecords(t *testing.T) {
 	}
 }
 
-// A relayer deleted and created anew stands at the end of the list: that it was
-// returned before says nothing of what now comes before it.
+// A relayer that is deleted and created again is last in the list. That it was returned
+// before does not mean that the records before it were.
 func TestAll_DuringRecreation(t *testing.T) {
 	m, err := relayer.New(memory.New())
 	if err != nil {
@@ -441,7 +433,7 @@ func TestAll_DuringRecreation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const count, anew = 150, 60
+	const count, recreated = 150, 60
 	for i := range count {
 		create(fmt.Sprintf("r-%d", i))
 	}
@@ -454,7 +446,7 @@ func TestAll_DuringRecreation(t *testing.T) {
 		if len(returned) != 100 {
 			continue
 		}
-		for i := range anew {
+		for i := range recreated {
 			id := fmt.Sprintf("r-%d", i)
 			if err := m.Delete(ctx, id); err != nil {
 				t.Fatal(err)
@@ -469,7 +461,7 @@ func TestAll_DuringRecreation(t *testing.T) {
 	}
 }
 
-// A relayer that changes all the time does not hold the walk up.
+// A relayer that changes constantly does not stall the iteration.
 func TestAll_DuringUpdates(t *testing.T) {
 	m, err := relayer.New(memory.New())
 	if err != nil {

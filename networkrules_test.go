@@ -295,7 +295,7 @@ func TestNetworkRules_StellarSwapConfig(t *testing.T) {
 	})
 }
 
-// everywhere puts one text into every place of a policy that a rule reads.
+// everywhere returns policies with one text in every field that has a rule.
 func everywhere(text string, percentage float64) []Policy {
 	texts := []string{text, text}
 	swap := &TokenSwapConfig{SlippagePercentage: &percentage}
@@ -331,8 +331,8 @@ func everywhere(text string, percentage float64) []Policy {
 	}
 }
 
-// The slow way, base58 or a cron parser let loose on a mebibyte, takes many
-// seconds; the bound is far from both it and a slow machine.
+// Decoding a mebibyte with base58 takes many seconds. The limit is far below that, and
+// far above the time that the rules need on a slow machine.
 func TestNetworkRules_HugeInput(t *testing.T) {
 	const size = 1 << 20
 	for _, piece := range []string{"z", "1", "A", "0x", "*/1,", "0-59,", "1-", "* ", "\n", "ſ", "A:"} {
@@ -368,8 +368,8 @@ func FuzzNetworkRules(f *testing.F) {
 	})
 }
 
-// checkFoundProblems holds what a client is told to a size and a form that do
-// not depend on what the client sent.
+// checkFoundProblems fails unless the size and form of the problems are independent of
+// the input.
 func checkFoundProblems(t *testing.T, found []FieldError) {
 	t.Helper()
 	const mostFieldsInOnePolicy = 16

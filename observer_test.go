@@ -18,8 +18,7 @@ type panickingHandler struct{ slog.Handler }
 
 func (panickingHandler) Handle(context.Context, slog.Record) error { panic("handler broke") }
 
-// TestObserver_Panic: no operation has another result because an observer
-// panics, and the observers after it are called.
+// A panic of an observer changes no result, and the observers after it are called.
 func TestObserver_Panic(t *testing.T) {
 	var log bytes.Buffer
 	loggers := map[string]*slog.Logger{
@@ -89,8 +88,7 @@ func useEveryOperation(t *testing.T, m *relayer.Manager) {
 	}
 }
 
-// TestObserver_PanicDuringPanic: the caller gets the panic of the hook before the
-// commit, not that of an observer after it.
+// The caller gets the panic of the hook, not that of the observer after it.
 func TestObserver_PanicDuringPanic(t *testing.T) {
 	m := newManager(t,
 		relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke") }),
@@ -106,8 +104,7 @@ func panicOf(call func()) (cause any) {
 	return nil
 }
 
-// TestHook_PanicBeforeCommit: a hook that panics before the commit leaves nothing
-// stored and no lock held.
+// A hook that panics before the commit leaves nothing stored and no lock held.
 func TestHook_PanicBeforeCommit(t *testing.T) {
 	isBroken := true
 	breakIf := func() {
@@ -214,7 +211,7 @@ func TestObserver_Operations(t *testing.T) {
 	}
 }
 
-// A panic is no success to those who keep the books.
+// An operation that panics is not observed as a success.
 func TestObserver_HookPanic(t *testing.T) {
 	var seen []relayer.Operation
 	observe := func(_ context.Context, operation relayer.Operation) { seen = append(seen, operation) }
@@ -232,7 +229,7 @@ func TestObserver_HookPanic(t *testing.T) {
 			call()
 		}()
 		if last := seen[len(seen)-1]; last.Err == nil {
-			t.Errorf("%s was told as a success", last.Kind)
+			t.Errorf("%s was observed as a success", last.Kind)
 		}
 	}
 	if _, err := m.Pause(t.Context(), "evm"); err != nil {

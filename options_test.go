@@ -42,7 +42,7 @@ func testExclusiveSigners(t *testing.T, store relayer.Store) {
 			}
 		}
 		if winner < 0 {
-			t.Fatalf("round %d: nobody has the signer", round)
+			t.Fatalf("round %d: no relayer has the signer", round)
 		}
 		id := fmt.Sprintf("r-%d", winner)
 		if _, err := m.Pause(t.Context(), id); err != nil {
@@ -80,8 +80,8 @@ func testExclusiveSigners(t *testing.T, store relayer.Store) {
 	}
 }
 
-// Two relayers that came to share a signer before signers became exclusive can
-// be paused all the same: that is the first step out of it.
+// Two relayers that shared a signer before signers became exclusive can still be
+// paused, which is the first step to resolve it.
 func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	store := memory.New()
 	lenient, err := relayer.New(store)
@@ -107,7 +107,7 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 			t.Errorf("patching %s: %v", id, err)
 		}
 	}
-	// The first to be changed has the signer from now on.
+	// The first relayer that was changed has the signer now.
 	request.ID = "third"
 	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("creating a third: %v", err)
@@ -123,7 +123,6 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	}
 }
 
-// TestNew_InvalidOptions: what is wrong in the host's set-up shows at the start.
 func TestNew_InvalidOptions(t *testing.T) {
 	if m, err := relayer.New(nil); err == nil || m != nil {
 		t.Errorf("no store: %v, %v", m, err)

@@ -47,7 +47,7 @@ func TestPatch_FullURLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(original, other)
-	// Another key changes nothing that a response shows, and must be stored.
+	// A new key is not visible in a response, and must be stored.
 	swap := func(r *relayer.Relayer) error { r.CustomRPCURLs[0].URL = "https://rpc.example/v2/newkey"; return nil }
 	if _, err := m.Update(ctx, "evm", swap); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestPatch_FullURLs(t *testing.T) {
 	expect()
 }
 
-// Where only user information is masked, the mask looks like a URL of its own.
+// If only user information is masked, the mask is a valid URL.
 func TestPatch_MaskOfUserInformation(t *testing.T) {
 	m := registry(t)
 	secret := func(r *relayer.Relayer) error { r.CustomRPCURLs[0].URL = "https://user:pw@rpc.example/"; return nil }
@@ -84,13 +84,13 @@ func TestPatch_MaskOfUserInformation(t *testing.T) {
 	}
 }
 
-// One URL that is stored as it looks must not vouch for the masks of others.
+// A stored URL that equals the mask of another must not permit that mask.
 func TestPatch_MaskedURLs(t *testing.T) {
 	const secret, bare = "https://u:SECRET@h.example/", "https://h.example/"
 	for name, c := range map[string]struct {
-		stored  []relayer.RPCURL
-		patched string
-		refused string // the field, or "" where the patch is right
+		stored   []relayer.RPCURL
+		patched  string
+		rejected string // the field, or "" where the patch is right
 	}{
 		"both patched back":            {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"},{"url":"https://h.example/"}]`, "custom_rpc_urls[1].url"},
 		"the other way round":          {[]relayer.RPCURL{bare, secret}, `[{"url":"https://h.example/","weight":1},{"url":"https://h.example/","weight":2}]`, "custom_rpc_urls[1].url"},
@@ -119,15 +119,15 @@ func TestPatch_MaskedURLs(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = m.PatchDocument(t.Context(), "r", []byte(`{"custom_rpc_urls":`+c.patched+`}`))
-			if c.refused == "" {
+			if c.rejected == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
 			var invalid *relayer.ValidationError
-			if !errors.As(err, &invalid) || invalid.Fields[0].Field != c.refused {
-				t.Errorf("got %v, want a problem of %s", err, c.refused)
+			if !errors.As(err, &invalid) || invalid.Fields[0].Field != c.rejected {
+				t.Errorf("got %v, want a problem of %s", err, c.rejected)
 			}
 			if after := mustGet(t, m, "r"); !reflect.DeepEqual(after, before) {
 				t.Errorf("was %v\nis  %v", before, after)

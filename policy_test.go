@@ -16,8 +16,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// TestPolicy_Document pins the exact bytes of a document with everything set, on
-// every way that leads to it.
+// TestPolicy_Document compares the exact bytes of documents with every field set.
 func TestPolicy_Document(t *testing.T) {
 	ctx := context.Background()
 	for _, full := range fullRelayers {
@@ -39,8 +38,7 @@ func TestPolicy_Document(t *testing.T) {
 	}
 }
 
-// TestPolicy_SameThroughGo sends what was read back through the Go API: both
-// ways in make the same document, and nothing is lost between them.
+// A relayer that is read and created again through the Go API has the same document.
 func TestPolicy_SameThroughGo(t *testing.T) {
 	ctx := context.Background()
 	for _, full := range fullRelayers {
@@ -70,9 +68,7 @@ func TestPolicy_SameThroughGo(t *testing.T) {
 	}
 }
 
-// wantEverySet fails for a field that no test would miss, because no full
-// request sets it. What is only in the second element of a list is looked for
-// there.
+// wantEverySet fails for a field that no full request sets.
 func wantEverySet(t *testing.T, value reflect.Value, path string) {
 	t.Helper()
 	switch value.Kind() {
@@ -101,8 +97,8 @@ func wantEverySet(t *testing.T, value reflect.Value, path string) {
 	}
 }
 
-// TestPolicy_OmittedAndNull takes every optional field away in turn: the document has
-// everything else unchanged, and null says the same as nothing.
+// TestPolicy_OmittedAndNull omits every optional field. The rest of the document is
+// unchanged, and null has the same result.
 func TestPolicy_OmittedAndNull(t *testing.T) {
 	defaults := map[string]string{
 		"solana policies":                      `{"fee_payment_strategy":"user"}`,
@@ -139,8 +135,7 @@ func TestPolicy_OmittedAndNull(t *testing.T) {
 	}
 }
 
-// TestPolicy_DefaultOfNetworkType: a Relayer always has the policy type of its network,
-// whether the request had a policy or not.
+// A relayer has the policy type of its network even if the request had no policy.
 func TestPolicy_DefaultOfNetworkType(t *testing.T) {
 	strategy := relayer.FeePaidByUser
 	want := map[string]relayer.Policy{
@@ -163,7 +158,7 @@ func TestPolicy_DefaultOfNetworkType(t *testing.T) {
 	}
 }
 
-// TestDecode_PoliciesBeforeNetworkType: members of an object have no order.
+// The members of an object have no order.
 func TestDecode_PoliciesBeforeNetworkType(t *testing.T) {
 	document := mustCreateDocument(t, newManager(t),
 		`{"policies":{"max_fee":7},"custom_rpc_urls":[],"signer_id":"s","paused":false,"network_type":"stellar","network":"w","name":"n"}`)
@@ -172,8 +167,7 @@ func TestDecode_PoliciesBeforeNetworkType(t *testing.T) {
 	}
 }
 
-// TestPolicy_EmptyIsNotUnset: an empty list of what is allowed allows nothing, and no
-// list allows everything.
+// An empty allowlist permits nothing, and no allowlist permits everything.
 func TestPolicy_EmptyIsNotUnset(t *testing.T) {
 	tests := []struct{ networkType, given, want string }{
 		{"evm", `{"whitelist_receivers":[]}`, `{"whitelist_receivers":[]}`},
@@ -202,7 +196,7 @@ func TestPolicy_EmptyIsNotUnset(t *testing.T) {
 	}
 }
 
-// TestPolicy_Enums goes through every value that a field with a choice takes.
+// TestPolicy_Enums covers every value of every enum.
 func TestPolicy_Enums(t *testing.T) {
 	choices := []struct {
 		networkType, policies string
@@ -235,7 +229,7 @@ func mentionsAll(message string, values []string) bool {
 	return !slices.ContainsFunc(values, func(value string) bool { return !strings.Contains(message, value) })
 }
 
-// TestPolicy_StellarTokenKinds covers the field that is a string or one of two objects.
+// The kind is a string or one of two objects.
 func TestPolicy_StellarTokenKinds(t *testing.T) {
 	at := func(kind string) string {
 		return body("stellar", `"policies":{"allowed_tokens":[{"asset":"a","metadata":{"kind":`+kind+`}}]}`)

@@ -15,7 +15,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestGet_PrivatePartMissing: masked URLs without the whole ones are no relayer.
+// Masked URLs without the full ones must not be returned as if they were full.
 func TestGet_PrivatePartMissing(t *testing.T) {
 	store := memory.New()
 	_, err := store.Create(context.Background(), relayer.Record{ID: "a",
@@ -71,8 +71,8 @@ func TestRecord_PrivateMasked(t *testing.T) {
 	}
 }
 
-// TestRecord_MaskedDoesNotDecode: a store that keeps records as JSON by mistake
-// gets an error instead of losing the private part.
+// A store that keeps records as JSON by mistake gets an error instead of losing the
+// private part.
 func TestRecord_MaskedDoesNotDecode(t *testing.T) {
 	encoded, err := json.Marshal(relayer.Record{ID: "a", Private: []byte("{}")})
 	if err != nil {
@@ -84,7 +84,7 @@ func TestRecord_MaskedDoesNotDecode(t *testing.T) {
 	}
 }
 
-// leftoverStore returns a record with every error.
+// leftoverStore is a store that returns a record with every error.
 type leftoverStore struct{ relayer.Store }
 
 var leftover = relayer.Record{ID: "leftover", Revision: 99, Document: []byte(`{"leftover":true}`)}
@@ -97,8 +97,7 @@ func (leftoverStore) List(context.Context, int, int) ([]relayer.Record, int, err
 	return []relayer.Record{leftover}, 99, relayer.ErrUnavailable
 }
 
-// TestAppendDocument_RecordWithError: a record that a store returns with an error
-// is not part of any result.
+// A record that a store returns with an error is ignored.
 func TestAppendDocument_RecordWithError(t *testing.T) {
 	m, err := relayer.New(leftoverStore{memory.New()})
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// policyProblem returns the message that a URL is refused with under a policy,
-// or "". It makes sure that the URL is judged alike by every way in, blamed by
-// its index, and not repeated.
+// policyProblem returns the message with which a policy rejects a URL, or "". It fails
+// unless every way to write the URL has the same result, with the index of the URL and
+// without quoting it.
 func policyProblem(t testing.TB, policy relayer.RPCPolicy, text string) string {
 	t.Helper()
 	ctx := context.Background()
@@ -38,16 +38,16 @@ func policyProblem(t testing.TB, policy relayer.RPCPolicy, text string) string {
 	_, patchErr := m.PatchDocument(ctx, "a", []byte("{"+members+"}"))
 	message := ""
 	for i, err := range []error{createErr, wireErr, updateErr, patchErr} {
-		told := ""
+		got := ""
 		if err != nil {
 			problems := fieldErrors(t, err)
 			wantFields(t, problems, "custom_rpc_urls[0].url")
-			told = problems[0].Message
+			got = problems[0].Message
 		}
-		if i > 0 && told != message {
-			t.Errorf("%s: one way in says %q, another %q", text, message, told)
+		if i > 0 && got != message {
+			t.Errorf("%s: one way in says %q, another %q", text, message, got)
 		}
-		message = told
+		message = got
 	}
 	if strings.Contains(message, "SECRET") {
 		t.Errorf("message %q repeats the URL", message)
@@ -57,12 +57,12 @@ func policyProblem(t testing.TB, policy relayer.RPCPolicy, text string) string {
 
 var publicOnly = relayer.RPCPolicy{PublicOnly: true}
 
-// teredo spells an IPv4 address as the client of a Teredo address.
+// teredo returns the Teredo address of a client with an IPv4 address.
 func teredo(a, b, c, d uint32) string {
 	return fmt.Sprintf("[2001:0:808:808::%x:%x]", 0xffff^(a<<8|b), 0xffff^(c<<8|d))
 }
 
-// The first and last addresses of the blocks that are not public.
+// These are the first and last addresses of the blocks that are not public.
 var notPublicIPv4 = [][4]uint32{
 	{0, 0, 0, 1}, {0, 255, 255, 255}, {10, 0, 0, 0}, {10, 255, 255, 255}, {100, 64, 0, 0}, {100, 127, 255, 255}, {127, 0, 0, 1}, {127, 255, 255, 255},
 	{169, 254, 0, 1}, {169, 254, 255, 255}, {172, 16, 0, 0}, {172, 31, 255, 255}, {192, 0, 0, 0}, {192, 0, 0, 255}, {192, 0, 2, 0}, {192, 0, 2, 255},
@@ -80,8 +80,7 @@ var notPublicHosts = []string{
 	"127.0.0.1;x.example", "a!.example", "a..example", ".example",
 }
 
-// TestRPCPolicy_NotPublic: with PublicOnly what is not of the public internet is refused
-// in every spelling.
+// PublicOnly rejects addresses that are not public, in every notation.
 func TestRPCPolicy_NotPublic(t *testing.T) {
 	hosts := notPublicHosts
 	for _, ip := range notPublicIPv4 {
@@ -97,7 +96,7 @@ func TestRPCPolicy_NotPublic(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_Public: what only looks like it stays allowed.
+// These hosts only resemble hosts that are not public.
 func TestRPCPolicy_Public(t *testing.T) {
 	hosts := []string{
 		"1.0.0.0", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0",
@@ -111,22 +110,21 @@ func TestRPCPolicy_Public(t *testing.T) {
 		for _, form := range []string{"https://%s/v2/KEY", "ws://user:pass@%s:8546#f"} {
 			text := fmt.Sprintf(form, host)
 			if message := policyProblem(t, publicOnly, text); message != "" {
-				t.Errorf("%s refused: %s", text, message)
+				t.Errorf("%s is rejected: %s", text, message)
 			}
 		}
 	}
 }
 
-// TestRPCPolicy_None: the zero policy is none.
+// The zero policy permits what is permitted without a policy.
 func TestRPCPolicy_None(t *testing.T) {
 	for _, text := range []string{"http://localhost:8545", "http://10.0.0.1", "http://[::1]", "https://user:pass@a.example#f", "http://255.255.255.255"} {
 		if message := policyProblem(t, relayer.RPCPolicy{}, text); message != "" {
-			t.Errorf("%s refused: %s", text, message)
+			t.Errorf("%s is rejected: %s", text, message)
 		}
 	}
 }
 
-// TestRPCPolicy_AllowedHosts covers how names are compared.
 func TestRPCPolicy_AllowedHosts(t *testing.T) {
 	policy := relayer.RPCPolicy{AllowedHosts: []string{"RPC.example.", "*.Alchemy.com", "bücher.example", "localhost", "ÉTÉ.example"}}
 	for host, isAllowed := range map[string]bool{
@@ -144,7 +142,7 @@ func TestRPCPolicy_AllowedHosts(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_NoAllowedHosts: an empty list is not the same as none.
+// An empty list is different from nil.
 func TestRPCPolicy_NoAllowedHosts(t *testing.T) {
 	policy := relayer.RPCPolicy{AllowedHosts: []string{}, AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}}
 	for text, isAllowed := range map[string]bool{"https://rpc.example": false, "http://8.8.8.8": false, "http://10.1.2.3:8545": true, "http://10.1.2.4": false} {
@@ -154,8 +152,7 @@ func TestRPCPolicy_NoAllowedHosts(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_AllowedAddresses: what is listed is allowed in every spelling of that
-// address, and nothing beside it.
+// Listed addresses are permitted in every notation, and no others.
 func TestRPCPolicy_AllowedAddresses(t *testing.T) {
 	listed := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32"), netip.MustParsePrefix("127.0.0.0/8")}
 	hosts := map[string]bool{
@@ -172,7 +169,7 @@ func TestRPCPolicy_AllowedAddresses(t *testing.T) {
 	for host, isAllowed := range hosts {
 		policy := relayer.RPCPolicy{AllowedHosts: []string{"localhost", "*.localhost"}, PublicOnly: true, AllowedAddresses: listed}
 		if message := policyProblem(t, policy, "http://"+host); (message == "") != isAllowed {
-			t.Errorf("%s beside allowed hosts: message %q", host, message)
+			t.Errorf("%s with allowed hosts: message %q", host, message)
 		}
 		policy.AllowedHosts = nil
 		if message := policyProblem(t, policy, "http://"+host); (message == "") != (isAllowed || host == "012.1.2.3") {
@@ -185,7 +182,7 @@ func TestRPCPolicy_AllowedAddresses(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_NeverAllowed: no policy can allow what is refused without one.
+// No policy permits what is rejected without one.
 func TestRPCPolicy_NeverAllowed(t *testing.T) {
 	policy := relayer.RPCPolicy{
 		AllowedHosts:     []string{"metadata.google.internal", "*.goog", "*.google.internal"},
@@ -201,8 +198,8 @@ func TestRPCPolicy_NeverAllowed(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_AmbiguousHostEnd: a host in which another client finds its end is refused
-// even without a policy.
+// Clients disagree about the end of these hosts, which are rejected even without a
+// policy.
 func TestRPCPolicy_AmbiguousHostEnd(t *testing.T) {
 	for _, host := range []string{"169.254.169.254:80:80", "fd00:ec2::254", "127.0.0.1／.example", "169.254.169.254？.example", "169.254.169.254＃.example", "a＠169.254.169.254", "169.254.169.254：80", "a＼.example", "℀.example"} {
 		if message := urlProblem(t, "ws://"+host+"/SECRET"); message != "must have a host that is a name or an address" {
@@ -211,7 +208,6 @@ func TestRPCPolicy_AmbiguousHostEnd(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_UserInfoAndFragment covers user information and fragments.
 func TestRPCPolicy_UserInfoAndFragment(t *testing.T) {
 	userInfo, fragment := "must not contain user information", "must not contain a fragment"
 	for text, want := range map[string][2]string{
@@ -234,15 +230,14 @@ func TestRPCPolicy_UserInfoAndFragment(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_WithOtherProblems: a URL is blamed once, the right ones are blamed, and
-// all other problems are told.
+// Each invalid URL has one problem, and the other problems are reported too.
 func TestRPCPolicy_WithOtherProblems(t *testing.T) {
 	urls := `"custom_rpc_urls":[{"url":"https://a.example"},{"url":"http://10.0.0.1"},{"url":"nothing"},{"url":"http://0"},{"weight":1},{"url":"http://127.1","weight":101}]`
 	problems := problemsOf(t, evmBody(urls, `"id":"/"`), relayer.WithRPCPolicy(publicOnly))
 	wantFields(t, problems, "id", "custom_rpc_urls[1].url", "custom_rpc_urls[2].url", "custom_rpc_urls[3].url", "custom_rpc_urls[4].url", "custom_rpc_urls[5].url", "custom_rpc_urls[5].weight")
 }
 
-// TestRPCPolicy_Invalid: a slip in a policy shows when the Manager is made.
+// New rejects an invalid policy.
 func TestRPCPolicy_Invalid(t *testing.T) {
 	for _, host := range []string{
 		"", ".", "*", "*.", "*.*", "*.*.example", "a.*.example", "a*.example", ".example.com", "a..example", "https://a.example", "a.example:443", "a.example/", "a.example/v2", "u@a.example", "a example", "a.example#", "a.example?", "[::1]", "a%",
@@ -259,7 +254,7 @@ func TestRPCPolicy_Invalid(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_Copied: what the host does with its slices later is its own.
+// Changes of the slices after New have no effect.
 func TestRPCPolicy_Copied(t *testing.T) {
 	hosts, addresses := []string{"A.example"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
 	m := newManager(t, relayer.WithRPCPolicy(relayer.RPCPolicy{AllowedHosts: hosts, AllowedAddresses: addresses}))
@@ -276,8 +271,7 @@ func TestRPCPolicy_Copied(t *testing.T) {
 	}
 }
 
-// TestRPCPolicy_EnabledLater: a relayer of before the policy can be switched, deleted,
-// and brought in line.
+// A relayer stored before the policy can be paused, deleted, and changed to comply.
 func TestRPCPolicy_EnabledLater(t *testing.T) {
 	ctx := t.Context()
 	store := memory.New()
@@ -312,8 +306,8 @@ func TestRPCPolicy_EnabledLater(t *testing.T) {
 	}
 }
 
-// A joiner that is not shown makes another name of some names, which somebody
-// else can own.
+// An invisible joiner makes a different name in some scripts, which may have another
+// owner.
 func TestRPCPolicy_Joiners(t *testing.T) {
 	const plain, joined = "क्ष.example", "क्\u200dष.example"
 	m, err := relayer.New(memory.New(), relayer.WithRPCPolicy(relayer.RPCPolicy{AllowedHosts: []string{plain, "*.example.com"}}))
@@ -331,7 +325,7 @@ func TestRPCPolicy_Joiners(t *testing.T) {
 	}
 }
 
-// TestDialControl_Addresses covers addresses as a Dialer gives them.
+// These addresses have the form that a Dialer passes.
 func TestDialControl_Addresses(t *testing.T) {
 	listed := relayer.RPCPolicy{PublicOnly: true, AllowedHosts: []string{"a.example"}, AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fe80::/10")}}
 	everything := relayer.RPCPolicy{AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
@@ -382,8 +376,8 @@ func TestDialControl_Addresses(t *testing.T) {
 	}
 }
 
-// lyingDNS is a name server on loopback that gives each of its answers to one
-// question for an IPv4 address, and the last to all that follow.
+// lyingDNS is a name server on loopback that returns its answers in turn to queries for
+// an IPv4 address, and the last one to all later queries.
 func lyingDNS(t *testing.T, answers ...string) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -415,8 +409,8 @@ func lyingDNS(t *testing.T, answers ...string) *net.Resolver {
 	}}
 }
 
-// dnsReply answers a question for an IPv4 address, and any other with no answer
-// (RFC 1035 section 4).
+// dnsReply returns the reply to a query for an IPv4 address, and an empty reply to
+// other queries (RFC 1035 section 4).
 func dnsReply(query []byte, answer netip.Addr) (reply []byte, isForIPv4 bool) {
 	const headerLength, typeA = 12, 1
 	end := headerLength
@@ -438,7 +432,7 @@ func dnsReply(query []byte, answer netip.Addr) (reply []byte, isForIPv4 bool) {
 
 var errNotSent = errors.New("the test sends nothing beyond loopback")
 
-// onLoopback stops what control lets through before it leaves the machine.
+// onLoopback rejects connections that control permits and that would leave the machine.
 func onLoopback(control func(network, address string, c syscall.RawConn) error) func(network, address string, c syscall.RawConn) error {
 	return func(network, address string, c syscall.RawConn) error {
 		if err := control(network, address, c); err != nil {
@@ -453,7 +447,8 @@ func onLoopback(control func(network, address string, c syscall.RawConn) error) 
 
 func anyAddress(string, string, syscall.RawConn) error { return nil }
 
-// clientOf asks the resolver at each request, and control at each connection.
+// clientOf returns a client that resolves the name for each request, and calls control
+// for each connection.
 func clientOf(t *testing.T, resolver *net.Resolver, control func(network, address string, c syscall.RawConn) error) *http.Client {
 	dialer := &net.Dialer{Resolver: resolver, Control: onLoopback(control), Timeout: 10 * time.Second}
 	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
@@ -461,8 +456,8 @@ func clientOf(t *testing.T, resolver *net.Resolver, control func(network, addres
 	return &http.Client{Transport: transport}
 }
 
-// TestDialControl_Rebinding: a name that meant a public address when its URL was checked,
-// and at the first call, means an internal one at the next.
+// A name resolves to a public address when its URL is checked and at the first call,
+// and to an internal one at the next call.
 func TestDialControl_Rebinding(t *testing.T) {
 	var served atomic.Int64
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -472,7 +467,7 @@ func TestDialControl_Rebinding(t *testing.T) {
 	defer node.Close()
 	url := fmt.Sprintf("http://rebinds.example.:%d/SECRET", netip.MustParseAddrPort(node.Listener.Addr().String()).Port())
 	if message := policyProblem(t, publicOnly, url); message != "" {
-		t.Fatalf("the URL is refused already: %s", message)
+		t.Fatalf("the URL is rejected already: %s", message)
 	}
 	tests := []struct {
 		name, rebound string
@@ -513,7 +508,7 @@ func TestDialControl_Rebinding(t *testing.T) {
 	}
 }
 
-// TestDialControl_Redirect: an endpoint that is allowed cannot send its caller inside.
+// A permitted endpoint cannot redirect its client to an internal address.
 func TestDialControl_Redirect(t *testing.T) {
 	var inside atomic.Int64
 	node := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))

@@ -14,7 +14,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// TestRPCURL_Mask pins what of a URL is shown.
 func TestRPCURL_Mask(t *testing.T) {
 	tests := []struct{ url, want string }{
 		{"https://eth-mainnet.g.alchemy.com/v2/KEY", "https://eth-mainnet.g.alchemy.com/***"},
@@ -69,7 +68,7 @@ func TestRPCURL_Mask(t *testing.T) {
 	}
 }
 
-// TestRPCURL_MaskOfInvalidURL: what is no URL with a host may be all secret.
+// Text that is not a URL with a host may be secret as a whole.
 func TestRPCURL_MaskOfInvalidURL(t *testing.T) {
 	for _, text := range []string{
 		"", "SECRET", "/SECRET", "//SECRET", "//SECRET/x", "SECRET.example", "SECRET:8545", "mailto:SECRET", "http:SECRET", "http:/SECRET", "http:///SECRET", "https://",
@@ -84,8 +83,8 @@ func TestRPCURL_MaskOfInvalidURL(t *testing.T) {
 
 const secretURL = "https://USERINFO:PASSWORD@rpc.example:8545/PATHKEY?QUERYKEY=QUERYVALUE#FRAGMENT"
 
-// secrets are the parts of secretURL that never show, in plain and as a wrong
-// verb would write them.
+// secrets returns the secret parts of secretURL, as text and in the encodings of verbs
+// that do not fit.
 func secrets() []string {
 	var all []string
 	for _, part := range []string{"USERINFO", "PASSWORD", "PATHKEY", "QUERYKEY", "QUERYVALUE", "FRAGMENT"} {
@@ -104,14 +103,13 @@ func wantMasked(t *testing.T, how, shown string) {
 	}
 }
 
-// verbs are those that print a URL, and those that fmt says are wrong for it.
+// verbs are verbs that fit a string, and verbs that do not.
 var verbs = []string{
 	"%v", "%+v", "%#v", "%s", "%+s", "%#s", "%q", "%+q", "%#q", "%x", "%X", "% x", "%#x", "% #X", "%d", "%b", "%o", "%c", "%U", "%e", "%g", "%t", "%z",
 	"%100v", "%-100s", "%.5s", "%.500v", "%05d", "% d",
 }
 
-// TestRPCURL_Printed prints the URL, and what holds it, with verbs right and
-// wrong.
+// TestRPCURL_Printed prints the URL, and values that contain it, with all verbs.
 func TestRPCURL_Printed(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
 	config := relayer.RPCConfig{URL: u, Weight: new(1.0)}
@@ -142,7 +140,7 @@ func TestRPCURL_Printed(t *testing.T) {
 	}
 }
 
-// TestRPCURL_EncodedAndLogged encodes and logs the URL and what holds it.
+// TestRPCURL_EncodedAndLogged encodes and logs the URL and values that contain it.
 func TestRPCURL_EncodedAndLogged(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
 	req := minimal("a")
@@ -186,7 +184,7 @@ func TestRPCURL_EncodedAndLogged(t *testing.T) {
 	wantMasked(t, "the document", storedDocument(t, m, "a"))
 }
 
-// TestRelayer_DecodesMasked: what a client gets is masked and stays so.
+// A client gets masked URLs, and decoding keeps them.
 func TestRelayer_DecodesMasked(t *testing.T) {
 	m := newManager(t)
 	document := mustCreateDocument(t, m, evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"`+secretURL+`"}]`))
@@ -196,9 +194,9 @@ func TestRelayer_DecodesMasked(t *testing.T) {
 	}
 }
 
-// TestRPCURL_PrintedBelowPointers prints relayers and requests that a list or a
-// struct holds by pointer: with a verb that is wrong for a pointer, fmt asks no
-// method of what is below it.
+// TestRPCURL_PrintedBelowPointers prints lists and structs with pointers to relayers
+// and requests. With a verb that does not fit a pointer, fmt calls no method of the
+// value that it points to.
 func TestRPCURL_PrintedBelowPointers(t *testing.T) {
 	config := relayer.RPCConfig{URL: secretURL, Weight: new(1.0)}
 	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policies: &relayer.EVMPolicy{}}
@@ -215,8 +213,8 @@ func TestRPCURL_PrintedBelowPointers(t *testing.T) {
 	}
 }
 
-// urlProblem returns the message that a URL is refused with, or "". It makes
-// sure that the URL is blamed, by both ways in, and not repeated.
+// urlProblem returns the message with which a URL is rejected, or "". It fails unless
+// Create and CreateDocument report it for the URL, without quoting it.
 func urlProblem(t *testing.T, text string) string {
 	t.Helper()
 	req := minimal("")
@@ -235,7 +233,6 @@ func urlProblem(t *testing.T, text string) string {
 	return problems[0].Message
 }
 
-// TestRPCURL_Invalid covers what is no RPC endpoint.
 func TestRPCURL_Invalid(t *testing.T) {
 	for _, text := range []string{
 		"javascript:alert(1)", "javascript://SECRET.example/%0aalert(1)", "data:text/plain,SECRET", "file:///SECRET", "file://host/SECRET", "ftp://SECRET.example/", "gopher://SECRET.example",
@@ -264,7 +261,6 @@ func TestRPCURL_Invalid(t *testing.T) {
 	}
 }
 
-// TestRPCURL_Valid covers what only looks wrong.
 func TestRPCURL_Valid(t *testing.T) {
 	for _, text := range []string{
 		"http://a", "https://a.example", "ws://a.example/ws", "wss://a.example", "HTTPS://A.EXAMPLE", "hTTp://a.example", "https://a.example.", "https://xn--bcher-kva.example", "https://bücher.example/",
@@ -277,12 +273,12 @@ func TestRPCURL_Valid(t *testing.T) {
 		"http://0xg", "http://1.0xg", "http://1a", "http://a.1b", "http://1.2.3.4.example", "http://0x.example", "http://4294967295", "http://255.16777215",
 	} {
 		if message := urlProblem(t, text); message != "" {
-			t.Errorf("%s refused: %s", text, message)
+			t.Errorf("%s is rejected: %s", text, message)
 		}
 	}
 }
 
-// spellings returns an IPv4 address in those of inet_aton, and as the IPv6
+// spellings returns the notations of inet_aton for an IPv4 address, and the IPv6
 // addresses that lead to it.
 func spellings(a, b, c, d uint32) []string {
 	return []string{
@@ -296,8 +292,7 @@ func spellings(a, b, c, d uint32) []string {
 	}
 }
 
-// TestRPCURL_DangerousHosts: cloud metadata services and the unspecified address are
-// refused in every spelling that reaches them.
+// Cloud metadata services and the unspecified address are rejected in every notation.
 func TestRPCURL_DangerousHosts(t *testing.T) {
 	hosts := map[string][]string{
 		"cloud metadata": {
@@ -327,8 +322,8 @@ func TestRPCURL_DangerousHosts(t *testing.T) {
 	}
 }
 
-// numericHosts look like IPv4 addresses and are none. The first four are
-// 169.254.169.254 to a resolver that keeps the low 32 bits of a number.
+// numericHosts look like IPv4 addresses and are not. A resolver that keeps the low 32
+// bits of a number reads the first four as 169.254.169.254.
 var numericHosts = []string{
 	"7147006462", "0x1a9fea9fe", "425.254.169.254", "169.254.169.510", "4294967296", "0x100000000", "99999999999999999999", "0xfffffffffffffffff",
 	"256.256.256.256", "256.254.169.254", "1.2.3.256", "1.2.65536", "1.16777216", "1.2.0x1000000", "256.1", "400.0", "1.2.3.4.5", "169.254.169.254.1", "0.0.0.0.0",
@@ -336,8 +331,8 @@ var numericHosts = []string{
 	"7147006462.", "0X1A9FEA9FE", "256.256.256.256..", "７147006462", "２56。256。256。256", "①0000000000", "rpc.１", "42\u00ad94967296",
 }
 
-// TestRPCURL_NumericHost: a host whose last label is a number is an IPv4 address
-// or invalid, as in the WHATWG URL standard.
+// A host whose last label is a number is an IPv4 address or invalid, as in the WHATWG
+// URL standard.
 func TestRPCURL_NumericHost(t *testing.T) {
 	for _, host := range numericHosts {
 		for _, form := range []string{"http://%s", "wss://user:SECRET@%s:8546/SECRET"} {
@@ -348,8 +343,7 @@ func TestRPCURL_NumericHost(t *testing.T) {
 	}
 }
 
-// TestRPCURL_NotAString: a URL that JSON cannot keep byte by byte is refused, not
-// changed.
+// A URL that is not valid UTF-8 is rejected instead of changed.
 func TestRPCURL_NotAString(t *testing.T) {
 	for _, text := range []relayer.RPCURL{"https://a.example/\xffKEY", "https://a.example/?\xc0\xaf", "https://user:\xff@a.example", "https://\xff.example"} {
 		req := minimal("")
@@ -363,8 +357,7 @@ func TestRPCURL_NotAString(t *testing.T) {
 	}
 }
 
-// TestRPCURL_ControlCharacters: the control characters beyond ASCII are control characters
-// too.
+// Control characters outside ASCII are rejected too.
 func TestRPCURL_ControlCharacters(t *testing.T) {
 	for _, text := range []string{"https://a.example/\u0085x", "https://a.example/\u00a0x", "https://a.example/\u2028x", "https://a\u202e.example/"} {
 		if message := urlProblem(t, text); message == "" {

@@ -15,8 +15,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestStates_Transitions goes through the contract's table of states: every call from every
-// state.
+// TestStates_Transitions makes every call in every state.
 func TestStates_Transitions(t *testing.T) {
 	first := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "rpc timed out"}
 	second := relayer.DisabledReason{Type: "HostsOwn", Details: ""}
@@ -162,7 +161,7 @@ func TestUpdate_CallbackError(t *testing.T) {
 	}
 }
 
-// A switch for emergencies must work whatever rules have come since.
+// A pause must work even if stricter rules apply since the relayer was stored.
 func TestPause_AfterRulesChanged(t *testing.T) {
 	store := memory.New()
 	lenient, err := relayer.New(store)
@@ -264,7 +263,7 @@ func TestUpdate_RetriesExhausted(t *testing.T) {
 	}
 }
 
-// contested is a store in which somebody else is always faster.
+// contested is a store in which another writer is always faster.
 type contested struct{ relayer.Store }
 
 func (contested) Update(context.Context, relayer.Record) (relayer.Record, error) {
@@ -273,17 +272,16 @@ func (contested) Update(context.Context, relayer.Record) (relayer.Record, error)
 
 func (contested) Delete(context.Context, string, uint64) error { return relayer.ErrConflict }
 
-// A hook may fail with any error, also with one of ours: it is the hook's, and
-// the hook is not asked again.
+// An error of a hook is returned and not retried, even if it matches ErrConflict.
 func TestUpdate_HookErrorNotRetried(t *testing.T) {
 	mine := fmt.Errorf("my own: %w", relayer.ErrConflict)
-	asked := 0
-	m := registry(t, relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { asked++; return "", mine }))
-	_, err := m.Update(t.Context(), "evm", func(*relayer.Relayer) error { asked++; return mine })
-	if err != mine || asked != 1 {
-		t.Errorf("update: %v, asked %d times", err, asked)
+	calls := 0
+	m := registry(t, relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { calls++; return "", mine }))
+	_, err := m.Update(t.Context(), "evm", func(*relayer.Relayer) error { calls++; return mine })
+	if err != mine || calls != 1 {
+		t.Errorf("update: %v, calls %d times", err, calls)
 	}
-	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, mine) || asked != 2 {
-		t.Errorf("delete: %v, asked %d times", err, asked)
+	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, mine) || calls != 2 {
+		t.Errorf("delete: %v, calls %d times", err, calls)
 	}
 }
