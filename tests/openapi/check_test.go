@@ -12,11 +12,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// transportHeaders are the response headers that the document does not list:
-// those of HTTP itself, and Content-Type, which stands in its content.
+// transportHeaders are response headers that the document does not list: those of
+// HTTP itself, and Content-Type, which is the key of the content.
 var transportHeaders = map[string]bool{"Content-Length": true, "Content-Type": true, "Connection": true}
 
-// check returns what the document does not say of the exchange.
+// check returns how the exchange differs from the document.
 func (d *document) check(x exchange) error {
 	found := d.find(x)
 	pointer := found.responses + "/" + strconv.Itoa(x.Status)
@@ -47,8 +47,7 @@ func (d *document) checkHeaders(pointer string, header http.Header) error {
 	return errors.Join(problems...)
 }
 
-// checkText checks the values of a header or of a parameter against what stands
-// at pointer.
+// checkText checks the values of a header or of a parameter against its description.
 func (d *document) checkText(pointer, name string, values []string) error {
 	described := d.at(pointer)
 	if len(values) == 0 {
@@ -58,7 +57,7 @@ func (d *document) checkText(pointer, name string, values []string) error {
 		return nil
 	}
 	if len(values) > 1 {
-		return fmt.Errorf("%s is there %d times", name, len(values))
+		return fmt.Errorf("%s has %d values", name, len(values))
 	}
 	var value any = values[0]
 	if d.at(pointer + "/schema")["type"] == "integer" {
@@ -77,14 +76,14 @@ func (d *document) checkText(pointer, name string, values []string) error {
 func (d *document) checkBody(response string, x exchange) error {
 	if x.Method == http.MethodHead || x.Status == http.StatusNotModified {
 		if len(x.Body) > 0 {
-			return fmt.Errorf("a body that HTTP forbids: %s", x.Body)
+			return fmt.Errorf("HTTP forbids a body here: %s", x.Body)
 		}
 		return nil
 	}
 	return d.checkContent(response+"/content", x.Header, x.Body)
 }
 
-// checkContent checks a body against the content of its type.
+// checkContent checks a body against the schema of its content type.
 func (d *document) checkContent(pointer string, header http.Header, body []byte) error {
 	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {
@@ -101,8 +100,8 @@ func (d *document) checkContent(pointer string, header http.Header, body []byte)
 	return d.schema(at + "/schema").Validate(value)
 }
 
-// checkRequest checks a request that the handler took: a client that goes by
-// the document must be able to send it.
+// checkRequest checks a request that the handler accepted: the document must allow
+// it.
 func (d *document) checkRequest(found operation, x exchange) error {
 	query, err := url.ParseQuery(x.Query)
 	if err != nil {
@@ -130,7 +129,7 @@ func parameterValues(in, name string, found operation, query url.Values, x excha
 	case "query":
 		return query[name]
 	default:
-		// What is sent as several lines of one header is one list.
+		// Several lines of one header are one list.
 		return x.RequestHeader.Values(name)[:min(1, len(x.RequestHeader.Values(name)))]
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const onePath = "/api/v1/relayers/r-1"
 
-// realExchanges returns what the handler really answers, by a name for each answer.
+// realExchanges returns real exchanges with the handler by name.
 func realExchanges(t *testing.T) map[string]exchange {
 	t.Helper()
 	manager, err := relayer.New(memory.New())
@@ -51,7 +51,7 @@ func realExchanges(t *testing.T) map[string]exchange {
 	}
 }
 
-// replace changes the body of the answer.
+// replace changes the body of the response.
 func replace(old, new string) func(*exchange) {
 	return func(x *exchange) { x.Body = bytes.Replace(x.Body, []byte(old), []byte(new), 1) }
 }
@@ -61,72 +61,72 @@ func replaceSent(old, new string) func(*exchange) {
 	return func(x *exchange) { x.RequestBody = bytes.Replace(x.RequestBody, []byte(old), []byte(new), 1) }
 }
 
-// set changes a header of the answer, or, with no value, takes it away.
+// set changes a header of the response, or removes it if there is no value.
 func set(name string, values ...string) func(*exchange) {
 	return func(x *exchange) { x.Header[http.CanonicalHeaderKey(name)] = values }
 }
 
-// forgeries are answers that the handler never gives. Some of them kin-openapi
-// lets pass, and so it is not all that the suite is checked with: it knows
-// bounds as 64-bit floats, looks neither at HEAD nor at 304, and bears with what
-// the document does not name.
+// forgeries are exchanges that the handler never produces. kin-openapi accepts some
+// of them, so it is not the only check: it reads bounds as 64-bit floats, does not
+// check HEAD and 304, and accepts members and headers that are not described.
 var forgeries = []struct {
-	name, of  string
-	forge     func(*exchange)
-	passesKin bool
+	name, base string
+	forge      func(*exchange)
+	passesKin  bool
 }{
 	{"another status", "read", func(x *exchange) { x.Status = 418 }, false},
 	{"a status of another operation", "read", func(x *exchange) { x.Status = 201 }, false},
-	{"a header missing", "read", set("ETag"), false},
-	{"a header twice", "read", set("ETag", `"1"`, `"2"`), true},
-	{"a header that is wrong", "read", set("Cache-Control", "public"), false},
-	{"a header that is not described", "read", set("X-Powered-By", "Go"), true},
+	{"a missing header", "read", set("ETag"), false},
+	{"a duplicate header", "read", set("ETag", `"1"`, `"2"`), true},
+	{"a wrong header", "read", set("Cache-Control", "public"), false},
+	{"an undescribed header", "read", set("X-Powered-By", "Go"), true},
 	{"no request id", "not found", set("X-Request-Id"), false},
 	{"another content type", "read", set("Content-Type", "text/html"), false},
 	{"no content type", "read", set("Content-Type"), false},
-	{"no JSON", "read", replace("{", ""), false},
-	{"a member missing", "read", replace(`"paused":false,`, ""), false},
-	{"a member more", "read", replace(`"paused":false,`, `"paused":false,"private":1,`), true},
-	{"a member more in a policy", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":1,"max_fee":1`), true},
-	{"a member more in the envelope", "read", replace(`"success":true`, `"success":true,"message":"ok"`), true},
+	{"a body that is not JSON", "read", replace("{", ""), false},
+	{"a missing member", "read", replace(`"paused":false,`, ""), false},
+	{"an additional member", "read", replace(`"paused":false,`, `"paused":false,"private":1,`), true},
+	{"an additional member of a policy", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":1,"max_fee":1`), true},
+	{"an additional member of the envelope", "read", replace(`"success":true`, `"success":true,"message":"ok"`), true},
 	{"a member of another type", "read", replace(`"paused":false`, `"paused":"false"`), false},
-	{"null where nothing is set", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":null`), false},
-	{"wei as text", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":"1"`), false},
+	{"null in place of an omitted member", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":null`), false},
+	{"wei as a string", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":"1"`), false},
 	{"wei of 2^256", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":115792089237316195423570985008687907853269984665640564039457584007913129639936`), true},
 	{"another network type", "read", replace(`"evm"`, `"solana"`), false},
-	{"a network type that there is not", "read", replace(`"evm"`, `"bitcoin"`), false},
-	{"a URL that is not masked", "read", replace(`rpc.example/***`, `rpc.example/key`), false},
+	{"an unknown network type", "read", replace(`"evm"`, `"bitcoin"`), false},
+	{"an unmasked URL", "read", replace(`rpc.example/***`, `rpc.example/key`), false},
 	{"a weight out of bounds", "read", replace(`"weight":100`, `"weight":101`), false},
-	{"an id that cannot be", "read", replace(`"r-1"`, `"r.1"`), false},
+	{"an invalid ID", "read", replace(`"r-1"`, `"r.1"`), false},
 	{"disabled without a reason", "read", replace(`"system_disabled":false`, `"system_disabled":true`), false},
-	{"a reason without being disabled", "read", replace(`"system_disabled":false`, `"system_disabled":false,"disabled_reason":{"type":"x","details":""}`), false},
-	{"a success that is none", "read", replace(`"success":true`, `"success":false`), false},
+	{"a reason without system_disabled", "read", replace(`"system_disabled":false`, `"system_disabled":false,"disabled_reason":{"type":"x","details":""}`), false},
+	{"success false with status 200", "read", replace(`"success":true`, `"success":false`), false},
 	{"HEAD with a body", "head", func(x *exchange) { x.Body = []byte("{}") }, true},
 	{"HEAD without its ETag", "head", set("ETag"), true},
 	{"HEAD with another status", "head", func(x *exchange) { x.Status = 201 }, true},
 	{"304 with a body", "unmodified", func(x *exchange) { x.Body = []byte("{}") }, true},
 	{"304 without its ETag", "unmodified", set("ETag"), true},
-	{"a page that is null", "page", func(x *exchange) { x.Body = []byte(`{"success":true,"data":null}`) }, false},
+	{"a null page", "page", func(x *exchange) { x.Body = []byte(`{"success":true,"data":null}`) }, false},
 	{"a page without its total", "page", replace(`,"total_items":1`, ""), false},
-	{"a query that is wrong", "page", func(x *exchange) { x.Query = "page=4294967296" }, false},
+	{"an invalid query", "page", func(x *exchange) { x.Query = "page=4294967296" }, false},
 	{"a create without Location", "created", set("Location"), false},
-	{"a create elsewhere", "created", set("Location", "/api/v1/relayers/a.b"), false},
-	{"a request with a member more", "created", replaceSent(`"id"`, `"color":1,"id"`), false},
+	{"a create with a wrong Location", "created", set("Location", "/api/v1/relayers/a.b"), false},
+	{"a request with an unknown member", "created", replaceSent(`"id"`, `"color":1,"id"`), false},
 	{"a request of another network's policy", "created", replaceSent(`gas_price_cap`, `max_signatures`), false},
 	{"a request without a name", "created", replaceSent(`"name":"n",`, ""), false},
 	{"a request of another type", "created", func(x *exchange) { x.RequestHeader = http.Header{"Content-Type": {"text/plain"}} }, false},
-	{"a patch of what stays", "patched", replaceSent(`"paused"`, `"system_disabled"`), false},
+	{"a patch of a read-only member", "patched", replaceSent(`"paused"`, `"system_disabled"`), false},
 	{"a failure without errors", "invalid", func(x *exchange) { x.Body = []byte(`{"success":false,"data":null,"message":"Bad Request"}`) }, false},
 	{"a failure with errors", "not found", replace(`not found"`, `not found","errors":[{"message":"m"}]`), true},
 	{"a failure with data", "not found", replace(`"data":null`, `"data":{}`), false},
 	{"another message", "not found", replace(`Relayer with ID`, `No relayer`), false},
 	{"405 without Allow", "not allowed", set("Allow"), false},
-	{"405 that is a success", "not allowed", func(x *exchange) { x.Status = 200 }, false},
-	{"an unknown path that exists", "no path", func(x *exchange) { x.Status = 200 }, false},
+	{"an unknown method with status 200", "not allowed", func(x *exchange) { x.Status = 200 }, false},
+	{"an unknown path with status 200", "no path", func(x *exchange) { x.Status = 200 }, false},
 	{"another document", "document", func(x *exchange) { x.Body = []byte(`{"swagger":"2.0"}`) }, false},
 }
 
-func TestRealAnswersPass(t *testing.T) {
+// TestCheck_RealExchanges checks that both checks accept what the handler does.
+func TestCheck_RealExchanges(t *testing.T) {
 	exact, other := readStrictly(t, served(t)), newKin(t, served(t))
 	for name, x := range realExchanges(t) {
 		if err := exact.check(x); err != nil {
@@ -138,22 +138,23 @@ func TestRealAnswersPass(t *testing.T) {
 	}
 }
 
-func TestForgedAnswersAreFound(t *testing.T) {
+// TestControl_Forgeries proves that the check can fail.
+func TestControl_Forgeries(t *testing.T) {
 	exact, other := readStrictly(t, served(t)), newKin(t, served(t))
 	for _, c := range forgeries {
-		real, ok := realExchanges(t)[c.of]
+		real, ok := realExchanges(t)[c.base]
 		if !ok {
-			t.Fatalf("%s: there is no %s", c.name, c.of)
+			t.Fatalf("%s: no exchange %q", c.name, c.base)
 		}
 		forged := real
 		forged.Header, forged.RequestHeader = real.Header.Clone(), real.RequestHeader.Clone()
 		forged.Body = slices.Clone(real.Body)
 		c.forge(&forged)
-		if forged.likeness() == real.likeness() && forged.Header.Get("X-Request-Id") == real.Header.Get("X-Request-Id") {
-			t.Errorf("%s: nothing was forged", c.name)
+		if forged.identity() == real.identity() && forged.Header.Get("X-Request-Id") == real.Header.Get("X-Request-Id") {
+			t.Errorf("%s: the exchange is unchanged", c.name)
 		}
 		if err := exact.check(forged); err == nil {
-			t.Errorf("%s was not found", c.name)
+			t.Errorf("%s is not detected", c.name)
 		}
 		if err := other.check(t.Context(), forged); (err == nil) != c.passesKin {
 			t.Errorf("%s: kin-openapi: %v", c.name, err)
@@ -161,19 +162,20 @@ func TestForgedAnswersAreFound(t *testing.T) {
 	}
 }
 
-// A suite that no longer provokes an answer must be found too.
-func TestAnswersNeverSeenAreFound(t *testing.T) {
+// TestControl_UnseenResponse proves that a response which the suite does not provoke
+// is detected.
+func TestControl_UnseenResponse(t *testing.T) {
 	d := read(t, served(t))
 	seen := make(map[string]bool)
-	for _, answer := range d.answers() {
-		seen[answer] = true
+	for _, response := range d.responses() {
+		seen[response] = true
 	}
-	if missing := unseen(d.answers(), seen); len(missing) > 0 {
-		t.Errorf("not seen: %v", missing)
+	if missing := unseen(d.responses(), seen); len(missing) > 0 {
+		t.Errorf("unseen: %v", missing)
 	}
-	const forgotten = "GET /api/v1/relayers/{relayer_id} 304"
-	delete(seen, forgotten)
-	if missing := unseen(d.answers(), seen); !slices.Equal(missing, []string{forgotten}) {
-		t.Errorf("not seen: %v", missing)
+	const removed = "GET /api/v1/relayers/{relayer_id} 304"
+	delete(seen, removed)
+	if missing := unseen(d.responses(), seen); !slices.Equal(missing, []string{removed}) {
+		t.Errorf("unseen: %v", missing)
 	}
 }

@@ -1,9 +1,8 @@
-// Package openapi holds the OpenAPI document against what the handler really
-// does: every exchange that the harness of package httpapi's test suite sees,
-// failures included, must be one that the document describes, and there must be
-// one for each answer that it describes.
+// Package openapi compares the OpenAPI document with the handler. It runs the test
+// suite of package httpapi and records every exchange, failures included. The
+// document must describe each exchange, and the suite must provoke every response
+// that the document describes.
 //
-// The suite is run anew for that. The go command knows nothing of it, and takes
-// an old result for a new one where nothing but the suite has changed: -count=1
-// makes it look again.
+// The go command does not know that the result depends on that suite. Use -count=1
+// if only the suite has changed.
 package openapi

@@ -18,7 +18,7 @@ import (
 // documentPath is where the handler serves the document.
 const documentPath = "/api/v1/openapi.json"
 
-// served returns the document as a client gets it, who has no token.
+// served returns the document as the handler serves it to a client without a token.
 func served(t *testing.T) []byte {
 	t.Helper()
 	manager, err := relayer.New(memory.New())
@@ -32,12 +32,12 @@ func served(t *testing.T) []byte {
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, documentPath, nil))
 	if recorder.Code != http.StatusOK {
-		t.Fatalf("GET %s answered %d: %s", documentPath, recorder.Code, recorder.Body)
+		t.Fatalf("GET %s returned %d: %s", documentPath, recorder.Code, recorder.Body)
 	}
 	return recorder.Body.Bytes()
 }
 
-// load reads the document as kin-openapi does.
+// load parses the document with kin-openapi.
 func load(t *testing.T, text []byte) *openapi3.T {
 	t.Helper()
 	document, err := openapi3.NewLoader().LoadFromData(text)
@@ -47,14 +47,13 @@ func load(t *testing.T, text []byte) *openapi3.T {
 	return document
 }
 
-// validateDocument has kin-openapi look for whatever is wrong with a document,
-// its examples included.
+// validateDocument validates a document and its examples with kin-openapi.
 func validateDocument(t *testing.T, document *openapi3.T) error {
 	t.Helper()
 	return document.Validate(t.Context(), openapi3.EnableSchemaPatternValidation(), openapi3.EnableExamplesValidation(), openapi3.EnableMultiError())
 }
 
-func TestDocumentIsValid(t *testing.T) {
+func TestDocument_Valid(t *testing.T) {
 	document := load(t, served(t))
 	if !document.IsOpenAPI31OrLater() {
 		t.Errorf("the version is %s", document.OpenAPI)
@@ -64,27 +63,28 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-func TestInvalidDocumentsAreFound(t *testing.T) {
+// TestControl_InvalidDocument proves that the validation can fail.
+func TestControl_InvalidDocument(t *testing.T) {
 	for name, change := range map[string]struct{ old, new string }{
-		"a misspelled keyword":     {`"operationId": "getRelayer"`, `"operationID": "getRelayer"`},
-		"an operation id twice":    {`"operationId": "headRelayer"`, `"operationId": "getRelayer"`},
-		"a parameter of no path":   {`"name": "relayer_id"`, `"name": "id"`},
-		"a pattern that is none":   {`"pattern": "^[A-Za-z0-9_-]{1,64}$"`, `"pattern": "^[A-Za-z0-9_-"`},
-		"an example of no relayer": {`"id": "solana-1"`, `"id": "solana/1"`},
+		"a misspelled keyword":      {`"operationId": "getRelayer"`, `"operationID": "getRelayer"`},
+		"a duplicate operation ID":  {`"operationId": "headRelayer"`, `"operationId": "getRelayer"`},
+		"an unknown path parameter": {`"name": "relayer_id"`, `"name": "id"`},
+		"an invalid pattern":        {`"pattern": "^[A-Za-z0-9_-]{1,64}$"`, `"pattern": "^[A-Za-z0-9_-"`},
+		"an invalid example":        {`"id": "solana-1"`, `"id": "solana/1"`},
 	} {
 		text := strings.Replace(string(served(t)), change.old, change.new, 1)
 		if text == string(served(t)) {
 			t.Fatalf("%s: %s is not in the document", name, change.old)
 		}
 		if err := validateDocument(t, load(t, []byte(text))); err == nil {
-			t.Errorf("%s was not found", name)
+			t.Errorf("%s is not detected", name)
 		}
 	}
 }
 
-// kin-openapi reads numbers as 64-bit floats, which round the bounds of wei, so
-// that the examples are checked once more by the digit.
-func TestExamplesMatchTheirSchemas(t *testing.T) {
+// TestExamples_MatchSchemas checks the examples with exact numbers. kin-openapi reads
+// numbers as 64-bit floats, which rounds the bounds of wei.
+func TestExamples_MatchSchemas(t *testing.T) {
 	d := read(t, served(t))
 	count := 0
 	d.walk("#", d.tree, func(pointer string, node map[string]any) {
@@ -96,11 +96,11 @@ func TestExamplesMatchTheirSchemas(t *testing.T) {
 		}
 	})
 	if count < 50 {
-		t.Errorf("only %d examples were found", count)
+		t.Errorf("the document has %d examples, want 50 or more", count)
 	}
 }
 
-func TestEveryBodyAndParameterHasAnExample(t *testing.T) {
+func TestExamples_Complete(t *testing.T) {
 	d := read(t, served(t))
 	d.walk("#", d.tree, func(pointer string, node map[string]any) {
 		if node["schema"] != nil && len(d.examplesOf(pointer, node)) == 0 {
@@ -109,9 +109,9 @@ func TestEveryBodyAndParameterHasAnExample(t *testing.T) {
 	})
 }
 
-// The document must be right wherever a host mounts the API, though it cannot
-// know where that is.
-func TestServerIsRelativeToTheDocument(t *testing.T) {
+// TestServers_RelativeURL checks that the document is correct under any prefix at
+// which a host mounts the API.
+func TestServers_RelativeURL(t *testing.T) {
 	servers := load(t, served(t)).Servers
 	if len(servers) != 1 {
 		t.Fatalf("%d servers", len(servers))
@@ -126,13 +126,13 @@ func TestServerIsRelativeToTheDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.TrimSuffix(server.String(), "/"); got != mount {
-			t.Errorf("below %s the server is %s", mount, got)
+			t.Errorf("under %s the server is %s", mount, got)
 		}
 	}
 }
 
-// Every component is there because something refers to it.
-func TestNoComponentIsUnused(t *testing.T) {
+// TestComponents_AllUsed checks that every component is referenced.
+func TestComponents_AllUsed(t *testing.T) {
 	text := string(served(t))
 	document := read(t, []byte(text))
 	for section, components := range document.tree["components"].(map[string]any) {
@@ -141,15 +141,15 @@ func TestNoComponentIsUnused(t *testing.T) {
 		}
 		for name := range components.(map[string]any) {
 			if !strings.Contains(text, `"#/components/`+section+`/`+name+`"`) {
-				t.Errorf("nothing refers to %s %s", section, name)
+				t.Errorf("%s %s is not referenced", section, name)
 			}
 		}
 	}
 }
 
-// A schema that a request must match says so of every object in it, or unknown
-// members would pass; one of a response leaves room for members to come.
-func TestSchemasAreClosedForRequestsAlone(t *testing.T) {
+// TestSchemas_ClosedOnlyForRequests checks that the schema of a request allows no
+// unknown members. The schema of a response allows them, for later versions.
+func TestSchemas_ClosedOnlyForRequests(t *testing.T) {
 	d := read(t, served(t))
 	for name, networks := range map[string][]string{"CreateRelayerRequest": {"Evm", "Solana", "Stellar"}, "RelayerResponse": {"Evm", "Solana", "Stellar"}} {
 		union := d.at("#/components/schemas/" + name)
@@ -169,12 +169,12 @@ func TestSchemasAreClosedForRequestsAlone(t *testing.T) {
 	}
 }
 
-// TestBoundsAreExact has the values next to each bound.
-func TestBoundsAreExact(t *testing.T) {
+// TestSchemas_Bounds checks the values at each bound and just beyond it.
+func TestSchemas_Bounds(t *testing.T) {
 	d := read(t, served(t))
 	const max256 = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
 	const over256 = "115792089237316195423570985008687907853269984665640564039457584007913129639936"
-	for _, c := range []struct{ schema, good, bad string }{
+	for _, c := range []struct{ schema, valid, invalid string }{
 		{"RelayerEvmPolicy", `{"gas_price_cap":` + max256 + `}`, `{"gas_price_cap":` + over256 + `}`},
 		{"RelayerEvmPolicy", `{"min_balance":1e21}`, `{"min_balance":0.5}`},
 		{"EvmPolicyResponse", `{"min_balance":` + max256 + `}`, `{"min_balance":` + over256 + `}`},
@@ -195,7 +195,7 @@ func TestBoundsAreExact(t *testing.T) {
 		{"UpdateRelayerRequest", `{"policies":{"max_fee":null}}`, `{"paused":null}`},
 	} {
 		schema := d.schema("#/components/schemas/" + c.schema)
-		for text, want := range map[string]bool{c.good: true, c.bad: false} {
+		for text, want := range map[string]bool{c.valid: true, c.invalid: false} {
 			value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 			if err != nil {
 				t.Fatal(err)

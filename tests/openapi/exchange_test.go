@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// exchange is a request to the handler and its answer, as the test suite of
-// package httpapi records them.
+// exchange is a request to the handler and its response, as the test suite of package
+// httpapi records them.
 type exchange struct {
 	Method        string
 	Path          string // escaped
 	Query         string
 	RequestHeader http.Header
-	RequestBody   []byte // where it was taken
+	RequestBody   []byte // if the handler accepted the request
 	Status        int
 	Header        http.Header
 	Body          []byte
@@ -56,18 +56,17 @@ func record(t *testing.T) []exchange {
 	return exchanges
 }
 
-// operation is what the document says of a method and a path.
+// operation is the part of the document for a method and a path.
 type operation struct {
-	name       string // the method and the path, as the document has it
+	name       string // the method and the path template
 	path       string
-	parameters map[string]string // by the name in the path
+	parameters map[string]string // path parameters by name
 	responses  string            // a JSON pointer
-	described  string            // a JSON pointer, or "" where the method is none of the path's
+	described  string            // a JSON pointer, or "" if the path does not have the method
 }
 
-// find returns the part of the document that describes the exchange. There is
-// one for whatever is asked: paths and methods that there are not are described
-// too.
+// find returns the operation of an exchange. The document also describes the
+// responses for unknown paths and methods.
 func (d *document) find(x exchange) operation {
 	for path := range d.at("#/paths") {
 		parameters, ok := matchPath(path, x.Path)
@@ -87,16 +86,14 @@ func (d *document) find(x exchange) operation {
 	return operation{"unknown path", "", nil, "#/paths/x-unknown-paths", ""}
 }
 
-// isRefusal tells whether a status is one that the document's own path has only
-// where the host has turned the document off, or where the path is spelled in
-// another way: then it is a path like any other that there is not.
+// isRefusal reports whether the path of the document is an unknown path here: the
+// host has disabled the document, or the request spells the path differently.
 func isRefusal(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusNotFound
 }
 
-// matchPath tells whether an escaped path is one of a template, segment by
-// segment, and returns what stands in place of the template's parameters. Dots
-// that lead elsewhere are no segment.
+// matchPath reports whether an escaped path matches a template, and returns the
+// parameters. The segments "." and ".." never match.
 func matchPath(template, escaped string) (map[string]string, bool) {
 	wanted, given := strings.Split(template, "/"), strings.Split(escaped, "/")
 	if len(wanted) != len(given) {

@@ -15,8 +15,8 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
-// kin has kin-openapi check exchanges, as a tool that others use would: it
-// shares nothing with document but what says which part describes an exchange.
+// kin checks exchanges with kin-openapi, an independent implementation. It uses
+// document only to find the operation of an exchange.
 type kin struct {
 	document *document
 	spec     *openapi3.T
@@ -27,7 +27,7 @@ func newKin(t *testing.T, text []byte) kin {
 	return kin{read(t, text), load(t, text)}
 }
 
-// check returns what kin-openapi finds wrong with the exchange.
+// check returns the problems that kin-openapi finds.
 func (k kin) check(ctx context.Context, x exchange) error {
 	found := k.document.find(x)
 	request := httptest.NewRequestWithContext(ctx, x.Method, "/", bytes.NewReader(x.RequestBody))
@@ -62,9 +62,8 @@ func (k kin) check(ctx context.Context, x exchange) error {
 	return errors.Join(problem, openapi3filter.ValidateRequest(ctx, input))
 }
 
-// operation returns what kin-openapi holds the exchange against. Methods and
-// paths that there are not have responses in extensions alone, which it does
-// not read.
+// operation returns the operation for kin-openapi. The responses for unknown methods
+// and paths are in extensions, which kin-openapi does not read.
 func (k kin) operation(found operation) *openapi3.Operation {
 	if found.described != "" {
 		method := strings.ToUpper(found.described[strings.LastIndexByte(found.described, '/')+1:])

@@ -8,20 +8,19 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// documentURL names the document to the schema compiler. Nothing is fetched.
+// documentURL identifies the document in the schema compiler, which never fetches it.
 const documentURL = "https://registry.invalid/openapi.json"
 
-// document is the OpenAPI document as a JSON tree, with numbers as they are
-// written, and a JSON Schema compiler on it. kin-openapi is not enough for
-// exact checks: it reads bounds as 64-bit floats and looks at no body or header
-// of HEAD and 304.
+// document is the OpenAPI document as a JSON tree with exact numbers, and a JSON
+// Schema compiler for it. kin-openapi is not exact: it reads bounds as 64-bit floats
+// and does not check the bodies and headers of HEAD and 304.
 type document struct {
 	t        testing.TB
 	tree     map[string]any
 	compiler *jsonschema.Compiler
 }
 
-// read reads a document.
+// read parses a document.
 func read(t testing.TB, text []byte) *document {
 	t.Helper()
 	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -36,17 +35,16 @@ func read(t testing.TB, text []byte) *document {
 	return &document{t, tree.(map[string]any), compiler}
 }
 
-// readStrictly reads a document that allows no member which it does not
-// describe. Clients must bear with members to come, and so the document itself
-// leaves room for them; but today there are none.
+// readStrictly parses a document and closes its schemas. The document itself allows
+// unknown members in responses, for later versions. Today there are none.
 func readStrictly(t testing.TB, text []byte) *document {
 	t.Helper()
 	d := read(t, text)
 	d.walk("#", d.tree, func(_ string, node map[string]any) {
 		_, isSchema := node["properties"].(map[string]any)
 		_, isReference := node["$ref"]
-		_, isDecided := node["additionalProperties"]
-		if isSchema && !isDecided && (node["type"] == "object" || isReference) {
+		_, isClosed := node["additionalProperties"]
+		if isSchema && !isClosed && (node["type"] == "object" || isReference) {
 			node["unevaluatedProperties"] = false
 		}
 	})
@@ -63,9 +61,8 @@ func (d *document) schema(pointer string) *jsonschema.Schema {
 	return schema
 }
 
-// resolve follows references from a JSON pointer to the one where the object
-// stands. A reference with members beside it is a schema, and no mere
-// reference.
+// resolve follows references from a JSON pointer and returns the pointer of the
+// object. A reference with other members next to it is a schema, not a reference.
 func (d *document) resolve(pointer string) string {
 	for {
 		reference, ok := d.at(pointer)["$ref"].(string)
@@ -92,8 +89,7 @@ var (
 	unescape = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// walk calls visit for every object below node, but for what is data rather
-// than description.
+// walk calls visit for every object below node, except for example data.
 func (d *document) walk(pointer string, node any, visit func(pointer string, node map[string]any)) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -110,7 +106,7 @@ func (d *document) walk(pointer string, node any, visit func(pointer string, nod
 	}
 }
 
-// examplesOf returns the examples that stand beside a schema.
+// examplesOf returns the examples next to a schema.
 func (d *document) examplesOf(pointer string, node map[string]any) map[string]any {
 	if node["schema"] == nil {
 		return nil

@@ -12,37 +12,38 @@ import (
 	"testing"
 )
 
-// fewestExchanges is far below what the suite has, and far above what a suite
-// that records only a part of itself would have.
-const fewestExchanges = 3000
+// minExchanges is far below the number that the suite has, and far above that of an
+// incomplete recording.
+const minExchanges = 3000
 
-func TestSuiteConforms(t *testing.T) {
+// TestSuite_Conforms checks every exchange of the suite against the document.
+func TestSuite_Conforms(t *testing.T) {
 	text := served(t)
 	exact, other := readStrictly(t, text), newKin(t, text)
 	exchanges := record(t)
-	if len(exchanges) < fewestExchanges {
-		t.Fatalf("only %d exchanges were recorded", len(exchanges))
+	if len(exchanges) < minExchanges {
+		t.Fatalf("%d exchanges were recorded, want %d or more", len(exchanges), minExchanges)
 	}
 	seen := make(map[string]bool)
-	unlike := make(map[string]exchange)
+	distinct := make(map[string]exchange)
 	for _, x := range exchanges {
-		seen[exact.answerOf(x)] = true
-		unlike[x.likeness()] = x
+		seen[exact.responseOf(x)] = true
+		distinct[x.identity()] = x
 	}
-	t.Logf("%d exchanges, %d of them unlike the others, %d answers described", len(exchanges), len(unlike), len(exact.answers()))
-	for _, x := range unlike {
+	t.Logf("%d exchanges, %d of them distinct; %d responses described", len(exchanges), len(distinct), len(exact.responses()))
+	for _, x := range distinct {
 		if err := exact.check(x); err != nil {
 			t.Errorf("%s: %v", x.summary(), err)
 		}
 	}
-	// kin-openapi compiles a schema each time that it looks at it.
-	inParallel(maps.Values(unlike), func(x exchange) {
+	// kin-openapi compiles a schema at each use, which is slow.
+	inParallel(maps.Values(distinct), func(x exchange) {
 		if err := other.check(t.Context(), x); err != nil {
 			t.Errorf("%s: kin-openapi: %v", x.summary(), err)
 		}
 	})
-	for _, answer := range unseen(exact.answers(), seen) {
-		t.Errorf("%s is described, and no test has seen it", answer)
+	for _, response := range unseen(exact.responses(), seen) {
+		t.Errorf("%s is described, and no test provokes it", response)
 	}
 }
 
@@ -63,20 +64,20 @@ func inParallel[T any](all iter.Seq[T], do func(T)) {
 	workers.Wait()
 }
 
-// unseen returns the answers described that no test has seen. There is no list
-// of excuses: the suite can provoke every one of them.
+// unseen returns the described responses that no test provokes. There are no
+// exceptions: the suite can provoke all of them.
 func unseen(described []string, seen map[string]bool) []string {
-	return slices.DeleteFunc(slices.Clone(described), func(answer string) bool { return seen[answer] })
+	return slices.DeleteFunc(slices.Clone(described), func(response string) bool { return seen[response] })
 }
 
-// answerOf names the operation and the status of an exchange.
-func (d *document) answerOf(x exchange) string {
+// responseOf returns the operation and the status of an exchange.
+func (d *document) responseOf(x exchange) string {
 	return d.find(x).name + " " + strconv.Itoa(x.Status)
 }
 
-// answers returns every operation and status that the document describes, as
-// answerOf names them.
-func (d *document) answers() []string {
+// responses returns every operation and status that the document describes, in the
+// form of responseOf.
+func (d *document) responses() []string {
 	var all []string
 	add := func(name, pointer string) {
 		for status := range d.at(pointer) {
@@ -98,15 +99,15 @@ func (d *document) answers() []string {
 	return all
 }
 
-// likeness is the same for exchanges that are one to every check.
-func (x exchange) likeness() string {
+// identity returns the same text for exchanges that no check distinguishes.
+func (x exchange) identity() string {
 	header := x.Header.Clone()
 	header.Del("X-Request-Id")
 	header.Del("Date")
 	return fmt.Sprintf("%s %s %s %v %s %d %v %s", x.Method, x.Path, x.Query, x.RequestHeader, x.RequestBody, x.Status, header, x.Body)
 }
 
-// summary tells one exchange from another, for people.
+// summary describes an exchange in a test log.
 func (x exchange) summary() string {
-	return fmt.Sprintf("%s %s?%s %.300q answered %d %v %.300q", x.Method, x.Path, x.Query, x.RequestBody, x.Status, x.Header, x.Body)
+	return fmt.Sprintf("%s %s?%s %.300q: %d %v %.300q", x.Method, x.Path, x.Query, x.RequestBody, x.Status, x.Header, x.Body)
 }

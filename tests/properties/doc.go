@@ -1,3 +1,3 @@
-// Package properties holds what must be true of every relayer there can be, and
-// looks for one of which it is not.
+// Package properties checks with random relayers that secrets are masked wherever a
+// relayer is shown.
 package properties

@@ -17,18 +17,17 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// Secret parts of a URL are written with these letters, and nothing else of a
-// relayer is: a byte of them in what is shown can only come from there. User
-// info takes ASCII alone, so that its letter must be missing from the names of
-// Go types too, which %#v prints.
+// The secret parts of a URL consist of the secret letters, and nothing else of a
+// relayer contains them. A byte of them in an output is therefore a leak. User info
+// allows only ASCII, so that its letter must not occur in the names of Go types
+// either, which %#v prints.
 const (
 	secretLetters = "ŵẃẁẅ"
 	secretASCII   = "Z"
 	openLetters   = "abcdefghijklmnopqrstuvwxy0123456789"
 )
 
-// secretForms are the bytes of the secret letters, and what they become
-// where bytes are escaped.
+// secretForms returns the bytes of the secret letters in plain and escaped form.
 func secretForms() []string {
 	forms := []string{secretASCII, fmt.Sprintf("%%%X", secretASCII)}
 	for _, letter := range secretLetters {
@@ -44,9 +43,9 @@ func secretForms() []string {
 // secretURL is a URL whose path, query, fragment and user info are made of
 // secret letters and delimiters.
 type secretURL struct {
-	whole  string
-	origin string // scheme, host and port: what may show
-	isBare bool   // nothing after the host but at most a slash
+	full   string
+	origin string // scheme, host and port: may be shown
+	isBare bool   // nothing follows the host, except a slash
 }
 
 func drawURL(t *rapid.T) secretURL {
@@ -54,28 +53,28 @@ func drawURL(t *rapid.T) secretURL {
 	host := rapid.SampledFrom([]string{"rpc.example", "127.0.0.1", "[::1]", "[fe80::1%25eth0]", "a", "xn--bcher-kva.example"}).Draw(t, "host")
 	port := rapid.SampledFrom([]string{"", ":1", ":8545", ":65535"}).Draw(t, "port")
 	user := rapid.StringMatching(`(Z[Z:@!$&'()*+,;=._~-]{0,8}@)?`).Draw(t, "user")
-	path := rapid.StringMatching(`(/[ŵẃẁẅ/@:;.*%5B-]{0,8})?`).Filter(escapesAreWhole).Draw(t, "path")
+	path := rapid.StringMatching(`(/[ŵẃẁẅ/@:;.*%5B-]{0,8})?`).Filter(hasOnlyWholeEscapes).Draw(t, "path")
 	query := rapid.StringMatching(`(\?[ŵẃẁẅ/@:;=&?*+-]{0,8})?`).Draw(t, "query")
 	fragment := rapid.StringMatching(`(#[ŵẃẁẅ/@:;=&?*+-]{0,8})?`).Draw(t, "fragment")
 	return secretURL{
-		whole:  scheme + "://" + user + host + port + path + query + fragment,
+		full:   scheme + "://" + user + host + port + path + query + fragment,
 		origin: strings.ToLower(scheme) + "://" + host + port,
 		isBare: strings.Trim(path+query+fragment, "/") == "" && len(path+query+fragment) < 2,
 	}
 }
 
-// escapesAreWhole: a lone per cent sign makes no URL. 5B is a bracket, which
-// shows nowhere else either.
-func escapesAreWhole(path string) bool {
+// hasOnlyWholeEscapes reports whether every percent sign begins an escape. A URL
+// with another one is invalid. 5B is a bracket, which no output contains either.
+func hasOnlyWholeEscapes(path string) bool {
 	return !strings.Contains(strings.ReplaceAll(path, "%5B", ""), "%")
 }
 
-// wantedMask is the contract's mask, from the parts that went into the URL.
-func (u secretURL) wantedMask() string {
+// masked returns the URL as the contract masks it.
+func (u secretURL) masked() string {
 	switch {
 	case !u.isBare:
 		return u.origin + "/***"
-	case strings.HasSuffix(u.whole, "/"):
+	case strings.HasSuffix(u.full, "/"):
 		return u.origin + "/"
 	default:
 		return u.origin
@@ -89,13 +88,14 @@ func drawRequest(t *rapid.T, urls []secretURL) relayer.CreateRequest {
 		NetworkType: rapid.SampledFrom([]relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar}).Draw(t, "network type"),
 	}
 	for _, u := range urls {
-		req.CustomRPCURLs = append(req.CustomRPCURLs, relayer.RPCConfig{URL: relayer.RPCURL(u.whole), Weight: rapid.Ptr(rapid.Float64Range(0, 100), true).Draw(t, "weight")})
+		req.CustomRPCURLs = append(req.CustomRPCURLs, relayer.RPCConfig{URL: relayer.RPCURL(u.full), Weight: rapid.Ptr(rapid.Float64Range(0, 100), true).Draw(t, "weight")})
 	}
 	return req
 }
 
-// TestSecretsNeverShow: no byte of the secret parts comes out, whatever the way.
-func TestSecretsNeverShow(t *testing.T) {
+// TestMasking_EveryOutput checks that no output of a relayer contains a byte of the
+// secret parts.
+func TestMasking_EveryOutput(t *testing.T) {
 	forms := secretForms()
 	rapid.Check(t, func(t *rapid.T) {
 		urls := rapid.SliceOfN(rapid.Custom(drawURL), 1, 4).Draw(t, "urls")
@@ -107,34 +107,34 @@ func TestSecretsNeverShow(t *testing.T) {
 		}
 		r, err := manager.Create(ctx, req)
 		if err != nil {
-			t.Fatalf("refused: %v", err)
+			t.Fatalf("create: %v", err)
 		}
 		for i, u := range urls {
-			if got := string(r.CustomRPCURLs[i].URL); got != u.whole {
-				t.Fatalf("%s became %s for the host", u.whole, got)
+			if got := string(r.CustomRPCURLs[i].URL); got != u.full {
+				t.Fatalf("host code gets %s for %s", got, u.full)
 			}
-			if got := r.CustomRPCURLs[i].URL.String(); got != u.wantedMask() {
-				t.Fatalf("%s shows as %s, want %s", u.whole, got, u.wantedMask())
+			if got := r.CustomRPCURLs[i].URL.String(); got != u.masked() {
+				t.Fatalf("%s is masked as %s, want %s", u.full, got, u.masked())
 			}
 		}
-		for way, shown := range waysOut(t, manager, r, req) {
+		for name, output := range outputs(t, manager, r, req) {
 			for _, form := range forms {
-				if strings.Contains(shown, form) {
-					t.Fatalf("%s shows %q in %s", way, form, shown)
+				if strings.Contains(output, form) {
+					t.Fatalf("%s contains %q: %s", name, form, output)
 				}
 			}
-			if !strings.Contains(shown, r.ID) {
-				t.Fatalf("%s shows nothing: %s", way, shown)
+			if !strings.Contains(output, r.ID) {
+				t.Fatalf("%s does not contain the ID: %s", name, output)
 			}
 		}
 	})
 }
 
-// waysOut returns the relayer as everything writes it that is not host code
-// asking for the whole URL.
-func waysOut(t *rapid.T, manager *relayer.Manager, r *relayer.Relayer, req relayer.CreateRequest) map[string]string {
+// outputs returns a relayer in every form in which it can leave the process, except
+// as host code that asks for the full URL.
+func outputs(t *rapid.T, manager *relayer.Manager, r *relayer.Relayer, req relayer.CreateRequest) map[string]string {
 	ctx := context.Background()
-	ways := make(map[string]string)
+	all := make(map[string]string)
 	one, _, err := manager.AppendDocument(ctx, nil, r.ID)
 	many, _, listErr := manager.AppendDocuments(ctx, nil, 1, 10)
 	encoded, encodeErr := json.Marshal(r)
@@ -142,41 +142,40 @@ func waysOut(t *rapid.T, manager *relayer.Manager, r *relayer.Relayer, req relay
 	if err := errors.Join(err, listErr, encodeErr, envelopeErr); err != nil {
 		t.Fatal(err)
 	}
-	ways["document"], ways["page"], ways["JSON"], ways["envelope"] = string(one), string(many), string(encoded), string(envelope)
+	all["document"], all["page"], all["JSON"], all["envelope"] = string(one), string(many), string(encoded), string(envelope)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%.40s", "%d"} {
-		ways[verb] = fmt.Sprintf("%s "+verb, r.ID, r)
-		ways[verb+" by value"] = fmt.Sprintf("%s "+verb, r.ID, *r)
-		ways[verb+" of the request"] = fmt.Sprintf("%s "+verb, r.ID, req)
-		ways[verb+" of the URLs"] = fmt.Sprintf("%s "+verb, r.ID, r.CustomRPCURLs)
+		all[verb] = fmt.Sprintf("%s "+verb, r.ID, r)
+		all[verb+" by value"] = fmt.Sprintf("%s "+verb, r.ID, *r)
+		all[verb+" of the request"] = fmt.Sprintf("%s "+verb, r.ID, req)
+		all[verb+" of the URLs"] = fmt.Sprintf("%s "+verb, r.ID, r.CustomRPCURLs)
 	}
-	ways["Println"] = fmt.Sprintln(r.ID, r.CustomRPCURLs[0].URL)
+	all["Println"] = fmt.Sprintln(r.ID, r.CustomRPCURLs[0].URL)
 	var text, object bytes.Buffer
 	options := &slog.HandlerOptions{ReplaceAttr: withoutTime}
 	for _, handler := range []slog.Handler{slog.NewTextHandler(&text, options), slog.NewJSONHandler(&object, options)} {
 		log := slog.New(handler).With("relayer", r, "url", r.CustomRPCURLs[0].URL)
 		log.Info(r.ID, "urls", r.CustomRPCURLs, slog.Group("g", "value", *r, "request", req))
 	}
-	ways["text log"], ways["JSON log"] = text.String(), object.String()
+	all["text log"], all["JSON log"] = text.String(), object.String()
 
 	_, err = manager.Create(ctx, req)
 	if !errors.Is(err, relayer.ErrExists) {
-		t.Fatalf("created twice: %v", err)
+		t.Fatalf("second create: error %v, want ErrExists", err)
 	}
-	ways["error of a taken id"] = r.ID + err.Error()
-	wrong := req
-	wrong.CustomRPCURLs = slices.Clone(req.CustomRPCURLs)
-	for i := range wrong.CustomRPCURLs {
-		wrong.CustomRPCURLs[i].URL = rapid.SampledFrom([]relayer.RPCURL{"x", " ", "\x7f"}).Draw(t, "spoil") + wrong.CustomRPCURLs[i].URL
+	all["error of a taken ID"] = r.ID + err.Error()
+	invalid := req
+	invalid.CustomRPCURLs = slices.Clone(req.CustomRPCURLs)
+	for i := range invalid.CustomRPCURLs {
+		invalid.CustomRPCURLs[i].URL = rapid.SampledFrom([]relayer.RPCURL{"x", " ", "\x7f"}).Draw(t, "invalid prefix") + invalid.CustomRPCURLs[i].URL
 	}
-	if _, err = manager.Create(ctx, wrong); !errors.Is(err, relayer.ErrInvalid) {
-		t.Fatalf("spoiled URLs accepted: %v", err)
+	if _, err = manager.Create(ctx, invalid); !errors.Is(err, relayer.ErrInvalid) {
+		t.Fatalf("create with invalid URLs: error %v, want ErrInvalid", err)
 	}
-	ways["error of a wrong URL"] = r.ID + err.Error()
-	return ways
+	all["error of an invalid URL"] = r.ID + err.Error()
+	return all
 }
 
-// withoutTime leaves out the time of a log line, which ends in the secret
-// letter.
+// withoutTime removes the time of a log line, which ends in the secret letter.
 func withoutTime(groups []string, attr slog.Attr) slog.Attr {
 	if len(groups) == 0 && attr.Key == slog.TimeKey {
 		return slog.Attr{}
@@ -184,13 +183,13 @@ func withoutTime(groups []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// TestMaskIsFinal: masking what is masked changes nothing, whatever the text.
-func TestMaskIsFinal(t *testing.T) {
+// TestMasking_Idempotent checks that masking a masked text does not change it.
+func TestMasking_Idempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.Custom(drawURL), func(u secretURL) string { return u.whole })).Draw(t, "text")
+		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.Custom(drawURL), func(u secretURL) string { return u.full })).Draw(t, "text")
 		masked := relayer.RPCURL(text).String()
 		if again := relayer.RPCURL(masked).String(); again != masked {
-			t.Fatalf("%q shows as %q, and that as %q", text, masked, again)
+			t.Fatalf("%q is masked as %q, and that as %q", text, masked, again)
 		}
 	})
 }
