@@ -1,6 +1,6 @@
-// Package tests holds the proofs that need tools of their own, in a module of
-// its own, so that none of them reaches a user's go.mod.
+// Package tests is a separate module for tests that need additional tools, so that
+// these are not dependencies of the library.
 //
-// Those that need a browser or PostgreSQL are skipped where there is none, and
-// fail there where CI is set.
+// Tests that need a browser, PostgreSQL or FUSE are skipped if there is none. If CI
+// is set, they fail instead.
 package tests

@@ -13,8 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// visit shows every view there is, with as much in it as it can have, and calls
-// check in each.
+// visit opens every view with as much content as possible, and calls check in each.
 func (b *tab) visit(check func(view string)) {
 	b.t.Helper()
 	b.server.create("long", strings.Repeat("WithoutASpace", 20))
@@ -49,7 +48,7 @@ func (b *tab) visit(check func(view string)) {
 	}
 }
 
-func TestEveryControlHasAName(t *testing.T) {
+func TestAccessibility_Names(t *testing.T) {
 	b := open(t)
 	b.visit(func(view string) {
 		unnamed := evaluate[[]string](b, `[...document.querySelectorAll('input, select, textarea')]
@@ -62,14 +61,14 @@ func TestEveryControlHasAName(t *testing.T) {
 		twice := evaluate[[]string](b, `[...document.querySelectorAll('[id]')].map((e) => e.id).filter((id, i, all) => all.indexOf(id) !== i)`)
 		headings := evaluate[int](b, `[...document.querySelectorAll('h1')].filter((e) => e.checkVisibility()).length`)
 		if len(unnamed)+len(empty)+len(dangling)+len(twice) > 0 || headings != 1 {
-			t.Errorf("%s: without a name %q, empty %q, described by nothing %q, ids twice %q, %d headings", view, unnamed, empty, dangling, twice, headings)
+			t.Errorf("%s: without a name %q, empty %q, missing descriptions %q, duplicate IDs %q, %d headings, want 1", view, unnamed, empty, dangling, twice, headings)
 		}
 	})
 	expect(b, []string{"en", "1", "1"}, `[document.documentElement.lang, String(document.querySelectorAll('main').length), String(document.querySelectorAll('header').length)]`)
 }
 
-// tooFaint lists the texts whose contrast is below 4.5 to 1, as WCAG counts it.
-const tooFaint = `(() => {
+// lowContrast lists the texts with a contrast below 4.5:1, as WCAG defines it.
+const lowContrast = `(() => {
 	const channels = (color) => color.match(/[\d.]+/g).map(Number);
 	const light = (color) => {
 		const [r, g, b] = channels(color).slice(0, 3).map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
@@ -87,7 +86,7 @@ const tooFaint = `(() => {
 		.filter(([contrast]) => contrast < 4.5).map(([contrast, text]) => contrast.toFixed(2) + ' ' + text);
 })()`
 
-func TestContrast(t *testing.T) {
+func TestAccessibility_Contrast(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
 			b := open(t)
@@ -101,17 +100,17 @@ func TestContrast(t *testing.T) {
 				t.Errorf("the page is dark: %t", isDark)
 			}
 			b.visit(func(view string) {
-				if faint := evaluate[[]string](b, tooFaint); len(faint) > 0 {
-					t.Errorf("%s: %q", view, faint)
+				if texts := evaluate[[]string](b, lowContrast); len(texts) > 0 {
+					t.Errorf("%s: %q", view, texts)
 				}
 			})
 		})
 	}
 }
 
-// The page fits a width of 320 pixels, and of 640 with letters of twice the
-// size, without being moved sideways.
-func TestNarrow(t *testing.T) {
+// TestAccessibility_NarrowScreen checks that the page does not scroll sideways at a
+// width of 320 pixels, and of 640 pixels with double font size.
+func TestAccessibility_NarrowScreen(t *testing.T) {
 	for _, c := range []struct {
 		width    int64
 		fontSize string
@@ -125,26 +124,26 @@ func TestNarrow(t *testing.T) {
 					.filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 0.5)
 					.map((e) => e.tagName + ' ' + e.textContent.slice(0, 40))`)
 				if scrolled := evaluate[int64](b, `document.documentElement.scrollWidth`); scrolled > c.width || len(wide) > 0 {
-					t.Errorf("%s is %d wide: %q", view, scrolled, wide)
+					t.Errorf("%s: the page is %d pixels wide, want %d; too wide: %q", view, scrolled, c.width, wide)
 				}
 			})
 		})
 	}
 }
 
-// tabTo presses Tab until what is focused says text or is labelled with it.
+// tabTo presses Tab until the focused control has the text or the label.
 func (b *tab) tabTo(text string, modifiers ...kb.Modifier) {
 	b.t.Helper()
 	for range 60 {
 		b.run(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(modifiers...)))
 		if evaluate[bool](b, `((e) => (e.labels?.[0] ?? e).textContent === %s)(document.activeElement)`, text) {
 			if !evaluate[bool](b, `document.activeElement.matches(':focus-visible') && getComputedStyle(document.activeElement).outlineStyle === 'solid'`) {
-				b.t.Errorf("the focus on %s is not seen", text)
+				b.t.Errorf("the focus on %s is not visible", text)
 			}
 			return
 		}
 	}
-	b.t.Fatalf("Tab does not lead to %s", text)
+	b.t.Fatalf("Tab does not reach %s", text)
 }
 
 func (b *tab) keys(text string) {
@@ -152,8 +151,8 @@ func (b *tab) keys(text string) {
 	b.run(chromedp.KeyEvent(text))
 }
 
-// Everything can be done with the keyboard alone.
-func TestKeyboard(t *testing.T) {
+// TestAccessibility_Keyboard uses the page with the keyboard only.
+func TestAccessibility_Keyboard(t *testing.T) {
 	b := open(t)
 	for i := 1; i <= 11; i++ {
 		b.server.create(fmt.Sprintf("relayer-%d", i), fmt.Sprintf("Relayer %d", i))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// begin opens the form and fills in what every relayer needs.
+// begin opens the form and fills in the required fields.
 func (b *tab) begin(id, networkType string) {
 	b.t.Helper()
 	b.goTo("new", "New relayer")
@@ -20,7 +20,7 @@ func (b *tab) begin(id, networkType string) {
 	b.choose(networkType, "Network type, required")
 }
 
-// expectCreated sends the form and compares what the API has then.
+// expectCreated submits the form and compares the policies that the API returns.
 func (b *tab) expectCreated(id, wantPolicies string) {
 	b.t.Helper()
 	b.press("Create the relayer")
@@ -35,12 +35,13 @@ func (b *tab) expectCreated(id, wantPolicies string) {
 	if err := json.Unmarshal([]byte(b.server.do("GET", collection+"/"+id, "", http.StatusOK)), &got); err != nil {
 		b.t.Fatal(err)
 	}
-	if !reflect.DeepEqual(exactly(b.t, string(got.Data.Policies)), exactly(b.t, wantPolicies)) {
+	if !reflect.DeepEqual(decodeExactly(b.t, string(got.Data.Policies)), decodeExactly(b.t, wantPolicies)) {
 		b.t.Errorf("the policies are\n%s, want\n%s", got.Data.Policies, wantPolicies)
 	}
 }
 
-func exactly(t *testing.T, text string) (value any) {
+// decodeExactly decodes JSON without rounding numbers.
+func decodeExactly(t *testing.T, text string) (value any) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -52,7 +53,7 @@ func exactly(t *testing.T, text string) (value any) {
 
 const policies = "Policies"
 
-func TestCreateEVM(t *testing.T) {
+func TestCreate_EVM(t *testing.T) {
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
 	b := open(t, "-network-rules")
 	b.enter("All relayers")
@@ -84,7 +85,7 @@ func TestCreateEVM(t *testing.T) {
 	expect(b, "", findControl+`.value`, []string{"Name, required"})
 }
 
-func TestCreateSolana(t *testing.T) {
+func TestCreate_Solana(t *testing.T) {
 	const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
 	b := open(t, "-network-rules")
 	b.enter("All relayers")
@@ -124,7 +125,7 @@ func TestCreateSolana(t *testing.T) {
 	b.expectText("18446744073709551614 smallest units")
 }
 
-func TestCreateStellar(t *testing.T) {
+func TestCreate_Stellar(t *testing.T) {
 	const (
 		issuer = "GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"
 		usdc   = "USDC:" + issuer
@@ -160,8 +161,9 @@ func TestCreateStellar(t *testing.T) {
 		"slippage_percentage":0.25,"swap_config":{"strategies":["soroswap","order-book"],"cron_schedule":"0 0 * * *","min_balance_threshold":5},"timeout_seconds":30}`)
 }
 
-// A policy of another type than the one chosen is not sent.
-func TestOnlyTheChosenPolicyIsSent(t *testing.T) {
+// TestCreate_NetworkTypeChanged checks that only the policy of the selected network
+// type is sent.
+func TestCreate_NetworkTypeChanged(t *testing.T) {
 	b := open(t)
 	b.enter("All relayers")
 	b.begin("chosen", "evm")
@@ -171,7 +173,8 @@ func TestOnlyTheChosenPolicyIsSent(t *testing.T) {
 	b.expectText("No field of the policy is set.")
 }
 
-func TestErrorsStandBesideTheirFields(t *testing.T) {
+// TestCreate_FieldErrors checks that errors are shown next to their fields.
+func TestCreate_FieldErrors(t *testing.T) {
 	b := open(t, "-network-rules")
 	b.enter("All relayers")
 	b.goTo("new", "New relayer")
@@ -214,7 +217,9 @@ func TestErrorsStandBesideTheirFields(t *testing.T) {
 	b.expectError("Relayer with this ID already exists", "ID")
 }
 
-func TestErrorsWithoutAFieldAreInTheSummary(t *testing.T) {
+// TestCreate_OtherErrors checks that an error is shown in the summary or at its group
+// if it has no field of the form.
+func TestCreate_OtherErrors(t *testing.T) {
 	b := open(t, "-network-rules")
 	b.enter("All relayers")
 	b.begin("stellar", "stellar")
@@ -230,7 +235,7 @@ func TestErrorsWithoutAFieldAreInTheSummary(t *testing.T) {
 	b.fill(`{"contract":{"contract_id":"nobody"}}`, policies, "Allowed tokens", "Token 1", "Metadata", "Kind (JSON)")
 	b.press("Create the relayer")
 	b.expectErrorStart("contract.contract_id must be", policies, "Allowed tokens", "Token 1", "Metadata", "Kind (JSON)")
-	// A problem of a whole object stands at the head of its fields.
+	// A problem of a whole object is shown above its fields.
 	expect(b, true, `[...document.querySelectorAll('fieldset > .wrong')].some((p) => p.checkVisibility() && p.textContent === 'must not be set unless fee_payment_strategy is user')`)
 
 	b.goTo("new", "New relayer")

@@ -1,7 +1,7 @@
-// Package browser holds the tests of the example server's page in a real
-// browser, since only a browser knows what its policy lets through.
+// Package browser tests the web page of the example server in a real browser, which
+// also enforces the page's Content Security Policy.
 //
-// They are skipped where there is no browser, and fail there where CI is set.
-// CHROMIUM names one that is not in PATH as chromium, chromium-browser or
+// The tests are skipped if there is no browser. If CI is set, they fail instead.
+// CHROMIUM names a browser that is not in PATH as chromium, chromium-browser or
 // google-chrome.
 package browser

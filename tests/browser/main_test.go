@@ -44,7 +44,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// browserPath returns the browser to test with, or "". With -short there is none.
+// browserPath returns the path of the browser, or "" if there is none or -short is set.
 func browserPath() string {
 	if testing.Short() {
 		return ""
@@ -60,7 +60,7 @@ func browserPath() string {
 	return ""
 }
 
-// token is unlike anything else, so that finding it anywhere means something.
+// token is a text that occurs nowhere else, so that a search for it finds leaks.
 const token = "Token-7f3a91c2d4e85b60"
 
 const collection = "/api/v1/relayers"
@@ -71,6 +71,7 @@ type server struct {
 	url string
 }
 
+// output collects the output of a process.
 type output struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -94,8 +95,8 @@ func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	command := exec.Command(serverBinary, append([]string{"-addr", "127.0.0.1:0", "-db", "memory"}, args...)...)
 	command.Env = append(os.Environ(), "API_KEY="+token)
-	var said output
-	command.Stdout, command.Stderr = &said, &said
+	var log output
+	command.Stdout, command.Stderr = &log, &log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,16 +105,16 @@ func startServer(t *testing.T, args ...string) *server {
 		_ = command.Wait()
 	})
 	for range 500 {
-		if found := listening.FindStringSubmatch(said.String()); found != nil {
+		if found := listening.FindStringSubmatch(log.String()); found != nil {
 			return &server{t: t, url: "http://" + found[1]}
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("the server does not serve: %s", &said)
+	t.Fatalf("the server does not start: %s", &log)
 	return nil
 }
 
-// do asks the API without a browser.
+// do sends a request to the API without a browser.
 func (s *server) do(method, path, body string, wantStatus int) string {
 	s.t.Helper()
 	request, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
@@ -129,12 +130,12 @@ func (s *server) do(method, path, body string, wantStatus int) string {
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != wantStatus {
-		s.t.Fatalf("%s %s answered %d %s, %v", method, path, response.StatusCode, content, err)
+		s.t.Fatalf("%s %s returned %d %s, error %v", method, path, response.StatusCode, content, err)
 	}
 	return string(content)
 }
 
-// create adds a relayer with nothing special to it.
+// create creates a relayer with the required fields only.
 func (s *server) create(id, name string) {
 	s.t.Helper()
 	s.do("POST", collection, fmt.Sprintf(

@@ -12,16 +12,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-func TestWrongToken(t *testing.T) {
+func TestToken_Wrong(t *testing.T) {
 	b := open(t)
-	for given, says := range map[string]string{
+	for given, message := range map[string]string{
 		"wrong":     "The server does not take this token",
 		"two words": "A token is of ASCII letters, digits and signs, without spaces",
 		"":          "Give the bearer token",
 	} {
 		b.fill(given, "Bearer token")
 		b.press("Show the relayers")
-		expect(b, says, `document.getElementById('token-wrong').innerText`)
+		expect(b, message, `document.getElementById('token-wrong').innerText`)
 		expect(b, []string{"token", "true", ""}, `[document.activeElement.id, document.activeElement.getAttribute('aria-invalid'), document.activeElement.value]`)
 		expect(b, false, `document.getElementById('menu').checkVisibility()`)
 	}
@@ -39,7 +39,7 @@ func (b *tab) expectRows(first, last int) {
 	expect(b, want, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent)`)
 }
 
-func TestListIsPaged(t *testing.T) {
+func TestList_Paging(t *testing.T) {
 	b := open(t)
 	for i := 1; i <= 25; i++ {
 		b.server.create(fmt.Sprintf("relayer-%d", i), fmt.Sprintf("Relayer %d", i))
@@ -90,7 +90,7 @@ func TestListIsPaged(t *testing.T) {
 	b.expectText("There are 25 relayers.")
 }
 
-// errorOf is the error that stands beside a field and is bound to it.
+// errorOf is the error next to a field that describes the field.
 const errorOf = `((control) => {
 	const wrong = control.getAttribute('aria-describedby').split(' ').map((id) => document.getElementById(id)).find((e) => e.className === 'wrong');
 	return control.getAttribute('aria-invalid') === 'true' && wrong.parentElement.contains(control) ? wrong.innerText : '';
@@ -106,7 +106,7 @@ func (b *tab) expectErrorStart(want string, path ...string) {
 	expect(b, true, errorOf+`.startsWith(%s)`, path, want)
 }
 
-func TestUnknownRelayer(t *testing.T) {
+func TestRelayer_Unknown(t *testing.T) {
 	b := open(t)
 	b.goTo("relayer=..%2Fnobody", "Relayers")
 	b.enter("Relayer with ID ../nobody not found")
@@ -114,16 +114,16 @@ func TestUnknownRelayer(t *testing.T) {
 	b.goTo("relayer=late", "Late")
 }
 
-func TestRateIsOver(t *testing.T) {
-	b := open(t, "-rate", "0.1") // one request at once, and that one is for the token
+func TestRate_Exceeded(t *testing.T) {
+	b := open(t, "-rate", "0.1") // one request at once, which checks the token
 	b.fill(token, "Bearer token")
 	b.press("Show the relayers")
 	expect(b, true, `/^Too Many Requests: try again in \d+ s$/.test(document.querySelector('section:not([hidden]) h1').textContent)`)
 	expect(b, "problem-title", `document.activeElement.id`)
 }
 
-// Whatever a relayer is called, it is text.
-func TestMarkupIsText(t *testing.T) {
+// TestEscaping_Markup checks that the page shows markup in names as text.
+func TestEscaping_Markup(t *testing.T) {
 	const name = `<img src=x onerror=alert(1)><script>alert(2)</script>`
 	b := open(t)
 	b.server.create("markup", name)
@@ -147,8 +147,9 @@ func TestMarkupIsText(t *testing.T) {
 	expect(b, 0, `document.querySelectorAll('b').length`)
 }
 
-// The policy stops what would get into the page, if anything did.
-func TestThePolicyHolds(t *testing.T) {
+// TestContentSecurityPolicy_Blocks checks that the policy blocks injected code and
+// requests.
+func TestContentSecurityPolicy_Blocks(t *testing.T) {
 	b := open(t)
 	b.expectTitle("Relayers")
 	const attempt = `(() => { try { %s; return ''; } catch (error) { return error.name; } })()`
@@ -157,7 +158,7 @@ func TestThePolicyHolds(t *testing.T) {
 		`document.body.appendChild(document.createElement('script')).text = 'window.ran = true'`,
 	} {
 		if name := evaluate[string](b, strings.Replace(attempt, "%s", code, 1)); name != "TypeError" {
-			t.Errorf("%s ended with %q", code, name)
+			t.Errorf("%s: error %q, want TypeError", code, name)
 		}
 	}
 	b.do(`document.body.setAttribute('style', 'display: none')`)
@@ -169,17 +170,18 @@ func TestThePolicyHolds(t *testing.T) {
 		expect(b, true, `violations.includes(%s)`, directive)
 	}
 	expect(b, "undefined", `typeof window.ran`)
-	for _, complaint := range b.seen.take() {
-		isOfPolicy := strings.Contains(complaint, "Content Security Policy") || strings.Contains(complaint, "requires 'Trusted")
+	for _, problem := range b.errors.take() {
+		isOfPolicy := strings.Contains(problem, "Content Security Policy") || strings.Contains(problem, "requires 'Trusted")
 		if !isOfPolicy {
-			t.Error(complaint)
+			t.Error(problem)
 		}
 	}
 	b.do(`violations.length = 0`)
 }
 
-// The token is in memory and nowhere else, and gone when the page is.
-func TestTokenIsKeptNowhere(t *testing.T) {
+// TestToken_NotStored checks that the page has the token only in memory, and loses it
+// when it is closed or reloaded.
+func TestToken_NotStored(t *testing.T) {
 	b := open(t)
 	b.server.create("one", "One")
 	b.enter("All relayers")
@@ -209,7 +211,7 @@ func TestTokenIsKeptNowhere(t *testing.T) {
 	expectNotOnDisk(t, b.profile)
 }
 
-// expectNotOnDisk looks into every file that the browser left behind.
+// expectNotOnDisk checks every file that the browser has written.
 func expectNotOnDisk(t *testing.T, profile string) {
 	t.Helper()
 	files := 0
@@ -225,6 +227,6 @@ func expectNotOnDisk(t *testing.T, profile string) {
 		return err
 	})
 	if err != nil || files < 10 {
-		t.Errorf("%d files, %v", files, err)
+		t.Errorf("%d files, want 10 or more; error %v", files, err)
 	}
 }

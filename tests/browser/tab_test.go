@@ -20,24 +20,23 @@ type tab struct {
 	t       *testing.T
 	server  *server
 	ctx     context.Context
-	seen    *complaints
+	errors  *pageErrors
 	profile string
 }
 
-// open starts a server and a browser that shows its page, and checks at the end
-// of the test that nothing was complained of.
+// open starts a server and a browser that shows its page. At the end of the test it
+// checks that there were no page errors.
 func open(t *testing.T, serverArgs ...string) *tab {
 	t.Helper()
 	path := browserPath()
 	if path == "" {
-		lacksBrowser(t)
+		skipWithoutBrowser(t)
 	}
 	profile, err := os.MkdirTemp("", "profile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A browser that ends may still be writing: t.TempDir would take that as a
-	// failure.
+	// t.TempDir fails the test if the browser still writes while it is removed.
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
 
 	s := startServer(t, serverArgs...)
@@ -48,26 +47,26 @@ func open(t *testing.T, serverArgs ...string) *tab {
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
 
-	b := &tab{t: t, server: s, ctx: ctx, seen: newComplaints(s.url), profile: profile}
-	if err := chromedp.Listen(ctx, b.seen.note); err != nil {
+	b := &tab{t: t, server: s, ctx: ctx, errors: newPageErrors(s.url), profile: profile}
+	if err := chromedp.Listen(ctx, b.errors.note); err != nil {
 		t.Fatal(err)
 	}
-	b.run(chromedp.Func(b.seen.enable), chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.url+"/"))
+	b.run(chromedp.Func(b.errors.enable), chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.url+"/"))
 	t.Cleanup(b.close)
 	return b
 }
 
-// lacksBrowser skips the test, or fails it where all tests must run.
-func lacksBrowser(t *testing.T) {
+// skipWithoutBrowser skips the test, or fails it if CI is set.
+func skipWithoutBrowser(t *testing.T) {
 	t.Helper()
-	const hint = "no browser: install chromium, or name one in CHROMIUM"
+	const hint = "no browser: install chromium, or set CHROMIUM to the path of one"
 	if os.Getenv("CI") != "" {
 		t.Fatal(hint)
 	}
 	t.Skip(hint)
 }
 
-// close ends the browser, and reports what was complained of until then.
+// close ends the browser and reports the page errors.
 func (b *tab) close() {
 	b.t.Helper()
 	if b.ctx.Err() != nil {
@@ -76,15 +75,15 @@ func (b *tab) close() {
 	if !b.t.Failed() {
 		expect(b, []string{}, `violations`)
 	}
-	for _, complaint := range b.seen.take() {
-		b.t.Error(complaint)
+	for _, problem := range b.errors.take() {
+		b.t.Error(problem)
 	}
 	if err := chromedp.Cancel(b.ctx); err != nil {
 		b.t.Error(err)
 	}
 }
 
-// flags start a browser that has nobody to talk to but this machine.
+// flags configures a browser that can connect only to this machine.
 func flags(path, profile string) []chromedp.ExecAllocatorOption {
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),
@@ -108,7 +107,7 @@ func flags(path, profile string) []chromedp.ExecAllocatorOption {
 func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.t.Fatalf("%v\n%s", err, b.seen)
+		b.t.Fatalf("%v\n%s", err, b.errors)
 	}
 }
 
@@ -125,12 +124,12 @@ func evaluate[T any](b *tab, expression string, args ...any) T {
 	}
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](fmt.Sprintf(expression, quoted...)))
 	if err != nil {
-		b.t.Fatalf("%s: %v\n%s", fmt.Sprintf(expression, quoted...), err, b.seen)
+		b.t.Fatalf("%s: %v\n%s", fmt.Sprintf(expression, quoted...), err, b.errors)
 	}
 	return value
 }
 
-// do evaluates an expression for what it does.
+// do evaluates an expression for its side effects.
 func (b *tab) do(expression string, args ...any) {
 	b.t.Helper()
 	evaluate[chromedp.Void](b, expression, args...)
@@ -149,7 +148,7 @@ func expect[T any](b *tab, want T, expression string, args ...any) {
 	b.t.Fatalf("%s is %v, want %v\n%s", fmt.Sprintf(expression, args...), got, want, b.text())
 }
 
-// text is what the page shows.
+// text returns the visible text of the page.
 func (b *tab) text() string {
 	b.t.Helper()
 	return evaluate[string](b, `document.querySelector('main').innerText`)
@@ -166,8 +165,8 @@ func (b *tab) expectTitle(want string) {
 	expect(b, want, `[...document.querySelectorAll('h1')].filter((h) => h.checkVisibility()).map((h) => h.textContent).join()`)
 }
 
-// findControl finds what is shown under the path: the legends of the fieldsets
-// that it is in, the outermost first, and its label.
+// findControl returns the visible control at a path: the legends of its fieldsets,
+// the outermost first, and its label.
 const findControl = `((path) => {
 	const section = document.querySelector('main > section:not([hidden])');
 	const all = (selector) => [...section.querySelectorAll(selector)].filter((e) => e.checkVisibility());
@@ -181,13 +180,13 @@ const findControl = `((path) => {
 	return found[0].control ?? found[0];
 })(%s)`
 
-// press clicks what is shown under the path.
+// press clicks the control at the path.
 func (b *tab) press(path ...string) {
 	b.t.Helper()
 	b.do(findControl+`.click()`, path)
 }
 
-// fill puts a value into a field, as a person does who pastes it.
+// fill replaces the value of a field as if it was pasted.
 func (b *tab) fill(value string, path ...string) {
 	b.t.Helper()
 	b.do(`(() => { const c = `+findControl+`; c.focus(); c.select(); })()`, path)
@@ -201,7 +200,7 @@ func (b *tab) fill(value string, path ...string) {
 	}))
 }
 
-// choose selects an option by what it says.
+// choose selects an option by its text.
 func (b *tab) choose(option string, path ...string) {
 	b.t.Helper()
 	b.do(`((select, text) => {
@@ -210,7 +209,7 @@ func (b *tab) choose(option string, path ...string) {
 	})(`+findControl+`, %s)`, path, option)
 }
 
-// enter gives the token and waits for the view it leads to.
+// enter submits the token and waits for the view with the title.
 func (b *tab) enter(title string) {
 	b.t.Helper()
 	b.fill(token, "Bearer token")
