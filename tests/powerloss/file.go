@@ -1,6 +1,7 @@
 package powerloss
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -108,10 +109,14 @@ func (f *file) afterCut(cut *powerCut) []byte {
 			continue
 		}
 		cut.kept++
+		before := sectorOf(content, sector)
 		versions := f.sectors[sector]
-		stored := versions[cut.random.IntN(len(versions))]
+		written := versions[cut.random.IntN(len(versions))]
+		stored := written
 		if cut.random.IntN(10) == 0 {
-			stored = torn(cut.random, sectorOf(content, sector), stored)
+			stored = joined(cut.random, before, written)
+		}
+		if !bytes.Equal(stored, before) && !bytes.Equal(stored, written) {
 			cut.torn++
 			cut.tornHeader = cut.tornHeader || sector*sectorSize < headerSize
 		}
@@ -120,8 +125,8 @@ func (f *file) afterCut(cut *powerCut) []byte {
 	return content
 }
 
-// torn joins the beginning of one version of a sector and the end of the other.
-func torn(random *rand.Rand, a, b []byte) []byte {
+// joined joins the beginning of one version of a sector and the end of the other.
+func joined(random *rand.Rand, a, b []byte) []byte {
 	if random.IntN(2) == 0 {
 		a, b = b, a
 	}

@@ -28,13 +28,15 @@ func killedBeforeHeaderSync(r *round) {
 }
 
 // failedHeaderSync makes the sync of a header fail. The disk marks the header
-// clean, so that later syncs report success and do not store it. The power is cut
-// in the commits that follow.
+// clean, so that later syncs report success and do not store it. In half of the
+// rounds the next sync of a header fails as well. The power is cut in the commits
+// that follow.
 func failedHeaderSync(r *round) {
 	r.write(func() {
-		r.disk.arm(plan{
-			{syncingHeader, 1 + r.random.IntN(20), failSync},
-			{anyKind, 1 + r.random.IntN(20), cutPower},
-		})
+		p := plan{{syncingHeader, 1 + r.random.IntN(20), failSync}}
+		if r.random.IntN(2) == 0 {
+			p = append(p, step{syncingHeader, 1, failSync})
+		}
+		r.disk.arm(append(p, step{anyKind, 1 + r.random.IntN(20), cutPower}))
 	})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("powerloss.rounds", 15, "power cuts of each test")
+	rounds = flag.Int("powerloss.rounds", 15, "power cuts of each test; at most 3 with -short")
 	seed   = flag.Uint64("powerloss.seed", uint64(time.Now().UnixNano()), "seed of all random choices")
 )
 
@@ -108,7 +108,11 @@ func newCreationSeries(t *testing.T, kind string) *series {
 // wantNothingLost runs the rounds of the command line.
 func (s *series) wantNothingLost() {
 	s.t.Helper()
-	for range *rounds {
+	count := *rounds
+	if testing.Short() {
+		count = min(count, 3)
+	}
+	for range count {
 		s.run()
 	}
 	s.t.Log(s.tally)
