@@ -41,8 +41,12 @@ func newCluster(t *testing.T, options ...postgres.Option) *cluster {
 	c.inspector = open(t, connStringOf(c.primary, c.standby))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	for range instances {
-		store := open(t, connStringOf(c.primary, c.standby), options...)
+	for instance := range instances {
+		connString := connStringOf(c.primary, c.standby)
+		if instance%2 == 1 { // Open requires the primary without the setting too.
+			connString = pgserver.HostList(c.primary, c.standby)
+		}
+		store := open(t, connString, options...)
 		w := &watcher{changes: store.Watch(ctx)}
 		c.watchers = append(c.watchers, w)
 		running.Go(w.run)
