@@ -73,7 +73,7 @@ func (s *snapshot) countLive() (live, error) {
 	}
 	var counted live
 	total, malformed := 0, false
-	err = s.blocks.each(context.Background(), func(key, value []byte) {
+	err = s.blocks.Each(context.Background(), func(key, value []byte) {
 		if len(key) != numberSize || len(value) != bitmapSize {
 			malformed = true
 			return

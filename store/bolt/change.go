@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
 // appendFill lets the pages of records fill up: records are appended in order, so
@@ -45,7 +46,7 @@ func newChange(tx *bbolt.Tx, base *snapshot) (*change, error) {
 		return nil, err
 	}
 	c := &change{tx: tx, base: base, verified: make(map[uint64]bool), state: now, blocks: make(map[uint64]*changedBlock)}
-	if err := base.meta.verifyPath(stateKey, 0, c.verified); err != nil {
+	if err := base.meta.VerifyPath(stateKey, 0, c.verified); err != nil {
 		return nil, err
 	}
 	c.relayers, c.ids, c.claims = tx.Bucket(relayersBucket), tx.Bucket(idsBucket), tx.Bucket(claimsBucket)
@@ -58,13 +59,13 @@ func newChange(tx *bbolt.Tx, base *snapshot) (*change, error) {
 // A delete also reads siblings, to merge small pages.
 func (c *change) reach(id, claim string, sequence uint64, siblings int) error {
 	err := errors.Join(
-		c.base.relayers.verifyPath(numberKey(sequence), siblings, c.verified),
-		c.base.ids.verifyPath([]byte(id), siblings, c.verified),
-		c.base.claims.verifyPath([]byte(claim), siblings, c.verified),
-		c.base.blocks.verifyPath(numberKey(sequence/blockSize), siblings, c.verified),
+		c.base.relayers.VerifyPath(numberKey(sequence), siblings, c.verified),
+		c.base.ids.VerifyPath([]byte(id), siblings, c.verified),
+		c.base.claims.VerifyPath([]byte(claim), siblings, c.verified),
+		c.base.blocks.VerifyPath(numberKey(sequence/blockSize), siblings, c.verified),
 	)
 	if err != nil {
-		return corrupt(errTree)
+		return corrupt(pages.ErrDamaged)
 	}
 	return nil
 }
@@ -190,7 +191,7 @@ type found struct {
 // find returns the stored record and its key if it has the given revision. What
 // it returns may be changed or deleted.
 func (c *change) find(id string, revision uint64) ([]byte, found, error) {
-	if err := c.base.ids.verifyPath([]byte(id), 1, c.verified); err != nil {
+	if err := c.base.ids.VerifyPath([]byte(id), 1, c.verified); err != nil {
 		return nil, found{}, corrupt(err)
 	}
 	value := c.ids.Get([]byte(id))
@@ -202,7 +203,7 @@ func (c *change) find(id string, revision uint64) ([]byte, found, error) {
 		return nil, found{}, corrupt(errRecord)
 	}
 	key := numberKey(sequence)
-	if err := c.base.relayers.verifyPath(key, 1, c.verified); err != nil {
+	if err := c.base.relayers.VerifyPath(key, 1, c.verified); err != nil {
 		return nil, found{}, corrupt(err)
 	}
 	rec, err := decodeOf(id, c.relayers.Get(key))

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
 var _ relayer.CheckStore = (*Store)(nil)
@@ -87,13 +88,46 @@ func (s *Store) checkAll(ctx context.Context, tx *bbolt.Tx, found *findings) err
 	return failure
 }
 
+// checkPages compares the pages with each other and with what the engine knows
+// of them, and says whether the engine can follow them. It can where nothing is
+// wrong but the header that does not count.
+func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (sound bool, err error) {
+	e := s.engine
+	size, err := e.size()
+	if err != nil {
+		return false, unavailable(err)
+	}
+	if size < tx.Size() {
+		found.add("the file ends after %d of %d bytes", size, tx.Size())
+		return false, nil
+	}
+	w, newest, ok := pages.NewWalk(ctx, e.file, e.pageSize, uint64(tx.ID()-1), tx.Size(), found.problem)
+	if !ok {
+		return false, nil
+	}
+	w.Freelist(newest.Freelist)
+	if err := w.All(newest.Root); err != nil {
+		return false, err
+	}
+	err = w.Compare(func(id int) (bool, error) {
+		info, err := tx.Page(id)
+		if err != nil {
+			return false, unavailable(err)
+		}
+		return info.Type == "free", nil
+	})
+	return w.Problems() == 0, err
+}
+
 type findings struct {
 	problems []error
 }
 
-func (f *findings) add(format string, args ...any) {
+func (f *findings) add(format string, args ...any) { f.problem(fmt.Errorf(format, args...)) }
+
+func (f *findings) problem(problem error) {
 	if len(f.problems) < maxProblems {
-		f.problems = append(f.problems, fmt.Errorf(format, args...))
+		f.problems = append(f.problems, problem)
 	}
 }
 
@@ -113,8 +147,8 @@ func (s *snapshot) checkRecords(ctx context.Context, found *findings) error {
 		return nil
 	}
 	c := &checker{snap: s, now: now, found: found}
-	err = s.relayers.each(ctx, c.record)
-	if errors.Is(err, errTree) {
+	err = s.relayers.Each(ctx, c.record)
+	if errors.Is(err, pages.ErrDamaged) {
 		found.add("%v", err)
 		return nil
 	}
@@ -161,14 +195,14 @@ func (c *checker) record(key, value []byte) {
 			c.found.add("the claim of record %d leads to another record", sequence)
 		}
 	}
-	home, err := c.snap.blocks.get(numberKey(sequence / blockSize))
+	home, err := c.snap.blocks.Get(numberKey(sequence / blockSize))
 	if err != nil || len(home) != bitmapSize || !(*bitmap)(home).has(sequence%blockSize) {
 		c.found.add("record %d is not counted", sequence)
 	}
 }
 
-func leadsTo(index tree, name, key []byte) bool {
-	held, err := index.get(name)
+func leadsTo(index pages.Tree, name, key []byte) bool {
+	held, err := index.Get(name)
 	return err == nil && bytes.Equal(held, key)
 }
 
@@ -178,11 +212,11 @@ func (c *checker) sizes(ctx context.Context) error {
 	}
 	for _, index := range []struct {
 		name string
-		tree tree
+		tree pages.Tree
 		want int
 	}{{"IDs", c.snap.ids, c.records}, {"claims", c.snap.claims, c.claimed}} {
 		count := 0
-		if err := index.tree.each(ctx, func(_, _ []byte) { count++ }); ctx.Err() != nil {
+		if err := index.tree.Each(ctx, func(_, _ []byte) { count++ }); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
 			c.found.add("%s: %v", index.name, err)

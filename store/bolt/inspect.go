@@ -13,6 +13,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
 // inspect opens the file read-only and verifies that this package created it and
@@ -82,27 +83,22 @@ func verifyFile(tx *bbolt.Tx, e *engine) error {
 // small buckets.
 func usable(tx *bbolt.Tx, e *engine) error {
 	found := &findings{}
-	w, newest, ok := walkFrom(context.Background(), e, tx, uint64(tx.ID()), found)
+	w, newest, ok := pages.NewWalk(context.Background(), e.file, e.pageSize, uint64(tx.ID()), tx.Size(), found.problem)
 	if !ok {
 		return damaged(found.problems[0])
 	}
 	before := len(found.problems)
-	if newest.freelist != noFreelist {
-		w.freelist(newest.freelist)
+	if newest.Freelist != pages.NoFreelist {
+		w.Freelist(newest.Freelist)
 	}
-	_ = w.tree(newest.root, keyRange{}, 0, func(p *page, e element, level int) error {
-		if !bytes.Equal(e.key, blocksBucket) && !bytes.Equal(e.key, metaBucket) {
-			return nil
-		}
-		return w.openBucket(p, e, level, nothing)
+	_ = w.Buckets(newest.Root, func(name []byte) bool {
+		return bytes.Equal(name, blocksBucket) || bytes.Equal(name, metaBucket)
 	})
-	if len(found.problems) > before {
+	if w.Problems() > 0 {
 		return damaged(found.problems[before])
 	}
 	return nil
 }
-
-func nothing(*page, element, int) error { return nil }
 
 func checkFormat(tx *bbolt.Tx) error {
 	meta := tx.Bucket(metaBucket)

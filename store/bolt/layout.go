@@ -52,7 +52,7 @@ func (s state) encoded() []byte {
 }
 
 func (s *snapshot) readState() (state, error) {
-	value, err := s.meta.get(stateKey)
+	value, err := s.meta.Get(stateKey)
 	if err != nil {
 		return state{}, err
 	}

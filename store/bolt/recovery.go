@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
 var errBusy = errors.New("a backup is still running")
@@ -17,7 +19,7 @@ var errBusy = errors.New("a backup is still running")
 // took effect.
 func (s *Store) failed(txid int, cause error) error {
 	s.suspect, s.failing = true, true
-	newest, err := newestTransaction(s.engine.file, s.engine.pageSize)
+	newest, err := pages.NewestTransaction(s.engine.file, s.engine.pageSize)
 	if err == nil && newest < uint64(txid) {
 		return unavailable(cause)
 	}
@@ -146,4 +148,21 @@ func (s *Store) adopt(e *engine) error {
 	s.engine = e
 	s.publish(snap)
 	return nil
+}
+
+// syncHeaders makes both headers durable. The engine reuses the pages that a
+// transaction freed as soon as it reads that transaction's header. If the header
+// was written but never synced (the process was killed in between, or the sync
+// failed and the kernel marked the page clean), a power cut then loses the header
+// and the reused pages with it. Writing the same bytes again marks the pages
+// dirty, so that the sync really writes them.
+func syncHeaders(file *os.File, pageSize int) error {
+	headers := make([]byte, 2*pageSize)
+	if _, err := file.ReadAt(headers, 0); err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(headers, 0); err != nil {
+		return err
+	}
+	return file.Sync()
 }

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
 var errOverwritten = errors.New("another program has changed the file: stop it, restore the file and restart")
@@ -20,12 +21,13 @@ type snapshot struct {
 	tx       *bbolt.Tx
 	engine   *engine
 	live     live
-	root     tree
-	relayers tree
-	ids      tree
-	claims   tree
-	blocks   tree
-	meta     tree
+	file     pages.File
+	root     pages.Tree
+	relayers pages.Tree
+	ids      pages.Tree
+	claims   pages.Tree
+	blocks   pages.Tree
+	meta     pages.Tree
 
 	// header is the mapped header page that the next commit does not write, and
 	// content is what it held when the snapshot was taken. If they differ while the
@@ -61,20 +63,21 @@ func takeSnapshot(e *engine) (*snapshot, error) {
 
 func (s *snapshot) open() error {
 	size := s.engine.pageSize
-	mapped := pages{s.engine.mapped(s.tx.Size()), size}
-	newest, err := mapped.header(uint64(s.tx.ID()))
+	mapped := s.engine.mapped(s.tx.Size())
+	s.file = pages.NewFile(mapped, size)
+	newest, err := s.file.Header(uint64(s.tx.ID()))
 	if err != nil {
 		return err
 	}
-	s.freelist = newest.freelist
+	s.freelist = newest.Freelist
 	kept := s.tx.ID() % 2 * size
-	s.header = mapped.mapped[kept : kept+pageHeaderSize+headerSize]
+	s.header = mapped[kept : kept+pages.HeaderEnd]
 	s.content = bytes.Clone(s.header)
-	if s.root, err = openTree(mapped, newest.root); err != nil {
+	if s.root, err = s.file.Tree(newest.Root); err != nil {
 		return err
 	}
-	for i, bucket := range []*tree{&s.relayers, &s.ids, &s.claims, &s.blocks, &s.meta} {
-		if *bucket, err = s.root.bucket(buckets[i]); err != nil {
+	for i, bucket := range []*pages.Tree{&s.relayers, &s.ids, &s.claims, &s.blocks, &s.meta} {
+		if *bucket, err = s.root.Bucket(buckets[i]); err != nil {
 			return err
 		}
 	}

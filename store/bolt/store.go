@@ -15,6 +15,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/feed"
 	"github.com/go-relayer/relayer/internal/groupcommit"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/limits"
 )
 
@@ -152,14 +153,14 @@ func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, 
 
 // lookup finds a record by its ID.
 func (s *snapshot) lookup(id string) (stored, error) {
-	key, err := s.ids.get([]byte(id))
+	key, err := s.ids.Get([]byte(id))
 	if err != nil {
 		return stored{}, err
 	}
 	if key == nil {
 		return stored{}, relayer.ErrNotFound
 	}
-	value, err := s.relayers.get(key)
+	value, err := s.relayers.Get(key)
 	if err != nil {
 		return stored{}, err
 	}
@@ -187,7 +188,7 @@ func (s *snapshot) walkPage(offset, limit int, visit func(stored)) error {
 	}
 	var last []byte
 	for ; left > 0; left-- {
-		key, value, err := cursor.entry()
+		key, value, err := cursor.Entry()
 		if err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func (s *snapshot) walkPage(offset, limit int, visit func(stored)) error {
 		}
 		visit(rec)
 		last = key
-		cursor.next()
+		cursor.Next()
 	}
 	return nil
 }
@@ -212,9 +213,9 @@ func describe(key []byte, rec stored) string {
 }
 
 // seekOffset returns a cursor at the record at an offset below the total.
-func (s *snapshot) seekOffset(offset int) (*cursor, error) {
+func (s *snapshot) seekOffset(offset int) (*pages.Cursor, error) {
 	at := s.live.find(offset)
-	bitmap, err := s.blocks.get(numberKey(at.number))
+	bitmap, err := s.blocks.Get(numberKey(at.number))
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +226,7 @@ func (s *snapshot) seekOffset(offset int) (*cursor, error) {
 	if !ok {
 		return nil, errBlocks
 	}
-	return s.relayers.seek(numberKey(at.number*blockSize + bit))
+	return s.relayers.Seek(numberKey(at.number*blockSize + bit))
 }
 
 // Close waits for the accepted writes and for running reads, and closes the

@@ -10,6 +10,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/go-relayer/relayer/internal/groupcommit"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
 type batch []*groupcommit.Write[write]
@@ -134,13 +135,10 @@ func (s *snapshot) writable() error {
 	if !s.intact() {
 		return errOverwritten
 	}
-	if list, ok := s.root.pages.at(s.freelist); !ok || list.kind != freelistPage {
-		return errTree
+	if !s.file.IsFreelist(s.freelist) {
+		return pages.ErrDamaged
 	}
-	if !s.root.root.sound() {
-		return errTree
-	}
-	return nil
+	return s.root.VerifyRoot()
 }
 
 // apply runs every write of the batch and returns what they change.

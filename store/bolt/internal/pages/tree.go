@@ -1,4 +1,4 @@
-package bolt
+package pages
 
 import (
 	"bytes"
@@ -7,76 +7,87 @@ import (
 	"fmt"
 )
 
-var errTree = errors.New("a page of a tree is damaged")
+// ErrDamaged reports a page that cannot be followed.
+var ErrDamaged = errors.New("a page of a tree is damaged")
 
-// pages are the pages of one snapshot, as they are mapped.
-type pages struct {
+// File is the mapped pages of one snapshot.
+type File struct {
 	mapped []byte
 	size   int
 }
 
+// NewFile returns the pages that are mapped.
+func NewFile(mapped []byte, pageSize int) File { return File{mapped, pageSize} }
+
+// IsFreelist reports whether a page lies inside the file and is a freelist.
+func (f File) IsFreelist(id uint64) bool {
+	p, ok := f.at(id)
+	return ok && p.kind == freelistPage
+}
+
 // at returns a page with its overflow pages. It returns false if the page lies
 // outside the file or has another ID.
-func (p pages) at(id uint64) (page, bool) {
-	count := uint64(len(p.mapped) / p.size)
+func (f File) at(id uint64) (page, bool) {
+	count := uint64(len(f.mapped) / f.size)
 	if id < 2 || id >= count {
 		return page{}, false
 	}
-	from := id * uint64(p.size)
-	found := parsePage(p.mapped[from : from+uint64(p.size)])
+	from := id * uint64(f.size)
+	found := parsePage(f.mapped[from : from+uint64(f.size)])
 	extra := overflow(found.head)
 	if found.id != id || extra >= count-id {
 		return page{}, false
 	}
-	found.extent = int64(extra+1) * int64(p.size)
-	found.head = p.mapped[from : from+uint64(found.extent)]
+	found.extent = int64(extra+1) * int64(f.size)
+	found.head = f.mapped[from : from+uint64(found.extent)]
 	return found, true
 }
 
-// tree is the B+tree of a bucket. Reads go through it and not through the cursors
+// Tree is the B+tree of a bucket. Reads go through it and not through the cursors
 // of the engine, which follow a damaged page without limit.
-type tree struct {
-	pages pages
-	root  page
+type Tree struct {
+	file File
+	root page
 }
 
-// bucket opens a bucket of the tree of all buckets.
-func (t tree) bucket(name []byte) (tree, error) {
-	c, err := t.seek(name)
+// Bucket opens a bucket of the tree of all buckets.
+func (t Tree) Bucket(name []byte) (Tree, error) {
+	c, err := t.Seek(name)
 	if err != nil {
-		return tree{}, err
+		return Tree{}, err
 	}
 	e, ok, err := c.element()
 	if err != nil {
-		return tree{}, err
+		return Tree{}, err
 	}
 	if !ok || !bytes.Equal(e.key, name) || e.flags != bucketFlag || e.valueSize < bucketSize {
-		return tree{}, fmt.Errorf("bucket %s is missing", name)
+		return Tree{}, fmt.Errorf("bucket %s is missing", name)
 	}
 	leaf := c.path[len(c.path)-1].page
 	value, ok := leaf.part(e.valueAt, e.valueSize)
 	if !ok {
-		return tree{}, errTree
+		return Tree{}, ErrDamaged
 	}
 	if root := native.Uint64(value); root != 0 {
-		return openTree(t.pages, root)
+		return t.file.Tree(root)
 	}
 	if len(value) < bucketSize+pageHeaderSize {
-		return tree{}, errTree
+		return Tree{}, ErrDamaged
 	}
-	return tree{t.pages, parsePage(value[bucketSize:])}, nil
+	return Tree{t.file, parsePage(value[bucketSize:])}, nil
 }
 
-func openTree(of pages, root uint64) (tree, error) {
-	p, ok := of.at(root)
+// Tree opens the tree with a root page.
+func (f File) Tree(root uint64) (Tree, error) {
+	p, ok := f.at(root)
 	if !ok {
-		return tree{}, errTree
+		return Tree{}, ErrDamaged
 	}
-	return tree{of, p}, nil
+	return Tree{f, p}, nil
 }
 
-// get returns the value of a key, or nil.
-func (t tree) get(key []byte) ([]byte, error) {
+// Get returns the value of a key, or nil.
+func (t Tree) Get(key []byte) ([]byte, error) {
 	p := t.root
 	for range maxDepth {
 		index, err := p.search(key)
@@ -88,10 +99,10 @@ func (t tree) get(key []byte) ([]byte, error) {
 		}
 		var ok bool
 		if p, ok = t.child(&p, index); !ok {
-			return nil, errTree
+			return nil, ErrDamaged
 		}
 	}
-	return nil, errTree
+	return nil, ErrDamaged
 }
 
 // valueOf returns the value at an index of a leaf if the key there is the given
@@ -102,22 +113,22 @@ func (p *page) valueOf(key []byte, index int) ([]byte, error) {
 	}
 	e, ok := p.elementAt(index)
 	if !ok {
-		return nil, errTree
+		return nil, ErrDamaged
 	}
 	if !bytes.Equal(e.key, key) {
 		return nil, nil
 	}
 	value, ok := p.part(e.valueAt, e.valueSize)
 	if !ok || e.flags != 0 {
-		return nil, errTree
+		return nil, ErrDamaged
 	}
 	return value, nil
 }
 
-// cursor is a position in a tree: an element on each level, from the root down.
-type cursor struct {
-	pages pages
-	path  []position
+// Cursor is a position in a tree: an element on each level, from the root down.
+type Cursor struct {
+	file File
+	path []position
 }
 
 type position struct {
@@ -125,14 +136,14 @@ type position struct {
 	index int
 }
 
-// seek returns a cursor at the first entry whose key is not below the given one.
-func (t tree) seek(key []byte) (*cursor, error) {
-	c := &cursor{pages: t.pages, path: make([]position, 0, 4)}
+// Seek returns a cursor at the first entry whose key is not below the given one.
+func (t Tree) Seek(key []byte) (*Cursor, error) {
+	c := &Cursor{file: t.file, path: make([]position, 0, 4)}
 	return c, c.descend(t.root, key)
 }
 
 // descend goes down from a page to a leaf. A nil key leads to the first entry.
-func (c *cursor) descend(p page, key []byte) error {
+func (c *Cursor) descend(p page, key []byte) error {
 	for len(c.path) < maxDepth {
 		index, err := p.search(key)
 		if err != nil {
@@ -144,27 +155,27 @@ func (c *cursor) descend(p page, key []byte) error {
 		}
 		e, ok := p.elementAt(index)
 		if !ok {
-			return errTree
+			return ErrDamaged
 		}
-		if p, ok = c.pages.at(e.child); !ok {
-			return errTree
+		if p, ok = c.file.at(e.child); !ok {
+			return ErrDamaged
 		}
 	}
-	return errTree
+	return ErrDamaged
 }
 
 // search returns the index of the element that leads to a key: in a leaf the
 // first that is not below it, in a branch the last that is not above it.
 func (p *page) search(key []byte) (int, error) {
 	if p.kind != leafPage && (p.kind != branchPage || p.count == 0) {
-		return 0, errTree
+		return 0, ErrDamaged
 	}
 	low, high := 0, p.count
 	for low < high {
 		middle := (low + high) / 2
 		found, ok := p.keyAt(middle)
 		if !ok {
-			return 0, errTree
+			return 0, ErrDamaged
 		}
 		order := bytes.Compare(found, key)
 		if order < 0 || order == 0 && p.kind == branchPage {
@@ -180,13 +191,13 @@ func (p *page) search(key []byte) (int, error) {
 }
 
 // element returns the element at the cursor, and false after the last one.
-func (c *cursor) element() (element, bool, error) {
+func (c *Cursor) element() (element, bool, error) {
 	for {
 		leaf := &c.path[len(c.path)-1]
 		if leaf.index < leaf.page.count {
 			e, ok := leaf.page.elementAt(leaf.index)
 			if !ok {
-				return element{}, false, errTree
+				return element{}, false, ErrDamaged
 			}
 			return e, true, nil
 		}
@@ -197,9 +208,9 @@ func (c *cursor) element() (element, bool, error) {
 	}
 }
 
-// entry returns the key and the value at the cursor. The key is nil after the
+// Entry returns the key and the value at the cursor. The key is nil after the
 // last one.
-func (c *cursor) entry() (key, value []byte, err error) {
+func (c *Cursor) Entry() (key, value []byte, err error) {
 	e, ok, err := c.element()
 	if err != nil || !ok {
 		return nil, nil, err
@@ -207,17 +218,17 @@ func (c *cursor) entry() (key, value []byte, err error) {
 	leaf := &c.path[len(c.path)-1].page
 	value, ok = leaf.part(e.valueAt, e.valueSize)
 	if !ok || e.flags != 0 {
-		return nil, nil, errTree
+		return nil, nil, ErrDamaged
 	}
 	return e.key, value, nil
 }
 
-// next moves the cursor to the following entry.
-func (c *cursor) next() { c.path[len(c.path)-1].index++ }
+// Next moves the cursor to the following entry.
+func (c *Cursor) Next() { c.path[len(c.path)-1].index++ }
 
 // nextLeaf moves the cursor to the first entry of the following leaf. It returns
 // false at the end of the tree.
-func (c *cursor) nextLeaf() (bool, error) {
+func (c *Cursor) nextLeaf() (bool, error) {
 	for up := len(c.path) - 2; up >= 0; up-- {
 		branch := &c.path[up]
 		if branch.index++; branch.index >= branch.page.count {
@@ -225,11 +236,11 @@ func (c *cursor) nextLeaf() (bool, error) {
 		}
 		e, ok := branch.page.elementAt(branch.index)
 		if !ok {
-			return false, errTree
+			return false, ErrDamaged
 		}
-		child, ok := c.pages.at(e.child)
+		child, ok := c.file.at(e.child)
 		if !ok {
-			return false, errTree
+			return false, ErrDamaged
 		}
 		c.path = c.path[:up+1]
 		return true, c.descend(child, nil)
@@ -237,19 +248,19 @@ func (c *cursor) nextLeaf() (bool, error) {
 	return false, nil
 }
 
-// each visits all entries of a tree.
-func (t tree) each(ctx context.Context, visit func(key, value []byte)) error {
-	cursor, err := t.seek(nil)
+// Each visits all entries of a tree.
+func (t Tree) Each(ctx context.Context, visit func(key, value []byte)) error {
+	cursor, err := t.Seek(nil)
 	for err == nil {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var key, value []byte
-		if key, value, err = cursor.entry(); key == nil {
+		if key, value, err = cursor.Entry(); key == nil {
 			return err
 		}
 		visit(key, value)
-		cursor.next()
+		cursor.Next()
 	}
 	return err
 }
@@ -267,14 +278,22 @@ func (p *page) sound() bool {
 	return true
 }
 
-// verifyPath checks the pages that the engine reads to write a key: those on the
+// VerifyRoot verifies the root page alone.
+func (t Tree) VerifyRoot() error {
+	if !t.root.sound() {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// VerifyPath checks the pages that the engine reads to write a key: those on the
 // path to it, and on each level some siblings on either side. It skips the pages
 // that are already verified.
-func (t tree) verifyPath(key []byte, siblings int, verified map[uint64]bool) error {
+func (t Tree) VerifyPath(key []byte, siblings int, verified map[uint64]bool) error {
 	p := t.root
 	for range maxDepth {
 		if !verified[p.id] && !p.sound() {
-			return errTree
+			return ErrDamaged
 		}
 		verified[p.id] = p.id != 0 // inline pages have no ID
 		if p.kind == leafPage {
@@ -289,30 +308,30 @@ func (t tree) verifyPath(key []byte, siblings int, verified map[uint64]bool) err
 		}
 		var ok bool
 		if p, ok = t.child(&p, index); !ok {
-			return errTree
+			return ErrDamaged
 		}
 	}
-	return errTree
+	return ErrDamaged
 }
 
-func (t tree) verifySiblings(parent *page, index, siblings int, verified map[uint64]bool) error {
+func (t Tree) verifySiblings(parent *page, index, siblings int, verified map[uint64]bool) error {
 	for i := max(0, index-siblings); i <= min(index+siblings, parent.count-1); i++ {
 		if i == index {
 			continue
 		}
 		sibling, ok := t.child(parent, i)
 		if !ok || !verified[sibling.id] && !sibling.sound() {
-			return errTree
+			return ErrDamaged
 		}
 		verified[sibling.id] = true
 	}
 	return nil
 }
 
-func (t tree) child(parent *page, index int) (page, bool) {
+func (t Tree) child(parent *page, index int) (page, bool) {
 	e, ok := parent.elementAt(index)
 	if !ok {
 		return page{}, false
 	}
-	return t.pages.at(e.child)
+	return t.file.at(e.child)
 }

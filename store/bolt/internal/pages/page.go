@@ -1,4 +1,4 @@
-package bolt
+package pages
 
 import (
 	"encoding/binary"

@@ -1,11 +1,10 @@
-package bolt
+package pages
 
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
-
-	"go.etcd.io/bbolt"
 )
 
 // use is what a page is there for. No page has two uses, so that a walk ends.
@@ -14,85 +13,87 @@ type use byte
 const (
 	unused use = iota
 	inUse
-	free
+	isFree
 )
 
-// walk looks at every page of a file. It reads them from the file and not from
+// Walk looks at every page of a file. It reads them from the file and not from
 // where the engine has it mapped, as the engine's own check does: what a damaged
 // page says can lead anywhere, and there a step too far ends the process.
-type walk struct {
+type Walk struct {
 	ctx      context.Context
 	file     *os.File
 	pageSize int64
 	uses     []use
-	found    *findings
+	report   func(problem error)
+	problems int
 	buffers  [][]byte // one for each level: a level's keys bound those below
 }
 
-// checkPages compares the pages with each other and with what the engine knows
-// of them, and says whether the engine can follow them. It can where nothing is
-// wrong but the header that does not count.
-func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (sound bool, err error) {
-	e := s.engine
-	size, err := e.size()
-	if err != nil {
-		return false, unavailable(err)
-	}
-	if size < tx.Size() {
-		found.add("the file ends after %d of %d bytes", size, tx.Size())
-		return false, nil
-	}
-	w, newest, ok := walkFrom(ctx, e, tx, uint64(tx.ID()-1), found)
-	if !ok {
-		return false, nil
-	}
-	before := len(found.problems)
-	w.freelist(newest.freelist)
-	if err := w.tree(newest.root, keyRange{}, 0, w.bucket(w.entry)); err != nil {
-		return false, err
-	}
-	err = w.compare(tx)
-	return len(found.problems) == before, err
-}
-
-// walkFrom begins a walk at the header of a transaction.
-func walkFrom(ctx context.Context, e *engine, tx *bbolt.Tx, txid uint64, found *findings) (*walk, header, bool) {
-	w := &walk{ctx: ctx, file: e.file, pageSize: int64(e.pageSize), found: found}
+// NewWalk begins a walk at the header of a transaction. The used part of the file
+// has the given size.
+func NewWalk(ctx context.Context, file *os.File, pageSize int, txid uint64, size int64, report func(problem error)) (*Walk, Header, bool) {
+	w := &Walk{ctx: ctx, file: file, pageSize: int64(pageSize), report: report}
 	newest, ok := w.newest(txid)
-	if !ok || int64(newest.pages)*w.pageSize != tx.Size() {
-		found.add("neither header is that of the last commit")
-		return nil, header{}, false
+	if !ok || int64(newest.Pages)*w.pageSize != size {
+		w.add("neither header is that of the last commit")
+		return nil, Header{}, false
 	}
-	w.uses = make([]use, newest.pages)
+	w.problems = 0
+	w.uses = make([]use, newest.Pages)
 	w.uses[0], w.uses[1] = inUse, inUse
 	return w, newest, true
 }
 
+func (w *Walk) add(format string, args ...any) {
+	w.problems++
+	w.report(fmt.Errorf(format, args...))
+}
+
+// Problems returns how many problems were found after the headers.
+func (w *Walk) Problems() int { return w.problems }
+
+// Buckets walks the tree of all buckets, and those whose name is selected.
+func (w *Walk) Buckets(root uint64, selected func(name []byte) bool) error {
+	return w.tree(root, keyRange{}, 0, func(p *page, e element, level int) error {
+		if !selected(e.key) {
+			return nil
+		}
+		return w.openBucket(p, e, level, nothing)
+	})
+}
+
+func nothing(*page, element, int) error { return nil }
+
+// All walks every tree.
+func (w *Walk) All(root uint64) error {
+	return w.tree(root, keyRange{}, 0, w.bucket(w.entry))
+}
+
 // newest returns the header of a transaction. The other one has to be whole too:
 // where it was the newer one, what counts now is the commit before.
-func (w *walk) newest(txid uint64) (newest header, ok bool) {
+func (w *Walk) newest(txid uint64) (newest Header, ok bool) {
 	for number := range uint64(2) {
 		p, read := w.read(number, w.buffer(0))
 		h, whole := parseHeader(p, number)
 		if !read || !whole {
-			w.found.add("header %d is not as it was written: the last commit may be lost", number)
+			w.add("header %d is not as it was written: the last commit may be lost", number)
 			continue
 		}
-		if h.txid == txid {
+		if h.TxID == txid {
 			newest, ok = h, true
 		}
 	}
 	return newest, ok
 }
 
-func (w *walk) buffer(level int) []byte {
+func (w *Walk) buffer(level int) []byte {
 	for level >= len(w.buffers) {
 		w.buffers = append(w.buffers, make([]byte, w.pageSize))
 	}
 	return w.buffers[level]
 }
 
-func (w *walk) read(id uint64, buffer []byte) (page, bool) {
+func (w *Walk) read(id uint64, buffer []byte) (page, bool) {
 	at := int64(id) * w.pageSize
 	_, err := w.file.ReadAt(buffer, at)
 	p := parsePage(buffer)
@@ -101,20 +102,20 @@ func (w *walk) read(id uint64, buffer []byte) (page, bool) {
 }
 
 // page reads a page and takes it, and what overflows it, into use.
-func (w *walk) page(id uint64, level int) (page, bool) {
+func (w *Walk) page(id uint64, level int) (page, bool) {
 	pages := uint64(len(w.uses))
 	if id < 2 || id >= pages {
-		w.found.add("page %d is asked for, of %d pages", id, pages)
+		w.add("page %d is asked for, of %d pages", id, pages)
 		return page{}, false
 	}
 	p, ok := w.read(id, w.buffer(level))
 	if !ok || p.id != id {
-		w.found.add("page %d cannot be read", id)
+		w.add("page %d cannot be read", id)
 		return page{}, false
 	}
 	more := overflow(p.head)
 	if more >= pages-id {
-		w.found.add("page %d is followed by %d more, of %d pages", id, more, pages)
+		w.add("page %d is followed by %d more, of %d pages", id, more, pages)
 		return page{}, false
 	}
 	p.extent = int64(more+1) * w.pageSize
@@ -126,17 +127,17 @@ func (w *walk) page(id uint64, level int) (page, bool) {
 	return p, true
 }
 
-func (w *walk) take(id uint64, as use) bool {
+func (w *Walk) take(id uint64, as use) bool {
 	if w.uses[id] != unused {
-		w.found.add("page %d is used twice, or is used and free", id)
+		w.add("page %d is used twice, or is used and free", id)
 		return false
 	}
 	w.uses[id] = as
 	return true
 }
 
-// freelist reads which pages are free.
-func (w *walk) freelist(id uint64) {
+// Freelist reads which pages are free.
+func (w *Walk) Freelist(id uint64) {
 	p, ok := w.page(id, 0)
 	if !ok {
 		return
@@ -148,21 +149,21 @@ func (w *walk) freelist(id uint64) {
 		}
 	}
 	if p.kind != freelistPage || count > uint64(len(w.uses)) {
-		w.found.add("page %d is not a list of free pages", id)
+		w.add("page %d is not a list of free pages", id)
 		return
 	}
 	ids, ok := p.part(from, 8*int64(count))
 	if !ok {
-		w.found.add("the list of free pages does not lie in page %d", id)
+		w.add("the list of free pages does not lie in page %d", id)
 		return
 	}
 	for ; len(ids) > 0; ids = ids[8:] {
 		listed := native.Uint64(ids)
 		if listed >= uint64(len(w.uses)) {
-			w.found.add("page %d is free, of %d pages", listed, len(w.uses))
+			w.add("page %d is free, of %d pages", listed, len(w.uses))
 			continue
 		}
-		w.take(listed, free)
+		w.take(listed, isFree)
 	}
 }
 
@@ -173,12 +174,12 @@ type keyRange struct {
 }
 
 // tree walks a tree from a page on, and visits the elements of its leaves.
-func (w *walk) tree(id uint64, within keyRange, level int, visit visitor) error {
+func (w *Walk) tree(id uint64, within keyRange, level int, visit visitor) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
 	if level == maxDepth {
-		w.found.add("page %d lies deeper than a tree can be", id)
+		w.add("page %d lies deeper than a tree can be", id)
 		return nil
 	}
 	p, ok := w.page(id, level)
@@ -194,7 +195,7 @@ func (w *walk) tree(id uint64, within keyRange, level int, visit visitor) error 
 // visitor is told of an element of a leaf, and at which level that stands.
 type visitor func(p *page, e element, level int) error
 
-func (w *walk) branch(p page, within keyRange, level int, visit visitor) error {
+func (w *Walk) branch(p page, within keyRange, level int, visit visitor) error {
 	elements, ok := w.ordered(p, within)
 	if !ok {
 		return nil
@@ -211,9 +212,9 @@ func (w *walk) branch(p page, within keyRange, level int, visit visitor) error {
 	return nil
 }
 
-func (w *walk) leaf(p page, within keyRange, level int, visit visitor) error {
+func (w *Walk) leaf(p page, within keyRange, level int, visit visitor) error {
 	if p.kind != leafPage {
-		w.found.add("page %d is not part of a tree", p.id)
+		w.add("page %d is not part of a tree", p.id)
 		return nil
 	}
 	elements, ok := w.ordered(p, within)
@@ -230,10 +231,10 @@ func (w *walk) leaf(p page, within keyRange, level int, visit visitor) error {
 
 // ordered returns the elements of a page, unless they do not lie in it or their
 // keys do not ascend within their range.
-func (w *walk) ordered(p page, within keyRange) ([]element, bool) {
+func (w *Walk) ordered(p page, within keyRange) ([]element, bool) {
 	elements, ok := p.elements()
 	if !ok {
-		w.found.add("the elements of page %d do not lie in it", p.id)
+		w.add("the elements of page %d do not lie in it", p.id)
 		return nil, false
 	}
 	for i, e := range elements {
@@ -241,7 +242,7 @@ func (w *walk) ordered(p page, within keyRange) ([]element, bool) {
 		early = early || bytes.Compare(e.key, within.first) < 0
 		late := within.last != nil && bytes.Compare(e.key, within.last) >= 0
 		if early || late {
-			w.found.add("the keys of page %d are out of order", p.id)
+			w.add("the keys of page %d are out of order", p.id)
 			return nil, false
 		}
 	}
@@ -249,21 +250,21 @@ func (w *walk) ordered(p page, within keyRange) ([]element, bool) {
 }
 
 // bucket visits what the root is made of, and has what is in it visited.
-func (w *walk) bucket(entry visitor) visitor {
+func (w *Walk) bucket(entry visitor) visitor {
 	return func(p *page, e element, level int) error { return w.openBucket(p, e, level, entry) }
 }
 
-func (w *walk) openBucket(p *page, e element, level int, entry visitor) error {
+func (w *Walk) openBucket(p *page, e element, level int, entry visitor) error {
 	value, ok := p.part(e.valueAt, min(e.valueSize, w.pageSize))
 	if !ok || e.flags != bucketFlag || len(value) < bucketSize {
-		w.found.add("page %d has something else in it than buckets", p.id)
+		w.add("page %d has something else in it than buckets", p.id)
 		return nil
 	}
 	if root := native.Uint64(value); root != 0 {
 		return w.tree(root, keyRange{}, level+1, entry)
 	}
 	if len(value) < bucketSize+pageHeaderSize {
-		w.found.add("a bucket of page %d is cut off", p.id)
+		w.add("a bucket of page %d is cut off", p.id)
 		return nil
 	}
 	inline := parsePage(value[bucketSize:])
@@ -272,29 +273,29 @@ func (w *walk) openBucket(p *page, e element, level int, entry visitor) error {
 }
 
 // entry visits what a bucket is made of: no bucket has another in it.
-func (w *walk) entry(p *page, e element, _ int) error {
+func (w *Walk) entry(p *page, e element, _ int) error {
 	if e.flags != 0 {
-		w.found.add("page %d has something else in it than keys and values", p.id)
+		w.add("page %d has something else in it than keys and values", p.id)
 	}
 	return nil
 }
 
-// compare holds every page against what the engine believes to be free: it is
+// Compare holds every page against what the engine believes to be free: it is
 // there that the next commits are written.
-func (w *walk) compare(tx *bbolt.Tx) error {
+func (w *Walk) Compare(free func(id int) (bool, error)) error {
 	for id, use := range w.uses {
 		if id%1024 == 0 && w.ctx.Err() != nil {
 			return w.ctx.Err()
 		}
-		info, err := tx.Page(id)
+		believedFree, err := free(id)
 		if err != nil {
-			return unavailable(err)
+			return err
 		}
-		switch believedFree := info.Type == "free"; {
+		switch {
 		case use == unused:
-			w.found.add("page %d is neither used nor free", id)
-		case (use == free) != believedFree:
-			w.found.add("page %d is free in the file or in memory, and not in both", id)
+			w.add("page %d is neither used nor free", id)
+		case (use == isFree) != believedFree:
+			w.add("page %d is free in the file or in memory, and not in both", id)
 		}
 	}
 	return nil
