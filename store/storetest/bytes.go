@@ -32,8 +32,8 @@ func bytesNotAliased(t *testing.T, store relayer.Store) {
 	wantSame(t, "Get after a change to what Update took and returned", mustGet(t, store, "one"), want)
 }
 
-// bytesDoNotOverlap appends to one part of what a store handed out: the next
-// part must not change, even where all of them share one allocation.
+// bytesDoNotOverlap appends to the parts of returned records. The other parts must not
+// change, even if they share one allocation.
 func bytesDoNotOverlap(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 3)
 	page, _ := mustList(t, store, 0, 10)
@@ -67,8 +67,7 @@ func largeDocuments(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, 10, all[:len(all)-1])
 }
 
-// emptyDocuments asks for no difference between nil and empty: a store may
-// return either for either.
+// emptyDocuments permits a store to return nil for empty, and empty for nil.
 func emptyDocuments(t *testing.T, store relayer.Store) {
 	some := []byte("{}")
 	var all []relayer.Record

@@ -7,7 +7,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-func claimRefused(t *testing.T, store relayer.Store) {
+func claimRejected(t *testing.T, store relayer.Store) {
 	holder := mustCreate(t, store, claiming("one", "x"))
 	_, err := store.Create(t.Context(), claiming("two", "x"))
 	wantError(t, "Create", err, relayer.ErrClaimed)
@@ -64,7 +64,7 @@ func claimKept(t *testing.T, store relayer.Store) {
 	mustCreate(t, store, claiming("two", "x"))
 }
 
-func claimRefusedOnUpdate(t *testing.T, store relayer.Store) {
+func claimRejectedOnUpdate(t *testing.T, store relayer.Store) {
 	one := mustCreate(t, store, claiming("one", "x"))
 	two := mustCreate(t, store, claiming("two", "y"))
 	change := two

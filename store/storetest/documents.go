@@ -9,11 +9,10 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// before stands for what a caller's buffer holds already, with room behind it.
+// before returns a buffer with content and spare capacity.
 func before() []byte { return append(make([]byte, 0, 64), "before:"...) }
 
-// wantDocument fails where a store that reads documents by themselves reads
-// another than Get did.
+// wantDocument fails if a DocumentStore returns another document than Get.
 func wantDocument(t *testing.T, store relayer.Store, rec relayer.Record) {
 	t.Helper()
 	documents, ok := store.(relayer.DocumentStore)
@@ -25,12 +24,11 @@ func wantDocument(t *testing.T, store relayer.Store, rec relayer.Record) {
 		t.Fatalf("AppendDocument(%q): revision %d, %v, want %d", rec.ID, revision, err, rec.Revision)
 	}
 	if !bytes.Equal(got, append(before(), rec.Document...)) {
-		t.Fatalf("AppendDocument(%q): %d bytes that are not the document after what was there", rec.ID, len(got))
+		t.Fatalf("AppendDocument(%q): %d bytes that are not the buffer and the document", rec.ID, len(got))
 	}
 }
 
-// wantDocuments fails where a store that reads documents by themselves reads
-// another page than List did.
+// wantDocuments fails if a DocumentStore returns another page than List.
 func wantDocuments(t *testing.T, store relayer.Store, offset, limit int, page []relayer.Record, total int) {
 	t.Helper()
 	documents, ok := store.(relayer.DocumentStore)
@@ -49,12 +47,12 @@ func wantDocuments(t *testing.T, store relayer.Store, offset, limit int, page []
 		want = append(want, rec.Document...)
 	}
 	if !bytes.Equal(got, want) {
-		t.Fatalf("AppendDocuments(%d, %d): %d bytes that are not the documents after what was there", offset, limit, len(got))
+		t.Fatalf("AppendDocuments(%d, %d): %d bytes that are not the buffer and the documents", offset, limit, len(got))
 	}
 }
 
-// wantNoDocuments fails unless both reads of documents fail alike and give the
-// buffer back as it was.
+// wantNoDocuments fails unless both methods of a DocumentStore return the error and the
+// unchanged buffer.
 func wantNoDocuments(ctx context.Context, t *testing.T, store relayer.Store, id string, want error) {
 	t.Helper()
 	documents, ok := store.(relayer.DocumentStore)

@@ -13,9 +13,9 @@ type durableCase struct {
 
 var durableCases = []durableCase{
 	{"reopened empty", reopenedEmpty},
-	{"reopened with everything", reopenedWithEverything},
-	{"reopened again and again", reopenedOften},
-	{"revisions are never used again after reopening", revisionsAfterReopening},
+	{"reopened with data", reopenedWithData},
+	{"reopened repeatedly", reopenedOften},
+	{"revisions are never reused after reopening", revisionsAfterReopening},
 	{"imports after reopening", importsAfterReopening},
 }
 
@@ -26,7 +26,7 @@ func reopenedEmpty(t *testing.T, open Opener) {
 	mustCreate(t, store, sample("one"))
 }
 
-func reopenedWithEverything(t *testing.T, open Opener) {
+func reopenedWithData(t *testing.T, open Opener) {
 	store := open(t)
 	all := createMany(t, store, 30)
 	for i := range all {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// sample is a record that differs from that of every other id in all its parts.
+// sample returns a record whose parts differ from those of every other ID.
 func sample(id string) relayer.Record {
 	return relayer.Record{
 		ID:       id,
@@ -69,7 +69,7 @@ func mustList(t *testing.T, store relayer.Store, offset, limit int) ([]relayer.R
 	return recs, total
 }
 
-// createMany creates n records, id-0000 and on.
+// createMany creates n records with the IDs id-0000, id-0001 and so on.
 func createMany(t *testing.T, store relayer.Store, n int) []relayer.Record {
 	t.Helper()
 	recs := make([]relayer.Record, n)
@@ -81,7 +81,7 @@ func createMany(t *testing.T, store relayer.Store, n int) []relayer.Record {
 
 func numbered(i int) string { return fmt.Sprintf("id-%04d", i) }
 
-// wantSame fails unless got is want in every part.
+// wantSame fails unless all parts of got and want are equal.
 func wantSame(t *testing.T, what string, got, want relayer.Record) {
 	t.Helper()
 	if diff := difference(got, want); diff != "" {
@@ -105,8 +105,8 @@ func difference(got, want relayer.Record) string {
 	return ""
 }
 
-// wantPage fails unless the page from offset on is the same slice of all, and
-// the total is their number.
+// wantPage fails unless the page from offset on is that slice of all, and the total is
+// their number.
 func wantPage(t *testing.T, store relayer.Store, offset, limit int, all []relayer.Record) {
 	t.Helper()
 	got, total := mustList(t, store, offset, limit)
@@ -127,8 +127,8 @@ func wantPage(t *testing.T, store relayer.Store, offset, limit int, all []relaye
 	wantDocuments(t, store, offset, limit, want, total)
 }
 
-// wantError fails unless err matches want. The contract says nothing about the
-// record that is returned with an error.
+// wantError fails unless err matches want. The contract does not define the record that
+// is returned with an error.
 func wantError(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -143,7 +143,7 @@ func wantAbsent(t *testing.T, store relayer.Store, id string) {
 	wantNoDocuments(t.Context(), t, store, id, relayer.ErrNotFound)
 }
 
-func cancelled(t *testing.T) context.Context {
+func canceled(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

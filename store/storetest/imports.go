@@ -14,7 +14,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// importing returns the store as one that imports, or skips the case.
+// importing returns the store as an ImportStore, or skips the case.
 func importing(t *testing.T, store relayer.Store) relayer.ImportStore {
 	t.Helper()
 	importer, ok := store.(relayer.ImportStore)
@@ -37,8 +37,8 @@ func wantImportError(t *testing.T, store relayer.Store, records []relayer.Record
 	wantError(t, fmt.Sprintf("Import of %d records", len(records)), err, want)
 }
 
-// moved are records as another store would hand them over: every second with a
-// claim, and with revisions in no order.
+// moved returns records of another store: every second one with a claim, and with
+// unordered revisions.
 func moved(prefix string, n int) []relayer.Record {
 	records := make([]relayer.Record, n)
 	for i := range records {
@@ -79,8 +79,6 @@ func importNothing(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, 10, all)
 }
 
-// importBetweenWrites imports several times, before and after creates, updates
-// and deletes.
 func importBetweenWrites(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 5)
 	for round := range 4 {
@@ -99,9 +97,8 @@ func importBetweenWrites(t *testing.T, store relayer.Store) {
 	}
 }
 
-// importedTakeWrites changes and deletes at the revisions imported, and at no
-// others.
-func importedTakeWrites(t *testing.T, store relayer.Store) {
+// importedChange requires the imported revisions for changes and deletes.
+func importedChange(t *testing.T, store relayer.Store) {
 	all := moved("m", 3)
 	mustImport(t, store, all)
 	stale := all[0]
@@ -121,17 +118,16 @@ func importedTakeWrites(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, 10, []relayer.Record{all[1], all[2], again})
 }
 
-// writesAfterImport: what is written after an import, of whatever id, gets a
-// revision above all of those imported, up to the greatest there can be.
+// writesAfterImport requires revisions above all imported ones, for writes of any ID.
 func writesAfterImport(t *testing.T, store relayer.Store) {
-	stands := mustCreate(t, store, sample("stands"))
+	existing := mustCreate(t, store, sample("existing"))
 	for round, revision := range []uint64{1 << 20, 1 << 53, relayer.MaxRevision} {
 		records := moved(fmt.Sprint("m", round), 5)
 		records[2].Revision = revision
 		mustImport(t, store, records)
 		wantAbove(t, revision, mustCreate(t, store, sample(fmt.Sprint("created-", round))))
-		stands = mustUpdate(t, store, stands)
-		wantAbove(t, revision, stands)
+		existing = mustUpdate(t, store, existing)
+		wantAbove(t, revision, existing)
 		wantAbove(t, revision, mustUpdate(t, store, records[0]))
 		mustDelete(t, store, records[2])
 		wantAbove(t, revision, mustCreate(t, store, records[2]))
@@ -145,7 +141,6 @@ func wantAbove(t *testing.T, revision uint64, rec relayer.Record) {
 	}
 }
 
-// importOfLower: an import does not set revisions back.
 func importOfLower(t *testing.T, store relayer.Store) {
 	high := moved("high", 1)
 	high[0].Revision = 1 << 40
@@ -157,30 +152,29 @@ func importOfLower(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 1, 4, slices.Concat(high, []relayer.Record{last}, low, []relayer.Record{mustGet(t, store, "two")}))
 }
 
-// importRefused spoils one record of many, at the front, in the middle and at
-// the end. Nothing of the others must be left, so that all of them can be
-// imported once it is put right.
-func importRefused(t *testing.T, store relayer.Store) {
+// importRejected makes one record of many invalid: the first, the middle or the last.
+// The others must not be stored, so that all can be imported after the correction.
+func importRejected(t *testing.T, store relayer.Store) {
 	const count = 9
-	spoils := []struct {
+	faults := []struct {
 		name  string
-		spoil func(rec *relayer.Record, other relayer.Record)
+		apply func(rec *relayer.Record, other relayer.Record)
 		want  error
 	}{
-		{"taken id", func(rec *relayer.Record, _ relayer.Record) { rec.ID = "stands" }, relayer.ErrExists},
+		{"taken id", func(rec *relayer.Record, _ relayer.Record) { rec.ID = "existing" }, relayer.ErrExists},
 		{"held claim", func(rec *relayer.Record, _ relayer.Record) { rec.Claim = "held" }, relayer.ErrClaimed},
-		{"both", func(rec *relayer.Record, _ relayer.Record) { rec.ID, rec.Claim = "stands", "held" }, relayer.ErrExists},
+		{"both", func(rec *relayer.Record, _ relayer.Record) { rec.ID, rec.Claim = "existing", "held" }, relayer.ErrExists},
 		{"id twice", func(rec *relayer.Record, other relayer.Record) { rec.ID = other.ID }, relayer.ErrExists},
 		{"claim twice", func(rec *relayer.Record, other relayer.Record) { rec.Claim = other.Claim }, relayer.ErrClaimed},
 		{"all twice", func(rec *relayer.Record, other relayer.Record) { *rec = other }, relayer.ErrExists},
 	}
-	all := []relayer.Record{mustCreate(t, store, claiming("stands", "held"))}
-	for _, c := range spoils {
+	all := []relayer.Record{mustCreate(t, store, claiming("existing", "held"))}
+	for _, c := range faults {
 		for _, at := range []int{0, count / 2, count - 1} {
 			t.Logf("%s at %d", c.name, at)
 			records := moved(fmt.Sprintf("%s-%d", c.name, at), count)
 			good := records[at]
-			c.spoil(&records[at], records[(at+2)%count&^1])
+			c.apply(&records[at], records[(at+2)%count&^1])
 			wantImportError(t, store, records, c.want)
 			wantPage(t, store, 0, 1000, all)
 			records[at] = good
@@ -222,7 +216,7 @@ func importedBytesNotAliased(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, 10, want)
 }
 
-// importLarge imports more at a time than a page of anything holds.
+// importLarge imports more records at once than fit in a page or a block.
 func importLarge(t *testing.T, store relayer.Store) {
 	all := moved("m", 3000)
 	for i := range all {
@@ -235,9 +229,9 @@ func importLarge(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, len(all), all)
 }
 
-func importCancelled(t *testing.T, store relayer.Store) {
+func importCanceled(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 2)
-	err := importing(t, store).Import(cancelled(t), moved("m", 3))
+	err := importing(t, store).Import(canceled(t), moved("m", 3))
 	wantError(t, "Import", err, context.Canceled)
 	wantPage(t, store, 0, 10, all)
 	mustImport(t, store, moved("m", 3))
@@ -256,8 +250,8 @@ func importAfterClose(t *testing.T, store relayer.Store) {
 	wantError(t, "Import", err, relayer.ErrUnavailable)
 }
 
-// racingImports has imports and creates fight for one id, which stands at
-// another place in each import. One wins, and of the others nothing is left.
+// racingImports runs concurrent imports and creates of one ID, at a different position
+// in each import. Exactly one succeeds, and the others store nothing.
 func racingImports(t *testing.T, store relayer.Store) {
 	const batch = 8
 	importer := importing(t, store)
@@ -280,8 +274,8 @@ func racingImports(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, len(all)+1, all)
 }
 
-// concurrentImports has imports that do not touch each other all arrive, and
-// each of them in one piece.
+// concurrentImports runs independent imports. All succeed, and none is interleaved with
+// another.
 func concurrentImports(t *testing.T, store relayer.Store) {
 	const batch = 25
 	importer := importing(t, store)
@@ -309,8 +303,9 @@ func concurrentImports(t *testing.T, store relayer.Store) {
 	}
 }
 
-// readersSeeImportsWhole lists while imports come and are refused. A total that
-// is not one of whole imports shows that a part was seen.
+// readersSeeImportsWhole lists during imports that succeed and imports that are
+// rejected. A total that is not a multiple of the batch means that a partial import was
+// visible.
 func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
 	const batch, imports = 50, 40
 	importer := importing(t, store)
@@ -334,9 +329,9 @@ func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
 	}
 	for i := range imports {
 		records := moved(fmt.Sprintf("batch-%02d", i), batch)
-		refused := slices.Clone(records)
-		refused[batch-1].ID = refused[0].ID
-		if err := importer.Import(t.Context(), refused); !errors.Is(err, relayer.ErrExists) {
+		rejected := slices.Clone(records)
+		rejected[batch-1].ID = rejected[0].ID
+		if err := importer.Import(t.Context(), rejected); !errors.Is(err, relayer.ErrExists) {
 			t.Errorf("Import with an id twice: error is %v", err)
 		}
 		if err := importer.Import(t.Context(), records); err != nil {
@@ -347,8 +342,8 @@ func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
 	readers.Wait()
 }
 
-// importsAfterReopening: what was imported is there after reopening, and so is
-// what it does to revisions, even where nothing that was imported is left.
+// importsAfterReopening requires imported records after reopening, and revisions above
+// the imported ones even after their deletion.
 func importsAfterReopening(t *testing.T, open Opener) {
 	store := open(t)
 	all := append([]relayer.Record{mustCreate(t, store, sample("first"))}, moved("m", 30)...)

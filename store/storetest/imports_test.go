@@ -12,7 +12,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// faultyImport has an Import of its own beside the five methods.
+// faultyImport overrides the five methods and Import of a conforming store.
 type faultyImport struct {
 	*faulty
 	load func(context.Context, []relayer.Record) error
@@ -22,17 +22,17 @@ func (f *faultyImport) Import(ctx context.Context, records []relayer.Record) err
 	return f.load(ctx, records)
 }
 
-// brokenImport makes the Import of a right store wrong.
-func brokenImport(spoil func(f *faultyImport, right *memory.Store)) func() relayer.Store {
+// brokenImport returns a store with a fault in Import.
+func brokenImport(apply func(f *faultyImport, right *memory.Store)) func() relayer.Store {
 	return func() relayer.Store {
 		right := memory.New()
 		f := &faultyImport{&faulty{right, right.Create, right.Get, right.List, right.Update, right.Delete}, right.Import}
-		spoil(f, right)
+		apply(f, right)
 		return f
 	}
 }
 
-// changedImport hands over records that are not quite those it was given.
+// changedImport returns a store that imports changed records.
 func changedImport(change func(records []relayer.Record) []relayer.Record) func() relayer.Store {
 	return brokenImport(func(f *faultyImport, right *memory.Store) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
@@ -41,9 +41,9 @@ func changedImport(change func(records []relayer.Record) []relayer.Record) func(
 	})
 }
 
-// miscounting is right but for the revisions that creates get after an import:
-// they go on above what count makes of the last revision and the records, as far
-// as an import can give them one.
+// miscounting returns a store whose creates get revisions above the result of count,
+// which gets the last revision and the imported records. It conforms otherwise, up to
+// the greatest revision of an import.
 func miscounting(count func(counted uint64, records []relayer.Record) uint64) func() relayer.Store {
 	return brokenImport(func(f *faultyImport, right *memory.Store) {
 		var mu sync.Mutex
@@ -88,7 +88,7 @@ func greatestRevision(records []relayer.Record) uint64 {
 	return greatest
 }
 
-// wrongImports are stores whose Import breaks the contract.
+// wrongImports are stores whose Import violates the contract.
 var wrongImports = map[string]func() relayer.Store{
 	"right import": brokenImport(func(*faultyImport, *memory.Store) {}),
 
@@ -117,7 +117,7 @@ var wrongImports = map[string]func() relayer.Store{
 			return ctx.Err()
 		}
 	}),
-	"import takes back what others can see": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import removes records that were visible": brokenImport(func(f *faultyImport, right *memory.Store) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			for i := range records {
 				if err := right.Import(ctx, records[i:i+1]); err != nil {
@@ -131,14 +131,14 @@ var wrongImports = map[string]func() relayer.Store{
 			return ctx.Err()
 		}
 	}),
-	"writes do not go on above an import": miscounting(func(uint64, []relayer.Record) uint64 { return 0 }),
-	"an import sets revisions back": miscounting(func(_ uint64, records []relayer.Record) uint64 {
+	"writes get revisions below an import": miscounting(func(uint64, []relayer.Record) uint64 { return 0 }),
+	"an import lowers revisions": miscounting(func(_ uint64, records []relayer.Record) uint64 {
 		return greatestRevision(records)
 	}),
-	"creates go on at the last one imported": miscounting(func(counted uint64, records []relayer.Record) uint64 {
+	"creates get revisions above the last record imported only": miscounting(func(counted uint64, records []relayer.Record) uint64 {
 		return max(counted, records[len(records)-1].Revision)
 	}),
-	"import turns the order around": changedImport(func(records []relayer.Record) []relayer.Record {
+	"import reverses the order": changedImport(func(records []relayer.Record) []relayer.Record {
 		slices.Reverse(records)
 		return records
 	}),
@@ -146,19 +146,19 @@ var wrongImports = map[string]func() relayer.Store{
 		slices.SortStableFunc(records, func(a, b relayer.Record) int { return cmp.Compare(a.Revision, b.Revision) })
 		return records
 	}),
-	"import leaves claims behind": changedImport(func(records []relayer.Record) []relayer.Record {
+	"import drops claims": changedImport(func(records []relayer.Record) []relayer.Record {
 		for i := range records {
 			records[i].Claim = ""
 		}
 		return records
 	}),
-	"import leaves private parts behind": changedImport(func(records []relayer.Record) []relayer.Record {
+	"import drops private parts": changedImport(func(records []relayer.Record) []relayer.Record {
 		for i := range records {
 			records[i].Private = nil
 		}
 		return records
 	}),
-	"import takes one record of an id that comes twice": changedImport(func(records []relayer.Record) []relayer.Record {
+	"import drops a duplicate id": changedImport(func(records []relayer.Record) []relayer.Record {
 		seen := make(map[string]bool)
 		return slices.DeleteFunc(records, func(rec relayer.Record) bool {
 			again := seen[rec.ID]
@@ -166,13 +166,13 @@ var wrongImports = map[string]func() relayer.Store{
 			return again
 		})
 	}),
-	"import takes any revision": changedImport(func(records []relayer.Record) []relayer.Record {
+	"import accepts any revision": changedImport(func(records []relayer.Record) []relayer.Record {
 		for i := range records {
 			records[i].Revision = min(max(1, records[i].Revision), relayer.MaxRevision)
 		}
 		return records
 	}),
-	"import leaves out what is there": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import skips existing records": brokenImport(func(f *faultyImport, right *memory.Store) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			return right.Import(ctx, slices.DeleteFunc(slices.Clone(records), func(rec relayer.Record) bool {
 				_, err := right.Get(ctx, rec.ID)
@@ -183,8 +183,8 @@ var wrongImports = map[string]func() relayer.Store{
 	"import overwrites": brokenImport(func(f *faultyImport, right *memory.Store) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			for _, rec := range records {
-				if stands, err := right.Get(ctx, rec.ID); err == nil {
-					_ = right.Delete(ctx, stands.ID, stands.Revision)
+				if current, err := right.Get(ctx, rec.ID); err == nil {
+					_ = right.Delete(ctx, current.ID, current.Revision)
 				}
 			}
 			return right.Import(ctx, records)
@@ -195,7 +195,7 @@ var wrongImports = map[string]func() relayer.Store{
 			return right.Import(context.Background(), records)
 		}
 	}),
-	"import of nothing is refused": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import of nothing is rejected": brokenImport(func(f *faultyImport, right *memory.Store) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			if len(records) == 0 {
 				return relayer.ErrInvalid

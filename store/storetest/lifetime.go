@@ -9,9 +9,9 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-func cancelledContext(t *testing.T, store relayer.Store) {
+func canceledContext(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 2)
-	done := cancelled(t)
+	done := canceled(t)
 	_, err := store.Create(done, sample("new"))
 	wantError(t, "Create", err, context.Canceled)
 	change := all[0]
@@ -51,8 +51,7 @@ func useAfterClose(t *testing.T, store relayer.Store) {
 	}
 }
 
-// checkOfSound has a store that keeps all it was given be checked, by itself.
-func checkOfSound(t *testing.T, store relayer.Store) {
+func checkOfUndamaged(t *testing.T, store relayer.Store) {
 	checker, ok := store.(relayer.CheckStore)
 	if !ok {
 		t.Skip("the store has no Check")
@@ -75,7 +74,7 @@ func checkOfSound(t *testing.T, store relayer.Store) {
 		all[i] = mustUpdate(t, store, all[i])
 	}
 	check("a store with gaps")
-	if err := checker.Check(cancelled(t)); !errors.Is(err, context.Canceled) {
+	if err := checker.Check(canceled(t)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("Check in a context that has ended: error is %v, want %v", err, context.Canceled)
 	}
 	closer, ok := store.(io.Closer)

@@ -16,8 +16,7 @@ const (
 	rounds = 30
 )
 
-// race runs the same function in many goroutines at once and returns what each
-// of them got.
+// race runs a function in many goroutines at once and returns their errors.
 func race(contenders int, run func(i int) error) []error {
 	errs := make([]error, contenders)
 	start := make(chan struct{})
@@ -33,8 +32,8 @@ func race(contenders int, run func(i int) error) []error {
 	return errs
 }
 
-// wantOneWinner fails unless exactly one of the errors is nil and all others
-// match one of the losers' errors. It returns the winner's index.
+// wantOneWinner fails unless exactly one of the errors is nil and all others match one
+// of losers. It returns the index of the winner.
 func wantOneWinner(t *testing.T, errs []error, losers ...error) int {
 	t.Helper()
 	winner := -1
@@ -51,7 +50,7 @@ func wantOneWinner(t *testing.T, errs []error, losers ...error) int {
 		}
 	}
 	if winner < 0 {
-		t.Fatal("nobody won")
+		t.Fatal("no contender won")
 	}
 	return winner
 }
@@ -98,17 +97,17 @@ func racingClaims(t *testing.T, store relayer.Store) {
 }
 
 func racingUpdates(t *testing.T, store relayer.Store) {
-	stands := mustCreate(t, store, sample("one"))
+	current := mustCreate(t, store, sample("one"))
 	for range rounds {
 		made := make([]relayer.Record, racers)
 		errs := race(racers, func(i int) (err error) {
-			rec := stands
+			rec := current
 			rec.Document = fmt.Appendf(nil, `{"contender":%d}`, i)
 			made[i], err = store.Update(t.Context(), rec)
 			return err
 		})
-		stands = made[wantOneWinner(t, errs, relayer.ErrConflict)]
-		wantSame(t, "Get", mustGet(t, store, "one"), stands)
+		current = made[wantOneWinner(t, errs, relayer.ErrConflict)]
+		wantSame(t, "Get", mustGet(t, store, "one"), current)
 	}
 }
 
@@ -174,14 +173,14 @@ func concurrentCreates(t *testing.T, store relayer.Store) {
 	}
 }
 
-// readersSeeSnapshots lists while records come and go. The writer keeps the ids
-// in an unbroken run that only ever moves on, so that a page and a total of
-// different moments show. It goes on until the readers have looked often enough.
+// readersSeeSnapshots lists while records are created and deleted. The writer keeps the
+// IDs in a contiguous window that only moves forward, so that a page and a total from
+// different moments are detected. It continues until there were enough reads.
 func readersSeeSnapshots(t *testing.T, store relayer.Store) {
-	const window, fewestMoves, mostMoves, looks = 8, 60, 5000, 4000
+	const window, fewestMoves, mostMoves, reads = 8, 60, 5000, 4000
 	live := createMany(t, store, window)
 	stop := make(chan struct{})
-	var looked atomic.Int64
+	var listed atomic.Int64
 	var readers sync.WaitGroup
 	for range 4 {
 		readers.Go(func() {
@@ -195,14 +194,14 @@ func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 					t.Error(err)
 					return
 				}
-				looked.Add(1)
+				listed.Add(1)
 			}
 		})
 	}
-	for i := 0; i < fewestMoves || i < mostMoves && looked.Load() < looks && !t.Failed(); i++ {
+	for i := 0; i < fewestMoves || i < mostMoves && listed.Load() < reads && !t.Failed(); i++ {
 		live = append(live, mustCreate(t, store, sample(numbered(window+i))))
-		// A writer in memory would be done with all its moves before a reader had a
-		// turn, or with the whole of one, which leaves the total as it was.
+		// Otherwise a writer in memory finishes before a reader is scheduled, or always
+		// between two moves, which do not change the total.
 		runtime.Gosched()
 		mustDelete(t, store, live[0])
 		live = live[1:]

@@ -92,7 +92,7 @@ func updateReplaces(t *testing.T, store relayer.Store) {
 	wantSame(t, "Get of another", mustGet(t, store, "two"), other)
 }
 
-func updateKeepsPlace(t *testing.T, store relayer.Store) {
+func updateKeepsPosition(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 5)
 	for _, i := range []int{4, 0, 2} {
 		all[i].Document = []byte(`{"changed":true}`)

@@ -1,7 +1,6 @@
-// Package storetest proves that a [relayer.Store] keeps its contract.
+// Package storetest tests that a [relayer.Store] conforms to its contract.
 //
-// A host that writes a store calls [Run] from a test of its own, or
-// [RunDurable] where what the store keeps outlives the store:
+// The test of a store calls [Run], or [RunDurable] if the store is durable:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) relayer.Store {
@@ -9,12 +8,12 @@
 //		})
 //	}
 //
-// A store that is a [relayer.DocumentStore], [relayer.CheckStore],
-// [relayer.ImportStore] or [relayer.WatchStore] as well proves that too; otherwise
-// the cases of these are skipped.
+// The optional capabilities [relayer.DocumentStore], [relayer.CheckStore],
+// [relayer.ImportStore] and [relayer.WatchStore] are tested if the store has them;
+// otherwise their cases are skipped.
 //
-// Every case gets an empty store. A store that has a Close() error method is
-// closed when its case ends. The cases are worth most under the race detector.
+// Every case gets an empty store. A store with a Close() error method is closed when
+// its case ends. Run the cases with the race detector too.
 package storetest
 
 import (
@@ -24,12 +23,12 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// An Opener opens a store, or fails the test. The suite closes what it opened
-// where the store is an [io.Closer].
+// An Opener opens a store, or fails the test. The suite closes the store if it is an
+// [io.Closer].
 type Opener func(t *testing.T) relayer.Store
 
-// Run runs every case that holds for any store as a subtest. Each call of open
-// must return a store that holds nothing.
+// Run runs the cases for all stores as subtests. Each call of open must return an empty
+// store.
 func Run(t *testing.T, open Opener) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,11 +37,10 @@ func Run(t *testing.T, open Opener) {
 	}
 }
 
-// RunDurable runs every case of [Run], and those that close a store and open it
-// again. Each call of place makes a new and empty place, such as a directory or
-// a schema, and returns the opener of that place: what is written through one
-// store of it must be there in the next. The suite never has two stores of one
-// place open at a time.
+// RunDurable runs the cases of [Run], and those that close a store and open it again.
+// Each call of place creates an empty location, such as a directory or a schema, and
+// returns its opener: the data written by one store must be in the next one. Two stores
+// of one location are never open at the same time.
 func RunDurable(t *testing.T, place func(t *testing.T) Opener) {
 	Run(t, func(t *testing.T) relayer.Store { return place(t)(t) })
 	for _, c := range durableCases {
@@ -68,63 +66,64 @@ var cases = []testCase{
 	{"list pages after deletes", listPagesAfterDeletes},
 	{"list past the end", listPastEnd},
 	{"update replaces the record", updateReplaces},
-	{"update keeps the place in the order", updateKeepsPlace},
+	{"update keeps the position", updateKeepsPosition},
 	{"update at another revision", updateConflict},
 	{"update of an unknown id", updateUnknown},
 	{"delete removes the record", deleteRemoves},
 	{"delete at another revision", deleteConflict},
 	{"delete of an unknown id", deleteUnknown},
 	{"create after delete comes last", createAfterDelete},
-	{"revisions are never used again", revisionsNeverReused},
-	{"create refuses a held claim", claimRefused},
-	{"a taken id goes before a held claim", existsBeforeClaimed},
-	{"a lost revision goes before a held claim", conflictBeforeClaimed},
+	{"revisions are never reused", revisionsNeverReused},
+	{"create rejects a held claim", claimRejected},
+	{"a taken id precedes a held claim", existsBeforeClaimed},
+	{"a stale revision precedes a held claim", conflictBeforeClaimed},
 	{"update moves a claim", claimMoves},
 	{"update keeps its own claim", claimKept},
-	{"update refuses a held claim", claimRefusedOnUpdate},
+	{"update rejects a held claim", claimRejectedOnUpdate},
 	{"delete frees a claim", claimFreed},
-	{"the empty claim claims nothing", claimEmpty},
+	{"the empty claim is not exclusive", claimEmpty},
 	{"claims at the limit", claimAtLimit},
-	{"stored bytes are the store's own", bytesNotAliased},
-	{"bytes handed out do not overlap", bytesDoNotOverlap},
+	{"stored bytes are copies", bytesNotAliased},
+	{"returned bytes do not overlap", bytesDoNotOverlap},
 	{"large documents", largeDocuments},
 	{"nil and empty documents", emptyDocuments},
 	{"any byte in a document", anyBytes},
-	{"cancelled context writes nothing", cancelledContext},
+	{"canceled context writes nothing", canceledContext},
 	{"racing creates of one id", racingCreates},
 	{"racing creates with one claim", racingClaims},
 	{"racing updates of one revision", racingUpdates},
 	{"racing deletes of one revision", racingDeletes},
 	{"racing update and delete", racingUpdateAndDelete},
-	{"concurrent creates all arrive", concurrentCreates},
+	{"concurrent creates are all stored", concurrentCreates},
 	{"readers see complete snapshots", readersSeeSnapshots},
 	{"use after close", useAfterClose},
-	{"check of a sound store", checkOfSound},
-	{"import keeps records as they are", importKeepsRecords},
+	{"check of an undamaged store", checkOfUndamaged},
+	{"import keeps records unchanged", importKeepsRecords},
 	{"import of one record", importOne},
 	{"import of nothing", importNothing},
 	{"imports between other writes", importBetweenWrites},
-	{"imported records take writes", importedTakeWrites},
+	{"imported records can be changed", importedChange},
 	{"writes after an import get greater revisions", writesAfterImport},
-	{"import sets no revision back", importOfLower},
-	{"a refused import leaves nothing", importRefused},
-	{"import refuses revisions out of range", importRevisionOutOfRange},
-	{"imported bytes are the store's own", importedBytesNotAliased},
+	{"import does not lower revisions", importOfLower},
+	{"a rejected import stores nothing", importRejected},
+	{"import rejects revisions out of range", importRevisionOutOfRange},
+	{"imported bytes are copies", importedBytesNotAliased},
 	{"import of thousands", importLarge},
-	{"cancelled context imports nothing", importCancelled},
+	{"canceled context imports nothing", importCanceled},
 	{"racing imports and creates of one id", racingImports},
-	{"concurrent imports arrive in one piece", concurrentImports},
-	{"readers see imports whole", readersSeeImportsWhole},
+	{"concurrent imports are not interleaved", concurrentImports},
+	{"readers see complete imports", readersSeeImportsWhole},
 	{"import after close", importAfterClose},
-	{"watch tells every write in order", watchTellsWrites},
+	{"watch reports every write in order", watchReportsWrites},
 	{"watch begins with the call", watchBeginsWithCall},
 	{"watch keeps the order of concurrent writes", watchKeepsOrder},
-	{"watch does not pass over an import", watchTellsImports},
+	{"watch reports an import", watchReportsImports},
 	{"watch ends with its context", watchEndsWithContext},
+	{"watched bytes are copies", watchedBytesNotAliased},
 	{"watch of a closed store", watchAfterClose},
 }
 
-// openUntilEnd opens a store and has it closed when the case ends.
+// openUntilEnd opens a store that is closed when the case ends.
 func openUntilEnd(t *testing.T, open Opener) relayer.Store {
 	t.Helper()
 	store := open(t)
@@ -132,8 +131,7 @@ func openUntilEnd(t *testing.T, open Opener) relayer.Store {
 	return store
 }
 
-// closeStore closes the store where it can be closed. Closing twice is part of
-// what it asks of a store.
+// closeStore closes a store that has a Close method. A second Close must succeed too.
 func closeStore(t *testing.T, store relayer.Store) {
 	t.Helper()
 	closer, ok := store.(io.Closer)

@@ -17,13 +17,13 @@ import (
 	"github.com/go-relayer/relayer/store/storetest"
 )
 
-// wrongStore tells a child process which of the stores below to run the suite
-// on.
+// wrongStore is the environment variable with the name of the store that a child
+// process tests.
 const wrongStore = "STORETEST_WRONG_STORE"
 
-// TestWrongStoresAreFound runs the suite on stores that break the contract in
-// one point each, and on right ones, which break it in none.
-func TestWrongStoresAreFound(t *testing.T) {
+// TestRun_FaultyStores runs the suite with stores that violate the contract in one
+// point each, and with conforming ones.
+func TestRun_FaultyStores(t *testing.T) {
 	stores := maps.Clone(wrong)
 	maps.Copy(stores, wrongImports)
 	maps.Copy(stores, wrongWatches)
@@ -34,7 +34,7 @@ func TestWrongStoresAreFound(t *testing.T) {
 	for name := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			child := exec.Command(os.Args[0], "-test.run=^TestWrongStoresAreFound$")
+			child := exec.Command(os.Args[0], "-test.run=^TestRun_FaultyStores$")
 			child.Env = append(os.Environ(), wrongStore+"="+name)
 			output, err := child.CombinedOutput()
 			if found := err != nil && bytes.Contains(output, []byte("--- FAIL")); found == strings.HasPrefix(name, "right") {
@@ -44,8 +44,8 @@ func TestWrongStoresAreFound(t *testing.T) {
 	}
 }
 
-// faulty changes what it overrides of a right store. Without the embedded
-// store's reads of documents it has the five methods alone.
+// faulty overrides the methods of a conforming store. It has none of its optional
+// capabilities.
 type faulty struct {
 	relayer.Store
 	create func(context.Context, relayer.Record) (relayer.Record, error)
@@ -73,32 +73,32 @@ func (f *faulty) Delete(ctx context.Context, id string, revision uint64) error {
 	return f.remove(ctx, id, revision)
 }
 
-// broken makes a right store wrong.
-func broken(spoil func(f *faulty, right relayer.Store)) func() relayer.Store {
+// broken returns a store with a fault.
+func broken(apply func(f *faulty, right relayer.Store)) func() relayer.Store {
 	return func() relayer.Store {
 		right := memory.New()
 		f := &faulty{right, right.Create, right.Get, right.List, right.Update, right.Delete}
-		spoil(f, right)
+		apply(f, right)
 		return f
 	}
 }
 
-// heedless is right but for reads of documents, which go on when their context
-// has ended: one returns what it read, and the other an error besides.
+// heedless ignores the context in reads of documents: it returns the document, or the
+// document and an error.
 type heedless struct {
 	*memory.Store
-	told bool
+	withError bool
 }
 
 func (h heedless) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
 	dst, revision, err := h.Store.AppendDocument(context.WithoutCancel(ctx), dst, id)
-	if h.told && ctx.Err() != nil {
+	if h.withError && ctx.Err() != nil {
 		return dst, 0, ctx.Err()
 	}
 	return dst, revision, err
 }
 
-// alarmed finds damage where there is none.
+// alarmed reports damage of an undamaged store.
 type alarmed struct{ *memory.Store }
 
 func (alarmed) Check(context.Context) error { return errors.New("damaged") }
@@ -108,13 +108,13 @@ var wrong = map[string]func() relayer.Store{
 
 	"create overwrites": broken(func(f *faulty, right relayer.Store) {
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-			if stands, err := right.Get(ctx, rec.ID); err == nil {
-				_ = right.Delete(ctx, stands.ID, stands.Revision)
+			if current, err := right.Get(ctx, rec.ID); err == nil {
+				_ = right.Delete(ctx, current.ID, current.Revision)
 			}
 			return right.Create(ctx, rec)
 		}
 	}),
-	"claims are not kept": broken(func(f *faulty, right relayer.Store) {
+	"claims are not enforced": broken(func(f *faulty, right relayer.Store) {
 		var claims sync.Map
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			claims.Store(rec.ID, rec.Claim)
@@ -136,16 +136,16 @@ var wrong = map[string]func() relayer.Store{
 	}),
 	"update ignores the revision": broken(func(f *faulty, right relayer.Store) {
 		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-			if stands, err := right.Get(ctx, rec.ID); err == nil {
-				rec.Revision = stands.Revision
+			if current, err := right.Get(ctx, rec.ID); err == nil {
+				rec.Revision = current.Revision
 			}
 			return right.Update(ctx, rec)
 		}
 	}),
 	"delete ignores the revision": broken(func(f *faulty, right relayer.Store) {
 		f.remove = func(ctx context.Context, id string, revision uint64) error {
-			if stands, err := right.Get(ctx, id); err == nil {
-				revision = stands.Revision
+			if current, err := right.Get(ctx, id); err == nil {
+				revision = current.Revision
 			}
 			return right.Delete(ctx, id, revision)
 		}
@@ -186,7 +186,7 @@ var wrong = map[string]func() relayer.Store{
 		}
 	}),
 	"contexts of reads of documents are ignored": func() relayer.Store { return heedless{memory.New(), false} },
-	"check finds a sound store damaged":          func() relayer.Store { return alarmed{memory.New()} },
+	"check reports damage of an undamaged store": func() relayer.Store { return alarmed{memory.New()} },
 	"a document comes with an error":             func() relayer.Store { return heedless{memory.New(), true} },
 	"right, with records next to errors": broken(func(f *faulty, right relayer.Store) {
 		leftover := relayer.Record{ID: "leftover", Revision: 99, Claim: "c", Document: []byte("{}"), Private: []byte("{}")}

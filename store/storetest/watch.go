@@ -12,10 +12,10 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// patience is how long a change may take to be told once it is asked for.
+// patience is the longest time to wait for a change.
 const patience = 10 * time.Second
 
-// watching returns the store as one that is watched, or skips the case.
+// watching returns the store as a WatchStore, or skips the case.
 func watching(t *testing.T, store relayer.Store) relayer.WatchStore {
 	t.Helper()
 	watched, ok := store.(relayer.WatchStore)
@@ -25,7 +25,7 @@ func watching(t *testing.T, store relayer.Store) relayer.WatchStore {
 	return watched
 }
 
-// watcher takes changes one at a time.
+// watcher receives changes one at a time.
 type watcher struct {
 	pull func() (relayer.RecordChange, error, bool)
 	end  context.CancelFunc
@@ -39,7 +39,7 @@ func watch(t *testing.T, store relayer.Store) watcher {
 	return watcher{pull, cancel}
 }
 
-// next ends the watch where it is asked in vain.
+// next ends the watch if no change arrives in time.
 func (w watcher) next() (relayer.RecordChange, error, bool) {
 	defer time.AfterFunc(patience, w.end).Stop()
 	return w.pull()
@@ -57,7 +57,7 @@ func (w watcher) want(t *testing.T, kind relayer.ChangeKind, rec relayer.Record)
 	wantSame(t, "Watch", change.Record, rec)
 }
 
-func watchTellsWrites(t *testing.T, store relayer.Store) {
+func watchReportsWrites(t *testing.T, store relayer.Store) {
 	first, second := watch(t, store), watch(t, store)
 	made := mustCreate(t, store, claiming("one", "x"))
 	_, err := store.Create(t.Context(), sample("one"))
@@ -90,8 +90,8 @@ func watchBeginsWithCall(t *testing.T, store relayer.Store) {
 	}
 }
 
-// watchTellsImports takes either word: each record, or that changes were missed.
-func watchTellsImports(t *testing.T, store relayer.Store) {
+// watchReportsImports accepts either the records or ErrMissed.
+func watchReportsImports(t *testing.T, store relayer.Store) {
 	w := watch(t, store)
 	all := moved("m", 3)
 	mustImport(t, store, all)
@@ -107,8 +107,8 @@ func watchTellsImports(t *testing.T, store relayer.Store) {
 	}
 }
 
-// watchKeepsOrder lets many write at once, and puts what is told together: that
-// must be what stands in the end.
+// watchKeepsOrder applies the changes of concurrent writers. The result must be the
+// stored records.
 func watchKeepsOrder(t *testing.T, store relayer.Store) {
 	const writers, writes, ids = 8, 40, 5
 	w := watch(t, store)
@@ -124,7 +124,7 @@ func watchKeepsOrder(t *testing.T, store relayer.Store) {
 		t.Fatal(err)
 	}
 	last := mustCreate(t, store, sample("last"))
-	stands, latest := make(map[string]relayer.Record), make(map[string]uint64)
+	applied, latest := make(map[string]relayer.Record), make(map[string]uint64)
 	for {
 		change, err, ok := w.next()
 		if err != nil || !ok {
@@ -134,25 +134,24 @@ func watchKeepsOrder(t *testing.T, store relayer.Store) {
 		if before := latest[rec.ID]; rec.Revision < before || rec.Revision == before && change.Kind != relayer.Deleted {
 			t.Fatalf("Watch: %s %q at %d after %d", change.Kind, rec.ID, rec.Revision, before)
 		}
-		latest[rec.ID], stands[rec.ID] = rec.Revision, rec
+		latest[rec.ID], applied[rec.ID] = rec.Revision, rec
 		if change.Kind == relayer.Deleted {
-			delete(stands, rec.ID)
+			delete(applied, rec.ID)
 		}
 		if rec.ID == last.ID {
 			break
 		}
 	}
 	page, total := mustList(t, store, 0, ids+2)
-	if total != len(stands) {
-		t.Fatalf("%d records stand, and %d by what was told", total, len(stands))
+	if total != len(applied) {
+		t.Fatalf("%d records are stored, and %d by the changes", total, len(applied))
 	}
 	for _, rec := range page {
-		wantSame(t, "what was told", stands[rec.ID], rec)
+		wantSame(t, "the changes", applied[rec.ID], rec)
 	}
 }
 
-// writeAny creates, updates or deletes, as it finds the record. Where another was
-// first, that is as well.
+// writeAny creates, updates or deletes a record. Losing a race is not an error.
 func writeAny(ctx context.Context, store relayer.Store, id string, i int) error {
 	rec, err := store.Get(ctx, id)
 	switch {
@@ -202,4 +201,20 @@ func watchAfterClose(t *testing.T, store relayer.Store) {
 			t.Fatalf("Watch of a closed store: error is %v, want %v", err, relayer.ErrUnavailable)
 		}
 	}
+}
+
+// watchedBytesNotAliased changes the bytes of a change, which belong to its consumer.
+func watchedBytesNotAliased(t *testing.T, store relayer.Store) {
+	first, second := watch(t, store), watch(t, store)
+	made := mustCreate(t, store, sample("one"))
+	want := sample("one")
+	want.Revision = made.Revision
+	change, err, ok := first.next()
+	if err != nil || !ok {
+		t.Fatalf("Watch: error %v, ended is %t", err, !ok)
+	}
+	scribble(change.Record)
+	scribble(made)
+	second.want(t, relayer.Created, want)
+	wantSame(t, "Get", mustGet(t, store, "one"), want)
 }

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"sync"
@@ -9,36 +10,37 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// watched is a store that tells of its writes, rightly or not.
+// watched is a store with a change feed that may be faulty.
 type watched struct {
 	*memory.Store
-	tell func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange
+	record func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange
 
 	fromTheStart bool
+	sharesBytes  bool
 
 	mu   sync.Mutex
 	log  []relayer.RecordChange
 	more chan struct{}
 }
 
-func newWatched(tell func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange) *watched {
-	return &watched{Store: memory.New(), tell: tell, more: make(chan struct{})}
+func newWatched(record func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange) *watched {
+	return &watched{Store: memory.New(), record: record, more: make(chan struct{})}
 }
 
-func tellAll(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+func logAll(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
 	return append(log, change)
 }
 
-// write carries out a write and tells of it, one at a time.
+// write performs one write at a time and logs the change.
 func (w *watched) write(kind relayer.ChangeKind, write func() (relayer.Record, error)) (relayer.Record, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rec, err := write()
 	if err == nil {
-		told := rec
-		told.Document = append([]byte(nil), rec.Document...)
-		told.Private = append([]byte(nil), rec.Private...)
-		w.log = w.tell(w.log, relayer.RecordChange{Kind: kind, Record: told})
+		logged := rec
+		logged.Document = bytes.Clone(rec.Document)
+		logged.Private = bytes.Clone(rec.Private)
+		w.log = w.record(w.log, relayer.RecordChange{Kind: kind, Record: logged})
 		close(w.more)
 		w.more = make(chan struct{})
 	}
@@ -71,10 +73,14 @@ func (w *watched) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, err
 	return func(yield func(relayer.RecordChange, error) bool) {
 		for ctx.Err() == nil {
 			w.mu.Lock()
-			news, more := w.log[seen:], w.more
+			unseen, more := w.log[seen:], w.more
 			w.mu.Unlock()
-			seen += len(news)
-			for _, change := range news {
+			seen += len(unseen)
+			for _, change := range unseen {
+				if !w.sharesBytes {
+					change.Record.Document = bytes.Clone(change.Record.Document)
+					change.Record.Private = bytes.Clone(change.Record.Private)
+				}
 				if !yield(change, nil) {
 					return
 				}
@@ -87,7 +93,7 @@ func (w *watched) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, err
 	}
 }
 
-// Import tells of each record as of one that was created.
+// Import logs each record as created.
 func (w *watched) Import(ctx context.Context, records []relayer.Record) error {
 	if err := w.Store.Import(ctx, records); err != nil {
 		return err
@@ -98,14 +104,14 @@ func (w *watched) Import(ctx context.Context, records []relayer.Record) error {
 	return nil
 }
 
-// silentImport tells nobody of what it takes over.
+// silentImport does not log imported records.
 type silentImport struct{ *watched }
 
 func (s silentImport) Import(ctx context.Context, records []relayer.Record) error {
 	return s.watched.Store.Import(ctx, records)
 }
 
-// sparingImport tells of the first of many.
+// sparingImport logs only the first record of an import.
 type sparingImport struct{ *watched }
 
 func (s sparingImport) Import(ctx context.Context, records []relayer.Record) error {
@@ -116,11 +122,11 @@ func (s sparingImport) Import(ctx context.Context, records []relayer.Record) err
 	return nil
 }
 
-// wrongWatches are stores whose Watch breaks the contract.
+// wrongWatches are stores whose Watch violates the contract.
 var wrongWatches = map[string]func() relayer.Store{
-	"right watch": func() relayer.Store { return newWatched(tellAll) },
+	"right watch": func() relayer.Store { return newWatched(logAll) },
 
-	"deletes are not told": func() relayer.Store {
+	"deletes are not reported": func() relayer.Store {
 		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
 			if change.Kind == relayer.Deleted {
 				return log
@@ -128,13 +134,13 @@ var wrongWatches = map[string]func() relayer.Store{
 			return append(log, change)
 		})
 	},
-	"private parts are not told": func() relayer.Store {
+	"private parts are not reported": func() relayer.Store {
 		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
 			change.Record.Private = nil
 			return append(log, change)
 		})
 	},
-	"an update is told before what it changes": func() relayer.Store {
+	"an update is reported before the change before it": func() relayer.Store {
 		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
 			if n := len(log); n > 0 && change.Kind == relayer.Updated {
 				return append(log[:n-1:n-1], change, log[n-1])
@@ -143,10 +149,15 @@ var wrongWatches = map[string]func() relayer.Store{
 		})
 	},
 	"watch begins at the start": func() relayer.Store {
-		store := newWatched(tellAll)
+		store := newWatched(logAll)
 		store.fromTheStart = true
 		return store
 	},
-	"one import of many is told": func() relayer.Store { return sparingImport{newWatched(tellAll)} },
-	"imports are not told":       func() relayer.Store { return silentImport{newWatched(tellAll)} },
+	"watchers share bytes": func() relayer.Store {
+		store := newWatched(logAll)
+		store.sharesBytes = true
+		return store
+	},
+	"one imported record of many is reported": func() relayer.Store { return sparingImport{newWatched(logAll)} },
+	"imports are not reported":                func() relayer.Store { return silentImport{newWatched(logAll)} },
 }
