@@ -51,7 +51,8 @@ func (m *Manager) paginate(page, perPage uint32) (Pagination, int) {
 // and blocks no writer. A relayer that exists during the whole iteration is
 // returned exactly once, despite concurrent writes, and no ID is returned twice;
 // All keeps the IDs that it has returned in memory. The iteration ends after the
-// first error, which is that of ctx if ctx is done.
+// first error. If ctx is done, it ends with the error of ctx, at the next page at the
+// latest.
 func (m *Manager) All(ctx context.Context) iter.Seq2[*Relayer, error] {
 	return func(yield func(*Relayer, error) bool) {
 		for rec, err := range m.allRecords(ctx) {
@@ -112,6 +113,9 @@ func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 
 func (m *Manager) readBatch(ctx context.Context, offset int) ([]Record, error) {
 	return observe(ctx, m, OperationList, new(string), func() ([]Record, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		batch, _, err := m.store.List(ctx, offset, allBatch)
 		return batch, err
 	})

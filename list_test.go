@@ -487,3 +487,35 @@ func TestAll_DuringUpdates(t *testing.T) {
 		t.Errorf("%d returned", count)
 	}
 }
+
+// contextIgnorer is a store whose reads ignore the context.
+type contextIgnorer struct{ relayer.Store }
+
+func (s contextIgnorer) List(_ context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	return s.Store.List(context.Background(), offset, limit)
+}
+
+func TestAll_DoneContext(t *testing.T) {
+	for name, store := range map[string]relayer.Store{"memory": memory.New(), "context ignored": contextIgnorer{memory.New()}} {
+		t.Run(name, func(t *testing.T) {
+			m, err := relayer.New(store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			created(t, m, 250)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			returned := 0
+			var last error
+			for _, err := range m.All(ctx) {
+				cancel()
+				if last = err; err == nil {
+					returned++
+				}
+			}
+			if !errors.Is(last, context.Canceled) || returned > 100 {
+				t.Errorf("%d relayers, and error %v, want at most 100 and %v", returned, last, context.Canceled)
+			}
+		})
+	}
+}

@@ -55,8 +55,8 @@ type WatchStore interface {
 	// Watch returns the changes from the call on, in the order in which they were
 	// made, until ctx is done. No writer waits for a consumer. It yields [ErrMissed]
 	// in place of dropped changes and continues; any other error is the last.
-	// Imported records are reported as created, or by ErrMissed. The sequence can be
-	// ranged over once.
+	// Imported records are reported as created, or by ErrMissed. The bytes of a change
+	// belong to its consumer. The sequence can be ranged over once.
 	Watch(ctx context.Context) iter.Seq2[RecordChange, error]
 }
 
