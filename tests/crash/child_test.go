@@ -99,6 +99,6 @@ func run(t *testing.T, given task, verb string, after time.Duration, note func(e
 		}
 	})
 	if err != nil || !killed {
-		t.Fatalf("round %d: the child ended by itself: %v", given.Round, err)
+		t.Fatalf("round %d: the child was not killed: %v", given.Round, err)
 	}
 }

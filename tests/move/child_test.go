@@ -35,6 +35,6 @@ func copyKilled(t *testing.T, from, to location, isEnough func(transfer.Progress
 		}
 	})
 	if err != nil || !killed {
-		t.Fatalf("the child ended by itself: %v", err)
+		t.Fatalf("the child was not killed: %v", err)
 	}
 }

@@ -27,13 +27,13 @@ func content(id string, version int) relayer.CreateRequest {
 	}
 }
 
-// versionOf returns the version that a relayer claims to be.
+// versionOf returns the version in the name of a relayer.
 func versionOf(r *relayer.Relayer) (version int, err error) {
 	_, err = fmt.Sscanf(r.Name, "version %d", &version)
 	return version, err
 }
 
-// setContent makes a relayer another version of itself.
+// setContent changes a relayer to another version of itself.
 func setContent(r *relayer.Relayer, version int) {
 	want := content(r.ID, version)
 	r.Name, r.Paused, r.CustomRPCURLs, r.Policies = want.Name, want.Paused, want.CustomRPCURLs, want.Policies

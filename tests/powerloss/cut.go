@@ -34,7 +34,7 @@ func newPowerCut(random *rand.Rand) *powerCut {
 
 func (c *powerCut) keeps() bool { return c.random.Float64() < c.share }
 
-// afterCut returns what the cut leaves.
+// afterCut returns the content of the disk after the cut.
 func (d *disk) afterCut(cut *powerCut) image {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 // disk is a file system of one directory in memory. Readers see every change at
-// once. A power cut leaves what was synced and a random part of the rest.
+// once. A power cut keeps what was synced and a random part of the rest.
 type disk struct {
 	random *rand.Rand
 
@@ -76,13 +76,13 @@ func (d *disk) change(k kind, apply func()) error {
 	case failSync:
 		return errMarkedClean
 	case cutPower:
-		// The last change before the cut is as good as any other.
+		// The cut can come before the change or after it.
 		if d.random.IntN(2) == 0 {
 			apply()
 		}
 		d.isOff = true
 	}
-	// The process must not see the error: it would be a fault of its own.
+	// The process is killed before it sees the error, which would be another fault.
 	d.kill()
 	return syscall.EIO
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// engine is a store on bbolt that takes no precautions of its own. It does not
-// sync the directory, nor rewrite the headers of a file that it opens.
+// engine is a store on bbolt without the precautions of store/bolt. It does not sync
+// the directory, and does not rewrite the headers of a file that it opens.
 type engine struct{ db *bbolt.DB }
 
 var bucketName = []byte("records")
@@ -47,7 +47,7 @@ func (e *engine) hasBucket() (ok bool) {
 
 func (e *engine) Close() error { return e.db.Close() }
 
-// Check returns the first thing that bbolt finds wrong.
+// Check returns the first problem that bbolt finds.
 func (e *engine) Check(context.Context) error {
 	return e.db.View(func(tx *bbolt.Tx) (first error) {
 		for err := range tx.Check() {
@@ -63,7 +63,7 @@ func (e *engine) Create(ctx context.Context, rec relayer.Record) (relayer.Record
 	return created[0], err
 }
 
-// Import gives the records revisions of its own.
+// Import ignores the revisions of the records.
 func (e *engine) Import(_ context.Context, records []relayer.Record) error {
 	return e.write(func(b *bbolt.Bucket) error {
 		for i := range records {

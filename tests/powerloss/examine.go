@@ -19,17 +19,17 @@ const (
 type finding struct {
 	Step  string
 	Error string
-	Held  map[string]int // the version of each relayer
+	Held  map[string]int // the version of each relayer by ID
 }
 
-// The time that a child may take to come to the power cut, and to examine it.
+// The time that a child has until the power cut, and for an examination.
 const (
 	patienceToWrite   = 30 * time.Second
 	patienceToExamine = 10 * time.Second
 )
 
-// examine opens a store after a power cut, and reports what it holds. It is the
-// work of a child: what is wrong with the file may end or hang the process.
+// examine opens a store after a power cut and reports its content. A child does
+// this, because a damaged file can crash or hang the process.
 func examine(t task) {
 	store, err := openSound(t.Store, t.Path)
 	if err != nil {

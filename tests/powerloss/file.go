@@ -68,9 +68,8 @@ func (f *file) sync() {
 	f.markClean()
 }
 
-// markClean forgets which changes are unsynced. Readers still see those that were
-// not stored, and no later sync stores them: Linux does this to the pages of a
-// failed write-back.
+// markClean marks all changes as synced. Readers see them, and no later sync stores
+// them. Linux does this to pages whose write-back failed.
 func (f *file) markClean() {
 	clear(f.sectors)
 	f.sizes = nil
@@ -97,7 +96,7 @@ func (f *file) isHeaderOnly(header int64) bool {
 	return true
 }
 
-// afterCut returns what a power cut leaves of the file.
+// afterCut returns the content of the file after the cut.
 func (f *file) afterCut(cut *powerCut) []byte {
 	content := slices.Clone(f.synced)
 	if len(f.sizes) > 0 && cut.keeps() {

@@ -44,6 +44,7 @@ func (m *model) note(e event) {
 	delete(m.inFlight, e.Worker)
 }
 
+// before returns the possible versions of a relayer.
 func (m *model) before(id string) []int {
 	if versions, ok := m.versions[id]; ok {
 		return versions
@@ -51,12 +52,13 @@ func (m *model) before(id string) []int {
 	return []int{0}
 }
 
+// leave records an operation of unknown outcome.
 func (m *model) leave(e event) {
 	m.uncertain++
 	m.unsettled = append(m.unsettled, e)
 }
 
-// processDied leaves the operations in flight without an outcome.
+// processDied gives the operations in flight an unknown outcome.
 func (m *model) processDied() {
 	for _, e := range m.inFlight {
 		m.leave(e)
@@ -64,7 +66,7 @@ func (m *model) processDied() {
 	clear(m.inFlight)
 }
 
-// unsettledIDs returns the relayers of more than one possible version.
+// unsettledIDs returns the relayers with more than one possible version.
 func (m *model) unsettledIDs() []string {
 	var ids []string
 	for _, e := range m.unsettled {
@@ -73,9 +75,9 @@ func (m *model) unsettledIDs() []string {
 	return ids
 }
 
-// difference is what a store holds and must not, or the reverse.
+// difference is a difference between a store and the model, as IDs.
 type difference struct {
-	lost       []string // acknowledged, and not there
+	lost       []string // an acknowledged operation is not in the store
 	halves     []string // neither as before an operation nor as after it
 	unexpected []string // never written
 }
@@ -86,10 +88,10 @@ func (d difference) Error() string {
 	return fmt.Sprintf("lost %v, half written %v, never written %v", d.lost, d.halves, d.unexpected)
 }
 
-// damagedVersion is that of a record that is no version at all.
+// damagedVersion is the version of a record that matches no version.
 const damagedVersion = -1
 
-// compare returns how what the store holds, by id, differs from the model.
+// compare compares the versions that the store holds, by ID, with the model.
 func (m *model) compare(held map[string]int) difference {
 	var found difference
 	for id, version := range held {
@@ -126,7 +128,7 @@ func isHalf(e event, held map[string]int) bool {
 	return carriedOut != 0 && carriedOut != len(e.IDs)
 }
 
-// adopt starts again from what the store holds.
+// adopt sets the model to the versions that the store holds.
 func (m *model) adopt(held map[string]int) {
 	clear(m.versions)
 	for id, version := range held {

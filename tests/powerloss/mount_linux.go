@@ -45,8 +45,8 @@ func mountDisk(d *disk, directory string) (*mount, error) {
 	return m, server.WaitMount()
 }
 
-// mountDirectly returns a device that no child inherits. A child that held the
-// device of its own file system could wait for itself, and no signal would end it.
+// mountDirectly mounts without fusermount3. No child inherits the device: a child
+// that has the device of the mount it uses can block forever, even if it is killed.
 func mountDirectly(directory string) (device int, err error) {
 	device, err = syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -84,7 +84,8 @@ type fileSystem struct {
 	disk *disk
 }
 
-// forever is for what changes only by requests of the kernel itself.
+// forever is the lifetime of cached attributes and entries: only requests of the
+// kernel change them.
 const forever = 24 * time.Hour
 
 func (s *fileSystem) attributes(number inode) fuse.Attr {

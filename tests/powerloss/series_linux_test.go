@@ -37,8 +37,8 @@ func work(t task) error {
 	return write(t)
 }
 
-// series is many rounds on one disk. In each round, children write to a store
-// until the power is cut; the next round continues with what is left.
+// series is a number of rounds on one disk. In each round, children write to a store
+// until the power is cut. The next round continues with the result.
 type series struct {
 	t     *testing.T
 	store string
@@ -47,19 +47,19 @@ type series struct {
 	// isFresh makes every round begin with the initial disk.
 	isFresh bool
 
-	// initial is what the first round begins with, and each round after damage.
+	// initial is the disk of the first round, and of each round after damage.
 	initial image
 
 	// scenario runs the children of a round.
 	scenario func(*round)
 
-	stored   image // what the last power cut left
+	stored   image // the disk after the last power cut
 	expected *model
 	tally    tally
 	children int
 }
 
-// tally counts what a series did and found.
+// tally counts the operations of a series and the damage that it found.
 type tally struct {
 	rounds, halfWrites, failedReopens, failedChecks int
 
@@ -74,7 +74,7 @@ func (c tally) String() string {
 		c.lost, c.halfWrites, c.failedReopens, c.failedChecks, *seed)
 }
 
-// damage is the number of things that must not happen.
+// damage returns the number of faults of the store.
 func (c tally) damage() int {
 	return c.lost + c.halfWrites + c.failedReopens + c.failedChecks
 }
@@ -148,7 +148,7 @@ func (s *series) runUntil(isCaught func() bool) {
 	}
 }
 
-// round is the children of one power cut, and their disk.
+// round is one power cut: its disk and the children that write to it.
 type round struct {
 	*series
 	random *rand.Rand
@@ -201,8 +201,8 @@ func mountOrSkip(t *testing.T, d *disk) *mount {
 	return nil
 }
 
-// write starts a child, calls ready once the store is open, and returns when the
-// child has been killed.
+// write starts a child that writes, calls onReady when its store is open, and
+// returns when the child has been killed.
 func (r *round) write(onReady func()) {
 	r.t.Helper()
 	r.children++
@@ -228,7 +228,7 @@ func (r *round) write(onReady func()) {
 		err = fmt.Errorf("no fault within %v", patienceToWrite)
 	}
 	if err != nil || !killed {
-		r.t.Fatalf("power cut %d (seed %d): the child ended by itself: %v", r.tally.rounds, *seed, err)
+		r.t.Fatalf("power cut %d (seed %d): the child was not killed: %v", r.tally.rounds, *seed, err)
 	}
 	r.expected.processDied()
 }
@@ -239,8 +239,8 @@ func (r *round) kill() {
 	r.process.Kill()
 }
 
-// examine has a child open what the power cut left, and adds what it finds to the
-// tally. It reports whether nothing is wrong.
+// examine has a child open the store after the power cut, and adds its findings to
+// the tally. It reports whether there is no damage.
 func (s *series) examine(cut *powerCut) bool {
 	s.t.Helper()
 	before := s.tally
@@ -274,7 +274,7 @@ func (s *series) examine(cut *powerCut) bool {
 	return s.tally.damage() == before.damage()
 }
 
-// note adds what an examination found to the tally.
+// note adds a finding to the tally.
 func (s *series) note(f finding) {
 	s.t.Helper()
 	switch f.Step {

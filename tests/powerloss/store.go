@@ -49,8 +49,8 @@ func openSound(kind, path string) (checkedStore, error) {
 	return nil, fmt.Errorf("no store %q", kind)
 }
 
-// readVersions returns the version of each relayer that the store holds, with
-// damagedVersion for a record that is not as any version was written.
+// readVersions returns the version of each relayer in the store, by ID. It is
+// damagedVersion if the record matches no version.
 func readVersions(ctx context.Context, store relayer.Store) (map[string]int, error) {
 	const all = 1 << 30
 	records, total, err := store.List(ctx, 0, all)
@@ -78,7 +78,7 @@ func readVersions(ctx context.Context, store relayer.Store) (map[string]int, err
 	return held, nil
 }
 
-// isWhole reports whether a record is a version of itself, to the last byte.
+// isWhole reports whether a record equals this version of itself, to the last byte.
 func isWhole(ctx context.Context, rec relayer.Record, version int) bool {
 	want, err := recordsOf(ctx, version, rec.ID)
 	return err == nil && rec.Claim == want[0].Claim &&

@@ -75,14 +75,14 @@ func Start(t testing.TB, task any) *Process {
 	return p
 }
 
-// Kill kills the child. The child runs none of its own code once Kill returns.
+// Kill kills the child. No code of the child runs after Kill returns.
 func (p *Process) Kill() { _ = p.command.Process.Kill() }
 
 // maxEvent is the size of the largest event.
 const maxEvent = 1 << 20
 
 // Follow calls handle with every event until the child has ended, and reports
-// whether Kill ended it. It returns an error if the child failed by itself.
+// whether Kill ended it. It returns an error if the child failed.
 func Follow[Event any](p *Process, handle func(Event)) (killed bool, err error) {
 	lines := bufio.NewScanner(p.events)
 	lines.Buffer(nil, maxEvent)
@@ -91,6 +91,9 @@ func Follow[Event any](p *Process, handle func(Event)) (killed bool, err error) 
 		if err = json.Unmarshal(lines.Bytes(), &event); err == nil {
 			handle(event)
 		}
+	}
+	if err == nil {
+		err = lines.Err()
 	}
 	if err != nil {
 		p.Kill()
