@@ -12,27 +12,27 @@ const (
 	anyKind
 )
 
-// fault is what the disk does in place of a change.
+// fault is what the disk does instead of a change.
 type fault int
 
 const (
 	none fault = iota
 	cutPower
 	killProcess // the process dies before the change; the disk remains on
-	failSync    // the sync fails, and what it should have stored is marked clean
+	failSync    // the sync fails, and the unsynced changes are marked clean
 )
 
-// step strikes the nth change of a kind.
+// step injects a fault at the nth change of a kind.
 type step struct {
 	kind  kind
 	nth   int
 	fault fault
 }
 
-// plan is the steps that are still to come, in order.
+// plan is the sequence of faults to inject.
 type plan []step
 
-// next returns the fault that strikes this change.
+// next returns the fault to inject at this change.
 func (p *plan) next(k kind) fault {
 	if len(*p) == 0 {
 		return none
