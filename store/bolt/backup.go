@@ -28,7 +28,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err err
 		return 0, corrupt(err)
 	}
 	// A panic of the caller's writer is not recovered. Nothing else can panic: the
-	// pages are read from the file and not from where it is mapped.
+	// engine copies the file and does not read the mapping.
 	target := &target{ctx: ctx, writer: w}
 	written, err = snap.tx.WriteTo(target)
 	switch {

@@ -83,17 +83,16 @@ func (s *Store) checkAll(ctx context.Context, tx *bbolt.Tx, found *findings) err
 		return nil
 	})
 	if panicked != nil {
+		s.unsound = true
 		found.add("%v", panicked)
 	}
 	return failure
 }
 
-// checkPages compares the pages with each other and with what the engine knows
-// of them, and says whether the engine can follow them. It can where nothing is
-// wrong but the header that does not count.
+// checkPages verifies all pages and reports whether the engine can follow them. A
+// damaged header that is not in force does not prevent that.
 func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (sound bool, err error) {
-	e := s.engine
-	size, err := e.size()
+	size, err := s.engine.size()
 	if err != nil {
 		return false, unavailable(err)
 	}
@@ -101,22 +100,20 @@ func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (
 		found.add("the file ends after %d of %d bytes", size, tx.Size())
 		return false, nil
 	}
-	w, newest, ok := pages.NewWalk(ctx, e.file, e.pageSize, uint64(tx.ID()-1), tx.Size(), found.problem)
-	if !ok {
-		return false, nil
+	snap := s.current.Load()
+	for number := range 2 {
+		if _, ok := snap.file.HeaderPage(number); !ok {
+			found.add("header %d is invalid: the last commit may be lost", number)
+		}
 	}
-	w.Freelist(newest.Freelist)
-	if err := w.All(newest.Root); err != nil {
-		return false, err
-	}
-	err = w.Compare(func(id int) (bool, error) {
+	isFree := func(id int) (bool, error) {
 		info, err := tx.Page(id)
 		if err != nil {
 			return false, unavailable(err)
 		}
 		return info.Type == "free", nil
-	})
-	return w.Problems() == 0, err
+	}
+	return snap.file.Check(ctx, snap.header, isFree, found.problem)
 }
 
 type findings struct {

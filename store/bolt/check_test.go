@@ -181,6 +181,34 @@ func TestFileCutWhileOpen(t *testing.T) {
 	}
 }
 
+// A fault while the check reads a page is damage too.
+func TestCheck_FileTruncatedMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	write(t, path, wholeFile(t))
+	store := open(t, path)
+	defer store.Close()
+	whole := read(t, path)
+	ctx := newPausing(t)
+	checked := make(chan error, 1)
+	go func() { checked <- store.Check(ctx) }()
+	<-ctx.reached
+	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
+		t.Fatal(err)
+	}
+	close(ctx.open)
+	if err := <-checked; !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
+	}
+	write(t, path, whole)
+	if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Create after the check: error is %v, want %v", err, relayer.ErrCorrupt)
+	}
+	wantSound(t, store)
+	if err := create(t, store, relayer.Record{ID: "new"})(); err != nil {
+		t.Errorf("Create after a check of the restored file: %v", err)
+	}
+}
+
 func TestCheckOfClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)

@@ -159,7 +159,7 @@ func tryOpen(path string, opts options, known fs.FileInfo) (*engine, error) {
 	// With this limit the commit fails instead, and the Store reopens the file
 	// with a larger mapping.
 	e.db.MaxSize = size - 1
-	if err := syncHeaders(e.file, e.pageSize); err != nil {
+	if err := syncHeaders(e); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -79,23 +78,19 @@ func verifyFile(tx *bbolt.Tx, e *engine) error {
 	return nil
 }
 
-// usable checks the pages that every open reads: the freelist, the root, and the
-// small buckets.
+// usable verifies the pages that every open reads: the freelist, the tree of all
+// buckets, and the small buckets.
 func usable(tx *bbolt.Tx, e *engine) error {
-	found := &findings{}
-	w, newest, ok := pages.NewWalk(context.Background(), e.file, e.pageSize, uint64(tx.ID()), tx.Size(), found.problem)
-	if !ok {
-		return damaged(found.problems[0])
+	file, err := pages.NewFile(e.mapped(tx.Size()), e.pageSize)
+	if err != nil {
+		return damaged(err)
 	}
-	before := len(found.problems)
-	if newest.Freelist != pages.NoFreelist {
-		w.Freelist(newest.Freelist)
+	newest, err := file.Header(uint64(tx.ID()))
+	if err != nil {
+		return damaged(err)
 	}
-	_ = w.Buckets(newest.Root, func(name []byte) bool {
-		return bytes.Equal(name, blocksBucket) || bytes.Equal(name, metaBucket)
-	})
-	if w.Problems() > 0 {
-		return damaged(found.problems[before])
+	if err := file.CheckBuckets(newest, blocksBucket, metaBucket); err != nil {
+		return damaged(err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ var errBusy = errors.New("a backup is still running")
 // took effect.
 func (s *Store) failed(txid int, cause error) error {
 	s.suspect, s.failing = true, true
-	newest, err := pages.NewestTransaction(s.engine.file, s.engine.pageSize)
+	newest, err := newestTransaction(s.engine)
 	if err == nil && newest < uint64(txid) {
 		return unavailable(cause)
 	}
@@ -61,7 +61,7 @@ func (s *Store) closeForRecovery() error {
 	if s.engine.stuck {
 		return errStuck
 	}
-	if err := syncHeaders(s.engine.file, s.engine.pageSize); err != nil {
+	if err := syncHeaders(s.engine); err != nil {
 		return err
 	}
 	if !s.drain() {
@@ -150,19 +150,40 @@ func (s *Store) adopt(e *engine) error {
 	return nil
 }
 
+// newestTransaction returns the ID of the last transaction whose header is in the
+// file, synced or not.
+func newestTransaction(e *engine) (uint64, error) {
+	headers, err := readHeaders(e)
+	if err != nil {
+		return 0, err
+	}
+	file, err := pages.NewFile(headers, e.pageSize)
+	if err != nil {
+		return 0, err
+	}
+	newest, err := file.Newest()
+	return newest.TxID, err
+}
+
 // syncHeaders makes both headers durable. The engine reuses the pages that a
 // transaction freed as soon as it reads that transaction's header. If the header
 // was written but never synced (the process was killed in between, or the sync
 // failed and the kernel marked the page clean), a power cut then loses the header
 // and the reused pages with it. Writing the same bytes again marks the pages
 // dirty, so that the sync really writes them.
-func syncHeaders(file *os.File, pageSize int) error {
-	headers := make([]byte, 2*pageSize)
-	if _, err := file.ReadAt(headers, 0); err != nil {
+func syncHeaders(e *engine) error {
+	headers, err := readHeaders(e)
+	if err != nil {
 		return err
 	}
-	if _, err := file.WriteAt(headers, 0); err != nil {
+	if _, err := e.file.WriteAt(headers, 0); err != nil {
 		return err
 	}
-	return file.Sync()
+	return e.file.Sync()
+}
+
+func readHeaders(e *engine) ([]byte, error) {
+	headers := make([]byte, 2*e.pageSize)
+	_, err := e.file.ReadAt(headers, 0)
+	return headers, err
 }

@@ -29,12 +29,12 @@ type snapshot struct {
 	blocks   pages.Tree
 	meta     pages.Tree
 
-	// header is the mapped header page that the next commit does not write, and
-	// content is what it held when the snapshot was taken. If they differ while the
-	// snapshot is current, another program has overwritten the file.
-	header   []byte
-	content  []byte
-	freelist uint64
+	// mapped is the header page that the next commit does not write, and content is
+	// what it held when the snapshot was taken. If they differ while the snapshot is
+	// current, another program has overwritten the file.
+	mapped  []byte
+	content []byte
+	header  pages.Header
 
 	// readers counts the reads that use the snapshot, plus one while it is
 	// current. At zero, drained is closed, and no read can start any more.
@@ -64,16 +64,17 @@ func takeSnapshot(e *engine) (*snapshot, error) {
 func (s *snapshot) open() error {
 	size := s.engine.pageSize
 	mapped := s.engine.mapped(s.tx.Size())
-	s.file = pages.NewFile(mapped, size)
-	newest, err := s.file.Header(uint64(s.tx.ID()))
-	if err != nil {
+	var err error
+	if s.file, err = pages.NewFile(mapped, size); err != nil {
 		return err
 	}
-	s.freelist = newest.Freelist
+	if s.header, err = s.file.Header(uint64(s.tx.ID())); err != nil {
+		return err
+	}
 	kept := s.tx.ID() % 2 * size
-	s.header = mapped[kept : kept+pages.HeaderEnd]
-	s.content = bytes.Clone(s.header)
-	if s.root, err = s.file.Tree(newest.Root); err != nil {
+	s.mapped = mapped[kept : kept+pages.HeaderEnd]
+	s.content = bytes.Clone(s.mapped)
+	if s.root, err = s.file.Tree(s.header.Root); err != nil {
 		return err
 	}
 	for i, bucket := range []*pages.Tree{&s.relayers, &s.ids, &s.claims, &s.blocks, &s.meta} {
@@ -114,7 +115,7 @@ func (s *snapshot) await(deadline <-chan time.Time) bool {
 }
 
 // intact reports whether the header is unchanged.
-func (s *snapshot) intact() bool { return bytes.Equal(s.header, s.content) }
+func (s *snapshot) intact() bool { return bytes.Equal(s.mapped, s.content) }
 
 // acquire returns the current snapshot. The caller releases it.
 func (s *Store) acquire(ctx context.Context) (*snapshot, error) {

@@ -135,10 +135,10 @@ func (s *snapshot) writable() error {
 	if !s.intact() {
 		return errOverwritten
 	}
-	if !s.file.IsFreelist(s.freelist) {
+	if !s.file.IsFreelist(s.header.Freelist) {
 		return pages.ErrDamaged
 	}
-	return s.root.VerifyRoot()
+	return s.root.VerifyPath(nil, 0, make(map[uint64]bool))
 }
 
 // apply runs every write of the batch and returns what they change.

@@ -1,15 +1,11 @@
 package pages
 
-import (
-	"errors"
-	"hash/fnv"
-	"os"
-)
+import "hash/fnv"
 
 const (
 	headerMagic   = 0xED0CDAED
 	headerVersion = 2
-	headerSummed  = 56
+	headerSummed  = 56 // the checksum follows
 	headerSize    = headerSummed + 8
 
 	// HeaderEnd is where the content of a header page ends.
@@ -20,21 +16,22 @@ const (
 	NoFreelist = 1<<64 - 1
 )
 
-var errHeaders = errors.New("neither header is valid")
-
-// Header is the content of one of the two meta pages. Commits write them
+// Header is the content of one of the two header pages. Commits write them
 // alternately, and the valid one with the higher transaction ID is in force.
 type Header struct {
-	Root     uint64
-	Freelist uint64
-	Pages    uint64
+	Root     uint64 // page of the tree of all buckets
+	Freelist uint64 // page of the freelist, or NoFreelist
+	Pages    uint64 // number of pages in use, free ones included
 	TxID     uint64
 }
 
-// parseHeader returns false if the page is not a valid header.
-func parseHeader(p page, number uint64) (Header, bool) {
+// HeaderPage returns the content of page 0 or 1. It returns false if the page is
+// not a valid header.
+func (f File) HeaderPage(number int) (Header, bool) {
+	at := number * f.pageSize
+	p := parsePage(f.mapped[at : at+f.pageSize])
 	body, ok := p.part(pageHeaderSize, headerSize)
-	if !ok || p.id != number || p.kind != headerPage {
+	if !ok || p.id != uint64(number) || p.kind != headerPage {
 		return Header{}, false
 	}
 	sum := fnv.New64a()
@@ -50,33 +47,24 @@ func parseHeader(p page, number uint64) (Header, bool) {
 	}, true
 }
 
-// Header returns the header of a transaction.
+// Header returns the header of a transaction, or [ErrNoHeader].
 func (f File) Header(txid uint64) (Header, error) {
 	for number := range 2 {
-		at := number * f.size
-		h, ok := parseHeader(parsePage(f.mapped[at:at+f.size]), uint64(number))
-		if ok && h.TxID == txid {
+		if h, ok := f.HeaderPage(number); ok && h.TxID == txid {
 			return h, nil
 		}
 	}
-	return Header{}, errHeaders
+	return Header{}, ErrNoHeader
 }
 
-// NewestTransaction returns the ID of the last transaction whose header is in the
-// file, synced or not.
-func NewestTransaction(file *os.File, pageSize int) (uint64, error) {
-	newest, found := uint64(0), false
-	buffer := make([]byte, pageSize)
-	for number := range uint64(2) {
-		if _, err := file.ReadAt(buffer, int64(number)*int64(pageSize)); err != nil {
-			return 0, err
-		}
-		if h, ok := parseHeader(parsePage(buffer), number); ok {
-			newest, found = max(newest, h.TxID), true
-		}
+// Newest returns the header of the last transaction, or [ErrNoHeader].
+func (f File) Newest() (Header, error) {
+	newest, found := f.HeaderPage(0)
+	if h, ok := f.HeaderPage(1); ok && (!found || h.TxID > newest.TxID) {
+		newest, found = h, true
 	}
 	if !found {
-		return 0, errHeaders
+		return Header{}, ErrNoHeader
 	}
 	return newest, nil
 }

@@ -1,8 +1,8 @@
 package pages
 
 import (
+	"bytes"
 	"encoding/binary"
-	"io"
 )
 
 // The layout of the engine's pages. All numbers are in the byte order of the
@@ -19,8 +19,12 @@ const (
 
 	bucketFlag = 0x01
 
-	// engineKeySize is the longest key that the engine takes.
-	engineKeySize = 32768
+	// manyIDs is the number of elements of a freelist that holds its real number
+	// in its first entry.
+	manyIDs = 0xFFFF
+
+	// maxKeySize is the longest key that the engine takes.
+	maxKeySize = 32768
 
 	// maxDepth is more levels than any tree has.
 	maxDepth = 64
@@ -28,46 +32,35 @@ const (
 
 var native = binary.NativeEndian
 
-// page is one page with its overflow pages. Every offset and length in it is
-// compared with its extent before it is used.
+// page is one page with its overflow pages.
 type page struct {
-	file   io.ReaderAt // nil if head holds the whole extent
-	at     int64
-	extent int64
-	head   []byte
-	id     uint64
-	kind   uint16
-	count  int
+	data  []byte
+	id    uint64
+	kind  uint16
+	count int
 }
 
-func parsePage(head []byte) page {
+// parsePage parses a page without overflow pages. The data must have room for the
+// header of a page.
+func parsePage(data []byte) page {
 	return page{
-		head:   head,
-		extent: int64(len(head)),
-		id:     native.Uint64(head),
-		kind:   native.Uint16(head[8:]),
-		count:  int(native.Uint16(head[10:])),
+		data:  data,
+		id:    native.Uint64(data),
+		kind:  native.Uint16(data[8:]),
+		count: int(native.Uint16(data[10:])),
 	}
 }
 
 // overflow returns the number of pages that follow and belong to this one.
-func overflow(head []byte) uint64 { return uint64(native.Uint32(head[12:])) }
+func (p *page) overflow() uint64 { return uint64(native.Uint32(p.data[12:])) }
 
 // part returns a range of the page. It returns false if the range is not inside
-// the page or cannot be read.
+// the page.
 func (p *page) part(from, size int64) ([]byte, bool) {
-	if from < 0 || size < 0 || from+size > p.extent {
+	if from < 0 || size < 0 || from+size > int64(len(p.data)) {
 		return nil, false
 	}
-	if end := from + size; end <= int64(len(p.head)) {
-		return p.head[from:end], true
-	}
-	if p.file == nil {
-		return nil, false
-	}
-	read := make([]byte, size)
-	_, err := p.file.ReadAt(read, p.at+from)
-	return read, err == nil
+	return p.data[from : from+size], true
 }
 
 // element is an entry: of a branch, with the child page, or of a leaf.
@@ -75,75 +68,110 @@ type element struct {
 	key   []byte
 	child uint64
 	flags uint32
-
-	valueAt, valueSize int64
+	value []byte
 }
 
-// elements returns all entries of the page. It returns false if a key or a value
-// is not inside the page.
-func (p *page) elements() ([]element, bool) {
-	end := p.tableEnd()
-	table, ok := p.part(0, end)
-	if !ok {
-		return nil, false
-	}
-	elements := make([]element, p.count)
-	for i := range elements {
-		at := pageHeaderSize + elementSize*int64(i)
-		if elements[i], ok = p.element(table[at:at+elementSize], at, end); !ok {
-			return nil, false
-		}
-	}
-	return elements, true
-}
-
-// elementAt returns one entry. The index must be below the count.
-func (p *page) elementAt(index int) (element, bool) {
+// element returns one entry. It returns false if a part of the entry is not inside
+// the page. The offsets of an entry count from its own position, and keys and
+// values follow the table of all entries.
+func (p *page) element(index int) (element, bool) {
 	at := pageHeaderSize + elementSize*int64(index)
 	entry, ok := p.part(at, elementSize)
-	if !ok {
+	if !ok || index >= p.count {
 		return element{}, false
 	}
-	return p.element(entry, at, p.tableEnd())
-}
-
-// keyAt returns only the key of an entry, for searches.
-func (p *page) keyAt(index int) ([]byte, bool) {
-	at := pageHeaderSize + elementSize*index
-	if at+elementSize > len(p.head) {
-		return nil, false
-	}
-	entry := p.head[at : at+elementSize]
-	if p.kind == leafPage {
-		entry = entry[4:]
-	}
-	from := at + int(native.Uint32(entry))
-	size := int(native.Uint32(entry[4:]))
-	if size > engineKeySize || from+size > len(p.head) {
-		return nil, false
-	}
-	return p.head[from : from+size], true
-}
-
-func (p *page) tableEnd() int64 { return pageHeaderSize + elementSize*int64(p.count) }
-
-// element parses an entry of the table. Its offsets count from its own position.
-// Keys and values follow the table.
-func (p *page) element(entry []byte, at, tableEnd int64) (element, bool) {
 	var e element
-	var keyAt, keySize int64
+	var keyAt, keySize, valueSize int64
 	if p.kind == branchPage {
 		keyAt, keySize = at+int64(native.Uint32(entry)), int64(native.Uint32(entry[4:]))
 		e.child = native.Uint64(entry[8:])
 	} else {
 		e.flags = native.Uint32(entry)
 		keyAt, keySize = at+int64(native.Uint32(entry[4:])), int64(native.Uint32(entry[8:]))
-		e.valueAt, e.valueSize = keyAt+keySize, int64(native.Uint32(entry[12:]))
+		valueSize = int64(native.Uint32(entry[12:]))
 	}
-	if keyAt < tableEnd || keySize > engineKeySize || e.valueAt+e.valueSize > p.extent {
+	tableEnd := pageHeaderSize + elementSize*int64(p.count)
+	if keyAt < tableEnd || keySize > maxKeySize {
 		return element{}, false
 	}
-	var ok bool
-	e.key, ok = p.part(keyAt, keySize)
+	if e.key, ok = p.part(keyAt, keySize); !ok {
+		return element{}, false
+	}
+	e.value, ok = p.part(keyAt+keySize, valueSize)
 	return e, ok
+}
+
+// inTree reports whether the page can be part of a tree.
+func (p *page) inTree() bool { return p.kind == leafPage || p.kind == branchPage && p.count > 0 }
+
+// sound reports whether a page of a tree has all its elements inside.
+func (p *page) sound() bool {
+	if !p.inTree() {
+		return false
+	}
+	for i := range p.count {
+		if _, ok := p.element(i); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// search returns the index of the element that leads to a key: in a leaf the
+// first that is not below it, in a branch the last that is not above it.
+func (p *page) search(key []byte) (int, error) {
+	if !p.inTree() {
+		return 0, ErrDamaged
+	}
+	low, high := 0, p.count
+	for low < high {
+		middle := (low + high) / 2
+		found, ok := p.key(middle)
+		if !ok {
+			return 0, ErrDamaged
+		}
+		order := bytes.Compare(found, key)
+		if order < 0 || order == 0 && p.kind == branchPage {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if p.kind == branchPage {
+		return max(0, low-1), nil
+	}
+	return low, nil
+}
+
+// key returns only the key of an entry, for searches.
+func (p *page) key(index int) ([]byte, bool) {
+	at := pageHeaderSize + elementSize*int64(index)
+	entry, ok := p.part(at, elementSize)
+	if !ok {
+		return nil, false
+	}
+	if p.kind == leafPage {
+		entry = entry[4:]
+	}
+	size := int64(native.Uint32(entry[4:]))
+	if size > maxKeySize {
+		return nil, false
+	}
+	return p.part(at+int64(native.Uint32(entry)), size)
+}
+
+// valueOf returns the value at an index of a leaf if the key there is the given
+// one, and otherwise nil.
+func (p *page) valueOf(key []byte, index int) ([]byte, error) {
+	if index >= p.count {
+		return nil, nil
+	}
+	e, ok := p.element(index)
+	if !ok || e.flags != 0 {
+		return nil, ErrDamaged
+	}
+	if !bytes.Equal(e.key, key) {
+		return nil, nil
+	}
+	return e.value, nil
 }
