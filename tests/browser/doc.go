@@ -1,4 +1,4 @@
-// Package browser tests the web page of the example server in a real browser, which
+// Package browser tests the web page of relayerd in a real browser, which
 // also enforces the page's Content Security Policy.
 //
 // The tests are skipped if there is no browser. If CI is set, they fail instead.

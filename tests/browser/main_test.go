@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// serverBinary is the example server, built once for all tests.
+// serverBinary is relayerd, built once for all tests.
 var serverBinary string
 
 func TestMain(m *testing.M) {
@@ -33,9 +33,9 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(directory)
 	if browserPath() != "" {
-		serverBinary = filepath.Join(directory, "server")
+		serverBinary = filepath.Join(directory, "relayerd")
 		build := exec.Command("go", "build", "-o", serverBinary, ".")
-		build.Dir = "../../examples/server"
+		build.Dir = "../../cmd/relayerd"
 		if output, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %s", err, output)
 			return 1
@@ -65,7 +65,7 @@ const token = "Token-7f3a91c2d4e85b60"
 
 const collection = "/api/v1/relayers"
 
-// server is a running example server.
+// server is a running relayerd.
 type server struct {
 	t   *testing.T
 	url string

@@ -47,7 +47,7 @@ func fillOrigin(t *testing.T, origin store) {
 // realDefinitions returns relayers of public deployments.
 func realDefinitions(t *testing.T) []map[string]any {
 	t.Helper()
-	data, err := os.ReadFile("../../examples/server/testdata/real-relayers.json")
+	data, err := os.ReadFile("../../cmd/relayerd/testdata/real-relayers.json")
 	if err != nil {
 		t.Fatal(err)
 	}

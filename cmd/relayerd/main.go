@@ -2,8 +2,8 @@
 // httpapi over an embedded store, or over a PostgreSQL database that it shares
 // with other instances.
 //
-//	API_KEY=secret go run ./examples/server -addr 127.0.0.1:8080 -db relayers.db
-//	API_KEY=secret go run ./examples/server -db postgres://registry@db.example/relayers -copy-from relayers.db
+//	API_KEY=secret go run ./cmd/relayerd -addr 127.0.0.1:8080 -db relayers.db
+//	API_KEY=secret go run ./cmd/relayerd -db postgres://registry@db.example/relayers -copy-from relayers.db
 //
 // Without API_KEY it makes a bearer token and prints it once.
 package main

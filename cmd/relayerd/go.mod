@@ -1,4 +1,4 @@
-module github.com/go-relayer/relayer/examples/server
+module github.com/go-relayer/relayer/cmd/relayerd
 
 go 1.26.0
 
