@@ -3,8 +3,10 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -57,5 +59,35 @@ func TestPlansOfSmallTables(t *testing.T) {
 	}
 	if got := read() - before; got > 0 {
 		t.Errorf("%d rows were read that no index led to", got)
+	}
+}
+
+// TestPlans_OldSnapshot writes while a long transaction keeps the dead versions of
+// the counters. A write must read the current version without reading the others.
+func TestPlans_OldSnapshot(t *testing.T) {
+	t.Parallel()
+	const writes = 200
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	// One connection, so that the test can ask for its statistics.
+	pool := newPoolWith(t, server.ConnString(), func(c *pgxpool.Config) { c.MaxConns = 1 })
+	store := openOn(t, pool, postgres.WithSchema(schema))
+	rec := create(t, store, record("one"))
+	long, err := admin.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = long.Rollback(context.Background()) }()
+	if _, err := long.Exec(t.Context(), "SELECT FROM "+schema+".state"); err != nil {
+		t.Fatal(err)
+	}
+	for range writes {
+		rec = update(t, store, rec)
+	}
+	execute(t, pool, "SELECT pg_stat_force_next_flush()")
+	// Each write looks at the counters twice and raises them once.
+	read := queryOne[int](t, pool, `SELECT idx_tup_read FROM pg_stat_user_indexes WHERE schemaname = $1 AND relname = 'state'`, schema)
+	if read < 3*writes || read > 6*writes {
+		t.Errorf("%d entries of the index of state were read for %d writes", read, writes)
 	}
 }
