@@ -21,7 +21,7 @@ var (
 
 	// ErrConflict reports that the current revision of the relayer is not the one on
 	// which the caller based its change.
-	ErrConflict = errors.New("relayer was changed meanwhile")
+	ErrConflict = errors.New("relayer was changed by another writer")
 
 	// ErrInvalid reports that the input is invalid. The error that wraps it is a
 	// [*ValidationError], which lists every problem.

@@ -154,7 +154,7 @@ func TestProblem_ListItems(t *testing.T) {
 	}
 }
 
-// FuzzProblem joins the fields of accepted schedules anew, which must be accepted
+// FuzzProblem joins the fields of accepted schedules with tabs, which must be accepted
 // too, and requires one of two messages otherwise.
 func FuzzProblem(f *testing.F) {
 	for _, schedule := range slices.Concat(valid, invalid) {

@@ -22,7 +22,7 @@ var metadataHosts = map[string]bool{
 }
 
 // metadataAddresses are the addresses of cloud metadata and credential services.
-// An IPv4 address stands also for the IPv6 addresses that lead to it: mapped,
+// An IPv4 address represents also the IPv6 addresses that lead to it: mapped,
 // translated (NAT64) or tunneled (6to4, Teredo).
 var metadataAddresses = map[netip.Addr]bool{
 	netip.MustParseAddr("169.254.169.254"):    true, // EC2, GCE, Azure and most others

@@ -329,7 +329,7 @@ func TestCopy_Concurrent(t *testing.T) {
 				}
 			}
 			if !slices.Contains(errs, nil) {
-				t.Errorf("nobody's copy went through: %v", errs)
+				t.Errorf("no copy succeeded: %v", errs)
 			}
 			wantCopied(t, dst, src)
 		})
