@@ -14,7 +14,7 @@ import (
 // ends. The settings apply to the primary; the standby starts from a copy.
 //
 //	primary, standby := pgserver.StartPair(t)
-//	store, err := postgres.Open(ctx, pgserver.HostList(primary, standby)+"&target_session_attrs=read-write")
+//	store, err := postgres.Open(ctx, pgserver.HostList(primary, standby)+"&target_session_attrs=primary")
 func StartPair(tb testing.TB, settings ...string) (primary, standby *Server) {
 	tb.Helper()
 	primary = Start(tb, settings...)
