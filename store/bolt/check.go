@@ -177,7 +177,7 @@ func (c *checker) record(key, value []byte) {
 	}
 	rec, err := decode(value)
 	if err != nil {
-		c.found.add("%v: %s", err, describe(key, rec))
+		c.found.add("%v: %s", err, c.snap.describe(key, rec))
 		return
 	}
 	if rec.revision == 0 || rec.revision >= c.now.nextRevision {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,11 @@ func TestCheckFindsDamage(t *testing.T) {
 		"a changed byte in a record": func(tx *bbolt.Tx) error {
 			value := bytes.Clone(bucket(tx, "relayers").Get(key(7)))
 			value[len(value)-1] ^= 1
+			return bucket(tx, "relayers").Put(key(7), value)
+		},
+		"a longer ID": func(tx *bbolt.Tx) error {
+			value := bytes.Clone(bucket(tx, "relayers").Get(key(7)))
+			value[13] = 100
 			return bucket(tx, "relayers").Put(key(7), value)
 		},
 		"a changed revision": func(tx *bbolt.Tx) error {
@@ -63,9 +69,10 @@ func TestCheckFindsDamage(t *testing.T) {
 			if !errors.Is(err, relayer.ErrCorrupt) {
 				t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
 			}
+			_, _, listErr := store.List(t.Context(), 0, 300)
 			for _, secret := range []string{"document", "private"} {
-				if strings.Contains(err.Error(), secret) {
-					t.Errorf("error %q shows what is stored", err)
+				if shown := fmt.Sprint(err, listErr); strings.Contains(shown, secret) {
+					t.Errorf("errors %q quote what is stored", shown)
 				}
 			}
 		})

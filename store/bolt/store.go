@@ -197,7 +197,7 @@ func (s *snapshot) walkPage(offset, limit int, visit func(stored)) error {
 		}
 		rec, err := decode(value)
 		if err != nil {
-			return fmt.Errorf("%w: %s", err, describe(key, rec))
+			return fmt.Errorf("%w: %s", err, s.describe(key, rec))
 		}
 		visit(rec)
 		last = key
@@ -206,9 +206,13 @@ func (s *snapshot) walkPage(offset, limit int, visit func(stored)) error {
 	return nil
 }
 
-// describe names a damaged record as well as it can be read.
-func describe(key []byte, rec stored) string {
+// describe names a damaged record. What the record holds as its ID can be any part
+// of it, even a secret one, unless the index has the same ID.
+func (s *snapshot) describe(key []byte, rec stored) string {
 	sequence, _ := sequenceOf(key)
+	if !leadsTo(s.ids, rec.id, key) {
+		return fmt.Sprintf("record %d", sequence)
+	}
 	return fmt.Sprintf("record %d, ID %q", sequence, rec.id)
 }
 
