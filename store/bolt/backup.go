@@ -40,6 +40,16 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err err
 	if err != nil {
 		return written, fmt.Errorf("bolt: back up %s: %w", s.path, err)
 	}
+	// The file may have been overwritten while it was copied.
+	err = guard(func() error {
+		if s.overwritten(snap) {
+			return errOverwritten
+		}
+		return nil
+	})
+	if err != nil {
+		return written, corrupt(err)
+	}
 	return written, nil
 }
 

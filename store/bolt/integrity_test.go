@@ -241,6 +241,20 @@ func TestOpen_ContextEndsWhileWaitingForLock(t *testing.T) {
 	}
 }
 
+// A copy of a file that another program overwrites meanwhile is not a backup.
+func TestBackup_FileOverwrittenMeanwhile(t *testing.T) {
+	store, path := opened(t)
+	createAll(t, store, 0, 100)
+	noise := bytes.Repeat([]byte("noise"), 1000)
+	_, err := store.Backup(t.Context(), writerFunc(func(part []byte) (int, error) {
+		overwrite(t, path, 0, append(noise, noise...))
+		return len(part), nil
+	}))
+	if !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
+	}
+}
+
 func TestBackup_ContextEnds(t *testing.T) {
 	store, _ := opened(t)
 	ctx, cancel := context.WithCancel(t.Context())
