@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
@@ -88,21 +89,39 @@ func TestRecoveryOfReplaced(t *testing.T) {
 	wantIDs(t, store, []string{"before", "doubtful", "after"})
 }
 
+// failedRecovery returns a store that holds the records before and doubtful. A
+// recovery has closed its file and could not open it again, because all pages but
+// the headers were overwritten. The function that it returns repairs the file.
+func failedRecovery(t *testing.T, opts ...bolt.Option) (store *bolt.Store, path string, repair func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "relayers.db")
+	store = open(t, path, opts...)
+	t.Cleanup(func() { _ = store.Close() })
+	var whole []byte
+	failCommit(store, 2, func(commit func() error) error {
+		err := commit()
+		whole = read(t, path)
+		headers := 2 * os.Getpagesize()
+		overwrite(t, path, int64(headers), make([]byte, len(whole)-headers))
+		return errors.Join(err, errDisk)
+	})
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+		t.Fatal(err)
+	}
+	doubtfully(t, store)
+	return store, path, func() { overwrite(t, path, 0, whole) }
+}
+
 // TestReadsAfterFailedRecovery: a recovery has let go of the file and could not
 // use it. Once the file is well again, so are reads, without a write.
 func TestReadsAfterFailedRecovery(t *testing.T) {
-	store, path := failing(t, syncFails)
-	doubtfully(t, store)
-	whole := read(t, path)
-	if err := os.Truncate(path, 100); err != nil {
-		t.Fatal(err)
-	}
+	store, _, repair := failedRecovery(t)
 	wantNoWrite(t, store)
 	_, err := store.Get(t.Context(), "before")
 	if !errors.Is(err, relayer.ErrUnavailable) || strings.Contains(err.Error(), "closed") {
 		t.Errorf("Get without the file: error is %v", err)
 	}
-	write(t, path, whole)
+	repair()
 	wantIDs(t, store, []string{"before", "doubtful"})
 	wantSound(t, store)
 }
@@ -111,14 +130,9 @@ func TestReadsAfterFailedRecovery(t *testing.T) {
 // file is removed. Files made after it must not be taken for it, though they may
 // be given its number.
 func TestRecoveryOfRemoved(t *testing.T) {
-	store, path := failing(t, syncFails)
-	doubtfully(t, store)
-	whole := read(t, path)
-	if err := os.Truncate(path, 100); err != nil {
-		t.Fatal(err)
-	}
+	store, path, repair := failedRecovery(t)
 	wantNoWrite(t, store)
-	write(t, path, whole)
+	repair()
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +143,25 @@ func TestRecoveryOfRemoved(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Close does not wait for a lock that another process has taken during a recovery.
+func TestClose_RecoveryWaitsForLock(t *testing.T) {
+	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
+	repair()
+	other := open(t, path)
+	defer other.Close()
+	wantGivenUp(t, store)
+	closed := make(chan error, 1)
+	go func() { closed <- store.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Close still waits")
 	}
 }
 

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -31,8 +30,8 @@ func (s *Store) failed(txid int, cause error) error {
 // recover makes the file safe to write to after a failed commit. It first makes
 // the headers durable: until then no write may be acknowledged. Then it opens the
 // file anew, because the engine may regard pages as free that its readers still
-// use. If a step fails, reads go on as long as the old file is open. The caller
-// holds the write lock.
+// use. If a step fails, reads go on as long as the old file is open. Close ends the
+// wait for the lock of the file. The caller holds the write lock.
 func (s *Store) recover() error {
 	if !s.suspect {
 		return nil
@@ -46,7 +45,7 @@ func (s *Store) recover() error {
 			return err
 		}
 	}
-	e, err := openExisting(context.Background(), s.path, s.opts, known)
+	e, err := openExisting(s.closing, s.path, s.opts, known)
 	if err != nil {
 		return err
 	}
