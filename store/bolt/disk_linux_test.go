@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 )
@@ -63,6 +65,25 @@ func TestMakeOnFullDisk(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	wantAlone(t, path)
+}
+
+func TestOpen_RefusedFileIsClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	write(t, path, edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 24))
+	}))
+	if _, err := bolt.Open(t.Context(), path); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
+	}
+	handles, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skipf("open files cannot be listed: %v", err)
+	}
+	for _, handle := range handles {
+		if name, _ := os.Readlink(filepath.Join("/proc/self/fd", handle.Name())); name == path {
+			t.Errorf("the file is still open as handle %s", handle.Name())
+		}
+	}
 }
 
 func fill(t *testing.T, path string, size int) {

@@ -65,11 +65,11 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		commit:    (*bbolt.Tx).Commit,
 	}
 	s.closing, s.endWork = context.WithCancel(context.Background())
-	if s.identity, err = identify(path, e); err == nil {
-		err = s.adopt(e)
-	}
-	if err != nil {
+	if s.identity, err = identify(path, e); err != nil {
 		return nil, errors.Join(err, e.close())
+	}
+	if err := s.adopt(e); err != nil {
+		return nil, errors.Join(err, e.close(), s.identity.Close())
 	}
 	return s, nil
 }
