@@ -122,19 +122,18 @@ func (s *Store) acquire(ctx context.Context) (*snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if snap := s.retainCurrent(); snap != nil {
-		return snap, nil
+	var err error
+	for {
+		if snap := s.retainCurrent(); snap != nil {
+			return snap, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		// A recovery runs, or has closed the file and could not open it again. The
+		// next write tries again, even one that changes nothing.
+		err = s.do(ctx, 0, func(*change) error { return nil })
 	}
-	// A recovery has closed the file and could not open it again. The next write
-	// tries again, even one that changes nothing.
-	err := s.do(ctx, 0, func(*change) error { return nil })
-	if snap := s.retainCurrent(); snap != nil {
-		return snap, nil
-	}
-	if err == nil {
-		err = errClosed
-	}
-	return nil, err
 }
 
 func (s *Store) retainCurrent() *snapshot {
