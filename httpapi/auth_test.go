@@ -161,7 +161,7 @@ func TestNew_InvalidArguments(t *testing.T) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRequestLog(nil))
 		},
 		"zero option": func() (http.Handler, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.Option{})
+			return httpapi.New(manager, httpapi.TrustHost(), nil)
 		},
 		"logger": func() (http.Handler, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithLogger(nil))

@@ -25,19 +25,19 @@ const (
 // memory. Unknown tokens do not hold up clients with a known token, even if they
 // come from the same address.
 func WithGuessLimit(perSecond float64, burst int) Option {
-	return Option{func(a *api) (err error) {
+	return func(a *api) (err error) {
 		a.guesses.limiter, err = rateLimiterOf(perSecond, burst)
 		return err
-	}}
+	}
 }
 
 // WithoutGuessLimit removes the limit on unknown tokens, for a host that limits
 // them elsewhere.
 func WithoutGuessLimit() Option {
-	return Option{func(a *api) error {
+	return func(a *api) error {
 		a.guesses.limiter = nil
 		return nil
-	}}
+	}
 }
 
 // WithClientAddress sets the function that returns the address of a client, for a
@@ -45,13 +45,13 @@ func WithoutGuessLimit() Option {
 // that no client can set. By default the address is that of the connection, and an
 // IPv6 network of 64 bits counts as one address.
 func WithClientAddress(address func(*http.Request) string) Option {
-	return Option{func(a *api) error {
+	return func(a *api) error {
 		if address == nil {
 			return errors.New("httpapi: client address function is nil")
 		}
 		a.guesses.address = address
 		return nil
-	}}
+	}
 }
 
 // maxKnownTokens bounds how many accepted tokens are remembered.

@@ -29,34 +29,32 @@ import (
 const defaultMaxBodyBytes = 1 << 20
 
 // Option configures the handler that [New] returns.
-type Option struct {
-	apply func(*api) error
-}
+type Option func(*api) error
 
 // WithLogger logs server faults: the cause of every 500, and of every 503 except
 // those of [WithMaxInFlight], with the request ID of the response. Tokens, RPC URLs
 // and bodies are never logged. A panic in the logger's handler is recovered and
 // does not change the response.
 func WithLogger(logger *slog.Logger) Option {
-	return Option{func(a *api) error {
+	return func(a *api) error {
 		if logger == nil {
 			return errors.New("httpapi: logger is nil")
 		}
 		a.logger = logger
 		return nil
-	}}
+	}
 }
 
 // WithMaxBodyBytes sets the maximum size of a request body in bytes, at least 1.
 // The default is 1 MiB. A larger body is rejected with 413.
 func WithMaxBodyBytes(limit int64) Option {
-	return Option{func(a *api) error {
+	return func(a *api) error {
 		if limit < 1 {
 			return errors.New("httpapi: the body limit must be at least 1 byte")
 		}
 		a.maxBodyBytes = limit
 		return nil
-	}}
+	}
 }
 
 // New returns the handler that serves the relayers of the manager. auth decides
@@ -81,10 +79,10 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (http.
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
 	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("httpapi: invalid zero Option")
+		if option == nil {
+			return nil, errors.New("httpapi: option is nil")
 		}
-		if err := option.apply(a); err != nil {
+		if err := option(a); err != nil {
 			return nil, err
 		}
 	}

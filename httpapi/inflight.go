@@ -12,13 +12,13 @@ const defaultMaxInFlight = 1024
 // The default is 1024. A request above the limit is rejected with 503 and
 // Retry-After before authentication (load shedding).
 func WithMaxInFlight(limit int) Option {
-	return Option{func(a *api) error {
+	return func(a *api) error {
 		if limit < 1 {
 			return errors.New("httpapi: the limit of requests in flight must be at least 1")
 		}
 		a.inFlight.limit = int64(limit)
 		return nil
-	}}
+	}
 }
 
 // inFlight counts the requests that are being processed.

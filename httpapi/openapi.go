@@ -25,10 +25,10 @@ var openAPITag = sync.OnceValue(func() string {
 // WithoutOpenAPI disables GET /api/v1/openapi.json, which is otherwise served
 // without a token and without a rate limit. The path is then unknown.
 func WithoutOpenAPI() Option {
-	return Option{func(a *api) error {
+	return func(a *api) error {
 		a.openAPI = false
 		return nil
-	}}
+	}
 }
 
 // isOpenAPI reports whether the request is for the document. Only one spelling of

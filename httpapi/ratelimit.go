@@ -18,19 +18,19 @@ const (
 // more than 0, and at once, at least 1. Creates, patches and deletes have no rate
 // limit.
 func WithRateLimit(perSecond float64, burst int) Option {
-	return Option{func(a *api) (err error) {
+	return func(a *api) (err error) {
 		a.readLimiter, err = rateLimiterOf(perSecond, burst)
 		return err
-	}}
+	}
 }
 
 // WithoutRateLimit removes the limit on gets and lists, for a host that limits
 // them elsewhere.
 func WithoutRateLimit() Option {
-	return Option{func(a *api) error {
+	return func(a *api) error {
 		a.readLimiter = nil
 		return nil
-	}}
+	}
 }
 
 func rateLimiterOf(perSecond float64, burst int) (*rateLimiter, error) {

@@ -16,13 +16,13 @@ import (
 // A panic in the logger's handler is recovered, and logged by the logger of
 // [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
-	return Option{func(a *api) error {
+	return func(a *api) error {
 		if logger == nil {
 			return errors.New("httpapi: request logger is nil")
 		}
 		a.requestLogger = logger
 		return nil
-	}}
+	}
 }
 
 // loggedMethod returns the method for a log, or "other": a client can send any text
