@@ -75,7 +75,7 @@ func idleConnections(t *testing.T, wanted int) int {
 // headers or their bodies, do not read what they ask for, or flood it with
 // headers.
 func TestOthersAreServedUnderAttack(t *testing.T) {
-	server := start(t, token, "-db", "memory", "-rate", "0")
+	server := start(t, token, "--db", "memory", "--rate", "0")
 	enough := make(chan struct{})
 	attack := &attackers{t: t, address: strings.TrimPrefix(server.url, "http://")}
 	var trickling sync.WaitGroup

@@ -13,33 +13,34 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// openFilled opens the store of -db, and copies into it every relayer of the one
-// of -copy-from. That is opened first: where it is missing, no new file is made.
+// openFilled opens the database of --db, and copies the relayers of --copy-from
+// into it. It opens the source first: if that fails, no file is created.
 func openFilled(ctx context.Context, c config, stderr io.Writer, logger *slog.Logger) (relayer.Store, func() error, error) {
 	if c.copyFrom == "" {
-		return openStore(ctx, c.database)
+		return openStore(ctx, "--db", c.database)
 	}
-	source, closeSource, err := openSource(ctx, c.copyFrom)
+	const flag = "--copy-from"
+	source, closeSource, err := openExisting(ctx, flag, c.copyFrom)
 	if err != nil {
-		return nil, nil, fmt.Errorf("-copy-from: %w", err)
+		return nil, nil, err
 	}
-	// Nothing was written to it that could be lost.
+	// The source is only read, so that an error of the close loses nothing.
 	defer func() { _ = closeSource() }()
 
-	store, closeStore, err := openStore(ctx, c.database)
+	store, closeStore, err := openStore(ctx, "--db", c.database)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := copyAll(ctx, store, source, newProgress(stderr, logger)); err != nil {
-		return nil, nil, errors.Join(err, closeStore())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", flag, err), closeStore())
 	}
 	return store, closeStore, nil
 }
 
-// copyAll copies what an earlier start has not copied yet, and checks all of it.
+// copyAll adds the relayers that an earlier run has not copied, and verifies all.
 func copyAll(ctx context.Context, destination, source relayer.Store, shown *progress) error {
 	err := transfer.Copy(ctx, destination, source, transfer.WithProgress(shown.report))
-	shown.end()
+	shown.endLine()
 	if err != nil {
 		return copyError(ctx, err, shown.last)
 	}
@@ -47,50 +48,49 @@ func copyAll(ctx context.Context, destination, source relayer.Store, shown *prog
 	return nil
 }
 
-// copyError says what to do about a copy that failed.
+// copyError adds advice to the error of a copy.
 func copyError(ctx context.Context, err error, last transfer.Progress) error {
-	const again = "start the server again with the same flags to go on"
+	const again = "run the same command again to resume"
 	switch {
 	case errors.Is(err, transfer.ErrDiffers):
-		return fmt.Errorf("-copy-from: %w (leave it out if everything has been copied before)", err)
+		return fmt.Errorf("%w (if everything was copied before, do not copy again)", err)
 	case errors.Is(err, relayer.ErrCorrupt):
-		// It may match what is worth another start as well.
-		return fmt.Errorf("-copy-from: %w", err)
+		// It can also match ErrUnavailable, but a retry does not help.
+		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("-copy-from: interrupted while %s, at %d of %d: %s", last.Stage, last.Done, last.Total, again)
+		return fmt.Errorf("interrupted while %s, at %d of %d: %s", last.Stage, last.Done, last.Total, again)
 	case errors.Is(err, relayer.ErrUnavailable), errors.Is(err, relayer.ErrOutcomeUnknown):
-		return fmt.Errorf("-copy-from: %w (%s)", err, again)
+		return fmt.Errorf("%w (%s)", err, again)
 	}
-	return fmt.Errorf("-copy-from: %w", err)
+	return err
 }
 
-// progress tells of a copy at the start and the end of each of its stages, and
-// now and then in between: on a terminal by a line that is written over, elsewhere
-// in the log.
+// progress shows the progress of a copy at the start and the end of each stage, and
+// at intervals in between: on a terminal in one line, otherwise in the log.
 type progress struct {
-	terminal   io.Writer // nil where there is none
+	terminal   io.Writer // nil if there is none
 	logger     *slog.Logger
-	pause      time.Duration
+	interval   time.Duration
 	last       transfer.Progress
-	told       time.Time
+	shownAt    time.Time
 	isLineOpen bool
 }
 
 func newProgress(stderr io.Writer, logger *slog.Logger) *progress {
 	if isTerminal(stderr) {
-		return &progress{terminal: stderr, logger: logger, pause: 100 * time.Millisecond}
+		return &progress{terminal: stderr, logger: logger, interval: 100 * time.Millisecond}
 	}
-	return &progress{logger: logger, pause: time.Second}
+	return &progress{logger: logger, interval: time.Second}
 }
 
 // report is called by [transfer.Copy].
 func (p *progress) report(now transfer.Progress) {
 	isBetween := now.Stage == p.last.Stage && now.Done < now.Total
 	p.last = now
-	if isBetween && time.Since(p.told) < p.pause {
+	if isBetween && time.Since(p.shownAt) < p.interval {
 		return
 	}
-	p.told = time.Now()
+	p.shownAt = time.Now()
 	if p.terminal == nil {
 		p.logger.Info(string(now.Stage), "done", now.Done, "total", now.Total)
 		return
@@ -98,29 +98,28 @@ func (p *progress) report(now transfer.Progress) {
 	p.overwrite(now)
 }
 
-var doneIn = map[transfer.Stage]string{
+var pastTense = map[transfer.Stage]string{
 	transfer.Checking:  "checked",
 	transfer.Copying:   "copied",
 	transfer.Verifying: "verified",
 }
 
 func (p *progress) overwrite(now transfer.Progress) {
-	fmt.Fprintf(p.terminal, "\r%s %d of %d", doneIn[now.Stage], now.Done, now.Total)
+	fmt.Fprintf(p.terminal, "\r%s %d of %d", pastTense[now.Stage], now.Done, now.Total)
 	p.isLineOpen = true
 	if now.Done == now.Total {
-		p.end()
+		p.endLine()
 	}
 }
 
-// end leaves the line, so that what is written next gets one of its own.
-func (p *progress) end() {
+// endLine ends the line of the terminal, if one is open.
+func (p *progress) endLine() {
 	if p.isLineOpen {
 		fmt.Fprintln(p.terminal)
 	}
 	p.isLineOpen = false
 }
 
-// isTerminal tells whether a person may be watching.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

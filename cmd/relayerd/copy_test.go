@@ -51,7 +51,7 @@ func makeFile(t *testing.T, count int) string {
 // contentOf returns every record of a store, in order.
 func contentOf(t *testing.T, name string) []relayer.Record {
 	t.Helper()
-	store, closeStore, err := openSource(t.Context(), name)
+	store, closeStore, err := openExisting(t.Context(), "--db", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestCopyFrom(t *testing.T) {
 	postgres := location(t, startPostgres(t), "postgres")
 	back := filepath.Join(t.TempDir(), "back.db")
 	for _, move := range []struct{ from, to string }{{source, postgres}, {postgres, back}} {
-		server := start(t, token, "-db", move.to, "-copy-from", move.from)
+		server := start(t, token, "--db", move.to, "--copy-from", move.from)
 		status, body := server.do("GET", collection+"?page=124", "")
 		if status != 200 || !strings.Contains(body, `"id":"r-1233"`) || !strings.Contains(body, `"total_items":1234`) {
 			t.Errorf("answered %d %s", status, body)
@@ -110,7 +110,7 @@ func TestCopyFrom(t *testing.T) {
 // startCopy starts a server that copies, and returns when it has begun to.
 func startCopy(t *testing.T, source, destination string) (*exec.Cmd, *output) {
 	t.Helper()
-	command, said := serverCommand(token, "-addr", "127.0.0.1:0", "-db", destination, "-copy-from", source), new(output)
+	command, said := serverCommand(token, "--addr", "127.0.0.1:0", "--db", destination, "--copy-from", source), new(output)
 	command.Stdout, command.Stderr = said, said
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func awaitMore(t *testing.T, store relayer.Store, than int) int {
 func TestInterruptedCopyGoesOn(t *testing.T) {
 	source := makeFile(t, 20_000)
 	database := location(t, startPostgres(t), "postgres")
-	copied, closeCopied, err := openStore(t.Context(), database)
+	copied, closeCopied, err := openStore(t.Context(), "--db", database)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +165,13 @@ func TestInterruptedCopyGoesOn(t *testing.T) {
 			continue
 		}
 		last := text[strings.LastIndex(strings.TrimSpace(text), "\n")+1:]
-		if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "server: -copy-from: interrupted while ") ||
-			!strings.Contains(last, " of 20000: start the server again with the same flags to go on\n") {
+		if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "relayerd: --copy-from: interrupted while ") ||
+			!strings.Contains(last, " of 20000: run the same command again to resume\n") {
 			t.Errorf("%s: ended with %v: %s", signal, err, text)
 		}
 		expectNoPassword(t, text)
 	}
-	server := start(t, token, "-db", database, "-copy-from", source)
+	server := start(t, token, "--db", database, "--copy-from", source)
 	if _, body := server.do("GET", collection+"?per_page=1", ""); !strings.Contains(body, `"total_items":20000`) {
 		t.Errorf("after the copy a list is %s", body)
 	}
@@ -189,14 +189,14 @@ func TestCopyWithoutItsDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := command.Wait()
-	if command.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "start the server again with the same flags to go on") {
+	if command.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "run the same command again to resume") {
 		t.Errorf("ended with %v: %s", err, said)
 	}
 	expectNoPassword(t, said.String())
 	if err := postgres.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	start(t, token, "-db", database, "-copy-from", source).stop()
+	start(t, token, "--db", database, "--copy-from", source).stop()
 	expectCopied(t, database, source)
 }
 
@@ -204,16 +204,16 @@ func TestCopyWithoutItsDatabase(t *testing.T) {
 func TestCopyRefusesAnotherDestination(t *testing.T) {
 	source := makeFile(t, 3)
 	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "-db", database)
+	server := start(t, token, "--db", database)
 	createAll(t, server, realRelayers(t)[:1])
 	server.stop()
 	before := contentOf(t, database)
 
-	command := serverCommand(token, "-addr", "127.0.0.1:0", "-db", database, "-copy-from", source)
+	command := serverCommand(token, "--addr", "127.0.0.1:0", "--db", database, "--copy-from", source)
 	text, err := command.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	last := lines[len(lines)-1]
-	if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "destination differs from source") || !strings.Contains(last, "leave it out") {
+	if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "destination differs from source") || !strings.Contains(last, "do not copy again") {
 		t.Errorf("ended with %v: %s", err, text)
 	}
 	if !reflect.DeepEqual(contentOf(t, database), before) {
@@ -231,8 +231,8 @@ func TestCopyOfADamagedFile(t *testing.T) {
 	if err := os.WriteFile(source, bytes.ReplaceAll(whole, []byte(`{"secret":7}`), []byte(`{"secret":8}`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	shown, err := runShortly(t, "-addr", "127.0.0.1:0", "-db", fresh, "-copy-from", source)
-	if !errors.Is(err, relayer.ErrCorrupt) || !strings.HasPrefix(err.Error(), "-copy-from: ") || strings.Contains(err.Error(), "start the server again") {
+	shown, err := runToEnd(t, "serve", "--addr", "127.0.0.1:0", "--db", fresh, "--copy-from", source)
+	if !errors.Is(err, relayer.ErrCorrupt) || !strings.HasPrefix(err.Error(), "--copy-from: ") || strings.Contains(err.Error(), "run the same command again") {
 		t.Errorf("error is %v", err)
 	}
 	if strings.Contains(shown, "msg=copying") || len(contentOf(t, fresh)) > 0 {
@@ -241,7 +241,7 @@ func TestCopyOfADamagedFile(t *testing.T) {
 }
 
 func TestAdviceOnCopyErrors(t *testing.T) {
-	const again = "start the server again"
+	const again = "run the same command again"
 	for _, c := range []struct {
 		err     error
 		isAgain bool

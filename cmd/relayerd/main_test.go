@@ -69,10 +69,15 @@ func (o *output) String() string {
 	return o.buffer.String()
 }
 
-func serverCommand(apiKey string, args ...string) *exec.Cmd {
+// program returns a process that runs this program with arguments.
+func program(apiKey string, args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], args...)
 	command.Env = append(os.Environ(), asServer+"=1", "API_KEY="+apiKey)
 	return command
+}
+
+func serverCommand(apiKey string, args ...string) *exec.Cmd {
+	return program(apiKey, append([]string{"serve"}, args...)...)
 }
 
 var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
@@ -80,7 +85,7 @@ var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
 // start runs a server on a free port and waits until it serves.
 func start(t *testing.T, apiKey string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, command: serverCommand(apiKey, append([]string{"-addr", "127.0.0.1:0"}, args...)...), output: new(output)}
+	p := &process{t: t, command: serverCommand(apiKey, append([]string{"--addr", "127.0.0.1:0"}, args...)...), output: new(output)}
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
@@ -155,17 +160,17 @@ func realRelayers(t *testing.T) []json.RawMessage {
 }
 
 func TestRealRelayersAreCreatedListedAndKept(t *testing.T) {
-	for _, flags := range [][]string{nil, {"-network-rules"}} {
+	for _, flags := range [][]string{nil, {"--network-rules"}} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
 			database := filepath.Join(t.TempDir(), "relayers.db")
 			definitions := realRelayers(t)
-			server := start(t, token, append(flags, "-db", database)...)
+			server := start(t, token, append(flags, "--db", database)...)
 
 			documents := createAll(t, server, definitions)
 			before := readAll(t, server, documents)
 			server.stop()
 
-			again := start(t, token, append(flags, "-db", database)...)
+			again := start(t, token, append(flags, "--db", database)...)
 			after := readAll(t, again, documents)
 			for path, body := range before {
 				if after[path] != body {
@@ -289,7 +294,7 @@ func TestMemoryKeepsNothing(t *testing.T) {
 	definition := string(realRelayers(t)[0])
 	directory := t.TempDir()
 	t.Chdir(directory)
-	server := start(t, token, "-db", "memory")
+	server := start(t, token, "--db", "memory")
 	if status, body := server.do("POST", collection, definition); status != http.StatusCreated {
 		t.Fatalf("answered %d: %s", status, body)
 	}
@@ -300,7 +305,7 @@ func TestMemoryKeepsNothing(t *testing.T) {
 }
 
 func TestTokenIsMadeAndShownOnce(t *testing.T) {
-	server := start(t, "", "-db", "memory")
+	server := start(t, "", "--db", "memory")
 	shown := regexp.MustCompile(`curl -H 'Authorization: Bearer (\S+)' (\S+)`).FindStringSubmatch(server.output.String())
 	if shown == nil {
 		t.Fatalf("no curl line: %s", server.output)
@@ -330,7 +335,7 @@ func TestTokenIsMadeAndShownOnce(t *testing.T) {
 }
 
 func TestTokenOfTheEnvironmentIsNeverShown(t *testing.T) {
-	server := start(t, token, "-db", "memory", "-log-requests")
+	server := start(t, token, "--db", "memory", "--log-requests")
 	server.do("GET", collection, "")
 	server.stop()
 	if !strings.Contains(server.output.String(), "msg=request ") {
@@ -346,7 +351,7 @@ func TestSigners(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"local":{"evm":"0xE0","stellar":"GA"},"empty":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := start(t, token, "-db", "memory", "-signers", file)
+	server := start(t, token, "--db", "memory", "--signers", file)
 	create := func(signer, networkType string) (int, string) {
 		return server.do("POST", collection, fmt.Sprintf(
 			`{"name":"n","network":"x","network_type":%q,"paused":false,"signer_id":%q}`, networkType, signer))
@@ -371,8 +376,8 @@ func TestNetworkRules(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
 		want  int
-	}{{nil, http.StatusCreated}, {[]string{"-network-rules"}, http.StatusBadRequest}} {
-		server := start(t, token, append(c.flags, "-db", "memory")...)
+	}{{nil, http.StatusCreated}, {[]string{"--network-rules"}, http.StatusBadRequest}} {
+		server := start(t, token, append(c.flags, "--db", "memory")...)
 		if status, answer := server.do("POST", collection, body); status != c.want {
 			t.Errorf("%v: answered %d, want %d: %s", c.flags, status, c.want, answer)
 		}
@@ -385,10 +390,10 @@ func TestExclusiveSigners(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
 		want  int
-	}{{nil, http.StatusCreated}, {[]string{"-exclusive-signers"}, http.StatusBadRequest}} {
+	}{{nil, http.StatusCreated}, {[]string{"--exclusive-signers"}, http.StatusBadRequest}} {
 		database := filepath.Join(t.TempDir(), "relayers.db")
 		for range 2 { // the claim outlives the process
-			server := start(t, token, append(c.flags, "-db", database)...)
+			server := start(t, token, append(c.flags, "--db", database)...)
 			server.do("POST", collection, body)
 			if status, answer := server.do("POST", collection, body); status != c.want {
 				t.Errorf("%v: answered %d, want %d: %s", c.flags, status, c.want, answer)
@@ -401,7 +406,7 @@ func TestExclusiveSigners(t *testing.T) {
 // A relayer's whole life, with the process ended in between.
 func TestLifeCycleIsKept(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "-db", database)
+	server := start(t, token, "--db", database)
 	definition := realRelayers(t)[0]
 	if status, body := server.do("POST", collection, string(definition)); status != http.StatusCreated {
 		t.Fatalf("answered %d: %s", status, body)
@@ -409,7 +414,7 @@ func TestLifeCycleIsKept(t *testing.T) {
 	_, patched := server.do("PATCH", collection+"/sepolia-example", `{"paused":true,"policies":{"gas_price_cap":1e21}}`)
 	server.stop()
 
-	server = start(t, token, "-db", database)
+	server = start(t, token, "--db", database)
 	if _, body := server.do("GET", collection+"/sepolia-example", ""); body != patched || !strings.Contains(body, `"gas_price_cap":1000000000000000000000`) {
 		t.Errorf("patched %s\nread    %s", patched, body)
 	}
@@ -418,7 +423,7 @@ func TestLifeCycleIsKept(t *testing.T) {
 	}
 	server.stop()
 
-	server = start(t, token, "-db", database)
+	server = start(t, token, "--db", database)
 	if status, _ := server.do("GET", collection+"/sepolia-example", ""); status != http.StatusNotFound {
 		t.Errorf("the deleted relayer answers %d", status)
 	}
@@ -426,7 +431,7 @@ func TestLifeCycleIsKept(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	server := start(t, token, "-db", "memory")
+	server := start(t, token, "--db", "memory")
 	for path, want := range map[string]string{"/healthz/live": "live\n", "/healthz/ready": "ready\n"} {
 		response, err := http.Get(server.url + path) // without a token
 		if err != nil {
@@ -444,7 +449,7 @@ func TestHealth(t *testing.T) {
 // Whatever a client sends without a token, it learns nothing but 401, and gets it
 // as JSON.
 func TestOddRequestsReachTheAPI(t *testing.T) {
-	server := start(t, token, "-db", "memory")
+	server := start(t, token, "--db", "memory")
 	for _, line := range []string{
 		"GET //api/v1/relayers", "POST /api/v1/../v1/relayers", "GET /healthz/", "GET /healthz/live/", "POST /healthz/live", "POST /", "OPTIONS *",
 		"CONNECT x:80", "GET /metrics/x", "DELETE /metrics", "GET /./",
@@ -469,7 +474,7 @@ func TestOddRequestsReachTheAPI(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	server := start(t, token, "-db", "memory")
+	server := start(t, token, "--db", "memory")
 	server.do("POST", collection, string(realRelayers(t)[0]))
 	server.do("GET", collection+"/nobody", "")
 	server.do("GET", collection, "")
@@ -559,7 +564,7 @@ func TestWarning_SharedDatabaseFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log strings.Builder
-		warnOfShared(slog.New(slog.NewTextHandler(&log, nil)), path)
+		warnIfReadable(slog.New(slog.NewTextHandler(&log, nil)), path)
 		if got := strings.Contains(log.String(), "other users can read"); got != test.want {
 			t.Errorf("mode %o: the log is %q", test.mode, log.String())
 		}
@@ -571,7 +576,7 @@ func TestRate(t *testing.T) {
 		rate string
 		want int // of 20 requests at once
 	}{{"0.1", 1}, {"1", 3}, {"0", 20}} {
-		server := start(t, token, "-db", "memory", "-rate", c.rate)
+		server := start(t, token, "--db", "memory", "--rate", c.rate)
 		began, taken := time.Now(), 0
 		for range 20 {
 			if status, _ := server.do("GET", collection, ""); status == http.StatusOK {
@@ -581,7 +586,7 @@ func TestRate(t *testing.T) {
 		// A slow machine earns some requests while it sends.
 		earned := int(time.Since(began).Seconds()) + 1
 		if taken < c.want || taken > c.want+earned {
-			t.Errorf("-rate %s: %d requests taken, want %d", c.rate, taken, c.want)
+			t.Errorf("--rate %s: %d requests taken, want %d", c.rate, taken, c.want)
 		}
 		server.stop()
 	}
@@ -590,7 +595,7 @@ func TestRate(t *testing.T) {
 // A drain lets a request that is under way finish, and the file is closed well.
 func TestDrain(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "-db", database)
+	server := start(t, token, "--db", database)
 	reader, writer := io.Pipe()
 	request, err := http.NewRequest("POST", server.url+collection, reader)
 	if err != nil {
@@ -635,7 +640,7 @@ func TestDrain(t *testing.T) {
 	if err := server.command.Wait(); err != nil {
 		t.Errorf("the server ended with %v: %s", err, server.output)
 	}
-	again := start(t, token, "-db", database)
+	again := start(t, token, "--db", database)
 	if status, _ := again.do("GET", collection+"/sepolia-example", ""); status != http.StatusOK {
 		t.Errorf("the relayer created while draining answers %d", status)
 	}
@@ -646,7 +651,7 @@ func TestDrain(t *testing.T) {
 // one line.
 func expectRefusal(t *testing.T, says string, args ...string) {
 	t.Helper()
-	command := serverCommand(token, append([]string{"-addr", "127.0.0.1:0"}, args...)...)
+	command := serverCommand(token, append([]string{"--addr", "127.0.0.1:0"}, args...)...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Start(); err != nil {
@@ -675,37 +680,37 @@ func TestWrongStart(t *testing.T) {
 		return file
 	}
 	locked := filepath.Join(directory, "locked.db")
-	running := start(t, token, "-db", locked)
+	running := start(t, token, "--db", locked)
 	foreign := strings.Repeat("this is a text, not a database\n", 1000)
 
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
-		"port in use":          {[]string{"-db", "memory", "-addr", strings.TrimPrefix(running.url, "http://")}, "address already in use"},
-		"no such host":         {[]string{"-db", "memory", "-addr", "127.0.0.1:99999"}, "99999"},
-		"locked database":      {[]string{"-db", locked}, "locked.db"},
-		"foreign database":     {[]string{"-db", write("foreign.db", foreign)}, "foreign.db"},
-		"empty database":       {[]string{"-db", write("empty.db", "")}, "empty.db"},
-		"directory":            {[]string{"-db", directory}, directory},
-		"no directory":         {[]string{"-db", filepath.Join(directory, "nowhere", "x.db")}, "nowhere/x.db: no such file or directory"},
-		"no database":          {[]string{"-db", ""}, "-db is empty"},
-		"nothing to copy from": {[]string{"-db", "memory", "-copy-from", ""}, "-copy-from is empty"},
-		"no signers":           {[]string{"-db", "memory", "-signers="}, "-signers is empty"},
-		"no address":           {[]string{"-db", "memory", "-addr="}, "-addr is empty"},
-		"no port":              {[]string{"-db", "memory", "-addr", "localhost"}, "-addr must be host:port"},
-		"connection string":    {[]string{"-db", "u:" + password + "@h/d"}, "-db must be a file, or a URL that begins with postgres://"},
-		"its own argument":     {[]string{"Password=" + password}, `unexpected argument "…"`},
-		"unknown flag":         {[]string{"-port", "1"}, "-port"},
-		"bad rate":             {[]string{"-rate", "-1"}, "-rate"},
-		"rate not a number":    {[]string{"-rate", "NaN"}, "-rate"},
-		"extra argument":       {[]string{"serve"}, `"serve"`},
-		"no signers file":      {[]string{"-db", "memory", "-signers", filepath.Join(directory, "none.json")}, "none.json"},
-		"bad signers file":     {[]string{"-db", "memory", "-signers", write("bad.json", `{"a":`)}, "bad.json: unexpected end"},
-		"unknown network":      {[]string{"-db", "memory", "-signers", write("odd.json", `{"a":{"bitcoin":"1"}}`)}, "bitcoin"},
-		"signers twice":        {[]string{"-db", "memory", "-signers", write("two.json", `{} {}`)}, "two.json"},
-		"signers of no object": {[]string{"-db", "memory", "-signers", write("list.json", `[]`)}, "list.json: must be an object of objects of addresses"},
-		"signers null":         {[]string{"-db", "memory", "-signers", write("null.json", `null`)}, "null.json: must be an object of objects of addresses"},
+		"port in use":          {[]string{"--db", "memory", "--addr", strings.TrimPrefix(running.url, "http://")}, "address already in use"},
+		"no such host":         {[]string{"--db", "memory", "--addr", "127.0.0.1:99999"}, "99999"},
+		"locked database":      {[]string{"--db", locked}, "locked.db"},
+		"foreign database":     {[]string{"--db", write("foreign.db", foreign)}, "foreign.db"},
+		"empty database":       {[]string{"--db", write("empty.db", "")}, "empty.db"},
+		"directory":            {[]string{"--db", directory}, directory},
+		"no directory":         {[]string{"--db", filepath.Join(directory, "nowhere", "x.db")}, "nowhere/x.db: no such file or directory"},
+		"no database":          {[]string{"--db", ""}, "--db is empty"},
+		"nothing to copy from": {[]string{"--db", "memory", "--copy-from", ""}, "--copy-from is empty"},
+		"no signers":           {[]string{"--db", "memory", "--signers="}, "--signers is empty"},
+		"no address":           {[]string{"--db", "memory", "--addr="}, "--addr is empty"},
+		"no port":              {[]string{"--db", "memory", "--addr", "localhost"}, "--addr must be host:port"},
+		"connection string":    {[]string{"--db", "u:" + password + "@h/d"}, "--db must be a file, or a URL that begins with postgres://"},
+		"its own argument":     {[]string{"Password=" + password}, "unexpected argument"},
+		"unknown flag":         {[]string{"--port", "1"}, "unknown flag --port (relayerd serve --help lists the flags)"},
+		"bad rate":             {[]string{"--rate", "-1"}, "--rate"},
+		"rate not a number":    {[]string{"--rate", "NaN"}, "--rate"},
+		"extra argument":       {[]string{"serve"}, "unexpected argument: relayerd serve takes only flags"},
+		"no signers file":      {[]string{"--db", "memory", "--signers", filepath.Join(directory, "none.json")}, "none.json"},
+		"bad signers file":     {[]string{"--db", "memory", "--signers", write("bad.json", `{"a":`)}, "bad.json: unexpected end"},
+		"unknown network":      {[]string{"--db", "memory", "--signers", write("odd.json", `{"a":{"bitcoin":"1"}}`)}, "bitcoin"},
+		"signers twice":        {[]string{"--db", "memory", "--signers", write("two.json", `{} {}`)}, "two.json"},
+		"signers of no object": {[]string{"--db", "memory", "--signers", write("list.json", `[]`)}, "list.json: must be an object of objects of addresses"},
+		"signers null":         {[]string{"--db", "memory", "--signers", write("null.json", `null`)}, "null.json: must be an object of objects of addresses"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectRefusal(t, c.says, c.args...)
@@ -713,7 +718,7 @@ func TestWrongStart(t *testing.T) {
 	}
 	// A start that fails for another reason leaves no new file behind.
 	fresh := filepath.Join(directory, "fresh.db")
-	if err := serverCommand(token, "-db", fresh, "-addr", strings.TrimPrefix(running.url, "http://")).Run(); err == nil {
+	if err := serverCommand(token, "--db", fresh, "--addr", strings.TrimPrefix(running.url, "http://")).Run(); err == nil {
 		t.Error("a port in use is no error")
 	}
 	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
@@ -725,14 +730,14 @@ func TestWrongStart(t *testing.T) {
 	running.stop()
 
 	t.Run("bad token", func(t *testing.T) {
-		text, err := serverCommand("two words", "-db", "memory", "-addr", "127.0.0.1:0").CombinedOutput()
+		text, err := serverCommand("two words", "--db", "memory", "--addr", "127.0.0.1:0").CombinedOutput()
 		if err == nil || !strings.Contains(string(text), "API_KEY") || strings.Contains(string(text), "two words") {
 			t.Errorf("ended with %v: %s", err, text)
 		}
 	})
 	t.Run("help", func(t *testing.T) {
 		text, err := serverCommand(token, "-h").Output()
-		if err != nil || !strings.Contains(string(text), "-network-rules") {
+		if err != nil || !strings.Contains(string(text), "--network-rules") {
 			t.Errorf("ended with %v: %s", err, text)
 		}
 	})

@@ -69,7 +69,7 @@ func TestOtherMethodsGoToTheAPI(t *testing.T) {
 			t.Errorf("%s / answered %d", method, response.StatusCode)
 		}
 	}
-	server := start(t, token, "-db", "memory")
+	server := start(t, token, "--db", "memory")
 	if response, err := http.Post(server.url, "application/json", nil); err != nil || response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("POST / without a token answered %v, %v", response, err)
 	}

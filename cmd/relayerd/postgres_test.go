@@ -79,13 +79,13 @@ func expectNoPassword(t *testing.T, text string) {
 
 func TestPostgresKeepsRelayers(t *testing.T) {
 	database := location(t, startPostgres(t), "postgres")
-	server := start(t, token, "-db", database, "-log-requests")
+	server := start(t, token, "--db", database, "--log-requests")
 	documents := createAll(t, server, realRelayers(t))
 	before := readAll(t, server, documents)
 	server.stop()
 	expectNoPassword(t, server.output.String())
 
-	again := start(t, token, "-db", strings.Replace(database, "postgres://", "postgresql://", 1))
+	again := start(t, token, "--db", strings.Replace(database, "postgres://", "postgresql://", 1))
 	after := readAll(t, again, documents)
 	for path, body := range before {
 		if after[path] != body {
@@ -98,8 +98,8 @@ func TestPostgresKeepsRelayers(t *testing.T) {
 // What one server has answered, the other knows.
 func TestServersShareADatabase(t *testing.T) {
 	database := location(t, startPostgres(t), "postgres")
-	one := start(t, token, "-db", database, "-rate", "0")
-	other := start(t, token, "-db", database, "-rate", "0")
+	one := start(t, token, "--db", database, "--rate", "0")
+	other := start(t, token, "--db", database, "--rate", "0")
 
 	var documents []string
 	for i, definition := range realRelayers(t) {
@@ -131,8 +131,8 @@ func TestServersShareADatabase(t *testing.T) {
 func TestServersRace(t *testing.T) {
 	database := location(t, startPostgres(t), "postgres")
 	servers := []*process{
-		start(t, token, "-db", database, "-exclusive-signers"),
-		start(t, token, "-db", database, "-exclusive-signers"),
+		start(t, token, "--db", database, "--exclusive-signers"),
+		start(t, token, "--db", database, "--exclusive-signers"),
 	}
 	const racers = 16
 	for name, definition := range map[string]string{
@@ -185,7 +185,7 @@ func (p *process) awaitReadiness(want int) {
 func TestDatabaseIsKilled(t *testing.T) {
 	postgres := startPostgres(t)
 	database := location(t, postgres, "postgres")
-	server := start(t, token, "-db", database)
+	server := start(t, token, "--db", database)
 	documents := createAll(t, server, realRelayers(t))
 	const definition = `{"id":"late","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
 
@@ -236,7 +236,7 @@ func TestWrongDatabase(t *testing.T) {
 	postgres := startPostgres(t)
 	good := location(t, postgres, "postgres")
 	bolt := filepath.Join(t.TempDir(), "relayers.db")
-	start(t, token, "-db", bolt).stop()
+	start(t, token, "--db", bolt).stop()
 	stranger := makeDatabase(t, postgres, "stranger")
 	nowhere, fresh := filepath.Join(t.TempDir(), "nowhere.db"), filepath.Join(t.TempDir(), "fresh.db")
 
@@ -244,24 +244,24 @@ func TestWrongDatabase(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no server":            {[]string{"-db", "postgres://u:" + password + "@127.0.0.1:1/x"}, "connection refused"},
-		"no such database":     {[]string{"-db", location(t, postgres, "nowhere")}, `database "nowhere" does not exist`},
-		"port not a number":    {[]string{"-db", "postgres://u:" + password + "@localhost:port/x"}, "connection string"},
-		"odd password":         {[]string{"-db", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
-		"slash in password":    {[]string{"-db", "postgres://u:a/" + password + "@localhost:1/x"}, "connection string"},
-		"unknown setting":      {[]string{"-db", "postgres://u:" + password + "@localhost/x?sslmode=perhaps"}, "connection string"},
-		"another scheme":       {[]string{"-db", "mysql://u:" + password + "@localhost/x"}, "-db must be a file, or a URL that begins with postgres://"},
-		"keywords":             {[]string{"-db", "host=localhost password=" + password}, "-db must be a file, or a URL that begins with postgres://"},
-		"no flag":              {[]string{good}, `unexpected argument "…"`},
-		"no source":            {[]string{"-db", fresh, "-copy-from", nowhere}, "nowhere.db: no such file or directory"},
-		"directory as source":  {[]string{"-db", good, "-copy-from", t.TempDir()}, "-copy-from"},
-		"memory as source":     {[]string{"-db", good, "-copy-from", "memory"}, "-copy-from must name what keeps relayers"},
-		"another source":       {[]string{"-db", good, "-copy-from", "mysql://u:" + password + "@localhost/x"}, "-copy-from must be a file"},
-		"file on itself":       {[]string{"-db", bolt, "-copy-from", filepath.Dir(bolt) + "/./relayers.db"}, "-copy-from is the same as -db"},
-		"database on itself":   {[]string{"-db", good, "-copy-from", strings.Replace(good, "postgres://postgres", "postgresql://another", 1)}, "-copy-from is the same as -db"},
-		"source without them":  {[]string{"-db", good, "-copy-from", stranger}, "-copy-from: postgres: schema relayer: no relayer schema"},
-		"source out of reach":  {[]string{"-db", good, "-copy-from", "postgres://u:" + password + "@127.0.0.1:1/x"}, "-copy-from: store unavailable"},
-		"password in a source": {[]string{"-db", good, "-copy-from", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
+		"no server":            {[]string{"--db", "postgres://u:" + password + "@127.0.0.1:1/x"}, "connection refused"},
+		"no such database":     {[]string{"--db", location(t, postgres, "nowhere")}, `database "nowhere" does not exist`},
+		"port not a number":    {[]string{"--db", "postgres://u:" + password + "@localhost:port/x"}, "connection string"},
+		"odd password":         {[]string{"--db", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
+		"slash in password":    {[]string{"--db", "postgres://u:a/" + password + "@localhost:1/x"}, "connection string"},
+		"unknown setting":      {[]string{"--db", "postgres://u:" + password + "@localhost/x?sslmode=perhaps"}, "connection string"},
+		"another scheme":       {[]string{"--db", "mysql://u:" + password + "@localhost/x"}, "--db must be a file, or a URL that begins with postgres://"},
+		"keywords":             {[]string{"--db", "host=localhost password=" + password}, "--db must be a file, or a URL that begins with postgres://"},
+		"no flag":              {[]string{good}, "unexpected argument"},
+		"no source":            {[]string{"--db", fresh, "--copy-from", nowhere}, "nowhere.db: no such file or directory"},
+		"directory as source":  {[]string{"--db", good, "--copy-from", t.TempDir()}, "--copy-from"},
+		"memory as source":     {[]string{"--db", good, "--copy-from", "memory"}, "--copy-from must be a file or a postgres:// URL"},
+		"another source":       {[]string{"--db", good, "--copy-from", "mysql://u:" + password + "@localhost/x"}, "--copy-from must be a file"},
+		"file on itself":       {[]string{"--db", bolt, "--copy-from", filepath.Dir(bolt) + "/./relayers.db"}, "--copy-from is the same as --db"},
+		"database on itself":   {[]string{"--db", good, "--copy-from", strings.Replace(good, "postgres://postgres", "postgresql://another", 1)}, "--copy-from is the same as --db"},
+		"source without them":  {[]string{"--db", good, "--copy-from", stranger}, "--copy-from: postgres: schema relayer: no relayer schema"},
+		"source out of reach":  {[]string{"--db", good, "--copy-from", "postgres://u:" + password + "@127.0.0.1:1/x"}, "--copy-from: store unavailable"},
+		"password in a source": {[]string{"--db", good, "--copy-from", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectRefusal(t, c.says, c.args...)

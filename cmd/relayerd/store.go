@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -16,43 +18,61 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// inMemory is the name of a store that keeps nothing.
-const inMemory = "memory"
+const (
+	defaultDatabase = "relayers.db"
 
-// openStore opens the store of a name: memory, the URL of a PostgreSQL database,
-// or a file, which is made where there is none.
-func openStore(ctx context.Context, name string) (store relayer.Store, closeStore func() error, err error) {
+	// inMemory names a store that keeps nothing on disk.
+	inMemory = "memory"
+
+	filePathRule = "a path must not contain @, = or :"
+)
+
+// openStore opens memory, a PostgreSQL database, or a file, which it creates if it
+// is missing. Errors begin with the name of the flag.
+func openStore(ctx context.Context, flag, name string) (store relayer.Store, closeStore func() error, err error) {
 	switch {
 	case name == inMemory:
 		return memory.New(), func() error { return nil }, nil
 	case isPostgres(name):
-		return openPostgres(ctx, name)
+		return openPostgres(ctx, flag, name)
 	}
-	return openFile(ctx, name)
+	return openFile(ctx, flag, name)
 }
 
-// openSource opens a store to copy from, which must be there already.
-func openSource(ctx context.Context, name string) (source relayer.Store, closeSource func() error, err error) {
+// openExisting opens a database that must exist.
+func openExisting(ctx context.Context, flag, name string, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
 	if isPostgres(name) {
-		return openPostgres(ctx, name, postgres.WithoutSetup())
+		return openPostgres(ctx, flag, name, postgres.WithoutSetup())
 	}
 	if _, err := os.Stat(name); err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return openFile(ctx, name)
+	return openFile(ctx, flag, name, options...)
 }
 
-func openFile(ctx context.Context, name string) (relayer.Store, func() error, error) {
-	file, err := bolt.Open(ctx, name)
+func openFile(ctx context.Context, flag, path string, options ...bolt.Option) (relayer.Store, func() error, error) {
+	file, err := bolt.Open(ctx, path, options...)
+	if errors.Is(err, bolt.ErrLocked) {
+		return nil, nil, fmt.Errorf("%s: %w: stop the server that has it open", flag, err)
+	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return file, file.Close, nil
 }
 
-// warnOfShared logs a warning if other users can read the database file: it
-// holds full RPC URLs.
-func warnOfShared(logger *slog.Logger, path string) {
+// openPostgres relies on the store: none of its errors contains the password.
+func openPostgres(ctx context.Context, flag, url string, options ...postgres.Option) (relayer.Store, func() error, error) {
+	database, err := postgres.Open(ctx, url, options...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return database, database.Close, nil
+}
+
+// warnIfReadable logs a warning if other users can read the database file: it
+// contains full RPC URLs.
+func warnIfReadable(logger *slog.Logger, path string) {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" {
 		return
@@ -62,43 +82,43 @@ func warnOfShared(logger *slog.Logger, path string) {
 	}
 }
 
-func openPostgres(ctx context.Context, name string, options ...postgres.Option) (relayer.Store, func() error, error) {
-	database, err := postgres.Open(ctx, name, options...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return database, database.Close, nil
-}
-
 func isPostgres(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
 }
 
-// checkName keeps what is a connection string of any other kind from being taken
-// for a file.
-func checkName(name string) error {
-	if !isPostgres(name) && connection.MatchString(name) {
-		return errors.New("must be a file, or a URL that begins with postgres:// (the name of a file must have no @, no ://, and no setting such as host=)")
+// isFilePath rejects every path that could be a malformed connection string, so
+// that errors may contain the path.
+func isFilePath(path string) bool {
+	return !strings.ContainsAny(path[len(filepath.VolumeName(path)):], "@=:")
+}
+
+func checkDatabase(flag, name string) error {
+	if !isPostgres(name) && !isFilePath(name) {
+		return fmt.Errorf("%s must be a file, or a URL that begins with postgres://: %s", flag, filePathRule)
 	}
 	return nil
 }
 
-// checkSource checks what is to be copied from, and that it is not what is copied
-// to.
-func checkSource(name, destination string) error {
-	if err := checkName(name); err != nil {
+// checkDurable checks a database that must outlive the process.
+func checkDurable(flag, name string) error {
+	if name == inMemory {
+		return fmt.Errorf("%s must be a file or a postgres:// URL: memory stores nothing", flag)
+	}
+	return checkDatabase(flag, name)
+}
+
+// checkSource checks the source of a copy, and that it is not the destination.
+func checkSource(flag, name, destinationFlag, destination string) error {
+	if err := checkDurable(flag, name); err != nil {
 		return err
 	}
-	if name == inMemory {
-		return errors.New("must name what keeps relayers, which memory does not")
-	}
 	if isSame(name, destination) {
-		return errors.New("is the same as -db")
+		return fmt.Errorf("%s is the same as %s", flag, destinationFlag)
 	}
 	return nil
 }
 
-// isSame tells whether two names are known to mean one store.
+// isSame reports whether two names are known to mean the same database.
 func isSame(a, b string) bool {
 	if isPostgres(a) && isPostgres(b) {
 		return isSameDatabase(a, b)

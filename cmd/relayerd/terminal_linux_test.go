@@ -15,7 +15,7 @@ import (
 func TestProgressOnATerminal(t *testing.T) {
 	source := makeFile(t, 1000)
 	terminal, screen := openTerminal(t)
-	command := serverCommand(token, "-addr", "127.0.0.1:0", "-db", "memory", "-copy-from", source)
+	command := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory", "--copy-from", source)
 	command.Stderr = terminal
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

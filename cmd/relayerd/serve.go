@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+// config holds the flags of the command serve.
+type config struct {
+	address          string
+	database         string
+	copyFrom         string
+	signersFile      string
+	networkRules     bool
+	exclusiveSigners bool
+	rate             float64
+	logRequests      bool
+}
+
+func newServeCommand(apiKey string) *cobra.Command {
+	var c config
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the API, a web page, health checks and metrics",
+		Long: `Serve the API under /api/v1, a web page at /, health checks at /healthz/live and
+/healthz/ready, and metrics at /metrics.
+
+The environment variable API_KEY is the bearer token of the API. If it is not set,
+the server generates a token and prints it.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := c.check(); err != nil {
+				return err
+			}
+			return serve(command.Context(), c, apiKey, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&c.address, "addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, created if missing, or the postgres:// URL of a database that several servers share; memory stores nothing on disk")
+	flags.StringVar(&c.copyFrom, "copy-from", "", "`file` or postgres:// URL whose relayers are copied to --db before serving; a restart resumes an interrupted copy")
+	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist; without it every signer is accepted")
+	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
+	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
+	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists per second for each token; 0 disables the limit")
+	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
+	return command
+}
+
+func (c config) check() error {
+	if !isAddress(c.address) {
+		return errors.New("--addr must be host:port")
+	}
+	if err := checkDatabase("--db", c.database); err != nil {
+		return err
+	}
+	if c.copyFrom != "" {
+		if err := checkSource("--copy-from", c.copyFrom, "--db", c.database); err != nil {
+			return err
+		}
+	}
+	if c.signersFile != "" && !isFilePath(c.signersFile) {
+		return fmt.Errorf("--signers must be a file: %s", filePathRule)
+	}
+	if !(c.rate >= 0 && c.rate <= math.MaxInt32) {
+		return fmt.Errorf("--rate must be from 0 to %d", math.MaxInt32)
+	}
+	return nil
+}
+
+// isAddress rejects what is not host:port before it is looked up: the error of the
+// lookup would contain it.
+func isAddress(text string) bool {
+	_, _, err := net.SplitHostPort(text)
+	return err == nil && !strings.ContainsAny(text, "@/=")
+}
+
+// serve serves until ctx is done. Then it drains requests and closes the database.
+func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
+	options, err := managerOptions(c)
+	if err != nil {
+		return err
+	}
+	// The port is opened before the file, so that a failed start creates no file.
+	listener, err := listen(c.address)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	store, closeStore, err := openFilled(ctx, c, stderr, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	warnIfReadable(logger, c.database)
+
+	observer, metrics, err := newMetrics()
+	if err != nil {
+		return err
+	}
+	manager, err := relayer.New(store, append(options, relayer.WithObserver(observer), relayer.WithLogger(logger))...)
+	if err != nil {
+		return err
+	}
+	token := apiKey
+	if token == "" {
+		token = rand.Text()
+	}
+	api, err := httpapi.New(manager, httpapi.Tokens(token), handlerOptions(c, logger)...)
+	if err != nil {
+		return fmt.Errorf("API_KEY: %w", err)
+	}
+	if apiKey == "" {
+		printToken(stdout, token, listener.Addr())
+	}
+	return serveHTTP(ctx, listener, newSite(ctx, api, store, metrics), logger)
+}
+
+func managerOptions(c config) ([]relayer.Option, error) {
+	var options []relayer.Option
+	if c.networkRules {
+		options = append(options, relayer.WithNetworkRules())
+	}
+	if c.exclusiveSigners {
+		options = append(options, relayer.WithExclusiveSigners())
+	}
+	if c.signersFile != "" {
+		known, err := readSigners(c.signersFile)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, relayer.WithAddressResolver(known.address))
+	}
+	return options, nil
+}
+
+func handlerOptions(c config, logger *slog.Logger) []httpapi.Option {
+	options := []httpapi.Option{rateLimit(c.rate), httpapi.WithLogger(logger)}
+	if c.logRequests {
+		options = append(options, httpapi.WithRequestLog(logger))
+	}
+	return options
+}
+
+func rateLimit(perSecond float64) httpapi.Option {
+	if perSecond == 0 {
+		return httpapi.WithoutRateLimit()
+	}
+	const burstSeconds = httpapi.DefaultBurst / httpapi.DefaultRate
+	return httpapi.WithRateLimit(perSecond, max(1, int(perSecond*burstSeconds)))
+}
+
+func listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err == nil {
+		return listener, nil
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		err = failed.Err
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with --addr)", address, err)
+}
+
+// printToken prints the generated token. No other code prints a token.
+func printToken(stdout io.Writer, token string, address net.Addr) {
+	fmt.Fprintf(stdout, "API_KEY is not set. The bearer token of this run is %s\n\n", token)
+	fmt.Fprintf(stdout, "  curl -H 'Authorization: Bearer %s' http://%s/api/v1/relayers\n\n", token, address)
+}
+
+// serveHTTP handles requests until ctx is done, then waits for the running ones.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
+	const drainTimeout = 15 * time.Second
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		// The handler responds to "OPTIONS *" as to any other request.
+		DisableGeneralOptionsHandler: true,
+
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	logger.Info("serving", "address", listener.Addr().String())
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	logger.Info("stopping", "timeout", drainTimeout.String())
+	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(draining); err != nil {
+		return errors.Join(fmt.Errorf("requests still running after %s: %w", drainTimeout, err), server.Close())
+	}
+	logger.Info("stopped")
+	return nil
+}

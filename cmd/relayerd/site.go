@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/go-relayer/relayer"
+)
+
+// newSite adds the web page, health checks and metrics to the API. They need no
+// token and show no relayer. The API handles every other path and method: a
+// ServeMux would respond to some of them in plain text.
+func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics http.Handler) http.Handler {
+	handlers := map[string]http.Handler{
+		"/":              newPage(),
+		"/metrics":       metrics,
+		"/healthz/live":  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") }),
+		"/healthz/ready": readiness(ctx, store),
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler := handlers[r.URL.Path]
+		if handler == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
+			handler = api
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// readiness reports whether a load balancer should send requests here: not after
+// ctx is done, and not while the store is unavailable. If the store can report
+// that it takes writes, readiness requires it.
+func readiness(ctx context.Context, store relayer.Store) http.Handler {
+	ready := func(ctx context.Context) error {
+		_, _, err := store.List(ctx, 0, 0)
+		return err
+	}
+	if writable, ok := store.(interface{ Ready(context.Context) error }); ok {
+		ready = writable.Ready
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case ctx.Err() != nil:
+			writeHealth(w, http.StatusServiceUnavailable, "stopping")
+		case ready(r.Context()) != nil:
+			writeHealth(w, http.StatusServiceUnavailable, "store unavailable")
+		default:
+			writeHealth(w, http.StatusOK, "ready")
+		}
+	})
+}
+
+func writeHealth(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n")
+}
