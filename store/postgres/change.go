@@ -12,42 +12,42 @@ import (
 
 var _ relayer.ImportStore = (*Store)(nil)
 
-// outcome is what came of a write in its transaction.
+// outcome is the result of a write within its transaction.
 type outcome struct {
-	refused error // why it changes nothing, in the words of [relayer.Store]
+	refused error // why it changes nothing, as [relayer.Store] defines it
 	changes bool
 
-	first, count int64 // the positions that it fills, or empties if count is negative
+	first, count int64 // the positions that it fills, or frees if count is negative
 	number       int64 // the number of its change
 }
 
-// Create adds a record and returns it with its revision once it is committed. It
-// returns [relayer.ErrExists] where the id is taken and [relayer.ErrClaimed]
-// where another record holds the claim.
+// Create adds a record and returns it with its revision after the commit. It returns
+// [relayer.ErrExists] if the ID is taken, and [relayer.ErrClaimed] if another record
+// holds the claim.
 //
-// A create that follows one of the same record which had an unknown outcome
-// returns the record where it is there and was made by that one.
+// After [relayer.ErrOutcomeUnknown], a repetition with the same record succeeds if
+// the first create was carried out.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := keepsLimits(rec); err != nil {
+	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	attempt := s.unsettled.take(rec)
+	attempt := s.attempts.take(rec)
 	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private), attempt.String())
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var position, made, stored *int64
-			var own *bool
-			if err := results.QueryRow().Scan(&position, &made, &stored, &own); err != nil {
+			var position, created, stored *int64
+			var isOwn *bool
+			if err := results.QueryRow().Scan(&position, &created, &stored, &isOwn); err != nil {
 				return outcome{}, err
 			}
 			switch {
-			case made != nil:
-				rec.Revision = uint64(*made)
-				return outcome{first: *position, count: 1, number: *made, changes: true}, nil
-			case own != nil && *own:
+			case created != nil:
+				rec.Revision = uint64(*created)
+				return outcome{first: *position, count: 1, number: *created, changes: true}, nil
+			case isOwn != nil && *isOwn:
 				rec.Revision = uint64(*stored)
 				return outcome{}, nil
 			case stored != nil:
@@ -56,19 +56,19 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
 	}, rec.ID)
-	s.unsettled.put(rec, attempt, err)
+	s.attempts.put(rec, attempt, err)
 	if err != nil {
 		return relayer.Record{}, err
 	}
 	return rec, nil
 }
 
-// Update replaces the record that stands at rec.Revision and returns it with
-// its new revision once it is committed. It returns [relayer.ErrNotFound],
-// [relayer.ErrConflict] where it stands at another revision, and
-// [relayer.ErrClaimed] where another record holds the claim.
+// Update replaces the record whose current revision is rec.Revision, and returns it
+// with its new revision after the commit. It returns [relayer.ErrNotFound],
+// [relayer.ErrConflict] if the current revision is another, and [relayer.ErrClaimed]
+// if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := keepsLimits(rec); err != nil {
+	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
 	based := signed(rec.Revision)
@@ -78,13 +78,13 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private))
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var made, stored *int64
-			if err := results.QueryRow().Scan(&made, &stored); err != nil {
+			var updated, stored *int64
+			if err := results.QueryRow().Scan(&updated, &stored); err != nil {
 				return outcome{}, err
 			}
-			if made != nil {
-				rec.Revision = uint64(*made)
-				return outcome{number: *made, changes: true}, nil
+			if updated != nil {
+				rec.Revision = uint64(*updated)
+				return outcome{number: *updated, changes: true}, nil
 			}
 			if refused := notCurrent(stored, based); refused != nil {
 				return outcome{refused: refused}, nil
@@ -98,11 +98,11 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	return rec, nil
 }
 
-// Delete removes the record that stands at the revision. It returns
-// [relayer.ErrNotFound], or [relayer.ErrConflict] where it stands at another.
+// Delete removes the record if revision is its current revision. It returns
+// [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is another.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 	if !isStorable(id) {
-		return s.absent(ctx)
+		return s.notFound(ctx)
 	}
 	based := signed(revision)
 	return s.write(ctx, &write{
@@ -132,13 +132,13 @@ func notCurrent(stored *int64, based int64) error {
 	return nil
 }
 
-// Import adds records as they stand in another store, their revisions included,
-// in their order and all or none. Whoever watches is given [relayer.ErrMissed]
-// for them. It returns [relayer.ErrExists] and [relayer.ErrClaimed] as Create
-// does, also where two of the records contend. Some thousands at a time are
-// enough: more than 256 MiB are refused.
+// Import adds the records of another store with their revisions, in their order, all
+// or none. Watchers receive [relayer.ErrMissed] for them. It returns
+// [relayer.ErrExists] and [relayer.ErrClaimed] as Create does, also if two of the
+// records conflict with each other. It refuses more than 256 MiB: import some
+// thousands at a time.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
-	given, err := newImportColumns(records)
+	columns, err := importColumnsOf(records)
 	if err != nil {
 		return err
 	}
@@ -146,9 +146,9 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		return s.nothing(ctx)
 	}
 	return s.write(ctx, &write{
-		size: given.size,
+		size: columns.size,
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.importAll, given.ids, given.revisions, given.claims, given.documents, given.privates)
+			batch.Queue(s.sql.importAll, columns.ids, columns.revisions, columns.claims, columns.documents, columns.privates)
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var before, number *int64
@@ -164,18 +164,18 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			}
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
-	}, given.ids...)
+	}, columns.ids...)
 }
 
-// nothing is the answer to whoever asks for nothing.
+// nothing is the result of an import without records.
 func (s *Store) nothing(ctx context.Context) error {
-	if err := s.absent(ctx); !errors.Is(err, relayer.ErrNotFound) {
+	if err := s.notFound(ctx); !errors.Is(err, relayer.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
-// importColumns are the records of an Import, column by column.
+// importColumns are the records of an import, column by column.
 type importColumns struct {
 	ids                         []string
 	revisions                   []int64
@@ -183,27 +183,26 @@ type importColumns struct {
 	size                        int
 }
 
-func newImportColumns(records []relayer.Record) (importColumns, error) {
-	var given importColumns
+func importColumnsOf(records []relayer.Record) (importColumns, error) {
+	var columns importColumns
 	for _, rec := range records {
-		if err := keepsImportLimits(rec); err != nil {
+		if err := checkImportLimits(rec); err != nil {
 			return importColumns{}, err
 		}
-		given.ids = append(given.ids, rec.ID)
-		given.revisions = append(given.revisions, int64(rec.Revision))
-		given.claims = append(given.claims, claimParameter(rec.Claim))
-		given.documents = append(given.documents, bytesParameter(rec.Document))
-		given.privates = append(given.privates, bytesParameter(rec.Private))
-		given.size += sizeOf(rec)
+		columns.ids = append(columns.ids, rec.ID)
+		columns.revisions = append(columns.revisions, int64(rec.Revision))
+		columns.claims = append(columns.claims, claimParameter(rec.Claim))
+		columns.documents = append(columns.documents, bytesParameter(rec.Document))
+		columns.privates = append(columns.privates, bytesParameter(rec.Private))
+		columns.size += sizeOf(rec)
 	}
-	if given.size > maxRecordSize {
-		return importColumns{}, outOfLimits("", 0, maxRecordSize)
+	if columns.size > maxRecordSize {
+		return importColumns{}, lengthError("", 0, maxRecordSize)
 	}
-	return given, nil
+	return columns, nil
 }
 
-// signed is a revision as the database keeps it. One that is beyond it stands
-// nowhere.
+// signed returns a revision as a bigint. No record has one above its range.
 func signed(revision uint64) int64 {
 	if revision > math.MaxInt64 {
 		return -1
@@ -211,7 +210,7 @@ func signed(revision uint64) int64 {
 	return int64(revision)
 }
 
-// claimParameter is null for the empty claim, which many may hold.
+// claimParameter returns NULL for the empty claim, which is not unique.
 func claimParameter(claim string) []byte {
 	if claim == "" {
 		return nil
@@ -219,7 +218,7 @@ func claimParameter(claim string) []byte {
 	return []byte(claim)
 }
 
-// bytesParameter keeps the driver from taking no bytes for a null.
+// bytesParameter returns an empty slice for nil, which the driver would send as NULL.
 func bytesParameter(bytes []byte) []byte {
 	if bytes == nil {
 		return []byte{}

@@ -12,33 +12,33 @@ import (
 
 var _ relayer.CheckStore = (*Store)(nil)
 
-// contradictions are what must not be found in one snapshot. Each statement says
-// how often it is.
+// contradictions are the inconsistencies that Check looks for. Each statement counts
+// one kind of them.
 var contradictions = []struct{ what, sql string }{
-	{"counts that are not those of the relayers", `
+	{"counts that differ from the number of relayers", `
 		WITH real AS (
 			SELECT level, position >> (7 * level) AS node, count(*) AS live
 			FROM $schema.relayers CROSS JOIN generate_series(1, 3) AS level GROUP BY 1, 2
 		)
-		SELECT count(*) FROM real FULL JOIN $schema.counts AS kept USING (level, node)
-		WHERE coalesce(real.live, 0) <> coalesce(kept.live, 0)`},
-	{"rows of state other than the one", `SELECT abs(count(*) - 1) FROM $schema.state`},
+		SELECT count(*) FROM real FULL JOIN $schema.counts AS stored USING (level, node)
+		WHERE coalesce(real.live, 0) <> coalesce(stored.live, 0)`},
+	{"missing or additional rows of state", `SELECT abs(count(*) - 1) FROM $schema.state`},
 	{"relayers above the last position", `
 		SELECT count(*) FROM $schema.relayers WHERE position > (SELECT last_position FROM $schema.state)`},
 	{"revisions above the last revision", `
 		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_revision FROM $schema.state)`},
 	{"changes above the last revision", `
 		SELECT count(*) FROM $schema.changes WHERE number > (SELECT last_revision FROM $schema.state)`},
-	{"rows of pruning other than the one", `SELECT abs(count(*) - 1) FROM $schema.pruning`},
-	{"changes that count as pruned", `
+	{"missing or additional rows of pruning", `SELECT abs(count(*) - 1) FROM $schema.pruning`},
+	{"changes that should be pruned", `
 		SELECT count(*) FROM $schema.changes WHERE number <= (SELECT pruned FROM $schema.pruning)`},
 	{"pruned changes above the last revision", `
 		SELECT count(*) FROM $schema.pruning WHERE pruned > (SELECT last_revision FROM $schema.state)`},
 }
 
-// Check reads everything once, in one snapshot and beside reads and writes, and
-// returns [relayer.ErrCorrupt] where parts of the schema contradict one another. It is
-// not bound by [WithTimeout]: a million relayers take seconds.
+// Check reads all tables in one snapshot and returns [relayer.ErrCorrupt] if they
+// contradict each other. Reads and writes continue. [WithTimeout] does not apply: a
+// million relayers take seconds.
 func (s *Store) Check(ctx context.Context) error {
 	if s.ended.Err() != nil {
 		return errClosed

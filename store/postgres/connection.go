@@ -13,8 +13,7 @@ import (
 // connector is acquire, or acquireAlive for a second attempt.
 type connector func(context.Context) (*pgxpool.Conn, error)
 
-// noConnection is the error of an operation that did not come so far as to ask
-// the server anything.
+// noConnection is the error of an operation that has sent nothing to the server.
 type noConnection struct{ error }
 
 func (e noConnection) Unwrap() error { return e.error }
@@ -102,7 +101,7 @@ func discard(conn *pgxpool.Conn) {
 // release returns a connection to the pool, unless the server has turned out to be a
 // standby: a pooler may lead a connection to another server than at first.
 func release(conn *pgxpool.Conn, err error) {
-	if isOfStandby(err) {
+	if isStandbyError(err) {
 		discard(conn)
 		return
 	}

@@ -208,7 +208,7 @@ func TestOpenEnds(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]postgres.Option{
-		"the zero Option":     {},
+		"nil":                 nil,
 		"no connect timeout":  postgres.WithConnectTimeout(0),
 		"no timeout":          postgres.WithTimeout(0),
 		"a negative timeout":  postgres.WithTimeout(-time.Second),

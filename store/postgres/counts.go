@@ -2,15 +2,15 @@ package postgres
 
 import "maps"
 
-// node is one of the counts.
+// node is a node of the tree of counts.
 type node struct {
 	level int16
 	index int64
 }
 
-// shiftsOf is by how much each count changes.
-func shiftsOf(outcomes []outcome) map[node]int32 {
-	shifts := make(map[node]int32)
+// countChanges returns by how much each count changes.
+func countChanges(outcomes []outcome) map[node]int32 {
+	changes := make(map[node]int32)
 	for _, o := range outcomes {
 		sign := int32(1)
 		if o.count < 0 {
@@ -18,21 +18,21 @@ func shiftsOf(outcomes []outcome) map[node]int32 {
 		}
 		for position := o.first; position < o.first+max(o.count, -o.count); position++ {
 			for level := int16(1); level <= levels; level++ {
-				shifts[node{level, position >> (nodeShift * level)}] += sign
+				changes[node{level, position >> (nodeShift * level)}] += sign
 			}
 		}
 	}
-	maps.DeleteFunc(shifts, func(_ node, by int32) bool { return by == 0 })
-	return shifts
+	maps.DeleteFunc(changes, func(_ node, by int32) bool { return by == 0 })
+	return changes
 }
 
-// columnsOf puts them as the server takes them, in whatever order: nobody else
-// changes a count meanwhile.
-func columnsOf(shifts map[node]int32) (depths []int16, nodes []int64, by []int32) {
-	for at, shift := range shifts {
+// columnsOf returns the changes as parameters of a statement. They are not sorted,
+// because only the holder of the write lock changes counts.
+func columnsOf(changes map[node]int32) (depths []int16, indexes []int64, by []int32) {
+	for at, change := range changes {
 		depths = append(depths, at.level)
-		nodes = append(nodes, at.index)
-		by = append(by, shift)
+		indexes = append(indexes, at.index)
+		by = append(by, change)
 	}
-	return depths, nodes, by
+	return depths, indexes, by
 }

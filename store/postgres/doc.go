@@ -1,46 +1,49 @@
-// Package postgres keeps relayers in PostgreSQL (15 or newer), for services of
-// which several instances share one registry.
+// Package postgres stores relayers in PostgreSQL 15 or newer, for services whose
+// instances share one registry.
 //
-// [Open] connects by a connection string, and [New] takes a pool that the host
-// has already. Both make the schema where there is none, whichever of many
-// instances comes first, and refuse one that is not theirs or newer than they
-// are, leaving it as it was: [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat].
+// [Open] connects with a connection string; [New] uses a pool of the host
+// application. Both create the schema if it is missing and upgrade an older one;
+// of several instances that start at once, one does so. A schema that this module
+// did not create is [relayer.ErrUnknownFormat], and one that does not permit
+// writers of this version is [relayer.ErrNewerFormat]. Both are left unchanged.
 //
 // # Writes
 //
-// Writes take turns, over all instances, and a turn is held until its commit is
-// visible: so the order of creation, the revisions and the order in which
-// changes are told are the same for everyone who looks. Writes of one instance
-// that arrive together share a turn and a commit; a lone write waits for no
-// other, and a refused one (a taken id, a lost compare-and-swap, a held claim)
-// is its caller's answer alone.
+// Writes are serialized across instances by a table lock that is held until the
+// commit is visible. So the creation order, the revisions and the order of changes
+// are the same for every reader. Writes of one instance that arrive together share
+// one transaction (group commit). A write that arrives alone does not wait for
+// others, and a write that is refused does not fail the others.
 //
-// A write is answered once it is committed, and committed means synced: where
-// the session has synchronous_commit off, it is turned on for the write.
+// A write returns after its commit, and the commit is durable by the standard of the
+// server: on disk, and on the synchronous standbys if there are any. If the session
+// has synchronous_commit off, a write turns it on for itself.
 //
 // # Reads
 //
-// A page and its total are read by one statement, of one snapshot. Counts of how
-// many relayers stand in each stretch of the creation order, in three levels, say
-// where a page begins, so that it costs the same however many stand before it.
+// A page and its total come from one statement and one snapshot. A tree of counts
+// over the creation order leads to the beginning of a page, so that a page costs
+// the same at any offset. Reads and writes use the primary only.
 //
-// # Faults
+// # Failures
 //
-// A server that is out of reach, and a pool without a free connection, are
-// [relayer.ErrUnavailable] after [WithConnectTimeout], and a server that does
-// not answer after [WithTimeout]. What has not been committed is tried again on
-// a new connection first. A connection lost while the commit is under way is
-// [relayer.ErrOutcomeUnknown]. A create that is then made again through the same
-// Store, with the same record, finds out whether the row that is there is its
-// own, and returns it; a stranger's is [relayer.ErrExists] as always. A read does
-// not tell so surely: the server may still be at what it was sent, and a write
-// that comes after it waits for its turn. Once the server is back everything goes
-// on by itself.
+// If no connection to a primary is available within [WithConnectTimeout], or the
+// server does not answer within [WithTimeout], an operation returns
+// [relayer.ErrUnavailable]. A write that cannot have been committed is first
+// repeated on another connection.
+//
+// If the connection is lost during the commit, a write returns
+// [relayer.ErrOutcomeUnknown]. The same create on the same Store then finds its own
+// row, if there is one, and returns it. After an unknown outcome the Store answers
+// no write before a commit has succeeded: a write that is visible may be missing on
+// the synchronous standby. For the same reason [Store.Get] of that record returns
+// [relayer.ErrUnavailable] until then. Other reads do not show the outcome reliably:
+// the server may still carry out the commit, or lose it in a failover.
 //
 // # Changes
 //
-// [Store.Watch] tells of the changes made by every instance. They are kept in a
-// table, numbered in the order of their commits, for [WithChangeRetention]; a
-// notification is only a hint to look there, so that a lost connection misses
-// nothing.
+// [Store.Watch] returns the changes made by all instances. They are stored in a
+// table for [WithChangeRetention], numbered in the order of their commits. A
+// notification is only a hint to read that table, so a lost connection loses no
+// change.
 package postgres

@@ -10,11 +10,11 @@ import (
 
 var _ relayer.DocumentStore = (*Store)(nil)
 
-// AppendDocument appends the document of the record to dst and returns its
-// revision, or [relayer.ErrNotFound].
+// AppendDocument appends the document of a record to dst and returns the revision of
+// the record. It returns [relayer.ErrNotFound] if there is no such record.
 func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
 	if !isStorable(id) {
-		return dst, 0, s.absent(ctx)
+		return dst, 0, s.notFound(ctx)
 	}
 	var extended appender
 	var revision int64
@@ -37,8 +37,8 @@ func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 	return extended.bytes, uint64(revision), nil
 }
 
-// AppendDocuments appends up to limit documents from offset on, oldest first,
-// with a comma between each two, and returns the number of all records.
+// AppendDocuments appends up to limit documents from offset on, oldest first and
+// separated by commas, and returns the number of all records.
 func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
 	var extended appender
 	var total int
@@ -58,15 +58,14 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 	return extended.bytes, total, nil
 }
 
-// appender takes a document out of the driver's buffer straight into the
-// caller's.
+// appender copies a document from the buffer of the driver to that of the caller.
 type appender struct {
 	bytes     []byte
 	separator string
 }
 
-// ScanBytes is called by the driver with bytes that are valid until it returns,
-// and with nil where there is no document.
+// ScanBytes is called by the driver. The bytes are valid until it returns, and nil for
+// NULL.
 func (a *appender) ScanBytes(document []byte) error {
 	if document != nil {
 		a.bytes = append(append(a.bytes, a.separator...), document...)

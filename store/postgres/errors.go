@@ -18,7 +18,7 @@ var ErrNoSchema = errors.New("no relayer schema")
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 
-// Codes of the server that matter here, and a class of them.
+// SQLSTATE codes, and a class of them.
 const (
 	connectionException  = "08"
 	completionUnknown    = "40003"
@@ -50,7 +50,7 @@ func outcomeUnknown(cause error) error {
 	return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, withoutDriver(cause))
 }
 
-// hasCode tells whether the server refused a statement with one of these codes.
+// hasCode reports whether err is an error of the server with one of the codes.
 func hasCode(err error, codes ...string) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -64,9 +64,9 @@ func hasCode(err error, codes ...string) bool {
 	return false
 }
 
-// isRefusal tells whether the server has answered with an error and goes on: so
-// that nothing of the transaction stands. An error that ends the session says
-// less, and so does one of a connection, which is a pooler's word for a session
+// isRefusal reports whether the server refused a statement and the session continues,
+// so that the transaction was rolled back. An error that ends the session does not
+// show that, nor does a connection exception, with which a pooler reports a session
 // that it has lost.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
@@ -81,9 +81,9 @@ func severity(refusal *pgconn.PgError) string {
 	return refusal.Severity
 }
 
-// isOfContent tells whether the server refused what a statement would write, and
-// not, for how it stands itself, any write.
-func isOfContent(err error) bool {
+// isDataError reports whether the server refused the data of a statement, so that
+// another write may succeed.
+func isDataError(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || len(refusal.Code) != 5 {
 		return false
@@ -95,42 +95,42 @@ func isOfContent(err error) bool {
 	return false
 }
 
-// isOfStatement reports whether the server refused a statement itself: it refers to
-// something that does not exist or that the role may not use.
-func isOfStatement(err error) bool {
+// isSchemaError reports whether a statement refers to something that does not exist
+// or that the role may not use.
+func isSchemaError(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && strings.HasPrefix(refusal.Code, "42")
 }
 
-// isOfStandby reports whether the server refused a statement because it is a standby.
-// A plan that the server cannot use any more has the same code; a new connection is
-// right for it as well.
-func isOfStandby(err error) bool { return hasCode(err, readOnlyTransaction, featureNotSupported) }
+// isStandbyError reports whether the server refused a statement because it is a
+// standby. A cached plan that the server cannot use any more has the same code; a
+// new connection solves that as well.
+func isStandbyError(err error) bool { return hasCode(err, readOnlyTransaction, featureNotSupported) }
 
-// isPassing tells whether the same again may well succeed: transactions that
-// got into each other's way, or a connection that was lost.
-func isPassing(err error) bool {
+// isTransient reports whether a repetition may succeed: after a serialization failure
+// or a lost connection.
+func isTransient(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, relayer.ErrNewerFormat) {
 		return false
 	}
-	if hasCode(err, serializationFailure, deadlockDetected) || isOfStandby(err) {
+	if hasCode(err, serializationFailure, deadlockDetected) || isStandbyError(err) {
 		return true
 	}
 	return !isRefusal(err)
 }
 
-// isLasting tells whether a read fails as it did however often it is tried.
-func isLasting(err error) bool {
+// isPermanent reports whether a read would fail again.
+func isPermanent(err error) bool {
 	if errors.Is(err, errClosed) || errors.Is(err, relayer.ErrNewerFormat) || hasCode(err, noPrivilege) {
 		return true
 	}
-	_, cannotBeRead := errors.AsType[pgx.ScanArgError](err)
-	return cannotBeRead
+	_, isUnreadable := errors.AsType[pgx.ScanArgError](err)
+	return isUnreadable
 }
 
-// withoutDriver keeps what an error of the driver says, on one line, and leaves
-// its type behind. Of what the server says that is the message alone: the details
-// may quote the row.
+// withoutDriver returns an error with the message of a driver's error on one line,
+// but not its type. The message does not include the details of the server, which
+// may quote a row.
 func withoutDriver(err error) error {
 	if errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) {
 		return err

@@ -15,8 +15,8 @@ func NewMigration(minWriter int, sql string) Migration { return migration{minWri
 // WithMigrations makes a Store that of a later version of this package, whose
 // migrations end with these.
 func WithMigrations(steps ...Migration) Option {
-	return Option{func(o *options) error {
+	return func(o *options) error {
 		o.migrations = append(o.migrations[:len(o.migrations):len(o.migrations)], steps...)
 		return nil
-	}}
+	}
 }

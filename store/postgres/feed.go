@@ -60,7 +60,7 @@ func (m mark) matches(other mark) bool {
 }
 
 func newFeed(s *Store) *feed {
-	return &feed{store: s, listener: newListener(s.connectAlone, s.opts.schema), updated: make(chan struct{})}
+	return &feed{store: s, listener: newListener(s.connectListener, s.opts.schema), updated: make(chan struct{})}
 }
 
 // join counts one more watcher, until leave is called.
@@ -160,7 +160,7 @@ func (f *feed) readOnce(ctx context.Context) bool {
 	}
 	found, err := f.store.changesAfter(ctx, *last)
 	switch {
-	case err != nil && !isLasting(err):
+	case err != nil && !isPermanent(err):
 		return false
 	case err != nil || found.isCut:
 		// The watchers find out for themselves.

@@ -8,34 +8,34 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// maxRecordSize bounds what is sent at once. It is well below what the server
-// takes in one message, and far above any relayer.
+// maxRecordSize is the limit of one write. It is far below the limit of the server
+// for one message, and far above any relayer.
 const maxRecordSize = 256 << 20
 
-// keepsLimits refuses what has no place in the tables.
-func keepsLimits(rec relayer.Record) error {
+// checkLimits returns an error if the tables cannot hold the record.
+func checkLimits(rec relayer.Record) error {
 	switch {
 	case len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength:
-		return outOfLimits("id", 1, relayer.MaxIDLength)
+		return lengthError("id", 1, relayer.MaxIDLength)
 	case !isStorable(rec.ID):
 		return invalid("id", "must be UTF-8 without NUL")
 	case len(rec.Claim) > relayer.MaxClaimLength:
-		return outOfLimits("claim", 0, relayer.MaxClaimLength)
+		return lengthError("claim", 0, relayer.MaxClaimLength)
 	case len(rec.Document) > maxRecordSize || len(rec.Private) > maxRecordSize-len(rec.Document):
-		return outOfLimits("", 0, maxRecordSize)
+		return lengthError("", 0, maxRecordSize)
 	}
 	return nil
 }
 
-// keepsImportLimits refuses also a revision that writes could not go on from.
-func keepsImportLimits(rec relayer.Record) error {
+// checkImportLimits also refuses a revision that leaves no room for later ones.
+func checkImportLimits(rec relayer.Record) error {
 	if rec.Revision < 1 || rec.Revision > relayer.MaxRevision {
 		return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(relayer.MaxRevision)))
 	}
-	return keepsLimits(rec)
+	return checkLimits(rec)
 }
 
-func outOfLimits(field string, least, most int) error {
+func lengthError(field string, least, most int) error {
 	return invalid(field, fmt.Sprintf("must be %d to %d bytes long", least, most))
 }
 
@@ -43,7 +43,8 @@ func invalid(field, message string) error {
 	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
 }
 
-// isStorable tells whether an id is text to the server. No other is ever there.
+// isStorable reports whether an ID is text for the server. No other ID is ever
+// stored.
 func isStorable(id string) bool {
 	return utf8.ValidString(id) && !strings.Contains(id, "\x00")
 }

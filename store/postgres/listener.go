@@ -8,13 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A listener that has lost its connection tries again after a while, and longer
-// each time. Where it hears nothing it asks now and then whether the connection
-// still stands.
+// A listener that has lost its connection reconnects with exponential backoff. If it
+// receives nothing for a while, it tests the connection.
 const (
 	shortestPause = 50 * time.Millisecond
 	longestPause  = 5 * time.Second
-	silence       = 30 * time.Second
+	maxSilence    = 30 * time.Second
 )
 
 // listener receives the notifications of all instances on a connection of its own.
@@ -44,7 +43,7 @@ func (l *listener) wake() {
 	l.awake = make(chan struct{})
 }
 
-// listen listens until ctx is done, on one connection after the other.
+// listen listens until ctx is done, on a new connection whenever one is lost.
 func (l *listener) listen(ctx context.Context) {
 	pause := shortestPause
 	for ctx.Err() == nil {
@@ -59,7 +58,8 @@ func (l *listener) listen(ctx context.Context) {
 	}
 }
 
-// listenOnce tells whether it came to listen at all.
+// listenOnce reports whether the LISTEN succeeded. It returns when the connection is
+// lost.
 func (l *listener) listenOnce(ctx context.Context) bool {
 	conn, err := l.connect(ctx)
 	if err != nil {
@@ -70,18 +70,18 @@ func (l *listener) listenOnce(ctx context.Context) bool {
 		return false
 	}
 	for {
-		// Also after the LISTEN: what was written before it has been told to nobody.
+		// Also after the LISTEN: notifications before it were not received.
 		l.wake()
-		if !isHeard(ctx, conn) {
+		if !awaitNotification(ctx, conn) {
 			return true
 		}
 	}
 }
 
-// isHeard waits for a notification, or for long enough, and is false where the
-// connection is lost.
-func isHeard(ctx context.Context, conn *pgx.Conn) bool {
-	waiting, cancel := context.WithTimeout(ctx, silence)
+// awaitNotification waits for a notification, for a limited time. It returns false if
+// the connection is lost.
+func awaitNotification(ctx context.Context, conn *pgx.Conn) bool {
+	waiting, cancel := context.WithTimeout(ctx, maxSilence)
 	defer cancel()
 	if _, err := conn.WaitForNotification(waiting); err == nil {
 		return true
@@ -89,9 +89,9 @@ func isHeard(ctx context.Context, conn *pgx.Conn) bool {
 	if ctx.Err() != nil || conn.IsClosed() {
 		return false
 	}
-	asking, cancelAsking := context.WithTimeout(ctx, longestPause)
-	defer cancelAsking()
-	return conn.Ping(asking) == nil
+	pinging, cancelPing := context.WithTimeout(ctx, longestPause)
+	defer cancelPing()
+	return conn.Ping(pinging) == nil
 }
 
 func closeSoon(conn *pgx.Conn) {
@@ -100,9 +100,9 @@ func closeSoon(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// connectAlone makes a connection like those of the pool beside it: one that
-// listens for as long as somebody watches would be missing there.
-func (s *Store) connectAlone(ctx context.Context) (*pgx.Conn, error) {
+// connectListener opens a connection with the settings of the pool, but outside of it:
+// a listener would occupy a connection of the pool all the time.
+func (s *Store) connectListener(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
 	defer cancel()
 	pool := s.pool.Config()

@@ -30,13 +30,13 @@ var migrations []migration
 // version is the version of the schema that the Store reads and writes.
 func (o options) version() int { return schemaVersion + len(o.migrations) }
 
-// migrate upgrades the schema step by step. If several instances do so at once,
-// each step is made by one of them.
-func migrate(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+// migrate upgrades the schema step by step and returns its format. If several
+// instances do so at once, each step is made by one of them.
+func migrate(ctx context.Context, conn *pgxpool.Conn, opts options) (format, error) {
 	for {
 		found, err := migrateOnce(ctx, conn, opts)
 		if err != nil || found.version >= opts.version() {
-			return err
+			return found, err
 		}
 	}
 }
@@ -44,7 +44,7 @@ func migrate(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 // migrateOnce makes the next step, if there is one, and returns the format that
 // it found.
 func migrateOnce(ctx context.Context, conn *pgxpool.Conn, opts options) (found format, err error) {
-	err = writeAlone(ctx, conn, opts, func(tx pgx.Tx) error {
+	err = transact(ctx, conn, opts, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, inSchema(opts.schema, `LOCK TABLE $schema.state, $schema.pruning IN EXCLUSIVE MODE`)); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func migrateOnce(ctx context.Context, conn *pgxpool.Conn, opts options) (found f
 // explain returns the error, or [relayer.ErrNewerFormat] if a statement fails
 // because a newer version has changed what it refers to.
 func (s *Store) explain(ctx context.Context, err error) error {
-	if !isOfStatement(err) {
+	if !isSchemaError(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
@@ -87,7 +87,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		relayer.ErrNewerFormat, found.version, s.opts.version(), withoutDriver(err))
 }
 
-// format is what the row of state says of the schema.
+// format is the version of the schema and the minimum version of its writers.
 type format struct{ version, minWriter int }
 
 // permits returns [relayer.ErrNewerFormat] if the version may not write.

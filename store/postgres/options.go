@@ -7,21 +7,19 @@ import (
 	"time"
 )
 
-// Option changes how [Open] and [New] set up a [Store].
-type Option struct {
-	apply func(*options) error
-}
+// Option configures a [Store]. Pass options to [Open] or [New].
+type Option func(*options) error
 
 type options struct {
 	schema          string
-	onlyOpens       bool
+	withoutSetup    bool
 	connectTimeout  time.Duration
 	timeout         time.Duration
 	changeRetention time.Duration
 	migrations      []migration
 }
 
-// What a [Store] does unless an [Option] says otherwise.
+// The defaults of the options.
 const (
 	DefaultSchema          = "relayer"
 	DefaultConnectTimeout  = time.Second
@@ -29,70 +27,70 @@ const (
 	DefaultChangeRetention = 10 * time.Minute
 )
 
-// maxSchemaLength leaves room for what is added to the name where the server
-// takes 63 bytes.
+// maxSchemaLength leaves room for a suffix within the 63 bytes of an identifier.
 const maxSchemaLength = 48
 
-// WithSchema names the schema that the relayers are kept in: up to 48 of a–z,
-// 0–9 and _, not beginning with a digit or with pg_, and not information_schema.
-// Stores with different schemas in one database know nothing of one another.
+// WithSchema sets the schema that contains the relayers: 1 to 48 characters of a–z,
+// 0–9 and _. It must not begin with a digit or with pg_, and must not be
+// information_schema. Stores with different schemas are independent.
 func WithSchema(name string) Option {
-	return Option{func(o *options) error {
+	return func(o *options) error {
 		if !isSchemaName(name) {
-			return fmt.Errorf("postgres: schema %q must be 1 to %d of a-z, 0-9 and _, and be none of the system's", name, maxSchemaLength)
+			return fmt.Errorf("postgres: schema %q must be 1 to %d of a-z, 0-9 and _, not begin with a digit or pg_, and not be information_schema", name, maxSchemaLength)
 		}
 		o.schema = name
 		return nil
-	}}
+	}
 }
 
 // WithoutSetup keeps [Open] and [New] from creating or upgrading the schema. If it
 // is missing or older than this package they return [ErrNoSchema]. Use it to open
 // relayers that must exist, so that a wrong database name is an error.
 func WithoutSetup() Option {
-	return Option{func(o *options) error {
-		o.onlyOpens = true
+	return func(o *options) error {
+		o.withoutSetup = true
 		return nil
-	}}
+	}
 }
 
-// WithConnectTimeout says how long an operation waits for a connection, a new
-// one or one that others give back to the pool, before it returns
-// [relayer.ErrUnavailable]: 1 second unless told otherwise.
+// WithConnectTimeout limits how long an operation waits for a connection to the
+// primary, new or from the pool. Then it returns [relayer.ErrUnavailable]. The
+// default is 1 second.
 func WithConnectTimeout(timeout time.Duration) Option {
-	return Option{func(o *options) error {
+	return func(o *options) error {
 		o.connectTimeout = timeout
 		return positive("connect timeout", timeout)
-	}}
+	}
 }
 
-// WithTimeout says how long an operation that has a connection waits for an
-// answer of the server: 5 seconds unless told otherwise. A read waits once. A
-// write waits up to three times: for the turns before that of its instance, for
-// the turn, and for the commit. A context that ends sooner ends a read, and a
-// write whose turn has not begun.
+// WithTimeout limits how long an operation that has a connection waits for the
+// server. The default is 5 seconds. A read waits once. A write waits up to three
+// times: for earlier writes of its Store, for the write lock, and for the commit. An
+// instance that stalls while it holds the write lock loses it after a tenth of the
+// timeout, at least 250 ms. The context of a call can end a read earlier, and a write
+// that has not begun.
 func WithTimeout(timeout time.Duration) Option {
-	return Option{func(o *options) error {
+	return func(o *options) error {
 		o.timeout = timeout
 		return positive("timeout", timeout)
-	}}
+	}
 }
 
-// WithChangeRetention says how long a change is kept for those who watch: 10
-// minutes unless told otherwise. A watcher that is cut off for longer is given
-// [relayer.ErrMissed]. The shortest retention of all instances counts, and while
-// none runs nothing is forgotten. What is kept has the whole of the relayer in it,
-// RPC URLs included, also of one that has been deleted since.
+// WithChangeRetention sets how long changes are stored for watchers. The default is
+// 10 minutes. A watcher that is cut off for longer receives [relayer.ErrMissed]. The
+// shortest retention of all instances applies, and nothing is pruned while no
+// instance runs. A stored change contains the whole relayer, RPC URLs included, also
+// if the relayer was deleted.
 func WithChangeRetention(retention time.Duration) Option {
-	return Option{func(o *options) error {
+	return func(o *options) error {
 		o.changeRetention = retention
 		return positive("change retention", retention)
-	}}
+	}
 }
 
 func positive(what string, d time.Duration) error {
 	if d < time.Millisecond {
-		return fmt.Errorf("postgres: the %s must be at least a millisecond", what)
+		return fmt.Errorf("postgres: the %s must be at least 1 ms", what)
 	}
 	return nil
 }
@@ -106,10 +104,10 @@ func collect(given []Option) (options, error) {
 		migrations:      migrations,
 	}
 	for _, option := range given {
-		if option.apply == nil {
-			return options{}, errors.New("postgres: the zero Option is none")
+		if option == nil {
+			return options{}, errors.New("postgres: an option is nil")
 		}
-		if err := option.apply(&collected); err != nil {
+		if err := option(&collected); err != nil {
 			return options{}, err
 		}
 	}

@@ -52,7 +52,7 @@ func (s *Store) pruneOldChanges() {
 func (s *Store) pruneOnce() (pruned bool, err error) {
 	ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
 	defer cancel()
-	err = writeAlone(ctx, s.pool, s.opts, func(tx pgx.Tx) error {
+	err = transact(ctx, s.pool, s.opts, func(tx pgx.Tx) error {
 		var last int64
 		err := tx.QueryRow(ctx, s.sql.lockPruning).Scan(&last)
 		if errors.Is(err, pgx.ErrNoRows) {

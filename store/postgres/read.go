@@ -9,11 +9,11 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// readAttempts bounds how often a read is tried on another connection.
+// readAttempts bounds the attempts of a read, each on another connection.
 const readAttempts = 5
 
-// read runs one statement that reads, and hands its rows to use. Where that fails
-// it returns the error of the context, or one of package relayer.
+// read runs one statement and passes its rows to use. It returns the error of the
+// context or one of package relayer.
 func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	err := s.tryRead(ctx, sql, args, use)
 	if err == nil || err == ctx.Err() || errors.Is(err, relayer.ErrNotFound) {
@@ -22,11 +22,11 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 	return unavailable(err)
 }
 
-// tryRead reads again from the start where that fails for a passing reason. It
-// returns the driver's error as it is.
+// tryRead repeats a read that fails for a transient reason. It returns the errors of
+// the driver unchanged.
 func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	var err error
-	get := connector(s.acquire)
+	acquire := connector(s.acquire)
 	for range readAttempts {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -34,23 +34,23 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 		if s.ended.Err() != nil {
 			return errClosed
 		}
-		err = s.readOnce(ctx, get, sql, args, use)
+		err = s.readOnce(ctx, acquire, sql, args, use)
 		if err == nil || errors.Is(err, relayer.ErrNotFound) {
 			return err
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if _, ok := errors.AsType[noConnection](err); ok || !isPassing(err) {
+		if _, ok := errors.AsType[noConnection](err); ok || !isTransient(err) {
 			return s.explain(ctx, err)
 		}
-		get = s.acquireAlive
+		acquire = s.acquireAlive
 	}
 	return err
 }
 
-func (s *Store) readOnce(ctx context.Context, get connector, sql string, args []any, use func(pgx.Rows) error) error {
-	conn, err := get(ctx)
+func (s *Store) readOnce(ctx context.Context, acquire connector, sql string, args []any, use func(pgx.Rows) error) error {
+	conn, err := acquire(ctx)
 	if err != nil {
 		return err
 	}

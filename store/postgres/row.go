@@ -20,8 +20,7 @@ func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
 	return row.record(), rows.Err()
 }
 
-// page reads the rows of a page. One that is empty comes as a row that has the
-// total alone.
+// page reads the rows of a page. An empty page is one row with only the total.
 func page(rows pgx.Rows) (recs []relayer.Record, total int, err error) {
 	for rows.Next() {
 		var row row
@@ -35,7 +34,7 @@ func page(rows pgx.Rows) (recs []relayer.Record, total int, err error) {
 	return recs, total, rows.Err()
 }
 
-// row is a record as it is read, where all of it may be missing.
+// row is a record as it is read. All columns are NULL in an empty page.
 type row struct {
 	id                       *string
 	revision                 *int64

@@ -181,14 +181,14 @@ const primaryOnly = `
 		RAISE EXCEPTION 'the server is a standby' USING ERRCODE = 'read_only_sql_transaction';
 	END IF;`
 
-// inSchema puts the name of the schema into a statement.
+// inSchema inserts the name of the schema into a statement.
 func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
 }
 
-// prepareSchema creates the schema if it is missing, and upgrades an older one. If
-// it is current, three reads are all that is done, so that a role without the
-// privilege to create anything can use it.
+// prepareSchema creates the schema if it is missing, and upgrades an older one. A
+// current schema is only read, so that a role without the privilege to create
+// anything can use it.
 func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error {
 	conn, err := acquire(ctx, pool, opts.connectTimeout)
 	if err == nil {
@@ -209,7 +209,7 @@ func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) erro
 	}
 	found, err := readFormat(waiting, conn, opts.schema)
 	if hasCode(err, undefinedTable) {
-		if opts.onlyOpens {
+		if opts.withoutSetup {
 			return ErrNoSchema
 		}
 		if err = createSchema(waiting, conn, opts); err == nil {
@@ -220,10 +220,10 @@ func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) erro
 		return err
 	}
 	if found.version < opts.version() {
-		if opts.onlyOpens {
+		if opts.withoutSetup {
 			return fmt.Errorf("%w of version %d: it is of version %d", ErrNoSchema, opts.version(), found.version)
 		}
-		if err := migrate(ctx, conn, opts); err != nil {
+		if found, err = migrate(ctx, conn, opts); err != nil {
 			return err
 		}
 	}
@@ -233,8 +233,8 @@ func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) erro
 	return checkShape(ctx, conn, opts)
 }
 
-// errBytesAsText is told at once: nothing could be read.
-var errBytesAsText = errors.New("where the driver gets text (default_query_exec_mode exec or simple_protocol) the server's bytea_output must be hex")
+// errBytesAsText is an error of Open, because no record could be read.
+var errBytesAsText = errors.New("with default_query_exec_mode exec or simple_protocol the server's bytea_output must be hex")
 
 func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
 	if err := checkEngine(ctx, conn); err != nil {
@@ -269,7 +269,7 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 			inSchema(opts.schema, `$schema.changes_after(bigint, bigint)`),
 		}).Scan(&functions)
 	if err == nil && functions != 4 {
-		return fmt.Errorf("%w: it lacks functions", relayer.ErrUnknownFormat)
+		return fmt.Errorf("%w: functions are missing", relayer.ErrUnknownFormat)
 	}
 	return err
 }
@@ -291,7 +291,7 @@ func readFormat(ctx context.Context, db querier, schema string) (found format, e
 		found.minWriter, err = strconv.Atoi(minWriter)
 	}
 	if err != nil || found.version < 1 {
-		return format{}, fmt.Errorf("%w: it has no version", relayer.ErrUnknownFormat)
+		return format{}, fmt.Errorf("%w: no version", relayer.ErrUnknownFormat)
 	}
 	return found, nil
 }
@@ -299,7 +299,7 @@ func readFormat(ctx context.Context, db querier, schema string) (found format, e
 // createSchema creates version 1. Of several instances that start at once the first
 // does so; the others wait for the lock and find it done.
 func createSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
-	return writeAlone(ctx, conn, opts, func(tx pgx.Tx) error {
+	return transact(ctx, conn, opts, func(tx pgx.Tx) error {
 		const lockClass = 0x72656c79
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, lockClass, opts.schema); err != nil {
 			return err
@@ -319,7 +319,7 @@ func createSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	})
 }
 
-// executeAll runs any number of statements, which have no parameters.
+// executeAll runs several statements without parameters.
 func executeAll(ctx context.Context, tx pgx.Tx, schema, sql string) error {
 	_, err := tx.Conn().PgConn().Exec(ctx, strings.NewReplacer("$settings", functionSettings, "$primaryOnly", primaryOnly).Replace(inSchema(schema, sql))).ReadAll()
 	return err
@@ -330,8 +330,8 @@ func setupError(ctx context.Context, schema string, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case hasCode(err, undefinedObject):
-		// The server repeats its name, which may be a part of a password.
-		return errors.New("postgres: a setting of the connection string does not exist")
+		// The server quotes its name, which may be a part of a password.
+		return errors.New("postgres: the connection string contains a setting that does not exist")
 	case hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject):
 		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
 	case errors.Is(err, ErrNoSchema):

@@ -17,20 +17,20 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// Store is a [relayer.Store] in PostgreSQL. Make one with [Open] or [New], and
-// call [Store.Close] when done with it. All methods are safe for concurrent use,
-// and any number of Stores, in any number of processes, may share a schema.
+// Store is a [relayer.Store] in PostgreSQL. Create one with [Open] or [New] and close
+// it with [Store.Close]. All methods are safe for concurrent use. Any number of
+// Stores, in any number of processes, can share a schema.
 type Store struct {
 	pool        *pgxpool.Pool
 	ownPool     bool
 	opts        options
 	sql         statements
 	queue       *queue
-	unsettled   *unsettled
+	attempts    attempts
 	unconfirmed unconfirmed
 	feed        *feed
 
-	// ended is done once Close has begun.
+	// ended is done when Close has begun.
 	ended      context.Context
 	end        context.CancelFunc
 	background sync.WaitGroup
@@ -43,22 +43,22 @@ var _ relayer.Store = (*Store)(nil)
 // host that hangs must not keep the pool from the next one for long.
 const hostTimeout = 2 * time.Second
 
-// Open connects to the database that the connection string names, a postgres://
-// URL or a list of key=value, as the libpq of PostgreSQL reads it; what is not
-// in it is taken from the PG… variables of the environment. pool_max_conns in it
-// limits the connections (default 4, or the number of CPUs if greater); one more
-// listens while there are watchers. connect_timeout limits the attempt to connect
-// to each host, in seconds (default 2).
+// Open connects to a database. The connection string is a postgres:// URL or a list
+// of key=value settings, as libpq reads it; the PG… environment variables supply
+// missing settings. pool_max_conns limits the connections (default 4, or the number
+// of CPUs if greater); one more listens while there are watchers. connect_timeout
+// limits the attempt to connect to each host, in seconds (default 2). Of several
+// hosts the primary is used.
 //
-// It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or, with [WithoutSetup], [ErrNoSchema],
-// [relayer.ErrUnavailable] where the server is out of reach, or what is wrong with
-// the options. No error has the password in it.
+// It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat], [ErrNoSchema] (only
+// with [WithoutSetup]), [relayer.ErrUnavailable] if the server cannot be reached, or
+// an error that describes an invalid option. No error contains the password.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(connString)
-	if err != nil || isTornApart(connString) || isTornUp(config.ConnConfig) {
-		// The driver's error repeats the string, and can only guess where in it the
+	if err != nil || hasSlashInPassword(connString) || isMisread(config.ConnConfig) {
+		// The error of the driver quotes the string and can only guess where the
 		// password is.
-		return nil, errors.New("postgres: the connection string cannot be read: it must be a postgres:// URL, percent-encoded, or a list of key=value, with settings that exist")
+		return nil, errors.New("postgres: invalid connection string: it must be a percent-encoded postgres:// URL or a list of key=value with valid settings")
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "relayer"
@@ -88,10 +88,10 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	return store, nil
 }
 
-// isTornApart tells of a URL whose user or password has a / in it, which ends
-// what comes before the path: parts of the password would be taken for names of
-// a host and a database, which errors may show.
-func isTornApart(connString string) bool {
+// hasSlashInPassword reports a URL whose user or password contains a slash. The slash
+// ends them, so that parts of the password would become the host and the database,
+// which errors may show.
+func hasSlashInPassword(connString string) bool {
 	scheme, rest, _ := strings.Cut(connString, "://")
 	if scheme != "postgres" && scheme != "postgresql" {
 		return false
@@ -102,9 +102,9 @@ func isTornApart(connString string) bool {
 	return strings.Contains(path+name, "@")
 }
 
-// isTornUp tells of a password with an @ in it, of which the rest is taken for the
-// name of a host, and of a URL that is taken for settings.
-func isTornUp(config *pgx.ConnConfig) bool {
+// isMisread reports a password that contains an @, whose rest would become a host, and
+// a URL that was read as key=value settings.
+func isMisread(config *pgx.ConnConfig) bool {
 	for name := range config.RuntimeParams {
 		if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 			return true
@@ -114,10 +114,9 @@ func isTornUp(config *pgx.ConnConfig) bool {
 		slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
 }
 
-// New keeps relayers in the database of a pool, which stays the host's to close,
-// after the Store. Two connections of it are enough: one for writes and one for
-// reads. While somebody watches, one more is made outside of the pool. Errors
-// are those of [Open].
+// New uses a pool of the host application, which closes it after the Store. Two of its
+// connections are enough: one for writes and one for reads. While there are watchers,
+// one more connection is made outside of the pool. The errors are those of [Open].
 func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("postgres: pool is nil")
@@ -130,11 +129,10 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 		return nil, err
 	}
 	s := &Store{
-		pool:      pool,
-		opts:      opts,
-		sql:       statementsIn(opts.schema),
-		queue:     newQueue(opts.timeout),
-		unsettled: newUnsettled(),
+		pool:  pool,
+		opts:  opts,
+		sql:   statementsIn(opts.schema),
+		queue: newQueue(opts.timeout),
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = newFeed(s)
@@ -143,9 +141,9 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 	return s, nil
 }
 
-// Close waits for the writes that were accepted, and ends what runs in the
-// background. A pool that Open made is closed, a host's is not. Whatever comes
-// after it gets [relayer.ErrUnavailable]. Closing again does nothing.
+// Close waits for accepted writes and ends the background goroutines. It closes a pool
+// that Open created, but not that of a host application. Later calls of other methods
+// return [relayer.ErrUnavailable]. Closing again does nothing.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.queue.close()
@@ -159,10 +157,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Get returns the record, or [relayer.ErrNotFound].
+// Get returns a record, or [relayer.ErrNotFound]. After a write of the record through
+// this Store with an unknown outcome, it returns [relayer.ErrUnavailable] until a
+// commit has succeeded.
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	if !isStorable(id) {
-		return relayer.Record{}, s.absent(ctx)
+		return relayer.Record{}, s.notFound(ctx)
 	}
 	if err := s.confirm(ctx, id); err != nil {
 		return relayer.Record{}, err
@@ -175,8 +175,8 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return rec, err
 }
 
-// List returns up to limit records from offset on, oldest first, and the number
-// of all.
+// List returns up to limit records from offset on, oldest first, and the number of all
+// records.
 func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	var recs []relayer.Record
 	var total int
@@ -190,8 +190,8 @@ func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, 
 	return recs, total, nil
 }
 
-// absent is the answer to whoever asks for an id that cannot be there.
-func (s *Store) absent(ctx context.Context) error {
+// notFound is the result for an ID that cannot be stored.
+func (s *Store) notFound(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

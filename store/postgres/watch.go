@@ -61,7 +61,7 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 		// Before the read, so that what is added after it is noticed.
 		next := w.store.feed.next()
 		changes, err := w.read(ctx)
-		if err != nil && isLasting(err) {
+		if err != nil && isPermanent(err) {
 			yield(relayer.RecordChange{}, unavailable(err))
 			return
 		}

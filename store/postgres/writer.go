@@ -15,28 +15,28 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// turnAttempts bounds how often a turn is tried that has not come to its commit.
-const turnAttempts = 5
+// writeAttempts bounds how often a batch is tried that has not been committed.
+const writeAttempts = 5
 
-// runWriter is the one goroutine of the Store that writes. It ends once the queue is
-// closed and everything in it is answered.
+// runWriter is the writer goroutine of a Store. It ends after the queue is closed and
+// empty.
 func (s *Store) runWriter() {
 	for s.queue.wait() {
-		s.takeTurn()
+		s.writeBatch()
 	}
 }
 
-// takeTurn carries out the writes that wait. They are taken when there is a
-// connection and no sooner: until then their callers are free to go. Where there
-// is none, that is nobody's fault more than another's.
-func (s *Store) takeTurn() {
+// writeBatch commits the waiting writes together. It takes them from the queue only
+// when it has a connection: until then their callers can give up. If there is no
+// connection, all waiting writes fail, also those beyond one batch.
+func (s *Store) writeBatch() {
 	conn, err := s.acquire(context.Background())
 	if err != nil {
 		answerAll(s.queue.takeAll(), unavailable(err))
 		return
 	}
 	if batch := s.queue.take(); len(batch) > 0 {
-		s.carryOut(conn, batch)
+		s.commit(conn, batch)
 		return
 	}
 	conn.Release()
@@ -48,33 +48,33 @@ func answerAll(batch []*write, err error) {
 	}
 }
 
-// carryOut tries the writes together. Where the server refuses what is in one of
-// them, each is tried apart, so that it does not fail the others.
-func (s *Store) carryOut(conn *pgxpool.Conn, batch []*write) {
-	err := s.tryTurns(conn, batch)
-	if len(batch) > 1 && isOfContent(err) {
-		s.carryOutApart(batch)
+// commit tries the writes together. If the server refuses the data of one of them,
+// each is tried in a transaction of its own, so that it does not fail the others.
+func (s *Store) commit(conn *pgxpool.Conn, batch []*write) {
+	err := s.tryTransactions(conn, batch)
+	if len(batch) > 1 && isDataError(err) {
+		s.commitSeparately(batch)
 		return
 	}
 	answerFailed(batch, s.explain(context.Background(), err))
 }
 
-// carryOutApart goes on for as long as it is a write of its own that fails.
-func (s *Store) carryOutApart(batch []*write) {
+// commitSeparately stops at the first error that concerns all writes.
+func (s *Store) commitSeparately(batch []*write) {
 	for i := range batch {
 		conn, err := s.acquire(context.Background())
 		if err == nil {
-			err = s.tryTurns(conn, batch[i:i+1])
+			err = s.tryTransactions(conn, batch[i:i+1])
 		}
 		answerFailed(batch[i:i+1], err)
-		if err != nil && !isOfContent(err) {
+		if err != nil && !isDataError(err) {
 			answerAll(batch[i+1:], unavailable(err))
 			return
 		}
 	}
 }
 
-// answerFailed answers the writes of a turn that has not answered them itself.
+// answerFailed answers the writes of a transaction that has failed.
 func answerFailed(batch []*write, err error) {
 	switch {
 	case err == nil:
@@ -85,12 +85,13 @@ func answerFailed(batch []*write, err error) {
 	}
 }
 
-// tryTurns tries again what fails for a passing reason before the commit.
-func (s *Store) tryTurns(conn *pgxpool.Conn, batch []*write) error {
+// tryTransactions repeats a transaction that fails for a transient reason before its
+// commit.
+func (s *Store) tryTransactions(conn *pgxpool.Conn, batch []*write) error {
 	for attempt := 1; ; attempt++ {
-		err := s.tryTurn(conn, batch)
+		err := s.tryTransaction(conn, batch)
 		release(conn, err)
-		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isPassing(err) || attempt == turnAttempts {
+		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isTransient(err) || attempt == writeAttempts {
 			return err
 		}
 		time.Sleep(time.Millisecond << attempt)
@@ -100,17 +101,16 @@ func (s *Store) tryTurns(conn *pgxpool.Conn, batch []*write) error {
 	}
 }
 
-// tryTurn asks for the turn and sends all writes at once, and then all that
-// follows from their answers, the commit included: until the second message
-// leaves nothing can have been committed. It answers the writes where it returns
-// nil. An error that is not [relayer.ErrOutcomeUnknown] means that nothing has
-// been written.
-func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
-	before, outcomes, err := s.sendWrites(conn, batch)
+// tryTransaction sends two messages: first the write lock and all writes, then what
+// follows from their results, with the commit. Nothing can be committed before the
+// second message is sent. It answers the writes if it returns nil. An error other
+// than [relayer.ErrOutcomeUnknown] means that nothing was written.
+func (s *Store) tryTransaction(conn *pgxpool.Conn, batch []*write) error {
+	stored, outcomes, err := s.sendWrites(conn, batch)
 	if err == nil && (s.unconfirmed.any() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes })) {
-		err = s.sendCommit(conn, before, outcomes)
+		err = s.sendCommit(conn, stored, outcomes)
 	} else {
-		s.abandon(conn)
+		s.rollBack(conn)
 	}
 	if err != nil {
 		return err
@@ -121,8 +121,8 @@ func (s *Store) tryTurn(conn *pgxpool.Conn, batch []*write) error {
 	return nil
 }
 
-// settings are those of a transaction that writes. The server stops waiting for the
-// write lock before the Store stops waiting for the server, which would cost the
+// settings apply to a transaction that writes. The server stops waiting for the write
+// lock before the Store stops waiting for the server, which would cost the
 // connection. A client that holds the write lock and stalls loses it soon, so that
 // other writers wait and do not fail. Commits are synced whatever the session is set
 // to. The planner uses the indexes even if a plan was made for small tables.
@@ -134,23 +134,23 @@ const settings = `
 		set_config('enable_seqscan', 'off', true),
 		set_config('jit', 'off', true)`
 
-// milliseconds is a time as the server takes it, which has an end.
+// milliseconds returns a duration within the range of a setting.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, min(d.Milliseconds(), math.MaxInt32)), 10)
 }
 
-// minIdleTimeout is far above what a client takes between two messages of a
-// transaction, which are microseconds.
+// minIdleTimeout is far above the microseconds that a client needs between two
+// messages of a transaction.
 const minIdleTimeout = 250 * time.Millisecond
 
-// parameters are those of settings.
+// parameters are the parameters of settings.
 func (o options) parameters() []any {
 	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(max(o.timeout/10, minIdleTimeout))}
 }
 
-// writeAlone runs a transaction that is no turn, under the same settings and
-// whatever the defaults of the session are.
-func writeAlone(ctx context.Context, db interface {
+// transact runs a transaction outside of the writer, with the same settings whatever
+// the defaults of the session are.
+func transact(ctx context.Context, db interface {
 	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 }, opts options, do func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
@@ -163,11 +163,11 @@ func writeAlone(ctx context.Context, db interface {
 
 // counters are those of the table state.
 type counters struct {
-	position int64 // the last in the creation order
+	position int64 // the last position in the creation order
 	revision int64 // the last revision, which is the number of the last change
 }
 
-// after returns the counters with what the outcomes have taken.
+// after returns the counters raised by what the outcomes have taken.
 func (c counters) after(outcomes []outcome) counters {
 	for _, o := range outcomes {
 		if o.count > 0 {
@@ -178,29 +178,30 @@ func (c counters) after(outcomes []outcome) counters {
 	return c
 }
 
-// sendWrites returns the stored counters and what the writes have done.
+// sendWrites sends the first message. It returns the stored counters and the results
+// of the writes.
 func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (stored counters, outcomes []outcome, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
 	defer cancel()
-	asked := new(pgx.Batch)
-	asked.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
-	asked.Queue(settings, s.opts.parameters()...)
-	asked.Queue(s.sql.lock)
-	before := asked.Len()
-	asked.Queue(s.sql.state)
+	message := new(pgx.Batch)
+	message.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
+	message.Queue(settings, s.opts.parameters()...)
+	message.Queue(s.sql.lock)
+	preamble := message.Len()
+	message.Queue(s.sql.state)
 	for _, w := range batch {
-		w.ask(asked)
+		w.ask(message)
 	}
-	results := conn.SendBatch(ctx, asked)
+	results := conn.SendBatch(ctx, message)
 	defer func() {
-		if closed := results.Close(); err == nil {
-			err = closed
+		if closeErr := results.Close(); err == nil {
+			err = closeErr
 		}
 	}()
-	if err := skip(results, before); err != nil {
+	if err := skip(results, preamble); err != nil {
 		return stored, nil, err
 	}
-	// A newer version of this package may have upgraded the schema meanwhile.
+	// A newer version of this package may have upgraded the schema.
 	var found format
 	if err := results.QueryRow().Scan(&found.version, &found.minWriter, &stored.position, &stored.revision); err != nil {
 		return stored, nil, err
@@ -209,42 +210,42 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (stored counters,
 		return stored, nil, err
 	}
 	for _, w := range batch {
-		made, err := w.read(results)
+		o, err := w.read(results)
 		if err != nil {
 			return stored, nil, err
 		}
-		outcomes = append(outcomes, made)
+		outcomes = append(outcomes, o)
 	}
 	return stored, outcomes, nil
 }
 
-// sendCommit makes the writes final. It has all the time there is, however long
-// the turn was waited for: what is cut off here leaves an unknown outcome.
+// sendCommit sends the second message. It has the whole timeout, however long the
+// wait for the write lock was: a commit that is cut off has an unknown outcome.
 func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outcome) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
 	defer cancel()
-	last := new(pgx.Batch)
-	if shifts := shiftsOf(outcomes); len(shifts) > 0 {
-		depths, nodes, by := columnsOf(shifts)
-		last.Queue(s.sql.count, depths, nodes, by)
+	message := new(pgx.Batch)
+	if changes := countChanges(outcomes); len(changes) > 0 {
+		depths, indexes, by := columnsOf(changes)
+		message.Queue(s.sql.count, depths, indexes, by)
 	}
 	// Also if nothing has changed: a commit waits for the disk and the standby only
 	// if it has written.
 	raised := stored.after(outcomes)
-	last.Queue(s.sql.advance, raised.position, raised.revision, stored.revision)
-	last.Queue(s.sql.notify, s.feed.listener.channel)
-	last.Queue(`COMMIT`)
-	results := conn.SendBatch(ctx, last)
-	// Once the answer to the commit is there, nothing that comes after it counts.
-	err := skip(results, last.Len())
+	message.Queue(s.sql.advance, raised.position, raised.revision, stored.revision)
+	message.Queue(s.sql.notify, s.feed.listener.channel)
+	message.Queue(`COMMIT`)
+	results := conn.SendBatch(ctx, message)
+	// What follows the answer to COMMIT does not matter.
+	err := skip(results, message.Len())
 	_ = results.Close()
 	if err == nil {
 		s.unconfirmed.clear()
 		s.feed.listener.wake()
 		return nil
 	}
-	s.abandon(conn)
-	// The driver reports if not a byte of the message has left. A session that ended
+	s.rollBack(conn)
+	// The driver reports if not a byte of the message was sent. A session that ended
 	// because it was idle has not read the message.
 	if isRefusal(err) || pgconn.SafeToRetry(err) || hasCode(err, idleInTransaction) {
 		return err
@@ -252,7 +253,7 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	return outcomeUnknown(err)
 }
 
-// skip reads the answers of statements that say nothing but that they succeeded.
+// skip reads results of which only the error matters.
 func skip(results pgx.BatchResults, count int) error {
 	for range count {
 		if _, err := results.Exec(); err != nil {
@@ -262,9 +263,9 @@ func skip(results pgx.BatchResults, count int) error {
 	return nil
 }
 
-// abandon ends a transaction without a commit. A connection on which even that
-// fails is not used again.
-func (s *Store) abandon(conn *pgxpool.Conn) {
+// rollBack ends a transaction without a commit. If that fails, the driver closes the
+// connection.
+func (s *Store) rollBack(conn *pgxpool.Conn) {
 	if conn.Conn().IsClosed() {
 		return
 	}
