@@ -92,12 +92,14 @@ func (r Result) Run(t testing.TB, call Call, observe relayer.Observer) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want := r.err
 	if r.Outcome == outcome.Canceled {
 		cancel()
+		want = context.Canceled // All returns the error of ctx, without that of the store
 	}
 	store.err = r.err
-	if err := call.Do(ctx, observed); !errors.Is(err, r.err) {
-		t.Fatalf("%s returned %v, want %v", call.Name, err, r.err)
+	if err := call.Do(ctx, observed); !errors.Is(err, want) {
+		t.Fatalf("%s returned %v, want %v", call.Name, err, want)
 	}
 }
 
