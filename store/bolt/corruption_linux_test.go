@@ -326,12 +326,11 @@ func overwritePage(t *testing.T, path string, rng *rand.Rand) string {
 		}
 	}
 	at := branches[rng.IntN(len(branches))]
-	elements := int(binary.NativeEndian.Uint16(content[at+10:]))
-	for element := range elements {
-		child := make([]byte, 8)
-		binary.NativeEndian.PutUint64(child, uint64(at/size))
-		overwrite(t, path, int64(at+16+16*element+8), child)
+	page := content[at : at+size]
+	for element := range int(binary.NativeEndian.Uint16(page[10:])) {
+		binary.NativeEndian.PutUint64(page[16+16*element+8:], uint64(at/size))
 	}
+	overwrite(t, path, int64(at), page)
 	return fmt.Sprintf("made branch page %d its own child", at/size)
 }
 
