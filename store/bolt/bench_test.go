@@ -23,14 +23,13 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// The figures are ratios of two things measured in turns in one run, because a
-// machine is rarely as fast now as it was a minute ago. Each is the median of
-// its turns.
-var turns = 7
+// The figures are ratios of two things measured alternately in one run, because the
+// speed of a machine changes from minute to minute. Each is the median of all rounds.
+var rounds = 7
 
-// BenchmarkCreate compares durable creates with loops over the engine alone, of
-// one transaction and one sync for each record: one that puts the record, and
-// one that puts all that a create puts, indexes and counts included.
+// BenchmarkCreate compares durable creates with loops over the engine alone, with one
+// transaction and one sync per record. One loop puts the record, and the other one
+// everything that a create puts, with indexes and counts.
 func BenchmarkCreate(b *testing.B) {
 	for _, creators := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("creators=%d", creators), func(b *testing.B) {
@@ -45,15 +44,15 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// createRatios is how many creates fit in the time of one turn of each loop.
+// createRatios returns the rate of creates divided by the rate of each loop.
 func createRatios(b *testing.B, creators int) (toRecord, toAll float64) {
-	store, _ := opened(b)
+	store, _ := openTemp(b)
 	record, all := openBare(b, putRecord), openBare(b, putAll)
 	n := max(200, 40*creators)
 	var ones, alls []float64
-	for turn := range turns {
+	for round := range rounds {
 		one := record.rate(b, 200)
-		creates := createRate(b, store, creators, turn*n, n)
+		creates := createRate(b, store, creators, round*n, n)
 		ones = append(ones, creates/one)
 		alls = append(alls, creates/all.rate(b, 200))
 	}
@@ -82,11 +81,10 @@ func createRate(b *testing.B, store relayer.Store, creators, first, n int) float
 	return float64(n) / time.Since(start).Seconds()
 }
 
-// BenchmarkImport compares records that are imported 500 at a time with lone
-// creates of as many.
+// BenchmarkImport compares imports of 500 records with sequential creates of as many.
 func BenchmarkImport(b *testing.B) {
 	const page = 500
-	store, _ := opened(b)
+	store, _ := openTemp(b)
 	next := 0
 	var ratios []float64
 	for b.Loop() {
@@ -173,8 +171,8 @@ const small = 1_000
 // With -short the benchmarks only show that they run.
 var large = 1_000_000
 
-// BenchmarkList compares the last page of a million relayers, a tenth of them
-// deleted at random, with the first.
+// BenchmarkList compares the last page of a million relayers with the first. A tenth of
+// the relayers was deleted at random.
 func BenchmarkList(b *testing.B) {
 	store := open(b, loadedFile(b, large))
 	defer store.Close()
@@ -209,10 +207,9 @@ func listTime(b *testing.B, store relayer.Store, offset, limit int) float64 {
 	return float64(time.Since(start).Nanoseconds()) / calls
 }
 
-// BenchmarkGet compares a get from a million relayers with one from a thousand,
-// ids at random, and does the same with a map in memory that copies what it
-// finds: that is what the memory of the machine alone asks for reaching a million
-// places in turn, and no store can be expected to grow less.
+// BenchmarkGet compares a get from a million relayers with one from a thousand, with
+// random IDs. A map in memory that copies what it finds is the baseline: its times grow
+// too, because a million records do not fit in the caches of the processor.
 func BenchmarkGet(b *testing.B) {
 	many, few := open(b, loadedFile(b, large)), open(b, loadedFile(b, small))
 	defer many.Close()
@@ -237,14 +234,14 @@ func BenchmarkGet(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// recordMap is the least that a store in memory can be: one map into one run of
-// bytes, without a pointer in it for the garbage collector to follow.
+// recordMap is the simplest store in memory: a map into one slice of bytes, without
+// pointers for the garbage collector to follow.
 type recordMap struct {
 	spans map[benchID][2]int
 	bytes []byte
 }
 
-// benchID is as long as the ids of benchRecord.
+// benchID has the length of the IDs of benchRecord.
 type benchID [36]byte
 
 func mapOf(b *testing.B, store relayer.Store) recordMap {
@@ -267,8 +264,8 @@ func (m recordMap) get(_ context.Context, id string) (relayer.Record, error) {
 	return relayer.Record{ID: id, Document: bytes.Clone(m.bytes[span[0]:span[1]])}, nil
 }
 
-// getEach has the system map every page of the file before the clock starts: it
-// does so once for each, on the first touch.
+// getEach touches every page of the file before the clock starts: the system maps a page
+// on the first touch.
 func getEach(b *testing.B, store relayer.Store, ids []string) {
 	b.Helper()
 	for _, id := range ids {
@@ -278,7 +275,7 @@ func getEach(b *testing.B, store relayer.Store, ids []string) {
 	}
 }
 
-// getTime draws the ids before the clock starts: a caller has the id at hand.
+// getTime draws the IDs before the clock starts.
 func getTime(b *testing.B, get func(context.Context, string) (relayer.Record, error), ids []string) float64 {
 	drawn := make([]string, 2000)
 	for i := range drawn {
@@ -304,7 +301,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkReads measures single calls in process, with their allocations.
+// BenchmarkReads measures single calls and their allocations.
 func BenchmarkReads(b *testing.B) {
 	store := open(b, loadedFile(b, small))
 	defer store.Close()
@@ -334,8 +331,8 @@ var loaded = struct {
 	paths map[int]string
 }{paths: make(map[int]string)}
 
-// loadedFile makes a file that n creates and n/10 deletes have gone through,
-// once for all benchmarks of a run. TestMain removes it.
+// loadedFile returns a file after n creates and n/10 deletes. It is made once for all
+// benchmarks of a run. TestMain removes it.
 func loadedFile(b *testing.B, n int) string {
 	b.Helper()
 	loaded.Lock()
@@ -371,7 +368,7 @@ func deleteTenth(b *testing.B, store relayer.Store) {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		turns, large = 1, 10_000
+		rounds, large = 1, 10_000
 	}
 	code := m.Run()
 	for _, path := range loaded.paths {
@@ -393,8 +390,8 @@ func listIDs(b *testing.B, store relayer.Store) []string {
 	return ids
 }
 
-// benchRecord has the size of a usual relayer, and an id like the ones that are
-// made where a client gives none: 16 bytes in hex, near the one before it.
+// benchRecord has the size of a usual relayer, and an ID like a generated one: 16 bytes
+// in hex, near the one before it.
 func benchRecord(i int) relayer.Record {
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:], 1<<60+uint64(i))

@@ -11,13 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 )
 
-func TestCheckFindsDamage(t *testing.T) {
+func TestCheck_Damage(t *testing.T) {
 	whole := wholeFile(t)
 	key := func(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 	bucket := func(tx *bbolt.Tx, name string) *bbolt.Bucket { return tx.Bucket([]byte(name)) }
@@ -42,18 +44,18 @@ func TestCheckFindsDamage(t *testing.T) {
 		"a record too many": func(tx *bbolt.Tx) error {
 			return bucket(tx, "relayers").Put(key(300), bucket(tx, "relayers").Get(key(7)))
 		},
-		"a missing id":     func(tx *bbolt.Tx) error { return bucket(tx, "ids").Delete([]byte("id-0000007")) },
-		"an id too many":   func(tx *bbolt.Tx) error { return bucket(tx, "ids").Put([]byte("other"), key(7)) },
-		"an id astray":     func(tx *bbolt.Tx) error { return bucket(tx, "ids").Put([]byte("id-0000007"), key(1)) },
-		"a missing claim":  func(tx *bbolt.Tx) error { return bucket(tx, "claims").Delete([]byte("claim-0000007")) },
-		"a claim too many": func(tx *bbolt.Tx) error { return bucket(tx, "claims").Put([]byte("other"), key(7)) },
-		"a claim astray":   func(tx *bbolt.Tx) error { return bucket(tx, "claims").Put([]byte("claim-0000007"), key(1)) },
-		"a block astray": func(tx *bbolt.Tx) error {
+		"a missing ID":              func(tx *bbolt.Tx) error { return bucket(tx, "ids").Delete([]byte("id-0000007")) },
+		"an ID too many":            func(tx *bbolt.Tx) error { return bucket(tx, "ids").Put([]byte("other"), key(7)) },
+		"an ID of another record":   func(tx *bbolt.Tx) error { return bucket(tx, "ids").Put([]byte("id-0000007"), key(1)) },
+		"a missing claim":           func(tx *bbolt.Tx) error { return bucket(tx, "claims").Delete([]byte("claim-0000007")) },
+		"a claim too many":          func(tx *bbolt.Tx) error { return bucket(tx, "claims").Put([]byte("other"), key(7)) },
+		"a claim of another record": func(tx *bbolt.Tx) error { return bucket(tx, "claims").Put([]byte("claim-0000007"), key(1)) },
+		"a block with another number": func(tx *bbolt.Tx) error {
 			value := bucket(tx, "blocks").Get(key(0))
 			return errors.Join(bucket(tx, "blocks").Put(key(9), value), bucket(tx, "blocks").Delete(key(0)))
 		},
 		"an empty block": func(tx *bbolt.Tx) error { return bucket(tx, "blocks").Put(key(9), make([]byte, 128)) },
-		"a revision counter gone back": func(tx *bbolt.Tx) error {
+		"a revision counter that is too low": func(tx *bbolt.Tx) error {
 			value := bytes.Clone(bucket(tx, "meta").Get([]byte("state")))
 			copy(value[16:], key(3))
 			return bucket(tx, "meta").Put([]byte("state"), value)
@@ -79,10 +81,9 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// TestCheckOfDamagedHeader: with the newer header gone the file is that of the
-// commit before, and looks well. The next commit takes the place of what is
-// damaged.
-func TestCheckOfDamagedHeader(t *testing.T) {
+// Without the newer header, the file has the state of the commit before. The next commit
+// overwrites the damaged header.
+func TestCheck_DamagedHeader(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
 	for _, id := range []string{"first", "last"} {
@@ -94,7 +95,7 @@ func TestCheckOfDamagedHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := read(t, path)
-	flip(t, path, whole, newerHeader(whole)+60, 1)
+	flipBits(t, path, whole, newerHeader(whole)+60, 1)
 	store = open(t, path)
 	defer store.Close()
 	wantIDs(t, store, []string{"first"})
@@ -109,8 +110,8 @@ func TestCheckOfDamagedHeader(t *testing.T) {
 	wantSound(t, store)
 }
 
-// newerHeader is where the header that counts starts: each ends in the number of
-// its transaction and a checksum.
+// newerHeader returns the position of the header in force: each header ends in the
+// number of its transaction and a checksum.
 func newerHeader(whole []byte) int {
 	second := os.Getpagesize()
 	number := func(header int) uint64 { return binary.NativeEndian.Uint64(whole[header+64:]) }
@@ -120,74 +121,6 @@ func newerHeader(whole []byte) int {
 	return 0
 }
 
-// TestReadsOfDamage reads a file whose record pages were overwritten while it
-// was closed. Nothing may bring the process down.
-func TestReadsOfDamage(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	content := edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte("relayers")).Put(binary.BigEndian.AppendUint64(nil, 7), []byte("nonsense"))
-	})
-	write(t, path, content)
-	store := open(t, path)
-	defer store.Close()
-	damaged := func(what string, err error) {
-		t.Helper()
-		if !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
-			t.Errorf("%s: error is %v", what, err)
-		}
-	}
-	recs, _, err := store.List(t.Context(), 0, 300)
-	damaged("List", err)
-	if recs != nil {
-		t.Error("List: records came with the error")
-	}
-	hit := 0
-	for i := range 300 {
-		rec := numbered(i)
-		_, err := store.Get(t.Context(), rec.ID)
-		if err == nil {
-			continue
-		}
-		hit++
-		damaged("Get", err)
-		rec.Revision = 1
-		_, err = store.Update(t.Context(), rec)
-		damaged("Update", err)
-		damaged("Delete", store.Delete(t.Context(), rec.ID, 1))
-	}
-	if hit != 1 {
-		t.Errorf("%d records cannot be read, want 1", hit)
-	}
-	if _, err := store.Create(t.Context(), relayer.Record{ID: "new"}); err != nil {
-		t.Errorf("Create beside a damaged record: %v", err)
-	}
-}
-
-// TestFileCutWhileOpen takes the pages away under a store that is serving.
-func TestFileCutWhileOpen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	write(t, path, wholeFile(t))
-	store := open(t, path)
-	defer store.Close()
-	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Get(t.Context(), numbered(1).ID); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Get: error is %v", err)
-	}
-	if _, _, err := store.List(t.Context(), 0, 100); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("List: error is %v", err)
-	}
-	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("Check: error is %v", err)
-	}
-	for range 2 {
-		if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("Create: error is %v", err)
-		}
-	}
-}
-
 // A fault while the check reads a page is damage too.
 func TestCheck_FileTruncatedMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
@@ -195,7 +128,7 @@ func TestCheck_FileTruncatedMeanwhile(t *testing.T) {
 	store := open(t, path)
 	defer store.Close()
 	whole := read(t, path)
-	ctx := newPausing(t)
+	ctx := newPausingContext(t)
 	checked := make(chan error, 1)
 	go func() { checked <- store.Check(ctx) }()
 	<-ctx.reached
@@ -216,7 +149,7 @@ func TestCheck_FileTruncatedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestCheckOfClosed(t *testing.T) {
+func TestCheck_ClosedStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
 	_ = store.Close()
@@ -224,12 +157,12 @@ func TestCheckOfClosed(t *testing.T) {
 		t.Errorf("Check: error is %v", err)
 	}
 	if _, err := store.Backup(t.Context(), &bytes.Buffer{}); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("WriteTo: error is %v", err)
+		t.Errorf("Backup: error is %v", err)
 	}
 }
 
-func TestCheckCancelled(t *testing.T) {
-	store, _ := opened(t)
+func TestCheck_Canceled(t *testing.T) {
+	store, _ := openTemp(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := store.Check(ctx); !errors.Is(err, context.Canceled) {
@@ -237,9 +170,8 @@ func TestCheckCancelled(t *testing.T) {
 	}
 }
 
-// TestCheckWhileServing runs checks and backups beside reads and writes.
-func TestCheckWhileServing(t *testing.T) {
-	store, _ := opened(t)
+func TestCheck_WhileServing(t *testing.T) {
+	store, _ := openTemp(t)
 	var done sync.WaitGroup
 	done.Go(func() { createAll(t, store, 0, 1000) })
 	done.Go(func() {
@@ -258,125 +190,121 @@ func TestCheckWhileServing(t *testing.T) {
 	wantSound(t, store)
 }
 
-// TestBackup copies a store that is being written to. Every copy must be a
-// sound store that holds a prefix of what was created one by one.
-func TestBackup(t *testing.T) {
-	store, _ := opened(t)
-	const writes = 200
-	var done sync.WaitGroup
-	done.Go(func() {
-		for i := range writes {
-			if _, err := store.Create(t.Context(), numbered(i)); err != nil {
-				t.Error(err)
-			}
+func TestCheck_CanceledWhileWaiting(t *testing.T) {
+	store, g := openGated(t)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	checked := make(chan error, 1)
+	go func() { checked <- store.Check(ctx) }()
+	select {
+	case err := <-checked:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v, want %v", err, context.DeadlineExceeded)
 		}
-	})
-	for range 5 {
-		var copied bytes.Buffer
-		size, err := store.Backup(t.Context(), &copied)
-		if err != nil || size != int64(copied.Len()) {
-			t.Fatalf("%d bytes, said to be %d, error %v", copied.Len(), size, err)
-		}
-		path := filepath.Join(t.TempDir(), "backup.db")
-		write(t, path, copied.Bytes())
-		backup := open(t, path)
-		wantSound(t, backup)
-		recs, total, err := backup.List(t.Context(), 0, writes)
-		if err != nil || len(recs) != total {
-			t.Fatalf("%d records, total %d, error %v", len(recs), total, err)
-		}
-		for i, rec := range recs {
-			if rec.ID != numbered(i).ID {
-				t.Fatalf("record %d is %q", i, rec.ID)
-			}
-		}
-		if _, err := backup.Create(t.Context(), relayer.Record{ID: "new"}); err != nil {
-			t.Error(err)
-		}
-		_ = backup.Close()
+	case <-time.After(10 * time.Second):
+		t.Error("the check still waits")
 	}
-	done.Wait()
-}
-
-func TestBackupToFailingWriter(t *testing.T) {
-	store, _ := opened(t)
-	if _, err := store.Backup(t.Context(), failingWriter{}); err == nil || errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error is %v", err)
-	}
-	wantSound(t, store)
-}
-
-// TestBackupToPanickingWriter: what the writer does is its owner's business, and
-// not the file's.
-func TestBackupToPanickingWriter(t *testing.T) {
-	store, _ := opened(t)
-	func() {
-		defer func() {
-			if cause := recover(); cause != errDisk {
-				t.Errorf("the caller sees a panic of %v, want %v", cause, errDisk)
-			}
-		}()
-		_, err := store.Backup(t.Context(), panickingWriter{})
-		t.Errorf("error is %v", err)
-	}()
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+	close(g.open)
+	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	wantSound(t, store)
 }
 
-type panickingWriter struct{}
+// pageKinds are the kinds of pages, as the headers of the pages have them.
+var pageKinds = map[string]uint16{"branch": 1, "leaf": 2, "header": 4, "freelist": 16}
 
-func (panickingWriter) Write([]byte) (int, error) { panic(errDisk) }
-
-type failingWriter struct{}
-
-func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }
-
-// TestCompacted rewrites a file the way docs/store-format.md says.
-func TestCompacted(t *testing.T) {
-	dir := t.TempDir()
-	path, compact := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")
-	store := open(t, path)
-	createAll(t, store, 0, 2000)
-	recs, _, err := store.List(t.Context(), 0, 2000)
-	if err != nil {
-		t.Fatal(err)
+// Every bit at the front of a page of every kind is flipped: there are its length and the
+// positions of its parts. A check of a file that opens ends. Either it finds the damage,
+// or all records are unchanged.
+func TestCheck_FlippedBits(t *testing.T) {
+	grown, path := filepath.Join(t.TempDir(), "grown.db"), filepath.Join(t.TempDir(), "whole.db")
+	write(t, grown, wholeFile(t))
+	compact(t, grown, path) // or the page that is chosen could be a free one
+	want := dump(t, path)
+	whole := read(t, path)
+	for name, kind := range pageKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := pageOfKind(t, whole, kind)
+			path := filepath.Join(t.TempDir(), "flipped.db")
+			write(t, path, whole)
+			found := 0
+			for bit := range 64 * 8 {
+				flipBits(t, path, whole, start+bit/8, 1<<(bit%8))
+				if foundOrUnchanged(t, path, want) {
+					found++
+				}
+				flipBits(t, path, whole, start+bit/8, 0)
+			}
+			if found < 100 {
+				t.Errorf("only %d flipped bits were found", found)
+			}
+		})
 	}
-	for _, rec := range recs[:1900] {
-		if err := store.Delete(t.Context(), rec.ID, rec.Revision); err != nil {
-			t.Fatal(err)
+}
+
+// pageOfKind returns the position of the last page of a kind.
+func pageOfKind(t *testing.T, content []byte, kind uint16) int {
+	t.Helper()
+	size := os.Getpagesize()
+	for at := usedSize(t, content) - size; at >= 0; at -= size {
+		if binary.NativeEndian.Uint16(content[at+8:]) == kind {
+			return at
 		}
 	}
-	wantSound(t, store)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	compacted(t, path, compact)
-	if before, after := len(read(t, path)), len(read(t, compact)); after > before/2 {
-		t.Errorf("%d bytes became %d", before, after)
-	}
-	store = open(t, compact)
-	defer store.Close()
-	wantSound(t, store)
-	var ids []string
-	for _, rec := range recs[1900:] {
-		ids = append(ids, rec.ID)
-	}
-	wantIDs(t, store, ids)
+	t.Fatal("no page of that kind")
+	return 0
 }
 
-func compacted(t *testing.T, from, to string) {
+// foundOrUnchanged reports whether the damage was found. It fails the test if the damage
+// was not found and has changed a record.
+func foundOrUnchanged(t *testing.T, path string, want []byte) bool {
 	t.Helper()
-	source, err := bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true})
+	store, err := bolt.Open(t.Context(), path)
+	if errors.Is(err, relayer.ErrCorrupt) || errors.Is(err, relayer.ErrUnknownFormat) {
+		return true
+	}
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("Open: %v", err)
+		return false
 	}
-	target, err := bbolt.Open(to, 0o600, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	err = store.Check(ctx)
+	_ = store.Close()
+	if err == nil && !bytes.Equal(dump(t, path), want) {
+		t.Error("the check did not find damage that changed a record")
+	}
+	if err != nil && !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Check: %v", err)
+	}
+	return err != nil
+}
+
+// dump returns all records, as List and Get return them.
+func dump(t *testing.T, path string) []byte {
+	t.Helper()
+	store := open(t, path)
+	defer store.Close()
+	recs, total, err := store.List(t.Context(), 0, 1000)
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("List: %v", err)
 	}
-	if err := errors.Join(bbolt.Compact(target, source, 1<<20), source.Close(), target.Close()); err != nil {
-		t.Fatal(err)
+	var all bytes.Buffer
+	fmt.Fprintln(&all, total)
+	for _, rec := range recs {
+		got, err := store.Get(t.Context(), rec.ID)
+		if err != nil {
+			t.Errorf("Get: %v", err)
+		}
+		for _, each := range []relayer.Record{rec, got} {
+			fmt.Fprintln(&all, each.ID, each.Revision, each.Claim)
+			all.Write(each.Document)
+			all.Write(each.Private)
+		}
 	}
+	return all.Bytes()
 }

@@ -26,7 +26,7 @@ var corruptions = flag.Int("corruptions", 60, "how many random damages TestCorru
 // corruptedRun makes the test binary the child process of TestCorruption_WhileOpen.
 const corruptedRun = "BOLT_TEST_CORRUPTED"
 
-// damage changes a file that a store has open. It returns what it did.
+// damage changes a file that a store has open. It returns a description.
 type damage func(t *testing.T, path string, rng *rand.Rand) string
 
 var damages = []struct {
@@ -43,10 +43,9 @@ var damages = []struct {
 	{"overwrite a page", overwritePage},
 }
 
-// Whatever happens to the file while it is open, the process survives, no call
-// outlasts its context, nothing wrong is served, and Close returns within 5
-// seconds. Each damage is done in a child process, because a fault that is not
-// caught ends the process.
+// If the file is damaged while it is open, the process survives, no call outlasts its
+// context, no wrong data is served, and Close returns within 5 seconds. Each damage is
+// done in a child process, because a fault that is not caught ends the process.
 func TestCorruption_WhileOpen(t *testing.T) {
 	if run := os.Getenv(corruptedRun); run != "" {
 		kind, seed, _ := strings.Cut(run, ":")
@@ -128,8 +127,8 @@ func corruptedChild(t *testing.T, kind, rest string) {
 	t.Logf("%s: %d calls, %d failed, check: %v", did, load.calls.Load(), load.failed.Load(), checkErr)
 }
 
-// callTimeout is the context of each call, and callLimit when a call has
-// certainly outlasted it.
+// callTimeout is the timeout of each call. A call that takes longer than callLimit has
+// outlasted it.
 const (
 	callTimeout = 2 * time.Second
 	callLimit   = callTimeout + 2*time.Second
@@ -315,7 +314,7 @@ func flipPageBits(t *testing.T, path string, rng *rand.Rand) string {
 	return "flipped" + text.String()
 }
 
-// overwritePage makes a page of a tree point to others, with itself among them.
+// overwritePage makes all elements of a branch page point to the page itself.
 func overwritePage(t *testing.T, path string, rng *rand.Rand) string {
 	content := read(t, path)
 	size := os.Getpagesize()
@@ -332,16 +331,4 @@ func overwritePage(t *testing.T, path string, rng *rand.Rand) string {
 	}
 	overwrite(t, path, int64(at), page)
 	return fmt.Sprintf("made branch page %d its own child", at/size)
-}
-
-func overwrite(t *testing.T, path string, at int64, content []byte) {
-	t.Helper()
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = file.WriteAt(content, at)
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -19,9 +19,8 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// TestFullDisk fills a small file system of its own, makes room, and fills it
-// again.
-func TestFullDisk(t *testing.T) {
+// The file system of the test is filled, has room again, and is filled again.
+func TestWrite_FullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
 		t.Skipf("a file system of its own needs the right to mount one: %v", err)
@@ -34,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	path := filepath.Join(dir, "relayers.db")
 	fill(t, ballast, 1<<20)
-	outlivesFullDisk(t, path, func(store *bolt.Store) {
+	writeToFullDisk(t, path, func(store *bolt.Store) {
 		if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("Ready on a full disk: error is %v, want %v", err, relayer.ErrUnavailable)
 		}
@@ -48,8 +47,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestMakeOnFullDisk: what is told is the name that was asked for.
-func TestMakeOnFullDisk(t *testing.T) {
+// The error names the path of the caller and not that of the draft.
+func TestOpen_FullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
 		t.Skipf("a file system of its own needs the right to mount one: %v", err)
@@ -64,7 +63,7 @@ func TestMakeOnFullDisk(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), ".tmp") {
 		t.Errorf("error is %v", err)
 	}
-	wantAlone(t, path)
+	wantNoOtherFiles(t, path)
 }
 
 func TestOpen_RefusedFileIsClosed(t *testing.T) {
@@ -91,21 +90,20 @@ func fill(t *testing.T, path string, size int) {
 	write(t, path, make([]byte, size))
 }
 
-// limitedRun tells the child process of TestFileSizeLimit which file to use.
+// limitedRun names the file for the child process of TestWrite_FileSizeLimit.
 const limitedRun = "BOLT_TEST_LIMITED_FILE"
 
-// TestFileSizeLimit runs a store in a process that may not write beyond a few
-// megabytes, until that limit is lifted.
-func TestFileSizeLimit(t *testing.T) {
+// A child process cannot write beyond a few megabytes until the limit is lifted.
+func TestWrite_FileSizeLimit(t *testing.T) {
 	if path := os.Getenv(limitedRun); path != "" {
-		limited(t, path)
+		limitedChild(t, path)
 		return
 	}
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	child := exec.Command(os.Args[0], "-test.run=^TestFileSizeLimit$", "-test.v")
+	child := exec.Command(os.Args[0], "-test.run=^TestWrite_FileSizeLimit$", "-test.v")
 	child.Env = append(os.Environ(), limitedRun+"="+path)
 	output, err := child.CombinedOutput()
-	if err != nil || !strings.Contains(string(output), "--- PASS: TestFileSizeLimit") {
+	if err != nil || !strings.Contains(string(output), "--- PASS: TestWrite_FileSizeLimit") {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	store := open(t, path)
@@ -113,7 +111,7 @@ func TestFileSizeLimit(t *testing.T) {
 	wantSound(t, store)
 }
 
-func limited(t *testing.T, path string) {
+func limitedChild(t *testing.T, path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
@@ -124,17 +122,16 @@ func limited(t *testing.T, path string) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	outlivesFullDisk(t, path, func(*bolt.Store) {}, func(*bolt.Store) {
+	writeToFullDisk(t, path, func(*bolt.Store) {}, func(*bolt.Store) {
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// outlivesFullDisk writes until the disk is full and for some time after that,
-// makes room and writes again. What was acknowledged must be there, what was
-// refused must not, at every stage.
-func outlivesFullDisk(t *testing.T, path string, whileFull, makeRoom func(*bolt.Store)) {
+// writeToFullDisk writes until the disk is full and for some time after that, makes room
+// and writes again. At every stage, exactly the acknowledged records are in the store.
+func writeToFullDisk(t *testing.T, path string, whileFull, makeRoom func(*bolt.Store)) {
 	t.Helper()
 	store := open(t, path)
 	kept := &ledger{docs: make(map[string][]byte)}
@@ -169,7 +166,7 @@ func outlivesFullDisk(t *testing.T, path string, whileFull, makeRoom func(*bolt.
 	wantSound(t, store)
 }
 
-// ledger knows what a store has acknowledged.
+// ledger records which writes were acknowledged.
 type ledger struct {
 	mu      sync.Mutex
 	docs    map[string][]byte

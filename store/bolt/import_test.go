@@ -14,7 +14,7 @@ func importAll(t *testing.T, store *bolt.Store, records []relayer.Record) func()
 	return func() error { return store.Import(t.Context(), records) }
 }
 
-// numberedRecords are records to import, with a claim each.
+// numberedRecords returns records to import. Each has a claim.
 func numberedRecords(prefix string, n, size int) []relayer.Record {
 	records := make([]relayer.Record, n)
 	for i := range records {
@@ -24,8 +24,8 @@ func numberedRecords(prefix string, n, size int) []relayer.Record {
 	return records
 }
 
-func TestImportIsOneCommit(t *testing.T) {
-	store, path := opened(t)
+func TestImport_OneCommit(t *testing.T) {
+	store, path := openTemp(t)
 	var commits atomic.Int32
 	store.InterceptCommits(func(commit func() error) error {
 		commits.Add(1)
@@ -42,14 +42,14 @@ func TestImportIsOneCommit(t *testing.T) {
 	for _, rec := range records {
 		ids = append(ids, rec.ID)
 	}
-	wantWorking(t, store, path, ids...)
+	wantRecovered(t, store, path, ids...)
 }
 
-// TestImportOfNothingCommitsNothing, and neither does one that is refused.
-func TestImportOfNothingCommitsNothing(t *testing.T) {
-	store, _ := opened(t)
+// An empty import and a refused one do not commit.
+func TestImport_NothingToCommit(t *testing.T) {
+	store, _ := openTemp(t)
 	store.InterceptCommits(func(func() error) error {
-		t.Error("a commit of nothing")
+		t.Error("a commit without changes")
 		return errDisk
 	})
 	if err := importAll(t, store, nil)(); err != nil {
@@ -62,16 +62,16 @@ func TestImportOfNothingCommitsNothing(t *testing.T) {
 	wantSound(t, store)
 }
 
-// TestImportsInABatch mixes imports with other writes in one commit. One that is
-// refused leaves nothing for those after it to meet.
-func TestImportsInABatch(t *testing.T) {
-	store, g := gated(t)
+// Imports share a commit with other writes. A refused import does not affect the writes
+// after it.
+func TestImport_InBatch(t *testing.T) {
+	store, g := openGated(t)
 	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "stands", Claim: "held"})() }()
+	go func() { first <- create(t, store, relayer.Record{ID: "stored", Claim: "held"})() }()
 	<-g.reached
 	taken, claimed := numberedRecords("m", 5, 10), numberedRecords("m", 5, 10)
-	taken[3].ID, claimed[4].Claim = "stands", "held"
-	answers := behind(t, store,
+	taken[3].ID, claimed[4].Claim = "stored", "held"
+	results := enqueue(t, store,
 		create(t, store, relayer.Record{ID: "a"}),
 		importAll(t, store, taken),
 		importAll(t, store, claimed),
@@ -90,24 +90,24 @@ func TestImportsInABatch(t *testing.T) {
 		nil, relayer.ErrExists, relayer.ErrClaimed, nil, relayer.ErrExists, nil, nil, relayer.ErrExists, relayer.ErrClaimed,
 	}
 	for i, want := range wants {
-		if err := <-answers[i]; !errors.Is(err, want) {
+		if err := <-results[i]; !errors.Is(err, want) {
 			t.Errorf("write %d: error is %v, want %v", i, err, want)
 		}
 	}
 	if commits := g.commits.Load(); commits != 2 {
 		t.Errorf("%d commits, want 2", commits)
 	}
-	wantIDs(t, store, []string{"stands", "a", "m-0", "m-1", "m-2"})
+	wantIDs(t, store, []string{"stored", "a", "m-0", "m-1", "m-2"})
 	wantSound(t, store)
 }
 
-// TestLargeImportsAreSplit: an import counts in a batch with all its bytes.
-func TestLargeImportsAreSplit(t *testing.T) {
-	store, g := gated(t)
+// An import counts with all its bytes for the limit of a batch.
+func TestImport_LargeBatch(t *testing.T) {
+	store, g := openGated(t)
 	first := make(chan error, 1)
 	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
 	<-g.reached
-	answers := behind(t, store,
+	results := enqueue(t, store,
 		create(t, store, relayer.Record{ID: "second"}),
 		importAll(t, store, numberedRecords("a", 9, 1<<20)),
 		create(t, store, relayer.Record{ID: "third"}),
@@ -115,8 +115,8 @@ func TestLargeImportsAreSplit(t *testing.T) {
 		importAll(t, store, numberedRecords("c", 5, 1<<20)),
 	)
 	close(g.open)
-	for _, answer := range append(answers, first) {
-		if err := <-answer; err != nil {
+	for _, result := range append(results, first) {
+		if err := <-result; err != nil {
 			t.Error(err)
 		}
 	}
@@ -126,26 +126,25 @@ func TestLargeImportsAreSplit(t *testing.T) {
 	wantSound(t, store)
 }
 
-// TestImportSyncFails: of an import, too, all or nothing is there to be seen.
-func TestImportSyncFails(t *testing.T) {
-	store, path := failing(t, syncFails)
+func TestImport_SyncFails(t *testing.T) {
+	store, path := openFailing(t, failSync)
 	err := importAll(t, store, numberedRecords("m", 2, 10))()
 	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Fatalf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
 	}
-	wantWorking(t, store, path, "before", "m-0", "m-1")
+	wantRecovered(t, store, path, "before", "m-0", "m-1")
 }
 
-func TestImportCommitPanics(t *testing.T) {
-	store, path := failing(t, func(func() error) error { panic("in the engine") })
+func TestImport_CommitPanics(t *testing.T) {
+	store, path := openFailing(t, func(func() error) error { panic("in the engine") })
 	if err := importAll(t, store, numberedRecords("m", 2, 10))(); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
 	}
-	wantWorking(t, store, path, "before")
+	wantRecovered(t, store, path, "before")
 }
 
-func TestImportLimits(t *testing.T) {
-	store, _ := opened(t)
+func TestImport_Limits(t *testing.T) {
+	store, _ := openTemp(t)
 	for name, spoil := range map[string]func(rec *relayer.Record){
 		"no id":       func(rec *relayer.Record) { rec.ID = "" },
 		"long id":     func(rec *relayer.Record) { rec.ID = string(make([]byte, relayer.MaxIDLength+1)) },

@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,9 +18,8 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// TestRefusedFiles opens files that are not a store's, and looks at every byte
-// of them afterwards.
-func TestRefusedFiles(t *testing.T) {
+// Files that are not a usable store are refused, and no byte of them changes.
+func TestOpen_RefusedFiles(t *testing.T) {
 	whole := wholeFile(t)
 	cut := func(size int) []byte { return whole[:size] }
 	tests := []struct {
@@ -60,8 +60,8 @@ func TestRefusedFiles(t *testing.T) {
 		{"cut after the first pages", cut(3 * os.Getpagesize()), relayer.ErrCorrupt},
 		{"cut at half", cut(usedSize(t, whole) / 2), relayer.ErrCorrupt},
 		{"cut by a byte", cut(usedSize(t, whole) - 1), relayer.ErrCorrupt},
-		{"with noise after the first pages", noisy(whole), relayer.ErrCorrupt},
-		{"with both headers broken", headless(whole), relayer.ErrCorrupt},
+		{"with noise after the first pages", withNoise(whole), relayer.ErrCorrupt},
+		{"with both headers broken", withoutHeaders(whole), relayer.ErrCorrupt},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,19 +80,19 @@ func TestRefusedFiles(t *testing.T) {
 			if !bytes.Equal(read(t, path), test.content) {
 				t.Error("the file has been changed")
 			}
-			wantAlone(t, path)
+			wantNoOtherFiles(t, path)
 		})
 	}
 }
 
-func TestOpenDirectory(t *testing.T) {
+func TestOpen_Directory(t *testing.T) {
 	_, err := bolt.Open(t.Context(), t.TempDir())
 	if !errors.Is(err, relayer.ErrUnknownFormat) {
 		t.Fatalf("error is %v, want %v", err, relayer.ErrUnknownFormat)
 	}
 }
 
-func TestOpenOfNoName(t *testing.T) {
+func TestOpen_InvalidPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tests := map[string]string{"": "the path is empty", "new" + string(filepath.Separator): "directory"}
 	for path, want := range tests {
@@ -107,14 +107,14 @@ func TestOpenOfNoName(t *testing.T) {
 	}
 }
 
-func TestOpenInMissingDirectory(t *testing.T) {
+func TestOpen_MissingDirectory(t *testing.T) {
 	_, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "missing", "relayers.db"))
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("error is %v, want %v", err, os.ErrNotExist)
 	}
 }
 
-func TestOpenOfLinkToNothing(t *testing.T) {
+func TestOpen_BrokenLink(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "relayers.db")
 	if err := os.Symlink(filepath.Join(dir, "missing"), path); err != nil {
@@ -124,11 +124,11 @@ func TestOpenOfLinkToNothing(t *testing.T) {
 		_ = store.Close()
 		t.Fatal("a link to nothing was opened")
 	}
-	wantAlone(t, path)
+	wantNoOtherFiles(t, path)
 }
 
-func TestNewFileIsPrivateAndAlone(t *testing.T) {
-	_, path := opened(t)
+func TestOpen_NewFile(t *testing.T) {
+	_, path := openTemp(t)
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -136,11 +136,11 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("mode is %o, want 600", mode)
 	}
-	wantAlone(t, path)
+	wantNoOtherFiles(t, path)
 }
 
-func TestLockTimeout(t *testing.T) {
-	store, path := opened(t)
+func TestOpen_LockTimeout(t *testing.T) {
+	store, path := openTemp(t)
 	start := time.Now()
 	_, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(150*time.Millisecond))
 	if !errors.Is(err, bolt.ErrLocked) {
@@ -155,11 +155,11 @@ func TestLockTimeout(t *testing.T) {
 		t.Errorf("gave up after %v", waited)
 	}
 	if _, err := store.Create(t.Context(), relayer.Record{ID: "one"}); err != nil {
-		t.Errorf("Create beside a refused open: %v", err)
+		t.Errorf("Create after a refused open: %v", err)
 	}
 }
 
-func TestLockIsWaitedFor(t *testing.T) {
+func TestOpen_WaitsForLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	first := open(t, path)
 	go func() {
@@ -171,9 +171,9 @@ func TestLockIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestRacingFirstOpens has many open a file that is not there yet: each gets the
-// same file in its turn, and what the first wrote is there for the last.
-func TestRacingFirstOpens(t *testing.T) {
+// Stores that open a missing file at the same time all get the same file, one after the
+// other.
+func TestOpen_ConcurrentFirstOpens(t *testing.T) {
 	for round := range 5 {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		const openers = 8
@@ -199,95 +199,13 @@ func TestRacingFirstOpens(t *testing.T) {
 			t.Errorf("round %d: %d of %d records, error %v", round, total, openers, err)
 		}
 		_ = store.Close()
-		wantAlone(t, path)
-	}
-}
-
-// wholeFile returns the bytes of a store with enough in it to have pages of
-// every kind.
-func wholeFile(t *testing.T) []byte {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "whole.db")
-	store := open(t, path)
-	for first := 0; first < 300; first += 10 {
-		records := make([]relayer.Record, 10)
-		for i := range records {
-			records[i] = numbered(first + i)
-			records[i].Revision = uint64(1 + first + i)
-		}
-		if err := store.Import(t.Context(), records); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return read(t, path)
-}
-
-// createAll creates records from first up to last, many at a time.
-func createAll(t testing.TB, store relayer.Store, first, last int) {
-	t.Helper()
-	var done sync.WaitGroup
-	for worker := range 64 {
-		done.Go(func() {
-			for i := first + worker; i < last; i += 64 {
-				if _, err := store.Create(t.Context(), numbered(i)); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	done.Wait()
-}
-
-// deleteAll deletes the records, many at a time.
-func deleteAll(t testing.TB, store relayer.Store, recs []relayer.Record) {
-	t.Helper()
-	const workers = 1024
-	var done sync.WaitGroup
-	for worker := range workers {
-		done.Go(func() {
-			for i := worker; i < len(recs); i += workers {
-				if err := store.Delete(t.Context(), recs[i].ID, recs[i].Revision); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	done.Wait()
-}
-
-func numbered(i int) relayer.Record {
-	return relayer.Record{
-		ID:       fmt.Sprintf("id-%07d", i),
-		Claim:    fmt.Sprintf("claim-%07d", i),
-		Document: bytes.Repeat([]byte("document"), 40),
-		Private:  bytes.Repeat([]byte("private"), 20),
+		wantNoOtherFiles(t, path)
 	}
 }
 
 func database(t *testing.T, fill func(*bbolt.Tx) error) []byte {
 	t.Helper()
 	return edited(t, nil, fill)
-}
-
-// edited changes the content of a file through the engine, behind the store's
-// back.
-func edited(t *testing.T, content []byte, change func(*bbolt.Tx) error) []byte {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "edited.db")
-	write(t, path, content)
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(db.Update(change), db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return read(t, path)
 }
 
 func usedSize(t *testing.T, content []byte) int {
@@ -310,7 +228,7 @@ func usedSize(t *testing.T, content []byte) int {
 	return size
 }
 
-func noisy(content []byte) []byte {
+func withNoise(content []byte) []byte {
 	content = bytes.Clone(content)
 	for i := 2 * os.Getpagesize(); i < len(content); i++ {
 		content[i] = byte(i * 7)
@@ -318,39 +236,60 @@ func noisy(content []byte) []byte {
 	return content
 }
 
-func headless(content []byte) []byte {
+func withoutHeaders(content []byte) []byte {
 	content = bytes.Clone(content)
 	content[40] ^= 0xff
 	content[os.Getpagesize()+40] ^= 0xff
 	return content
 }
 
-func write(t *testing.T, path string, content []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read(t *testing.T, path string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
-// wantAlone fails when something is left beside the file.
-func wantAlone(t *testing.T, path string) {
-	t.Helper()
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if entry.Name() != filepath.Base(path) {
-			t.Errorf("%s is left behind", entry.Name())
+func TestOpen_RemovesOldDrafts(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "relayers.db")
+	old := time.Now().Add(-time.Hour)
+	kept := []string{"relayers.db.tmp7", "relayers.db.tmp-notes", "relayers.db.tmp", "other.db.tmp123"}
+	for _, name := range append(kept, "relayers.db.tmp123", "relayers.db.tmp4567890") {
+		file := filepath.Join(dir, name)
+		write(t, file, []byte("draft"))
+		if name != kept[0] {
+			if err := os.Chtimes(file, old, old); err != nil {
+				t.Fatal(err)
+			}
 		}
+	}
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	want := "other.db.tmp123 relayers.db relayers.db.tmp relayers.db.tmp-notes relayers.db.tmp7"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("the directory has %s, want %s", got, want)
+	}
+}
+
+func TestOpen_NilOption(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	if _, err := bolt.Open(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "option is nil") {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file was created: %v", err)
+	}
+}
+
+func TestOpen_ContextEndsWhileWaitingForLock(t *testing.T) {
+	_, path := openTemp(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := bolt.Open(ctx, path, bolt.WithLockTimeout(time.Hour))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error is %v, want %v", err, context.DeadlineExceeded)
 	}
 }

@@ -1,0 +1,145 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// Every copy is a sound store that holds a prefix of the records, which one goroutine
+// creates one by one.
+func TestBackup_WhileWriting(t *testing.T) {
+	store, _ := openTemp(t)
+	const writes = 200
+	var done sync.WaitGroup
+	done.Go(func() {
+		for i := range writes {
+			if _, err := store.Create(t.Context(), numbered(i)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 5 {
+		var copied bytes.Buffer
+		size, err := store.Backup(t.Context(), &copied)
+		if err != nil || size != int64(copied.Len()) {
+			t.Fatalf("%d bytes, said to be %d, error %v", copied.Len(), size, err)
+		}
+		path := filepath.Join(t.TempDir(), "backup.db")
+		write(t, path, copied.Bytes())
+		backup := open(t, path)
+		wantSound(t, backup)
+		recs, total, err := backup.List(t.Context(), 0, writes)
+		if err != nil || len(recs) != total {
+			t.Fatalf("%d records, total %d, error %v", len(recs), total, err)
+		}
+		for i, rec := range recs {
+			if rec.ID != numbered(i).ID {
+				t.Fatalf("record %d is %q", i, rec.ID)
+			}
+		}
+		if _, err := backup.Create(t.Context(), relayer.Record{ID: "new"}); err != nil {
+			t.Error(err)
+		}
+		_ = backup.Close()
+	}
+	done.Wait()
+}
+
+func TestBackup_FailingWriter(t *testing.T) {
+	store, _ := openTemp(t)
+	if _, err := store.Backup(t.Context(), failingWriter{}); err == nil || errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error is %v", err)
+	}
+	wantSound(t, store)
+}
+
+// A panic of the writer reaches the caller and does not affect the file.
+func TestBackup_PanickingWriter(t *testing.T) {
+	store, _ := openTemp(t)
+	func() {
+		defer func() {
+			if cause := recover(); cause != errDisk {
+				t.Errorf("the caller sees a panic of %v, want %v", cause, errDisk)
+			}
+		}()
+		_, err := store.Backup(t.Context(), panickingWriter{})
+		t.Errorf("error is %v", err)
+	}()
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Error(err)
+	}
+	wantSound(t, store)
+}
+
+type panickingWriter struct{}
+
+func (panickingWriter) Write([]byte) (int, error) { panic(errDisk) }
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }
+
+// The compaction that docs/store-format.md describes.
+func TestCompaction(t *testing.T) {
+	dir := t.TempDir()
+	path, compacted := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")
+	store := open(t, path)
+	createAll(t, store, 0, 2000)
+	recs, _, err := store.List(t.Context(), 0, 2000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range recs[:1900] {
+		if err := store.Delete(t.Context(), rec.ID, rec.Revision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantSound(t, store)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	compact(t, path, compacted)
+	if before, after := len(read(t, path)), len(read(t, compacted)); after > before/2 {
+		t.Errorf("%d bytes became %d", before, after)
+	}
+	store = open(t, compacted)
+	defer store.Close()
+	wantSound(t, store)
+	var ids []string
+	for _, rec := range recs[1900:] {
+		ids = append(ids, rec.ID)
+	}
+	wantIDs(t, store, ids)
+}
+
+// A copy of a file that another program overwrites meanwhile is not a backup.
+func TestBackup_FileOverwrittenMeanwhile(t *testing.T) {
+	store, path := openTemp(t)
+	createAll(t, store, 0, 100)
+	noise := bytes.Repeat([]byte("noise"), 1000)
+	_, err := store.Backup(t.Context(), writerFunc(func(part []byte) (int, error) {
+		overwrite(t, path, 0, append(noise, noise...))
+		return len(part), nil
+	}))
+	if !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
+	}
+}
+
+func TestBackup_ContextEnds(t *testing.T) {
+	store, _ := openTemp(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := store.Backup(ctx, writerFunc(func(part []byte) (int, error) {
+		cancel()
+		return len(part), nil
+	}))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want %v", err, context.Canceled)
+	}
+}

@@ -1,0 +1,324 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// open opens a store. The caller closes it.
+func open(t testing.TB, path string, opts ...bolt.Option) *bolt.Store {
+	t.Helper()
+	store, err := bolt.Open(t.Context(), path, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// openTemp opens a store in a new directory and closes it when the test ends.
+func openTemp(t testing.TB) (*bolt.Store, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store, path
+}
+
+func create(t *testing.T, store *bolt.Store, rec relayer.Record) func() error {
+	return func() error {
+		_, err := store.Create(t.Context(), rec)
+		return err
+	}
+}
+
+// createAll creates records from first up to last, concurrently.
+func createAll(t testing.TB, store relayer.Store, first, last int) {
+	t.Helper()
+	var done sync.WaitGroup
+	for worker := range 64 {
+		done.Go(func() {
+			for i := first + worker; i < last; i += 64 {
+				if _, err := store.Create(t.Context(), numbered(i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+}
+
+// deleteAll deletes the records concurrently.
+func deleteAll(t testing.TB, store relayer.Store, recs []relayer.Record) {
+	t.Helper()
+	const workers = 1024
+	var done sync.WaitGroup
+	for worker := range workers {
+		done.Go(func() {
+			for i := worker; i < len(recs); i += workers {
+				if err := store.Delete(t.Context(), recs[i].ID, recs[i].Revision); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+}
+
+func numbered(i int) relayer.Record {
+	return relayer.Record{
+		ID:       fmt.Sprintf("id-%07d", i),
+		Claim:    fmt.Sprintf("claim-%07d", i),
+		Document: bytes.Repeat([]byte("document"), 40),
+		Private:  bytes.Repeat([]byte("private"), 20),
+	}
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// flipBits restores one byte of a file except for the given bits, which it inverts.
+func flipBits(t *testing.T, path string, whole []byte, at int, bits byte) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt([]byte{whole[at] ^ bits}, int64(at))
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// edited returns the content of a file after a change through the engine.
+func edited(t *testing.T, content []byte, change func(*bbolt.Tx) error) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "edited.db")
+	write(t, path, content)
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(change), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, path)
+}
+
+func compact(t *testing.T, from, to string) {
+	t.Helper()
+	source, err := bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := bbolt.Open(to, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(bbolt.Compact(target, source, 1<<20), source.Close(), target.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gate counts commits and blocks them until it is opened.
+type gate struct {
+	reached chan struct{}
+	open    chan struct{}
+	commits atomic.Int32
+}
+
+func (g *gate) through(commit func() error) error {
+	g.commits.Add(1)
+	g.reached <- struct{}{}
+	<-g.open
+	return commit()
+}
+
+func newGate() *gate {
+	return &gate{reached: make(chan struct{}, 1000), open: make(chan struct{})}
+}
+
+func openGated(t *testing.T) (*bolt.Store, *gate) {
+	t.Helper()
+	store, _ := openTemp(t)
+	g := newGate()
+	store.InterceptCommits(g.through)
+	return store, g
+}
+
+// enqueue starts writes and returns when they wait in the queue, behind the commit at the
+// gate. Each channel receives the result of one write.
+func enqueue(t *testing.T, store *bolt.Store, writes ...func() error) (results []chan error) {
+	t.Helper()
+	before := store.Waiting()
+	for i, run := range writes {
+		result := make(chan error, 1)
+		go func() { result <- run() }()
+		results = append(results, result)
+		for store.Waiting() < before+i+1 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return results
+}
+
+func wantSound(t *testing.T, store *bolt.Store) {
+	t.Helper()
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func wantIDs(t *testing.T, store relayer.Store, ids []string) {
+	t.Helper()
+	recs, total, err := store.List(t.Context(), 0, len(ids)+1)
+	if err != nil || total != len(ids) || len(recs) != len(ids) {
+		t.Errorf("%d records, total %d, want %d; error %v", len(recs), total, len(ids), err)
+		return
+	}
+	for i, id := range ids {
+		if recs[i].ID != id {
+			t.Errorf("record %d is %q, want %q", i, recs[i].ID, id)
+		}
+	}
+}
+
+// wantNoOtherFiles fails if the directory of the file holds another one.
+func wantNoOtherFiles(t *testing.T, path string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.Name() != filepath.Base(path) {
+			t.Errorf("%s was left", entry.Name())
+		}
+	}
+}
+
+var errDisk = errors.New("the disk is on fire")
+
+// openFailing opens a store that holds the record before and whose next commit fails in
+// the given way.
+func openFailing(t *testing.T, fail func(commit func() error) error) (*bolt.Store, string) {
+	t.Helper()
+	store, path := openTemp(t)
+	failCommit(store, 2, fail)
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+		t.Fatal(err)
+	}
+	return store, path
+}
+
+// failCommit makes one commit of a store fail, counted from 1.
+func failCommit(store *bolt.Store, which int, fail func(commit func() error) error) {
+	commits := 0
+	store.InterceptCommits(func(commit func() error) error {
+		if commits++; commits == which {
+			return fail(commit)
+		}
+		return commit()
+	})
+}
+
+func failSync(commit func() error) error { return errors.Join(commit(), errDisk) }
+
+// wholeFile returns the bytes of a file with pages of every kind.
+func wholeFile(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "whole.db")
+	store := open(t, path)
+	for first := 0; first < 300; first += 10 {
+		records := make([]relayer.Record, 10)
+		for i := range records {
+			records[i] = numbered(first + i)
+			records[i].Revision = uint64(1 + first + i)
+		}
+		if err := store.Import(t.Context(), records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, path)
+}
+
+// pausingContext blocks the second call of Err, so that a check stops in the middle.
+type pausingContext struct {
+	context.Context
+	asked   int
+	reached chan struct{}
+	open    chan struct{}
+}
+
+func (p *pausingContext) Err() error {
+	if p.asked++; p.asked == 2 {
+		p.reached <- struct{}{}
+		<-p.open
+	}
+	return p.Context.Err()
+}
+
+func newPausingContext(t *testing.T) *pausingContext {
+	return &pausingContext{Context: t.Context(), reached: make(chan struct{}, 1), open: make(chan struct{})}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(part []byte) (int, error) { return f(part) }
+
+func wantCorrupt(t *testing.T, call string, err error, part string) {
+	t.Helper()
+	if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), part) {
+		t.Errorf("%s: error is %v, want %v with %s", call, err, relayer.ErrCorrupt, part)
+	}
+	if err != nil && strings.Contains(err.Error(), "gas_price_cap") {
+		t.Errorf("%s: error %q quotes the record", call, err)
+	}
+}
+
+func overwrite(t *testing.T, path string, at int64, content []byte) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(content, at)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,275 @@
+package bolt_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// The commit is in the file, and its sync failed.
+func TestCommit_SyncFails(t *testing.T) {
+	store, path := openFailing(t, failSync)
+	err := create(t, store, relayer.Record{ID: "unknown"})()
+	if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) {
+		t.Fatalf("error is %v, want only %v", err, relayer.ErrOutcomeUnknown)
+	}
+	wantRecovered(t, store, path, "before", "unknown")
+}
+
+func TestCommit_Panics(t *testing.T) {
+	store, path := openFailing(t, func(func() error) error { panic("in the engine") })
+	err := create(t, store, relayer.Record{ID: "lost"})()
+	if !errors.Is(err, relayer.ErrUnavailable) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+	wantRecovered(t, store, path, "before")
+}
+
+func TestCommit_PanicsAfterHeader(t *testing.T) {
+	store, path := openFailing(t, func(commit func() error) error {
+		_ = commit()
+		panic("in the engine")
+	})
+	err := create(t, store, relayer.Record{ID: "unknown"})()
+	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+	}
+	wantRecovered(t, store, path, "before", "unknown")
+}
+
+// wantRecovered creates the record after, and fails unless the store then is sound and
+// holds exactly the given records and that one, also after reopening.
+func wantRecovered(t *testing.T, store *bolt.Store, path string, ids ...string) {
+	t.Helper()
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Errorf("the store does not work again: %v", err)
+	}
+	ids = append(ids, "after")
+	wantIDs(t, store, ids)
+	wantSound(t, store)
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	again := open(t, path)
+	defer again.Close()
+	wantIDs(t, again, ids)
+	wantSound(t, again)
+}
+
+// A failed commit is the failure of all its writes, and of no other write.
+func TestCommit_FailedBatch(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	defer store.Close()
+	g := newGate()
+	fail := false
+	store.InterceptCommits(func(commit func() error) error {
+		err := g.through(commit)
+		if fail {
+			return errors.Join(err, errDisk)
+		}
+		fail = true
+		return err
+	})
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	var writes []func() error
+	for i := range 5 {
+		writes = append(writes, create(t, store, relayer.Record{ID: fmt.Sprint(i)}))
+	}
+	writes = append(writes, create(t, store, relayer.Record{ID: "0"}))
+	results := enqueue(t, store, writes...)
+	close(g.open)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	for i, result := range results[:5] {
+		if err := <-result; !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Errorf("write %d: error is %v, want %v", i, err, relayer.ErrOutcomeUnknown)
+		}
+	}
+	if err := <-results[5]; !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("the write that was refused: error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+	if _, err := store.Get(t.Context(), "3"); err != nil {
+		t.Errorf("Get after an unknown outcome: %v", err)
+	}
+}
+
+// createUnknown creates a record whose commit is in the file and whose sync fails.
+func createUnknown(t *testing.T, store *bolt.Store) {
+	t.Helper()
+	if err := create(t, store, relayer.Record{ID: "unknown"})(); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+	}
+}
+
+// createOtherStore creates a file with one record, other.
+func createOtherStore(t *testing.T, path string) {
+	t.Helper()
+	store := open(t, path)
+	if err := create(t, store, relayer.Record{ID: "other"})(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantOtherStore fails if the file holds anything else than createOtherStore wrote.
+func wantOtherStore(t *testing.T, path string) {
+	t.Helper()
+	store := open(t, path)
+	defer store.Close()
+	wantIDs(t, store, []string{"other"})
+}
+
+// The process has changed its directory to one with a file of the same name.
+func TestRecovery_ChangedDirectory(t *testing.T) {
+	here, there := t.TempDir(), t.TempDir()
+	createOtherStore(t, filepath.Join(there, "relayers.db"))
+	t.Chdir(here)
+	store := open(t, "relayers.db")
+	defer store.Close()
+	failCommit(store, 2, failSync)
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(there)
+	wantSound(t, store)
+	createUnknown(t, store)
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Error(err)
+	}
+	wantIDs(t, store, []string{"before", "unknown", "after"})
+	wantSound(t, store)
+	wantOtherStore(t, "relayers.db")
+}
+
+// failedRecovery returns a store that holds the records before and unknown. A recovery
+// has closed its file and could not open it again, because all pages but the headers
+// were overwritten. The function that it returns repairs the file.
+func failedRecovery(t *testing.T, opts ...bolt.Option) (store *bolt.Store, path string, repair func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "relayers.db")
+	store = open(t, path, opts...)
+	t.Cleanup(func() { _ = store.Close() })
+	var whole []byte
+	failCommit(store, 2, func(commit func() error) error {
+		err := commit()
+		whole = read(t, path)
+		headers := 2 * os.Getpagesize()
+		overwrite(t, path, int64(headers), make([]byte, len(whole)-headers))
+		return errors.Join(err, errDisk)
+	})
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+		t.Fatal(err)
+	}
+	createUnknown(t, store)
+	return store, path, func() { overwrite(t, path, 0, whole) }
+}
+
+// After a recovery that failed, a read retries it, without a write.
+func TestRecovery_RetriedByRead(t *testing.T) {
+	store, _, repair := failedRecovery(t)
+	wantCreateUnavailable(t, store)
+	_, err := store.Get(t.Context(), "before")
+	if !errors.Is(err, relayer.ErrUnavailable) || strings.Contains(err.Error(), "closed") {
+		t.Errorf("Get without the file: error is %v", err)
+	}
+	repair()
+	wantIDs(t, store, []string{"before", "unknown"})
+	wantSound(t, store)
+}
+
+// The file is removed after a recovery closed it. New files at its path are not mistaken
+// for it, although they can get the same inode number.
+func TestRecovery_FileRemoved(t *testing.T) {
+	store, path, repair := failedRecovery(t)
+	wantCreateUnavailable(t, store)
+	repair()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		createOtherStore(t, path)
+		wantCreateUnavailable(t, store)
+		wantOtherStore(t, path)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Close does not wait for a lock that another process has taken during a recovery.
+func TestClose_RecoveryWaitsForLock(t *testing.T) {
+	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
+	repair()
+	other := open(t, path)
+	defer other.Close()
+	wantCancelable(t, store)
+	closed := make(chan error, 1)
+	go func() { closed <- store.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Close still waits")
+	}
+}
+
+func wantCreateUnavailable(t *testing.T, store *bolt.Store) {
+	t.Helper()
+	if err := create(t, store, relayer.Record{ID: "after"})(); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("Create without the file: error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+}
+
+// A recovery waits for a running backup. Writes wait for the recovery, and their
+// callers can give up. Reads go on.
+func TestRecovery_WaitsForBackup(t *testing.T) {
+	store, _ := openFailing(t, failSync)
+	backup := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
+	copied := make(chan error, 1)
+	go func() {
+		_, err := store.Backup(t.Context(), struct{ io.Writer }{backup})
+		copied <- err
+	}()
+	<-backup.reached
+	createUnknown(t, store)
+	wantCancelable(t, store)
+	if _, err := store.Get(t.Context(), "before"); err != nil {
+		t.Errorf("Get while a recovery waits: %v", err)
+	}
+	close(backup.open)
+	if err := <-copied; err != nil {
+		t.Error(err)
+	}
+	wantNotCreated(t, store)
+}
+
+// pausingWriter blocks a backup in the middle.
+type pausingWriter struct {
+	reached chan struct{}
+	open    chan struct{}
+}
+
+func (w pausingWriter) Write(part []byte) (int, error) {
+	select {
+	case w.reached <- struct{}{}:
+	default:
+	}
+	<-w.open
+	return len(part), nil
+}

@@ -1,0 +1,526 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+func TestGroupCommit_SharedCommit(t *testing.T) {
+	store, g := openGated(t)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	var writes []func() error
+	for i := range 50 {
+		writes = append(writes, create(t, store, relayer.Record{ID: fmt.Sprint(i)}))
+	}
+	results := enqueue(t, store, writes...)
+	close(g.open)
+	for _, result := range append(results, first) {
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	}
+	if commits := g.commits.Load(); commits != 2 {
+		t.Errorf("51 creates took %d commits, want 2", commits)
+	}
+}
+
+func TestGroupCommit_LoneWrites(t *testing.T) {
+	store, _ := openTemp(t)
+	var commits atomic.Int32
+	store.InterceptCommits(func(commit func() error) error {
+		commits.Add(1)
+		return commit()
+	})
+	for i := range 10 {
+		if err := create(t, store, relayer.Record{ID: fmt.Sprint(i)})(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if commits.Load() != 10 {
+		t.Errorf("10 creates, one after the other, took %d commits", commits.Load())
+	}
+}
+
+// Refused writes share a batch with others. Each gets its own result, and later writes of
+// the batch see earlier ones.
+func TestGroupCommit_RefusedWrites(t *testing.T) {
+	store, g := openGated(t)
+	first := make(chan error, 1)
+	stored := relayer.Record{ID: "stored", Claim: "held"}
+	go func() {
+		var err error
+		stored, err = store.Create(t.Context(), stored)
+		first <- err
+	}()
+	<-g.reached
+	update := func(rec relayer.Record) func() error {
+		return func() error {
+			_, err := store.Update(t.Context(), rec)
+			return err
+		}
+	}
+	results := enqueue(t, store,
+		create(t, store, relayer.Record{ID: "stored"}),
+		create(t, store, relayer.Record{ID: "a", Claim: "held"}),
+		create(t, store, relayer.Record{ID: "a", Claim: "new"}),
+		create(t, store, relayer.Record{ID: "a"}),
+		create(t, store, relayer.Record{ID: "b", Claim: "new"}),
+		update(relayer.Record{ID: "stored", Revision: 1, Claim: "moved"}),
+		update(relayer.Record{ID: "stored", Revision: 1}),
+		create(t, store, relayer.Record{ID: "b", Claim: "held"}),
+		func() error { return store.Delete(t.Context(), "missing", 1) },
+		func() error { return store.Delete(t.Context(), "b", 4) },
+		create(t, store, relayer.Record{ID: "b", Claim: "held"}),
+	)
+	close(g.open)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	wants := []error{
+		relayer.ErrExists, relayer.ErrClaimed, nil, relayer.ErrExists, relayer.ErrClaimed, nil,
+		relayer.ErrConflict, nil, relayer.ErrNotFound, nil, nil,
+	}
+	for i, want := range wants {
+		if err := <-results[i]; !errors.Is(err, want) {
+			t.Errorf("write %d: error is %v, want %v", i, err, want)
+		}
+	}
+	recs, total, err := store.List(t.Context(), 0, 10)
+	if err != nil || total != 3 || len(recs) != 3 {
+		t.Fatalf("%d records, total %d, error %v", len(recs), total, err)
+	}
+	for i, want := range []string{"stored moved", "a new", "b held"} {
+		if got := recs[i].ID + " " + recs[i].Claim; got != want {
+			t.Errorf("record %d is %q, want %q", i, got, want)
+		}
+	}
+	wantSound(t, store)
+}
+
+// A refused write needs no sync.
+func TestGroupCommit_NothingToCommit(t *testing.T) {
+	store, _ := openTemp(t)
+	var commits atomic.Int32
+	store.InterceptCommits(func(commit func() error) error {
+		commits.Add(1)
+		return commit()
+	})
+	for range 5 {
+		_ = create(t, store, relayer.Record{ID: "one"})()
+		_ = store.Delete(t.Context(), "missing", 1)
+	}
+	if commits.Load() != 1 {
+		t.Errorf("%d commits, want 1", commits.Load())
+	}
+}
+
+func TestWrite_CanceledWhileQueued(t *testing.T) {
+	store, g := openGated(t)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	ctx, cancel := context.WithCancel(t.Context())
+	results := enqueue(t, store, func() error {
+		_, err := store.Create(ctx, relayer.Record{ID: "second"})
+		return err
+	})
+	cancel()
+	select {
+	case err := <-results[0]:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error is %v, want %v", err, context.Canceled)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the canceled write still waits")
+	}
+	close(g.open)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if err := create(t, store, relayer.Record{ID: "third"})(); err != nil {
+		t.Error(err)
+	}
+	if _, err := store.Get(t.Context(), "second"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("Get of the canceled record: error is %v", err)
+	}
+}
+
+// Once its commit has begun, a write returns its real result.
+func TestWrite_CanceledDuringCommit(t *testing.T) {
+	store, g := openGated(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() {
+		_, err := store.Create(ctx, relayer.Record{ID: "one"})
+		result <- err
+	}()
+	<-g.reached
+	cancel()
+	select {
+	case err := <-result:
+		t.Fatalf("returned before the commit was done: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(g.open)
+	if err := <-result; err != nil {
+		t.Errorf("the write was committed, and its error is %v", err)
+	}
+	if _, err := store.Get(t.Context(), "one"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClose_AcceptedWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	g := newGate()
+	store.InterceptCommits(g.through)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	results := enqueue(t, store, create(t, store, relayer.Record{ID: "second"}), create(t, store, relayer.Record{ID: "third"}))
+	closed := make(chan error, 2)
+	for range 2 {
+		go func() { closed <- store.Close() }()
+	}
+	for {
+		// The queue refuses from the moment that Close has begun.
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_, err := store.Create(ctx, relayer.Record{ID: "late"})
+		cancel()
+		if errors.Is(err, relayer.ErrUnavailable) {
+			break
+		}
+	}
+	close(g.open)
+	for _, result := range append(results, first) {
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 {
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	}
+	store = open(t, path)
+	defer store.Close()
+	if _, total, err := store.List(t.Context(), 0, 0); err != nil || total != 3 {
+		t.Errorf("total is %d, want 3; error %v", total, err)
+	}
+	wantSound(t, store)
+}
+
+func TestClose_UnderLoad(t *testing.T) {
+	for range 5 {
+		path := filepath.Join(t.TempDir(), "relayers.db")
+		store := open(t, path)
+		var made atomic.Int64
+		var done sync.WaitGroup
+		for worker := range 16 {
+			done.Go(func() {
+				for i := 0; ; i++ {
+					_, err := store.Create(t.Context(), relayer.Record{ID: fmt.Sprintf("%d-%d", worker, i)})
+					if errors.Is(err, relayer.ErrUnavailable) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					made.Add(1)
+					if _, _, err := store.List(t.Context(), i, 5); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		time.Sleep(20 * time.Millisecond)
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+		done.Wait()
+		store = open(t, path)
+		if _, total, err := store.List(t.Context(), 0, 0); err != nil || int64(total) != made.Load() {
+			t.Errorf("%d records, %d acknowledged, error %v", total, made.Load(), err)
+		}
+		wantSound(t, store)
+		_ = store.Close()
+	}
+}
+
+// The queue holds more bytes than one commit takes.
+func TestGroupCommit_LargeBatch(t *testing.T) {
+	store, g := openGated(t)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	large := make([]byte, 3<<20)
+	var writes []func() error
+	for i := range 5 {
+		writes = append(writes, create(t, store, relayer.Record{ID: fmt.Sprint(i), Document: large}))
+	}
+	results := enqueue(t, store, writes...)
+	close(g.open)
+	for _, result := range append(results, first) {
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	}
+	if commits := g.commits.Load(); commits != 4 {
+		t.Errorf("5 creates of 3 MiB after the first took %d commits, want 3", commits-1)
+	}
+}
+
+// After a burst of writes, the store holds none of their bytes in memory.
+func TestGroupCommit_MemoryAfterBurst(t *testing.T) {
+	store, g := openGated(t)
+	first := make(chan error, 1)
+	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	before := heapInUse()
+	const writes, size = 64, 1 << 20
+	var burst []func() error
+	for i := range writes {
+		burst = append(burst, func() error {
+			_, err := store.Create(t.Context(), relayer.Record{ID: fmt.Sprint(i), Document: make([]byte, size)})
+			return err
+		})
+	}
+	results := enqueue(t, store, burst...)
+	close(g.open)
+	for _, result := range append(results, first) {
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	}
+	if grown := heapInUse() - before; grown > writes*size/4 {
+		t.Errorf("%d bytes are held after a burst of %d", grown, writes*size)
+	}
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+func TestWrite_Limits(t *testing.T) {
+	store, _ := openTemp(t)
+	for name, rec := range map[string]relayer.Record{
+		"no id":      {},
+		"long id":    {ID: strings.Repeat("i", relayer.MaxIDLength+1)},
+		"long claim": {ID: "one", Claim: strings.Repeat("c", relayer.MaxClaimLength+1)},
+	} {
+		if _, err := store.Create(t.Context(), rec); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("Create with %s: error is %v", name, err)
+		}
+		if _, err := store.Update(t.Context(), rec); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("Update with %s: error is %v", name, err)
+		}
+	}
+	for _, id := range []string{"", strings.Repeat("i", 100_000)} {
+		if _, err := store.Get(t.Context(), id); !errors.Is(err, relayer.ErrNotFound) {
+			t.Errorf("Get: error is %v", err)
+		}
+		if err := store.Delete(t.Context(), id, 1); !errors.Is(err, relayer.ErrNotFound) {
+			t.Errorf("Delete: error is %v", err)
+		}
+	}
+}
+
+// A write to a file that is no longer at its path would be lost at the next
+// start.
+func TestWrite_FileNotAtItsPath(t *testing.T) {
+	tests := map[string]struct {
+		move func(path string) error
+		want string
+	}{
+		"deleted": {os.Remove, "no file is at its path"},
+		"renamed": {func(path string) error { return os.Rename(path, path+".old") }, "no file is at its path"},
+		"replaced": {func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
+		}, "another file is at its path"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			store, path := openTemp(t)
+			if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Ready(t.Context()); err != nil {
+				t.Errorf("Ready before: %v", err)
+			}
+			if err := test.move(path); err != nil {
+				t.Fatal(err)
+			}
+			for call, err := range map[string]error{
+				"Create": create(t, store, relayer.Record{ID: "after"})(),
+				"Delete": store.Delete(t.Context(), "before", 1),
+				"Import": store.Import(t.Context(), []relayer.Record{{ID: "imported", Revision: 7}}),
+				"Ready":  store.Ready(t.Context()),
+			} {
+				if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("%s: error is %v, want one that says %q", call, err, test.want)
+				}
+			}
+			wantIDs(t, store, []string{"before"})
+		})
+	}
+}
+
+// The file repeatedly outgrows the address space that Open reserved, while reads hold
+// snapshots.
+func TestWrite_FileOutgrowsItsMapping(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path, bolt.WithMapping(1<<16))
+	defer func() { _ = store.Close() }()
+	ended := make(chan struct{})
+	var reads sync.WaitGroup
+	reads.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			if _, _, err := store.List(t.Context(), 0, 100); err != nil {
+				t.Errorf("List: %v", err)
+				return
+			}
+		}
+	})
+	const n = 3000
+	createAll(t, store, 0, n/2)
+	records := make([]relayer.Record, n/2)
+	for i := range records {
+		records[i] = numbered(n/2 + i)
+		records[i].Document = bytes.Repeat(records[i].Document, 20)
+		records[i].Revision = uint64(n + i)
+	}
+	if err := store.Import(t.Context(), records); err != nil {
+		t.Errorf("Import: %v", err)
+	}
+	close(ended)
+	reads.Wait()
+	if _, total, err := store.List(t.Context(), 0, 1); err != nil || total != n {
+		t.Errorf("%d records, want %d; error %v", total, n, err)
+	}
+	wantSound(t, store)
+}
+
+func TestWrite_CanceledDuringCheck(t *testing.T) {
+	store, _ := openTemp(t)
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := newPausingContext(t)
+	checked := make(chan error, 1)
+	go func() { checked <- store.Check(ctx) }()
+	<-ctx.reached
+	wantCancelable(t, store)
+	close(ctx.open)
+	if err := <-checked; err != nil {
+		t.Error(err)
+	}
+	wantNotCreated(t, store)
+}
+
+// wantCancelable fails unless a write returns as soon as its context ends. The write must
+// have to wait.
+func wantCancelable(t *testing.T, store *bolt.Store) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() {
+		_, err := store.Create(ctx, relayer.Record{ID: "late"})
+		result <- err
+	}()
+	select {
+	case err := <-result:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v, want %v", err, context.DeadlineExceeded)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the write still waits")
+	}
+}
+
+func wantNotCreated(t *testing.T, store *bolt.Store) {
+	t.Helper()
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Get(t.Context(), "late"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("Get of the canceled record: error is %v, want %v", err, relayer.ErrNotFound)
+	}
+}
+
+// A page whose damaged header counts two billion overflow pages can make the engine run
+// without end when a write frees it.
+func TestWrite_DamagedPages(t *testing.T) {
+	grown, path := filepath.Join(t.TempDir(), "grown.db"), filepath.Join(t.TempDir(), "whole.db")
+	write(t, grown, wholeFile(t))
+	compact(t, grown, path)
+	whole := read(t, path)
+	records := bytes.Index(whole, numbered(0).Document) / os.Getpagesize() * os.Getpagesize()
+	flipBits(t, path, whole, records+15, 0x80)
+	store := open(t, path)
+	defer store.Close()
+	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Fatalf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
+	}
+	for range 2 {
+		err := create(t, store, relayer.Record{ID: "new"})()
+		if !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("Create: error is %v", err)
+		}
+	}
+	if _, err := store.Get(t.Context(), numbered(7).ID); err != nil {
+		t.Errorf("Get: %v", err)
+	}
+	flipBits(t, path, whole, records+15, 0)
+	wantSound(t, store)
+	if err := create(t, store, relayer.Record{ID: "new"})(); err != nil {
+		t.Errorf("Create to sound pages: %v", err)
+	}
+}
+
+func TestWrite_FileReplacedAndRestored(t *testing.T) {
+	store, path := openFailing(t, failSync)
+	createUnknown(t, store)
+	aside := path + ".aside"
+	if err := os.Rename(path, aside); err != nil {
+		t.Fatal(err)
+	}
+	wantCreateUnavailable(t, store)
+	createOtherStore(t, path)
+	wantCreateUnavailable(t, store)
+	wantIDs(t, store, []string{"before", "unknown"})
+	wantOtherStore(t, path)
+	if err := os.Rename(aside, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Errorf("Create with the file back in its place: %v", err)
+	}
+	wantIDs(t, store, []string{"before", "unknown", "after"})
+}
