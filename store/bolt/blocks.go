@@ -97,22 +97,22 @@ func (l live) total() int {
 	return l[len(l)-1].upTo
 }
 
-// place is where the record at an offset is: in which block, and how many records
-// of the block come before it.
-type place struct {
+// position is the block of a record and its rank: the number of records of the block
+// before it.
+type position struct {
 	number     uint64
 	population int
 	rank       int
 }
 
-// find returns the place of the record at an offset below the total.
-func (l live) find(offset int) place {
+// find returns the position of the record at an offset below the total.
+func (l live) find(offset int) position {
 	at := sort.Search(len(l), func(i int) bool { return l[i].upTo > offset })
 	before := 0
 	if at > 0 {
 		before = l[at-1].upTo
 	}
-	return place{l[at].number, l[at].upTo - before, offset - before}
+	return position{l[at].number, l[at].upTo - before, offset - before}
 }
 
 // shift is how a transaction changes the population of one block.

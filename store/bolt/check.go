@@ -39,8 +39,7 @@ func (s *Store) Check(ctx context.Context) error {
 		return errClosed
 	}
 	defer func() { <-s.writeLock }()
-	// The engine can tell used pages from free ones only while nothing changes
-	// them. The write transaction ensures that.
+	// The write transaction keeps the free pages from changing.
 	tx, err := s.beginWrite()
 	if err != nil {
 		return err
@@ -66,8 +65,7 @@ func (c closable) Err() error {
 	return c.Context.Err()
 }
 
-// checkAll checks the records only if the pages are sound: the engine follows
-// them wherever they lead.
+// checkAll checks the records only if the pages are sound.
 func (s *Store) checkAll(ctx context.Context, tx *bbolt.Tx, found *findings) error {
 	var failure error
 	panicked := guard(func() error {
@@ -135,8 +133,8 @@ func (f *findings) err(path string) error {
 	return fmt.Errorf("bolt: check %s: %w: %w", path, relayer.ErrCorrupt, errors.Join(f.problems...))
 }
 
-// checkRecords compares every bucket with the records, and then the sizes of all:
-// equal sizes and one direction prove both directions.
+// checkRecords looks up every record in every index, and compares the sizes of all:
+// with equal sizes, every entry of an index has its record.
 func (s *snapshot) checkRecords(ctx context.Context, found *findings) error {
 	now, err := s.readState()
 	if err != nil {
@@ -159,7 +157,7 @@ func (s *snapshot) checkRecords(ctx context.Context, found *findings) error {
 	return nil
 }
 
-// checker counts what the records say.
+// checker compares the records with the indexes, and counts them.
 type checker struct {
 	snap    *snapshot
 	now     state

@@ -17,7 +17,7 @@ import (
 const (
 	draftSuffix = ".tmp"
 
-	// draftAge is when a draft is certainly left over: creating one takes
+	// draftAge is the age from which a draft is a leftover: creating one takes
 	// milliseconds.
 	draftAge = time.Minute
 )
@@ -50,7 +50,7 @@ func createFile(path string) error {
 	dir = filepath.Clean(dir)
 	draft, err := os.CreateTemp(dir, base+draftSuffix+"*")
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return failed.Err // the path it names is that of the draft
+		return failed.Err // without the path, which is that of the draft
 	}
 	if err != nil {
 		return err

@@ -27,8 +27,8 @@ const (
 	// growth is how much a full file grows at once, beyond what it needs.
 	growth = 4 << 20
 
-	// leastMapping is the address space that is reserved for a small file. Where
-	// reserving is not free, it is leastMappingSmall.
+	// leastMapping is the address space that is reserved for a small file. It is
+	// leastMappingSmall on systems where address space is scarce or not free.
 	leastMapping      = 1 << 30
 	leastMappingSmall = 16 << 20
 )

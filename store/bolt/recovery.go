@@ -130,7 +130,7 @@ func (s *Store) inPlace() (fs.FileInfo, error) {
 	return own, nil
 }
 
-// adopt makes an open file the one that is served.
+// adopt starts to serve an open file.
 func (s *Store) adopt(e *engine) error {
 	snap, err := takeSnapshot(e)
 	if err != nil {
