@@ -231,7 +231,14 @@ func TestTree_BranchesLeadBack(t *testing.T) {
 	if !errors.Is(err, pages.ErrDamaged) {
 		t.Errorf("Each: error is %v, want %v", err, pages.ErrDamaged)
 	}
-	if _, err := tree.Get([]byte("B")); !errors.Is(err, pages.ErrDamaged) {
-		t.Errorf("Get: error is %v, want %v", err, pages.ErrDamaged)
+	cursor, err := tree.Seek([]byte("B"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := cursor.Entry(); !errors.Is(err, pages.ErrDamaged) {
+		t.Errorf("Entry: error is %v, want %v", err, pages.ErrDamaged)
+	}
+	if value, err := tree.Get([]byte("B")); value != nil || err != nil {
+		t.Errorf("Get is %q from an empty leaf, error %v", value, err)
 	}
 }
