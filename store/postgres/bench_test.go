@@ -23,16 +23,15 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// The figures are ratios of things measured in turns in one run, because a
-// machine is rarely as fast now as it was a minute ago. Each is the median of its
-// turns. The other stores, and the statements that a program without this package
-// would send, run beside this one. All are given a context that can end, as that
-// of a request can: to listen for it costs a call to the server a few microseconds.
+// The figures are ratios of measurements that alternate within one run, because the
+// speed of a machine varies. Each is the median of its rounds. The other stores, and
+// the statements that a program without this package would send, are measured next to
+// this one. All get a context that can be canceled, as a request has.
 var turns = 5
 
 var largest = flag.Int("largest", 100_000, "the most relayers that the benchmarks of reads fill a store with")
 
-// contender is one of the things that are measured side by side.
+// contender is one of the stores that are compared.
 type contender struct {
 	name string
 	relayer.Store
@@ -57,7 +56,7 @@ func contenders(b *testing.B) []contender {
 	return []contender{{"memory", memory.New()}, {"bolt", file}, {"postgres", store}, {"bare", newBare(b, pool)}}
 }
 
-// benchPool has a connection for each of 64 clients.
+// benchPool returns a pool with a connection for each of 64 clients.
 func benchPool(b *testing.B) *pgxpool.Pool {
 	b.Helper()
 	config, err := pgxpool.ParseConfig(server.ConnString())
@@ -73,10 +72,8 @@ func benchPool(b *testing.B) *pgxpool.Pool {
 	return pool
 }
 
-// bare is what is the least that could be sent: one row, one statement, one
-// commit, without a claim, a count, a change to watch, or an order that all agree
-// on. Its first and its last page are found by key, and its total is not asked
-// for.
+// bare sends the least possible statements: one row, one insert, one commit, without
+// claims, counts, changes or a common order. It finds pages by key and counts no total.
 type bare struct {
 	relayer.Store
 	pool  *pgxpool.Pool
@@ -175,8 +172,7 @@ func createRate(b *testing.B, store relayer.Store, clients, first, n int) float6
 	return float64(n) / time.Since(start).Seconds()
 }
 
-// BenchmarkReads reads from stores of a thousand relayers and of more, ids at
-// random, and pages of 10 at the beginning and at the end.
+// BenchmarkReads reads random IDs, and pages of 10 at both ends.
 func BenchmarkReads(b *testing.B) {
 	for _, size := range []int{1_000, 100_000, 1_000_000} {
 		if size > *largest || testing.Short() && size > 1_000 {
@@ -206,7 +202,7 @@ func compareLists(b *testing.B, all []contender, offset int) {
 	})
 }
 
-// compare reports what a call takes each contender, in microseconds.
+// compare reports the time of a call for each contender, in microseconds.
 func compare(b *testing.B, all []contender, call func(contender) error) {
 	times := make(map[string][]float64)
 	for b.Loop() {
@@ -234,8 +230,7 @@ func timeOf(b *testing.B, call func() error) float64 {
 	return float64(time.Since(start).Microseconds()) / calls
 }
 
-// filled are stores that hold so many relayers, a thousand of which were imported
-// at a time.
+// filled returns contenders that hold size relayers.
 func filled(b *testing.B, size int) []contender {
 	b.Helper()
 	all := contenders(b)
@@ -253,8 +248,7 @@ func filled(b *testing.B, size int) []contender {
 	return all
 }
 
-// benchRecord has the size of a usual relayer, and an id like the ones that are
-// made where a client gives none.
+// benchRecord returns a record of typical size with an ID like a generated one.
 func benchRecord(i int) relayer.Record {
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:], uint64(1<<60+i))

@@ -11,12 +11,12 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-func TestCheckFindsContradictions(t *testing.T) {
+func TestCheck_Contradictions(t *testing.T) {
 	for what, spoil := range map[string]string{
 		"a count too high":     `UPDATE spoiled.counts SET live = live + 1 WHERE level = 2`,
 		"a count that is gone": `DELETE FROM spoiled.counts WHERE level = 1`,
 		"a relayer that is not counted": `INSERT INTO spoiled.relayers (position, id, revision, document, private)
-			VALUES (1000, 'stranger', 1, '', '')`,
+			VALUES (1000, 'uncounted', 1, '', '')`,
 		"a position above the counter": `UPDATE spoiled.state SET last_position = 2`,
 		"a revision above the counter": `DELETE FROM spoiled.changes; UPDATE spoiled.state SET last_revision = 2`,
 		"a change above the counter":   `UPDATE spoiled.relayers SET revision = 1; UPDATE spoiled.state SET last_revision = 2`,
@@ -50,5 +50,30 @@ func TestCheckFindsContradictions(t *testing.T) {
 				t.Errorf("Check: %v, want relayer.ErrCorrupt", err)
 			}
 		})
+	}
+}
+
+// TestCounters_SetBack sets the counters below what is stored, as a partial
+// restore does. New records still come after all others.
+func TestCounters_SetBack(t *testing.T) {
+	t.Parallel()
+	name := schemaName()
+	pool := newPool(t, server.ConnString())
+	store := openOn(t, pool, postgres.WithSchema(name))
+	create(t, store, record("one"))
+	last := create(t, store, record("two"))
+	execute(t, pool, `UPDATE `+name+`.state SET last_position = 0, last_revision = 0`)
+	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Check: error %v, want ErrCorrupt", err)
+	}
+	if made := create(t, store, record("three")); made.Revision <= last.Revision {
+		t.Errorf("revision %d after %d", made.Revision, last.Revision)
+	}
+	recs, _, err := store.List(t.Context(), 0, 3)
+	if err != nil || len(recs) != 3 || recs[2].ID != "three" {
+		t.Errorf("listed %v, error %v, want the new record last", recs, err)
+	}
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// nastyPasswords are what people and generators come up with.
+// nastyPasswords contain characters that need escaping in some spelling.
 var nastyPasswords = []string{
 	"hunter2",
 	"with space",
@@ -27,9 +27,9 @@ var nastyPasswords = []string{
 	"=postgres://x:y@z",
 }
 
-// TestPasswords: right ones let in, however they are spelled, and wrong ones
-// are in no error.
-func TestPasswords(t *testing.T) {
+// TestOpen_Passwords opens with right passwords in every spelling. The errors of wrong
+// passwords must not contain them.
+func TestOpen_Passwords(t *testing.T) {
 	t.Parallel()
 	group := roleName()
 	askForPasswords(t, group)
@@ -59,7 +59,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// spellings are the ways to write a connection string.
+// spellings are the forms of a connection string.
 var spellings = map[string]func(user, password string) string{
 	"URL": func(user, password string) string {
 		return (&url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Path: "/postgres", RawQuery: socketQuery()}).String()
@@ -92,7 +92,7 @@ func literal(text string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// askForPasswords has the server ask the members of a role.
+// askForPasswords makes the server ask the members of a role for a password.
 func askForPasswords(t *testing.T, group string) {
 	t.Helper()
 	admin := newPool(t, server.ConnString())
@@ -113,19 +113,19 @@ func askForPasswords(t *testing.T, group string) {
 	})
 }
 
-// wantWithout wants neither a secret nor what it is spelled like in an error.
+// wantWithout fails the test if an error contains the password in any spelling.
 func wantWithout(t *testing.T, err error, password string) {
 	t.Helper()
 	for _, spelled := range []string{password, url.QueryEscape(password), url.PathEscape(password), percentEncoded(password)} {
 		if err != nil && strings.Contains(err.Error(), spelled) {
-			t.Errorf("the error has the password in it: %v", err)
+			t.Errorf("the error contains the password: %v", err)
 		}
 	}
 }
 
-// TestMalformedConnectionStrings: what is wrong is said without a word of what
-// was given, since any of it may be the password.
-func TestMalformedConnectionStrings(t *testing.T) {
+// TestOpen_InvalidConnectionString: the error must not quote the string, any part of
+// which may be the password.
+func TestOpen_InvalidConnectionString(t *testing.T) {
 	t.Parallel()
 	for _, malformed := range []string{
 		"postgres://user:sesame%@localhost/db",
@@ -155,18 +155,19 @@ func TestMalformedConnectionStrings(t *testing.T) {
 				t.Fatal("no error")
 			}
 			if errors.Is(err, relayer.ErrUnavailable) {
-				t.Errorf("error %v, which says to wait for the server", err)
+				t.Errorf("error %v suggests a retry", err)
 			}
 			if strings.Contains(err.Error(), "ame") || strings.Contains(err.Error(), "1234") || strings.Contains(err.Error(), "localhost") {
-				t.Errorf("the error has a part of the connection string in it: %v", err)
+				t.Errorf("the error contains a part of the connection string: %v", err)
 			}
 			wantNoDriver(t, malformed, err)
 		})
 	}
 }
 
-// TestConnectionStringsThatLeadNowhere say where they do not lead.
-func TestConnectionStringsThatLeadNowhere(t *testing.T) {
+// TestOpen_Unreachable opens well-formed connection strings to no server. The error
+// names the cause.
+func TestOpen_Unreachable(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ connString, says string }{
 		"unknown database": {parameter(t, withPassword(server.ConnString()), "database", "nowhere"), `"nowhere" does not exist`},
@@ -191,8 +192,7 @@ func TestConnectionStringsThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestOpenEnds: with its context, whatever it waits for.
-func TestOpenEnds(t *testing.T) {
+func TestOpen_CanceledContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -204,8 +204,8 @@ func TestOpenEnds(t *testing.T) {
 	}
 }
 
-// TestOptions: what is out of range is refused before anything is connected to.
-func TestOptions(t *testing.T) {
+// TestOptions_OutOfRange: invalid options are refused before a connection is made.
+func TestOptions_OutOfRange(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]postgres.Option{
 		"nil":                 nil,
@@ -227,5 +227,32 @@ func TestOptions(t *testing.T) {
 	rec := create(t, store, record("one"))
 	if got := get(t, store, "one"); !same(got, rec) {
 		t.Errorf("got %+v, want %+v", got, rec)
+	}
+}
+
+// TestOpen_UnescapedPasswords has passwords that were not percent-encoded. The errors
+// must not contain a part of them.
+func TestOpen_UnescapedPasswords(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"postgres://u:Hunter2@Zebra@127.0.0.1:1/d",
+		"postgres://u:@Zebra@127.0.0.1:1/d",
+		"postgres://u@Zebra@127.0.0.1:1/d",
+		"postgres://u:12/Zebra@127.0.0.1:1/d",
+		"postgres://u:12?Zebra@127.0.0.1:1/d",
+		"postgres://u:12#Zebra@127.0.0.1:1/d",
+		"postgres://u:Zebra@one@127.0.0.1:1,127.0.0.1:2/d",
+		"postgresql://u:%Zebra@127.0.0.1:1/d",
+		"POSTGRES://postgres:Zebra=x@db/d?" + socketQuery(),
+		" postgres://postgres:Zebra=x@db/d?" + socketQuery(),
+		"host=" + filepath.Dir(server.Socket()) + " user=postgres dbname=postgres password=my Zebra=abc",
+	} {
+		store, err := postgres.Open(t.Context(), url)
+		if err == nil {
+			t.Fatalf("%s: opened %v", url, store)
+		}
+		if strings.Contains(err.Error(), "Zebra") {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }

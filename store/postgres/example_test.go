@@ -39,8 +39,7 @@ func Example() {
 	// Output: sepolia
 }
 
-// A service that has a pool already gives it to the store, and closes it after
-// the store.
+// A service that has a pool passes it to the store, and closes it after the store.
 func ExampleNew() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, server.ConnString())
@@ -60,7 +59,7 @@ func ExampleNew() {
 	// Output: 0 <nil>
 }
 
-// What one instance changes, another is told.
+// Watchers of one instance receive the changes of another.
 func ExampleStore_Watch() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -15,10 +15,10 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// TestFollowersMissNothing has followers begin amid the writes of two instances
-// and keep a copy of all relayers by the rule of [relayer.Manager.Watch]. In the
-// end it is what the registry holds.
-func TestFollowersMissNothing(t *testing.T) {
+// TestWatch_CopyOfAllRelayers has followers start during the writes of two instances.
+// Each keeps a copy of all relayers by the rule of [relayer.Manager.Watch]. In the end
+// the copies match the registry.
+func TestWatch_CopyOfAllRelayers(t *testing.T) {
 	t.Parallel()
 	schema := newSchema()
 	var managers [2]*relayer.Manager
@@ -53,7 +53,7 @@ func TestFollowersMissNothing(t *testing.T) {
 			})
 		}
 		writing.Wait()
-		// Late enough for followers that begin late.
+		// For followers that begin late.
 		time.Sleep(30 * time.Millisecond)
 		if _, err := managers[0].Create(ctx, requestFor(fmt.Sprintf("end-%d", round))); err != nil {
 			t.Fatal(err)
@@ -73,8 +73,8 @@ func requestFor(id string) relayer.CreateRequest {
 	return relayer.CreateRequest{ID: id, Name: id, Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
 }
 
-// writeAtRandom creates, changes or deletes one of a few relayers. Where another
-// instance is faster, that is as well.
+// writeAtRandom creates, changes or deletes one of a few relayers. Another instance may
+// be faster.
 func writeAtRandom(ctx context.Context, manager *relayer.Manager) error {
 	id := fmt.Sprintf("r%d", rand.N(6))
 	var err error
@@ -95,7 +95,7 @@ func writeAtRandom(ctx context.Context, manager *relayer.Manager) error {
 	return err
 }
 
-// followUntil keeps a copy of all relayers until one is created, or is there.
+// followUntil keeps a copy of all relayers until the last one exists.
 func followUntil(ctx context.Context, manager *relayer.Manager, last string) (map[string]*relayer.Relayer, error) {
 	changes := manager.Watch(ctx)
 	copied := make(map[string]*relayer.Relayer)
@@ -135,18 +135,18 @@ func wantCopy(t *testing.T, whose string, manager *relayer.Manager, copied map[s
 		}
 		count++
 		if held := copied[r.ID]; held == nil || held.Revision != r.Revision || held.Name != r.Name {
-			t.Errorf("%s: holds %+v, and there is %+v", whose, held, r)
+			t.Errorf("%s: copied %+v, stored %+v", whose, held, r)
 		}
 	}
 	if count != len(copied) {
-		t.Errorf("%s: holds %d relayers, and there are %d", whose, len(copied), count)
+		t.Errorf("%s: copied %d relayers, stored %d", whose, len(copied), count)
 	}
 }
 
-// TestChangesAreTheHistory: what is told of many writers at once, on instances
-// whose listeners are thrown out all the time, is each change once, in the order
-// of the revisions, and leads from nothing to what stands.
-func TestChangesAreTheHistory(t *testing.T) {
+// TestWatch_CompleteHistory has many writers on two instances whose listeners are
+// disconnected again and again. Each watcher receives every change once, in the order
+// of the revisions, and the changes lead to the stored records.
+func TestWatch_CompleteHistory(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, both(server.ConnString()))
 	admin := newPool(t, server.ConnString())
@@ -179,32 +179,32 @@ func TestChangesAreTheHistory(t *testing.T) {
 	writing.Wait()
 	<-disturbed
 	create(t, p.stores[0], record("end"))
-	histories := [2][]told{history(t, p.changes[0]), history(t, p.changes[1])}
+	histories := [2][]received{history(t, p.changes[0]), history(t, p.changes[1])}
 	if len(histories[0]) != 8*(40+20+14)+1 || len(histories[1]) != len(histories[0]) {
-		t.Fatalf("told of %d and %d changes, want %d", len(histories[0]), len(histories[1]), 8*(40+20+14)+1)
+		t.Fatalf("received %d and %d changes, want %d", len(histories[0]), len(histories[1]), 8*(40+20+14)+1)
 	}
-	stands := make(map[string]relayer.Record)
+	current := make(map[string]relayer.Record)
 	for i, change := range histories[0] {
 		other := histories[1][i]
 		if change.Kind != other.Kind || !same(change.Record, other.Record) {
-			t.Fatalf("change %d: one is told of %v, the other of %v", i, change, other)
+			t.Fatalf("change %d: one is received %v, the other of %v", i, change, other)
 		}
-		before, isThere := stands[change.Record.ID]
+		before, isThere := current[change.Record.ID]
 		switch {
 		case change.Kind == relayer.Created && !isThere, change.Kind == relayer.Updated && isThere && before.Revision < change.Record.Revision:
-			stands[change.Record.ID] = change.Record
+			current[change.Record.ID] = change.Record
 		case change.Kind == relayer.Deleted && same(before, change.Record):
-			delete(stands, change.Record.ID)
+			delete(current, change.Record.ID)
 		default:
 			t.Fatalf("change %d: %v on %v", i, change, before)
 		}
 	}
-	wantAll(t, p.stores[1], stands)
+	wantAll(t, p.stores[1], current)
 }
 
-func history(t *testing.T, f *follower) []told {
+func history(t *testing.T, f *follower) []received {
 	t.Helper()
-	var all []told
+	var all []received
 	for {
 		next := f.next(t)
 		if next.err != nil {
@@ -225,7 +225,7 @@ func wantAll(t *testing.T, store *postgres.Store, want map[string]relayer.Record
 	}
 	for _, rec := range recs {
 		if !same(rec, want[rec.ID]) {
-			t.Errorf("there is %v, want %v", rec, want[rec.ID])
+			t.Errorf("stored %v, want %v", rec, want[rec.ID])
 		}
 	}
 }

@@ -12,30 +12,30 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// follower is a consumer of changes that keeps up.
+// follower is a fast consumer of changes.
 type follower struct {
-	arrived chan told
+	arrived chan received
 	stop    context.CancelFunc
 	ended   chan struct{}
 }
 
-type told struct {
+type received struct {
 	relayer.RecordChange
 	err error
 }
 
-// watch begins to watch before it returns, and ends with the test.
+// watch starts a watch before it returns, and ends it with the test.
 func watch(t testing.TB, store relayer.WatchStore) *follower {
 	ctx, stop := context.WithCancel(context.Background())
 	return follow(t, store.Watch(ctx), stop)
 }
 
 func follow(t testing.TB, changes iter.Seq2[relayer.RecordChange, error], stop context.CancelFunc) *follower {
-	f := &follower{arrived: make(chan told, 100_000), stop: stop, ended: make(chan struct{})}
+	f := &follower{arrived: make(chan received, 100_000), stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
 		for change, err := range changes {
-			f.arrived <- told{change, err}
+			f.arrived <- received{change, err}
 		}
 	}()
 	t.Cleanup(func() {
@@ -45,17 +45,17 @@ func follow(t testing.TB, changes iter.Seq2[relayer.RecordChange, error], stop c
 	return f
 }
 
-// patience is far above what a change takes, lost notifications included.
+// patience is far above the delay of a change, also without notifications.
 const patience = 20 * time.Second
 
-func (f *follower) next(t testing.TB) told {
+func (f *follower) next(t testing.TB) received {
 	t.Helper()
 	select {
 	case next := <-f.arrived:
 		return next
 	case <-time.After(patience):
 		t.Fatal("no change arrives")
-		return told{}
+		return received{}
 	}
 }
 
@@ -63,14 +63,14 @@ func (f *follower) want(t testing.TB, kind relayer.ChangeKind, rec relayer.Recor
 	t.Helper()
 	next := f.next(t)
 	if next.err != nil || next.Kind != kind || !same(next.Record, rec) {
-		t.Fatalf("told of %s %.200v, error %v, want %s %.200v", next.Kind, next.Record, next.err, kind, rec)
+		t.Fatalf("received %s %.200v, error %v, want %s %.200v", next.Kind, next.Record, next.err, kind, rec)
 	}
 }
 
 func (f *follower) wantMissed(t testing.TB) {
 	t.Helper()
 	if next := f.next(t); !errors.Is(next.err, relayer.ErrMissed) {
-		t.Fatalf("told of %s %.200v, error %v, want ErrMissed", next.Kind, next.Record, next.err)
+		t.Fatalf("received %s %.200v, error %v, want ErrMissed", next.Kind, next.Record, next.err)
 	}
 }
 

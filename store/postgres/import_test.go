@@ -14,7 +14,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// imported are records with revisions that do not grow along the order.
+// imported returns records whose revisions are not in their order.
 func imported(prefix string, count int, greatest uint64) []relayer.Record {
 	var all []relayer.Record
 	for i := range count {
@@ -25,9 +25,9 @@ func imported(prefix string, count int, greatest uint64) []relayer.Record {
 	return all
 }
 
-// TestRacingImports: of those that contend one is there whole and the others not
-// at all, whichever instance they came through.
-func TestRacingImports(t *testing.T) {
+// TestImport_Concurrent runs imports that conflict, through two instances. One of them
+// succeeds and the others import nothing.
+func TestImport_Concurrent(t *testing.T) {
 	t.Parallel()
 	schema := newSchema()
 	stores := [2]*postgres.Store{open(t, schema), open(t, schema)}
@@ -37,7 +37,7 @@ func TestRacingImports(t *testing.T) {
 		var racing sync.WaitGroup
 		for racer := range racers {
 			racing.Go(func() {
-				// Each has records of its own, and one in the middle that all have.
+				// Each imports distinct records, and one that all have in common.
 				mine := imported(fmt.Sprintf("round%d-racer%d", round, racer), 9, uint64(1000*(round+1)))
 				mine[4].ID, mine[4].Claim = fmt.Sprintf("round%d", round), ""
 				results[racer] = stores[racer%2].Import(t.Context(), mine)
@@ -66,21 +66,21 @@ func TestRacingImports(t *testing.T) {
 			}
 		}
 	}
-	wantWhole(t, stores[0])
+	wantConsistent(t, stores[0])
 }
 
-// TestWritesInTheTurnOfAnImport: what shares its turn, and comes after it, goes
-// on from the revisions that were imported, not from those before.
-func TestWritesInTheTurnOfAnImport(t *testing.T) {
+// TestImport_SharedBatch has an import share its batch with other writes. Later writes
+// get greater revisions than the imported ones.
+func TestImport_SharedBatch(t *testing.T) {
 	t.Parallel()
-	store, admin, schema := turnTest(t)
+	store, admin, schema := openWithAdmin(t)
 	changes := watch(t, store)
-	release := holdTurn(t, admin, schema)
+	release := holdWriteLock(t, admin, schema)
 	first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
-	wantWaiting(t, admin, schema, 1)
+	awaitWaiting(t, admin, schema, 1)
 	queue := func(do func() error) <-chan error {
 		done := inBackground(do)
-		time.Sleep(20 * time.Millisecond) // so that it is queued before the next
+		time.Sleep(20 * time.Millisecond) // to keep the order
 		return done
 	}
 	moved := imported("moved", 5, 5000)
@@ -106,17 +106,17 @@ func TestWritesInTheTurnOfAnImport(t *testing.T) {
 	if err != nil || total != 7 || recs[0].ID != "first" || recs[1].ID != "before" || recs[2].ID != moved[0].ID || recs[6].ID != "after" {
 		t.Errorf("%d relayers, error %v: %v", total, err, recs)
 	}
-	// Whatever was told before, the changes after the import are not lost.
+	// The changes before the import come before ErrMissed.
 	for {
 		next := changes.next(t)
 		if errors.Is(next.err, relayer.ErrMissed) {
 			break
 		}
 		if next.err != nil || next.Record.Revision > 5000 {
-			t.Fatalf("told of %v, error %v, before the import is", next.Record, next.err)
+			t.Fatalf("received %v, error %v, before ErrMissed", next.Record, next.err)
 		}
 	}
-	// ErrMissed may stand for all of the turn.
+	// The changes of the batch follow.
 	last := create(t, store, record("last"))
 	for {
 		if next := changes.next(t); next.err != nil {
@@ -129,11 +129,11 @@ func TestWritesInTheTurnOfAnImport(t *testing.T) {
 	if last.Revision <= updated.Revision {
 		t.Errorf("revision %d after %d", last.Revision, updated.Revision)
 	}
-	wantWhole(t, store)
+	wantConsistent(t, store)
 }
 
-// TestImportOfTheGreatestRevision leaves room for what comes after.
-func TestImportOfTheGreatestRevision(t *testing.T) {
+// TestImport_MaxRevision: later writes get greater revisions.
+func TestImport_MaxRevision(t *testing.T) {
 	t.Parallel()
 	schema := newSchema()
 	store, other := open(t, schema), open(t, schema)
@@ -154,5 +154,5 @@ func TestImportOfTheGreatestRevision(t *testing.T) {
 		changes.want(t, relayer.Updated, next)
 		rec = next
 	}
-	wantWhole(t, store)
+	wantConsistent(t, store)
 }

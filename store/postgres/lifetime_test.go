@@ -14,9 +14,9 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// TestCloseWaitsForWhatWasAccepted: each write is carried out and told so, or
+// TestClose_WaitsForAcceptedWrites: each write is carried out and succeeds, or is
 // refused.
-func TestCloseWaitsForWhatWasAccepted(t *testing.T) {
+func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
@@ -24,7 +24,7 @@ func TestCloseWaitsForWhatWasAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := holdTurn(t, admin, schema)
+	release := holdWriteLock(t, admin, schema)
 	const many = 50
 	ends := make(chan error, many)
 	for i := range many {
@@ -33,7 +33,7 @@ func TestCloseWaitsForWhatWasAccepted(t *testing.T) {
 			ends <- err
 		}()
 	}
-	wantWaiting(t, admin, schema, 1)
+	awaitWaiting(t, admin, schema, 1)
 	time.Sleep(50 * time.Millisecond)
 	var closing sync.WaitGroup
 	for range 3 {
@@ -62,8 +62,9 @@ func TestCloseWaitsForWhatWasAccepted(t *testing.T) {
 	}
 }
 
-// TestCloseOfAHangingServer has an end. That of the pool is the driver's affair.
-func TestCloseOfAHangingServer(t *testing.T) {
+// TestClose_ServerHangs closes a Store, but not its pool, whose Close is up to the
+// driver.
+func TestClose_ServerHangs(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	store := openOn(t, newPool(t, server.ConnString()), postgres.WithTimeout(300*time.Millisecond), postgres.WithConnectTimeout(100*time.Millisecond))
@@ -89,8 +90,9 @@ func TestCloseOfAHangingServer(t *testing.T) {
 	}
 }
 
-// TestCanceledReads give the context's error, and their connections back.
-func TestCanceledReads(t *testing.T) {
+// TestReads_CanceledContext: reads return the error of the context and release their
+// connections.
+func TestReads_CanceledContext(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, server.ConnString())
 	schema := schemaName()
@@ -102,7 +104,7 @@ func TestCanceledReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	// What locks out readers as well, as a change of the tables does.
+	// As a migration locks out readers.
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".relayers, "+schema+".counts"); err != nil {
 		t.Fatal(err)
 	}
@@ -124,5 +126,5 @@ func TestCanceledReads(t *testing.T) {
 	if got := get(t, store, "one"); !same(got, one) {
 		t.Errorf("got %v, want %v", got, one)
 	}
-	eventually(t, "all connections are given back", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	eventually(t, "all connections are released", func() bool { return pool.Stat().AcquiredConns() == 0 })
 }

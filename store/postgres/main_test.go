@@ -19,7 +19,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// server is the one that most tests share, each in a schema of its own.
+// server is shared by most tests, each of which uses a schema of its own.
 var server *pgserver.Server
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 
 var schemas atomic.Int64
 
-// schemaName is one that no other test has.
+// schemaName returns a name that no other test uses.
 func schemaName() string { return fmt.Sprintf("test_%d", schemas.Add(1)) }
 
 func newSchema() postgres.Option { return postgres.WithSchema(schemaName()) }
@@ -69,7 +69,7 @@ func openAt(t testing.TB, connString string, options ...postgres.Option) *postgr
 	return store
 }
 
-// openOn is a Store on a pool of the host's.
+// openOn opens a Store on a pool of the host application.
 func openOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postgres.Store {
 	t.Helper()
 	store, err := postgres.New(t.Context(), pool, options...)
@@ -88,7 +88,7 @@ func closeAtEnd(t testing.TB, store *postgres.Store) {
 	})
 }
 
-// newPool is a pool as a host has one.
+// newPool returns a pool of the host application.
 func newPool(t testing.TB, connString string) *pgxpool.Pool {
 	t.Helper()
 	return newPoolWith(t, connString, func(*pgxpool.Config) {})
@@ -109,8 +109,7 @@ func newPoolWith(t testing.TB, connString string, change func(*pgxpool.Config)) 
 	return pool
 }
 
-// parameter returns the connection string with one more parameter in it, or with
-// another value of one that it has.
+// parameter sets a parameter of a connection string.
 func parameter(t testing.TB, connString, name, value string) string {
 	t.Helper()
 	parsed, err := url.Parse(connString)
@@ -133,7 +132,7 @@ func execute(t testing.TB, pool *pgxpool.Pool, statements ...string) {
 	}
 }
 
-// queryOne returns the one value that a query has for its answer.
+// queryOne returns the value of a query with one row and one column.
 func queryOne[T any](t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) T {
 	t.Helper()
 	var value T
@@ -143,7 +142,7 @@ func queryOne[T any](t testing.TB, pool *pgxpool.Pool, sql string, arguments ...
 	return value
 }
 
-// record is one with something of its own in every part.
+// record returns a record with distinct content in every field.
 func record(id string) relayer.Record {
 	return relayer.Record{
 		ID:       id,
@@ -189,13 +188,13 @@ func get(t testing.TB, store relayer.Store, id string) relayer.Record {
 	return rec
 }
 
-// same tells whether two records are the same, revision included.
+// same reports whether two records are equal, revision included.
 func same(a, b relayer.Record) bool {
 	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim &&
 		string(a.Document) == string(b.Document) && string(a.Private) == string(b.Private)
 }
 
-// eventually waits until something holds, which takes a moment at most.
+// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -207,16 +206,16 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// inBackground runs something whose error is waited for later.
+// inBackground runs a function and returns its error in a channel.
 func inBackground(do func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	return done
 }
 
-// holdTurn takes the turn of a schema, until it is released, as another instance
-// does that has stopped halfway.
-func holdTurn(t testing.TB, pool *pgxpool.Pool, schema string) (release func()) {
+// holdWriteLock takes the write lock of a schema until it is released, as another
+// instance does that has stopped in the middle of a transaction.
+func holdWriteLock(t testing.TB, pool *pgxpool.Pool, schema string) (release func()) {
 	t.Helper()
 	tx, err := pool.Begin(context.Background())
 	if err != nil {

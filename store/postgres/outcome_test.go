@@ -19,8 +19,8 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// behindProxy is a Store whose connections can be made to fail, and one that
-// sees what came of it.
+// behindProxy returns a Store whose connections can be made to fail, and one that
+// connects directly.
 func behindProxy(t *testing.T, options ...postgres.Option) (*proxy, *postgres.Store, *postgres.Store) {
 	t.Helper()
 	p := newProxy(t, server.Socket())
@@ -28,8 +28,8 @@ func behindProxy(t *testing.T, options ...postgres.Option) (*proxy, *postgres.St
 	return p, openAt(t, p.connString(), options...), open(t, options...)
 }
 
-// writes are one of each kind, with what came of it: whether another Store sees
-// it once and whole.
+// writes has one write of each kind. Each returns its error and whether another Store
+// sees its effect.
 var writes = map[string]func(t *testing.T, store, witness *postgres.Store, fail func()) (error, bool){
 	"create": func(t *testing.T, store, witness *postgres.Store, fail func()) (error, bool) {
 		fail()
@@ -61,74 +61,74 @@ var writes = map[string]func(t *testing.T, store, witness *postgres.Store, fail 
 	},
 }
 
-// TestConnectionLostBeforeTheCommit: as long as nothing can have been committed,
-// a lost connection is nobody's business.
-func TestConnectionLostBeforeTheCommit(t *testing.T) {
+// TestWrite_ConnectionLostBeforeCommit: a write that cannot have been committed is
+// repeated.
+func TestWrite_ConnectionLostBeforeCommit(t *testing.T) {
 	t.Parallel()
 	for name, write := range writes {
 		for times := int64(1); times <= 3; times++ {
 			t.Run(fmt.Sprintf("%s, %d times", name, times), func(t *testing.T) {
 				p, store, witness := behindProxy(t)
-				var befallen *atomic.Int64
-				err, isCarriedOut := write(t, store, witness, func() { befallen = p.obeyTimes(cut, "BEGIN", times) })
+				var met *atomic.Int64
+				err, isCarriedOut := write(t, store, witness, func() { met = p.failFirst(cut, "BEGIN", times) })
 				if err != nil || !isCarriedOut {
 					t.Errorf("error %v, carried out: %t", err, isCarriedOut)
 				}
-				if befallen.Load() != times+1 {
-					t.Errorf("begun %d times, want %d", befallen.Load(), times+1)
+				if met.Load() != times+1 {
+					t.Errorf("%d transactions, want %d", met.Load(), times+1)
 				}
-				wantWhole(t, witness)
+				wantConsistent(t, witness)
 			})
 		}
 	}
 }
 
-// TestConnectionAlwaysLost: there is an end to trying.
-func TestConnectionAlwaysLost(t *testing.T) {
+// TestWrite_ConnectionAlwaysLost: repetition has a limit.
+func TestWrite_ConnectionAlwaysLost(t *testing.T) {
 	t.Parallel()
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {
 			p, store, witness := behindProxy(t)
-			var befallen *atomic.Int64
-			err, isCarriedOut := write(t, store, witness, func() { befallen = p.obeyTimes(cut, "BEGIN", 1_000_000) })
+			var met *atomic.Int64
+			err, isCarriedOut := write(t, store, witness, func() { met = p.failFirst(cut, "BEGIN", 1_000_000) })
 			if !errors.Is(err, relayer.ErrUnavailable) || isCarriedOut {
 				t.Errorf("error %v, carried out: %t; want ErrUnavailable", err, isCarriedOut)
 			}
-			if befallen.Load() > 10 {
-				t.Errorf("begun %d times", befallen.Load())
+			if met.Load() > 10 {
+				t.Errorf("%d transactions", met.Load())
 			}
 			wantNoDriver(t, name, err)
 			p.obey(func(string) fault { return none })
 			create(t, store, record("next"))
-			wantWhole(t, witness)
+			wantConsistent(t, witness)
 		})
 	}
 }
 
-// TestReadsOfLostConnections are tried on another.
-func TestReadsOfLostConnections(t *testing.T) {
+// TestReads_ConnectionLost: reads are repeated on another connection.
+func TestReads_ConnectionLost(t *testing.T) {
 	t.Parallel()
 	p, store, _ := behindProxy(t)
 	one := create(t, store, record("one"))
-	for _, f := range []fault{cut, swallow} {
-		p.obeyTimes(f, "SELECT id", 2)
+	for _, f := range []fault{cut, dropAnswer} {
+		p.failFirst(f, "SELECT id", 2)
 		if got := get(t, store, "one"); !same(got, one) {
 			t.Errorf("got %+v, want %+v", got, one)
 		}
-		p.obeyTimes(f, "SELECT total, id", 2)
+		p.failFirst(f, "SELECT total, id", 2)
 		if recs, total, err := store.List(t.Context(), 0, 10); err != nil || total != 1 || len(recs) != 1 || !same(recs[0], one) {
 			t.Errorf("listed %v of %d, error %v", recs, total, err)
 		}
-		p.obeyTimes(f, "SELECT total, document", 2)
+		p.failFirst(f, "SELECT total, document", 2)
 		if got, _, err := store.AppendDocuments(t.Context(), []byte("before "), 0, 10); err != nil || string(got) != "before "+string(one.Document) {
 			t.Errorf("appended %q, error %v", got, err)
 		}
 	}
 }
 
-// TestConnectionLostBetweenTheMessages: what lies open on a connection that is
-// gone before the commit is sent was not committed.
-func TestConnectionLostBetweenTheMessages(t *testing.T) {
+// TestWrite_ConnectionLostBetweenMessages: a transaction whose commit was not sent is
+// repeated.
+func TestWrite_ConnectionLostBetweenMessages(t *testing.T) {
 	t.Parallel()
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {
@@ -141,12 +141,12 @@ func TestConnectionLostBetweenTheMessages(t *testing.T) {
 			if err != nil || !isCarriedOut {
 				t.Errorf("error %v, carried out: %t", err, isCarriedOut)
 			}
-			wantWhole(t, witness)
+			wantConsistent(t, witness)
 		})
 	}
 }
 
-// afterBatch does something once when a batch has been answered.
+// afterBatch is a tracer that calls a function once, after the answer to a message.
 type afterBatch struct{ do atomic.Pointer[func()] }
 
 func (a *afterBatch) once(do func()) { a.do.Store(&do) }
@@ -165,15 +165,15 @@ func (a *afterBatch) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEnd
 	}
 }
 
-// TestConnectionLostWithTheCommit: from outside nobody can tell whether it has
-// arrived.
-func TestConnectionLostWithTheCommit(t *testing.T) {
+// TestWrite_ConnectionLostDuringCommit: the outcome is unknown, whether the commit
+// arrives or not.
+func TestWrite_ConnectionLostDuringCommit(t *testing.T) {
 	t.Parallel()
 	for name, write := range writes {
-		for f, arrives := range map[fault]bool{cut: false, swallow: true} {
+		for f, arrives := range map[fault]bool{cut: false, dropAnswer: true} {
 			t.Run(fmt.Sprintf("%s, arrives %t", name, arrives), func(t *testing.T) {
 				p, store, witness := behindProxy(t)
-				err, isCarriedOut := write(t, store, witness, func() { p.obeyTimes(f, "COMMIT", 1) })
+				err, isCarriedOut := write(t, store, witness, func() { p.failFirst(f, "COMMIT", 1) })
 				if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) {
 					t.Errorf("error %v, want ErrOutcomeUnknown", err)
 				}
@@ -181,47 +181,47 @@ func TestConnectionLostWithTheCommit(t *testing.T) {
 				if isCarriedOut != arrives {
 					t.Errorf("carried out: %t, want %t", isCarriedOut, arrives)
 				}
-				wantWhole(t, witness)
+				wantConsistent(t, witness)
 			})
 		}
 	}
 }
 
-// TestCreateAgain: after an unknown outcome the same create finds out.
-func TestCreateAgain(t *testing.T) {
+// TestCreate_Repeated repeats a create of unknown outcome.
+func TestCreate_Repeated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		first     fault                                              // what befalls the commit of the first create
-		meanwhile func(t *testing.T, witness *postgres.Store)        // what others do then
-		again     func(store, other *postgres.Store) *postgres.Store // through which Store it is made again
-		rec       relayer.Record                                     // what is made then
+		first     fault                                              // of the first commit
+		meanwhile func(t *testing.T, witness *postgres.Store)        // before the repetition
+		again     func(store, other *postgres.Store) *postgres.Store // the Store of the repetition
+		rec       relayer.Record                                     // of the repetition
 		want      error
 		revision  uint64
 	}{
-		"carried out":                    {first: swallow, rec: record("one"), revision: 1},
+		"carried out":                    {first: dropAnswer, rec: record("one"), revision: 1},
 		"not carried out":                {first: cut, rec: record("one"), revision: 1},
-		"another document":               {first: swallow, rec: with(record("one"), "another", ""), want: relayer.ErrExists},
-		"another private part":           {first: swallow, rec: with(record("one"), "", "another"), want: relayer.ErrExists},
+		"another document":               {first: dropAnswer, rec: with(record("one"), "another", ""), want: relayer.ErrExists},
+		"another private part":           {first: dropAnswer, rec: with(record("one"), "", "another"), want: relayer.ErrExists},
 		"another document, not there":    {first: cut, rec: with(record("one"), "another", ""), revision: 1},
-		"another Store":                  {first: swallow, rec: record("one"), again: theOther, want: relayer.ErrExists},
+		"another Store":                  {first: dropAnswer, rec: record("one"), again: theOther, want: relayer.ErrExists},
 		"another Store, not carried out": {first: cut, rec: record("one"), again: theOther, revision: 1},
-		"deleted since": {first: swallow, rec: record("one"), revision: 3, meanwhile: func(t *testing.T, witness *postgres.Store) {
+		"deleted since": {first: dropAnswer, rec: record("one"), revision: 3, meanwhile: func(t *testing.T, witness *postgres.Store) {
 			remove(t, witness, get(t, witness, "one"))
 		}},
-		"a stranger's since": {first: cut, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
+		"created by another client since": {first: cut, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
 			create(t, witness, record("one"))
 		}},
-		"deleted and a stranger's since": {first: swallow, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
+		"deleted, and created by another client since": {first: dropAnswer, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
 			remove(t, witness, get(t, witness, "one"))
 			create(t, witness, record("one"))
 		}},
-		"changed since": {first: swallow, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
+		"changed since": {first: dropAnswer, rec: record("one"), want: relayer.ErrExists, meanwhile: func(t *testing.T, witness *postgres.Store) {
 			update(t, witness, with(get(t, witness, "one"), "changed", ""))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, store, witness := behindProxy(t)
-			p.obeyTimes(c.first, "COMMIT", 1)
+			p.failFirst(c.first, "COMMIT", 1)
 			if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 				t.Fatalf("error %v, want ErrOutcomeUnknown", err)
 			}
@@ -234,21 +234,21 @@ func TestCreateAgain(t *testing.T) {
 			}
 			made, err := through.Create(t.Context(), c.rec)
 			if !errors.Is(err, c.want) || made.Revision != c.revision {
-				t.Fatalf("again: revision %d, error %v, want revision %d, error %v", made.Revision, err, c.revision, c.want)
+				t.Fatalf("repeated: revision %d, error %v, want revision %d, error %v", made.Revision, err, c.revision, c.want)
 			}
 			if err == nil && !same(get(t, witness, "one"), made) {
-				t.Errorf("made %+v, and there is %+v", made, get(t, witness, "one"))
+				t.Errorf("created %+v, stored %+v", made, get(t, witness, "one"))
 			}
-			// Once the outcome is known a create is as any other.
+			// With a known outcome, another create is not a repetition.
 			if err == nil {
 				if _, err := through.Create(t.Context(), c.rec); !errors.Is(err, relayer.ErrExists) {
-					t.Errorf("third: error %v, want ErrExists", err)
+					t.Errorf("third create: error %v, want ErrExists", err)
 				}
 			}
 			if _, total, err := witness.List(t.Context(), 0, 0); total != 1 || err != nil {
 				t.Errorf("%d relayers, error %v", total, err)
 			}
-			wantWhole(t, witness)
+			wantConsistent(t, witness)
 		})
 	}
 }
@@ -265,13 +265,13 @@ func with(rec relayer.Record, document, private string) relayer.Record {
 	return rec
 }
 
-// TestCreateAgainThroughManyFailures: each attempt may be the one that was
-// carried out, and whichever was, it is one relayer with one change.
-func TestCreateAgainThroughManyFailures(t *testing.T) {
+// TestCreate_RepeatedFailures: any attempt may be the one that was carried out. There
+// is one relayer with one change.
+func TestCreate_RepeatedFailures(t *testing.T) {
 	t.Parallel()
 	p, store, witness := behindProxy(t)
 	changes := watch(t, witness)
-	faults := []fault{cut, cut, swallow, cut, swallow, none}
+	faults := []fault{cut, cut, dropAnswer, cut, dropAnswer, none}
 	var commits atomic.Int64
 	p.obey(func(sql string) fault {
 		if !strings.HasPrefix(sql, "COMMIT") {
@@ -288,24 +288,24 @@ func TestCreateAgainThroughManyFailures(t *testing.T) {
 			t.Fatalf("attempt %d: %v", attempt, err)
 		}
 		if !same(get(t, witness, "one"), made) {
-			t.Errorf("made %+v, and there is %+v", made, get(t, witness, "one"))
+			t.Errorf("created %+v, stored %+v", made, get(t, witness, "one"))
 		}
 		changes.want(t, relayer.Created, made)
 		next := create(t, witness, record("two"))
 		changes.want(t, relayer.Created, next)
-		wantWhole(t, witness)
+		wantConsistent(t, witness)
 		return
 	}
-	t.Error("the outcome never becomes known")
+	t.Error("the outcome stays unknown")
 }
 
-// TestUnknownOutcomeOfMany: every one of a turn can be made again, each finds
-// its own row.
-func TestUnknownOutcomeOfMany(t *testing.T) {
+// TestCreate_RepeatedBatch repeats every create of a batch of unknown outcome. Each
+// finds its own row.
+func TestCreate_RepeatedBatch(t *testing.T) {
 	t.Parallel()
-	for _, f := range []fault{cut, swallow} {
+	for _, f := range []fault{cut, dropAnswer} {
 		p, store, witness := behindProxy(t)
-		// The first commit waits, so that the others make up a turn together.
+		// The first commit waits, so that the other writes share a batch.
 		goOn := make(chan struct{})
 		p.obey(func(sql string) fault {
 			if strings.HasPrefix(sql, "COMMIT") {
@@ -338,7 +338,7 @@ func TestUnknownOutcomeOfMany(t *testing.T) {
 				p.obey(func(string) fault { return none })
 				made, err := store.Create(t.Context(), record(id))
 				if err != nil || !same(get(t, witness, id), made) {
-					t.Errorf("create of %s again: %v", id, err)
+					t.Errorf("repeated create of %s: %v", id, err)
 				}
 			}
 		}
@@ -348,16 +348,16 @@ func TestUnknownOutcomeOfMany(t *testing.T) {
 		if _, total, err := witness.List(t.Context(), 0, 0); total != many || err != nil {
 			t.Errorf("%d relayers, error %v, want %d", total, err, many)
 		}
-		wantWhole(t, witness)
+		wantConsistent(t, witness)
 	}
 }
 
-// TestCreateAgainAfterOtherErrors: an unknown outcome is not forgotten over a
-// create that was not carried out.
-func TestCreateAgainAfterOtherErrors(t *testing.T) {
+// TestCreate_RepeatedAfterOtherErrors: an unknown outcome is remembered after a
+// repetition that was not carried out.
+func TestCreate_RepeatedAfterOtherErrors(t *testing.T) {
 	t.Parallel()
 	p, store, witness := behindProxy(t)
-	p.obeyTimes(swallow, "COMMIT", 1)
+	p.failFirst(dropAnswer, "COMMIT", 1)
 	if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Fatalf("error %v, want ErrOutcomeUnknown", err)
 	}
@@ -366,23 +366,23 @@ func TestCreateAgainAfterOtherErrors(t *testing.T) {
 	if _, err := store.Create(ctx, record("one")); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want the context's", err)
 	}
-	p.obeyTimes(cut, "BEGIN", 1_000_000)
+	p.failFirst(cut, "BEGIN", 1_000_000)
 	if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Fatalf("error %v, want ErrUnavailable", err)
 	}
-	p.obeyTimes(swallow, "COMMIT", 0)
+	p.failFirst(dropAnswer, "COMMIT", 0)
 	made := create(t, store, record("one"))
 	if !same(get(t, witness, "one"), made) {
-		t.Errorf("made %+v, and there is %+v", made, get(t, witness, "one"))
+		t.Errorf("created %+v, stored %+v", made, get(t, witness, "one"))
 	}
 }
 
-// TestCreateAgainTwiceAtOnce: of two that come back at once one has made it.
-func TestCreateAgainTwiceAtOnce(t *testing.T) {
+// TestCreate_RepeatedConcurrently: one of several repetitions succeeds.
+func TestCreate_RepeatedConcurrently(t *testing.T) {
 	t.Parallel()
-	for _, f := range []fault{cut, swallow} {
+	for _, f := range []fault{cut, dropAnswer} {
 		p, store, witness := behindProxy(t)
-		p.obeyTimes(f, "COMMIT", 1)
+		p.failFirst(f, "COMMIT", 1)
 		if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 			t.Fatalf("error %v, want ErrOutcomeUnknown", err)
 		}
@@ -400,15 +400,15 @@ func TestCreateAgainTwiceAtOnce(t *testing.T) {
 			}
 		}
 		if made != 1 {
-			t.Errorf("%d have made it", made)
+			t.Errorf("%d repetitions succeeded", made)
 		}
-		wantWhole(t, witness)
+		wantConsistent(t, witness)
 	}
 }
 
-// TestCommitThatArrivesLate: the network holds it for longer than the Store
-// waits. The create that is made again waits for what becomes of it.
-func TestCommitThatArrivesLate(t *testing.T) {
+// TestCreate_RepeatedDuringLateCommit delays a commit beyond the timeout. The
+// repetition waits for its outcome.
+func TestCreate_RepeatedDuringLateCommit(t *testing.T) {
 	t.Parallel()
 	p, store, witness := behindProxy(t, postgres.WithTimeout(2*time.Second))
 	goOn := make(chan struct{})
@@ -429,7 +429,7 @@ func TestCommitThatArrivesLate(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	select {
 	case err := <-again:
-		t.Fatalf("the create that was made again does not wait: %v", err)
+		t.Fatalf("the repeated create does not wait: %v", err)
 	default:
 	}
 	if _, err := witness.Get(t.Context(), "one"); !errors.Is(err, relayer.ErrNotFound) {
@@ -440,21 +440,21 @@ func TestCommitThatArrivesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if made.Revision != 1 || !same(get(t, witness, "one"), made) {
-		t.Errorf("made %+v, and there is %+v", made, get(t, witness, "one"))
+		t.Errorf("created %+v, stored %+v", made, get(t, witness, "one"))
 	}
-	wantWhole(t, witness)
+	wantConsistent(t, witness)
 }
 
-// TestManagerCreatesAgain: the same request is the same record.
-func TestManagerCreatesAgain(t *testing.T) {
+// TestCreate_RepeatedByManager: the same request makes the same record.
+func TestCreate_RepeatedByManager(t *testing.T) {
 	t.Parallel()
-	for _, f := range []fault{cut, swallow} {
+	for _, f := range []fault{cut, dropAnswer} {
 		p, store, witness := behindProxy(t)
 		manager, err := relayer.New(store, relayer.WithExclusiveSigners())
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.obeyTimes(f, "COMMIT", 1)
+		p.failFirst(f, "COMMIT", 1)
 		if _, err := manager.Create(t.Context(), requestFor("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 			t.Fatalf("error %v, want ErrOutcomeUnknown", err)
 		}
@@ -468,9 +468,45 @@ func TestManagerCreatesAgain(t *testing.T) {
 	}
 }
 
-func wantWhole(t *testing.T, store *postgres.Store) {
+func wantConsistent(t *testing.T, store *postgres.Store) {
 	t.Helper()
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCreate_RepeatedAfterAnotherRecord creates another record with the ID between a
+// create of unknown outcome and its repetition.
+func TestCreate_RepeatedAfterAnotherRecord(t *testing.T) {
+	t.Parallel()
+	p, store, witness := behindProxy(t)
+	p.failFirst(dropAnswer, "COMMIT", 1)
+	if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Fatalf("error %v, want ErrOutcomeUnknown", err)
+	}
+	if _, err := store.Create(t.Context(), with(record("one"), "another", "")); !errors.Is(err, relayer.ErrExists) {
+		t.Fatalf("another record: error %v, want ErrExists", err)
+	}
+	if made := create(t, store, record("one")); !same(made, get(t, witness, "one")) {
+		t.Errorf("made %+v", made)
+	}
+}
+
+// TestWrite_PoolerLostConnection has the commit fail as behind a pooler that has lost
+// its connection to the server: with an error that does not end the session.
+func TestWrite_PoolerLostConnection(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"08P01", "08006", "40003"} {
+		name := schemaName()
+		pool := newPool(t, server.ConnString())
+		store := openOn(t, pool, postgres.WithSchema(name))
+		execute(t, pool,
+			`CREATE FUNCTION `+name+`.lose() RETURNS trigger LANGUAGE plpgsql AS $$
+				BEGIN RAISE EXCEPTION 'server conn crashed?' USING ERRCODE = '`+code+`'; END $$`,
+			`CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON `+name+`.relayers
+				DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION `+name+`.lose()`)
+		if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Errorf("%s: error %v, want ErrOutcomeUnknown", code, err)
+		}
 	}
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// TestPagesAfterManyDeletes holds pages at any depth against what a slice gives,
-// where half of what stood before is gone, and the positions have wide gaps.
-func TestPagesAfterManyDeletes(t *testing.T) {
+// TestList_AfterManyDeletes compares pages at any offset with a slice, after half of
+// the records were deleted. The positions have wide gaps.
+func TestList_AfterManyDeletes(t *testing.T) {
 	t.Parallel()
 	const seed = 7
 	random := rand.New(rand.NewPCG(seed, seed))
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
 	store := open(t, postgres.WithSchema(schema))
-	var stands []relayer.Record
+	var current []relayer.Record
 	for part := range 10 {
 		var some []relayer.Record
 		for i := range 5000 {
@@ -34,19 +34,19 @@ func TestPagesAfterManyDeletes(t *testing.T) {
 		if err := store.Import(t.Context(), some); err != nil {
 			t.Fatal(err)
 		}
-		stands = append(stands, some...)
-		// A few positions, a whole count of level 1, 2, 3 and of many.
+		current = append(current, some...)
+		// A few positions, a whole node of level 1, 2, 3, and many of them.
 		gap := []int{5, 128, 128 * 128, 128 * 128 * 128, 100_000_000}[part%5]
 		execute(t, admin, fmt.Sprintf("UPDATE %s.state SET last_position = last_position + %d", schema, gap))
 	}
-	wantPages(t, store, random, stands, 200)
+	wantPages(t, store, random, current, 200)
 
-	// All of one stretch, and half of the rest.
+	// All of a range, and a third of the rest.
 	isGone := func(i int) bool { return i > 20000 && i < 30000 || random.IntN(3) == 0 }
 	var left []relayer.Record
 	var deleting sync.WaitGroup
 	slots := make(chan struct{}, 200)
-	for i, rec := range stands {
+	for i, rec := range current {
 		if !isGone(i) {
 			left = append(left, rec)
 			continue
@@ -62,15 +62,15 @@ func TestPagesAfterManyDeletes(t *testing.T) {
 	deleting.Wait()
 	wantPages(t, store, random, left, 2000)
 
-	// What is created anew stands last.
+	// New records come last.
 	for i := range 50 {
 		left = append(left, create(t, store, record(fmt.Sprintf("new-%d", i))))
 	}
 	wantPages(t, store, random, left, 200)
-	wantWhole(t, store)
+	wantConsistent(t, store)
 }
 
-// wantPages reads pages at the ends, and at many offsets between and beyond.
+// wantPages reads pages at both ends, and at random offsets between and beyond.
 func wantPages(t *testing.T, store *postgres.Store, random *rand.Rand, want []relayer.Record, count int) {
 	t.Helper()
 	type page struct{ offset, limit int }
@@ -107,9 +107,9 @@ func joined(recs []relayer.Record) string {
 // neither a position nor a revision is taken by them.
 func TestPositions_RefusedWrites(t *testing.T) {
 	t.Parallel()
-	store, admin, schema := turnTest(t)
-	sabotage(t, admin, schema, `IF NEW.id LIKE 'bad%' THEN RAISE EXCEPTION 'not this one'; END IF;`)
-	execute(t, admin, fmt.Sprintf(atOnce, schema))
+	store, admin, schema := openWithAdmin(t)
+	addTrigger(t, admin, schema, `IF NEW.id LIKE 'bad%' THEN RAISE EXCEPTION 'not this one'; END IF;`)
+	execute(t, admin, fmt.Sprintf(onInsert, schema))
 	var want []relayer.Record
 	for i := range 300 {
 		if i%3 == 0 {
@@ -127,5 +127,5 @@ func TestPositions_RefusedWrites(t *testing.T) {
 		t.Errorf("last position and revision: %s, want 300 300", taken)
 	}
 	wantPages(t, store, rand.New(rand.NewPCG(1, 1)), want, 100)
-	wantWhole(t, store)
+	wantConsistent(t, store)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// TestPlansOfSmallTables has the server make its plans while the tables are
-// small, and asks whether they still go by the indexes when there is much.
-func TestPlansOfSmallTables(t *testing.T) {
+// TestPlans_SmallTables has the server plan while the tables are small, and checks that
+// it still uses the indexes when they are large.
+func TestPlans_SmallTables(t *testing.T) {
 	t.Parallel()
 	name := schemaName()
 	pool := newPoolWith(t, server.ConnString(), func(c *pgxpool.Config) { c.MaxConns = 1 })
@@ -47,7 +47,7 @@ func TestPlansOfSmallTables(t *testing.T) {
 	}
 	execute(t, pool, `INSERT INTO `+name+`.changes SELECT -n, 'created', 0, '', 1, NULL, '', '' FROM generate_series(1, 20000) AS n`)
 
-	// What a backend has read is told when it is asked to, and else after a while.
+	// A backend reports its statistics when asked to, or after some time.
 	read := func() int {
 		execute(t, pool, `SELECT pg_stat_force_next_flush()`)
 		return queryOne[int](t, pool, `SELECT sum(seq_tup_read)::int FROM pg_stat_user_tables
@@ -58,7 +58,7 @@ func TestPlansOfSmallTables(t *testing.T) {
 		use()
 	}
 	if got := read() - before; got > 0 {
-		t.Errorf("%d rows were read that no index led to", got)
+		t.Errorf("%d rows were read without an index", got)
 	}
 }
 

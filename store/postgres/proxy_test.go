@@ -15,26 +15,26 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// fault is what a proxy does with a statement.
+// fault is what a proxy does to a statement.
 type fault int
 
 const (
-	none    fault = iota
-	cut           // the connection ends, and the statement does not arrive
-	swallow       // the statement is carried out, and the connection ends before its answer
+	none       fault = iota
+	cut              // the connection ends before the statement arrives
+	dropAnswer       // the server carries the statement out, and the connection ends before its answer
 )
 
-// proxy stands between a Store and the server, and understands enough of what
-// they say to fail at a given statement.
+// proxy is between a Store and the server. It decodes their messages, so that it can
+// fail at a given statement.
 type proxy struct {
 	listener net.Listener
 	server   atomic.Pointer[string]
 
-	// judge is asked about every statement that is to be executed.
+	// judge returns the fault of a statement before it is executed.
 	judge atomic.Pointer[func(sql string) fault]
 
-	// isDeaf keeps notifications to itself.
-	isDeaf atomic.Bool
+	// dropsNotifications makes the proxy drop notifications.
+	dropsNotifications atomic.Bool
 
 	mu      sync.Mutex
 	open    map[*passage]struct{}
@@ -43,7 +43,7 @@ type proxy struct {
 
 func newProxy(t testing.TB, socket string) *proxy {
 	t.Helper()
-	// The path of a unix socket is short, and that of t.TempDir may not be.
+	// t.TempDir may be too long for the path of a unix socket.
 	directory, err := os.MkdirTemp("/tmp", "pgproxy")
 	if err != nil {
 		t.Fatal(err)
@@ -72,22 +72,23 @@ func (p *proxy) connString() string {
 
 func (p *proxy) obey(judge func(sql string) fault) { p.judge.Store(&judge) }
 
-// obeyTimes lets a fault befall the first statements that begin with a word.
-func (p *proxy) obeyTimes(f fault, word string, times int64) *atomic.Int64 {
-	var befallen atomic.Int64
+// failFirst applies a fault to the first statements that begin with a word, and counts
+// all of them.
+func (p *proxy) failFirst(f fault, word string, times int64) *atomic.Int64 {
+	var met atomic.Int64
 	p.obey(func(sql string) fault {
-		if strings.HasPrefix(strings.TrimSpace(sql), word) && befallen.Add(1) <= times {
+		if strings.HasPrefix(strings.TrimSpace(sql), word) && met.Add(1) <= times {
 			return f
 		}
 		return none
 	})
-	return &befallen
+	return &met
 }
 
 // leadTo makes new connections lead to the server of a socket.
 func (p *proxy) leadTo(socket string) { p.server.Store(&socket) }
 
-// cutAll ends all connections there are.
+// cutAll closes all connections.
 func (p *proxy) cutAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +121,7 @@ func (p *proxy) accept() {
 type passage struct {
 	proxy          *proxy
 	client, server net.Conn
-	statements     map[string]string // those that were prepared, by name
+	statements     map[string]string // prepared statements by name
 	isSwallowing   atomic.Bool
 }
 
@@ -136,7 +137,7 @@ func (p *passage) leave() {
 	delete(p.proxy.open, p)
 }
 
-// up passes on what the client says.
+// up forwards the messages of the client.
 func (p *passage) up() {
 	defer p.leave()
 	from, to := pgproto3.NewBackend(p.client, p.client), pgproto3.NewFrontend(p.server, p.server)
@@ -153,7 +154,7 @@ func (p *passage) up() {
 		switch p.judge(message) {
 		case cut:
 			return
-		case swallow:
+		case dropAnswer:
 			p.isSwallowing.Store(true)
 		}
 		to.Send(message)
@@ -173,7 +174,7 @@ func (p *passage) judge(message pgproto3.FrontendMessage) fault {
 	return none
 }
 
-// down passes on what the server says.
+// down forwards the messages of the server.
 func (p *passage) down() {
 	defer p.leave()
 	from, to := pgproto3.NewFrontend(p.server, p.server), pgproto3.NewBackend(p.client, p.client)
@@ -182,7 +183,7 @@ func (p *passage) down() {
 		if err != nil {
 			return
 		}
-		if _, ok := message.(*pgproto3.NotificationResponse); ok && p.proxy.isDeaf.Load() {
+		if _, ok := message.(*pgproto3.NotificationResponse); ok && p.proxy.dropsNotifications.Load() {
 			continue
 		}
 		_, isReady := message.(*pgproto3.ReadyForQuery)

@@ -63,7 +63,7 @@ func TestPruning_DoesNotBlockWrites(t *testing.T) {
 	remove(t, store, rec)
 	release()
 	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
-	wantWhole(t, store)
+	wantConsistent(t, store)
 }
 
 func TestPruning_EndsWithClose(t *testing.T) {
@@ -114,5 +114,28 @@ func TestPruning_OldSnapshot(t *testing.T) {
 		WHERE schemaname = $1 AND relname = 'changes'`, schema)
 	if read < count || read > 4*count {
 		t.Errorf("%d entries of the index were read to prune %d changes", read, count)
+	}
+}
+
+// TestPruning_ReadOnlySessions prunes several steps in sessions that are read-only by
+// default.
+func TestPruning_ReadOnlySessions(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := openAt(t, asRole(t, map[string]string{"default_transaction_read_only": "on", "lock_timeout": "1ms"}),
+		postgres.WithSchema(schema), postgres.WithChangeRetention(200*time.Millisecond))
+	create(t, store, record("kept"))
+	execute(t, admin, fmt.Sprintf(`WITH advanced AS (UPDATE %s.state SET last_revision = 2501)
+		INSERT INTO %[1]s.changes (number, kind, id, revision, document, private)
+		SELECT 1 + n, 'updated', 'kept', 1, '', '' FROM generate_series(1, 2500) AS n`, schema))
+	eventually(t, "all changes are pruned", func() bool {
+		return queryOne[int](t, admin, fmt.Sprintf(`SELECT count(*) FROM %s.changes`, schema)) == 0
+	})
+	if pruned := queryOne[int](t, admin, fmt.Sprintf(`SELECT pruned FROM %s.pruning`, schema)); pruned != 2501 {
+		t.Errorf("pruned up to %d, want 2501", pruned)
+	}
+	if rec := get(t, store, "kept"); rec.Revision != 1 {
+		t.Errorf("revision %d, want 1", rec.Revision)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-func TestManyInstancesStartAtOnce(t *testing.T) {
+func TestSchema_ConcurrentSetup(t *testing.T) {
 	t.Parallel()
 	for range 3 {
 		schema := newSchema()
@@ -54,14 +54,14 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 	}
 }
 
-func TestSchemaNames(t *testing.T) {
+func TestWithSchema_Names(t *testing.T) {
 	t.Parallel()
 	connString := newDatabase(t)
 	for name, accepted := range map[string]bool{
 		"r":                     true,
 		"relayer_2":             true,
 		"_hidden":               true,
-		"select":                true, // a keyword, which has to be quoted
+		"select":                true, // a keyword, which must be quoted
 		"pgrelayer":             true,
 		strings.Repeat("n", 48): true,
 		strings.Repeat("n", 49): false,
@@ -95,23 +95,23 @@ func TestSchemaNames(t *testing.T) {
 	}
 }
 
-func TestSchemaOfSomethingElse(t *testing.T) {
+func TestSchema_UnknownFormat(t *testing.T) {
 	t.Parallel()
 	for name, tables := range map[string]string{
-		"state with other columns":       `CREATE TABLE $.state (key text, value text)`,
-		"state with another version":     `CREATE TABLE $.state (version text); INSERT INTO $.state VALUES ('draft')`,
-		"state with a version like ours": `CREATE TABLE $.state (version integer); INSERT INTO $.state VALUES (1)`,
-		"state without a version":        `CREATE TABLE $.state (version integer, forgotten bigint)`,
-		"state with a null":              `CREATE TABLE $.state (version integer, forgotten bigint); INSERT INTO $.state VALUES (NULL, 0)`,
-		"state that is a view":           `CREATE VIEW $.state AS SELECT 1 AS version, 'x' AS name`,
-		"relayers":                       `CREATE TABLE $.relayers (name text); INSERT INTO $.relayers VALUES ('theirs')`,
-		"changes":                        `CREATE TABLE $.changes (name text)`,
-		"counts that is a view":          `CREATE VIEW $.counts AS SELECT 1 AS one`,
-		"changes that is a sequence":     `CREATE SEQUENCE $.changes`,
-		"counts that is a type":          `CREATE TYPE $.counts AS ENUM ('one')`,
-		"page that is a function":        `CREATE FUNCTION $.page(bigint, bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
-		"an index named as ours":         `CREATE TABLE $.theirs (id int); CREATE INDEX counts ON $.theirs (id)`,
-		"a state of ours without rest":   `CREATE TABLE $.state (version integer, forgotten bigint); INSERT INTO $.state VALUES (1, 0)`,
+		"state with other columns":                    `CREATE TABLE $.state (key text, value text)`,
+		"state with another version":                  `CREATE TABLE $.state (version text); INSERT INTO $.state VALUES ('draft')`,
+		"state with version 1":                        `CREATE TABLE $.state (version integer); INSERT INTO $.state VALUES (1)`,
+		"state without a version":                     `CREATE TABLE $.state (version integer, pruned bigint)`,
+		"state with a null":                           `CREATE TABLE $.state (version integer, pruned bigint); INSERT INTO $.state VALUES (NULL, 0)`,
+		"state that is a view":                        `CREATE VIEW $.state AS SELECT 1 AS version, 'x' AS name`,
+		"relayers":                                    `CREATE TABLE $.relayers (name text); INSERT INTO $.relayers VALUES ('theirs')`,
+		"changes":                                     `CREATE TABLE $.changes (name text)`,
+		"counts that is a view":                       `CREATE VIEW $.counts AS SELECT 1 AS one`,
+		"changes that is a sequence":                  `CREATE SEQUENCE $.changes`,
+		"counts that is a type":                       `CREATE TYPE $.counts AS ENUM ('one')`,
+		"page that is a function":                     `CREATE FUNCTION $.page(bigint, bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+		"an index with the name of a table":           `CREATE TABLE $.theirs (id int); CREATE INDEX counts ON $.theirs (id)`,
+		"a state like ours, without the other tables": `CREATE TABLE $.state (version integer, pruned bigint); INSERT INTO $.state VALUES (1, 0)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +136,7 @@ func TestSchemaOfSomethingElse(t *testing.T) {
 	}
 }
 
-// contents are all that a schema has in it, down to the rows.
+// contents returns everything in a schema, down to the rows.
 func contents(t *testing.T, pool *pgxpool.Pool, schema string) string {
 	return queryOne[string](t, pool, `
 		SELECT string_agg(what, E'\n' ORDER BY what) FROM (
@@ -149,7 +149,7 @@ func contents(t *testing.T, pool *pgxpool.Pool, schema string) string {
 		) AS all_of_it`, schema)
 }
 
-// newDatabase is for names of schemas that other tests may have as well.
+// newDatabase is for tests of certain schema names.
 func newDatabase(t *testing.T) string {
 	t.Helper()
 	name := schemaName()
@@ -157,9 +157,9 @@ func newDatabase(t *testing.T) string {
 	return parameter(t, server.ConnString(), "database", name)
 }
 
-// TestPublicSchema: it is there in every database, with or without tables of
-// something else in it.
-func TestPublicSchema(t *testing.T) {
+// TestSchema_Public uses the schema that exists in every database, with and without
+// tables of another application.
+func TestSchema_Public(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newDatabase(t), newDatabase(t)
 	store := openAt(t, ours, postgres.WithSchema("public"))
@@ -177,11 +177,11 @@ func TestPublicSchema(t *testing.T) {
 	if after := contents(t, pool, "public"); after != before {
 		t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
 	}
-	// In a schema of its own it gets along with them.
+	// In another schema both can coexist.
 	create(t, openAt(t, theirs), record("one"))
 }
 
-func TestSchemaOfNewerVersion(t *testing.T) {
+func TestSchema_NewerVersion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
 		"the version alone":         `UPDATE $.state SET version = 2, min_writer_version = 2`,
@@ -210,9 +210,8 @@ func TestSchemaOfNewerVersion(t *testing.T) {
 	}
 }
 
-// TestRoleWithoutCreate: what a role needs that uses a schema which another has
-// made is in these grants, and no more.
-func TestRoleWithoutCreate(t *testing.T) {
+// TestSchema_RoleWithoutCreate has a role with only the documented grants.
+func TestSchema_RoleWithoutCreate(t *testing.T) {
 	t.Parallel()
 	admin := newPool(t, server.ConnString())
 	schema := schemaName()
@@ -251,12 +250,12 @@ func TestRoleWithoutCreate(t *testing.T) {
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "changes are forgotten", func() bool {
+	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
 	})
 }
 
-func TestSchemasKnowNothingOfOneAnother(t *testing.T) {
+func TestSchema_Independent(t *testing.T) {
 	t.Parallel()
 	one, other := open(t, newSchema()), open(t, newSchema())
 	changesOfOne, changesOfOther := watch(t, one), watch(t, other)
@@ -281,9 +280,8 @@ func TestSchemasKnowNothingOfOneAnother(t *testing.T) {
 	changesOfOne.want(t, relayer.Updated, made)
 }
 
-// TestNotificationsNameTheSchema: what is told to one schema's listeners wakes
-// no other's.
-func TestNotificationsNameTheSchema(t *testing.T) {
+// TestSchema_Notifications: a notification reaches only the listeners of its schema.
+func TestSchema_Notifications(t *testing.T) {
 	t.Parallel()
 	schema, other := schemaName(), schemaName()
 	pool := newPool(t, server.ConnString())
@@ -309,10 +307,9 @@ func TestNotificationsNameTheSchema(t *testing.T) {
 	}
 }
 
-// TestTablesAsPromised looks into the catalog for what no call can show: an
-// index that a slow query would hide, a collation that the tests' database has
-// by default.
-func TestTablesAsPromised(t *testing.T) {
+// TestSchema_Catalog checks what no call shows: indexes, and collations that the
+// database of the tests has by default.
+func TestSchema_Catalog(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, server.ConnString())
 	schema := schemaName()
@@ -338,9 +335,8 @@ func TestTablesAsPromised(t *testing.T) {
 	}
 }
 
-// TestBytesStay: whatever the bytes are and however many, in every part and on
-// every way out.
-func TestBytesStay(t *testing.T) {
+// TestStore_AllBytes stores all byte values in every field and reads them in every way.
+func TestStore_AllBytes(t *testing.T) {
 	t.Parallel()
 	store := open(t, newSchema())
 	every := make([]byte, 0, 1<<20)
@@ -373,4 +369,50 @@ func TestBytesStay(t *testing.T) {
 	if got := get(t, store, "imported"); !same(got, rec) {
 		t.Error("Get returns other bytes than were imported")
 	}
+}
+
+// TestSchema_NewerVersionWhileOpen: an older Store does not write to a schema that a
+// newer version has upgraded.
+func TestSchema_NewerVersionWhileOpen(t *testing.T) {
+	t.Parallel()
+	name := schemaName()
+	pool := newPool(t, server.ConnString())
+	store := openOn(t, pool, postgres.WithSchema(name))
+	made := create(t, store, record("one"))
+	execute(t, pool, `UPDATE `+name+`.state SET version = version + 1, min_writer_version = version + 1`)
+	_, err := store.Update(t.Context(), made)
+	if !errors.Is(err, relayer.ErrNewerFormat) || !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error %v, want relayer.ErrNewerFormat and ErrUnavailable", err)
+	}
+	if got := get(t, store, "one"); !same(got, made) {
+		t.Errorf("stored %+v, want %+v", got, made)
+	}
+}
+
+func TestSchema_MissingFunctions(t *testing.T) {
+	t.Parallel()
+	for _, function := range []string{"relayer(text)", "page(bigint, bigint)", "last_change()", "changes_after(bigint, bigint)"} {
+		name := schemaName()
+		pool := newPool(t, server.ConnString())
+		openOn(t, pool, postgres.WithSchema(name))
+		execute(t, pool, "DROP FUNCTION "+name+"."+function)
+		if _, err := postgres.New(t.Context(), pool, postgres.WithSchema(name)); !errors.Is(err, relayer.ErrUnknownFormat) {
+			t.Errorf("without %s: error %v, want relayer.ErrUnknownFormat", function, err)
+		}
+	}
+}
+
+func TestWithoutSetup_MissingSchema(t *testing.T) {
+	name := schemaName()
+	schema := postgres.WithSchema(name)
+	pool := newPool(t, server.ConnString())
+	store, err := postgres.New(t.Context(), pool, schema, postgres.WithoutSetup())
+	if !errors.Is(err, postgres.ErrNoSchema) {
+		t.Fatalf("error is %v, store is %v, want ErrNoSchema", err, store)
+	}
+	if queryOne[bool](t, pool, `SELECT to_regnamespace($1) IS NOT NULL`, name) {
+		t.Error("the schema was created")
+	}
+	create(t, openOn(t, pool, schema), record("one"))
+	get(t, openOn(t, pool, schema, postgres.WithoutSetup()), "one")
 }

@@ -3,16 +3,17 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// TestWritesAreSynced has the database itself note how it would commit.
-func TestWritesAreSynced(t *testing.T) {
+// TestCommit_SynchronousCommit has a trigger record the setting at the commit.
+func TestCommit_SynchronousCommit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want string }{
 		{"off", "on"},
@@ -64,8 +65,9 @@ func TestCommit_NoStatementTimeout(t *testing.T) {
 	}
 }
 
-// TestSettingsStayWithTheTransaction: a host's pool has its own settings back.
-func TestSettingsStayWithTheTransaction(t *testing.T) {
+// TestWrite_SettingsAreLocal: connections return to the pool of a host application with
+// its settings.
+func TestWrite_SettingsAreLocal(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, asRole(t, map[string]string{"synchronous_commit": "off", "lock_timeout": "12s", "statement_timeout": "13s"}))
 	store := openOn(t, pool, newSchema())
@@ -82,41 +84,35 @@ func TestSettingsStayWithTheTransaction(t *testing.T) {
 	}
 }
 
-// TestOldChangesAreForgotten: also where sessions are read-only by default, and
-// all of those that are old, in however many steps.
-func TestOldChangesAreForgotten(t *testing.T) {
+// TestOpen_SessionFormats has sessions in which the server formats bytes and times in
+// other ways.
+func TestOpen_SessionFormats(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := openAt(t, asRole(t, map[string]string{"default_transaction_read_only": "on", "lock_timeout": "1ms"}),
-		postgres.WithSchema(schema), postgres.WithChangeRetention(200*time.Millisecond))
-	create(t, store, record("kept"))
-	execute(t, admin, fmt.Sprintf(`WITH advanced AS (UPDATE %s.state SET last_revision = 2501)
-		INSERT INTO %[1]s.changes (number, kind, id, revision, document, private)
-		SELECT 1 + n, 'updated', 'kept', 1, '', '' FROM generate_series(1, 2500) AS n`, schema))
-	eventually(t, "all changes are forgotten", func() bool {
-		return queryOne[int](t, admin, fmt.Sprintf(`SELECT count(*) FROM %s.changes`, schema)) == 0
-	})
-	if forgotten := queryOne[int](t, admin, fmt.Sprintf(`SELECT pruned FROM %s.pruning`, schema)); forgotten != 2501 {
-		t.Errorf("forgotten up to %d, want 2501", forgotten)
+	escaping := parameter(t, server.ConnString(), "bytea_output", "escape")
+	strange := parameter(t, escaping, "datestyle", "SQL,DMY")
+	hex := parameter(t, strange, "bytea_output", "hex")
+	for mode, connString := range map[string]string{
+		"cache_statement": strange, "cache_describe": strange, "describe_exec": strange, "exec": hex, "simple_protocol": hex,
+	} {
+		t.Run(mode, func(t *testing.T) {
+			store := openAt(t, parameter(t, connString, "default_query_exec_mode", mode), newSchema())
+			changes := watch(t, store)
+			made := create(t, store, record("one"))
+			changes.want(t, relayer.Created, made)
+			changed := update(t, store, with(made, "another", ""))
+			changes.want(t, relayer.Updated, changed)
+			if got := get(t, store, "one"); !same(got, changed) {
+				t.Errorf("got %+v, want %+v", got, changed)
+			}
+			if recs, _, err := store.List(t.Context(), 0, 10); err != nil || len(recs) != 1 || !same(recs[0], changed) {
+				t.Errorf("listed %+v, error %v", recs, err)
+			}
+		})
 	}
-	if rec := get(t, store, "kept"); rec.Revision != 1 {
-		t.Errorf("the relayer stands at %d, want 1", rec.Revision)
-	}
-}
-
-// TestTimeoutsOfTheRoleDoNotCutTurnsShort: how long a turn is waited for is
-// WithTimeout's to say.
-func TestTimeoutsOfTheRoleDoNotCutTurnsShort(t *testing.T) {
-	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := openAt(t, asRole(t, map[string]string{"statement_timeout": "50ms", "lock_timeout": "50ms"}), postgres.WithSchema(schema))
-	release := holdTurn(t, admin, schema)
-	created := inBackground(func() error { _, err := store.Create(t.Context(), record("one")); return err })
-	time.Sleep(300 * time.Millisecond)
-	release()
-	if err := <-created; err != nil {
-		t.Error(err)
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		_, err := postgres.Open(t.Context(), parameter(t, escaping, "default_query_exec_mode", mode), newSchema())
+		if err == nil || !strings.Contains(err.Error(), "bytea_output") || errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("%s: error %v", mode, err)
+		}
 	}
 }

@@ -26,14 +26,13 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// checked is a store that is checked before it is closed.
+// checked is a Store that runs Check before it is closed.
 type checked struct {
 	*postgres.Store
 	t *testing.T
 }
 
-// Close is called once more for good measure, and after it there is nothing to
-// check.
+// Close may be called again, when there is nothing to check.
 func (c checked) Close() error {
 	if err := c.Check(context.Background()); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
 		c.t.Error(err)

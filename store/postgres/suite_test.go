@@ -18,17 +18,17 @@ import (
 	"github.com/go-relayer/relayer/store/storetest"
 )
 
-// instance is a service as hosts set them up: how its pool asks, and what an
-// administrator has set for its role.
+// instance describes an instance of a service: the pool of its host application and the
+// settings of its role.
 type instance struct {
 	mode        pgx.QueryExecMode
 	connections int32
 	settings    map[string]string
 }
 
-// TestInstances has every call go to another of several Stores than the one
-// before, each on a pool of its own kind.
-func TestInstances(t *testing.T) {
+// TestStore_SessionSettings runs the suite on several Stores with different pools and
+// settings. Each call goes to another Store than the call before.
+func TestStore_SessionSettings(t *testing.T) {
 	for name, instances := range map[string][]instance{
 		"few connections and odd planners": {
 			{mode: pgx.QueryExecModeSimpleProtocol, connections: 1, settings: map[string]string{
@@ -82,7 +82,7 @@ func (i instance) pool(t *testing.T) *pgxpool.Pool {
 	})
 }
 
-// alternating is several instances behind a load balancer that takes turns.
+// alternating sends each call to the next of several Stores.
 type alternating struct {
 	stores []*postgres.Store
 	calls  atomic.Uint64
@@ -141,7 +141,7 @@ var roles atomic.Int64
 
 func roleName() string { return fmt.Sprintf("role_%d", roles.Add(1)) }
 
-// asRole makes a superuser whose sessions have these settings.
+// asRole creates a superuser whose sessions have these settings.
 func asRole(t *testing.T, settings map[string]string) string {
 	t.Helper()
 	admin := newPool(t, server.ConnString())

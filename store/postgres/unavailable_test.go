@@ -22,7 +22,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// operations are all that a Store is asked for.
+// operations are the methods of a Store that return errors.
 func operations(store *postgres.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Get":  func(ctx context.Context) error { _, err := store.Get(ctx, "one"); return err },
@@ -51,8 +51,8 @@ func operations(store *postgres.Store) map[string]func(context.Context) error {
 	}
 }
 
-// wantUnavailable wants every operation to end soon and to say why in our words
-// alone.
+// wantUnavailable wants every operation to end soon with ErrUnavailable and without an
+// error of the driver.
 func wantUnavailable(t *testing.T, store *postgres.Store, within time.Duration) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -81,23 +81,23 @@ func wantNoDriver(t *testing.T, what string, err error) {
 		t.Errorf("%s: the error is one of the driver's: %v", what, err)
 	}
 	if err != nil && strings.Contains(err.Error(), secret) {
-		t.Errorf("%s: the error has the password in it: %v", what, err)
+		t.Errorf("%s: the error contains the password: %v", what, err)
 	}
 }
 
 const secret = "hunter2-secret"
 
-// withPassword is a connection string with one that the server does not ask for.
+// withPassword adds a password, for which the server does not ask.
 func withPassword(connString string) string {
 	return strings.Replace(connString, "postgres@", "postgres:"+secret+"@", 1)
 }
 
-// soon is above the connect timeout and what a busy machine adds to it.
+// soon is above the connect timeout and the delays of a busy machine.
 const soon = 3 * time.Second
 
-// TestDeadServer kills the server, asks for everything, starts it again, and
-// asks again.
-func TestDeadServer(t *testing.T) {
+// TestServer_Killed kills the server, tries every operation, restarts it and tries
+// again.
+func TestServer_Killed(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	store := openAt(t, withPassword(server.ConnString()))
@@ -132,7 +132,7 @@ func TestDeadServer(t *testing.T) {
 		one = update(t, store, one)
 	}
 	if recs, total, err := store.List(t.Context(), 0, 10); len(recs) != 1 || total != 1 || err != nil {
-		t.Errorf("listed %d of %d, error %v; what failed was to write nothing", len(recs), total, err)
+		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
@@ -161,15 +161,14 @@ func wantServiceUnavailable(t *testing.T, manager *relayer.Manager) {
 			t.Errorf("%s %s: status %d, Retry-After %q", c.method, c.target, response.Code, response.Header().Get("Retry-After"))
 		}
 		if text := string(body); strings.Contains(text, secret) || strings.Contains(text, "pgsql") || strings.Contains(text, "dial") {
-			t.Errorf("%s %s: the response tells of the server: %s", c.method, c.target, text)
+			t.Errorf("%s %s: the response describes the server: %s", c.method, c.target, text)
 		}
 	}
 }
 
-// TestStaleConnections: a server that was killed and is back at once has left
-// many connections in the pool that are none, and what comes next goes through
-// all the same.
-func TestStaleConnections(t *testing.T) {
+// TestServer_RestartedUnderPool restarts the server under a pool full of idle
+// connections. The next operation succeeds although they are all lost.
+func TestServer_RestartedUnderPool(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	const connections = 20
@@ -194,7 +193,7 @@ func TestStaleConnections(t *testing.T) {
 	}
 }
 
-// fill has the pool make all its connections, and use them just now.
+// fill makes the pool open all its connections and use them.
 func fill(t *testing.T, pool *pgxpool.Pool, connections int) {
 	t.Helper()
 	var all []*pgxpool.Conn
@@ -210,8 +209,8 @@ func fill(t *testing.T, pool *pgxpool.Pool, connections int) {
 	}
 }
 
-// TestPoolExhausted: the host has all connections for itself.
-func TestPoolExhausted(t *testing.T) {
+// TestPool_Exhausted has the host application hold all connections.
+func TestPool_Exhausted(t *testing.T) {
 	t.Parallel()
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 3 })
 	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(200*time.Millisecond))
@@ -246,9 +245,9 @@ func TestPoolExhausted(t *testing.T) {
 	update(t, store, one)
 }
 
-// TestManyWaitForAConnection has more writers wait than there is room for in a
-// turn: all are told at the same time, and whoever comes next waits no longer.
-func TestManyWaitForAConnection(t *testing.T) {
+// TestPool_ManyWaiting has more writers wait for a connection than fit in one batch.
+// They fail together, and later writers wait no longer.
+func TestPool_ManyWaiting(t *testing.T) {
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
@@ -269,16 +268,16 @@ func TestManyWaitForAConnection(t *testing.T) {
 			})
 		}
 		writers.Wait()
-		// A dozen turns would fail one after the other.
+		// A dozen batches would fail one after the other.
 		if took := time.Since(began); took > 6*timeout {
-			t.Errorf("the last writer was answered after %v", took)
+			t.Errorf("the last writer failed after %v", took)
 		}
 	}
 }
 
-// TestWaitsForAConnection: one that is given back within the connect timeout is
-// not too late.
-func TestWaitsForAConnection(t *testing.T) {
+// TestPool_ConnectionReturned returns a connection to the pool within the connect
+// timeout.
+func TestPool_ConnectionReturned(t *testing.T) {
 	t.Parallel()
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
 	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(10*time.Second))
@@ -295,9 +294,8 @@ func TestWaitsForAConnection(t *testing.T) {
 	}
 }
 
-// TestHangingServer: a server that says nothing more is no server, and one that
-// goes on is one again.
-func TestHangingServer(t *testing.T) {
+// TestServer_Hangs pauses the server, tries every operation, and resumes it.
+func TestServer_Hangs(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	const timeout = 500 * time.Millisecond
@@ -311,7 +309,7 @@ func TestHangingServer(t *testing.T) {
 		if err := server.Pause(); err != nil {
 			t.Fatal(err)
 		}
-		// First with connections that were used just now, then with none.
+		// In the first round with recently used connections, then without.
 		wantUnavailable(t, store, timeout+soon)
 		wantServiceUnavailable(t, manager)
 		begun := time.Now()
@@ -333,7 +331,7 @@ func TestHangingServer(t *testing.T) {
 		one = update(t, store, one)
 	}
 	if recs, total, err := store.List(t.Context(), 0, 10); len(recs) != 1 || total != 1 || err != nil {
-		t.Errorf("listed %d of %d, error %v; what failed was to write nothing", len(recs), total, err)
+		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)

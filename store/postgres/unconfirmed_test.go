@@ -100,7 +100,7 @@ func TestSynchronousStandby_RepeatedWrites(t *testing.T) {
 			if !errors.Is(err, c.again) {
 				t.Errorf("again, with the standby: error %v, want %v", err, c.again)
 			}
-			wantWhole(t, store)
+			wantConsistent(t, store)
 		})
 	}
 }

@@ -3,6 +3,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// pair is two instances of a schema, each with a follower.
+// pair is two instances that share a schema, each with a follower.
 type pair struct {
 	schema  string
 	stores  [2]*postgres.Store
@@ -40,7 +41,7 @@ func newPair(t *testing.T, connStrings [2]string, options ...postgres.Option) pa
 
 func both(connString string) [2]string { return [2]string{connString, connString} }
 
-// want wants both followers to be told the same.
+// want wants both followers to receive a change.
 func (p pair) want(t *testing.T, kind relayer.ChangeKind, rec relayer.Record) {
 	t.Helper()
 	for _, changes := range p.changes {
@@ -48,8 +49,8 @@ func (p pair) want(t *testing.T, kind relayer.ChangeKind, rec relayer.Record) {
 	}
 }
 
-// wantLife has a relayer created, updated and deleted, each through the other
-// Store than before.
+// wantLife creates, updates and deletes a relayer, each through the other Store than
+// before.
 func (p pair) wantLife(t *testing.T, id string) {
 	t.Helper()
 	rec := create(t, p.stores[0], record(id))
@@ -60,22 +61,22 @@ func (p pair) wantLife(t *testing.T, id string) {
 	p.want(t, relayer.Deleted, rec)
 }
 
-func TestWatchAcrossStores(t *testing.T) {
+func TestWatch_TwoStores(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, both(server.ConnString()))
 	begun := time.Now()
 	for i := range 10 {
 		p.wantLife(t, numbered(i))
 	}
-	// Looking once a second alone would take thirty.
+	// With polling alone it would take 30 s.
 	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("30 changes, one after the other, took %v", took)
 	}
 }
 
-// TestWatchAcrossManagers: what comes out of one Manager is what went into the
-// other, secrets included, and what a refused request has changed is nothing.
-func TestWatchAcrossManagers(t *testing.T) {
+// TestWatch_TwoManagers: watchers of both Managers receive every change, secrets
+// included, and nothing of refused requests.
+func TestWatch_TwoManagers(t *testing.T) {
 	t.Parallel()
 	schema := newSchema()
 	var managers [2]*relayer.Manager
@@ -102,7 +103,7 @@ func TestWatchAcrossManagers(t *testing.T) {
 			got := change.Relayer
 			if change.Kind != kind || got.ID != want.ID || got.Revision != want.Revision || got.Name != want.Name || got.Paused != want.Paused ||
 				len(got.CustomRPCURLs) != 1 || string(got.CustomRPCURLs[0].URL) != string(want.CustomRPCURLs[0].URL) {
-				t.Fatalf("manager %d: told of %s %+v, want %s %+v", i, change.Kind, got, kind, want)
+				t.Fatalf("manager %d: received %s %+v, want %s %+v", i, change.Kind, got, kind, want)
 			}
 		}
 	}
@@ -135,14 +136,14 @@ func TestWatchAcrossManagers(t *testing.T) {
 	want(relayer.Deleted, paused)
 }
 
-// listeners counts the connections that listen for the changes of a schema, and
-// ends them where asked to.
+// listeners counts the connections that listen for changes of a schema; endListeners
+// closes them.
 const (
 	listeners    = `SELECT count(*) FROM pg_stat_activity WHERE query = format('LISTEN "%s_changes"', $1::text)`
 	endListeners = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = format('LISTEN "%s_changes"', $1::text)`
 )
 
-func TestWatchMissesNothingWhenItsConnectionIsLost(t *testing.T) {
+func TestWatch_ListenerLost(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, both(server.ConnString()))
 	admin := newPool(t, server.ConnString())
@@ -158,7 +159,7 @@ func TestWatchMissesNothingWhenItsConnectionIsLost(t *testing.T) {
 	p.wantLife(t, "last")
 }
 
-func TestWatchMissesNothingWhenTheServerRestarts(t *testing.T) {
+func TestWatch_ServerRestarts(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	p := newPair(t, both(server.ConnString()))
@@ -175,8 +176,8 @@ func TestWatchMissesNothingWhenTheServerRestarts(t *testing.T) {
 	p.wantLife(t, "last")
 }
 
-// TestWatchBegunWithoutServer: what is changed until it is back is not known.
-func TestWatchBegunWithoutServer(t *testing.T) {
+// TestWatch_BegunWithoutServer: changes before the first successful read are unknown.
+func TestWatch_BegunWithoutServer(t *testing.T) {
 	t.Parallel()
 	p, store, witness := behindProxy(t)
 	p.obey(func(string) fault { return cut })
@@ -188,11 +189,11 @@ func TestWatchBegunWithoutServer(t *testing.T) {
 	changes.want(t, relayer.Created, made)
 }
 
-func TestWatchWithoutNotifications(t *testing.T) {
+func TestWatch_WithoutNotifications(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*proxy){
-		"notifications are lost": func(p *proxy) { p.isDeaf.Store(true) },
-		"nobody can listen":      func(p *proxy) { p.obeyTimes(cut, "LISTEN", 1_000_000) },
+		"notifications are lost": func(p *proxy) { p.dropsNotifications.Store(true) },
+		"LISTEN fails":           func(p *proxy) { p.failFirst(cut, "LISTEN", 1_000_000) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,22 +212,22 @@ func TestWatchWithoutNotifications(t *testing.T) {
 	}
 }
 
-// pull is a consumer that is as slow as the test.
-func pull(t *testing.T, changes iter.Seq2[relayer.RecordChange, error]) func() told {
+// pull returns a consumer that takes one change per call.
+func pull(t *testing.T, changes iter.Seq2[relayer.RecordChange, error]) func() received {
 	t.Helper()
 	next, stop := iter.Pull2(changes)
 	t.Cleanup(stop)
-	return func() told {
+	return func() received {
 		t.Helper()
 		change, err, ok := next()
 		if !ok {
 			t.Fatal("the sequence has ended")
 		}
-		return told{change, err}
+		return received{change, err}
 	}
 }
 
-func TestSlowConsumerHoldsUpNobody(t *testing.T) {
+func TestWatch_SlowConsumer(t *testing.T) {
 	t.Parallel()
 	schema := newSchema()
 	store, other := open(t, schema), open(t, schema)
@@ -244,7 +245,7 @@ func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	}
 	for _, rec := range want[1:] {
 		if got := slow(); got.err != nil || !same(got.Record, rec) {
-			t.Fatalf("told of %v, error %v, want %v", got.Record, got.err, rec)
+			t.Fatalf("received %v, error %v, want %v", got.Record, got.err, rec)
 		}
 	}
 }
@@ -277,7 +278,7 @@ func TestWatch_PrunedChanges(t *testing.T) {
 		rec = update(t, other, rec)
 		changes.want(t, relayer.Updated, rec)
 	}
-	// Changes that were read before they are pruned are not missed.
+	// Pruning drops no change that was already read.
 	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
 	time.Sleep(1500 * time.Millisecond)
 	changes.want(t, relayer.Updated, update(t, other, rec))
@@ -316,7 +317,7 @@ func TestWatch_OneReader(t *testing.T) {
 			f.want(t, relayer.Created, rec)
 		}
 	}
-	// The first change may reach a watcher before the feed has begun.
+	// Until the feed has begun, watchers may read for themselves.
 	wantAll(create(t, store, record("first")))
 	before := reads.count.Load()
 	begun := time.Now()
@@ -348,7 +349,7 @@ func TestWatch_RecordsAreCopies(t *testing.T) {
 	}
 }
 
-func TestImportIsMissed(t *testing.T) {
+func TestWatch_Import(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, both(server.ConnString()))
 	for round := range 3 {
@@ -366,7 +367,7 @@ func TestImportIsMissed(t *testing.T) {
 	}
 }
 
-func TestWatchEndsWithItsContext(t *testing.T) {
+func TestWatch_CanceledContext(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
@@ -376,7 +377,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 		for range 5 {
 			all = append(all, watch(t, store))
 		}
-		// One that is never ranged over ends as well.
+		// A sequence that is never ranged over ends as well.
 		ctx, cancel := context.WithCancel(t.Context())
 		store.Watch(ctx)
 		eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
@@ -387,19 +388,19 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 			f.wantEnd(t)
 		}
 		if got := queryOne[int](t, admin, listeners, schema); got != 1 {
-			t.Errorf("%d connections listen, and there is one more to come for changes", got)
+			t.Errorf("%d connections listen, want 1 for the remaining watcher", got)
 		}
 		cancel()
-		eventually(t, "nobody listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
+		eventually(t, "no connection listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
 		remove(t, store, made)
 	}
-	// A context that is done before gives a sequence that has ended.
+	// With a canceled context the sequence is empty.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for change, err := range store.Watch(ctx) {
-		t.Errorf("told of %v, error %v", change, err)
+		t.Errorf("received %v, error %v", change, err)
 	}
-	// And so does a consumer that has had enough.
+	// A consumer can end the sequence.
 	enough := inBackground(func() error {
 		for range store.Watch(t.Context()) {
 			return nil
@@ -407,7 +408,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 		return errors.New("the sequence has ended")
 	})
 	eventually(t, "it listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
-	eventually(t, "it is told", func() bool {
+	eventually(t, "it receives a change", func() bool {
 		rec, err := store.Create(t.Context(), record("enough"))
 		if err == nil {
 			err = store.Delete(t.Context(), rec.ID, rec.Revision)
@@ -420,10 +421,10 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	if err := <-enough; err != nil {
 		t.Error(err)
 	}
-	eventually(t, "nobody listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
+	eventually(t, "no connection listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
 }
 
-func TestWatchEndsWithTheStore(t *testing.T) {
+func TestWatch_ClosedStore(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
@@ -437,24 +438,24 @@ func TestWatchEndsWithTheStore(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, got := range map[string]told{
-		"one that waits":                          before.next(t),
-		"one that has not begun":                  late(),
-		"one that comes when the Store is closed": pull(t, store.Watch(t.Context()))(),
+	for name, got := range map[string]received{
+		"waiting":           before.next(t),
+		"not begun":         late(),
+		"begun after Close": pull(t, store.Watch(t.Context()))(),
 	} {
 		if !errors.Is(got.err, relayer.ErrUnavailable) {
-			t.Errorf("%s: told of %v, error %v, want ErrUnavailable", name, got.Record, got.err)
+			t.Errorf("%s: received %v, error %v, want ErrUnavailable", name, got.Record, got.err)
 		}
 	}
 	before.wantEnd(t)
-	eventually(t, "nobody listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
-	// The pool is the host's and goes on.
+	eventually(t, "no connection listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
+	// The pool of the host application stays open.
 	if one := queryOne[int](t, pool, "SELECT 1"); one != 1 || pool.Stat().AcquiredConns() != 0 {
-		t.Errorf("%d connections of the pool are taken", pool.Stat().AcquiredConns())
+		t.Errorf("%d connections of the pool are in use", pool.Stat().AcquiredConns())
 	}
 }
 
-// restore brings a schema back to how it was when the statements were taken down.
+// restore brings the changes of a schema back to an earlier number.
 func restore(t *testing.T, pool *pgxpool.Pool, schema string, number int64) {
 	t.Helper()
 	execute(t, pool,
@@ -462,9 +463,9 @@ func restore(t *testing.T, pool *pgxpool.Pool, schema string, number int64) {
 		fmt.Sprintf("UPDATE %s.state SET last_revision = %d", schema, number))
 }
 
-// TestDatabaseRestored: a database that has gone back in time tells its changes
-// from those of the time that was lost, also where they have the same numbers.
-func TestDatabaseRestored(t *testing.T) {
+// TestWatch_DatabaseRestored: after a restore, watchers detect that changes with known
+// numbers are others.
+func TestWatch_DatabaseRestored(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string]int{"fewer changes since": 0, "as many changes since": 3, "more changes since": 5} {
 		t.Run(name, func(t *testing.T) {
@@ -489,18 +490,18 @@ func TestDatabaseRestored(t *testing.T) {
 				rec = update(t, store, rec)
 			}
 			if got := slow(); !errors.Is(got.err, relayer.ErrMissed) {
-				t.Fatalf("told of %v, error %v, want ErrMissed", got.Record, got.err)
+				t.Fatalf("received %v, error %v, want ErrMissed", got.Record, got.err)
 			}
 			rec = update(t, store, rec)
 			if got := slow(); got.err != nil || !same(got.Record, rec) {
-				t.Fatalf("told of %v, error %v, want %v", got.Record, got.err, rec)
+				t.Fatalf("received %v, error %v, want %v", got.Record, got.err, rec)
 			}
 		})
 	}
 }
 
-// TestWatchWithoutPrivilege does not wait for what will never come.
-func TestWatchWithoutPrivilege(t *testing.T) {
+// TestWatch_WithoutPrivilege: a watch that can never return a change ends.
+func TestWatch_WithoutPrivilege(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
@@ -516,4 +517,30 @@ func TestWatchWithoutPrivilege(t *testing.T) {
 		t.Errorf("error %v, want ErrUnavailable", got.err)
 	}
 	changes.wantEnd(t)
+}
+
+// TestWatch_LargeChanges has changes that exceed the limit of one read and the memory
+// of the feed.
+func TestWatch_LargeChanges(t *testing.T) {
+	t.Parallel()
+	store := open(t, newSchema())
+	changes := watch(t, store)
+	for i := range 12 {
+		rec := record(fmt.Sprint(i))
+		rec.Private = bytes.Repeat([]byte{byte(i)}, 3<<20)
+		changes.want(t, relayer.Created, create(t, store, rec))
+	}
+	late := store.Watch(t.Context())
+	var all []relayer.Record
+	for i := range 12 {
+		all = append(all, update(t, store, get(t, store, fmt.Sprint(i))))
+	}
+	for change, err := range late {
+		if err != nil || change.Kind != relayer.Updated || !same(change.Record, all[0]) {
+			t.Fatalf("%s %q, error %v", change.Kind, change.Record.ID, err)
+		}
+		if all = all[1:]; len(all) == 0 {
+			break
+		}
+	}
 }

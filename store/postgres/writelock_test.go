@@ -21,66 +21,67 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// turnTest is a Store of a schema of which the test itself can take the turn.
-func turnTest(t *testing.T, options ...postgres.Option) (store *postgres.Store, admin *pgxpool.Pool, schema string) {
+// openWithAdmin returns a Store, and a pool with which the test can take its write
+// lock.
+func openWithAdmin(t *testing.T, options ...postgres.Option) (store *postgres.Store, admin *pgxpool.Pool, schema string) {
 	t.Helper()
 	schema = schemaName()
 	return open(t, append(options, postgres.WithSchema(schema))...), newPool(t, server.ConnString()), schema
 }
 
-// wantWaiting waits until sessions wait for the turn.
-func wantWaiting(t *testing.T, admin *pgxpool.Pool, schema string, count int) {
+// awaitWaiting waits until sessions wait for the write lock.
+func awaitWaiting(t *testing.T, admin *pgxpool.Pool, schema string, count int) {
 	t.Helper()
-	eventually(t, "writes wait for the turn", func() bool {
+	eventually(t, "writes wait for the write lock", func() bool {
 		return queryOne[int](t, admin, `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = ($1 || '.state')::regclass`, schema) >= count
 	})
 }
 
-// TestContextEndsWhileWaitingForTheTurn: what has been sent is told as it ends,
-// and what has not is given up at once.
-func TestContextEndsWhileWaitingForTheTurn(t *testing.T) {
+// TestWriteLock_CanceledContext: a write that was sent returns its result; a write in
+// the queue ends with its context.
+func TestWriteLock_CanceledContext(t *testing.T) {
 	t.Parallel()
-	store, admin, schema := turnTest(t)
-	release := holdTurn(t, admin, schema)
+	store, admin, schema := openWithAdmin(t)
+	release := holdWriteLock(t, admin, schema)
 	ctx, cancel := context.WithCancel(t.Context())
 	sent := inBackground(func() error { _, err := store.Create(ctx, record("sent")); return err })
-	wantWaiting(t, admin, schema, 1)
+	awaitWaiting(t, admin, schema, 1)
 	queued := inBackground(func() error { _, err := store.Create(ctx, record("queued")); return err })
 	select {
 	case err := <-queued:
-		t.Fatalf("a create ends before its turn: %v", err)
+		t.Fatalf("a create in the queue ends: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	cancel()
 	select {
 	case err := <-queued:
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v of a create that had not begun, want the context's", err)
+			t.Errorf("error %v of a create in the queue, want the context's", err)
 		}
 	case <-time.After(time.Second):
-		t.Fatal("a create that has not begun waits on, without its caller")
+		t.Fatal("a create in the queue goes on after its context")
 	}
 	release()
 	if err := <-sent; err != nil {
-		t.Errorf("error %v of a create that had begun", err)
+		t.Errorf("error %v of a create that was sent", err)
 	}
 	get(t, store, "sent")
 	create(t, store, record("after"))
 	if _, err := store.Get(t.Context(), "queued"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("the create that was given up: error %v, want ErrNotFound", err)
+		t.Errorf("the canceled create: error %v, want ErrNotFound", err)
 	}
 }
 
-// TestTurnThatDoesNotCome: however many writes wait, and for however long the
-// turn is held, they all end in time, and none is carried out later.
-func TestTurnThatDoesNotCome(t *testing.T) {
+// TestWriteLock_Timeout: if another instance holds the write lock, all writes fail in
+// time and none is carried out later.
+func TestWriteLock_Timeout(t *testing.T) {
 	t.Parallel()
 	const timeout = 400 * time.Millisecond
-	store, admin, schema := turnTest(t, postgres.WithTimeout(timeout))
+	store, admin, schema := openWithAdmin(t, postgres.WithTimeout(timeout))
 	one := create(t, store, record("one"))
-	release := holdTurn(t, admin, schema)
+	release := holdWriteLock(t, admin, schema)
 	first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
-	wantWaiting(t, admin, schema, 1)
+	awaitWaiting(t, admin, schema, 1)
 	const many = 60
 	begun := time.Now()
 	ends := make(chan error, many)
@@ -90,7 +91,7 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 			ends <- err
 		}()
 	}
-	// Reads need no turn.
+	// Reads need no write lock.
 	if got := get(t, store, "one"); !same(got, one) {
 		t.Errorf("got %+v, want %+v", got, one)
 	}
@@ -110,7 +111,7 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 	if _, total, err := store.List(t.Context(), 0, 0); total != 2 || err != nil {
 		t.Errorf("%d relayers, error %v, want 2", total, err)
 	}
-	wantWhole(t, store)
+	wantConsistent(t, store)
 }
 
 // TestWriteLock_StalledMessage holds up the second message of a write on its way to
@@ -121,8 +122,8 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	p := newProxy(t, server.Socket())
 	stalled, other := openAt(t, p.connString(), postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
 	arrived, goOn := make(chan struct{}), make(chan struct{})
-	letGo := sync.OnceFunc(func() { close(goOn) })
-	t.Cleanup(letGo)
+	resume := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(resume)
 	p.obey(func(sql string) fault {
 		// The first statement of the second message.
 		if strings.Contains(sql, ".counts") {
@@ -135,12 +136,12 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	<-arrived
 	p.obey(func(string) fault { return none })
 	create(t, other, record("one"))
-	letGo()
+	resume()
 	if err := <-created; err != nil {
 		t.Error(err)
 	}
 	get(t, other, "stalled")
-	wantWhole(t, other)
+	wantConsistent(t, other)
 }
 
 // stallVariable is set in a child process. It has the connection string and the
@@ -217,44 +218,44 @@ func TestWriteLock_StalledProcess(t *testing.T) {
 		t.Errorf("the child: %v\n%s", err, &output)
 	}
 	get(t, store, "stalled")
-	wantWhole(t, store)
+	wantConsistent(t, store)
 }
 
-// sabotage has the server call a function for each new row of relayers.
-func sabotage(t *testing.T, admin *pgxpool.Pool, schema, body string) {
+// addTrigger creates a trigger function and a sequence that it can count with.
+func addTrigger(t *testing.T, admin *pgxpool.Pool, schema, body string) {
 	t.Helper()
 	execute(t, admin,
-		fmt.Sprintf(`CREATE SEQUENCE %s.sabotaged`, schema),
-		fmt.Sprintf(`CREATE FUNCTION %s.sabotage() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s RETURN NULL; END $$`, schema, body))
+		fmt.Sprintf(`CREATE SEQUENCE %s.calls`, schema),
+		fmt.Sprintf(`CREATE FUNCTION %s.addTrigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s RETURN NULL; END $$`, schema, body))
 }
 
 const (
-	atOnce   = `CREATE TRIGGER sabotage AFTER INSERT ON %s.relayers FOR EACH ROW EXECUTE FUNCTION %[1]s.sabotage()`
-	atCommit = `CREATE CONSTRAINT TRIGGER sabotage AFTER INSERT ON %s.relayers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %[1]s.sabotage()`
+	onInsert = `CREATE TRIGGER addTrigger AFTER INSERT ON %s.relayers FOR EACH ROW EXECUTE FUNCTION %[1]s.addTrigger()`
+	onCommit = `CREATE CONSTRAINT TRIGGER addTrigger AFTER INSERT ON %s.relayers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %[1]s.addTrigger()`
 )
 
-// failures is how often the sabotage has been met.
+// failures returns how often the trigger was called.
 func failures(t *testing.T, admin *pgxpool.Pool, schema string) int {
 	t.Helper()
-	return queryOne[int](t, admin, fmt.Sprintf(`SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM %s.sabotaged`, schema))
+	return queryOne[int](t, admin, fmt.Sprintf(`SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM %s.calls`, schema))
 }
 
-// TestTransactionsInEachOthersWay: what the server asks to try again is tried
-// again, wherever it asks, and not for ever.
-func TestTransactionsInEachOthersWay(t *testing.T) {
+// TestWrite_SerializationFailure: a write is repeated if the server asks for that, up
+// to a limit.
+func TestWrite_SerializationFailure(t *testing.T) {
 	t.Parallel()
-	for where, trigger := range map[string]string{"at once": atOnce, "at the commit": atCommit} {
+	for where, trigger := range map[string]string{"at once": onInsert, "at the commit": onCommit} {
 		for _, code := range []string{"40001", "40P01"} {
 			t.Run(code+" "+where, func(t *testing.T) {
-				store, admin, schema := turnTest(t)
-				sabotage(t, admin, schema, fmt.Sprintf(`
-					IF nextval('%s.sabotaged') <= 3 THEN RAISE EXCEPTION 'in the way' USING ERRCODE = '%s'; END IF;`, schema, code))
+				store, admin, schema := openWithAdmin(t)
+				addTrigger(t, admin, schema, fmt.Sprintf(`
+					IF nextval('%s.calls') <= 3 THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '%s'; END IF;`, schema, code))
 				execute(t, admin, fmt.Sprintf(trigger, schema))
 				create(t, store, record("one"))
 				if met := failures(t, admin, schema); met != 4 {
 					t.Errorf("tried %d times, want 4", met)
 				}
-				execute(t, admin, fmt.Sprintf(`ALTER SEQUENCE %s.sabotaged MINVALUE -1000000 RESTART -1000000`, schema))
+				execute(t, admin, fmt.Sprintf(`ALTER SEQUENCE %s.calls MINVALUE -1000000 RESTART -1000000`, schema))
 				_, err := store.Create(t.Context(), record("two"))
 				if !errors.Is(err, relayer.ErrUnavailable) {
 					t.Errorf("error %v, want ErrUnavailable", err)
@@ -263,26 +264,26 @@ func TestTransactionsInEachOthersWay(t *testing.T) {
 				if met := failures(t, admin, schema) + 1_000_001; met < 2 || met > 20 {
 					t.Errorf("tried %d times", met)
 				}
-				execute(t, admin, fmt.Sprintf(`DROP TRIGGER sabotage ON %s.relayers`, schema))
+				execute(t, admin, fmt.Sprintf(`DROP TRIGGER addTrigger ON %s.relayers`, schema))
 				create(t, store, record("two"))
-				wantWhole(t, store)
+				wantConsistent(t, store)
 			})
 		}
 	}
 }
 
-// TestRefusedWriteFailsNoOther: of the writes that share a turn the server
-// refuses one for what is in it.
-func TestRefusedWriteFailsNoOther(t *testing.T) {
+// TestWrite_RefusedInBatch: if the server refuses the data of one write, the others of
+// its batch succeed.
+func TestWrite_RefusedInBatch(t *testing.T) {
 	t.Parallel()
-	for where, trigger := range map[string]string{"at once": atOnce, "at the commit": atCommit} {
+	for where, trigger := range map[string]string{"at once": onInsert, "at the commit": onCommit} {
 		t.Run(where, func(t *testing.T) {
-			store, admin, schema := turnTest(t)
-			sabotage(t, admin, schema, `IF NEW.id = 'bad' THEN RAISE EXCEPTION 'not this one'; END IF;`)
+			store, admin, schema := openWithAdmin(t)
+			addTrigger(t, admin, schema, `IF NEW.id = 'bad' THEN RAISE EXCEPTION 'not this one'; END IF;`)
 			execute(t, admin, fmt.Sprintf(trigger, schema))
-			release := holdTurn(t, admin, schema)
+			release := holdWriteLock(t, admin, schema)
 			first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
-			wantWaiting(t, admin, schema, 1)
+			awaitWaiting(t, admin, schema, 1)
 			const many = 20
 			good := make(chan error, many)
 			bad := make(chan error, 1)
@@ -308,20 +309,62 @@ func TestRefusedWriteFailsNoOther(t *testing.T) {
 			if _, total, err := store.List(t.Context(), 0, 0); total != many+1 || err != nil {
 				t.Errorf("%d relayers, error %v, want %d", total, err, many+1)
 			}
-			wantWhole(t, store)
+			wantConsistent(t, store)
 		})
 	}
 }
 
-// TestErrorsQuoteNoRow: what the server says of a row that it refuses stays
-// between it and the Store.
-func TestErrorsQuoteNoRow(t *testing.T) {
+// TestErrors_QuoteNoData: the server quotes the row that it refuses; the Store does
+// not.
+func TestErrors_QuoteNoData(t *testing.T) {
 	t.Parallel()
-	store, admin, schema := turnTest(t)
+	store, admin, schema := openWithAdmin(t)
 	execute(t, admin, fmt.Sprintf(`ALTER TABLE %s.relayers ADD CHECK (length(private) < 10)`, schema))
 	_, err := store.Create(t.Context(), with(record("one"), "", secret))
 	if !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("error %v, want ErrUnavailable", err)
 	}
 	wantNoDriver(t, "Create", err)
+}
+
+// TestWriteLock_ManyWaiting has more writers wait than fit in one batch. They all fail
+// in time, and not one batch after the other.
+func TestWriteLock_ManyWaiting(t *testing.T) {
+	t.Parallel()
+	const timeout = time.Second
+	name := schemaName()
+	pool := newPool(t, server.ConnString())
+	store := openOn(t, pool, postgres.WithSchema(name), postgres.WithTimeout(timeout))
+	release := holdWriteLock(t, newPool(t, server.ConnString()), name)
+	defer release()
+	began := time.Now()
+	var writers sync.WaitGroup
+	for i := range 2000 {
+		writers.Go(func() {
+			if _, err := store.Create(t.Context(), record(numbered(i))); !errors.Is(err, relayer.ErrUnavailable) {
+				t.Errorf("error %v, want ErrUnavailable", err)
+			}
+		})
+	}
+	writers.Wait()
+	// Eight batches, one after the other, would fail after six timeouts.
+	if took := time.Since(began); took > 4*timeout {
+		t.Errorf("the last writer failed after %v", took)
+	}
+}
+
+// TestWriteLock_RoleTimeouts: the timeouts of the role do not shorten the wait for the
+// write lock.
+func TestWriteLock_RoleTimeouts(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := openAt(t, asRole(t, map[string]string{"statement_timeout": "50ms", "lock_timeout": "50ms"}), postgres.WithSchema(schema))
+	release := holdWriteLock(t, admin, schema)
+	created := inBackground(func() error { _, err := store.Create(t.Context(), record("one")); return err })
+	time.Sleep(300 * time.Millisecond)
+	release()
+	if err := <-created; err != nil {
+		t.Error(err)
+	}
 }
