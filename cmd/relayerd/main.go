@@ -55,7 +55,8 @@ func newRootCommand(apiKey string) *cobra.Command {
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newServeCommand(apiKey), newVersionCommand())
+	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(), newRestoreCommand(),
+		newCompactCommand(), newCopyCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.
 	root.SetHelpCommand(&cobra.Command{Hidden: true, RunE: root.RunE})

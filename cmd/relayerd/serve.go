@@ -72,8 +72,10 @@ func (c config) check() error {
 			return err
 		}
 	}
-	if c.signersFile != "" && !isFilePath(c.signersFile) {
-		return fmt.Errorf("--signers must be a file: %s", filePathRule)
+	if c.signersFile != "" {
+		if err := checkFile("--signers", c.signersFile); err != nil {
+			return err
+		}
 	}
 	if !(c.rate >= 0 && c.rate <= math.MaxInt32) {
 		return fmt.Errorf("--rate must be from 0 to %d", math.MaxInt32)

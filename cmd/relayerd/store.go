@@ -29,14 +29,18 @@ const (
 
 // openStore opens memory, a PostgreSQL database, or a file, which it creates if it
 // is missing. Errors begin with the name of the flag.
-func openStore(ctx context.Context, flag, name string) (store relayer.Store, closeStore func() error, err error) {
+func openStore(ctx context.Context, flag, name string, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
 	switch {
 	case name == inMemory:
 		return memory.New(), func() error { return nil }, nil
 	case isPostgres(name):
 		return openPostgres(ctx, flag, name)
 	}
-	return openFile(ctx, flag, name)
+	file, err := openFile(ctx, flag, name, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, file.Close, nil
 }
 
 // openExisting opens a database that must exist.
@@ -44,21 +48,29 @@ func openExisting(ctx context.Context, flag, name string, options ...bolt.Option
 	if isPostgres(name) {
 		return openPostgres(ctx, flag, name, postgres.WithoutSetup())
 	}
-	if _, err := os.Stat(name); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	return openFile(ctx, flag, name, options...)
-}
-
-func openFile(ctx context.Context, flag, path string, options ...bolt.Option) (relayer.Store, func() error, error) {
-	file, err := bolt.Open(ctx, path, options...)
-	if errors.Is(err, bolt.ErrLocked) {
-		return nil, nil, fmt.Errorf("%s: %w: stop the server that has it open", flag, err)
-	}
+	file, err := openExistingFile(ctx, flag, name, options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, nil, err
 	}
 	return file, file.Close, nil
+}
+
+func openExistingFile(ctx context.Context, flag, path string, options ...bolt.Option) (*bolt.Store, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return openFile(ctx, flag, path, options...)
+}
+
+func openFile(ctx context.Context, flag, path string, options ...bolt.Option) (*bolt.Store, error) {
+	file, err := bolt.Open(ctx, path, options...)
+	if errors.Is(err, bolt.ErrLocked) {
+		return nil, fmt.Errorf("%s: %s: %w: stop the server that has it open", flag, path, bolt.ErrLocked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return file, nil
 }
 
 // openPostgres relies on the store: none of its errors contains the password.
@@ -95,6 +107,13 @@ func isFilePath(path string) bool {
 func checkDatabase(flag, name string) error {
 	if !isPostgres(name) && !isFilePath(name) {
 		return fmt.Errorf("%s must be a file, or a URL that begins with postgres://: %s", flag, filePathRule)
+	}
+	return nil
+}
+
+func checkFile(flag, name string) error {
+	if name == inMemory || !isFilePath(name) {
+		return fmt.Errorf("%s must be a file: %s", flag, filePathRule)
 	}
 	return nil
 }

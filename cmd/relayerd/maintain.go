@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// lockOnce makes a command fail at once if a server has the file open.
+func lockOnce() bolt.Option { return bolt.WithLockTimeout(0) }
+
+func newCheckCommand() *cobra.Command {
+	var database string
+	command := &cobra.Command{
+		Use:   "check",
+		Short: "Check a database for damage",
+		Long: `Check reads a whole database and reports damage: pages, checksums, indexes and
+counts that contradict each other. It changes no relayer.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := checkDurable("--db", database); err != nil {
+				return err
+			}
+			total, err := check(command.Context(), database)
+			if err != nil {
+				return err
+			}
+			command.Printf("no damage found in %d relayers\n", total)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` that no server has open, or a postgres:// URL")
+	return command
+}
+
+func check(ctx context.Context, database string) (total int, err error) {
+	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	if err := store.(relayer.CheckStore).Check(ctx); err != nil {
+		return 0, fmt.Errorf("--db: %w", err)
+	}
+	_, total, err = store.List(ctx, 0, 0)
+	return total, err
+}
+
+func newBackupCommand() *cobra.Command {
+	var database, destination string
+	command := &cobra.Command{
+		Use:   "backup",
+		Short: "Copy a database file to a new file",
+		Long: `Backup checks a database file, copies it to a new file and checks the copy. The new
+file appears only when it is complete and synced. An existing file is not replaced.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return copyAndPrint(command, fileCopy{"--db", database, "--to", destination})
+		},
+	}
+	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` that no server has open")
+	command.Flags().StringVar(&destination, "to", "", "`file` to create")
+	require(command, "to")
+	return command
+}
+
+func newRestoreCommand() *cobra.Command {
+	var source, database string
+	command := &cobra.Command{
+		Use:   "restore",
+		Short: "Create a database file from a backup",
+		Long: `Restore checks a backup, copies it to a new database file and checks the copy. The
+new file appears only when it is complete and synced. An existing database is not
+replaced: move it to another name first.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return copyAndPrint(command, fileCopy{"--from", source, "--db", database})
+		},
+	}
+	command.Flags().StringVar(&source, "from", "", "backup `file`")
+	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` to create")
+	require(command, "from")
+	return command
+}
+
+func copyAndPrint(command *cobra.Command, c fileCopy) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	total, err := c.run(command.Context())
+	if err != nil {
+		return err
+	}
+	command.Printf("copied %d relayers to %s\n", total, c.destination)
+	return nil
+}
+
+func newCompactCommand() *cobra.Command {
+	var database string
+	command := &cobra.Command{
+		Use:   "compact",
+		Short: "Shrink a database file to the space that its relayers need",
+		Long: `Compact rewrites a database file without its unused pages. Order, revisions and ETags
+stay the same. It compares the new file with the old one before it replaces it. The
+directory needs free space for two more copies.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := checkFile("--db", database); err != nil {
+				return err
+			}
+			before, after, err := compact(command.Context(), "--db", database)
+			if err != nil {
+				return err
+			}
+			command.Printf("compacted from %d to %d bytes\n", before, after)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` that no server has open")
+	return command
+}
+
+func newCopyCommand() *cobra.Command {
+	var source, destination string
+	command := &cobra.Command{
+		Use:   "copy",
+		Short: "Copy all relayers from one database to another",
+		Long: `Copy adds all relayers of one database to another, with their order and revisions, and
+compares both at the end. Run it again to resume an interrupted copy. Stop the servers
+of both databases first.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := checkDurable("--to", destination); err != nil {
+				return err
+			}
+			if err := checkSource("--from", source, "--to", destination); err != nil {
+				return err
+			}
+			return copyDatabase(command.Context(), source, destination, command.ErrOrStderr())
+		},
+	}
+	const databases = "database `file` that no server has open, or a postgres:// URL"
+	command.Flags().StringVar(&source, "from", "", databases)
+	command.Flags().StringVar(&destination, "to", "", databases+"; created if missing")
+	require(command, "from", "to")
+	return command
+}
+
+func copyDatabase(ctx context.Context, from, to string, stderr io.Writer) (err error) {
+	source, closeSource, err := openExisting(ctx, "--from", from, lockOnce())
+	if err != nil {
+		return err
+	}
+	// The source is only read, so that an error of the close loses nothing.
+	defer func() { _ = closeSource() }()
+	destination, closeDestination, err := openStore(ctx, "--to", to, lockOnce())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDestination()) }()
+	return copyAll(ctx, destination, source, newProgress(stderr, slog.New(slog.NewTextHandler(stderr, nil))))
+}
+
+// require makes flags required.
+func require(command *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		if err := command.MarkFlagRequired(flag); err != nil {
+			panic(err) // the flag is not defined
+		}
+	}
+}

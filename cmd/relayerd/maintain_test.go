@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// runCommand runs a command as a process that must succeed.
+func runCommand(t *testing.T, args ...string) (output string) {
+	t.Helper()
+	text, err := program("", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: error %v: %s", args, err, text)
+	}
+	return string(text)
+}
+
+// expectFailure runs a command as a process that must exit with status 1 and one
+// line.
+func expectFailure(t *testing.T, want string, args ...string) {
+	t.Helper()
+	command := program("", args...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	_ = command.Run()
+	text := stderr.String()
+	if command.ProcessState.ExitCode() != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || stdout.Len() > 0 {
+		t.Errorf("%q: exit status %d, stdout %q, stderr %q, want one line with %q", args, command.ProcessState.ExitCode(), &stdout, text, want)
+	}
+	expectNoPassword(t, text)
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// expectFiles checks which files the directory of a path contains.
+func expectFiles(t *testing.T, directory string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	if !reflect.DeepEqual(names, want) {
+		t.Errorf("files %q, want %q", names, want)
+	}
+}
+
+// damage changes a stored byte of one relayer in a file of makeFile.
+func damage(t *testing.T, path string) {
+	t.Helper()
+	damaged := bytes.ReplaceAll(readFile(t, path), []byte(`{"secret":7}`), []byte(`{"secret":8}`))
+	if err := os.WriteFile(path, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commandsOn returns each command that opens a file, with other files beside it.
+func commandsOn(t *testing.T, path string) map[string][]string {
+	other, vacant := makeFile(t, 1), filepath.Join(t.TempDir(), "vacant.db")
+	return map[string][]string{
+		"check":           {"check", "--db", path},
+		"backup":          {"backup", "--db", path, "--to", vacant},
+		"backup over it":  {"backup", "--db", other, "--to", path},
+		"restore":         {"restore", "--from", path, "--db", vacant},
+		"restore over it": {"restore", "--from", other, "--db", path},
+		"compact":         {"compact", "--db", path},
+		"copy from it":    {"copy", "--from", path, "--to", vacant},
+		"copy to it":      {"copy", "--from", other, "--to", path},
+	}
+}
+
+func TestCommands_FileInUse(t *testing.T) {
+	path := makeFile(t, 3)
+	server := start(t, token, "--db", path)
+	began := time.Now()
+	for name, args := range commandsOn(t, path) {
+		if _, err := runToEnd(t, args...); !errors.Is(err, bolt.ErrLocked) {
+			t.Errorf("%s: error %v, want ErrLocked", name, err)
+		}
+	}
+	// A wait for the lock takes a second for each command.
+	if took := time.Since(began); took > 7*time.Second {
+		t.Errorf("the commands took %s, so they wait for the lock", took)
+	}
+	for _, args := range commandsOn(t, path) {
+		expectFailure(t, "file is in use: stop the server that has it open", args...)
+	}
+	server.stop()
+	expectFiles(t, filepath.Dir(path), filepath.Base(path))
+}
+
+func TestCommands_Arguments(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing.db")
+	vacant := filepath.Join(t.TempDir(), "vacant.db")
+	file := makeFile(t, 1)
+	url := "postgres://u:" + password + "@h/d"
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"check of a missing file":   {[]string{"check", "--db", missing}, "--db: stat " + missing + ": no such file"},
+		"check of memory":           {[]string{"check", "--db", "memory"}, "--db must be a file or a postgres:// URL"},
+		"check of a bad URL":        {[]string{"check", "--db", "postgres://u:%zz" + password + "@h/d"}, "--db: postgres: the connection string cannot be read"},
+		"check without a value":     {[]string{"check", "--db="}, "--db is empty"},
+		"backup without a target":   {[]string{"backup", "--db", file}, `required flag(s) "to" not set`},
+		"backup of PostgreSQL":      {[]string{"backup", "--db", url, "--to", vacant}, "--db must be a file"},
+		"backup to PostgreSQL":      {[]string{"backup", "--db", file, "--to", url}, "--to must be a file"},
+		"backup of a missing file":  {[]string{"backup", "--db", missing, "--to", vacant}, "--db: stat"},
+		"backup to no directory":    {[]string{"backup", "--db", file, "--to", filepath.Join(missing, "x.db")}, "--to: "},
+		"restore without a source":  {[]string{"restore", "--db", vacant}, `required flag(s) "from" not set`},
+		"restore of a missing file": {[]string{"restore", "--from", missing, "--db", vacant}, "--from: stat"},
+		"compact of PostgreSQL":     {[]string{"compact", "--db", url}, "--db must be a file"},
+		"compact of a missing file": {[]string{"compact", "--db", missing}, "--db: lstat " + missing + ": no such file"},
+		"copy without databases":    {[]string{"copy"}, `required flag(s) "from", "to" not set`},
+		"copy to itself":            {[]string{"copy", "--from", file, "--to", filepath.Dir(file) + "/./" + filepath.Base(file)}, "--from is the same as --to"},
+		"copy to memory":            {[]string{"copy", "--from", file, "--to", "memory"}, "--to must be a file or a postgres:// URL"},
+		"copy of a missing file":    {[]string{"copy", "--from", missing, "--to", vacant}, "--from: stat"},
+		"copy of keywords":          {[]string{"copy", "--from", "password=" + password, "--to", vacant}, "--from must be a file, or a URL"},
+	} {
+		t.Run(name, func(t *testing.T) { expectFailure(t, c.want, c.args...) })
+	}
+	for _, path := range []string{missing, vacant} {
+		expectFiles(t, filepath.Dir(path))
+	}
+}
+
+func TestCheck_File(t *testing.T) {
+	path := makeFile(t, 30)
+	if output := runCommand(t, "check", "--db", path); output != "no damage found in 30 relayers\n" {
+		t.Errorf("output %q", output)
+	}
+	damage(t, path)
+	before := readFile(t, path)
+	expectFailure(t, "relayerd: --db: bolt: check "+path+": ", "check", "--db", path)
+	if !bytes.Equal(readFile(t, path), before) {
+		t.Error("the check changed the file")
+	}
+}
+
+func TestCheck_Postgres(t *testing.T) {
+	server := startPostgres(t)
+	database := location(t, server, "postgres")
+	start(t, token, "--db", database).stop()
+	if output := runCommand(t, "check", "--db", database); output != "no damage found in 0 relayers\n" {
+		t.Errorf("output %q", output)
+	}
+	expectFailure(t, "--db: postgres: schema relayer: no relayer schema", "check", "--db", makeDatabase(t, server, "stranger"))
+}
+
+func TestBackup_Restore(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	server := start(t, token, "--db", database)
+	documents := createAll(t, server, realRelayers(t))
+	before := readAll(t, server, documents)
+	server.stop()
+
+	if output := runCommand(t, "backup", "--db", database, "--to", backup); output != "copied 28 relayers to "+backup+"\n" {
+		t.Errorf("output %q", output)
+	}
+	expectFiles(t, filepath.Dir(backup), "backup.db")
+	if info, err := os.Stat(backup); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+	if err := os.Remove(database); err != nil {
+		t.Fatal(err)
+	}
+	if output := runCommand(t, "restore", "--from", backup, "--db", database); output != "copied 28 relayers to "+database+"\n" {
+		t.Errorf("output %q", output)
+	}
+	expectFiles(t, filepath.Dir(database), "relayers.db")
+
+	server = start(t, token, "--db", database)
+	if after := readAll(t, server, documents); !reflect.DeepEqual(after, before) {
+		t.Errorf("restored %v, want %v", after, before)
+	}
+	server.stop()
+}
+
+func TestBackup_ExistingFile(t *testing.T) {
+	source, existing := makeFile(t, 3), makeFile(t, 5)
+	text := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(text, []byte("notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{existing, text, filepath.Dir(text)} {
+		want := path + " exists: move it to another name first"
+		expectFailure(t, "--to: "+want, "backup", "--db", source, "--to", path)
+		expectFailure(t, "--db: "+want, "restore", "--from", source, "--db", path)
+	}
+	if content := contentOf(t, existing); len(content) != 5 {
+		t.Errorf("the existing database has %d relayers, want 5", len(content))
+	}
+	if string(readFile(t, text)) != "notes" {
+		t.Error("the existing file was changed")
+	}
+}
+
+func TestBackup_DamagedFile(t *testing.T) {
+	path, vacant := makeFile(t, 30), filepath.Join(t.TempDir(), "vacant.db")
+	damage(t, path)
+	expectFailure(t, "--db: bolt: check "+path, "backup", "--db", path, "--to", vacant)
+	expectFailure(t, "--from: bolt: check "+path, "restore", "--from", path, "--db", vacant)
+	expectFiles(t, filepath.Dir(vacant))
+}
+
+// makeSparseFile creates a file in which most relayers were deleted, the last one
+// included.
+func makeSparseFile(t *testing.T) (path string, last relayer.Record) {
+	t.Helper()
+	path = makeFile(t, 3000)
+	store, err := bolt.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	records, _, err := store.List(t.Context(), 0, 3000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends []error
+	for i, record := range records {
+		if i%10 != 0 {
+			ends = append(ends, store.Delete(t.Context(), record.ID, record.Revision))
+		}
+	}
+	if err := errors.Join(ends...); err != nil {
+		t.Fatal(err)
+	}
+	return path, records[len(records)-1]
+}
+
+func TestCompact_KeepsRelayersAndRevisions(t *testing.T) {
+	path, last := makeSparseFile(t)
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	before, sizeBefore := contentOf(t, path), len(readFile(t, path))
+
+	output := runCommand(t, "compact", "--db", path)
+	if !strings.HasPrefix(output, "compacted from ") {
+		t.Errorf("output %q", output)
+	}
+	if sizeAfter := len(readFile(t, path)); sizeAfter*4 > sizeBefore {
+		t.Errorf("the file has %d bytes, and had %d", sizeAfter, sizeBefore)
+	}
+	if after := contentOf(t, path); !reflect.DeepEqual(after, before) {
+		t.Errorf("%d relayers differ from %d before", len(after), len(before))
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+	expectFiles(t, filepath.Dir(path), filepath.Base(path))
+
+	// The revision of a deleted relayer is not used again.
+	store, err := bolt.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	created, err := store.Create(t.Context(), relayer.Record{ID: last.ID, Document: []byte(`{}`), Private: []byte(`{}`)})
+	if err != nil || created.Revision <= last.Revision {
+		t.Errorf("revision %d, error %v, want more than %d", created.Revision, err, last.Revision)
+	}
+}
+
+func TestCompact_Symlink(t *testing.T) {
+	path, _ := makeSparseFile(t)
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	sizeBefore := len(readFile(t, path))
+	runCommand(t, "compact", "--db", link)
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, error %v", info, err)
+	}
+	if sizeAfter := len(readFile(t, path)); sizeAfter >= sizeBefore {
+		t.Errorf("the file has %d bytes, and had %d", sizeAfter, sizeBefore)
+	}
+}
+
+// A failed compaction leaves the file as it was, and no other file.
+func TestCompact_Failure(t *testing.T) {
+	path, _ := makeSparseFile(t)
+	before := contentOf(t, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(ctx, []string{"compact", "--db", path}, "", &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+	if after := contentOf(t, path); !reflect.DeepEqual(after, before) {
+		t.Error("the canceled compaction changed the file")
+	}
+	expectFiles(t, filepath.Dir(path), filepath.Base(path))
+
+	damaged := makeFile(t, 30)
+	damage(t, damaged)
+	bytesBefore := readFile(t, damaged)
+	expectFailure(t, "--db: bolt: check "+damaged, "compact", "--db", damaged)
+	if !bytes.Equal(readFile(t, damaged), bytesBefore) {
+		t.Error("the failed compaction changed the file")
+	}
+	expectFiles(t, filepath.Dir(damaged), filepath.Base(damaged))
+}
+
+func TestCopy_Command(t *testing.T) {
+	source, destination := makeFile(t, 1234), filepath.Join(t.TempDir(), "copy.db")
+	for range 2 { // a complete copy is only verified
+		output := runCommand(t, "copy", "--from", source, "--to", destination)
+		if !strings.Contains(output, "msg=verifying done=1234 total=1234") || !strings.Contains(output, "msg=copied relayers=1234") {
+			t.Errorf("output %q", output)
+		}
+		expectCopied(t, destination, source)
+	}
+	var stderr bytes.Buffer
+	command := program("", "copy", "--from", makeFile(t, 3), "--to", destination)
+	command.Stderr = &stderr
+	if err := command.Run(); err == nil || !strings.Contains(stderr.String(), "destination differs from source") {
+		t.Errorf("error %v: %s", err, &stderr)
+	}
+	expectCopied(t, destination, source)
+}
+
+func TestCopy_CommandPostgres(t *testing.T) {
+	source, database := makeFile(t, 100), location(t, startPostgres(t), "postgres")
+	back := filepath.Join(t.TempDir(), "back.db")
+	expectNoPassword(t, runCommand(t, "copy", "--from", source, "--to", database))
+	expectNoPassword(t, runCommand(t, "copy", "--from", database, "--to", back))
+	expectCopied(t, back, source)
+}
