@@ -97,22 +97,75 @@ func (l live) total() int {
 	return l[len(l)-1].upTo
 }
 
-// position is the block of a record and its rank: the number of records of the block
-// before it.
-type position struct {
-	number     uint64
-	population int
-	rank       int
+// population returns the number of records in a block, by its index.
+func (l live) population(at int) int {
+	if at == 0 {
+		return l[0].upTo
+	}
+	return l[at].upTo - l[at-1].upTo
 }
 
-// find returns the position of the record at an offset below the total.
-func (l live) find(offset int) position {
-	at := sort.Search(len(l), func(i int) bool { return l[i].upTo > offset })
-	before := 0
-	if at > 0 {
-		before = l[at-1].upTo
+// find returns the index of the block of the record at an offset below the total,
+// and how many records of the block come before it.
+func (l live) find(offset int) (at, rank int) {
+	at = sort.Search(len(l), func(i int) bool { return l[i].upTo > offset })
+	return at, offset - (l[at].upTo - l.population(at))
+}
+
+// sequences iterates over the sequence numbers of records, in their order.
+type sequences struct {
+	snap   *snapshot
+	block  int // index in live
+	bitmap []byte
+	bit    uint64
+}
+
+// sequencesFrom starts at the record at an offset below the total.
+func (s *snapshot) sequencesFrom(offset int) (*sequences, error) {
+	at, rank := s.live.find(offset)
+	q := &sequences{snap: s, block: at}
+	if err := q.load(); err != nil {
+		return nil, err
 	}
-	return position{l[at].number, l[at].upTo - before, offset - before}
+	var ok bool
+	if q.bit, ok = nth(q.bitmap, rank); !ok {
+		return nil, errBlocks
+	}
+	return q, nil
+}
+
+// load reads the bitmap of the block.
+func (q *sequences) load() (err error) {
+	if q.bitmap, err = q.snap.blocks.Get(numberKey(q.snap.live[q.block].number)); err != nil {
+		return err
+	}
+	if len(q.bitmap) != bitmapSize || population(q.bitmap) != q.snap.live.population(q.block) {
+		return errBlocks
+	}
+	return nil
+}
+
+func (q *sequences) sequence() uint64 { return q.snap.live[q.block].number*blockSize + q.bit }
+
+// advance moves to the next record. There must be one.
+func (q *sequences) advance() error {
+	for q.bit++; q.bit < blockSize; q.bit++ {
+		if q.bitmap[q.bit/8]&(1<<(q.bit%8)) != 0 {
+			return nil
+		}
+	}
+	if q.block++; q.block == len(q.snap.live) {
+		return errBlocks
+	}
+	if err := q.load(); err != nil {
+		return err
+	}
+	first, ok := nth(q.bitmap, 0)
+	if !ok {
+		return errBlocks
+	}
+	q.bit = first
+	return nil
 }
 
 // shift is how a transaction changes the population of one block.

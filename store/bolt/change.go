@@ -99,6 +99,10 @@ func (c *change) add(id, claim string, rec encoded, revision uint64) error {
 	if err != nil {
 		return err
 	}
+	// An import has verified the pages of all its records before the first write.
+	if err := c.reach(id, claim, sequence, 0); err != nil {
+		return err
+	}
 	key := numberKey(sequence)
 	err = c.written(
 		c.relayers.Put(key, rec.at(revision)),

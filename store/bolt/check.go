@@ -40,7 +40,7 @@ func (s *Store) Check(ctx context.Context) error {
 	}
 	defer func() { <-s.writeLock }()
 	// The write transaction keeps the free pages from changing.
-	tx, err := s.beginWrite()
+	tx, err := s.beginWrite(ctx)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 	err := s.read(ctx, func(snap *snapshot) error {
 		total = snap.live.total()
 		separator := ""
-		return snap.walkPage(offset, limit, func(rec stored) {
+		return snap.walkPage(ctx, offset, limit, func(rec stored) {
 			extended = append(append(extended, separator...), rec.document...)
 			separator = ","
 		})

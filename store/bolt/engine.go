@@ -91,7 +91,7 @@ func (e *engine) rollback(tx *bbolt.Tx) { _ = e.enter(tx.Rollback) }
 // reserved until the process ends.
 func (e *engine) close() error {
 	if e.stuck {
-		return errors.Join(errStuck, e.file.Close())
+		return errors.Join(errStuck, closeLocked(e.file))
 	}
 	return e.enter(e.db.Close)
 }
@@ -100,7 +100,7 @@ func (e *engine) close() error {
 // stay mapped until the process ends.
 func (e *engine) abandon() error {
 	e.stuck = true
-	return e.file.Close()
+	return closeLocked(e.file)
 }
 
 func (e *engine) size() (int64, error) {
@@ -211,7 +211,7 @@ func openEngine(path string, opts *bbolt.Options, known fs.FileInfo) (*engine, e
 		return nil
 	})
 	if e.stuck {
-		_ = e.file.Close()
+		_ = closeLocked(e.file)
 	}
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, fmt.Errorf("%w: another process, or another Store of this process, has it open", ErrLocked)

@@ -26,6 +26,15 @@ func outcomeUnknown(cause any) error {
 	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
 }
 
+// withoutOutcome is for calls that change nothing: they share the failure of a
+// batch, but have no outcome of their own.
+func withoutOutcome(err error) error {
+	if errors.Is(err, relayer.ErrOutcomeUnknown) {
+		return unavailable(errors.New("a commit failed"))
+	}
+	return err
+}
+
 // corrupt is the error of a read or a write that meets damaged data.
 func corrupt(cause error) error {
 	return fmt.Errorf("%w: %w: %v", relayer.ErrUnavailable, relayer.ErrCorrupt, cause)

@@ -55,6 +55,11 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The process that created the file may have been killed before it synced the
+	// directory: a power cut would then remove the name of the file.
+	if err := syncDirectory(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return nil, errors.Join(err, e.close())
+	}
 	removeDrafts(path)
 	s := &Store{
 		path:      path,

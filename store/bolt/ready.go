@@ -3,31 +3,43 @@ package bolt
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
-// probeSize is what a write needs on a full disk: some pages of every tree.
-const probeSize = 64 << 10
+const (
+	// probeSize is what a write needs on a full disk: some pages of every tree.
+	probeSize = 64 << 10
+
+	// probeInterval bounds the cost of frequent calls of Ready.
+	probeInterval = time.Second
+)
 
 // Ready returns nil if the store can take writes, and otherwise
 // [relayer.ErrUnavailable] with the reason: the file was deleted, replaced or
-// overwritten, damage was found, or the last commit failed and the disk still has
-// no room. It writes nothing to the file, and waits for a running check.
+// overwritten, damage was found, a failed commit cannot be recovered, or the disk
+// has no room. At most once a second it writes and removes a small file next to
+// the store's own. It waits for a running check.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.do(ctx, 0, func(*change) error { return s.probe() })
+	return withoutOutcome(s.do(ctx, 0, s.probe))
 }
 
-// probe tries the disk if the last commit failed. The caller holds the write
-// lock.
-func (s *Store) probe() error {
-	if !s.failing {
+// probe is called with the write lock held.
+func (s *Store) probe(c *change) error {
+	if time.Since(s.probed) < probeInterval && !s.failing {
 		return nil
 	}
-	if err := probeDisk(s.path); err != nil {
+	err := probeDisk(s.path)
+	if errors.Is(err, fs.ErrPermission) && s.failing {
+		// Only the file itself may be writable: commit a write that changes nothing.
+		return c.written()
+	}
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return unavailable(err)
 	}
-	s.failing = false
+	s.probed, s.failing = time.Now(), false
 	return nil
 }
 

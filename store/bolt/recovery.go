@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,17 +14,15 @@ var errBusy = errors.New("a backup is still running")
 
 // failed returns the error of a transaction whose commit failed. The engine
 // writes the header last: if the header is not in the file, nothing of the
-// transaction ever takes effect. If it is, its sync failed, and the file is
-// recovered at once, so that a read after the error shows whether the writes
-// took effect.
+// transaction ever takes effect. If it is, its sync failed, and the writes take
+// effect when a recovery succeeds, at the latest before the next write.
 func (s *Store) failed(txid int, cause error) error {
 	s.suspect, s.failing = true, true
 	newest, err := newestTransaction(s.engine)
 	if err == nil && newest < uint64(txid) {
 		return unavailable(cause)
 	}
-	s.changes.PublishGap()
-	_ = s.recover() // the next write tries again
+	_ = s.recover(s.closing) // the next write tries again
 	return outcomeUnknown(cause)
 }
 
@@ -32,7 +31,7 @@ func (s *Store) failed(txid int, cause error) error {
 // file anew, because the engine may regard pages as free that its readers still
 // use. If a step fails, reads go on as long as the old file is open. Close ends the
 // wait for the lock of the file. The caller holds the write lock.
-func (s *Store) recover() error {
+func (s *Store) recover(ctx context.Context) error {
 	if !s.suspect {
 		return nil
 	}
@@ -41,7 +40,7 @@ func (s *Store) recover() error {
 		return err
 	}
 	if s.engine != nil {
-		if err := s.closeForRecovery(); err != nil {
+		if err := s.closeForRecovery(ctx); err != nil {
 			return err
 		}
 	}
@@ -56,14 +55,14 @@ func (s *Store) recover() error {
 	return nil
 }
 
-func (s *Store) closeForRecovery() error {
+func (s *Store) closeForRecovery(ctx context.Context) error {
 	if s.engine.stuck {
 		return errStuck
 	}
 	if err := syncHeaders(s.engine); err != nil {
 		return err
 	}
-	if !s.drain() {
+	if !s.drain(ctx) {
 		return errBusy
 	}
 	closing := s.engine
@@ -72,10 +71,12 @@ func (s *Store) closeForRecovery() error {
 }
 
 // drain takes the current snapshot out of use and ends the transactions of all
-// snapshots. If reads are still running after drainTimeout, it returns false, and
-// the current snapshot stays in use.
-func (s *Store) drain() bool {
-	deadline := time.After(drainTimeout)
+// snapshots. If reads are still running after drainTimeout, or when ctx ends, it
+// returns false, and the current snapshot stays in use.
+func (s *Store) drain(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	deadline := ctx.Done()
 	if !s.awaitBackups(deadline) {
 		return false
 	}
@@ -98,7 +99,7 @@ func (s *Store) drain() bool {
 
 // awaitBackups waits for backups before reads are stopped: a backup can take
 // long, and reads go on meanwhile.
-func (s *Store) awaitBackups(deadline <-chan time.Time) bool {
+func (s *Store) awaitBackups(deadline <-chan struct{}) bool {
 	for s.backups.Load() > 0 {
 		select {
 		case <-deadline:
@@ -145,7 +146,12 @@ func (s *Store) adopt(e *engine) error {
 		return damaged(err)
 	}
 	s.engine = e
+	// The file may have a commit whose outcome was unknown. Its changes are lost.
+	isNewer := s.published != 0 && snap.tx.ID() > s.published
 	s.publish(snap)
+	if isNewer {
+		s.changes.PublishGap()
+	}
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -105,7 +104,7 @@ func (s *snapshot) release() {
 }
 
 // await returns false if the deadline passes before the snapshot is drained.
-func (s *snapshot) await(deadline <-chan time.Time) bool {
+func (s *snapshot) await(deadline <-chan struct{}) bool {
 	select {
 	case <-s.drained:
 		return true
@@ -132,7 +131,7 @@ func (s *Store) acquire(ctx context.Context) (*snapshot, error) {
 		}
 		// A recovery runs, or has closed the file and could not open it again. The
 		// next write tries again, even one that changes nothing.
-		err = s.do(ctx, 0, func(*change) error { return nil })
+		err = withoutOutcome(s.do(ctx, 0, func(*change) error { return nil }))
 	}
 }
 
@@ -189,6 +188,9 @@ func (s *Store) overwritten(used *snapshot) bool {
 
 // publish makes a snapshot the current one. The caller holds the write lock.
 func (s *Store) publish(next *snapshot) {
+	if next != nil {
+		s.published = next.tx.ID()
+	}
 	if last := s.current.Swap(next); last != nil {
 		last.release()
 		s.retired = append(s.retired, last)

@@ -15,7 +15,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/feed"
 	"github.com/go-relayer/relayer/internal/groupcommit"
-	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/limits"
 )
 
@@ -48,8 +47,10 @@ type Store struct {
 	engine    *engine
 	identity  *os.File    // stays open across recoveries
 	retired   []*snapshot // still used by reads
+	published int         // transaction of the last published snapshot
 	suspect   bool        // a commit failed: recover before the next write
 	failing   bool        // no commit has succeeded since one failed
+	probed    time.Time   // when the disk last had room
 	unsound   bool        // a check found damaged pages
 	closed    bool
 	commit    func(*bbolt.Tx) error
@@ -141,7 +142,7 @@ func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, 
 	err := s.read(ctx, func(snap *snapshot) error {
 		total = snap.live.total()
 		page := make([]stored, 0, onPage(total, offset, limit))
-		err := snap.walkPage(offset, limit, func(rec stored) { page = append(page, rec) })
+		err := snap.walkPage(ctx, offset, limit, func(rec stored) { page = append(page, rec) })
 		recs = detachedAll(page)
 		return err
 	})
@@ -176,23 +177,31 @@ func onPage(total, offset, limit int) int {
 	return max(0, min(limit, total-offset))
 }
 
-// walkPage visits up to limit records from offset on, oldest first.
-func (s *snapshot) walkPage(offset, limit int, visit func(stored)) error {
+// walkPage visits up to limit records from offset on, oldest first. It compares
+// their sequence numbers with the bitmaps, so that a damaged page cannot hide
+// records.
+func (s *snapshot) walkPage(ctx context.Context, offset, limit int, visit func(stored)) error {
 	left := onPage(s.live.total(), offset, limit)
 	if left == 0 {
 		return nil
 	}
-	cursor, err := s.seekOffset(offset)
+	next, err := s.sequencesFrom(offset)
 	if err != nil {
 		return err
 	}
-	var last []byte
+	cursor, err := s.relayers.Seek(numberKey(next.sequence()))
+	if err != nil {
+		return err
+	}
 	for ; left > 0; left-- {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		key, value, err := cursor.Entry()
 		if err != nil {
 			return err
 		}
-		if key == nil || string(key) <= string(last) {
+		if sequence, ok := sequenceOf(key); !ok || sequence != next.sequence() {
 			return errBlocks
 		}
 		rec, err := decode(value)
@@ -200,8 +209,12 @@ func (s *snapshot) walkPage(offset, limit int, visit func(stored)) error {
 			return fmt.Errorf("%w: %s", err, s.describe(key, rec))
 		}
 		visit(rec)
-		last = key
 		cursor.Next()
+		if left > 1 {
+			if err := next.advance(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -214,23 +227,6 @@ func (s *snapshot) describe(key []byte, rec stored) string {
 		return fmt.Sprintf("record %d", sequence)
 	}
 	return fmt.Sprintf("record %d, ID %q", sequence, rec.id)
-}
-
-// seekOffset returns a cursor at the record at an offset below the total.
-func (s *snapshot) seekOffset(offset int) (*pages.Cursor, error) {
-	at := s.live.find(offset)
-	bitmap, err := s.blocks.Get(numberKey(at.number))
-	if err != nil {
-		return nil, err
-	}
-	if len(bitmap) != bitmapSize || population(bitmap) != at.population {
-		return nil, errBlocks
-	}
-	bit, ok := nth(bitmap, at.rank)
-	if !ok {
-		return nil, errBlocks
-	}
-	return s.relayers.Seek(numberKey(at.number*blockSize + bit))
 }
 
 // Close waits for the accepted writes and for running reads, and closes the
@@ -259,7 +255,7 @@ func (s *Store) closeAll() error {
 	if s.engine == nil {
 		return err
 	}
-	if !s.drain() {
+	if !s.drain(context.Background()) {
 		s.publish(nil)
 		return errors.Join(err, errBusy, s.engine.abandon())
 	}

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"math"
 	"runtime"
@@ -33,7 +34,7 @@ func (s *Store) run() {
 func (s *Store) writeBatch() int {
 	s.writeLock <- struct{}{}
 	defer func() { <-s.writeLock }()
-	tx, err := s.beginWrite()
+	tx, err := s.beginWrite(s.closing)
 	taken := batch(s.queue.Take())
 	results := make([]error, len(taken))
 	if err == nil {
@@ -87,7 +88,7 @@ func (s *Store) transactAgain(taken batch, results []error) error {
 			return errMappingFull
 		}
 		s.opts.mapping = 2 * size
-		tx, err := s.beginWrite()
+		tx, err := s.beginWrite(s.closing)
 		if err != nil {
 			s.opts.mapping = before
 			return err
@@ -104,11 +105,11 @@ func (s *Store) transactAgain(taken batch, results []error) error {
 var errMappingFull = unavailable("the file outgrows its mapping")
 
 // beginWrite starts a write transaction. The caller holds the write lock.
-func (s *Store) beginWrite() (*bbolt.Tx, error) {
+func (s *Store) beginWrite(ctx context.Context) (*bbolt.Tx, error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	if err := s.recover(); err != nil {
+	if err := s.recover(ctx); err != nil {
 		return nil, unavailable(err)
 	}
 	if _, err := s.inPlace(); err != nil {

@@ -21,7 +21,7 @@ func TestControl_LyingDisk(t *testing.T) {
 // TestControl_UnsyncedDirectory runs bbolt alone, which does not sync the
 // directory after it created a file.
 func TestControl_UnsyncedDirectory(t *testing.T) {
-	newCreationSeries(t, engineStore).wantLossCaught()
+	newCreationSeries(t, engineStore, firstCreation).wantLossCaught()
 }
 
 // TestControl_HeaderNotRewritten runs bbolt alone, which reuses the pages that an

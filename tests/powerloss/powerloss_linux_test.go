@@ -7,7 +7,11 @@ func TestPowerLoss_InService(t *testing.T) {
 }
 
 func TestPowerLoss_FirstCreation(t *testing.T) {
-	newCreationSeries(t, boltStore).wantNothingLost()
+	newCreationSeries(t, boltStore, firstCreation).wantNothingLost()
+}
+
+func TestPowerLoss_KilledBeforeDirectorySync(t *testing.T) {
+	newCreationSeries(t, boltStore, killedBeforeDirectorySync).wantNothingLost()
 }
 
 func TestPowerLoss_KilledBeforeHeaderSync(t *testing.T) {

@@ -14,6 +14,18 @@ func firstCreation(r *round) {
 	r.write(func() {})
 }
 
+// killedBeforeDirectorySync kills the process that creates the file before it syncs
+// the directory. Another process continues on the same disk, and the power is cut
+// in its first commits. Every round begins with an empty disk.
+func killedBeforeDirectorySync(r *round) {
+	r.disk.arm(plan{
+		{syncingNames, 1, killProcess},
+		{anyKind, 1 + r.random.IntN(80), cutPower},
+	})
+	r.write(func() {})
+	r.write(func() {})
+}
+
 // killedBeforeHeaderSync kills the process between the write of a header and its
 // sync. Another process continues on the same disk, and the power is cut in its
 // first commits.

@@ -101,8 +101,8 @@ func newSeries(t *testing.T, kind string, scenario func(*round)) *series {
 
 // newCreationSeries returns a series of which each round begins with an empty
 // disk.
-func newCreationSeries(t *testing.T, kind string) *series {
-	return &series{t: t, store: kind, scenario: firstCreation, isFresh: true}
+func newCreationSeries(t *testing.T, kind string, scenario func(*round)) *series {
+	return &series{t: t, store: kind, scenario: scenario, isFresh: true}
 }
 
 // wantNothingLost runs the rounds of the command line.

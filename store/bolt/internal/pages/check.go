@@ -116,22 +116,12 @@ func (c *checker) freelist(id uint64) {
 	if !ok {
 		return
 	}
-	from, count := int64(pageHeaderSize), uint64(p.count)
-	if p.count == manyIDs {
-		if first, ok := p.part(from, 8); ok {
-			from, count = from+8, native.Uint64(first)
-		}
-	}
-	if p.kind != freelistPage || count > c.file.count {
+	ids, ok := p.freeIDs()
+	if !ok || p.kind != freelistPage {
 		c.problem("page %d is not a freelist", id)
 		return
 	}
-	ids, ok := p.part(from, 8*int64(count))
-	if !ok {
-		c.problem("the freelist is longer than page %d", id)
-		return
-	}
-	for ; len(ids) > 0; ids = ids[8:] {
+	for ; len(ids) > 0; ids = ids[idSize:] {
 		listed := native.Uint64(ids)
 		if listed >= c.file.count {
 			c.problem("page %d is free, and the file has %d pages", listed, c.file.count)
@@ -220,6 +210,10 @@ func (c *checker) ordered(p page, within keyRange) ([]element, bool) {
 			return nil, false
 		}
 		elements = append(elements, e)
+	}
+	if !p.sound(c.file.pageSize) {
+		c.problem("page %d has another size or count than its elements", p.id)
+		return nil, false
 	}
 	return elements, true
 }

@@ -75,7 +75,7 @@ func TestFile_Check_Damage(t *testing.T) {
 		{"freelist outside the file", func(_ []byte, h *pages.Header) { h.Freelist = 1 << 40 }, "outside the file"},
 		{"no freelist", func(_ []byte, h *pages.Header) { h.Freelist = pages.NoFreelist }, "outside the file"},
 		{"freelist of another kind", func(bytes []byte, _ *pages.Header) { put(bytes, freelist, 8, uint16(2)) }, "not a freelist"},
-		{"freelist longer than its page", func(bytes []byte, _ *pages.Header) { put(bytes, freelist, 10, uint16(v.header.Pages)) }, "the freelist is longer"},
+		{"freelist longer than its page", func(bytes []byte, _ *pages.Header) { put(bytes, freelist, 10, uint16(v.header.Pages)) }, "is not a freelist"},
 		{"freelist longer than the file", func(bytes []byte, _ *pages.Header) { put(bytes, freelist, 10, uint16(0xFFFE)) }, "not a freelist"},
 		{"freelist of any length", func(bytes []byte, _ *pages.Header) {
 			put(bytes, freelist, 10, uint16(0xFFFF))
@@ -106,6 +106,11 @@ func TestFile_Check_Damage(t *testing.T) {
 		{"key longer than any", func(bytes []byte, _ *pages.Header) { put(bytes, leaf, 16+8, uint32(1<<20)) }, "not inside it"},
 		{"key in the table of elements", func(bytes []byte, _ *pages.Header) { put(bytes, leaf, 16+4, uint32(0)) }, "not inside it"},
 		{"too many elements", func(bytes []byte, _ *pages.Header) { put(bytes, leaf, 10, uint16(0xFFFF)) }, "not inside it"},
+		{"an overflow page too many", func(bytes []byte, _ *pages.Header) { put(bytes, v.header.Root, 12, uint32(1)) }, "used twice"},
+		{"an element too few", func(bytes []byte, _ *pages.Header) {
+			count := binary.NativeEndian.Uint16(bytes[leaf*pageSize+10:])
+			put(bytes, leaf, 10, count-1)
+		}, "another size or count"},
 		{"keys out of order", func(bytes []byte, _ *pages.Header) {
 			element := leaf*pageSize + 16
 			bytes[element+uint64(binary.NativeEndian.Uint32(bytes[element+4:]))] = 'z'

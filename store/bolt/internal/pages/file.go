@@ -25,10 +25,21 @@ func NewFile(mapped []byte, pageSize int) (File, error) {
 	return File{mapped, pageSize, uint64(len(mapped) / pageSize)}, nil
 }
 
-// IsFreelist reports whether a page is inside the file and is a freelist.
+// IsFreelist reports whether a page is a freelist with as many overflow pages as
+// its count can need. The engine allocates a freelist before it knows the final
+// count, which is lower by at most the pages of the freelist itself.
 func (f File) IsFreelist(id uint64) bool {
 	p, ok := f.page(id)
-	return ok && p.kind == freelistPage
+	if !ok || p.kind != freelistPage {
+		return false
+	}
+	ids, ok := p.freeIDs()
+	if !ok {
+		return false
+	}
+	pages := len(p.data) / f.pageSize
+	most := (pageHeaderSize + idSize*(len(ids)/idSize+1+pages)) / f.pageSize
+	return pages <= most+1
 }
 
 // page returns a page with its overflow pages. It returns false if the page is

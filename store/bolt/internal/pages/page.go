@@ -23,6 +23,8 @@ const (
 	// in its first entry.
 	manyIDs = 0xFFFF
 
+	idSize = 8
+
 	// maxKeySize is the longest key that the engine takes.
 	maxKeySize = 32768
 
@@ -104,23 +106,61 @@ func (p *page) element(index int) (element, bool) {
 // inTree reports whether the page can be part of a tree.
 func (p *page) inTree() bool { return p.kind == leafPage || p.kind == branchPage && p.count > 0 }
 
-// sound reports whether a page of a tree has all its elements inside.
-func (p *page) sound() bool {
-	if !p.inTree() {
+// freeIDs returns the page IDs that a freelist holds, 8 bytes each.
+func (p *page) freeIDs() ([]byte, bool) {
+	from, count := int64(pageHeaderSize), uint64(p.count)
+	if p.count == manyIDs {
+		first, ok := p.part(from, idSize)
+		if !ok {
+			return nil, false
+		}
+		from, count = from+idSize, native.Uint64(first)
+	}
+	if count > uint64(len(p.data)) {
+		return nil, false
+	}
+	return p.part(from, idSize*int64(count))
+}
+
+// countFits reports whether the first key starts where the table ends, as the
+// engine writes it: it does not if the count is damaged.
+func (p *page) countFits() bool {
+	if p.count == 0 {
+		return true
+	}
+	entry, ok := p.part(pageHeaderSize, elementSize)
+	if !ok {
 		return false
 	}
+	if p.kind == leafPage {
+		entry = entry[4:]
+	}
+	return int64(native.Uint32(entry)) == elementSize*int64(p.count)
+}
+
+// sound reports whether the engine can read and free a page of a tree: all its
+// elements are inside, and it has as many overflow pages as they need. The engine
+// would free pages of others otherwise.
+func (p *page) sound(pageSize int) bool {
+	if !p.inTree() || !p.countFits() {
+		return false
+	}
+	end := pageHeaderSize
 	for i := range p.count {
-		if _, ok := p.element(i); !ok {
+		e, ok := p.element(i)
+		if !ok {
 			return false
 		}
+		end += elementSize + len(e.key) + len(e.value)
 	}
-	return true
+	isInline := len(p.data) < pageSize
+	return isInline || (end+pageSize-1)/pageSize == len(p.data)/pageSize
 }
 
 // search returns the index of the element that leads to a key: in a leaf the
 // first that is not below it, in a branch the last that is not above it.
 func (p *page) search(key []byte) (int, error) {
-	if !p.inTree() {
+	if !p.inTree() || !p.countFits() {
 		return 0, ErrDamaged
 	}
 	low, high := 0, p.count

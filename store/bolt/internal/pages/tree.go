@@ -103,9 +103,12 @@ func (t Tree) Each(ctx context.Context, visit func(key, value []byte)) error {
 // path to it, and on each level some siblings on either side. It skips the pages
 // in verified, and adds to them.
 func (t Tree) VerifyPath(key []byte, siblings int, verified map[uint64]bool) error {
-	p := t.root
+	p, ok := t.currentRoot()
+	if !ok {
+		return ErrDamaged
+	}
 	for range maxDepth {
-		if !verify(&p, verified) {
+		if !t.file.verify(&p, verified) {
 			return ErrDamaged
 		}
 		if p.kind == leafPage {
@@ -118,12 +121,21 @@ func (t Tree) VerifyPath(key []byte, siblings int, verified map[uint64]bool) err
 		if err := t.verifySiblings(&p, index, siblings, verified); err != nil {
 			return err
 		}
-		var ok bool
 		if p, ok = t.file.child(&p, index); !ok {
 			return ErrDamaged
 		}
 	}
 	return ErrDamaged
+}
+
+// currentRoot parses the root page again: the engine reads it as it is now.
+func (t Tree) currentRoot() (page, bool) {
+	if t.root.id == 0 {
+		inline := parsePage(t.root.data)
+		inline.id = 0
+		return inline, true
+	}
+	return t.file.page(t.root.id)
 }
 
 func (t Tree) verifySiblings(parent *page, index, siblings int, verified map[uint64]bool) error {
@@ -132,7 +144,7 @@ func (t Tree) verifySiblings(parent *page, index, siblings int, verified map[uin
 			continue
 		}
 		sibling, ok := t.file.child(parent, i)
-		if !ok || !verify(&sibling, verified) {
+		if !ok || !t.file.verify(&sibling, verified) {
 			return ErrDamaged
 		}
 	}
@@ -141,11 +153,11 @@ func (t Tree) verifySiblings(parent *page, index, siblings int, verified map[uin
 
 // verify reports whether a page is sound. An inline page has no ID by which it
 // could be recognized.
-func verify(p *page, verified map[uint64]bool) bool {
+func (f File) verify(p *page, verified map[uint64]bool) bool {
 	if verified[p.id] {
 		return true
 	}
-	if !p.sound() {
+	if !p.sound(f.pageSize) {
 		return false
 	}
 	if p.id != 0 {

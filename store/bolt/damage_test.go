@@ -1,0 +1,173 @@
+package bolt_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+const damageRecords = 1000
+
+// damagePages opens a compact file, in which no page is free, and calls damage
+// with the store and the position of a page, for the first and then every so many of
+// the pages of a kind that have a text in them.
+func damagePages(t *testing.T, kind uint16, text string, every int, damage func(store *bolt.Store, path string, whole []byte, at int)) {
+	t.Helper()
+	grown, path := filepath.Join(t.TempDir(), "grown.db"), filepath.Join(t.TempDir(), "whole.db")
+	write(t, grown, corruptibleFile(t))
+	compact(t, grown, path)
+	whole := read(t, path)
+	size := os.Getpagesize()
+	pages := 0
+	for at := 2 * size; at+size <= len(whole); at += size {
+		if binary.NativeEndian.Uint16(whole[at+8:]) != kind || !containsText(whole[at:at+size], text) {
+			continue
+		}
+		if pages++; (pages-1)%every != 0 {
+			continue
+		}
+		write(t, path, whole)
+		store := open(t, path)
+		damage(store, path, whole, at)
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if pages == 0 {
+		t.Fatal("the file has no such page")
+	}
+}
+
+func containsText(page []byte, text string) bool {
+	for at := 0; at+len(text) <= len(page); at++ {
+		if string(page[at:at+len(text)]) == text {
+			return true
+		}
+	}
+	return false
+}
+
+// The engine frees as many pages as a page says that it has. One more is a page of
+// another part of the tree.
+func TestWrite_DamagedOverflow(t *testing.T) {
+	damagePages(t, 2, `{"id":"id-`, 60, func(store *bolt.Store, path string, whole []byte, at int) {
+		first, _, err := store.List(t.Context(), 0, damageRecords)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flipBits(t, path, whole, at+12, 1)
+		refused := 0
+		for _, rec := range first {
+			if _, err := store.Update(t.Context(), rec); errors.Is(err, relayer.ErrCorrupt) {
+				refused++
+			} else if err != nil {
+				t.Fatalf("Update: %v", err)
+			}
+		}
+		if refused == 0 {
+			t.Error("every record of the damaged page was rewritten")
+		}
+		if after, _, err := store.List(t.Context(), 0, damageRecords); err == nil && len(after) != len(first) {
+			t.Errorf("%d records of %d are left", len(after), len(first))
+		}
+	})
+}
+
+// The root pages of the buckets are read again before every write.
+func TestWrite_DamagedRootOverflow(t *testing.T) {
+	damagePages(t, 1, "", 1, func(store *bolt.Store, path string, whole []byte, at int) {
+		flipBits(t, path, whole, at+14, 0x80)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := store.Create(ctx, relayer.Record{ID: "id-0000500-new"}); !errors.Is(err, relayer.ErrCorrupt) {
+			t.Errorf("Create: error is %v, want %v", err, relayer.ErrCorrupt)
+		}
+	})
+}
+
+// A page with another count hides or invents entries.
+func TestRead_DamagedCount(t *testing.T) {
+	damagePages(t, 2, "", 10, func(store *bolt.Store, path string, whole []byte, at int) {
+		for bit := range 16 {
+			flipBits(t, path, whole, at+10+bit/8, 1<<(bit%8))
+			recs, total, err := store.List(t.Context(), 0, damageRecords)
+			if err == nil && (len(recs) != damageRecords || total != damageRecords) {
+				t.Errorf("bit %d: List returns %d of %d records, total %d", bit, len(recs), damageRecords, total)
+			}
+			for i := range damageRecords {
+				if _, err := store.Get(t.Context(), versionedRecord(i, 0).ID); errors.Is(err, relayer.ErrNotFound) {
+					t.Errorf("bit %d: Get(%d): %v", bit, i, err)
+					break
+				}
+			}
+			flipBits(t, path, whole, at+10+bit/8, 0)
+		}
+	})
+}
+
+// A watcher that lists after the reported gap sees the write of unknown outcome,
+// although its recovery succeeds only later.
+func TestWatch_UnknownOutcome(t *testing.T) {
+	store, _ := openFailing(t, failSync)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	gaps := make(chan error, 1)
+	changes := store.Watch(ctx)
+	go func() {
+		for _, err := range changes {
+			if err == nil {
+				continue
+			}
+			_, getErr := store.Get(ctx, "unknown")
+			gaps <- errors.Join(err, getErr)
+			return
+		}
+	}()
+	backup := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = store.Backup(ctx, backup)
+	}()
+	<-backup.reached
+	createUnknown(t, store) // its recovery waits for the backup, and gives up
+	close(backup.open)
+	<-copied
+	if err := store.Ready(ctx); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+	if err := <-gaps; !errors.Is(err, relayer.ErrMissed) || errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("error is %v, want %v with the record readable", err, relayer.ErrMissed)
+	}
+}
+
+// Close does not wait for a backup that its writer holds up, and gives the lock
+// back.
+func TestClose_BackupRunning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	backup := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := store.Backup(t.Context(), backup)
+		failed <- err
+	}()
+	<-backup.reached
+	if err := store.Close(); err == nil {
+		t.Error("Close returns nil with a backup running")
+	}
+	if err := open(t, path, bolt.WithLockTimeout(0)).Close(); err != nil {
+		t.Error(err)
+	}
+	close(backup.open)
+	if err := <-failed; err == nil {
+		t.Error("the backup of a closed store returns nil")
+	}
+}
