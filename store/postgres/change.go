@@ -153,7 +153,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var before, number *int64
 			var exists *bool
-			if err := results.QueryRow().Scan(&before, &number, &exists); err != nil {
+			if err := results.QueryRow().Scan(&before, &number, &exists, nil, nil); err != nil {
 				return outcome{}, err
 			}
 			switch {

@@ -84,11 +84,18 @@ func TestImport_SharedBatch(t *testing.T) {
 		return done
 	}
 	moved := imported("moved", 5, 5000)
+	refused := append(imported("refused", 3, 9000), moved[0])
 	var created, updated relayer.Record
 	done := []<-chan error{
 		first,
 		queue(func() error { _, err := store.Create(context.Background(), record("before")); return err }),
 		queue(func() error { return store.Import(context.Background(), moved) }),
+		queue(func() error {
+			if err := store.Import(context.Background(), refused); !errors.Is(err, relayer.ErrExists) {
+				return fmt.Errorf("refused import: error %w, want ErrExists", err)
+			}
+			return nil
+		}),
 		queue(func() (err error) { created, err = store.Create(context.Background(), record("after")); return err }),
 		queue(func() (err error) { updated, err = store.Update(context.Background(), moved[0]); return err }),
 		queue(func() error { return store.Delete(context.Background(), moved[1].ID, moved[1].Revision) }),
@@ -99,7 +106,7 @@ func TestImport_SharedBatch(t *testing.T) {
 			t.Errorf("write %d: %v", i, err)
 		}
 	}
-	if created.Revision <= 5000 || updated.Revision <= created.Revision {
+	if created.Revision <= 5000 || created.Revision > 9000 || updated.Revision <= created.Revision {
 		t.Errorf("revisions %d and %d after an import of 5000", created.Revision, updated.Revision)
 	}
 	recs, total, err := store.List(t.Context(), 0, 10)

@@ -7,8 +7,7 @@ package postgres
 type statements struct {
 	lock, state            string
 	create, update, remove string
-	importAll              string
-	count, advance, notify string
+	importAll, finish      string
 
 	get, document, list, documents string
 
@@ -16,28 +15,28 @@ type statements struct {
 	lockPruning, prune  string
 }
 
-// numbers are the last position and the last revision taken, this transaction
-// included. The stored counters are raised at the commit only: what is above them
-// was written by earlier statements of the same transaction.
-const numbers = `
-	SELECT coalesce((SELECT max(position) FROM $schema.relayers WHERE position > stored.last_position), stored.last_position) AS position,
-		coalesce((SELECT max(number) FROM $schema.changes WHERE number > stored.last_revision), stored.last_revision) AS revision
-	FROM (SELECT last_position, last_revision FROM $schema.state ORDER BY last_revision DESC LIMIT 1) AS stored`
+// The counters of a transaction are settings that end with it; the stored counters
+// are raised once, at the commit. If every write of a batch raised the stored ones,
+// each would leave a dead row version behind.
+const (
+	nextPosition = `set_config('relayer.last_position', (current_setting('relayer.last_position')::bigint + 1)::text, true)::bigint`
+	nextRevision = `set_config('relayer.last_revision', (current_setting('relayer.last_revision')::bigint + 1)::text, true)::bigint`
+)
 
 func statementsIn(schema string) statements {
 	in := func(sql string) string { return inSchema(schema, sql) }
 	return statements{
 		lock: in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
 		state: in(`
-			SELECT version, min_writer_version, last_position, last_revision
+			SELECT version, min_writer_version, last_position, last_revision,
+				set_config('relayer.last_position', last_position::text, true),
+				set_config('relayer.last_revision', last_revision::text, true)
 			FROM $schema.state ORDER BY last_revision DESC LIMIT 1`),
 
 		create: in(`
-			WITH numbers AS (` + numbers + `
-			), made AS (
+			WITH made AS (
 				INSERT INTO $schema.relayers (position, id, revision, claim, document, private, attempt)
-				SELECT numbers.position + 1, $1::text, numbers.revision + 1, $2::bytea, $3::bytea, $4::bytea, $5::uuid
-				FROM numbers
+				SELECT ` + nextPosition + `, $1::text, ` + nextRevision + `, $2::bytea, $3::bytea, $4::bytea, $5::uuid
 				WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
 				RETURNING position, revision
@@ -53,14 +52,12 @@ func statementsIn(schema string) statements {
 			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
 
 		update: in(`
-			WITH numbers AS (` + numbers + `
-			), made AS (
+			WITH made AS (
 				UPDATE $schema.relayers
-				SET revision = numbers.revision + 1, claim = $3::bytea, document = $4::bytea, private = $5::bytea
-				FROM numbers
-				WHERE id = $1::text AND relayers.revision = $2::bigint
+				SET revision = ` + nextRevision + `, claim = $3::bytea, document = $4::bytea, private = $5::bytea
+				WHERE id = $1::text AND revision = $2::bigint
 				AND NOT EXISTS (SELECT FROM $schema.relayers AS other WHERE other.claim = $3::bytea AND other.id <> $1::text)
-				RETURNING relayers.revision
+				RETURNING revision
 			), change AS (
 				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
 				SELECT revision, 'updated', $1::text, revision, $3::bytea, $4::bytea, $5::bytea FROM made
@@ -71,13 +68,11 @@ func statementsIn(schema string) statements {
 			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
 
 		remove: in(`
-			WITH numbers AS (` + numbers + `
-			), gone AS (
+			WITH gone AS (
 				DELETE FROM $schema.relayers WHERE id = $1::text AND revision = $2::bigint RETURNING *
 			), change AS (
 				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
-				SELECT numbers.revision + 1, 'deleted', gone.id, gone.revision, gone.claim, gone.document, gone.private
-				FROM gone, numbers
+				SELECT ` + nextRevision + `, 'deleted', id, revision, claim, document, private FROM gone
 				RETURNING number
 			)
 			SELECT gone.position, change.number, stored.revision
@@ -90,8 +85,7 @@ func statementsIn(schema string) statements {
 		// again. The subqueries that return true are not written as EXISTS, for
 		// which the server may read the whole table into memory.
 		importAll: in(`
-			WITH numbers AS (` + numbers + `
-			), given AS MATERIALIZED (
+			WITH given AS MATERIALIZED (
 				SELECT *, row_number() OVER (PARTITION BY id ORDER BY nth) > 1 AS is_repeated,
 					claim IS NOT NULL AND row_number() OVER (PARTITION BY claim ORDER BY nth) > 1 AS claims_again
 				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])
@@ -103,8 +97,9 @@ func statementsIn(schema string) statements {
 			), refused AS MATERIALIZED (
 				SELECT exists FROM contending WHERE exists OR claimed ORDER BY nth LIMIT 1
 			), room AS MATERIALIZED (
-				SELECT position AS before, greatest(revision, (SELECT max(revision) FROM given)) + 1 AS number
-				FROM numbers WHERE NOT EXISTS (SELECT FROM refused)
+				SELECT current_setting('relayer.last_position')::bigint AS before,
+					greatest(current_setting('relayer.last_revision')::bigint, (SELECT max(revision) FROM given)) + 1 AS number
+				WHERE NOT EXISTS (SELECT FROM refused)
 			), made AS (
 				INSERT INTO $schema.relayers (position, id, revision, claim, document, private)
 				SELECT room.before + nth, id, revision, claim, document, private FROM room, given
@@ -112,23 +107,25 @@ func statementsIn(schema string) statements {
 				INSERT INTO $schema.changes (number, kind, id, revision, document, private)
 				SELECT number, 'imported', '', number, '', '' FROM room
 			)
-			SELECT room.before, room.number, refused.exists
+			SELECT room.before, room.number, refused.exists,
+				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_position', (room.before + cardinality($1::text[]))::text, true) END,
+				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_revision', room.number::text, true) END
 			FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
 
-		count: in(`
-			INSERT INTO $schema.counts (level, node, live)
-			SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[])
-			ON CONFLICT (level, node) DO UPDATE SET live = counts.live + excluded.live`),
-
 		// The driver prepares it when the write lock is held: even to prepare a
-		// statement that writes to state waits for that lock.
-		advance: in(`
-			UPDATE $schema.state SET last_position = $1::bigint, last_revision = $2::bigint
-			WHERE last_revision = $3::bigint`),
-
-		// A commit must not end by the timeout of the server: it would report success
-		// without having waited for the synchronous standby.
-		notify: `SELECT pg_notify($1::text, ''), set_config('statement_timeout', '0', true)`,
+		// statement that writes to state waits for that lock. The commit must not end by
+		// the timeout of the server, which would report success without having waited for
+		// the synchronous standby.
+		finish: in(`
+			WITH counted AS (
+				INSERT INTO $schema.counts (level, node, live)
+				SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[])
+				ON CONFLICT (level, node) DO UPDATE SET live = counts.live + excluded.live
+			), advanced AS (
+				UPDATE $schema.state SET last_position = $4::bigint, last_revision = $5::bigint
+				WHERE last_revision = $6::bigint
+			)
+			SELECT pg_notify($7::text, ''), set_config('statement_timeout', '0', true)`),
 
 		get:       in(`SELECT id, revision, claim, document, private FROM $schema.relayer($1::text)`),
 		document:  in(`SELECT revision, document FROM $schema.relayer($1::text)`),

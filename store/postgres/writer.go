@@ -203,7 +203,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (stored counters,
 	}
 	// A newer version of this package may have upgraded the schema.
 	var found format
-	if err := results.QueryRow().Scan(&found.version, &found.minWriter, &stored.position, &stored.revision); err != nil {
+	if err := results.QueryRow().Scan(&found.version, &found.minWriter, &stored.position, &stored.revision, nil, nil); err != nil {
 		return stored, nil, err
 	}
 	if err := found.permits(s.opts.version()); err != nil {
@@ -225,15 +225,11 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
 	defer cancel()
 	message := new(pgx.Batch)
-	if changes := countChanges(outcomes); len(changes) > 0 {
-		depths, indexes, by := columnsOf(changes)
-		message.Queue(s.sql.count, depths, indexes, by)
-	}
-	// Also if nothing has changed: a commit waits for the disk and the standby only
-	// if it has written.
+	depths, indexes, by := columnsOf(countChanges(outcomes))
+	// The counters are written also if nothing has changed: a commit waits for the
+	// disk and the standby only if it has written.
 	raised := stored.after(outcomes)
-	message.Queue(s.sql.advance, raised.position, raised.revision, stored.revision)
-	message.Queue(s.sql.notify, s.feed.listener.channel)
+	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.feed.listener.channel)
 	message.Queue(`COMMIT`)
 	results := conn.SendBatch(ctx, message)
 	// What follows the answer to COMMIT does not matter.
