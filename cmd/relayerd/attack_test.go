@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// attackers are connections that want to keep the server busy for nothing.
+// attackers are connections that try to exhaust the server.
 type attackers struct {
 	t       *testing.T
 	address string
@@ -22,16 +22,16 @@ type attackers struct {
 
 func (a *attackers) dial(count int) []net.Conn {
 	a.t.Helper()
-	var dialled []net.Conn
+	var dialed []net.Conn
 	for range count {
 		connection, err := net.Dial("tcp", a.address)
 		if err != nil {
 			a.t.Fatalf("after %d connections: %v", len(a.open), err)
 		}
 		a.open = append(a.open, connection)
-		dialled = append(dialled, connection)
+		dialed = append(dialed, connection)
 	}
-	return dialled
+	return dialed
 }
 
 func (a *attackers) close() {
@@ -40,15 +40,15 @@ func (a *attackers) close() {
 	}
 }
 
-// trickle sends a byte now and then until the connection breaks or is enough.
-func trickle(connection net.Conn, text string, enough <-chan struct{}) {
+// trickle sends a byte every 100 ms until the connection breaks or done is closed.
+func trickle(connection net.Conn, text string, done <-chan struct{}) {
 	for {
 		for i := range len(text) {
 			if _, err := io.WriteString(connection, text[i:i+1]); err != nil {
 				return
 			}
 			select {
-			case <-enough:
+			case <-done:
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
@@ -56,8 +56,8 @@ func trickle(connection net.Conn, text string, enough <-chan struct{}) {
 	}
 }
 
-// idleConnections is as many as the process may have open, up to what the test
-// wants.
+// idleConnections returns how many connections the process may open, at most
+// wanted.
 func idleConnections(t *testing.T, wanted int) int {
 	t.Helper()
 	var limit syscall.Rlimit
@@ -66,28 +66,27 @@ func idleConnections(t *testing.T, wanted int) int {
 	}
 	possible := int(min(limit.Cur, 1<<20)) - 1000
 	if possible < wanted {
-		t.Logf("%d idle connections, as this system allows no more", possible)
+		t.Logf("only %d idle connections: the system allows no more", possible)
 	}
 	return max(1, min(possible, wanted))
 }
 
-// The server goes on serving others while connections idle, trickle their
-// headers or their bodies, do not read what they ask for, or flood it with
-// headers.
-func TestOthersAreServedUnderAttack(t *testing.T) {
+// Other clients are served while connections idle, send headers or bodies slowly, do
+// not read responses, or send too many headers.
+func TestServe_SlowAndIdleConnections(t *testing.T) {
 	server := start(t, token, "--db", "memory", "--rate", "0")
-	enough := make(chan struct{})
+	done := make(chan struct{})
 	attack := &attackers{t: t, address: strings.TrimPrefix(server.url, "http://")}
 	var trickling sync.WaitGroup
 	defer trickling.Wait()
 	defer attack.close()
-	defer close(enough)
+	defer close(done)
 
 	attack.dial(idleConnections(t, 10_000))
 	slowHeaders := attack.dial(200)
 	for _, connection := range slowHeaders {
 		trickling.Go(func() {
-			trickle(connection, "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", enough)
+			trickle(connection, "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", done)
 		})
 	}
 	for _, connection := range attack.dial(100) {
@@ -96,10 +95,10 @@ func TestOthersAreServedUnderAttack(t *testing.T) {
 		if _, err := io.WriteString(connection, head); err != nil {
 			t.Fatal(err)
 		}
-		trickling.Go(func() { trickle(connection, `{"name":"`, enough) })
+		trickling.Go(func() { trickle(connection, `{"name":"`, done) })
 	}
 	for _, connection := range attack.dial(1100) {
-		// It asks for the largest answer that needs no token, and does not read it.
+		// It requests the largest response that needs no token, and does not read it.
 		_ = connection.(*net.TCPConn).SetReadBuffer(2048)
 		if _, err := io.WriteString(connection, strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 30)); err != nil {
 			t.Fatal(err)
@@ -115,31 +114,31 @@ func TestOthersAreServedUnderAttack(t *testing.T) {
 	}
 	response.Body.Close()
 	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a flood of headers was answered %d", response.StatusCode)
+		t.Errorf("a flood of headers returned %d", response.StatusCode)
 	}
 
 	definition := `{"id":"r-%d","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
 	for i := range 50 {
 		if status, body := server.do("POST", collection, fmt.Sprintf(definition, i)); status != http.StatusCreated {
-			t.Fatalf("a create was answered %d: %s", status, body)
+			t.Fatalf("create returned %d: %s", status, body)
 		}
 		if status, _ := server.do("GET", fmt.Sprintf("%s/r-%d", collection, i), ""); status != http.StatusOK {
-			t.Fatalf("a get was answered %d", status)
+			t.Fatalf("get returned %d", status)
 		}
 	}
-	// Whoever does not get through its headers is not waited for.
+	// A connection that does not complete its headers is closed.
 	for _, connection := range slowHeaders[:20] {
 		_ = connection.SetReadDeadline(time.Now().Add(30 * time.Second))
 		if _, err := io.Copy(io.Discard, connection); err != nil && !isReset(err) {
-			t.Fatalf("a connection that trickles its headers was still open: %v", err)
+			t.Fatalf("a connection with slow headers was still open: %v", err)
 		}
 	}
 	if status, _ := server.do("GET", collection, ""); status != http.StatusOK {
-		t.Errorf("after the attack a list was answered %d", status)
+		t.Errorf("after the attack, list returned %d", status)
 	}
 }
 
-// isReset tells whether the server has hung up on a sender that went on.
+// isReset reports whether the server closed the connection before all was sent.
 func isReset(err error) bool {
 	failed, ok := err.(net.Error)
 	return ok && !failed.Timeout()

@@ -19,7 +19,7 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// makeFile makes a file with so many relayers.
+// makeFile creates a file with count relayers.
 func makeFile(t *testing.T, count int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.db")
@@ -39,16 +39,16 @@ func makeFile(t *testing.T, count int) string {
 		}
 	}
 	for len(records) > 0 {
-		some := min(500, len(records))
-		if err := file.Import(t.Context(), records[:some]); err != nil {
+		batch := min(500, len(records))
+		if err := file.Import(t.Context(), records[:batch]); err != nil {
 			t.Fatal(err)
 		}
-		records = records[some:]
+		records = records[batch:]
 	}
 	return path
 }
 
-// contentOf returns every record of a store, in order.
+// contentOf returns all records of a store, in order.
 func contentOf(t *testing.T, name string) []relayer.Record {
 	t.Helper()
 	store, closeStore, err := openExisting(t.Context(), "--db", name)
@@ -72,13 +72,13 @@ func contentOf(t *testing.T, name string) []relayer.Record {
 func expectCopied(t *testing.T, destination, source string) {
 	t.Helper()
 	if got, want := contentOf(t, destination), contentOf(t, source); !reflect.DeepEqual(got, want) {
-		t.Errorf("%d records are not those %d that were copied", len(got), len(want))
+		t.Errorf("%d records differ from the %d copied", len(got), len(want))
 	}
 }
 
 var progressLine = regexp.MustCompile(`msg=(checking|copying|verifying) done=(\d+) total=(\d+)`)
 
-func TestCopyFrom(t *testing.T) {
+func TestCopyFrom_BothDirections(t *testing.T) {
 	source := makeFile(t, 1234)
 	postgres := location(t, startPostgres(t), "postgres")
 	back := filepath.Join(t.TempDir(), "back.db")
@@ -86,47 +86,47 @@ func TestCopyFrom(t *testing.T) {
 		server := start(t, token, "--db", move.to, "--copy-from", move.from)
 		status, body := server.do("GET", collection+"?page=124", "")
 		if status != 200 || !strings.Contains(body, `"id":"r-1233"`) || !strings.Contains(body, `"total_items":1234`) {
-			t.Errorf("answered %d %s", status, body)
+			t.Errorf("list returned %d %s", status, body)
 		}
 		server.stop()
-		said := server.output.String()
-		var told []string
-		for _, found := range progressLine.FindAllStringSubmatch(said, -1) {
-			told = append(told, strings.Join(found[1:], " "))
+		log := server.output.String()
+		var reported []string
+		for _, found := range progressLine.FindAllStringSubmatch(log, -1) {
+			reported = append(reported, strings.Join(found[1:], " "))
 		}
 		for _, want := range []string{"checking 0 1234", "checking 1234 1234", "copying 0 1234", "copying 1234 1234", "verifying 0 1234", "verifying 1234 1234"} {
-			if !strings.Contains(strings.Join(told, "\n"), want) {
-				t.Errorf("progress lacks %s: %s", want, said)
+			if !strings.Contains(strings.Join(reported, "\n"), want) {
+				t.Errorf("progress lacks %s: %s", want, log)
 			}
 		}
-		if !strings.Contains(said, "msg=copied relayers=1234\n") {
-			t.Errorf("the log does not say that all is copied: %s", said)
+		if !strings.Contains(log, "msg=copied relayers=1234\n") {
+			t.Errorf("the log does not report the copy: %s", log)
 		}
-		expectNoPassword(t, said)
+		expectNoPassword(t, log)
 		expectCopied(t, move.to, source)
 	}
 }
 
-// startCopy starts a server that copies, and returns when it has begun to.
+// startCopy starts a server with --copy-from and returns when it copies.
 func startCopy(t *testing.T, source, destination string) (*exec.Cmd, *output) {
 	t.Helper()
-	command, said := serverCommand(token, "--addr", "127.0.0.1:0", "--db", destination, "--copy-from", source), new(output)
-	command.Stdout, command.Stderr = said, said
+	command, log := serverCommand(token, "--addr", "127.0.0.1:0", "--db", destination, "--copy-from", source), new(output)
+	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill() })
 	for range 5000 {
-		if strings.Contains(said.String(), "msg=copying ") {
-			return command, said
+		if strings.Contains(log.String(), "msg=copying ") {
+			return command, log
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	t.Fatalf("the server does not copy: %s", said)
+	t.Fatalf("the server does not copy: %s", log)
 	return nil, nil
 }
 
-// awaitMore waits until a store holds more than a number of relayers.
+// awaitMore waits until a store contains more relayers than a number.
 func awaitMore(t *testing.T, store relayer.Store, than int) int {
 	t.Helper()
 	for range 5000 {
@@ -139,12 +139,12 @@ func awaitMore(t *testing.T, store relayer.Store, than int) int {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	t.Fatalf("nothing is added to %d relayers", than)
+	t.Fatalf("no relayer was added to %d", than)
 	return 0
 }
 
-// However a copy ends early, the next start takes it up.
-func TestInterruptedCopyGoesOn(t *testing.T) {
+// After any interruption, the next start resumes the copy.
+func TestCopyFrom_ResumesAfterInterruption(t *testing.T) {
 	source := makeFile(t, 20_000)
 	database := location(t, startPostgres(t), "postgres")
 	copied, closeCopied, err := openStore(t.Context(), "--db", database)
@@ -154,45 +154,45 @@ func TestInterruptedCopyGoesOn(t *testing.T) {
 	defer closeCopied()
 	before := 0
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL, syscall.SIGTERM} {
-		command, said := startCopy(t, source, database)
+		command, log := startCopy(t, source, database)
 		before = awaitMore(t, copied, before)
 		if err := command.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
 		err := command.Wait()
-		text := said.String()
+		text := log.String()
 		if signal == syscall.SIGKILL {
 			continue
 		}
 		last := text[strings.LastIndex(strings.TrimSpace(text), "\n")+1:]
 		if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "relayerd: --copy-from: interrupted while ") ||
 			!strings.Contains(last, " of 20000: run the same command again to resume\n") {
-			t.Errorf("%s: ended with %v: %s", signal, err, text)
+			t.Errorf("%s: error %v: %s", signal, err, text)
 		}
 		expectNoPassword(t, text)
 	}
 	server := start(t, token, "--db", database, "--copy-from", source)
 	if _, body := server.do("GET", collection+"?per_page=1", ""); !strings.Contains(body, `"total_items":20000`) {
-		t.Errorf("after the copy a list is %s", body)
+		t.Errorf("after the copy, list returned %s", body)
 	}
 	server.stop()
 	expectCopied(t, database, source)
 }
 
-// A copy whose database goes away says what to do, and is taken up as well.
-func TestCopyWithoutItsDatabase(t *testing.T) {
+// If the database stops during a copy, the error gives advice, and a restart resumes.
+func TestCopyFrom_DatabaseStops(t *testing.T) {
 	source := makeFile(t, 20_000)
 	postgres := startPostgres(t)
 	database := location(t, postgres, "postgres")
-	command, said := startCopy(t, source, database)
+	command, log := startCopy(t, source, database)
 	if err := postgres.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	err := command.Wait()
-	if command.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "run the same command again to resume") {
-		t.Errorf("ended with %v: %s", err, said)
+	if command.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "run the same command again to resume") {
+		t.Errorf("error %v: %s", err, log)
 	}
-	expectNoPassword(t, said.String())
+	expectNoPassword(t, log.String())
 	if err := postgres.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -200,8 +200,8 @@ func TestCopyWithoutItsDatabase(t *testing.T) {
 	expectCopied(t, database, source)
 }
 
-// A destination that holds something else is left as it is.
-func TestCopyRefusesAnotherDestination(t *testing.T) {
+// A destination with other relayers is not changed.
+func TestCopyFrom_DifferentDestination(t *testing.T) {
 	source := makeFile(t, 3)
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
@@ -214,15 +214,15 @@ func TestCopyRefusesAnotherDestination(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	last := lines[len(lines)-1]
 	if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "destination differs from source") || !strings.Contains(last, "do not copy again") {
-		t.Errorf("ended with %v: %s", err, text)
+		t.Errorf("error %v: %s", err, text)
 	}
 	if !reflect.DeepEqual(contentOf(t, database), before) {
 		t.Error("the destination was changed")
 	}
 }
 
-// What is damaged is not copied, and another start would not help.
-func TestCopyOfADamagedFile(t *testing.T) {
+// A damaged source is not copied, and the error does not advise a retry.
+func TestCopyFrom_DamagedSource(t *testing.T) {
 	source, fresh := makeFile(t, 30), filepath.Join(t.TempDir(), "fresh.db")
 	whole, err := os.ReadFile(source)
 	if err != nil {
@@ -231,20 +231,20 @@ func TestCopyOfADamagedFile(t *testing.T) {
 	if err := os.WriteFile(source, bytes.ReplaceAll(whole, []byte(`{"secret":7}`), []byte(`{"secret":8}`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	shown, err := runToEnd(t, "serve", "--addr", "127.0.0.1:0", "--db", fresh, "--copy-from", source)
+	output, err := runToEnd(t, "serve", "--addr", "127.0.0.1:0", "--db", fresh, "--copy-from", source)
 	if !errors.Is(err, relayer.ErrCorrupt) || !strings.HasPrefix(err.Error(), "--copy-from: ") || strings.Contains(err.Error(), "run the same command again") {
 		t.Errorf("error is %v", err)
 	}
-	if strings.Contains(shown, "msg=copying") || len(contentOf(t, fresh)) > 0 {
-		t.Errorf("a damaged file was copied: %s", shown)
+	if strings.Contains(output, "msg=copying") || len(contentOf(t, fresh)) > 0 {
+		t.Errorf("a damaged file was copied: %s", output)
 	}
 }
 
-func TestAdviceOnCopyErrors(t *testing.T) {
+func TestCopyError_Advice(t *testing.T) {
 	const again = "run the same command again"
 	for _, c := range []struct {
-		err     error
-		isAgain bool
+		err       error
+		wantRetry bool
 	}{
 		{relayer.ErrUnavailable, true},
 		{relayer.ErrOutcomeUnknown, true},
@@ -252,8 +252,8 @@ func TestAdviceOnCopyErrors(t *testing.T) {
 		{transfer.ErrDiffers, false},
 	} {
 		err := copyError(t.Context(), c.err, transfer.Progress{})
-		if !errors.Is(err, c.err) || strings.Contains(err.Error(), again) != c.isAgain {
-			t.Errorf("%v is told as %q", c.err, err)
+		if !errors.Is(err, c.err) || strings.Contains(err.Error(), again) != c.wantRetry {
+			t.Errorf("%v becomes %q", c.err, err)
 		}
 	}
 }

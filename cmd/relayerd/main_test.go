@@ -26,8 +26,8 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// asServer makes the test binary be the server, so that the tests have a real
-// process to talk to, to signal and to see the exit status of.
+// asServer makes the test binary run main instead of the tests, so that the tests
+// have a real process with signals and an exit status.
 const asServer = "RELAYER_TEST_AS_SERVER"
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ type process struct {
 	output  *output
 }
 
-// output is what a process prints, while it prints it.
+// output collects the output of a running process.
 type output struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -102,21 +102,21 @@ func start(t *testing.T, apiKey string, args ...string) *process {
 	return nil
 }
 
-// stop asks the server to end and checks that it ends well.
+// stop sends SIGTERM and checks that the server shuts down without an error.
 func (p *process) stop() {
 	p.t.Helper()
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := p.command.Wait(); err != nil {
-		p.t.Fatalf("the server ended with %v: %s", err, p.output)
+		p.t.Fatalf("after SIGTERM: error %v: %s", err, p.output)
 	}
 	if !strings.Contains(p.output.String(), "msg=stopped") {
 		p.t.Errorf("the log does not say that the server stopped: %s", p.output)
 	}
 }
 
-func (p *process) do(method, path, body string) (status int, answer string) {
+func (p *process) do(method, path, body string) (status int, response string) {
 	p.t.Helper()
 	request, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
 	if err != nil {
@@ -124,19 +124,19 @@ func (p *process) do(method, path, body string) (status int, answer string) {
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	received, err := http.DefaultClient.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
+	defer received.Body.Close()
+	content, err := io.ReadAll(received.Body)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return response.StatusCode, string(content)
+	return received.StatusCode, string(content)
 }
 
-// realRelayers are definitions from public deployments, as they were written.
+// realRelayers returns definitions from public deployments, byte by byte.
 func realRelayers(t *testing.T) []json.RawMessage {
 	t.Helper()
 	data, err := os.ReadFile("testdata/real-relayers.json")
@@ -159,7 +159,7 @@ func realRelayers(t *testing.T) []json.RawMessage {
 	return definitions
 }
 
-func TestRealRelayersAreCreatedListedAndKept(t *testing.T) {
+func TestServe_RealRelayersAcrossRestart(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--network-rules"}} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
 			database := filepath.Join(t.TempDir(), "relayers.db")
@@ -174,7 +174,7 @@ func TestRealRelayersAreCreatedListedAndKept(t *testing.T) {
 			after := readAll(t, again, documents)
 			for path, body := range before {
 				if after[path] != body {
-					t.Errorf("%s was\n%s\nand is after a restart\n%s", path, body, after[path])
+					t.Errorf("%s returned\n%s\nand after a restart\n%s", path, body, after[path])
 				}
 			}
 			again.stop()
@@ -189,7 +189,7 @@ func createAll(t *testing.T, server *process, definitions []json.RawMessage) []s
 	for _, definition := range definitions {
 		status, body := server.do("POST", collection, string(definition))
 		if status != http.StatusCreated {
-			t.Fatalf("answered %d to %s: %s", status, definition, body)
+			t.Fatalf("status %d to %s: %s", status, definition, body)
 		}
 		document := data(t, body)
 		expectIntact(t, definition, document)
@@ -207,12 +207,12 @@ func data(t *testing.T, body string) json.RawMessage {
 	return envelope.Data
 }
 
-// expectIntact checks that every member sent, at any depth, is in the answer
-// with the value it was sent with.
-func expectIntact(t *testing.T, sent, answered json.RawMessage) {
+// expectIntact checks that the response contains every member sent, at any depth,
+// with the same value.
+func expectIntact(t *testing.T, sent, received json.RawMessage) {
 	t.Helper()
-	if !contains(exactly(t, answered), exactly(t, sent)) {
-		t.Errorf("sent %s\ngot  %s", sent, answered)
+	if !contains(exactly(t, received), exactly(t, sent)) {
+		t.Errorf("sent %s\ngot  %s", sent, received)
 	}
 }
 
@@ -248,18 +248,17 @@ func contains(got, want any) bool {
 	}
 }
 
-// readAll reads every relayer and every page, checks that the pages hold the
-// documents in the order they were created in, and returns what was answered
-// by path.
+// readAll reads every relayer and every page, checks that the pages contain the
+// documents in creation order, and returns the response bodies by path.
 func readAll(t *testing.T, server *process, documents []string) map[string]string {
 	t.Helper()
-	answers := make(map[string]string)
+	bodies := make(map[string]string)
 	get := func(path string) json.RawMessage {
 		status, body := server.do("GET", path, "")
 		if status != http.StatusOK {
-			t.Fatalf("%s answered %d: %s", path, status, body)
+			t.Fatalf("%s returned %d: %s", path, status, body)
 		}
-		answers[path] = body
+		bodies[path] = body
 		return data(t, body)
 	}
 	const perPage = 5
@@ -274,7 +273,7 @@ func readAll(t *testing.T, server *process, documents []string) map[string]strin
 		}
 	}
 	if strings.Join(listed, "\n") != strings.Join(documents, "\n") {
-		t.Errorf("the pages hold\n%s\nand created was\n%s", strings.Join(listed, "\n"), strings.Join(documents, "\n"))
+		t.Errorf("the pages contain\n%s\nbut created was\n%s", strings.Join(listed, "\n"), strings.Join(documents, "\n"))
 	}
 	for _, document := range documents {
 		var member struct {
@@ -287,34 +286,34 @@ func readAll(t *testing.T, server *process, documents []string) map[string]strin
 			t.Errorf("created %s\nread    %s", document, read)
 		}
 	}
-	return answers
+	return bodies
 }
 
-func TestMemoryKeepsNothing(t *testing.T) {
+func TestServe_MemoryWritesNoFile(t *testing.T) {
 	definition := string(realRelayers(t)[0])
 	directory := t.TempDir()
 	t.Chdir(directory)
 	server := start(t, token, "--db", "memory")
 	if status, body := server.do("POST", collection, definition); status != http.StatusCreated {
-		t.Fatalf("answered %d: %s", status, body)
+		t.Fatalf("status %d: %s", status, body)
 	}
 	server.stop()
 	if entries, err := os.ReadDir(directory); err != nil || len(entries) != 0 {
-		t.Errorf("left behind: %v %v", entries, err)
+		t.Errorf("files %v, error %v", entries, err)
 	}
 }
 
-func TestTokenIsMadeAndShownOnce(t *testing.T) {
+func TestToken_GeneratedAndPrintedOnce(t *testing.T) {
 	server := start(t, "", "--db", "memory")
-	shown := regexp.MustCompile(`curl -H 'Authorization: Bearer (\S+)' (\S+)`).FindStringSubmatch(server.output.String())
-	if shown == nil {
+	printed := regexp.MustCompile(`curl -H 'Authorization: Bearer (\S+)' (\S+)`).FindStringSubmatch(server.output.String())
+	if printed == nil {
 		t.Fatalf("no curl line: %s", server.output)
 	}
-	request, err := http.NewRequest("GET", shown[2], nil)
+	request, err := http.NewRequest("GET", printed[2], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for authorization, want := range map[string]int{"Bearer " + shown[1]: http.StatusOK, "Bearer x": http.StatusUnauthorized} {
+	for authorization, want := range map[string]int{"Bearer " + printed[1]: http.StatusOK, "Bearer x": http.StatusUnauthorized} {
 		request.Header.Set("Authorization", authorization)
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
@@ -322,19 +321,19 @@ func TestTokenIsMadeAndShownOnce(t *testing.T) {
 		}
 		response.Body.Close()
 		if response.StatusCode != want {
-			t.Errorf("%s answered %d, want %d", authorization, response.StatusCode, want)
+			t.Errorf("%s returned %d, want %d", authorization, response.StatusCode, want)
 		}
 	}
 	server.stop()
 	scanner := bufio.NewScanner(strings.NewReader(server.output.String()))
 	for scanner.Scan() {
-		if line := scanner.Text(); strings.Contains(line, shown[1]) && strings.Contains(line, "level=") {
+		if line := scanner.Text(); strings.Contains(line, printed[1]) && strings.Contains(line, "level=") {
 			t.Errorf("the token is in the log: %s", line)
 		}
 	}
 }
 
-func TestTokenOfTheEnvironmentIsNeverShown(t *testing.T) {
+func TestToken_OfEnvironmentIsNotPrinted(t *testing.T) {
 	server := start(t, token, "--db", "memory", "--log-requests")
 	server.do("GET", collection, "")
 	server.stop()
@@ -346,7 +345,7 @@ func TestTokenOfTheEnvironmentIsNeverShown(t *testing.T) {
 	}
 }
 
-func TestSigners(t *testing.T) {
+func TestSigners_Addresses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "signers.json")
 	if err := os.WriteFile(file, []byte(`{"local":{"evm":"0xE0","stellar":"GA"},"empty":{}}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -359,57 +358,57 @@ func TestSigners(t *testing.T) {
 	for networkType, address := range map[string]string{"evm": "0xE0", "stellar": "GA"} {
 		status, body := create("local", networkType)
 		if status != http.StatusCreated || !strings.Contains(body, `"address":"`+address+`"`) {
-			t.Errorf("%s: answered %d %s", networkType, status, body)
+			t.Errorf("%s: returned %d %s", networkType, status, body)
 		}
 	}
-	for _, signer := range [][2]string{{"local", "solana"}, {"empty", "evm"}, {"nobody", "evm"}} {
+	for _, signer := range [][2]string{{"local", "solana"}, {"empty", "evm"}, {"unknown", "evm"}} {
 		status, body := create(signer[0], signer[1])
 		if status != http.StatusBadRequest || !strings.Contains(body, `"field":"signer_id"`) {
-			t.Errorf("%v: answered %d %s", signer, status, body)
+			t.Errorf("%v: returned %d %s", signer, status, body)
 		}
 	}
 	server.stop()
 }
 
-func TestNetworkRules(t *testing.T) {
-	body := `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["nobody"]}}`
+func TestNetworkRules_Flag(t *testing.T) {
+	body := `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["not-an-address"]}}`
 	for _, c := range []struct {
 		flags []string
 		want  int
 	}{{nil, http.StatusCreated}, {[]string{"--network-rules"}, http.StatusBadRequest}} {
 		server := start(t, token, append(c.flags, "--db", "memory")...)
-		if status, answer := server.do("POST", collection, body); status != c.want {
-			t.Errorf("%v: answered %d, want %d: %s", c.flags, status, c.want, answer)
+		if status, response := server.do("POST", collection, body); status != c.want {
+			t.Errorf("%v: returned %d, want %d: %s", c.flags, status, c.want, response)
 		}
 		server.stop()
 	}
 }
 
-func TestExclusiveSigners(t *testing.T) {
+func TestExclusiveSigners_Flag(t *testing.T) {
 	const body = `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
 	for _, c := range []struct {
 		flags []string
 		want  int
 	}{{nil, http.StatusCreated}, {[]string{"--exclusive-signers"}, http.StatusBadRequest}} {
 		database := filepath.Join(t.TempDir(), "relayers.db")
-		for range 2 { // the claim outlives the process
+		for range 2 { // claims survive a restart
 			server := start(t, token, append(c.flags, "--db", database)...)
 			server.do("POST", collection, body)
-			if status, answer := server.do("POST", collection, body); status != c.want {
-				t.Errorf("%v: answered %d, want %d: %s", c.flags, status, c.want, answer)
+			if status, response := server.do("POST", collection, body); status != c.want {
+				t.Errorf("%v: returned %d, want %d: %s", c.flags, status, c.want, response)
 			}
 			server.stop()
 		}
 	}
 }
 
-// A relayer's whole life, with the process ended in between.
-func TestLifeCycleIsKept(t *testing.T) {
+// Each change of a relayer survives a restart.
+func TestServe_LifeCycleAcrossRestart(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
 	definition := realRelayers(t)[0]
 	if status, body := server.do("POST", collection, string(definition)); status != http.StatusCreated {
-		t.Fatalf("answered %d: %s", status, body)
+		t.Fatalf("status %d: %s", status, body)
 	}
 	_, patched := server.do("PATCH", collection+"/sepolia-example", `{"paused":true,"policies":{"gas_price_cap":1e21}}`)
 	server.stop()
@@ -419,18 +418,18 @@ func TestLifeCycleIsKept(t *testing.T) {
 		t.Errorf("patched %s\nread    %s", patched, body)
 	}
 	if status, body := server.do("DELETE", collection+"/sepolia-example", ""); status != http.StatusOK {
-		t.Errorf("answered %d: %s", status, body)
+		t.Errorf("status %d: %s", status, body)
 	}
 	server.stop()
 
 	server = start(t, token, "--db", database)
 	if status, _ := server.do("GET", collection+"/sepolia-example", ""); status != http.StatusNotFound {
-		t.Errorf("the deleted relayer answers %d", status)
+		t.Errorf("get of the deleted relayer returned %d", status)
 	}
 	server.stop()
 }
 
-func TestHealth(t *testing.T) {
+func TestHealth_WithoutToken(t *testing.T) {
 	server := start(t, token, "--db", "memory")
 	for path, want := range map[string]string{"/healthz/live": "live\n", "/healthz/ready": "ready\n"} {
 		response, err := http.Get(server.url + path) // without a token
@@ -440,15 +439,14 @@ func TestHealth(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode != http.StatusOK || string(body) != want {
-			t.Errorf("%s answered %d %q, %v", path, response.StatusCode, body, err)
+			t.Errorf("%s returned %d %q, %v", path, response.StatusCode, body, err)
 		}
 	}
 	server.stop()
 }
 
-// Whatever a client sends without a token, it learns nothing but 401, and gets it
-// as JSON.
-func TestOddRequestsReachTheAPI(t *testing.T) {
+// Unusual requests without a token get 401 in JSON, as all others do.
+func TestSite_UnusualRequests(t *testing.T) {
 	server := start(t, token, "--db", "memory")
 	for _, line := range []string{
 		"GET //api/v1/relayers", "POST /api/v1/../v1/relayers", "GET /healthz/", "GET /healthz/live/", "POST /healthz/live", "POST /", "OPTIONS *",
@@ -467,16 +465,16 @@ func TestOddRequestsReachTheAPI(t *testing.T) {
 		body, _ := io.ReadAll(response.Body)
 		connection.Close()
 		if response.StatusCode != http.StatusUnauthorized || !strings.Contains(string(body), `"message":"Unauthorized"`) && method != "CONNECT" {
-			t.Errorf("%s answered %d %s", line, response.StatusCode, body)
+			t.Errorf("%s returned %d %s", line, response.StatusCode, body)
 		}
 	}
 	server.stop()
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetrics_Operations(t *testing.T) {
 	server := start(t, token, "--db", "memory")
 	server.do("POST", collection, string(realRelayers(t)[0]))
-	server.do("GET", collection+"/nobody", "")
+	server.do("GET", collection+"/absent-id", "")
 	server.do("GET", collection, "")
 	response, err := http.Get(server.url + "/metrics") // without a token
 	if err != nil {
@@ -485,7 +483,7 @@ func TestMetrics(t *testing.T) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("answered %d, %v", response.StatusCode, err)
+		t.Fatalf("status %d, %v", response.StatusCode, err)
 	}
 	for _, want := range []string{
 		"# TYPE relayer_operations_total counter\n",
@@ -503,14 +501,14 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(string(body)) {
-		if strings.Contains(line, "nobody") || strings.Contains(line, "sepolia") {
-			t.Errorf("the metrics tell of relayers: %s", line)
+		if strings.Contains(line, "absent-id") || strings.Contains(line, "sepolia") {
+			t.Errorf("the metrics contain an ID: %s", line)
 		}
 	}
 	server.stop()
 }
 
-func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
+func TestReadiness_StoppingOrClosedStore(t *testing.T) {
 	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -523,7 +521,7 @@ func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		site.ServeHTTP(recorder, httptest.NewRequest("GET", "/healthz/ready", nil))
 		if recorder.Code != status || recorder.Body.String() != text+"\n" {
-			t.Errorf("answered %d %q, want %d %q", recorder.Code, recorder.Body, status, text)
+			t.Errorf("status %d %q, want %d %q", recorder.Code, recorder.Body, status, text)
 		}
 	}
 	expect(http.StatusOK, "ready")
@@ -535,7 +533,7 @@ func TestNotReadyWhenStoppingOrWithoutItsStore(t *testing.T) {
 	expect(http.StatusServiceUnavailable, "stopping")
 }
 
-// The path is replaced under the server, as by a restore from a backup.
+// The file is removed while the server runs, as by a careless restore.
 func TestReadiness_FileReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store, err := bolt.Open(t.Context(), path)
@@ -571,29 +569,29 @@ func TestWarning_SharedDatabaseFile(t *testing.T) {
 	}
 }
 
-func TestRate(t *testing.T) {
+func TestRate_Flag(t *testing.T) {
 	for _, c := range []struct {
 		rate string
 		want int // of 20 requests at once
 	}{{"0.1", 1}, {"1", 3}, {"0", 20}} {
 		server := start(t, token, "--db", "memory", "--rate", c.rate)
-		began, taken := time.Now(), 0
+		began, accepted := time.Now(), 0
 		for range 20 {
 			if status, _ := server.do("GET", collection, ""); status == http.StatusOK {
-				taken++
+				accepted++
 			}
 		}
-		// A slow machine earns some requests while it sends.
+		// The rate allows more requests while a slow machine sends.
 		earned := int(time.Since(began).Seconds()) + 1
-		if taken < c.want || taken > c.want+earned {
-			t.Errorf("--rate %s: %d requests taken, want %d", c.rate, taken, c.want)
+		if accepted < c.want || accepted > c.want+earned {
+			t.Errorf("--rate %s: %d requests accepted, want %d", c.rate, accepted, c.want)
 		}
 		server.stop()
 	}
 }
 
-// A drain lets a request that is under way finish, and the file is closed well.
-func TestDrain(t *testing.T) {
+// A request that is running when SIGTERM arrives gets its response, and is stored.
+func TestServe_SIGTERMDrainsRequests(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
 	reader, writer := io.Pipe()
@@ -603,19 +601,19 @@ func TestDrain(t *testing.T) {
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
-	// The body is sent once the server asks for it, and so the request is under
-	// way when the first of it has gone.
+	// The client sends the body after the server asks for it. So the request is
+	// running when the first bytes are sent.
 	request.Header.Set("Expect", "100-continue")
 	client := http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
-	answered := make(chan int, 1)
+	statuses := make(chan int, 1)
 	go func() {
 		response, err := client.Do(request)
 		if err != nil {
-			answered <- 0
+			statuses <- 0
 			return
 		}
 		response.Body.Close()
-		answered <- response.StatusCode
+		statuses <- response.StatusCode
 	}()
 	definition := realRelayers(t)[0]
 	if _, err := writer.Write(definition[:10]); err != nil {
@@ -634,22 +632,21 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	writer.Close()
-	if status := <-answered; status != http.StatusCreated {
-		t.Errorf("the request under way was answered %d", status)
+	if status := <-statuses; status != http.StatusCreated {
+		t.Errorf("the running request returned %d", status)
 	}
 	if err := server.command.Wait(); err != nil {
-		t.Errorf("the server ended with %v: %s", err, server.output)
+		t.Errorf("after SIGTERM: error %v: %s", err, server.output)
 	}
 	again := start(t, token, "--db", database)
 	if status, _ := again.do("GET", collection+"/sepolia-example", ""); status != http.StatusOK {
-		t.Errorf("the relayer created while draining answers %d", status)
+		t.Errorf("get of the relayer created during shutdown returned %d", status)
 	}
 	again.stop()
 }
 
-// expectRefusal starts a server that must end by itself, with exit status 1 and
-// one line.
-func expectRefusal(t *testing.T, says string, args ...string) {
+// expectFailedStart starts a server that must exit with status 1 and one line.
+func expectFailedStart(t *testing.T, want string, args ...string) {
 	t.Helper()
 	command := serverCommand(token, append([]string{"--addr", "127.0.0.1:0"}, args...)...)
 	var stdout, stderr bytes.Buffer
@@ -657,20 +654,20 @@ func expectRefusal(t *testing.T, says string, args ...string) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	impatience := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() })
-	defer impatience.Stop()
+	timeout := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() })
+	defer timeout.Stop()
 	if err := command.Wait(); command.ProcessState.ExitCode() != 1 {
-		t.Errorf("ended with %v", err)
+		t.Errorf("error %v", err)
 	}
 	text := stderr.String()
-	if strings.Count(text, "\n") != 1 || !strings.Contains(text, says) || stdout.Len() > 0 {
-		t.Errorf("said %q %q, want one line about %s", stdout.String(), text, says)
+	if strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || stdout.Len() > 0 {
+		t.Errorf("stdout %q, stderr %q, want one line with %q", stdout.String(), text, want)
 	}
 	expectNoPassword(t, text)
 }
 
-// What is wrong before the server serves is one clear line and exit status 1.
-func TestWrongStart(t *testing.T) {
+// A server that cannot start prints one line and exits with status 1.
+func TestServe_FailedStart(t *testing.T) {
 	directory := t.TempDir()
 	write := func(name, content string) string {
 		file := filepath.Join(directory, name)
@@ -681,16 +678,16 @@ func TestWrongStart(t *testing.T) {
 	}
 	locked := filepath.Join(directory, "locked.db")
 	running := start(t, token, "--db", locked)
-	foreign := strings.Repeat("this is a text, not a database\n", 1000)
+	other := strings.Repeat("this is a text, not a database\n", 1000)
 
 	for name, c := range map[string]struct {
 		args []string
-		says string
+		want string
 	}{
 		"port in use":          {[]string{"--db", "memory", "--addr", strings.TrimPrefix(running.url, "http://")}, "address already in use"},
 		"no such host":         {[]string{"--db", "memory", "--addr", "127.0.0.1:99999"}, "99999"},
 		"locked database":      {[]string{"--db", locked}, "locked.db"},
-		"foreign database":     {[]string{"--db", write("foreign.db", foreign)}, "foreign.db"},
+		"text as database":     {[]string{"--db", write("other.db", other)}, "other.db"},
 		"empty database":       {[]string{"--db", write("empty.db", "")}, "empty.db"},
 		"directory":            {[]string{"--db", directory}, directory},
 		"no directory":         {[]string{"--db", filepath.Join(directory, "nowhere", "x.db")}, "nowhere/x.db: no such file or directory"},
@@ -700,7 +697,7 @@ func TestWrongStart(t *testing.T) {
 		"no address":           {[]string{"--db", "memory", "--addr="}, "--addr is empty"},
 		"no port":              {[]string{"--db", "memory", "--addr", "localhost"}, "--addr must be host:port"},
 		"connection string":    {[]string{"--db", "u:" + password + "@h/d"}, "--db must be a file, or a URL that begins with postgres://"},
-		"its own argument":     {[]string{"Password=" + password}, "unexpected argument"},
+		"argument of keywords": {[]string{"Password=" + password}, "unexpected argument"},
 		"unknown flag":         {[]string{"--port", "1"}, "unknown flag --port (relayerd serve --help lists the flags)"},
 		"bad rate":             {[]string{"--rate", "-1"}, "--rate"},
 		"rate not a number":    {[]string{"--rate", "NaN"}, "--rate"},
@@ -713,32 +710,32 @@ func TestWrongStart(t *testing.T) {
 		"signers null":         {[]string{"--db", "memory", "--signers", write("null.json", `null`)}, "null.json: must be an object of objects of addresses"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expectRefusal(t, c.says, c.args...)
+			expectFailedStart(t, c.want, c.args...)
 		})
 	}
-	// A start that fails for another reason leaves no new file behind.
+	// A failed start creates no file.
 	fresh := filepath.Join(directory, "fresh.db")
 	if err := serverCommand(token, "--db", fresh, "--addr", strings.TrimPrefix(running.url, "http://")).Run(); err == nil {
-		t.Error("a port in use is no error")
+		t.Error("no error with a port in use")
 	}
 	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
-		t.Errorf("a file was left behind: %v", err)
+		t.Errorf("a file was created, error %v", err)
 	}
-	if content, err := os.ReadFile(filepath.Join(directory, "foreign.db")); err != nil || string(content) != foreign {
-		t.Errorf("the foreign file was changed: %v", err)
+	if content, err := os.ReadFile(filepath.Join(directory, "other.db")); err != nil || string(content) != other {
+		t.Errorf("the text file was changed, error %v", err)
 	}
 	running.stop()
 
 	t.Run("bad token", func(t *testing.T) {
 		text, err := serverCommand("two words", "--db", "memory", "--addr", "127.0.0.1:0").CombinedOutput()
 		if err == nil || !strings.Contains(string(text), "API_KEY") || strings.Contains(string(text), "two words") {
-			t.Errorf("ended with %v: %s", err, text)
+			t.Errorf("error %v: %s", err, text)
 		}
 	})
 	t.Run("help", func(t *testing.T) {
 		text, err := serverCommand(token, "-h").Output()
 		if err != nil || !strings.Contains(string(text), "--network-rules") {
-			t.Errorf("ended with %v: %s", err, text)
+			t.Errorf("error %v: %s", err, text)
 		}
 	})
 }

@@ -12,8 +12,7 @@ import (
 )
 
 // newMetrics returns an observer that counts and times the operations of the
-// registry, and a handler that shows what it has seen, beside what the Go runtime
-// and the system tell of the process.
+// registry, and a handler that exports its metrics and those of the process.
 func newMetrics() (relayer.Observer, http.Handler, error) {
 	registry := client.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

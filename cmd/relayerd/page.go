@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// pageFile is the page for people. It is one file and asks for no other.
+// pageFile is the web page. It is one file and loads no other.
 //
 //go:embed page.html
 var pageFile string
 
-// newPage answers with the page. It tells nothing of relayers: what it shows it
-// asks the API for, with the token that it is given in the browser.
+// newPage serves the web page. The page contains no relayers: it requests them from
+// the API, with the token that the user enters.
 func newPage() http.Handler {
-	// Browsers hash what they have read, in which every line ends with \n alone.
+	// Browsers convert line ends to \n before they compute the hash.
 	content := strings.ReplaceAll(pageFile, "\r\n", "\n")
 	policy := contentSecurityPolicy(content)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -28,23 +28,21 @@ func newPage() http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("X-Frame-Options", "DENY")
 		header.Set("Referrer-Policy", "no-referrer")
-		// A page that was kept could outlive the server whose policy it came with.
+		// A cached page could be shown with the policy of another version.
 		header.Set("Cache-Control", "no-store")
-		// A client that is gone cannot be told so.
 		_, _ = w.Write([]byte(content))
 	})
 }
 
-// contentSecurityPolicy lets the page run its own script and style and talk to
-// its own server, and nothing else: markup that got into it could load nothing,
-// run nothing and send nothing anywhere.
+// contentSecurityPolicy allows only the page's own script and style, and requests to
+// its own server. Injected markup could load, run and send nothing.
 func contentSecurityPolicy(page string) string {
 	return strings.Join([]string{
 		"default-src 'none'",
 		"script-src " + hashSource(page, `<script type="module">`, "</script>"),
 		"style-src " + hashSource(page, "<style>", "</style>"),
 		"connect-src 'self'",
-		// The icon is an empty data URL, so that browsers do not ask for a file.
+		// The icon is an empty data URL, so that browsers request no file.
 		"img-src data:",
 		"form-action 'none'",
 		"base-uri 'none'",
@@ -54,7 +52,7 @@ func contentSecurityPolicy(page string) string {
 	}, "; ")
 }
 
-// hashSource is the source that allows the one element between start and end.
+// hashSource returns the source that allows the element between start and end.
 func hashSource(page, start, end string) string {
 	_, rest, _ := strings.Cut(page, start)
 	text, _, _ := strings.Cut(rest, end)

@@ -14,7 +14,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-func askForPage(t *testing.T, method string) *http.Response {
+func requestPage(t *testing.T, method string) *http.Response {
 	t.Helper()
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	server := httptest.NewServer(newSite(t.Context(), api, memory.New(), http.NotFoundHandler()))
@@ -40,11 +40,11 @@ func pageOf(t *testing.T, response *http.Response) string {
 	return string(content)
 }
 
-func TestPageHeaders(t *testing.T) {
+func TestPage_Headers(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		response := askForPage(t, method)
+		response := requestPage(t, method)
 		if response.StatusCode != http.StatusOK || response.ContentLength < 1000 {
-			t.Errorf("%s answered %d with %d bytes", method, response.StatusCode, response.ContentLength)
+			t.Errorf("%s returned %d with %d bytes", method, response.StatusCode, response.ContentLength)
 		}
 		for name, want := range map[string]string{
 			"Content-Type":           "text/html; charset=utf-8",
@@ -63,20 +63,20 @@ func TestPageHeaders(t *testing.T) {
 	}
 }
 
-func TestOtherMethodsGoToTheAPI(t *testing.T) {
+func TestPage_OtherMethodsReachAPI(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, "ODD"} {
-		if response := askForPage(t, method); response.StatusCode != http.StatusTeapot {
-			t.Errorf("%s / answered %d", method, response.StatusCode)
+		if response := requestPage(t, method); response.StatusCode != http.StatusTeapot {
+			t.Errorf("%s / returned %d", method, response.StatusCode)
 		}
 	}
 	server := start(t, token, "--db", "memory")
 	if response, err := http.Post(server.url, "application/json", nil); err != nil || response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("POST / without a token answered %v, %v", response, err)
+		t.Errorf("POST / without a token returned %v, error %v", response, err)
 	}
 	server.stop()
 }
 
-// elements returns the content of every element of the name.
+// elements returns the contents of all elements with a name.
 func elements(page, name string) []string {
 	var contents []string
 	for _, found := range regexp.MustCompile(`(?s)<`+name+`[^>]*>(.*?)</`+name+`>`).FindAllStringSubmatch(page, -1) {
@@ -85,8 +85,8 @@ func elements(page, name string) []string {
 	return contents
 }
 
-func TestPagePolicyAllowsThePageAndNothingElse(t *testing.T) {
-	response := askForPage(t, http.MethodGet)
+func TestPage_ContentSecurityPolicy(t *testing.T) {
+	response := requestPage(t, http.MethodGet)
 	page := pageOf(t, response)
 	directives := strings.Split(response.Header.Get("Content-Security-Policy"), "; ")
 	for _, want := range []string{
@@ -115,19 +115,18 @@ func TestPagePolicyAllowsThePageAndNothingElse(t *testing.T) {
 	}
 }
 
-// Whoever has the sources from a system that ends lines with \r\n gets the same
-// page, and the hashes of it.
-func TestPageHasLinesAsBrowsersReadThem(t *testing.T) {
-	defer func(kept string) { pageFile = kept }(pageFile)
-	want := askForPage(t, http.MethodGet)
+// A checkout with \r\n line ends serves the same page with the same hashes.
+func TestPage_LineEnds(t *testing.T) {
+	defer func(original string) { pageFile = original }(pageFile)
+	want := requestPage(t, http.MethodGet)
 	pageFile = strings.ReplaceAll(pageFile, "\n", "\r\n")
-	got := askForPage(t, http.MethodGet)
+	got := requestPage(t, http.MethodGet)
 	if pageOf(t, got) != pageOf(t, want) || got.Header.Get("Content-Security-Policy") != want.Header.Get("Content-Security-Policy") {
-		t.Error("the page is another")
+		t.Error("the page differs")
 	}
 }
 
-func TestPageUsesNothingFromElsewhere(t *testing.T) {
+func TestPage_LoadsAndStoresNothing(t *testing.T) {
 	for name, pattern := range map[string]string{
 		"address":            `(?i)\b(https?|wss?|ftp):|["'(=]//`,
 		"file":               `(?i)\ssrc\s*=|url\(|@import|\bimport\b`,

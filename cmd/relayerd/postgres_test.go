@@ -18,10 +18,10 @@ import (
 	"github.com/go-relayer/relayer/internal/pgserver"
 )
 
-// password is unlike anything else, so that finding it anywhere means something.
+// password occurs nowhere else, so that a search for it finds leaks.
 const password = "Secret-5d20c7b19e"
 
-// startPostgres skips where there is no PostgreSQL, except in CI, which has one.
+// startPostgres skips the test if PostgreSQL is not installed, except in CI.
 func startPostgres(t *testing.T) *pgserver.Server {
 	t.Helper()
 	if err := pgserver.Available(); err != nil && os.Getenv("CI") == "" {
@@ -30,8 +30,8 @@ func startPostgres(t *testing.T) *pgserver.Server {
 	return pgserver.Start(t)
 }
 
-// location is the URL of a server's database, with a password in it that the
-// server does not ask for.
+// location returns the URL of a database, with a password that the server does not
+// check.
 func location(t *testing.T, server *pgserver.Server, database string) string {
 	t.Helper()
 	parsed, err := url.Parse(server.ConnString())
@@ -43,21 +43,21 @@ func location(t *testing.T, server *pgserver.Server, database string) string {
 	return parsed.String()
 }
 
-// query asks the database itself.
-func query[T any](t *testing.T, location, sql string) (answer T) {
+// query runs a statement in the database.
+func query[T any](t *testing.T, location, sql string) (result T) {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), location)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer connection.Close(context.Background())
-	if err := connection.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
+	if err := connection.QueryRow(t.Context(), sql).Scan(&result); err != nil {
 		t.Fatal(err)
 	}
-	return answer
+	return result
 }
 
-func makeDatabase(t *testing.T, server *pgserver.Server, name string) string {
+func createDatabase(t *testing.T, server *pgserver.Server, name string) string {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), server.ConnString())
 	if err != nil {
@@ -77,7 +77,7 @@ func expectNoPassword(t *testing.T, text string) {
 	}
 }
 
-func TestPostgresKeepsRelayers(t *testing.T) {
+func TestPostgres_RelayersAcrossRestart(t *testing.T) {
 	database := location(t, startPostgres(t), "postgres")
 	server := start(t, token, "--db", database, "--log-requests")
 	documents := createAll(t, server, realRelayers(t))
@@ -89,14 +89,14 @@ func TestPostgresKeepsRelayers(t *testing.T) {
 	after := readAll(t, again, documents)
 	for path, body := range before {
 		if after[path] != body {
-			t.Errorf("%s was\n%s\nand is after a restart\n%s", path, body, after[path])
+			t.Errorf("%s returned\n%s\nand after a restart\n%s", path, body, after[path])
 		}
 	}
 	again.stop()
 }
 
-// What one server has answered, the other knows.
-func TestServersShareADatabase(t *testing.T) {
+// A change through one server is visible through the other at once.
+func TestPostgres_TwoServers(t *testing.T) {
 	database := location(t, startPostgres(t), "postgres")
 	one := start(t, token, "--db", database, "--rate", "0")
 	other := start(t, token, "--db", database, "--rate", "0")
@@ -114,21 +114,20 @@ func TestServersShareADatabase(t *testing.T) {
 	}
 	_, patched := one.do("PATCH", collection+"/sepolia-example", `{"paused":true}`)
 	if _, read := other.do("GET", collection+"/sepolia-example", ""); read != patched {
-		t.Errorf("one server answered a patch with %s, and the other reads %s", patched, read)
+		t.Errorf("one server returned %s for a patch, and the other reads %s", patched, read)
 	}
 	if status, body := other.do("DELETE", collection+"/sepolia-example", ""); status != http.StatusOK {
-		t.Errorf("a delete was answered %d: %s", status, body)
+		t.Errorf("delete returned %d: %s", status, body)
 	}
 	if status, _ := one.do("GET", collection+"/sepolia-example", ""); status != http.StatusNotFound {
-		t.Errorf("a relayer deleted through one server was answered %d by the other", status)
+		t.Errorf("get of a relayer that the other server deleted returned %d", status)
 	}
 	one.stop()
 	other.stop()
 }
 
-// Of racing creates exactly one gets an id, and exactly one a signer, whichever
-// servers they go through.
-func TestServersRace(t *testing.T) {
+// Of concurrent creates through two servers, one gets the ID, and one the signer.
+func TestPostgres_ConcurrentCreates(t *testing.T) {
 	database := location(t, startPostgres(t), "postgres")
 	servers := []*process{
 		start(t, token, "--db", database, "--exclusive-signers"),
@@ -152,7 +151,7 @@ func TestServersRace(t *testing.T) {
 				created++
 			case http.StatusConflict, http.StatusBadRequest:
 			default:
-				t.Errorf("%s: a create was answered %d", name, status)
+				t.Errorf("%s: create returned %d", name, status)
 			}
 		}
 		if created != 1 {
@@ -164,8 +163,7 @@ func TestServersRace(t *testing.T) {
 	}
 }
 
-// awaitReadiness waits until the server is asked whether it is ready and answers
-// with the status.
+// awaitReadiness waits until the readiness check returns a status.
 func (p *process) awaitReadiness(want int) {
 	p.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -174,15 +172,14 @@ func (p *process) awaitReadiness(want int) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("the server answers %d and not %d: %s", status, want, p.output)
+			p.t.Fatalf("readiness is %d, want %d: %s", status, want, p.output)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// A server outlives its database: it says that it cannot serve, and goes on once
-// it can.
-func TestDatabaseIsKilled(t *testing.T) {
+// While the database is down, requests get 503. After it has restarted they succeed.
+func TestPostgres_DatabaseRestarts(t *testing.T) {
 	postgres := startPostgres(t)
 	database := location(t, postgres, "postgres")
 	server := start(t, token, "--db", database)
@@ -201,7 +198,7 @@ func TestDatabaseIsKilled(t *testing.T) {
 		{"GET", "/healthz/ready", ""},
 	} {
 		if status, body := server.do(request[0], request[1], request[2]); status != http.StatusServiceUnavailable {
-			t.Errorf("without its database the server answered %d to %s: %s", status, request, body)
+			t.Errorf("without its database, status %d for %s: %s", status, request, body)
 		}
 	}
 	if status, _ := server.do("GET", "/healthz/live", ""); status != http.StatusOK {
@@ -214,10 +211,10 @@ func TestDatabaseIsKilled(t *testing.T) {
 	server.awaitReadiness(http.StatusOK)
 	readAll(t, server, documents)
 	if status, body := server.do("POST", collection, definition); status != http.StatusCreated {
-		t.Errorf("a create was answered %d: %s", status, body)
+		t.Errorf("create returned %d: %s", status, body)
 	}
 
-	// A database that hangs is one that is away.
+	// A database that does not respond counts as unavailable.
 	if err := postgres.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -230,49 +227,48 @@ func TestDatabaseIsKilled(t *testing.T) {
 	expectNoPassword(t, server.output.String())
 }
 
-// What is wrong with the database or with how it is named is one clear line in
-// which nobody finds the password.
-func TestWrongDatabase(t *testing.T) {
+// Each problem of a database is one line without the password.
+func TestDatabase_FailedStart(t *testing.T) {
 	postgres := startPostgres(t)
 	good := location(t, postgres, "postgres")
 	bolt := filepath.Join(t.TempDir(), "relayers.db")
 	start(t, token, "--db", bolt).stop()
-	stranger := makeDatabase(t, postgres, "stranger")
+	empty := createDatabase(t, postgres, "empty")
 	nowhere, fresh := filepath.Join(t.TempDir(), "nowhere.db"), filepath.Join(t.TempDir(), "fresh.db")
 
 	for name, c := range map[string]struct {
 		args []string
-		says string
+		want string
 	}{
-		"no server":            {[]string{"--db", "postgres://u:" + password + "@127.0.0.1:1/x"}, "connection refused"},
-		"no such database":     {[]string{"--db", location(t, postgres, "nowhere")}, `database "nowhere" does not exist`},
-		"port not a number":    {[]string{"--db", "postgres://u:" + password + "@localhost:port/x"}, "connection string"},
-		"odd password":         {[]string{"--db", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
-		"slash in password":    {[]string{"--db", "postgres://u:a/" + password + "@localhost:1/x"}, "connection string"},
-		"unknown setting":      {[]string{"--db", "postgres://u:" + password + "@localhost/x?sslmode=perhaps"}, "connection string"},
-		"another scheme":       {[]string{"--db", "mysql://u:" + password + "@localhost/x"}, "--db must be a file, or a URL that begins with postgres://"},
-		"keywords":             {[]string{"--db", "host=localhost password=" + password}, "--db must be a file, or a URL that begins with postgres://"},
-		"no flag":              {[]string{good}, "unexpected argument"},
-		"no source":            {[]string{"--db", fresh, "--copy-from", nowhere}, "nowhere.db: no such file or directory"},
-		"directory as source":  {[]string{"--db", good, "--copy-from", t.TempDir()}, "--copy-from"},
-		"memory as source":     {[]string{"--db", good, "--copy-from", "memory"}, "--copy-from must be a file or a postgres:// URL"},
-		"another source":       {[]string{"--db", good, "--copy-from", "mysql://u:" + password + "@localhost/x"}, "--copy-from must be a file"},
-		"file on itself":       {[]string{"--db", bolt, "--copy-from", filepath.Dir(bolt) + "/./relayers.db"}, "--copy-from is the same as --db"},
-		"database on itself":   {[]string{"--db", good, "--copy-from", strings.Replace(good, "postgres://postgres", "postgresql://another", 1)}, "--copy-from is the same as --db"},
-		"source without them":  {[]string{"--db", good, "--copy-from", stranger}, "--copy-from: postgres: schema relayer: no relayer schema"},
-		"source out of reach":  {[]string{"--db", good, "--copy-from", "postgres://u:" + password + "@127.0.0.1:1/x"}, "--copy-from: store unavailable"},
-		"password in a source": {[]string{"--db", good, "--copy-from", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
+		"no server":             {[]string{"--db", "postgres://u:" + password + "@127.0.0.1:1/x"}, "connection refused"},
+		"no such database":      {[]string{"--db", location(t, postgres, "nowhere")}, `database "nowhere" does not exist`},
+		"port not a number":     {[]string{"--db", "postgres://u:" + password + "@localhost:port/x"}, "connection string"},
+		"odd password":          {[]string{"--db", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
+		"slash in password":     {[]string{"--db", "postgres://u:a/" + password + "@localhost:1/x"}, "connection string"},
+		"unknown setting":       {[]string{"--db", "postgres://u:" + password + "@localhost/x?sslmode=perhaps"}, "connection string"},
+		"another scheme":        {[]string{"--db", "mysql://u:" + password + "@localhost/x"}, "--db must be a file, or a URL that begins with postgres://"},
+		"keywords":              {[]string{"--db", "host=localhost password=" + password}, "--db must be a file, or a URL that begins with postgres://"},
+		"no flag":               {[]string{good}, "unexpected argument"},
+		"no source":             {[]string{"--db", fresh, "--copy-from", nowhere}, "nowhere.db: no such file or directory"},
+		"directory as source":   {[]string{"--db", good, "--copy-from", t.TempDir()}, "--copy-from"},
+		"memory as source":      {[]string{"--db", good, "--copy-from", "memory"}, "--copy-from must be a file or a postgres:// URL"},
+		"another source":        {[]string{"--db", good, "--copy-from", "mysql://u:" + password + "@localhost/x"}, "--copy-from must be a file"},
+		"file on itself":        {[]string{"--db", bolt, "--copy-from", filepath.Dir(bolt) + "/./relayers.db"}, "--copy-from is the same as --db"},
+		"database on itself":    {[]string{"--db", good, "--copy-from", strings.Replace(good, "postgres://postgres", "postgresql://another", 1)}, "--copy-from is the same as --db"},
+		"source without schema": {[]string{"--db", good, "--copy-from", empty}, "--copy-from: postgres: schema relayer: no relayer schema"},
+		"source out of reach":   {[]string{"--db", good, "--copy-from", "postgres://u:" + password + "@127.0.0.1:1/x"}, "--copy-from: store unavailable"},
+		"password in a source":  {[]string{"--db", good, "--copy-from", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expectRefusal(t, c.says, c.args...)
+			expectFailedStart(t, c.want, c.args...)
 		})
 	}
 	for _, file := range []string{nowhere, fresh} {
 		if _, err := os.Stat(file); !os.IsNotExist(err) {
-			t.Errorf("%s has been made: %v", file, err)
+			t.Errorf("%s was created, error %v", file, err)
 		}
 	}
-	if tables := query[int](t, stranger, "SELECT count(*) FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname NOT IN ('public', 'information_schema')"); tables != 0 {
-		t.Errorf("%d schemas were made in a database that is only a source", tables)
+	if tables := query[int](t, empty, "SELECT count(*) FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname NOT IN ('public', 'information_schema')"); tables != 0 {
+		t.Errorf("%d schemas were created in a source", tables)
 	}
 }

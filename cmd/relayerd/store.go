@@ -21,7 +21,7 @@ import (
 const (
 	defaultDatabase = "relayers.db"
 
-	// inMemory names a store that keeps nothing on disk.
+	// inMemory names a store that is lost when the process ends.
 	inMemory = "memory"
 
 	filePathRule = "a path must not contain @, = or :"

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// On a terminal the progress is one line for each stage, written over.
-func TestProgressOnATerminal(t *testing.T) {
+// On a terminal, the progress of each stage overwrites one line.
+func TestCopy_ProgressOnTerminal(t *testing.T) {
 	source := makeFile(t, 1000)
 	terminal, screen := openTerminal(t)
 	command := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory", "--copy-from", source)
@@ -22,14 +22,14 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 	terminal.Close()
 	t.Cleanup(func() { _ = command.Process.Kill() })
-	var shown bytes.Buffer
-	for !strings.Contains(shown.String(), "msg=serving") {
+	var output bytes.Buffer
+	for !strings.Contains(output.String(), "msg=serving") {
 		part := make([]byte, 1000)
 		n, err := screen.Read(part)
 		if err != nil {
-			t.Fatalf("%v: %s", err, &shown)
+			t.Fatalf("%v: %s", err, &output)
 		}
-		shown.Write(part[:n])
+		output.Write(part[:n])
 	}
 	if err := command.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -41,17 +41,17 @@ func TestProgressOnATerminal(t *testing.T) {
 	want := regexp.MustCompile(`^\rchecked 0 of 1000\rchecked 1000 of 1000\r\n` +
 		`\rcopied 0 of 1000(\rcopied \d+ of 1000)*\rcopied 1000 of 1000\r\n` +
 		`\rverified 0 of 1000(\rverified \d+ of 1000)*\rverified 1000 of 1000\r\ntime=\S+ level=INFO msg=copied relayers=1000\r\n`)
-	if !want.MatchString(shown.String()) {
-		t.Errorf("shown is %q", &shown)
+	if !want.MatchString(output.String()) {
+		t.Errorf("output %q", &output)
 	}
 }
 
-// openTerminal returns a terminal, and what reads from its screen.
+// openTerminal returns a terminal and its other end, which reads the output.
 func openTerminal(t *testing.T) (terminal, screen *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no terminals here: %v", err)
+		t.Skipf("no terminal available: %v", err)
 	}
 	t.Cleanup(func() { screen.Close() })
 	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {

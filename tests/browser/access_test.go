@@ -23,7 +23,7 @@ func (b *tab) visit(check func(view string)) {
 			"allowed_tokens":[{"mint":"`+strings.Repeat("1", 100)+`","swap_config":{"max_amount":18446744073709551615}}]}}`, http.StatusCreated)
 	check("the token")
 	b.press("Show the relayers")
-	b.expectError("Give the bearer token", "Bearer token")
+	b.expectError("Enter the bearer token", "Bearer token")
 	check("a wrong token")
 	b.enter("All relayers")
 	check("the list")

@@ -55,7 +55,7 @@ const policies = "Policies"
 
 func TestCreate_EVM(t *testing.T) {
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
-	b := open(t, "-network-rules")
+	b := open(t, "--network-rules")
 	b.enter("All relayers")
 	b.begin("evm-1", "evm")
 	b.press("Paused")
@@ -87,7 +87,7 @@ func TestCreate_EVM(t *testing.T) {
 
 func TestCreate_Solana(t *testing.T) {
 	const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
-	b := open(t, "-network-rules")
+	b := open(t, "--network-rules")
 	b.enter("All relayers")
 	b.begin("solana-1", "solana")
 	b.choose("user", policies, "Fee payment strategy")
@@ -131,7 +131,7 @@ func TestCreate_Stellar(t *testing.T) {
 		usdc   = "USDC:" + issuer
 		kind   = `{"classic":{"code":"USDC","issuer":"` + issuer + `"}}`
 	)
-	b := open(t, "-network-rules")
+	b := open(t, "--network-rules")
 	b.enter("All relayers")
 	b.begin("stellar-1", "stellar")
 	b.choose("user", policies, "Fee payment strategy")
@@ -170,12 +170,12 @@ func TestCreate_NetworkTypeChanged(t *testing.T) {
 	b.fill("1", policies, "Gas price cap (wei)")
 	b.choose("stellar", "Network type, required")
 	b.expectCreated("chosen", `{}`)
-	b.expectText("No field of the policy is set.")
+	b.expectText("No policy field is set.")
 }
 
 // TestCreate_FieldErrors checks that errors are shown next to their fields.
 func TestCreate_FieldErrors(t *testing.T) {
-	b := open(t, "-network-rules")
+	b := open(t, "--network-rules")
 	b.enter("All relayers")
 	b.goTo("new", "New relayer")
 	b.press("Create the relayer")
@@ -220,7 +220,7 @@ func TestCreate_FieldErrors(t *testing.T) {
 // TestCreate_OtherErrors checks that an error is shown in the summary or at its group
 // if it has no field of the form.
 func TestCreate_OtherErrors(t *testing.T) {
-	b := open(t, "-network-rules")
+	b := open(t, "--network-rules")
 	b.enter("All relayers")
 	b.begin("stellar", "stellar")
 	b.press(policies, "Allowed tokens", "Add a token")

@@ -15,9 +15,9 @@ import (
 func TestToken_Wrong(t *testing.T) {
 	b := open(t)
 	for given, message := range map[string]string{
-		"wrong":     "The server does not take this token",
-		"two words": "A token is of ASCII letters, digits and signs, without spaces",
-		"":          "Give the bearer token",
+		"wrong":     "The server does not accept this token",
+		"two words": "A token consists of ASCII letters, digits and symbols, without spaces",
+		"":          "Enter the bearer token",
 	} {
 		b.fill(given, "Bearer token")
 		b.press("Show the relayers")
@@ -72,7 +72,7 @@ func TestList_Paging(t *testing.T) {
 	b.expectRows(8, 14)
 	b.fill("9", "Page")
 	b.press("Show")
-	b.expectText("Nothing is on page 9 of 7 each. There are 25 relayers.")
+	b.expectText("Page 9 is empty, with 7 per page. There are 25 relayers.")
 	b.press("Previous")
 	b.expectRows(22, 25)
 
@@ -115,7 +115,7 @@ func TestRelayer_Unknown(t *testing.T) {
 }
 
 func TestRate_Exceeded(t *testing.T) {
-	b := open(t, "-rate", "0.1") // one request at once, which checks the token
+	b := open(t, "--rate", "0.1") // one request at once, which checks the token
 	b.fill(token, "Bearer token")
 	b.press("Show the relayers")
 	expect(b, true, `/^Too Many Requests: try again in \d+ s$/.test(document.querySelector('section:not([hidden]) h1').textContent)`)
