@@ -120,7 +120,7 @@ func TestCommands_Arguments(t *testing.T) {
 	}{
 		"check of a missing file":   {[]string{"check", "--db", missing}, "--db: stat " + missing + ": no such file"},
 		"check of memory":           {[]string{"check", "--db", "memory"}, "--db must be a file or a postgres:// URL"},
-		"check of a bad URL":        {[]string{"check", "--db", "postgres://u:%zz" + password + "@h/d"}, "--db: postgres: the connection string cannot be read"},
+		"check of a bad URL":        {[]string{"check", "--db", "postgres://u:%zz" + password + "@h/d"}, "--db: postgres: invalid connection string"},
 		"check without a value":     {[]string{"check", "--db="}, "--db is empty"},
 		"backup without a target":   {[]string{"backup", "--db", file}, `required flag(s) "to" not set`},
 		"backup of PostgreSQL":      {[]string{"backup", "--db", url, "--to", vacant}, "--db must be a file"},
