@@ -160,6 +160,9 @@ func TestNew_InvalidArguments(t *testing.T) {
 		"request logger": func() (http.Handler, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRequestLog(nil))
 		},
+		"authorizer": func() (http.Handler, error) {
+			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(nil))
+		},
 		"zero option": func() (http.Handler, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), nil)
 		},

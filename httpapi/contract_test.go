@@ -129,6 +129,12 @@ func TestContract_StatusCodes(t *testing.T) {
 		}
 	})
 
+	t.Run("a refusal of the authorizer returns 403", func(t *testing.T) {
+		refuse := func(context.Context, httpapi.Access) error { return errors.New("read only") }
+		got := serve(t, httpapi.WithAuthorizer(refuse)).do("POST", collection, minimal(""))
+		wantFailure(t, got, http.StatusForbidden, "Forbidden")
+	})
+
 	t.Run("get of an unknown ID returns 404 with the ID", func(t *testing.T) {
 		s := serve(t)
 		for escaped, id := range map[string]string{

@@ -20,6 +20,7 @@ import (
 type api struct {
 	manager       *relayer.Manager
 	auth          Authenticator
+	authorize     func(context.Context, Access) error // nil: all is allowed
 	guesses       *guessLimiter
 	readLimiter   *rateLimiter // nil: no limit
 	inFlight      inFlight
@@ -139,11 +140,11 @@ func (a *api) routes() []route {
 		single     = "/api/v1/relayers/{relayer_id}"
 	)
 	routes := []route{
-		{http.MethodGet, collection, a.rateLimited(a.listRelayers)},
-		{http.MethodPost, collection, a.createRelayer},
-		{http.MethodGet, single, a.rateLimited(a.getRelayer)},
-		{http.MethodPatch, single, a.patchRelayer},
-		{http.MethodDelete, single, a.deleteRelayer},
+		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.listRelayers))},
+		{http.MethodPost, collection, a.authorized(ActionCreate, a.createRelayer)},
+		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.getRelayer))},
+		{http.MethodPatch, single, a.authorized(ActionUpdate, a.patchRelayer)},
+		{http.MethodDelete, single, a.authorized(ActionDelete, a.deleteRelayer)},
 	}
 	if a.openAPI {
 		routes = append(routes, route{http.MethodGet, openAPIPath, serveOpenAPI})

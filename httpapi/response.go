@@ -14,6 +14,7 @@ import (
 const (
 	messageBadRequest         = "Bad Request"
 	messageUnauthorized       = "Unauthorized"
+	messageForbidden          = "Forbidden"
 	messageExists             = "Relayer with this ID already exists"
 	messageTooManyRequests    = "Too Many Requests"
 	messageInternal           = "Internal Server Error"
