@@ -562,7 +562,7 @@ func TestWarning_SharedDatabaseFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log strings.Builder
-		warnIfReadable(slog.New(slog.NewTextHandler(&log, nil)), path)
+		warnIfReadable(slog.New(slog.NewTextHandler(&log, nil)), "database file", path)
 		if got := strings.Contains(log.String(), "other users can read"); got != test.want {
 			t.Errorf("mode %o: the log is %q", test.mode, log.String())
 		}

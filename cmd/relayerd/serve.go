@@ -25,6 +25,7 @@ type config struct {
 	database         string
 	copyFrom         string
 	signersFile      string
+	tokensFile       string
 	networkRules     bool
 	exclusiveSigners bool
 	rate             float64
@@ -39,11 +40,16 @@ func newServeCommand(apiKey string) *cobra.Command {
 		Long: `Serve the API under /api/v1, a web page at /, health checks at /healthz/live and
 /healthz/ready, and metrics at /metrics.
 
-The environment variable API_KEY is the bearer token of the API. If it is not set,
-the server generates a token and prints it.`,
+The environment variable API_KEY is the bearer token of the API. For several tokens use
+--tokens-file: a file with a line "name token" for each, or "name token read" for a
+token that may only get and list. SIGHUP reloads the file. If neither is set, the
+server generates a token and prints it.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
 				return err
+			}
+			if c.tokensFile != "" && apiKey != "" {
+				return errors.New("--tokens-file and API_KEY are both set: unset API_KEY")
 			}
 			return serve(command.Context(), c, apiKey, command.OutOrStdout(), command.ErrOrStderr())
 		},
@@ -53,6 +59,7 @@ the server generates a token and prints it.`,
 	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, created if missing, or the postgres:// URL of a database that several servers share; memory stores nothing on disk")
 	flags.StringVar(&c.copyFrom, "copy-from", "", "`file` or postgres:// URL whose relayers are copied to --db before serving; a restart resumes an interrupted copy")
 	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist; without it every signer is accepted")
+	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded on SIGHUP, in place of API_KEY")
 	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists per second for each token; 0 disables the limit")
@@ -74,6 +81,11 @@ func (c config) check() error {
 	}
 	if c.signersFile != "" {
 		if err := checkFile("--signers", c.signersFile); err != nil {
+			return err
+		}
+	}
+	if c.tokensFile != "" {
+		if err := checkFile("--tokens-file", c.tokensFile); err != nil {
 			return err
 		}
 	}
@@ -103,12 +115,17 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	}
 	defer listener.Close()
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	access, err := openAccess(ctx, c, apiKey, logger)
+	if err != nil {
+		return err
+	}
+	defer access.close()
 	store, closeStore, err := openFilled(ctx, c, stderr, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	warnIfReadable(logger, c.database)
+	warnIfReadable(logger, "database file", c.database)
 
 	observer, metrics, err := newMetrics()
 	if err != nil {
@@ -118,18 +135,39 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
-	token := apiKey
-	if token == "" {
-		token = rand.Text()
-	}
-	api, err := httpapi.New(manager, httpapi.Tokens(token), handlerOptions(c, logger)...)
+	api, err := httpapi.New(manager, access.authenticator, append(access.options, handlerOptions(c, logger)...)...)
 	if err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
 	}
-	if apiKey == "" {
-		printToken(stdout, token, listener.Addr())
+	if access.generated != "" {
+		printToken(stdout, access.generated, listener.Addr())
 	}
 	return serveHTTP(ctx, listener, newSite(ctx, api, store, metrics), logger)
+}
+
+// access is who may call the API.
+type access struct {
+	authenticator httpapi.Authenticator
+	options       []httpapi.Option
+	generated     string // the token generated for this run, if there is one
+	close         func()
+}
+
+// openAccess uses the tokens file, API_KEY, or a generated token.
+func openAccess(ctx context.Context, c config, apiKey string, logger *slog.Logger) (access, error) {
+	if c.tokensFile != "" {
+		file, stop, err := openTokensFile(ctx, c.tokensFile, logger)
+		if err != nil {
+			return access{}, err
+		}
+		options := []httpapi.Option{httpapi.WithAuthorizer(file.authorize)}
+		return access{authenticator: httpapi.AuthFunc(file.authenticate), options: options, close: stop}, nil
+	}
+	if apiKey != "" {
+		return access{authenticator: httpapi.Tokens(apiKey), close: func() {}}, nil
+	}
+	generated := rand.Text()
+	return access{authenticator: httpapi.Tokens(generated), generated: generated, close: func() {}}, nil
 }
 
 func managerOptions(c config) ([]relayer.Option, error) {

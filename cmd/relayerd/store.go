@@ -82,15 +82,15 @@ func openPostgres(ctx context.Context, flag, url string, options ...postgres.Opt
 	return database, database.Close, nil
 }
 
-// warnIfReadable logs a warning if other users can read the database file: it
-// contains full RPC URLs.
-func warnIfReadable(logger *slog.Logger, path string) {
+// warnIfReadable logs a warning if other users can read a file with secrets. A
+// database contains full RPC URLs.
+func warnIfReadable(logger *slog.Logger, what, path string) {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" {
 		return
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		logger.Warn("other users can read the database file: run chmod 600", "path", path, "mode", mode.String())
+		logger.Warn("other users can read the "+what+": run chmod 600", "path", path, "mode", mode.String())
 	}
 }
 

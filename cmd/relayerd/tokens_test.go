@@ -1,0 +1,219 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Tokens of the tests of --tokens-file. Each begins with Secret-5d20c7b19e, so that
+// expectNoPassword finds it.
+const (
+	oldToken    = password + "-old"
+	newToken    = password + "-new"
+	readerToken = password + "-reader"
+)
+
+func writeTokens(t *testing.T, path string, lines ...string) {
+	t.Helper()
+	draft := path + ".draft"
+	if err := os.WriteFile(draft, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(draft, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// status sends a request with a token and returns its status.
+func (p *process) status(method, path, bearer, body string) (int, error) {
+	request, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Authorization", "Bearer "+bearer)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+func (p *process) expectStatus(method, path, bearer, body string, want int) {
+	p.t.Helper()
+	if status, err := p.status(method, path, bearer, body); err != nil || status != want {
+		p.t.Errorf("%s %s with %s returned %d, error %v, want %d", method, path, bearer, status, err, want)
+	}
+}
+
+// reload sends SIGHUP and waits until the log has count lines with a text.
+func (p *process) reload(text string, count int) {
+	p.t.Helper()
+	if err := p.command.Process.Signal(syscall.SIGHUP); err != nil {
+		p.t.Fatal(err)
+	}
+	for range 1500 {
+		if strings.Count(p.output.String(), text) >= count {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	p.t.Fatalf("the log does not contain %q %d times: %s", text, count, p.output)
+}
+
+const definition = `{"id":"r-1","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
+
+func TestTokensFile_Roles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "# operators", "", "alice "+oldToken, "alice\t"+newToken, "  monitoring "+readerToken+"  read")
+	server := start(t, "", "--db", "memory", "--tokens-file", path, "--log-requests")
+	one := collection + "/r-1"
+	server.expectStatus("POST", collection, readerToken, definition, http.StatusForbidden)
+	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
+	for _, bearer := range []string{oldToken, newToken, readerToken} {
+		server.expectStatus("GET", collection, bearer, "", http.StatusOK)
+		server.expectStatus("GET", one, bearer, "", http.StatusOK)
+		server.expectStatus("HEAD", one, bearer, "", http.StatusOK)
+	}
+	server.expectStatus("PATCH", one, readerToken, `{"paused":true}`, http.StatusForbidden)
+	server.expectStatus("DELETE", one, readerToken, "", http.StatusForbidden)
+	server.expectStatus("GET", collection, password, "", http.StatusUnauthorized)
+	server.expectStatus("GET", collection, "alice", "", http.StatusUnauthorized)
+	server.expectStatus("PATCH", one, newToken, `{"paused":true}`, http.StatusOK)
+	server.expectStatus("DELETE", one, newToken, "", http.StatusOK)
+	server.stop()
+	log := server.output.String()
+	if !strings.Contains(log, "principal=alice ") || !strings.Contains(log, "principal=monitoring ") || strings.Contains(log, "API_KEY") {
+		t.Errorf("the log is %s", log)
+	}
+	expectNoPassword(t, log)
+}
+
+// A rotation under load: clients change from the old to the new token while both
+// are valid, and no request fails.
+func TestTokensFile_RotationUnderLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "alice "+oldToken)
+	server := start(t, "", "--db", "memory", "--tokens-file", path, "--rate", "0")
+
+	var current atomic.Value
+	current.Store(oldToken)
+	var requests [8]atomic.Int64
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	for client := range requests {
+		clients.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				method, path, body, want := "GET", collection, "", http.StatusOK
+				if i%4 == 0 {
+					method, want = "POST", http.StatusCreated
+					body = strings.Replace(definition, "r-1", fmt.Sprintf("r-%d-%d", client, i), 1)
+				}
+				status, err := server.status(method, path, current.Load().(string), body)
+				if err != nil || status != want {
+					t.Errorf("%s returned %d, error %v, want %d", method, status, err, want)
+				}
+				requests[client].Add(1)
+			}
+		})
+	}
+	// awaitRequests waits until each client has ended a request that it started after
+	// the call.
+	awaitRequests := func() {
+		for client := range requests {
+			for target := requests[client].Load() + 2; requests[client].Load() < target && !t.Failed(); {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	awaitRequests()
+	writeTokens(t, path, "alice "+oldToken, "alice "+newToken)
+	server.reload("tokens reloaded", 1)
+	awaitRequests()
+	current.Store(newToken)
+	awaitRequests()
+	writeTokens(t, path, "alice "+newToken)
+	server.reload("tokens reloaded", 2)
+	awaitRequests()
+	close(done)
+	clients.Wait()
+	server.expectStatus("GET", collection, oldToken, "", http.StatusUnauthorized)
+	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
+	server.stop()
+}
+
+func TestTokensFile_InvalidReload(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "alice "+oldToken)
+	server := start(t, "", "--db", "memory", "--tokens-file", path)
+	writeTokens(t, path, "alice "+newToken, "bob "+newToken+" write")
+	server.reload("line 2: must be", 1)
+	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
+	server.expectStatus("GET", collection, newToken, "", http.StatusUnauthorized)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	server.reload("tokens not reloaded", 2)
+	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
+	server.stop()
+	expectNoPassword(t, server.output.String())
+}
+
+func TestTokensFile_Readable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "alice "+oldToken)
+	const warning = "other users can read the tokens file: run chmod 600"
+	server := start(t, "", "--db", "memory", "--tokens-file", path)
+	if strings.Contains(server.output.String(), warning) {
+		t.Errorf("warning for mode 600: %s", server.output)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	server.reload(warning, 1)
+	server.stop()
+}
+
+func TestTokensFile_FailedStart(t *testing.T) {
+	for name, c := range map[string]struct{ content, want string }{
+		"empty":           {"", "the file contains no token"},
+		"comments":        {"# nobody\n\n", "the file contains no token"},
+		"name only":       {"alice\n", "line 1: must be"},
+		"token only":      {"alice " + oldToken + "\n" + newToken + "\n", "line 2: must be"},
+		"unknown role":    {"alice " + oldToken + " write\n", "line 1: must be"},
+		"four words":      {"alice " + oldToken + " read " + newToken, "line 1: must be"},
+		"invalid name":    {"alice@" + password + " " + oldToken, "line 1: the name must"},
+		"long name":       {strings.Repeat("a", 65) + " " + oldToken, "line 1: the name must"},
+		"token not ASCII": {"alice é" + oldToken, "line 1: the token must"},
+		"token twice":     {"alice " + oldToken + "\nbob " + oldToken, "line 2: an earlier line has the same token"},
+		"two roles":       {"alice " + oldToken + "\nalice " + newToken + " read", "line 2: an earlier line gives this name another role"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "tokens")
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			expectFailure(t, "--tokens-file: "+path+": "+c.want, "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", path)
+		})
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	expectFailure(t, "--tokens-file: open "+missing+": no such file", "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", missing)
+	expectFailure(t, "--tokens-file must be a file", "serve", "--tokens-file", "postgres://u:"+password+"@h/d")
+	expectFailedStart(t, "--tokens-file and API_KEY are both set: unset API_KEY", "--db", "memory", "--tokens-file", missing)
+}
