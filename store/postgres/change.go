@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/jackc/pgx/v5"
@@ -32,7 +33,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	attempt := s.attempts.take(rec)
-	err := s.write(ctx, &write{
+	err := s.write(ctx, write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private), attempt.String())
@@ -72,7 +73,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	based := signed(rec.Revision)
-	err := s.write(ctx, &write{
+	err := s.write(ctx, write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private))
@@ -105,7 +106,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 		return s.notFound(ctx)
 	}
 	based := signed(revision)
-	return s.write(ctx, &write{
+	return s.write(ctx, write{
 		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based) },
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var position, number, stored *int64
@@ -145,7 +146,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	if len(records) == 0 {
 		return s.nothing(ctx)
 	}
-	return s.write(ctx, &write{
+	return s.write(ctx, write{
 		size: columns.size,
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.importAll, columns.ids, columns.revisions, columns.claims, columns.documents, columns.privates)
@@ -197,7 +198,7 @@ func importColumnsOf(records []relayer.Record) (importColumns, error) {
 		columns.size += sizeOf(rec)
 	}
 	if columns.size > maxRecordSize {
-		return importColumns{}, lengthError("", 0, maxRecordSize)
+		return importColumns{}, invalid("", fmt.Sprintf("documents and private parts must be at most %d bytes long together", maxRecordSize))
 	}
 	return columns, nil
 }

@@ -1,11 +1,11 @@
 package postgres
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/internal/limits"
 )
 
 // maxRecordSize is the limit of one write. It is far below the limit of the server
@@ -14,29 +14,25 @@ const maxRecordSize = 256 << 20
 
 // checkLimits returns an error if the tables cannot hold the record.
 func checkLimits(rec relayer.Record) error {
-	switch {
-	case len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength:
-		return lengthError("id", 1, relayer.MaxIDLength)
-	case !isStorable(rec.ID):
-		return invalid("id", "must be UTF-8 without NUL")
-	case len(rec.Claim) > relayer.MaxClaimLength:
-		return lengthError("claim", 0, relayer.MaxClaimLength)
-	case len(rec.Document) > maxRecordSize || len(rec.Private) > maxRecordSize-len(rec.Document):
-		return lengthError("", 0, maxRecordSize)
+	if err := limits.Check(rec, maxRecordSize); err != nil {
+		return err
 	}
-	return nil
+	return checkID(rec.ID)
 }
 
 // checkImportLimits also refuses a revision that leaves no room for later ones.
 func checkImportLimits(rec relayer.Record) error {
-	if rec.Revision < 1 || rec.Revision > relayer.MaxRevision {
-		return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(relayer.MaxRevision)))
+	if err := limits.CheckImport(rec, maxRecordSize); err != nil {
+		return err
 	}
-	return checkLimits(rec)
+	return checkID(rec.ID)
 }
 
-func lengthError(field string, least, most int) error {
-	return invalid(field, fmt.Sprintf("must be %d to %d bytes long", least, most))
+func checkID(id string) error {
+	if isStorable(id) {
+		return nil
+	}
+	return invalid("id", "must be UTF-8 without NUL")
 }
 
 func invalid(field, message string) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/groupcommit"
 )
 
 // Store is a [relayer.Store] in PostgreSQL. Create one with [Open] or [New] and close
@@ -25,7 +26,7 @@ type Store struct {
 	ownPool     bool
 	opts        options
 	sql         statements
-	queue       *queue
+	queue       *groupcommit.Queue[write]
 	attempts    attempts
 	unconfirmed unconfirmed
 	feed        *feed
@@ -132,7 +133,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 		pool:  pool,
 		opts:  opts,
 		sql:   statementsIn(opts.schema),
-		queue: newQueue(opts.timeout),
+		queue: newQueue(),
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = newFeed(s)
@@ -146,7 +147,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 // return [relayer.ErrUnavailable]. Closing again does nothing.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
-		s.queue.close()
+		s.queue.Close()
 		s.end()
 		s.feed.close()
 		s.background.Wait()

@@ -21,7 +21,7 @@ const writeAttempts = 5
 // runWriter is the writer goroutine of a Store. It ends after the queue is closed and
 // empty.
 func (s *Store) runWriter() {
-	for s.queue.wait() {
+	for s.queue.Wait() {
 		s.writeBatch()
 	}
 }
@@ -32,64 +32,64 @@ func (s *Store) runWriter() {
 func (s *Store) writeBatch() {
 	conn, err := s.acquire(context.Background())
 	if err != nil {
-		answerAll(s.queue.takeAll(), unavailable(err))
+		finishAll(s.queue.TakeAll(), unavailable(err))
 		return
 	}
-	if batch := s.queue.take(); len(batch) > 0 {
-		s.commit(conn, batch)
+	if taken := s.queue.Take(); len(taken) > 0 {
+		s.commit(conn, taken)
 		return
 	}
 	conn.Release()
 }
 
-func answerAll(batch []*write, err error) {
-	for _, w := range batch {
-		w.answer(err)
+func finishAll(taken batch, err error) {
+	for _, w := range taken {
+		w.Finish(err)
 	}
 }
 
 // commit tries the writes together. If the server refuses the data of one of them,
 // each is tried in a transaction of its own, so that it does not fail the others.
-func (s *Store) commit(conn *pgxpool.Conn, batch []*write) {
-	err := s.tryTransactions(conn, batch)
-	if len(batch) > 1 && isDataError(err) {
-		s.commitSeparately(batch)
+func (s *Store) commit(conn *pgxpool.Conn, taken batch) {
+	err := s.tryTransactions(conn, taken)
+	if len(taken) > 1 && isDataError(err) {
+		s.commitSeparately(taken)
 		return
 	}
-	answerFailed(batch, s.explain(context.Background(), err))
+	finishFailed(taken, s.explain(context.Background(), err))
 }
 
 // commitSeparately stops at the first error that concerns all writes.
-func (s *Store) commitSeparately(batch []*write) {
-	for i := range batch {
+func (s *Store) commitSeparately(taken batch) {
+	for i := range taken {
 		conn, err := s.acquire(context.Background())
 		if err == nil {
-			err = s.tryTransactions(conn, batch[i:i+1])
+			err = s.tryTransactions(conn, taken[i:i+1])
 		}
-		answerFailed(batch[i:i+1], err)
+		finishFailed(taken[i:i+1], err)
 		if err != nil && !isDataError(err) {
-			answerAll(batch[i+1:], unavailable(err))
+			finishAll(taken[i+1:], unavailable(err))
 			return
 		}
 	}
 }
 
-// answerFailed answers the writes of a transaction that has failed.
-func answerFailed(batch []*write, err error) {
+// finishFailed reports the error of a failed transaction to its writes.
+func finishFailed(taken batch, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, relayer.ErrOutcomeUnknown):
-		answerAll(batch, err)
+		finishAll(taken, err)
 	default:
-		answerAll(batch, unavailable(err))
+		finishAll(taken, unavailable(err))
 	}
 }
 
 // tryTransactions repeats a transaction that fails for a transient reason before its
 // commit.
-func (s *Store) tryTransactions(conn *pgxpool.Conn, batch []*write) error {
+func (s *Store) tryTransactions(conn *pgxpool.Conn, taken batch) error {
 	for attempt := 1; ; attempt++ {
-		err := s.tryTransaction(conn, batch)
+		err := s.tryTransaction(conn, taken)
 		release(conn, err)
 		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isTransient(err) || attempt == writeAttempts {
 			return err
@@ -103,10 +103,10 @@ func (s *Store) tryTransactions(conn *pgxpool.Conn, batch []*write) error {
 
 // tryTransaction sends two messages: first the write lock and all writes, then what
 // follows from their results, with the commit. Nothing can be committed before the
-// second message is sent. It answers the writes if it returns nil. An error other
+// second message is sent. It finishes the writes if it returns nil. An error other
 // than [relayer.ErrOutcomeUnknown] means that nothing was written.
-func (s *Store) tryTransaction(conn *pgxpool.Conn, batch []*write) error {
-	stored, outcomes, err := s.sendWrites(conn, batch)
+func (s *Store) tryTransaction(conn *pgxpool.Conn, taken batch) error {
+	stored, outcomes, err := s.sendWrites(conn, taken)
 	if err == nil && (s.unconfirmed.any() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes })) {
 		err = s.sendCommit(conn, stored, outcomes)
 	} else {
@@ -115,8 +115,8 @@ func (s *Store) tryTransaction(conn *pgxpool.Conn, batch []*write) error {
 	if err != nil {
 		return err
 	}
-	for i, w := range batch {
-		w.answer(outcomes[i].refused)
+	for i, w := range taken {
+		w.Finish(outcomes[i].refused)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (c counters) after(outcomes []outcome) counters {
 
 // sendWrites sends the first message. It returns the stored counters and the results
 // of the writes.
-func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (stored counters, outcomes []outcome, err error) {
+func (s *Store) sendWrites(conn *pgxpool.Conn, taken batch) (stored counters, outcomes []outcome, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
 	defer cancel()
 	message := new(pgx.Batch)
@@ -189,8 +189,8 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (stored counters,
 	message.Queue(s.sql.lock)
 	preamble := message.Len()
 	message.Queue(s.sql.state)
-	for _, w := range batch {
-		w.ask(message)
+	for _, w := range taken {
+		w.Value.ask(message)
 	}
 	results := conn.SendBatch(ctx, message)
 	defer func() {
@@ -209,8 +209,8 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, batch []*write) (stored counters,
 	if err := found.permits(s.opts.version()); err != nil {
 		return stored, nil, err
 	}
-	for _, w := range batch {
-		o, err := w.read(results)
+	for _, w := range taken {
+		o, err := w.Value.read(results)
 		if err != nil {
 			return stored, nil, err
 		}
