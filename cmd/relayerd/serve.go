@@ -30,6 +30,8 @@ type config struct {
 	exclusiveSigners bool
 	rate             float64
 	logRequests      bool
+	logFormat        string
+	metricsAddress   string
 }
 
 func newServeCommand(apiKey string) *cobra.Command {
@@ -64,12 +66,20 @@ server generates a token and prints it.`,
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
+	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
+	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
 	return command
 }
 
 func (c config) check() error {
 	if !isAddress(c.address) {
 		return errors.New("--addr must be host:port")
+	}
+	if c.metricsAddress != "" && !isAddress(c.metricsAddress) {
+		return errors.New("--metrics-addr must be host:port")
+	}
+	if c.logFormat != "text" && c.logFormat != "json" {
+		return errors.New("--log-format must be text or json")
 	}
 	if err := checkDatabase("--db", c.database); err != nil {
 		return err
@@ -109,12 +119,24 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		return err
 	}
 	// The port is opened before the file, so that a failed start creates no file.
-	listener, err := listen(c.address)
+	listener, err := listen("--addr", c.address)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	logger := newLogger(c.logFormat, stderr)
+	observer, metrics, err := newMetrics()
+	if err != nil {
+		return err
+	}
+	if c.metricsAddress != "" {
+		stop, err := serveMetrics(c.metricsAddress, metrics, logger)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		metrics = nil
+	}
 	access, err := openAccess(ctx, c, apiKey, logger)
 	if err != nil {
 		return err
@@ -127,10 +149,6 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	defer func() { err = errors.Join(err, closeStore()) }()
 	warnIfReadable(logger, "database file", c.database)
 
-	observer, metrics, err := newMetrics()
-	if err != nil {
-		return err
-	}
 	manager, err := relayer.New(store, append(options, relayer.WithObserver(observer), relayer.WithLogger(logger))...)
 	if err != nil {
 		return err
@@ -204,7 +222,14 @@ func rateLimit(perSecond float64) httpapi.Option {
 	return httpapi.WithRateLimit(perSecond, max(1, int(perSecond*burstSeconds)))
 }
 
-func listen(address string) (net.Listener, error) {
+func newLogger(format string, stderr io.Writer) *slog.Logger {
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(stderr, nil))
+}
+
+func listen(flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err == nil {
 		return listener, nil
@@ -212,7 +237,7 @@ func listen(address string) (net.Listener, error) {
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		err = failed.Err
 	}
-	return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with --addr)", address, err)
+	return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with %s)", address, err, flag)
 }
 
 // printToken prints the generated token. No other code prints a token.
@@ -224,18 +249,7 @@ func printToken(stdout io.Writer, token string, address net.Addr) {
 // serveHTTP handles requests until ctx is done, then waits for the running ones.
 func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
 	const drainTimeout = 15 * time.Second
-	server := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		// The handler responds to "OPTIONS *" as to any other request.
-		DisableGeneralOptionsHandler: true,
-
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
+	server := newServer(handler, logger)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	logger.Info("serving", "address", listener.Addr().String())
@@ -253,4 +267,39 @@ func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler,
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		// The handler responds to "OPTIONS *" as to any other request.
+		DisableGeneralOptionsHandler: true,
+
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// serveMetrics serves /metrics on another address until stop is called.
+func serveMetrics(address string, metrics http.Handler, logger *slog.Logger) (stop func(), err error) {
+	listener, err := listen("--metrics-addr", address)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	server := newServer(mux, logger)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("metrics are not served any more", "error", err.Error())
+		}
+	}()
+	logger.Info("serving metrics", "address", listener.Addr().String())
+	return func() { _ = server.Close(); <-done }, nil
 }

@@ -8,15 +8,17 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// newSite adds the web page, health checks and metrics to the API. They need no
+// newSite adds the web page, health checks and, unless nil, metrics to the API. They need no
 // token and show no relayer. The API handles every other path and method: a
 // ServeMux would respond to some of them in plain text.
 func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics http.Handler) http.Handler {
 	handlers := map[string]http.Handler{
 		"/":              newPage(),
-		"/metrics":       metrics,
 		"/healthz/live":  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") }),
 		"/healthz/ready": readiness(ctx, store),
+	}
+	if metrics != nil {
+		handlers["/metrics"] = metrics
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler := handlers[r.URL.Path]
