@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type config struct {
 	logRequests      bool
 	logFormat        string
 	metricsAddress   string
+	trustedProxies   string
 }
 
 func newServeCommand(apiKey string) *cobra.Command {
@@ -66,6 +68,7 @@ server generates a token and prints it.`,
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
+	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated `networks` of proxies whose X-Forwarded-For header names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
 	return command
@@ -118,6 +121,10 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	apiOptions, err := handlerOptions(c)
+	if err != nil {
+		return err
+	}
 	// The port is opened before the file, so that a failed start creates no file.
 	listener, err := listen("--addr", c.address)
 	if err != nil {
@@ -153,7 +160,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
-	api, err := httpapi.New(manager, access.authenticator, append(access.options, handlerOptions(c, logger)...)...)
+	api, err := httpapi.New(manager, access.authenticator, slices.Concat(apiOptions, access.options, logOptions(c, logger))...)
 	if err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
 	}
@@ -206,8 +213,20 @@ func managerOptions(c config) ([]relayer.Option, error) {
 	return options, nil
 }
 
-func handlerOptions(c config, logger *slog.Logger) []httpapi.Option {
-	options := []httpapi.Option{rateLimit(c.rate), httpapi.WithLogger(logger)}
+func handlerOptions(c config) ([]httpapi.Option, error) {
+	options := []httpapi.Option{rateLimit(c.rate)}
+	if c.trustedProxies != "" {
+		trusted, err := parseProxies(c.trustedProxies)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, httpapi.WithClientAddress(trusted.clientAddress))
+	}
+	return options, nil
+}
+
+func logOptions(c config, logger *slog.Logger) []httpapi.Option {
+	options := []httpapi.Option{httpapi.WithLogger(logger)}
 	if c.logRequests {
 		options = append(options, httpapi.WithRequestLog(logger))
 	}

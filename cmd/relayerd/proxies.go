@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// proxies are the networks of proxies whose X-Forwarded-For header is trusted.
+type proxies []netip.Prefix
+
+// parseProxies parses a comma-separated list of networks and addresses.
+func parseProxies(list string) (proxies, error) {
+	var trusted proxies
+	for text := range strings.SplitSeq(list, ",") {
+		network, err := parseNetwork(strings.TrimSpace(text))
+		if err != nil {
+			return nil, errors.New("--trusted-proxies must be a comma-separated list of networks, such as 10.0.0.0/8,::1")
+		}
+		trusted = append(trusted, network)
+	}
+	return trusted, nil
+}
+
+func parseNetwork(text string) (netip.Prefix, error) {
+	if strings.Contains(text, "/") {
+		return netip.ParsePrefix(text)
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Zone() != "" {
+		return netip.Prefix{}, errors.New("not an address")
+	}
+	return netip.PrefixFrom(address, address.BitLen()), nil
+}
+
+func (p proxies) trusts(address netip.Addr) bool {
+	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(address) })
+}
+
+// clientAddress is a function for [httpapi.WithClientAddress]. Each proxy appends
+// the address that it received the request from. So the client is the last address
+// that is not a trusted proxy; earlier ones may be forged.
+func (p proxies) clientAddress(r *http.Request) string {
+	connection, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	client := normalized(connection.Addr())
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		if !p.trusts(client) {
+			break
+		}
+		address, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		client = normalized(address)
+	}
+	return networkOf(client)
+}
+
+// normalized removes the zone, and the prefix of an IPv4 address in IPv6 form.
+func normalized(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }
+
+// networkOf returns an IPv4 address, or the network of 64 bits of an IPv6 address: a
+// client usually has all of them.
+func networkOf(address netip.Addr) string {
+	if address.Is4() {
+		return address.String()
+	}
+	network, err := address.Prefix(64)
+	if err != nil {
+		return address.String()
+	}
+	return network.String()
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestTrustedProxies_ClientAddress(t *testing.T) {
+	trusted, err := parseProxies("10.0.0.0/8, 192.0.2.7,::1,2001:db8:1::/48")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		remote    string
+		forwarded []string
+		want      string
+	}{
+		{"203.0.113.5:1000", nil, "203.0.113.5"},
+		{"203.0.113.5:1000", []string{"198.51.100.1"}, "203.0.113.5"},                     // not a proxy
+		{"10.1.2.3:1000", nil, "10.1.2.3"},                                                // a proxy itself
+		{"10.1.2.3:1000", []string{"198.51.100.1"}, "198.51.100.1"},                       // one proxy
+		{"10.1.2.3:1000", []string{"6.6.6.6, 198.51.100.1"}, "198.51.100.1"},              // a forged address
+		{"10.1.2.3:1000", []string{"6.6.6.6", "198.51.100.1"}, "198.51.100.1"},            // in a header of its own
+		{"10.1.2.3:1000", []string{"198.51.100.1, 10.9.9.9 ,192.0.2.7"}, "198.51.100.1"},  // three proxies
+		{"10.1.2.3:1000", []string{"10.9.9.9"}, "10.9.9.9"},                               // only proxies
+		{"10.1.2.3:1000", []string{"198.51.100.1, unknown"}, "10.1.2.3"},                  // unreadable
+		{"10.1.2.3:1000", []string{""}, "10.1.2.3"},                                       // empty
+		{"192.0.2.8:1000", []string{"198.51.100.1"}, "192.0.2.8"},                         // next to a proxy
+		{"[::ffff:10.1.2.3]:1000", []string{"::ffff:198.51.100.1"}, "198.51.100.1"},       // IPv4 in IPv6 form
+		{"[::1]:1000", []string{"2001:db8:5:6:7:8:9:a"}, "2001:db8:5:6::/64"},             // IPv6
+		{"[2001:db8:1:2::3]:1000", []string{"2001:db8:5:6::b%eth0"}, "2001:db8:5:6::/64"}, // with a zone
+		{"[2001:db8:5:6::c]:1000", nil, "2001:db8:5:6::/64"},
+		{"@", []string{"198.51.100.1"}, "@"}, // a Unix socket
+	} {
+		r := &http.Request{RemoteAddr: c.remote, Header: http.Header{"X-Forwarded-For": c.forwarded}}
+		if got := trusted.clientAddress(r); got != c.want {
+			t.Errorf("%s with %q: client %s, want %s", c.remote, c.forwarded, got, c.want)
+		}
+	}
+}
+
+func TestTrustedProxies_Invalid(t *testing.T) {
+	for _, list := range []string{"10.0.0.0/8,", "10.0.0.0/33", "localhost", "u:" + password + "@h", "fe80::1%eth0", "10.0.0.0/8 ::1"} {
+		expectSafeError(t, "--trusted-proxies must be a comma-separated list", "serve", "--db", "memory", "--trusted-proxies", list)
+	}
+}
+
+// Behind a trusted proxy, one client that guesses tokens does not block another.
+// Without the flag, a client cannot choose its address.
+func TestTrustedProxies_GuessLimit(t *testing.T) {
+	for _, c := range []struct {
+		flags     []string
+		wantOther int
+	}{
+		{[]string{"--trusted-proxies", "127.0.0.0/8"}, http.StatusUnauthorized},
+		{nil, http.StatusTooManyRequests},
+	} {
+		server := start(t, token, append(c.flags, "--db", "memory")...)
+		guess := func(client string) int {
+			request, err := http.NewRequest("GET", server.url+collection, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer wrong")
+			request.Header.Set("X-Forwarded-For", client)
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			return response.StatusCode
+		}
+		attempts := 0
+		for guess("198.51.100.1") != http.StatusTooManyRequests {
+			if attempts++; attempts > 20_000 {
+				t.Fatal("the guesses of one client are not limited")
+			}
+		}
+		// The limit of a slow machine may allow one more guess in the meantime.
+		got := 0
+		for range 10 {
+			got = max(got, guess("198.51.100.2"))
+		}
+		if got != c.wantOther {
+			t.Errorf("%q: another client got %d, want %d", c.flags, got, c.wantOther)
+		}
+		server.stop()
+	}
+}
