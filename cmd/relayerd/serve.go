@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ type config struct {
 	logFormat        string
 	metricsAddress   string
 	trustedProxies   string
+	tlsCert, tlsKey  string
 }
 
 func newServeCommand(apiKey string) *cobra.Command {
@@ -68,6 +70,9 @@ server generates a token and prints it.`,
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
+	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain; --addr then serves HTTPS, and reloads the files when they change")
+	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` of the private key of --tls-cert")
+	command.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated `networks` of proxies whose X-Forwarded-For header names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
@@ -92,13 +97,10 @@ func (c config) check() error {
 			return err
 		}
 	}
-	if c.signersFile != "" {
-		if err := checkFile("--signers", c.signersFile); err != nil {
-			return err
-		}
-	}
-	if c.tokensFile != "" {
-		if err := checkFile("--tokens-file", c.tokensFile); err != nil {
+	for _, file := range []struct{ flag, name string }{
+		{"--signers", c.signersFile}, {"--tokens-file", c.tokensFile}, {"--tls-cert", c.tlsCert}, {"--tls-key", c.tlsKey},
+	} {
+		if err := checkFile(file.flag, file.name); err != nil {
 			return err
 		}
 	}
@@ -106,6 +108,13 @@ func (c config) check() error {
 		return fmt.Errorf("--rate must be from 0 to %d", math.MaxInt32)
 	}
 	return nil
+}
+
+func (c config) scheme() string {
+	if c.tlsCert != "" {
+		return "https"
+	}
+	return "http"
 }
 
 // isAddress rejects what is not host:port before it is looked up: the error of the
@@ -132,6 +141,13 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	}
 	defer listener.Close()
 	logger := newLogger(c.logFormat, stderr)
+	if c.tlsCert != "" {
+		loaded, err := openCertificate(c.tlsCert, c.tlsKey, logger)
+		if err != nil {
+			return err
+		}
+		listener = tls.NewListener(listener, loaded.config())
+	}
 	observer, metrics, err := newMetrics()
 	if err != nil {
 		return err
@@ -165,7 +181,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		return fmt.Errorf("API_KEY: %w", err)
 	}
 	if access.generated != "" {
-		printToken(stdout, access.generated, listener.Addr())
+		printToken(stdout, access.generated, c.scheme(), listener.Addr())
 	}
 	return serveHTTP(ctx, listener, newSite(ctx, api, store, metrics), logger)
 }
@@ -260,9 +276,9 @@ func listen(flag, address string) (net.Listener, error) {
 }
 
 // printToken prints the generated token. No other code prints a token.
-func printToken(stdout io.Writer, token string, address net.Addr) {
+func printToken(stdout io.Writer, token, scheme string, address net.Addr) {
 	fmt.Fprintf(stdout, "API_KEY is not set. The bearer token of this run is %s\n\n", token)
-	fmt.Fprintf(stdout, "  curl -H 'Authorization: Bearer %s' http://%s/api/v1/relayers\n\n", token, address)
+	fmt.Fprintf(stdout, "  curl -H 'Authorization: Bearer %s' %s://%s/api/v1/relayers\n\n", token, scheme, address)
 }
 
 // serveHTTP handles requests until ctx is done, then waits for the running ones.

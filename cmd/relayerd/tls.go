@@ -1,0 +1,90 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// certificate is a TLS certificate that is reloaded when its files change.
+type certificate struct {
+	certFile, keyFile string
+	logger            *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	loaded  [2]fileVersion // of the files that were loaded last, also if they were invalid
+	checked time.Time
+}
+
+// fileVersion changes when a file is replaced or written.
+type fileVersion struct {
+	modified time.Time
+	size     int64
+}
+
+// certificateCheckInterval bounds how often the files are examined.
+const certificateCheckInterval = time.Second
+
+func openCertificate(certFile, keyFile string, logger *slog.Logger) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, logger: logger}
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	warnIfReadable(logger, "private key", keyFile)
+	return c, nil
+}
+
+// load replaces the certificate if both files are valid and belong together.
+func (c *certificate) load() error {
+	c.checked = time.Now()
+	versions, err := c.versions()
+	if err != nil {
+		return err
+	}
+	c.loaded = versions
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	}
+	c.current = &pair
+	return nil
+}
+
+func (c *certificate) versions() (versions [2]fileVersion, err error) {
+	for i, file := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(file)
+		if err != nil {
+			return versions, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		}
+		versions[i] = fileVersion{info.ModTime(), info.Size()}
+	}
+	return versions, nil
+}
+
+// get is a function for [tls.Config.GetCertificate]. While the files are invalid,
+// such as between the writes of both, the earlier certificate stays in use.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.checked) < certificateCheckInterval {
+		return c.current, nil
+	}
+	c.checked = time.Now()
+	if versions, err := c.versions(); err == nil && versions == c.loaded {
+		return c.current, nil
+	}
+	if err := c.load(); err != nil {
+		c.logger.Error("certificate not reloaded: the earlier one stays in use", "error", err.Error())
+	} else {
+		c.logger.Info("certificate reloaded")
+	}
+	return c.current, nil
+}
+
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newCertificate returns a self-signed certificate for 127.0.0.1 and its key.
+func newCertificate(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+func writeFiles(t *testing.T, contents map[string][]byte) {
+	t.Helper()
+	for path, content := range contents {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// servedName returns the common name of the certificate that a server presents.
+func servedName(t *testing.T, server *process, cert []byte) (name string, err error) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(cert)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true, DisableKeepAlives: true}
+	client := &http.Client{Transport: transport}
+	response, err := client.Get(strings.Replace(server.url, "http://", "https://", 1) + "/healthz/ready")
+	if err != nil {
+		return "", err
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
+		t.Errorf("status %d over %s, want 200 over HTTP/2", response.StatusCode, response.Proto)
+	}
+	return response.TLS.PeerCertificates[0].Subject.CommonName, nil
+}
+
+func TestTLS_ReloadsCertificate(t *testing.T) {
+	directory := t.TempDir()
+	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
+	firstCert, firstKey := newCertificate(t, "first")
+	writeFiles(t, map[string][]byte{certFile: firstCert, keyFile: firstKey})
+	server := start(t, token, "--db", "memory", "--tls-cert", certFile, "--tls-key", keyFile)
+	if name, err := servedName(t, server, firstCert); err != nil || name != "first" {
+		t.Errorf("certificate %q, error %v", name, err)
+	}
+
+	// A certificate without its key is not used.
+	secondCert, secondKey := newCertificate(t, "second")
+	writeFiles(t, map[string][]byte{certFile: secondCert})
+	await := func(logged string) {
+		t.Helper()
+		for range 600 {
+			if strings.Contains(server.output.String(), logged) {
+				return
+			}
+			_, _ = servedName(t, server, append(firstCert, secondCert...))
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Fatalf("the log does not contain %q: %s", logged, server.output)
+	}
+	await("certificate not reloaded: the earlier one stays in use")
+	if name, err := servedName(t, server, firstCert); err != nil || name != "first" {
+		t.Errorf("certificate %q, error %v", name, err)
+	}
+
+	writeFiles(t, map[string][]byte{keyFile: secondKey})
+	await(`"certificate reloaded"`)
+	if name, err := servedName(t, server, secondCert); err != nil || name != "second" {
+		t.Errorf("certificate %q, error %v", name, err)
+	}
+	if _, err := servedName(t, server, firstCert); !isUnknownAuthority(err) {
+		t.Errorf("error %v, want an unknown authority", err)
+	}
+	server.stop()
+}
+
+func isUnknownAuthority(err error) bool {
+	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
+	return ok
+}
+
+func TestTLS_FailedStart(t *testing.T) {
+	directory := t.TempDir()
+	certFile, keyFile, otherKey := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem"), filepath.Join(directory, "other.pem")
+	cert, key := newCertificate(t, "first")
+	_, other := newCertificate(t, "second")
+	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key, otherKey: other})
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--tls-cert", certFile}, "missing [tls-key]"},
+		{[]string{"--tls-cert", certFile, "--tls-key", filepath.Join(directory, "none.pem")}, "none.pem: no such file"},
+		{[]string{"--tls-cert", certFile, "--tls-key", otherKey}, "--tls-cert, --tls-key: tls: private key does not match public key"},
+		{[]string{"--tls-cert", keyFile, "--tls-key", keyFile}, "--tls-cert, --tls-key: "},
+		{[]string{"--tls-cert", "postgres://u:" + password + "@h/d", "--tls-key", keyFile}, "--tls-cert must be a file"},
+	} {
+		expectFailedStart(t, c.want, append(c.args, "--db", "memory")...)
+	}
+}
