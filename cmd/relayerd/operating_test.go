@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// operatingCommands returns the relayerd commands of docs/operating.md.
+func operatingCommands(t *testing.T) [][]string {
+	t.Helper()
+	var commands [][]string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(readFile(t, "../../docs/operating.md")), -1) {
+		for line := range strings.Lines(block[1]) {
+			if args, ok := strings.CutPrefix(line, "relayerd "); ok {
+				commands = append(commands, strings.Fields(args))
+			}
+		}
+	}
+	return commands
+}
+
+func TestOperatingPage_CommandsExist(t *testing.T) {
+	commands := operatingCommands(t)
+	if len(commands) < 10 {
+		t.Fatalf("the page has %d commands", len(commands))
+	}
+	for _, args := range commands {
+		command, flags, err := newRootCommand("").Find(args)
+		if err == nil {
+			err = command.ParseFlags(flags)
+		}
+		if err != nil || !command.HasParent() || command.Flags().NArg() > 0 {
+			t.Errorf("relayerd %q: error %v", args, err)
+		}
+	}
+}
+
+// The commands that need no network run in the order of the page.
+func TestOperatingPage_CommandsSucceed(t *testing.T) {
+	commands := operatingCommands(t)
+	database := readFile(t, makeFile(t, 30))
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("relayers.db", database, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, args := range commands {
+		switch args[0] {
+		case "version", "check", "backup", "restore", "compact":
+			runCommand(t, args...)
+			ran++
+		}
+	}
+	if ran < 5 {
+		t.Errorf("%d commands ran", ran)
+	}
+	for _, name := range []string{"relayers.db", "backup.db", "restored.db"} {
+		if content := contentOf(t, name); len(content) != 30 {
+			t.Errorf("%s has %d relayers, want 30", name, len(content))
+		}
+	}
+}
