@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,5 +62,24 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 		if content := contentOf(t, name); len(content) != 30 {
 			t.Errorf("%s has %d relayers, want 30", name, len(content))
 		}
+	}
+}
+
+func TestOperatingPage_SystemdUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	found := regexp.MustCompile("(?s)```ini\n(.*?)```").FindSubmatch(readFile(t, "../../docs/operating.md"))
+	if found == nil {
+		t.Fatal("the page has no unit")
+	}
+	unit := strings.ReplaceAll(string(found[1]), "/usr/local/bin/relayerd", os.Args[0])
+	path := filepath.Join(t.TempDir(), "relayerd.service")
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := exec.Command(analyze, "verify", "--man=no", path).CombinedOutput(); err != nil || strings.Contains(string(output), "relayerd.service") {
+		t.Errorf("error %v: %s", err, output)
 	}
 }
