@@ -9,7 +9,7 @@
 //
 // A [Manager] is the registry. It validates input, sets defaults, and keeps relayers in a
 // [Store]. The host application opens the store, passes it to [New], and closes it. The
-// stores of this module are store/memory, store/bolt (one durable file), and
+// stores of this repository are store/memory, store/bolt (one durable file), and
 // store/postgres (for several instances that share one registry). A host with another
 // storage engine implements the five methods of [Store] and tests them with
 // storetest.Run. The package store/transfer copies all relayers from one store to another.

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// The errors of this package and of every [Store], to be matched with [errors.Is]. No
-// error of a database driver or of the validator is part of this API.
+// The sentinel errors of this package. Stores return them too. Match them with
+// [errors.Is].
 var (
 	// ErrNotFound reports that no relayer has the ID.
 	ErrNotFound = errors.New("relayer not found")
@@ -17,7 +17,7 @@ var (
 	ErrExists = errors.New("relayer already exists")
 
 	// ErrClaimed reports that another relayer holds the [Record.Claim].
-	ErrClaimed = errors.New("claim held by another relayer")
+	ErrClaimed = errors.New("claim is held by another relayer")
 
 	// ErrConflict reports that the current revision of the relayer is not the one on
 	// which the caller based its change.
@@ -44,12 +44,22 @@ var (
 	ErrCorrupt = errors.New("stored data is corrupt")
 
 	// ErrUnknownFormat reports that a file or a schema was not created by this
-	// module.
-	ErrUnknownFormat = errors.New("not created by this module")
+	// library.
+	ErrUnknownFormat = errors.New("not created by this library")
 
-	// ErrNewerFormat reports that a newer version of this module created a file
+	// ErrNewerFormat reports that a newer version of this library created a file
 	// or a schema, or changed it.
-	ErrNewerFormat = errors.New("created by a newer version of this module")
+	ErrNewerFormat = errors.New("created by a newer version of this library")
+
+	// ErrGap is yielded by [Manager.Watch] in place of changes that were dropped,
+	// because the consumer was too slow, or that the store does not know. The
+	// consumer should read all relayers again. The changes that follow are later than
+	// the dropped ones.
+	ErrGap = errors.New("changes were dropped: read all relayers again")
+
+	// ErrAddressRefused reports that an [RPCPolicy] does not permit a connection to an
+	// address.
+	ErrAddressRefused = errors.New("RPC address refused")
 )
 
 // FieldError is one problem of one field.

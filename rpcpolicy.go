@@ -199,9 +199,6 @@ func (p RPCPolicy) addressProblem(address netip.Addr) string {
 	return ""
 }
 
-// ErrAddressRefused reports that an [RPCPolicy] does not permit a connection to an address.
-var ErrAddressRefused = errors.New("RPC address refused")
-
 // DialControl is a Control function for the [net.Dialer] of the host code that connects to
 // custom RPC URLs:
 //

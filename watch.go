@@ -9,12 +9,6 @@ import (
 	"sync"
 )
 
-// ErrMissed is the error that [Manager.Watch] yields in place of changes that were
-// dropped, because the consumer was too slow, or that the store does not know. The
-// consumer should read all relayers again. The changes that follow are later than
-// the dropped ones.
-var ErrMissed = errors.New("changes were dropped")
-
 // ChangeKind is the kind of a [Change].
 type ChangeKind string
 
@@ -53,22 +47,22 @@ func (c RecordChange) Format(state fmt.State, verb rune) {
 // all writers to the store, and not only those of its own Manager.
 type WatchStore interface {
 	// Watch returns the changes from the call on, in the order in which they were
-	// made, until ctx is done. No writer waits for a consumer. It yields [ErrMissed]
+	// made, until ctx is done. No writer waits for a consumer. It yields [ErrGap]
 	// in place of dropped changes and continues; any other error is the last.
-	// Imported records are reported as created, or by ErrMissed. The bytes of a change
+	// Imported records are reported as created, or by ErrGap. The bytes of a change
 	// belong to its consumer. The sequence can be ranged over once.
 	Watch(ctx context.Context) iter.Seq2[RecordChange, error]
 }
 
 // Watch returns the changes from the call on, until ctx is done; it then ends
 // without an error. They are the changes of all writers if the store is a
-// [WatchStore], as those of this module are, and otherwise those made through this
+// [WatchStore], as those of this repository are, and otherwise those made through this
 // Manager. Changes of one relayer are in the order of their revisions; those of
 // different relayers may be in any order.
 //
 // A writer never waits for a consumer. A consumer that falls too far behind gets
-// [ErrMissed] in place of the dropped changes, and then the later ones. The limit is
-// 1024 changes or 16 MiB, or what the store retains. After ErrMissed, and after the
+// [ErrGap] in place of the dropped changes, and then the later ones. The limit is
+// 1024 changes or 16 MiB, or what the store retains. After ErrGap, and after the
 // error of a record that cannot be decoded, the sequence continues; any other error
 // is the last. It can be ranged over once.
 //

@@ -222,7 +222,7 @@ func testWatchFollowWithoutGap(t *testing.T, store relayer.Store) {
 	}
 }
 
-// A consumer that falls behind blocks no writer, and gets ErrMissed and then the later
+// A consumer that falls behind blocks no writer, and gets ErrGap and then the later
 // changes.
 func TestWatch_SlowConsumer(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -250,7 +250,7 @@ func testSlowConsumer(t *testing.T, store relayer.Store, writes, size int) {
 		last = r
 	}
 	f := follow(t, changes)
-	if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrMissed) {
+	if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrGap) {
 		t.Fatalf("got %v, %t", err, ok)
 	}
 	var before uint64
@@ -273,7 +273,7 @@ func TestWatch_UnknownOutcome(t *testing.T) {
 	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Fatal(err)
 	}
-	if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrMissed) {
+	if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrGap) {
 		t.Errorf("got %v, %t", err, ok)
 	}
 }
@@ -386,7 +386,7 @@ func TestWatch_UndecodableRecord(t *testing.T) {
 	if _, err := m.Pause(t.Context(), "evm"); err != nil {
 		t.Fatal(err)
 	}
-	if change, err, ok := f.next(); !ok || err == nil || errors.Is(err, relayer.ErrMissed) {
+	if change, err, ok := f.next(); !ok || err == nil || errors.Is(err, relayer.ErrGap) {
 		t.Errorf("got %+v, %v, %t, want an error of the record", change, err, ok)
 	}
 	f.expect(relayer.Updated, "evm")

@@ -27,7 +27,7 @@ func superviseWorkers(ctx context.Context, manager *relayer.Manager, do work) er
 	}
 	for change, err := range changes {
 		switch {
-		case errors.Is(err, relayer.ErrMissed):
+		case errors.Is(err, relayer.ErrGap):
 			err = ws.resync(ctx, manager)
 		case err == nil && change.Kind == relayer.Deleted:
 			ws.stop(change.Relayer.ID)

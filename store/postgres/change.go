@@ -134,7 +134,7 @@ func notCurrent(stored *int64, based int64) error {
 }
 
 // Import adds the records of another store with their revisions, in their order, all
-// or none. Watchers receive [relayer.ErrMissed] for them. It returns
+// or none. Watchers receive [relayer.ErrGap] for them. It returns
 // [relayer.ErrExists] and [relayer.ErrClaimed] as Create does, also if two of the
 // records conflict with each other. It refuses more than 256 MiB: import some
 // thousands at a time.

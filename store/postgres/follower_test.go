@@ -69,8 +69,8 @@ func (f *follower) want(t testing.TB, kind relayer.ChangeKind, rec relayer.Recor
 
 func (f *follower) wantMissed(t testing.TB) {
 	t.Helper()
-	if next := f.next(t); !errors.Is(next.err, relayer.ErrMissed) {
-		t.Fatalf("received %s %.200v, error %v, want ErrMissed", next.Kind, next.Record, next.err)
+	if next := f.next(t); !errors.Is(next.err, relayer.ErrGap) {
+		t.Fatalf("received %s %.200v, error %v, want ErrGap", next.Kind, next.Record, next.err)
 	}
 }
 

@@ -113,14 +113,14 @@ func TestImport_SharedBatch(t *testing.T) {
 	if err != nil || total != 7 || recs[0].ID != "first" || recs[1].ID != "before" || recs[2].ID != moved[0].ID || recs[6].ID != "after" {
 		t.Errorf("%d relayers, error %v: %v", total, err, recs)
 	}
-	// The changes before the import come before ErrMissed.
+	// The changes before the import come before ErrGap.
 	for {
 		next := changes.next(t)
-		if errors.Is(next.err, relayer.ErrMissed) {
+		if errors.Is(next.err, relayer.ErrGap) {
 			break
 		}
 		if next.err != nil || next.Record.Revision > 5000 {
-			t.Fatalf("received %v, error %v, before ErrMissed", next.Record, next.err)
+			t.Fatalf("received %v, error %v, before ErrGap", next.Record, next.err)
 		}
 	}
 	// The changes of the batch follow.

@@ -77,7 +77,7 @@ func WithTimeout(timeout time.Duration) Option {
 }
 
 // WithChangeRetention sets how long changes are stored for watchers. The default is
-// 10 minutes. A watcher that is cut off for longer receives [relayer.ErrMissed]. The
+// 10 minutes. A watcher that is cut off for longer receives [relayer.ErrGap]. The
 // shortest retention of all instances applies, and nothing is pruned while no
 // instance runs. A stored change contains the whole relayer, RPC URLs included, also
 // if the relayer was deleted.

@@ -17,7 +17,7 @@ const imported relayer.ChangeKind = "imported"
 // Watch returns the changes made by all instances from the call on, in the order
 // of their commits, until ctx is done. While the server cannot be reached there
 // are none; afterwards those follow that were made meanwhile. It yields
-// [relayer.ErrMissed] in place of changes that were pruned before they were read
+// [relayer.ErrGap] in place of changes that were pruned before they were read
 // (see [WithChangeRetention]) and of records that were imported. It ends with
 // [relayer.ErrUnavailable] if the Store is closed, or if the server will never
 // return the changes, such as for lack of a privilege. The sequence can be ranged
@@ -67,7 +67,7 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 		}
 		if err == nil && w.missed {
 			w.missed = false
-			if !yield(relayer.RecordChange{}, relayer.ErrMissed) {
+			if !yield(relayer.RecordChange{}, relayer.ErrGap) {
 				return
 			}
 		}
@@ -84,10 +84,10 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 	}
 }
 
-// yield yields a copy that is the consumer's own, or ErrMissed for an import.
+// yield yields a copy that is the consumer's own, or ErrGap for an import.
 func (c storedChange) yield(yield func(relayer.RecordChange, error) bool) bool {
 	if c.Kind == imported {
-		return yield(relayer.RecordChange{}, relayer.ErrMissed)
+		return yield(relayer.RecordChange{}, relayer.ErrGap)
 	}
 	change := c.RecordChange
 	change.Record.Document = slices.Clone(change.Record.Document)

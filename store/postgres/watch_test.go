@@ -251,7 +251,7 @@ func TestWatch_SlowConsumer(t *testing.T) {
 }
 
 // TestWatch_PrunedChanges has a Store read no changes until they are pruned. Its
-// watcher then gets ErrMissed, once, and the changes that follow.
+// watcher then gets ErrGap, once, and the changes that follow.
 func TestWatch_PrunedChanges(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
@@ -491,8 +491,8 @@ func TestWatch_DatabaseRestored(t *testing.T) {
 			for range since {
 				rec = update(t, store, rec)
 			}
-			if got := slow(); !errors.Is(got.err, relayer.ErrMissed) {
-				t.Fatalf("received %v, error %v, want ErrMissed", got.Record, got.err)
+			if got := slow(); !errors.Is(got.err, relayer.ErrGap) {
+				t.Fatalf("received %v, error %v, want ErrGap", got.Record, got.err)
 			}
 			rec = update(t, store, rec)
 			if got := slow(); got.err != nil || !same(got.Record, rec) {

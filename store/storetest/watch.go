@@ -90,18 +90,18 @@ func watchBeginsWithCall(t *testing.T, store relayer.Store) {
 	}
 }
 
-// watchReportsImports accepts either the records or ErrMissed.
+// watchReportsImports accepts either the records or ErrGap.
 func watchReportsImports(t *testing.T, store relayer.Store) {
 	w := watch(t, store)
 	all := moved("m", 3)
 	mustImport(t, store, all)
 	for _, rec := range all {
 		change, err, ok := w.next()
-		if errors.Is(err, relayer.ErrMissed) {
+		if errors.Is(err, relayer.ErrGap) {
 			return
 		}
 		if err != nil || !ok || change.Kind != relayer.Created {
-			t.Fatalf("Watch: %s %q, error %v, ended is %t, want a create or %v", change.Kind, change.Record.ID, err, !ok, relayer.ErrMissed)
+			t.Fatalf("Watch: %s %q, error %v, ended is %t, want a create or %v", change.Kind, change.Record.ID, err, !ok, relayer.ErrGap)
 		}
 		wantSame(t, "Watch", change.Record, rec)
 	}

@@ -14,7 +14,7 @@ type tally struct {
 	lost         int // acknowledged writes that the store does not have
 	doubled      int // writes that were carried out twice, and changes that were given twice
 	gaps         int // changes that a watcher was not given, or not in order, without a signal
-	signaled     int // gaps that a watcher was given as ErrMissed
+	signaled     int // gaps that a watcher was given as ErrGap
 }
 
 func (y tally) String() string {

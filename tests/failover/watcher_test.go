@@ -35,7 +35,7 @@ func (w *watcher) run() {
 		switch {
 		case err == nil:
 			w.given = append(w.given, change{given.Kind, given.Record.ID, given.Record.Revision})
-		case errors.Is(err, relayer.ErrMissed):
+		case errors.Is(err, relayer.ErrGap):
 			w.signaled++
 		default:
 			w.failed = err

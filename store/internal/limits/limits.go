@@ -1,4 +1,4 @@
-// Package limits checks the limits of records for the stores of this module. Its
+// Package limits checks the limits of records for the stores of this repository. Its
 // functions keep their signatures: stores in other modules use them in later
 // versions too.
 package limits
