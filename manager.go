@@ -47,7 +47,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 		documents:  documentsOf(store),
 		logger:     slog.New(slog.DiscardHandler),
 		maxPerPage: DefaultMaxPerPage,
-		changes:    feed.New[RecordChange](ErrGap),
+		changes:    feed.New(ErrGap, uncloned),
 	}
 	for _, option := range options {
 		if option == nil {

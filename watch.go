@@ -124,6 +124,10 @@ func (m *Manager) write(ctx context.Context, id string, kind ChangeKind, store f
 	return rec, err
 }
 
+// uncloned returns the change without a copy: every subscriber of the Manager decodes
+// it, which copies.
+func uncloned(change RecordChange) RecordChange { return change }
+
 // publish copies the record, because the caller of the write gets its bytes too.
 func (m *Manager) publish(kind ChangeKind, rec Record) {
 	rec.Document = slices.Clone(rec.Document)

@@ -1,12 +1,11 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // The messages of failure responses. The message of an unknown relayer also has its
@@ -118,11 +117,9 @@ func invalidRequest(status int, problems ...relayer.FieldError) response {
 // encodeJSON encodes a value that consists of strings and numbers, which cannot
 // fail.
 func encodeJSON(value any) []byte {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	encoded, err := strictjson.Encode(value)
+	if err != nil {
 		panic(err)
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	return encoded
 }

@@ -19,7 +19,8 @@ const (
 // Feed publishes changes of type T. Create one with [New]. All methods are safe for
 // concurrent use. Subscribers get the changes in the order of the calls of Publish.
 type Feed[T any] struct {
-	gap error
+	gap   error
+	clone func(T) T
 
 	mu          sync.Mutex
 	subscribers []*subscriber[T]
@@ -27,11 +28,11 @@ type Feed[T any] struct {
 }
 
 // New returns a Feed whose subscribers get the error gap in place of dropped
-// changes.
-func New[T any](gap error) *Feed[T] { return &Feed[T]{gap: gap} }
+// changes. Clone returns a deep copy of a change: every subscriber gets its own.
+func New[T any](gap error, clone func(T) T) *Feed[T] { return &Feed[T]{gap: gap, clone: clone} }
 
-// Publish sends a change to every current subscriber. They all get the same value:
-// what it points to must not be modified afterwards. Size is its size in bytes, for
+// Publish sends a change to every current subscriber. What it points to must not be
+// modified afterwards, because it is cloned when a subscriber takes it. Size is its size in bytes, for
 // the limit of the queues. Publish does nothing after Close.
 func (f *Feed[T]) Publish(change T, size int) {
 	f.mu.Lock()
@@ -99,7 +100,7 @@ func (f *Feed[T]) deliver(ctx context.Context, s *subscriber[T], yield func(T, e
 		return false
 	}
 	for _, change := range changes {
-		if ctx.Err() != nil || !yield(change, nil) {
+		if ctx.Err() != nil || !yield(f.clone(change), nil) {
 			return false
 		}
 	}

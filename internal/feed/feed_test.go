@@ -14,6 +14,9 @@ import (
 
 var errGap = errors.New("gap")
 
+// same is the clone function of changes that contain no pointers.
+func same(change int) int { return change }
+
 // pull returns a function that returns the next item of a subscription as text, or
 // "end".
 func pull(t *testing.T, f *feed.Feed[int], ctx context.Context) func() string {
@@ -41,7 +44,7 @@ func want(t *testing.T, next func() string, items ...string) {
 }
 
 func TestSubscribe_ChangesFromTheCallOn(t *testing.T) {
-	f := feed.New[int](errGap)
+	f := feed.New(errGap, same)
 	f.Publish(1, 0)
 	first := pull(t, f, t.Context())
 	f.Publish(2, 0)
@@ -52,7 +55,7 @@ func TestSubscribe_ChangesFromTheCallOn(t *testing.T) {
 }
 
 func TestSubscribe_GapByNumber(t *testing.T) {
-	f := feed.New[int](errGap)
+	f := feed.New(errGap, same)
 	slow, fits := pull(t, f, t.Context()), pull(t, f, t.Context())
 	for i := range 1024 {
 		f.Publish(i, 0)
@@ -67,7 +70,7 @@ func TestSubscribe_GapByNumber(t *testing.T) {
 }
 
 func TestSubscribe_GapBySize(t *testing.T) {
-	f := feed.New[int](errGap)
+	f := feed.New(errGap, same)
 	next := pull(t, f, t.Context())
 	f.Publish(1, 16<<20)
 	want(t, next, "1")
@@ -78,7 +81,7 @@ func TestSubscribe_GapBySize(t *testing.T) {
 }
 
 func TestPublishGap(t *testing.T) {
-	f := feed.New[int](errGap)
+	f := feed.New(errGap, same)
 	next := pull(t, f, t.Context())
 	f.Publish(1, 0)
 	f.PublishGap()
@@ -88,7 +91,7 @@ func TestPublishGap(t *testing.T) {
 }
 
 func TestClose_EndsSubscriptions(t *testing.T) {
-	f := feed.New[int](errGap)
+	f := feed.New(errGap, same)
 	before := pull(t, f, t.Context())
 	f.Publish(1, 0)
 	f.Close(errors.New("closed"))
@@ -99,7 +102,7 @@ func TestClose_EndsSubscriptions(t *testing.T) {
 }
 
 func TestSubscribe_EndsWithContext(t *testing.T) {
-	f := feed.New[int](errGap)
+	f := feed.New(errGap, same)
 	ctx, cancel := context.WithCancel(t.Context())
 	next := pull(t, f, ctx)
 	f.Publish(1, 0)
@@ -112,7 +115,7 @@ func TestSubscribe_EndsWithContext(t *testing.T) {
 }
 
 func TestSubscribe_RangedOnce(t *testing.T) {
-	f := feed.New[int](errGap)
+	f := feed.New(errGap, same)
 	changes := f.Subscribe(t.Context())
 	f.Publish(1, 0)
 	for range changes {
@@ -126,7 +129,7 @@ func TestSubscribe_RangedOnce(t *testing.T) {
 
 // All subscribers get the same order, which is that of each publisher.
 func TestPublish_Concurrent(t *testing.T) {
-	f := feed.New[int](errGap)
+	f := feed.New(errGap, same)
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make([][]int, 4)
 	var subscribers, publishers sync.WaitGroup
@@ -170,5 +173,21 @@ func TestPublish_Concurrent(t *testing.T) {
 				last[publisher] = change
 			}
 		}
+	}
+}
+
+func TestSubscribe_Clone(t *testing.T) {
+	f := feed.New(errGap, slices.Clone[[]int])
+	subscribe := func() func() ([]int, error, bool) {
+		next, stop := iter.Pull2(f.Subscribe(t.Context()))
+		t.Cleanup(stop)
+		return next
+	}
+	first, second := subscribe(), subscribe()
+	f.Publish([]int{1}, 0)
+	change, _, _ := first()
+	change[0] = 2
+	if got, _, _ := second(); !slices.Equal(got, []int{1}) {
+		t.Errorf("got %v, which the other subscriber modified", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/observe/internal/buckets"
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
@@ -22,18 +23,6 @@ const (
 	operationKey = attribute.Key("relayer.operation")
 	outcomeKey   = attribute.Key("relayer.outcome")
 )
-
-// durationBounds range from an in-memory read to a write on a slow disk. The
-// default bounds start at 5 ms, which is above most operations.
-var durationBounds = []float64{
-	0.00001, 0.000025, 0.00005,
-	0.0001, 0.00025, 0.0005,
-	0.001, 0.0025, 0.005,
-	0.01, 0.025, 0.05,
-	0.1, 0.25, 0.5,
-	1, 2.5, 5,
-	10,
-}
 
 // NewObserver returns an observer for [relayer.WithObserver]. Several Managers
 // may share it. NewObserver returns an error if an option is invalid or the
@@ -47,7 +36,7 @@ func NewObserver(options ...Option) (relayer.Observer, error) {
 	duration, err := meter.Float64Histogram("relayer.operation.duration",
 		metric.WithDescription("Duration of relayer registry operations."),
 		metric.WithUnit("s"),
-		metric.WithExplicitBucketBoundaries(durationBounds...),
+		metric.WithExplicitBucketBoundaries(buckets.Seconds()...),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("otel: create histogram: %w", err)

@@ -27,11 +27,7 @@ func (s series) options() []metric.RecordOption {
 // later is recorded too, at a higher cost.
 func seriesOptions() map[series][]metric.RecordOption {
 	prepared := make(map[series][]metric.RecordOption)
-	for _, kind := range []relayer.OperationKind{
-		relayer.OperationCreate, relayer.OperationGet, relayer.OperationList,
-		relayer.OperationUpdate, relayer.OperationPause, relayer.OperationResume,
-		relayer.OperationDisable, relayer.OperationEnable, relayer.OperationDelete,
-	} {
+	for _, kind := range outcome.Kinds() {
 		for _, result := range outcome.All() {
 			s := series{kind, result}
 			prepared[s] = s.options()

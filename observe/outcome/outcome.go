@@ -54,6 +54,16 @@ func All() []Outcome {
 	return []Outcome{OK, NotFound, Exists, Invalid, Conflict, Unavailable, Unknown, Canceled, Error}
 }
 
+// Kinds returns every kind of operation, for observers that prepare a series for each
+// kind and outcome.
+func Kinds() []relayer.OperationKind {
+	return []relayer.OperationKind{
+		relayer.OperationCreate, relayer.OperationGet, relayer.OperationList,
+		relayer.OperationUpdate, relayer.OperationPause, relayer.OperationResume,
+		relayer.OperationDisable, relayer.OperationEnable, relayer.OperationDelete,
+	}
+}
+
 // IsFault reports whether the outcome is a server-side failure that an operator
 // should investigate. The other outcomes are normal results of requests.
 func (o Outcome) IsFault() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -107,4 +108,15 @@ func ExampleOf() {
 	// Output:
 	// get not_found false
 	// get unavailable true
+}
+
+func TestKinds(t *testing.T) {
+	called := make(map[relayer.OperationKind]bool)
+	for _, call := range observertest.Calls() {
+		called[call.Kind] = true
+	}
+	kinds := outcome.Kinds()
+	if got := slices.Sorted(slices.Values(kinds)); !slices.Equal(got, slices.Sorted(maps.Keys(called))) {
+		t.Errorf("Kinds returns %v, but the Manager reports %v", kinds, called)
+	}
 }

@@ -8,20 +8,9 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/observe/internal/buckets"
 	"github.com/go-relayer/relayer/observe/outcome"
 )
-
-// durationBounds range from an in-memory read to a write on a slow disk. The
-// default buckets start at 5 ms, which is above most operations.
-var durationBounds = []float64{
-	0.00001, 0.000025, 0.00005,
-	0.0001, 0.00025, 0.0005,
-	0.001, 0.0025, 0.005,
-	0.01, 0.025, 0.05,
-	0.1, 0.25, 0.5,
-	1, 2.5, 5,
-	10,
-}
 
 // NewObserver registers the metrics and returns an observer for
 // [relayer.WithObserver]. Managers that share an observer are counted together.
@@ -56,7 +45,7 @@ func newMetrics() *metrics {
 		durations: client.NewHistogramVec(client.HistogramOpts{
 			Name:    "relayer_operation_duration_seconds",
 			Help:    "Duration of relayer registry operations.",
-			Buckets: durationBounds,
+			Buckets: buckets.Seconds(),
 		}, []string{"operation"}),
 	}
 	m.startAtZero()
@@ -66,11 +55,7 @@ func newMetrics() *metrics {
 // startAtZero creates the series of all known kinds. The PromQL functions rate
 // and increase would ignore the first event of a series that starts at one.
 func (m *metrics) startAtZero() {
-	for _, kind := range []relayer.OperationKind{
-		relayer.OperationCreate, relayer.OperationGet, relayer.OperationList,
-		relayer.OperationUpdate, relayer.OperationPause, relayer.OperationResume,
-		relayer.OperationDisable, relayer.OperationEnable, relayer.OperationDelete,
-	} {
+	for _, kind := range outcome.Kinds() {
 		for _, result := range outcome.All() {
 			m.operations.WithLabelValues(string(kind), string(result))
 		}

@@ -16,14 +16,11 @@ var _ relayer.WatchStore = (*Store)(nil)
 // and changes are also dropped if the outcome of a commit is unknown. After Close
 // the sequence ends with [relayer.ErrUnavailable]. It can be ranged over once.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
-	changes := s.changes.Subscribe(ctx)
-	return func(yield func(relayer.RecordChange, error) bool) {
-		for change, err := range changes {
-			change.Record.Document = bytes.Clone(change.Record.Document)
-			change.Record.Private = bytes.Clone(change.Record.Private)
-			if !yield(change, err) {
-				return
-			}
-		}
-	}
+	return s.changes.Subscribe(ctx)
+}
+
+func cloneChange(change relayer.RecordChange) relayer.RecordChange {
+	change.Record.Document = bytes.Clone(change.Record.Document)
+	change.Record.Private = bytes.Clone(change.Record.Private)
+	return change
 }

@@ -14,15 +14,12 @@ var _ relayer.WatchStore = (*Store)(nil)
 // [relayer.ErrGap] in place of the dropped changes. The sequence can be ranged over
 // once.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
-	changes := s.changes.Subscribe(ctx)
-	return func(yield func(relayer.RecordChange, error) bool) {
-		for change, err := range changes {
-			change.Record = copyOf(change.Record)
-			if !yield(change, err) {
-				return
-			}
-		}
-	}
+	return s.changes.Subscribe(ctx)
+}
+
+func cloneChange(change relayer.RecordChange) relayer.RecordChange {
+	change.Record = copyOf(change.Record)
+	return change
 }
 
 // publish is called with the lock held, so that changes are published in the order in
