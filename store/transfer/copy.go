@@ -72,10 +72,10 @@ func WithProgress(report func(Progress)) Option {
 // If there are, Copy may end with ErrDiffers; it does not change or remove any record.
 //
 // If dst is a [relayer.ImportStore], records keep their revisions, which are compared too,
-// and are added many at a time, all or none. All stores of this repository
-// are. Any other store assigns new revisions: an ETag that a client still has can then match another state of
-// the relayer, so that clients must read again. Revisions of relayers deleted in src are not
-// copied, and may be assigned again.
+// and are added many at a time, all or none. All stores of this repository are. Any other
+// store assigns new revisions: an ETag that a client still has can then match another state
+// of the relayer, so that clients must read again. Revisions of relayers deleted in src are
+// not copied, and may be assigned again.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy

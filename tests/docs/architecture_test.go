@@ -19,18 +19,45 @@ var (
 	arrow = regexp.MustCompile(`(?m)^\s*(\w+) --> (\w+)$`)
 )
 
-// The arrows of the picture are the imports between its packages.
-func TestArchitecture_ArrowsAreImports(t *testing.T) {
-	var picture string
+// drawing returns the text of the picture, and the packages of its nodes by their key.
+func drawing(t *testing.T) (picture string, packages map[string]string) {
+	t.Helper()
 	for _, b := range blocks(read(t, architecture)) {
 		if b.language == "mermaid" {
 			picture = b.text
 		}
 	}
-	packages := make(map[string]string)
+	packages = make(map[string]string)
 	for _, match := range node.FindAllStringSubmatch(picture, -1) {
 		packages[match[1]] = match[2]
 	}
+	return picture, packages
+}
+
+// notDrawn matches the packages that the picture omits: examples and test helpers.
+var notDrawn = regexp.MustCompile(`^examples/|^internal/pgserver$|^observe/internal/observertest$`)
+
+// Every other package of the library is a node of the picture.
+func TestArchitecture_EveryPackageIsANode(t *testing.T) {
+	list := exec.Command("go", "list", "./...")
+	list.Dir = repository
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", list, err)
+	}
+	_, packages := drawing(t)
+	nodes := slices.Collect(maps.Values(packages))
+	for line := range strings.Lines(string(output)) {
+		name := directory(strings.TrimSpace(line))
+		if !notDrawn.MatchString(name) && !slices.Contains(nodes, name) {
+			t.Errorf("the picture lacks the package %s", name)
+		}
+	}
+}
+
+// The arrows of the picture are the imports between its packages.
+func TestArchitecture_ArrowsAreImports(t *testing.T) {
+	picture, packages := drawing(t)
 	drawn := make(map[string]bool)
 	for _, match := range arrow.FindAllStringSubmatch(picture, -1) {
 		drawn[packages[match[1]]+" --> "+packages[match[2]]] = true
