@@ -26,8 +26,7 @@ var (
 // AuthFunc returns the principal that a bearer token belongs to. Rate limits and
 // logs use the principal. If it returns an error the token is rejected with 401,
 // unless the error matches [relayer.ErrUnavailable] or ctx is done: then the
-// response is 503. It is called by many goroutines at once, and never with an empty
-// token.
+// response is 503. It must be safe for concurrent use. The token is never empty.
 type AuthFunc func(ctx context.Context, token string) (principal string, err error)
 
 // authenticate counts an unknown token before it calls f, so that tokens that are
@@ -38,20 +37,43 @@ func (f AuthFunc) authenticate(ctx context.Context, r *http.Request, guesses *gu
 		return "", err
 	}
 	digest := digestOf(token)
-	if !guesses.isKnown(digest) {
-		if err := guesses.count(r); err != nil {
-			return "", err
-		}
+	if guesses.isKnown(digest) {
+		return f.authenticateKnown(ctx, r, token, guesses)
 	}
-	principal, err := f(ctx, token)
-	if err == nil {
-		guesses.remember(digest)
-		return principal, nil
-	}
-	if isUnavailable(ctx, err) {
+	refund, err := guesses.count(r)
+	if err != nil {
 		return "", err
 	}
-	return "", errInvalidToken
+	principal, err := f.check(ctx, token)
+	if err == nil {
+		refund()
+		guesses.remember(digest)
+	}
+	return principal, err
+}
+
+// authenticateKnown forgets and counts a token that is no longer valid.
+func (f AuthFunc) authenticateKnown(ctx context.Context, r *http.Request, token string, guesses *guessLimiter) (string, error) {
+	principal, err := f.check(ctx, token)
+	if errors.Is(err, errInvalidToken) {
+		guesses.forget(digestOf(token))
+		return "", guesses.reject(r)
+	}
+	return principal, err
+}
+
+// check calls f. It returns errInvalidToken if f rejects the token, and the error of
+// f if the token could not be checked.
+func (f AuthFunc) check(ctx context.Context, token string) (string, error) {
+	principal, err := f(ctx, token)
+	switch {
+	case err == nil:
+		return principal, nil
+	case isUnavailable(ctx, err):
+		return "", err
+	default:
+		return "", errInvalidToken
+	}
 }
 
 // tokens holds the digests of the valid bearer tokens. Digests are compared, so
@@ -93,10 +115,7 @@ func (t tokens) authenticate(_ context.Context, r *http.Request, guesses *guessL
 	if i := t.index(token); i >= 0 {
 		return t.principals[i], nil
 	}
-	if err := guesses.count(r); err != nil {
-		return "", err
-	}
-	return "", errInvalidToken
+	return "", guesses.reject(r)
 }
 
 // index returns the index of a valid token, or -1. It compares all digests, so that

@@ -20,9 +20,9 @@ const (
 // and a burst of 300. Above the limit a request with an unknown token is rejected
 // with 429, and an [AuthFunc] is not called for it.
 //
-// The tokens of [Tokens] are always known. A token of an [AuthFunc] is known after
-// it was accepted once; the 10,000 most recently used tokens are remembered in
-// memory. Unknown tokens do not hold up clients with a known token, even if they
+// The tokens of [Tokens] are always known. A token of an [AuthFunc] is known from
+// its first success, which does not count, until it is rejected. The 10,000 most
+// recently used tokens are remembered in memory. Unknown tokens do not hold up clients with a known token, even if they
 // come from the same address.
 func WithGuessLimit(perSecond float64, burst int) Option {
 	return func(a *api) (err error) {
@@ -83,14 +83,24 @@ type guessLimitError struct{ wait time.Duration }
 func (guessLimitError) Error() string { return "too many unknown tokens from one client address" }
 
 // count counts one unknown token of the client, or returns a [guessLimitError].
-func (g *guessLimiter) count(r *http.Request) error {
+// Refund reverts the count if the token turns out to be valid.
+func (g *guessLimiter) count(r *http.Request) (refund func(), err error) {
 	if g.limiter == nil {
-		return nil
+		return func() {}, nil
 	}
-	if wait := g.limiter.take(g.address(r)); wait > 0 {
-		return guessLimitError{wait}
+	client := g.address(r)
+	if wait := g.limiter.take(client); wait > 0 {
+		return nil, guessLimitError{wait}
 	}
-	return nil
+	return func() { g.limiter.refund(client) }, nil
+}
+
+// reject counts a token that is not valid and returns the error for its request.
+func (g *guessLimiter) reject(r *http.Request) error {
+	if _, err := g.count(r); err != nil {
+		return err
+	}
+	return errInvalidToken
 }
 
 // isKnown reports whether the token was accepted before.
@@ -103,6 +113,9 @@ func (g *guessLimiter) isKnown(digest tokenDigest) bool {
 func (g *guessLimiter) remember(digest tokenDigest) {
 	g.known.getOrAdd(digest, func() struct{} { return struct{}{} })
 }
+
+// forget makes the token unknown.
+func (g *guessLimiter) forget(digest tokenDigest) { g.known.remove(digest) }
 
 // connectionAddress returns the remote address of the connection without its port.
 func connectionAddress(r *http.Request) string {

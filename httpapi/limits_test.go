@@ -175,9 +175,9 @@ func TestGuessLimit_UnknownToken(t *testing.T) {
 		}
 	}
 	expect("office", "right", http.StatusBadRequest)
-	expect("office", "wrong", http.StatusUnauthorized)
-	expect("office", "wrong", http.StatusUnauthorized)
-	expect("office", "wrong", http.StatusUnauthorized)
+	for range 4 {
+		expect("office", "wrong", http.StatusUnauthorized)
+	}
 
 	before := calls.Load()
 	for range 20 {
@@ -196,6 +196,72 @@ func TestGuessLimit_UnknownToken(t *testing.T) {
 	expect("elsewhere", "other-right", http.StatusBadRequest)
 	if got := s.do("GET", collection, "", with("X-Client", "office"), with("Authorization")); got.status != http.StatusUnauthorized {
 		t.Errorf("a request without a token returned %d", got.status)
+	}
+}
+
+// TestGuessLimit_ValidTokens: a valid token that is seen for the first time does not
+// use up a guess of its client address.
+func TestGuessLimit_ValidTokens(t *testing.T) {
+	auth := httpapi.AuthFunc(func(_ context.Context, token string) (string, error) {
+		if strings.HasPrefix(token, "valid-") {
+			return token, nil
+		}
+		return "", errors.New("wrong")
+	})
+	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 5))
+	send := func(token string) int {
+		return s.do("GET", collection, "", with("Authorization", "Bearer "+token)).status
+	}
+	for i := range 100 {
+		if got := send(fmt.Sprintf("valid-%d", i)); got != http.StatusOK {
+			t.Fatalf("valid token %d returned %d", i, got)
+		}
+	}
+	for i := range 10 {
+		want := http.StatusUnauthorized
+		if i >= 5 {
+			want = http.StatusTooManyRequests
+		}
+		if got := send("wrong"); got != want {
+			t.Errorf("guess %d returned %d, want %d", i, got, want)
+		}
+	}
+}
+
+// TestGuessLimit_RevokedToken: a token that was accepted and is then revoked counts
+// like any unknown token.
+func TestGuessLimit_RevokedToken(t *testing.T) {
+	var revoked, unavailable atomic.Bool
+	auth := httpapi.AuthFunc(func(context.Context, string) (string, error) {
+		switch {
+		case unavailable.Load():
+			return "", relayer.ErrUnavailable
+		case revoked.Load():
+			return "", errors.New("revoked")
+		}
+		return "client", nil
+	})
+	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 3))
+	expect := func(want int) {
+		t.Helper()
+		if got := s.do("GET", collection, "", with("Authorization", "Bearer token")); got.status != want {
+			t.Errorf("returned %d, want %d", got.status, want)
+		}
+	}
+	for range 10 {
+		expect(http.StatusOK)
+	}
+	unavailable.Store(true) // the token stays known
+	for range 10 {
+		expect(http.StatusServiceUnavailable)
+	}
+	unavailable.Store(false)
+	revoked.Store(true)
+	for range 3 {
+		expect(http.StatusUnauthorized)
+	}
+	for range 10 {
+		expect(http.StatusTooManyRequests)
 	}
 }
 

@@ -52,3 +52,13 @@ func (c *lru[K, V]) getOrAdd(key K, newValue func() V) V {
 	c.entries[key] = c.order.PushFront(&lruEntry[K, V]{key, value})
 	return value
 }
+
+// remove removes a key, if it is cached.
+func (c *lru[K, V]) remove(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, ok := c.entries[key]; ok {
+		c.order.Remove(element)
+		delete(c.entries, key)
+	}
+}

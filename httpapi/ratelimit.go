@@ -70,6 +70,14 @@ func (l *rateLimiter) take(key string) (wait time.Duration) {
 	return b.take(l.perSecond, l.burst)
 }
 
+// refund returns a token to the bucket of the key. An evicted bucket needs none: its
+// key has a full burst again.
+func (l *rateLimiter) refund(key string) {
+	if b, ok := l.buckets.get(key); ok {
+		b.refund(l.burst)
+	}
+}
+
 // bucket is a token bucket. It reads the clock while it holds its lock. The limiter
 // of golang.org/x/time/rate takes the time as an argument, and a time that is stale
 // under contention makes it count the same interval twice.
@@ -90,6 +98,12 @@ func (b *bucket) take(perSecond, burst float64) (wait time.Duration) {
 		return 0
 	}
 	return durationOf((1 - b.tokens) / perSecond)
+}
+
+func (b *bucket) refund(burst float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(burst, b.tokens+1)
 }
 
 // durationOf converts seconds to at least a nanosecond and at most the longest
