@@ -37,7 +37,7 @@ func conflictBeforeClaimed(t *testing.T, store relayer.Store) {
 	wantError(t, "Update at another revision", err, relayer.ErrConflict)
 	stale.ID = "three"
 	_, err = store.Update(t.Context(), stale)
-	wantError(t, "Update of an unknown id", err, relayer.ErrNotFound)
+	wantError(t, "Update of an unknown ID", err, relayer.ErrNotFound)
 }
 
 func claimMoves(t *testing.T, store relayer.Store) {

@@ -47,7 +47,7 @@ func reopenedWithData(t *testing.T, open Opener) {
 	}
 	wantAbsent(t, store, all[6].ID)
 	_, err := store.Create(t.Context(), sample(left[0].ID))
-	wantError(t, "Create of a taken id", err, relayer.ErrExists)
+	wantError(t, "Create of a taken ID", err, relayer.ErrExists)
 	_, err = store.Create(t.Context(), claiming("new", left[3].Claim))
 	wantError(t, "Create with a held claim", err, relayer.ErrClaimed)
 	left = append(left, mustCreate(t, store, claiming("new", all[6].Claim)))

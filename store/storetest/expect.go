@@ -92,7 +92,7 @@ func wantSame(t *testing.T, what string, got, want relayer.Record) {
 func difference(got, want relayer.Record) string {
 	switch {
 	case got.ID != want.ID:
-		return fmt.Sprintf("id is %q, want %q", got.ID, want.ID)
+		return fmt.Sprintf("ID is %q, want %q", got.ID, want.ID)
 	case got.Revision != want.Revision:
 		return fmt.Sprintf("revision of %q is %d, want %d", want.ID, got.Revision, want.Revision)
 	case got.Claim != want.Claim:

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -112,7 +111,7 @@ func importedChange(t *testing.T, store relayer.Store) {
 	_, err = store.Create(t.Context(), claiming("new", all[0].Claim))
 	wantError(t, "Create with an imported claim", err, relayer.ErrClaimed)
 	_, err = store.Create(t.Context(), sample(all[0].ID))
-	wantError(t, "Create of an imported id", err, relayer.ErrExists)
+	wantError(t, "Create of an imported ID", err, relayer.ErrExists)
 	mustDelete(t, store, all[0])
 	again := mustCreate(t, store, claiming(all[0].ID, all[0].Claim))
 	wantPage(t, store, 0, 10, []relayer.Record{all[1], all[2], again})
@@ -161,10 +160,10 @@ func importRejected(t *testing.T, store relayer.Store) {
 		apply func(rec *relayer.Record, other relayer.Record)
 		want  error
 	}{
-		{"taken id", func(rec *relayer.Record, _ relayer.Record) { rec.ID = "existing" }, relayer.ErrExists},
+		{"taken ID", func(rec *relayer.Record, _ relayer.Record) { rec.ID = "existing" }, relayer.ErrExists},
 		{"held claim", func(rec *relayer.Record, _ relayer.Record) { rec.Claim = "held" }, relayer.ErrClaimed},
 		{"both", func(rec *relayer.Record, _ relayer.Record) { rec.ID, rec.Claim = "existing", "held" }, relayer.ErrExists},
-		{"id twice", func(rec *relayer.Record, other relayer.Record) { rec.ID = other.ID }, relayer.ErrExists},
+		{"ID twice", func(rec *relayer.Record, other relayer.Record) { rec.ID = other.ID }, relayer.ErrExists},
 		{"claim twice", func(rec *relayer.Record, other relayer.Record) { rec.Claim = other.Claim }, relayer.ErrClaimed},
 		{"all twice", func(rec *relayer.Record, other relayer.Record) { *rec = other }, relayer.ErrExists},
 	}
@@ -309,37 +308,25 @@ func concurrentImports(t *testing.T, store relayer.Store) {
 func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
 	const batch, imports = 50, 40
 	importer := importing(t, store)
-	stop := make(chan struct{})
-	var readers sync.WaitGroup
-	for range 4 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				recs, total, err := store.List(t.Context(), 0, batch*imports)
-				if err != nil || total%batch != 0 || len(recs) != total {
-					t.Errorf("list: %d records and a total of %d, error %v", len(recs), total, err)
-					return
-				}
-			}
-		})
-	}
+	stop := readUntilStopped(t, func() error {
+		recs, total, err := store.List(t.Context(), 0, batch*imports)
+		if err != nil || total%batch != 0 || len(recs) != total {
+			return fmt.Errorf("list: %d records and a total of %d, error %v", len(recs), total, err)
+		}
+		return nil
+	})
 	for i := range imports {
 		records := moved(fmt.Sprintf("batch-%02d", i), batch)
 		rejected := slices.Clone(records)
 		rejected[batch-1].ID = rejected[0].ID
 		if err := importer.Import(t.Context(), rejected); !errors.Is(err, relayer.ErrExists) {
-			t.Errorf("Import with an id twice: error is %v", err)
+			t.Errorf("Import with an ID twice: error is %v", err)
 		}
 		if err := importer.Import(t.Context(), records); err != nil {
 			t.Errorf("Import: %v", err)
 		}
 	}
-	close(stop)
-	readers.Wait()
+	stop()
 }
 
 // importsAfterReopening requires imported records after reopening, and revisions above

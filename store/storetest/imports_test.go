@@ -158,7 +158,7 @@ var wrongImports = map[string]func() relayer.Store{
 		}
 		return records
 	}),
-	"import drops a duplicate id": changedImport(func(records []relayer.Record) []relayer.Record {
+	"import drops a duplicate ID": changedImport(func(records []relayer.Record) []relayer.Record {
 		seen := make(map[string]bool)
 		return slices.DeleteFunc(records, func(rec relayer.Record) bool {
 			again := seen[rec.ID]

@@ -16,7 +16,7 @@ const (
 	rounds = 30
 )
 
-// race runs a function in many goroutines at once and returns their errors.
+// race runs a function in many goroutines concurrently and returns their errors.
 func race(contenders int, run func(i int) error) []error {
 	errs := make([]error, contenders)
 	start := make(chan struct{})
@@ -173,31 +173,43 @@ func concurrentCreates(t *testing.T, store relayer.Store) {
 	}
 }
 
+// readUntilStopped calls read in several goroutines until stop is called. A goroutine
+// ends at the first error, which fails the test.
+func readUntilStopped(t *testing.T, read func() error) (stop func()) {
+	stopped := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stopped:
+					return
+				default:
+				}
+				if err := read(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		close(stopped)
+		readers.Wait()
+	}
+}
+
 // readersSeeSnapshots lists while records are created and deleted. The writer keeps the
 // IDs in a contiguous window that only moves forward, so that a page and a total from
 // different moments are detected. It continues until there were enough reads.
 func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 	const window, fewestMoves, mostMoves, reads = 8, 60, 5000, 4000
 	live := createMany(t, store, window)
-	stop := make(chan struct{})
 	var listed atomic.Int64
-	var readers sync.WaitGroup
-	for range 4 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := snapshotError(t, store, window); err != nil {
-					t.Error(err)
-					return
-				}
-				listed.Add(1)
-			}
-		})
-	}
+	stop := readUntilStopped(t, func() error {
+		listed.Add(1)
+		return snapshotError(t, store, window)
+	})
 	for i := 0; i < fewestMoves || i < mostMoves && listed.Load() < reads && !t.Failed(); i++ {
 		live = append(live, mustCreate(t, store, sample(numbered(window+i))))
 		// Otherwise a writer in memory finishes before a reader is scheduled, or always
@@ -207,8 +219,7 @@ func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 		live = live[1:]
 		live[window/2] = mustUpdate(t, store, live[window/2])
 	}
-	close(stop)
-	readers.Wait()
+	stop()
 	wantPage(t, store, 0, 100, live)
 }
 
@@ -225,7 +236,7 @@ func snapshotError(t *testing.T, store relayer.Store, window int) error {
 	}
 	var first int
 	if _, err := fmt.Sscanf(recs[0].ID, "id-%04d", &first); err != nil {
-		return fmt.Errorf("list: id %q", recs[0].ID)
+		return fmt.Errorf("list: ID %q", recs[0].ID)
 	}
 	for i, rec := range recs {
 		want := sample(numbered(first + i))

@@ -13,7 +13,8 @@
 // otherwise their cases are skipped.
 //
 // Every case gets an empty store. A store with a Close() error method is closed when
-// its case ends. Run the cases with the race detector too.
+// its case ends. After Close, every method must return [relayer.ErrUnavailable], and
+// Close again must return nil. Run the cases with the race detector too.
 package storetest
 
 import (
@@ -55,11 +56,11 @@ type testCase struct {
 
 var cases = []testCase{
 	{"create returns the record with a revision", createReturnsRecord},
-	{"create of a taken id", createTaken},
+	{"create of a taken ID", createTaken},
 	{"create ignores the revision given", createIgnoresRevision},
-	{"get of an unknown id", getUnknown},
-	{"ids at the limits", idsAtLimits},
-	{"ids compare byte by byte", idsCompareExactly},
+	{"get of an unknown ID", getUnknown},
+	{"IDs at the limits", idsAtLimits},
+	{"IDs compare byte by byte", idsCompareExactly},
 	{"list of an empty store", listEmpty},
 	{"list in creation order", listOrder},
 	{"list pages with totals", listPages},
@@ -68,14 +69,14 @@ var cases = []testCase{
 	{"update replaces the record", updateReplaces},
 	{"update keeps the position", updateKeepsPosition},
 	{"update at another revision", updateConflict},
-	{"update of an unknown id", updateUnknown},
+	{"update of an unknown ID", updateUnknown},
 	{"delete removes the record", deleteRemoves},
 	{"delete at another revision", deleteConflict},
-	{"delete of an unknown id", deleteUnknown},
+	{"delete of an unknown ID", deleteUnknown},
 	{"create after delete comes last", createAfterDelete},
 	{"revisions are never reused", revisionsNeverReused},
 	{"create rejects a held claim", claimRejected},
-	{"a taken id precedes a held claim", existsBeforeClaimed},
+	{"a taken ID precedes a held claim", existsBeforeClaimed},
 	{"a stale revision precedes a held claim", conflictBeforeClaimed},
 	{"update moves a claim", claimMoves},
 	{"update keeps its own claim", claimKept},
@@ -89,7 +90,7 @@ var cases = []testCase{
 	{"nil and empty documents", emptyDocuments},
 	{"any byte in a document", anyBytes},
 	{"canceled context writes nothing", canceledContext},
-	{"racing creates of one id", racingCreates},
+	{"racing creates of one ID", racingCreates},
 	{"racing creates with one claim", racingClaims},
 	{"racing updates of one revision", racingUpdates},
 	{"racing deletes of one revision", racingDeletes},
@@ -110,7 +111,7 @@ var cases = []testCase{
 	{"imported bytes are copies", importedBytesNotAliased},
 	{"import of thousands", importLarge},
 	{"canceled context imports nothing", importCanceled},
-	{"racing imports and creates of one id", racingImports},
+	{"racing imports and creates of one ID", racingImports},
 	{"concurrent imports are not interleaved", concurrentImports},
 	{"readers see complete imports", readersSeeImportsWhole},
 	{"import after close", importAfterClose},

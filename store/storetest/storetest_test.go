@@ -230,7 +230,7 @@ var wrong = map[string]func() relayer.Store{
 			}
 		})()
 	},
-	"many creates of one id win": broken(func(f *faulty, right relayer.Store) {
+	"many creates of one ID win": broken(func(f *faulty, right relayer.Store) {
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			if _, err := right.Get(ctx, rec.ID); err == nil {
 				return relayer.Record{}, relayer.ErrExists
