@@ -66,7 +66,7 @@ func TestCreate_GeneratedID(t *testing.T) {
 		ids = append(ids, id)
 	}
 	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 50 {
-		t.Errorf("made ids %q", ids)
+		t.Errorf("generated IDs %q", ids)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestCreate_ConcurrentSameID(t *testing.T) {
 				req.Name = fmt.Sprint("name ", i)
 				r, err := m.Create(ctx, req)
 				if err == nil && !winner.CompareAndSwap(nil, r) {
-					t.Error("two creates of one id succeeded")
+					t.Error("two creates of one ID succeeded")
 				}
 				if err != nil && !errors.Is(err, relayer.ErrExists) {
 					t.Errorf("loser got %v", err)
@@ -446,7 +446,7 @@ func TestAddressResolver_UnknownSigner(t *testing.T) {
 	wantFields(t, problems, "signer_id")
 	for _, secret := range []string{"vault", "no key"} {
 		if contains(problems, secret) {
-			t.Errorf("problems %+v tell %q", problems, secret)
+			t.Errorf("problems %+v contain %q", problems, secret)
 		}
 	}
 	wantFields(t, problemsOf(t, evmBody(`"id":"a b"`, `"x":1`, `"policies":{"min_balance":-1}`), option), "id", "x", "policies.min_balance", "signer_id")
@@ -488,7 +488,7 @@ const (
 func TestAddressResolver_InvalidAddress(t *testing.T) {
 	anyNetwork := []string{
 		"not an address\n\x00", "0x1\x00", "0x1\xff", "\xc0\xaf", "0x1\n", " 0x1", "0x1\t", "0x1\x7f", "0x1\u0085", "0x1\u2028", "0x1\u202e",
-		"https://user:SECRET@rpc.example/v2", "redis://:SECRET@db", strings.Repeat("a", 257),
+		"https://user:SECRET@rpc.example/v2", "redis://:SECRET@db", "user:SECRET@host", strings.Repeat("a", 257),
 	}
 	byNetwork := map[relayer.NetworkType][]string{
 		relayer.EVM:     {"", "0x1", "nothing", solanaAddress, strings.ToLower(evmAddress[2:]), "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD"},

@@ -220,6 +220,9 @@ func (m *Manager) addressProblem(address string, networkType NetworkType) string
 	if strings.Contains(address, "://") {
 		return "must not be a URL"
 	}
+	if strings.Contains(address, "@") {
+		return "must not contain @, which could follow credentials"
+	}
 	if m.networkRules {
 		return networkAddressProblem(address, networkType)
 	}

@@ -13,10 +13,10 @@ type Option func(*Manager) error
 
 // AddressResolver returns the address that a signer has on a network. It returns
 // an error that matches [ErrUnknownSigner] for a signer that the host does not
-// have. Any other error is a fault of the host, and the operation returns it. So
-// is an address that cannot be stored: more than 256 bytes, not UTF-8, with spaces
-// or control characters, a URL, or, with [WithNetworkRules], not an address of the
-// network. It is called by many goroutines at once.
+// have. Any other error is returned by the operation as a server error. The same
+// applies to an address that cannot be stored: longer than 256 bytes, not UTF-8,
+// with spaces, control characters or @, a URL, or, with [WithNetworkRules], invalid
+// on the network. It must be safe for concurrent use.
 type AddressResolver func(ctx context.Context, signerID string, networkType NetworkType, network string) (address string, err error)
 
 // WithAddressResolver sets the function that returns the address of a new relayer.
