@@ -9,8 +9,8 @@ import (
 // DeleteGuard lets the host refuse a delete, for example while transactions are
 // pending. It returns the reason for the caller of the delete, or "" if the relayer
 // may be deleted. If it returns an error, the delete fails with that error. It is
-// called by many goroutines at once, and again if the relayer is changed before it
-// is deleted.
+// called again if the relayer is changed before it is deleted. It must be safe for
+// concurrent use.
 type DeleteGuard func(ctx context.Context, r *Relayer) (refusal string, err error)
 
 // WithDeleteGuard calls guard before every delete.

@@ -2,8 +2,8 @@ package relayer
 
 import "context"
 
-// Document is a relayer in its response form, as it was encoded when it was
-// stored: JSON, with RPC URLs masked.
+// Document is a relayer as it was encoded when it was stored, which is the form of
+// responses: JSON, with RPC URLs masked.
 type Document struct {
 	ID       string
 	Revision uint64
@@ -34,9 +34,9 @@ func documentOf(rec Record) Document {
 	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document}
 }
 
-// AppendDocument is [Manager.Get] without decoding: it appends the response form
-// of the relayer to dst, as the built-in append does, and returns its revision. If
-// it fails it returns dst unchanged.
+// AppendDocument is [Manager.Get] without decoding: it appends the document of the
+// relayer to dst, as the built-in append does, and returns its revision. If it fails
+// it returns dst unchanged.
 func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) (extended []byte, revision uint64, err error) {
 	extended, err = observe(ctx, m, OperationGet, &id, func() ([]byte, error) {
 		if !isID(id) {
@@ -48,9 +48,9 @@ func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) (ex
 	return extended, revision, err
 }
 
-// AppendDocuments is [Manager.List] without decoding: it appends the response
-// forms of the relayers of the page to dst, separated by commas. If it fails it
-// returns dst unchanged.
+// AppendDocuments is [Manager.List] without decoding: it appends the documents
+// of the relayers of the page to dst, separated by commas. If it fails it returns
+// dst unchanged.
 func (m *Manager) AppendDocuments(ctx context.Context, dst []byte, page, perPage uint32) (extended []byte, pagination Pagination, err error) {
 	extended, err = observe(ctx, m, OperationList, new(string), func() ([]byte, error) {
 		wanted, offset := m.paginate(page, perPage)

@@ -126,7 +126,7 @@ func (k *StellarTokenKind) checkNetworkRules(found *problems, path string) {
 		}
 	}
 	if k.Contract != nil && !chain.IsStellarContract(k.Contract.ContractID) {
-		found.Add(path+".contract.contract_id", "must be a valid Stellar contract id: C and 55 characters")
+		found.Add(path+".contract.contract_id", "must be a valid Stellar contract ID: C and 55 characters")
 	}
 }
 

@@ -221,11 +221,11 @@ func TestNetworkRules_StellarTokens(t *testing.T) {
 				{Asset: ":" + sep23Account},
 			}},
 			[]FieldError{
-				{"policies.allowed_tokens[1].asset", "must be native, CODE:ISSUER or a valid contract id: C and 55 characters"},
+				{"policies.allowed_tokens[1].asset", "must be native, CODE:ISSUER or a valid contract ID: C and 55 characters"},
 				{"policies.allowed_tokens[1].metadata.kind.classic.code", "must be 1 to 12 ASCII letters and digits"},
 				{"policies.allowed_tokens[1].metadata.kind.classic.issuer", "must be a valid Stellar account: G and 55 characters"},
 				{"policies.allowed_tokens[2].asset", "must have a valid Stellar account after the colon: G and 55 characters"},
-				{"policies.allowed_tokens[2].metadata.kind.contract.contract_id", "must be a valid Stellar contract id: C and 55 characters"},
+				{"policies.allowed_tokens[2].metadata.kind.contract.contract_id", "must be a valid Stellar contract ID: C and 55 characters"},
 				{"policies.allowed_tokens[3].asset", "must have a code of 1 to 12 ASCII letters and digits before the colon"},
 			},
 		},

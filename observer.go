@@ -43,10 +43,10 @@ type Operation struct {
 }
 
 // Observer is called after every operation, on the goroutine of the caller and
-// before the call returns: for metrics, traces and audit. It is called by many
-// goroutines at once, and delays the caller for as long as it runs. A panic in an
-// Observer does not change the result of the operation: it is recovered, logged
-// (see [WithLogger]), and the other observers are called.
+// before the call returns: for metrics, traces and audit. It delays the caller for
+// as long as it runs, and must be safe for concurrent use. A panic in an Observer
+// does not change the result of the operation: it is recovered, logged (see
+// [WithLogger]), and the other observers are called.
 type Observer func(ctx context.Context, operation Operation)
 
 // WithObserver calls observe after every operation. If it is given more than once,
@@ -62,7 +62,7 @@ func WithObserver(observe Observer) Option {
 	}
 }
 
-// errPanicked is the error of an operation until it returns.
+// errPanicked is Operation.Err if the operation panics.
 var errPanicked = errors.New("relayer: the operation panicked")
 
 // observe runs an operation and then calls the observers. It reads id after the

@@ -73,7 +73,7 @@ func testExclusiveSigners(t *testing.T, store relayer.Store) {
 		}
 	}
 	if _, err := m.Create(t.Context(), request("taken")); !errors.Is(err, relayer.ErrExists) {
-		t.Errorf("an id that is taken as well: %v", err)
+		t.Errorf("a taken ID, too: %v", err)
 	}
 	if _, err := registry(t).Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "testnet", NetworkType: relayer.EVM, SignerID: "s-evm"}); err != nil {
 		t.Errorf("without the option: %v", err)

@@ -45,7 +45,7 @@ func (*EVMPolicy) NetworkType() NetworkType { return EVM }
 // Format prints the JSON form of the policy, for every verb.
 func (p EVMPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
-// FeePaymentStrategy is who pays the fees of a relayer's transactions.
+// FeePaymentStrategy selects who pays the fees of a relayer's transactions.
 type FeePaymentStrategy string
 
 // The fee payment strategies.
@@ -75,7 +75,7 @@ type SolanaPolicy struct {
 	// FeeMarginPercentage is added to an estimated fee, in percent.
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
 
-	// FeePaymentStrategy is who pays the fees. A stored relayer always has one:
+	// FeePaymentStrategy selects who pays the fees. A stored relayer always has one:
 	// left out it is [FeePaidByUser].
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
@@ -110,7 +110,7 @@ type SolanaAllowedToken struct {
 	// Decimals is the number of decimal places of the token, 0 to 255.
 	Decimals *uint8 `json:"decimals,omitempty"`
 
-	// Symbol is the token's name for people.
+	// Symbol is the display name of the token.
 	Symbol *string `json:"symbol,omitempty" validate:"omitnil,text"`
 
 	// MaxAllowedFee is the highest fee in the token's smallest unit.
@@ -132,7 +132,7 @@ type TokenSwapConfig struct {
 	// MaxAmount is the largest amount to swap at once.
 	MaxAmount *uint64 `json:"max_amount,omitempty"`
 
-	// RetainMinAmount is what stays after a swap.
+	// RetainMinAmount is the amount to keep after a swap.
 	RetainMinAmount *uint64 `json:"retain_min_amount,omitempty"`
 }
 
@@ -161,7 +161,7 @@ type SolanaSwapConfig struct {
 	JupiterSwapOptions *JupiterSwapOptions `json:"jupiter_swap_options,omitempty"`
 }
 
-// JupiterPriorityLevel is how eagerly Jupiter bids for inclusion.
+// JupiterPriorityLevel is the level of the priority fee.
 type JupiterPriorityLevel string
 
 // The Jupiter priority levels.
@@ -176,7 +176,7 @@ type JupiterSwapOptions struct {
 	// PriorityFeeMaxLamports is the highest priority fee, in lamports.
 	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty"`
 
-	// PriorityLevel is how eagerly to bid.
+	// PriorityLevel is the level of the priority fee.
 	PriorityLevel *JupiterPriorityLevel `json:"priority_level,omitempty" validate:"omitnil,oneof=medium high veryHigh"`
 
 	// DynamicComputeUnitLimit enables estimation of the compute unit limit.
@@ -195,7 +195,7 @@ type StellarPolicy struct {
 	// FeeMarginPercentage is added to an estimated fee, in percent.
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
 
-	// FeePaymentStrategy is who pays the fees. It has no default.
+	// FeePaymentStrategy selects who pays the fees. It has no default.
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
 	// MaxFee is the highest fee of a transaction in stroops, 0 or more.
@@ -223,7 +223,7 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
-	// Asset is "native", "CODE:ISSUER" or a contract id. Required.
+	// Asset is "native", "CODE:ISSUER" or a contract ID. Required.
 	Asset string `json:"asset" validate:"required,text"`
 
 	// Metadata describes the asset.
@@ -271,7 +271,7 @@ type StellarClassicAsset struct {
 
 // StellarContractToken is a token of a Soroban contract.
 type StellarContractToken struct {
-	// ContractID is the contract's id. Required.
+	// ContractID is the contract's ID. Required.
 	ContractID string `json:"contract_id" validate:"required,text"`
 }
 

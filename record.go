@@ -83,7 +83,7 @@ func (m *Manager) claimOf(r *Relayer) string {
 func claimedError() error {
 	return &ValidationError{Fields: []FieldError{{
 		Field:   "signer_id",
-		Message: "must not be a signer that another relayer uses on this network",
+		Message: "is used by another relayer on this network: choose another signer",
 	}}}
 }
 
@@ -111,7 +111,7 @@ func relayerOf(rec Record) (*Relayer, error) {
 	return r, nil
 }
 
-// UnmarshalJSON decodes the response form of a relayer, as clients of the HTTP API
+// UnmarshalJSON decodes the document of a relayer, as clients of the HTTP API
 // receive it. The network_type selects the type of Policies. The RPC URLs remain
 // masked.
 func (r *Relayer) UnmarshalJSON(data []byte) error {

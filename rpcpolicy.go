@@ -21,8 +21,8 @@ import (
 // both. [WithRPCPolicy] rejects a URL when it is written, with an error for the client.
 // [RPCPolicy.DialControl] rejects an address when it is dialed, after name resolution.
 //
-// The Manager keeps a copy. A policy may be used by many goroutines at once if its slices
-// are not modified.
+// The Manager keeps a copy. A policy is safe for concurrent use if its slices are not
+// modified.
 type RPCPolicy struct {
 	// AllowedHosts is an allowlist of host names: a name such as rpc.example.com, or
 	// *.example.com for every name below example.com, at any depth, but not for

@@ -376,9 +376,9 @@ func TestDialControl_Addresses(t *testing.T) {
 	}
 }
 
-// lyingDNS is a name server on loopback that returns its answers in turn to queries for
+// rebindingDNS is a name server on loopback that returns its answers in turn to queries for
 // an IPv4 address, and the last one to all later queries.
-func lyingDNS(t *testing.T, answers ...string) *net.Resolver {
+func rebindingDNS(t *testing.T, answers ...string) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -487,7 +487,7 @@ func TestDialControl_Rebinding(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			served.Store(0)
-			client := clientOf(t, lyingDNS(t, "93.184.215.14", test.rebound), test.control)
+			client := clientOf(t, rebindingDNS(t, "93.184.215.14", test.rebound), test.control)
 			if _, err := client.Get(url); !errors.Is(err, errNotSent) {
 				t.Fatalf("the first call: error %v, want it to be let through", err)
 			}

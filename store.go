@@ -42,8 +42,8 @@ type Record struct {
 	// empty claim. A delete frees the claim.
 	Claim string
 
-	// Document is the response form of the relayer: JSON, ready to serve, without
-	// secrets.
+	// Document is the document of the relayer: the JSON of its responses, ready to
+	// serve, without secrets.
 	Document []byte
 
 	// Private is the part that no response shows: JSON.
@@ -80,7 +80,7 @@ func (r Record) MarshalJSON() ([]byte, error) { return json.Marshal(r.printed())
 // and tests them with storetest.Run.
 //
 // Every method is safe for concurrent use, and every write is atomic: another call sees
-// all of it or nothing. A write that returns nil is as durable as the store can make it.
+// all of it or nothing. A write that returns nil is durable if the store is.
 // A write that returns an error has changed nothing, unless the error matches
 // [ErrOutcomeUnknown]. Callers ignore the other results of a method that returns an
 // error.
@@ -103,9 +103,9 @@ type Store interface {
 
 	// List returns up to limit records from offset on, in creation order, oldest first,
 	// and the number of all records in the same snapshot. An offset past the end, or a
-	// limit of 0, returns no records and the correct total. Neither is ever negative.
-	// An update keeps the position of a record; a record that is deleted and created
-	// again is last.
+	// limit of 0, returns no records and the correct total. Offset and limit are never
+	// negative. An update keeps the position of a record; a record that is deleted and
+	// created again is last.
 	List(ctx context.Context, offset, limit int) ([]Record, int, error)
 
 	// Update is a compare-and-swap: it replaces Claim, Document and Private if the

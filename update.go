@@ -234,9 +234,8 @@ func (m *Manager) current(ctx context.Context, id string, conditions []Condition
 	return rec, nil
 }
 
-// lostRace is the error of a store whose record was changed between the read and
-// the write. Only this error is retried: an error of a hook of the host may match
-// [ErrConflict] too.
+// lostRace marks the [ErrConflict] of a store, the only error that is retried: a hook
+// of the host may return an error that matches ErrConflict too.
 type lostRace struct{ error }
 
 func (e lostRace) Unwrap() error { return e.error }
@@ -260,7 +259,7 @@ func retry(ctx context.Context, attempt func() (Record, error)) (Record, error) 
 			return Record{}, err
 		}
 	}
-	return Record{}, fmt.Errorf("%w: lost %d races", ErrConflict, maxAttempts)
+	return Record{}, fmt.Errorf("%w: gave up after %d attempts: try again", ErrConflict, maxAttempts)
 }
 
 // backOff sleeps with exponential backoff and full jitter.

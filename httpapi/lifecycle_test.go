@@ -338,7 +338,7 @@ func TestCreate_ExclusiveSigners(t *testing.T) {
 	s.create(minimal(`,"id":"r-1"`))
 	got := s.do("POST", collection, minimal(`,"id":"r-2"`))
 	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-	wantProblem(t, got, "signer_id", "must not be a signer that another relayer uses on this network")
+	wantProblem(t, got, "signer_id", "is used by another relayer on this network: choose another signer")
 	wantFailure(t, s.do("POST", collection, minimal(`,"id":"r-1"`)), http.StatusConflict, "Relayer with this ID already exists")
 	s.do("DELETE", one, "")
 	s.create(minimal(`,"id":"r-2"`))

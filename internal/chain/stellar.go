@@ -8,14 +8,14 @@ const (
 )
 
 // StellarAssetProblem returns a message if asset is not "native", CODE:ISSUER or
-// a contract id, and "" otherwise.
+// a contract ID, and "" otherwise.
 func StellarAssetProblem(asset string) string {
 	if asset == "native" || IsStellarContract(asset) {
 		return ""
 	}
 	code, issuer, classic := strings.Cut(asset, ":")
 	if !classic {
-		return "must be native, CODE:ISSUER or a valid contract id: C and 55 characters"
+		return "must be native, CODE:ISSUER or a valid contract ID: C and 55 characters"
 	}
 	if !IsStellarAssetCode(code) {
 		return "must have a code of 1 to 12 ASCII letters and digits before the colon"

@@ -7,7 +7,7 @@ import (
 
 func TestStellarAsset(t *testing.T) {
 	const (
-		noAsset  = "must be native, CODE:ISSUER or a valid contract id: C and 55 characters"
+		noAsset  = "must be native, CODE:ISSUER or a valid contract ID: C and 55 characters"
 		noCode   = "must have a code of 1 to 12 ASCII letters and digits before the colon"
 		noIssuer = "must have a valid Stellar account after the colon: G and 55 characters"
 	)

@@ -32,7 +32,7 @@ func TestCopy_ChecksSource(t *testing.T) {
 		"sound":       nil,
 		"damaged":     cracked,
 		"unavailable": relayer.ErrUnavailable,
-		"cancelled":   context.Canceled,
+		"canceled":    context.Canceled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			dst, checks, calls := memory.New(), 0, 0

@@ -26,7 +26,7 @@ var mismatches = map[string]struct {
 	"another claim":     {func(r []relayer.Record) []relayer.Record { r[0].Claim = "x"; return r }, 0, "a"},
 	"no claim":          {func(r []relayer.Record) []relayer.Record { r[4].Claim = ""; return r }, 4, "e"},
 	"another revision":  {func(r []relayer.Record) []relayer.Record { r[1].Revision = 77; return r[:2] }, 1, "b"},
-	"another id":        {func(r []relayer.Record) []relayer.Record { r[1].ID = "x"; return r[:2] }, 1, "bx"},
+	"another ID":        {func(r []relayer.Record) []relayer.Record { r[1].ID = "x"; return r[:2] }, 1, "bx"},
 	"another order":     {func(r []relayer.Record) []relayer.Record { r[1], r[2] = r[2], r[1]; return r }, 1, "bc"},
 	"first one missing": {func(r []relayer.Record) []relayer.Record { return r[1:] }, 0, "ab"},
 	"one missing":       {func(r []relayer.Record) []relayer.Record { return slices.Delete(r, 2, 3) }, 2, "cd"},

@@ -33,7 +33,7 @@ var interruptions = map[string]interruption{
 	"unknown and not done": {relayer.ErrOutcomeUnknown, func(func() error, func()) error {
 		return relayer.ErrOutcomeUnknown
 	}},
-	"cancelled": {context.Canceled, func(call func() error, cancel func()) error {
+	"canceled": {context.Canceled, func(call func() error, cancel func()) error {
 		cancel()
 		return call()
 	}},

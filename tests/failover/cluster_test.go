@@ -135,14 +135,14 @@ func (c *cluster) verify() {
 	found.compareRecords(known, present)
 	c.deleteAll(present)
 	marker := c.writeMarker()
-	var given [instances][]change
+	var received [instances][]change
 	for i, w := range c.watchers {
 		changes, signaled := w.until(c.t, marker)
 		found.compareChanges(known, changes, signaled)
-		given[i] = changes
+		received[i] = changes
 	}
-	if found.signaled == 0 && !slices.Equal(given[0], given[1]) {
-		c.t.Error("the watchers were given different changes")
+	if found.signaled == 0 && !slices.Equal(received[0], received[1]) {
+		c.t.Error("the watchers received different changes")
 	}
 	c.total.add(found)
 }

@@ -44,7 +44,7 @@ func TestFailover_Synchronous(t *testing.T) {
 
 // TestFailover_StandbyAway does the same with a standby that is away for longer than
 // the Store waits: writes are repeated after an unknown outcome. Watchers may read
-// such writes before they are durable, and are given a signal if they are lost.
+// such writes before they are durable, and receive ErrGap if they are lost.
 func TestFailover_StandbyAway(t *testing.T) {
 	c := newCluster(t, postgres.WithTimeout(shortTimeout))
 	for range *rounds {

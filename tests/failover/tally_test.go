@@ -12,9 +12,9 @@ import (
 type tally struct {
 	acknowledged int64
 	lost         int // acknowledged writes that the store does not have
-	doubled      int // writes that were carried out twice, and changes that were given twice
-	gaps         int // changes that a watcher was not given, or not in order, without a signal
-	signaled     int // gaps that a watcher was given as ErrGap
+	doubled      int // writes that were carried out twice, and changes that were received twice
+	gaps         int // changes that a watcher did not receive, or not in order, without ErrGap
+	signaled     int // gaps that a watcher received as ErrGap
 }
 
 func (y tally) String() string {
@@ -52,20 +52,20 @@ func (y *tally) compareRecords(known map[string]entry, present []relayer.Record)
 	}
 }
 
-// compareChanges counts what a watcher was not given exactly once and in order. A
-// watcher that was given a signal has to read all records again.
+// compareChanges counts what a watcher did not receive exactly once and in order. A
+// watcher that received ErrGap has to read all records again.
 func (y *tally) compareChanges(known map[string]entry, changes []change, signaled int) {
 	y.signaled += signaled
 	if signaled > 0 {
 		return
 	}
-	given := make(map[change]bool)
+	received := make(map[change]bool)
 	var last uint64
 	for _, c := range changes {
-		if given[c] {
+		if received[c] {
 			y.doubled++
 		}
-		given[c] = true
+		received[c] = true
 		if c.kind == relayer.Deleted {
 			continue
 		}
@@ -76,14 +76,14 @@ func (y *tally) compareChanges(known map[string]entry, changes []change, signale
 	}
 	for id, e := range known {
 		for _, want := range e.changes(id) {
-			if !given[want] {
+			if !received[want] {
 				y.gaps++
 			}
 		}
 	}
 }
 
-// changes returns the changes that a watcher has to be given.
+// changes returns the changes that a watcher has to receive.
 func (e entry) changes(id string) []change {
 	all := []change{{relayer.Created, id, e.created}}
 	if e.updated > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// change is a change as a watcher was given it.
+// change is a change that a watcher received.
 type change struct {
 	kind     relayer.ChangeKind
 	id       string
@@ -24,17 +24,17 @@ type watcher struct {
 	changes iter.Seq2[relayer.RecordChange, error]
 
 	mu       sync.Mutex
-	given    []change
+	received []change
 	signaled int // gaps
 	failed   error
 }
 
 func (w *watcher) run() {
-	for given, err := range w.changes {
+	for received, err := range w.changes {
 		w.mu.Lock()
 		switch {
 		case err == nil:
-			w.given = append(w.given, change{given.Kind, given.Record.ID, given.Record.Revision})
+			w.received = append(w.received, change{received.Kind, received.Record.ID, received.Record.Revision})
 		case errors.Is(err, relayer.ErrGap):
 			w.signaled++
 		default:
@@ -50,9 +50,9 @@ func (w *watcher) until(t *testing.T, marker string) (changes []change, signaled
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		w.mu.Lock()
-		isComplete := len(w.given) > 0 && w.given[len(w.given)-1].id == marker && w.given[len(w.given)-1].kind == relayer.Deleted
+		isComplete := len(w.received) > 0 && w.received[len(w.received)-1].id == marker && w.received[len(w.received)-1].kind == relayer.Deleted
 		if isComplete {
-			changes, signaled, w.given, w.signaled = w.given, w.signaled, nil, 0
+			changes, signaled, w.received, w.signaled = w.received, w.signaled, nil, 0
 		}
 		failed := w.failed
 		w.mu.Unlock()

@@ -66,12 +66,12 @@ func set(name string, values ...string) func(*exchange) {
 	return func(x *exchange) { x.Header[http.CanonicalHeaderKey(name)] = values }
 }
 
-// forgeries are exchanges that the handler never produces. kin-openapi accepts some
+// invalidResponses are exchanges that the handler never produces. kin-openapi accepts some
 // of them, so it is not the only check: it reads bounds as 64-bit floats, does not
 // check HEAD and 304, and accepts members and headers that are not described.
-var forgeries = []struct {
+var invalidResponses = []struct {
 	name, base string
-	forge      func(*exchange)
+	change     func(*exchange)
 	passesKin  bool
 }{
 	{"another status", "read", func(x *exchange) { x.Status = 418 }, false},
@@ -138,25 +138,25 @@ func TestCheck_RealExchanges(t *testing.T) {
 	}
 }
 
-// TestControl_Forgeries proves that the check can fail.
-func TestControl_Forgeries(t *testing.T) {
+// TestControl_InvalidResponses proves that the check can fail.
+func TestControl_InvalidResponses(t *testing.T) {
 	exact, other := readStrictly(t, served(t)), newKin(t, served(t))
-	for _, c := range forgeries {
+	for _, c := range invalidResponses {
 		real, ok := realExchanges(t)[c.base]
 		if !ok {
 			t.Fatalf("%s: no exchange %q", c.name, c.base)
 		}
-		forged := real
-		forged.Header, forged.RequestHeader = real.Header.Clone(), real.RequestHeader.Clone()
-		forged.Body = slices.Clone(real.Body)
-		c.forge(&forged)
-		if forged.identity() == real.identity() && forged.Header.Get("X-Request-Id") == real.Header.Get("X-Request-Id") {
+		changed := real
+		changed.Header, changed.RequestHeader = real.Header.Clone(), real.RequestHeader.Clone()
+		changed.Body = slices.Clone(real.Body)
+		c.change(&changed)
+		if changed.identity() == real.identity() && changed.Header.Get("X-Request-Id") == real.Header.Get("X-Request-Id") {
 			t.Errorf("%s: the exchange is unchanged", c.name)
 		}
-		if err := exact.check(forged); err == nil {
+		if err := exact.check(changed); err == nil {
 			t.Errorf("%s is not detected", c.name)
 		}
-		if err := other.check(t.Context(), forged); (err == nil) != c.passesKin {
+		if err := other.check(t.Context(), changed); (err == nil) != c.passesKin {
 			t.Errorf("%s: kin-openapi: %v", c.name, err)
 		}
 	}
