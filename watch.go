@@ -62,7 +62,7 @@ type WatchStore interface {
 //
 // A writer never waits for a consumer. A consumer that falls too far behind gets
 // [ErrGap] in place of the dropped changes, and then the later ones. The limit is
-// 1024 changes or 16 MiB, or what the store retains. After ErrGap, and after the
+// 1,024 changes or 16 MiB, or what the store retains. After ErrGap, and after the
 // error of a record that cannot be decoded, the sequence continues; any other error
 // is the last. It can be ranged over once.
 //

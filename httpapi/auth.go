@@ -89,7 +89,7 @@ type tokens struct {
 // "token-1", and so on. [New] returns an error if no token is given, or one that no
 // client could send: empty, or with spaces, control or non-ASCII characters.
 //
-// A valid token is accepted however many wrong ones its client address sends. The
+// A valid token is accepted however many unknown ones its client address sends. The
 // guess limit (see [WithGuessLimit]) therefore does not slow down an attacker who
 // only waits for a success. Tokens must be random and have at least 128 bits.
 func Tokens(valid ...string) Authenticator {

@@ -9,7 +9,7 @@ import (
 const defaultMaxInFlight = 1024
 
 // WithMaxInFlight sets how many requests are processed concurrently, at least 1.
-// The default is 1024. A request above the limit is rejected with 503 and
+// The default is 1,024. A request above the limit is rejected with 503 and
 // Retry-After before authentication (load shedding).
 func WithMaxInFlight(limit int) Option {
 	return func(a *api) error {

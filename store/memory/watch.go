@@ -10,7 +10,7 @@ import (
 var _ relayer.WatchStore = (*Store)(nil)
 
 // Watch returns the changes from the call on, in the order in which they were made,
-// until ctx is done. A consumer that is behind by more than 1024 changes or 16 MiB gets
+// until ctx is done. A consumer that is behind by more than 1,024 changes or 16 MiB gets
 // [relayer.ErrGap] in place of the dropped changes. The sequence can be ranged over
 // once.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
