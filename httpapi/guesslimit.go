@@ -21,9 +21,10 @@ const (
 // with 429, and an [AuthFunc] is not called for it.
 //
 // The tokens of [Tokens] are always known. A token of an [AuthFunc] is known from
-// its first success, which does not count, until it is rejected. The 10,000 most
-// recently used tokens are remembered in memory. Unknown tokens do not hold up clients with a known token, even if they
-// come from the same address.
+// its first success until it is rejected. It counts during its first check, and the
+// count is refunded if it is accepted. The 10,000 most recently used tokens are
+// remembered in memory. Unknown tokens do not hold up clients with a known token,
+// even if they come from the same address.
 func WithGuessLimit(perSecond float64, burst int) Option {
 	return func(a *api) (err error) {
 		a.guesses.limiter, err = rateLimiterOf(perSecond, burst)
