@@ -44,8 +44,8 @@ type Access struct {
 //   - 403 for every other error. Its text is neither sent nor logged.
 //
 // A panic of the function is a fault (500), and the request does not proceed. The
-// function is called by many goroutines at once. A list shows all relayers: a
-// function that hides single relayers must refuse [ActionList].
+// function must be safe for concurrent use. A list shows all relayers: a function
+// that hides single relayers must refuse [ActionList].
 //
 // Without the option every authenticated caller may do everything.
 func WithAuthorizer(authorize func(ctx context.Context, access Access) error) Option {

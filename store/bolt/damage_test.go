@@ -143,8 +143,8 @@ func TestWatch_UnknownOutcome(t *testing.T) {
 	if err := store.Ready(ctx); err != nil {
 		t.Errorf("Ready: %v", err)
 	}
-	if err := <-gaps; !errors.Is(err, relayer.ErrMissed) || errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("error is %v, want %v with the record readable", err, relayer.ErrMissed)
+	if err := <-gaps; !errors.Is(err, relayer.ErrGap) || errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("error is %v, want %v with the record readable", err, relayer.ErrGap)
 	}
 }
 
