@@ -25,7 +25,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err err
 	s.backups.Add(1)
 	defer s.backups.Add(-1)
 	if err := guard(snap.writable); err != nil && s.current.Load() == snap {
-		return 0, corrupt(err)
+		return 0, corruptData(err)
 	}
 	// A panic of the caller's writer is not recovered. Nothing else can panic: the
 	// engine copies the file and does not read the mapping.
@@ -35,7 +35,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err err
 	case target.err != nil:
 		err = target.err
 	case errors.Is(err, io.EOF):
-		err = corrupt(errors.New("the file was truncated"))
+		err = corruptData(errors.New("the file was truncated"))
 	}
 	if err != nil {
 		return written, fmt.Errorf("bolt: back up %s: %w", s.path, err)
@@ -48,7 +48,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err err
 		return nil
 	})
 	if err != nil {
-		return written, corrupt(err)
+		return written, corruptData(err)
 	}
 	return written, nil
 }

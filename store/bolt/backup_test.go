@@ -28,7 +28,7 @@ func TestBackup_WhileWriting(t *testing.T) {
 		var copied bytes.Buffer
 		size, err := store.Backup(t.Context(), &copied)
 		if err != nil || size != int64(copied.Len()) {
-			t.Fatalf("%d bytes, said to be %d, error %v", copied.Len(), size, err)
+			t.Fatalf("%d bytes written, returned size %d, error %v", copied.Len(), size, err)
 		}
 		path := filepath.Join(t.TempDir(), "backup.db")
 		write(t, path, copied.Bytes())
@@ -86,7 +86,7 @@ type failingWriter struct{}
 func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }
 
 // The compaction that docs/store-format.md describes.
-func TestCompaction(t *testing.T) {
+func TestCompaction_ShrinksFile(t *testing.T) {
 	dir := t.TempDir()
 	path, compacted := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")
 	store := open(t, path)

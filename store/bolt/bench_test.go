@@ -24,8 +24,8 @@ import (
 )
 
 // The figures are ratios of two things measured alternately in one run, because the
-// speed of a machine changes from minute to minute. Each is the median of all rounds.
-var rounds = 7
+// speed of a machine changes from minute to minute. Each is the median of all samples.
+var samples = 7
 
 // BenchmarkCreate compares durable creates with loops over the engine alone, with one
 // transaction and one sync per record. One loop puts the record, and the other one
@@ -50,9 +50,9 @@ func createRatios(b *testing.B, creators int) (toRecord, toAll float64) {
 	record, all := openBare(b, putRecord), openBare(b, putAll)
 	n := max(200, 40*creators)
 	var ones, alls []float64
-	for round := range rounds {
+	for sample := range samples {
 		one := record.rate(b, 200)
-		creates := createRate(b, store, creators, round*n, n)
+		creates := createRate(b, store, creators, sample*n, n)
 		ones = append(ones, creates/one)
 		alls = append(alls, creates/all.rate(b, 200))
 	}
@@ -368,7 +368,7 @@ func deleteTenth(b *testing.B, store relayer.Store) {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		rounds, large = 1, 10_000
+		samples, large = 1, 10_000
 	}
 	code := m.Run()
 	for _, path := range loaded.paths {

@@ -37,8 +37,9 @@ func population(bitmap []byte) int {
 	return count
 }
 
-// nth returns the number of the set bit that has rank set bits before it.
-func nth(bitmap []byte, rank int) (uint64, bool) {
+// selectBit returns the position of the set bit that has rank set bits before it:
+// the select operation of a bitmap.
+func selectBit(bitmap []byte, rank int) (uint64, bool) {
 	for at := 0; at < bitmapSize; at += 8 {
 		word := binary.LittleEndian.Uint64(bitmap[at:])
 		count := bits.OnesCount64(word)
@@ -54,24 +55,26 @@ func nth(bitmap []byte, rank int) (uint64, bool) {
 	return 0, false
 }
 
-// block holds the number of records in all blocks up to and including it.
-type block struct {
-	number uint64
-	upTo   int
+// blockCount is the number of records in all blocks up to and including a block.
+type blockCount struct {
+	block uint64
+	upTo  int
 }
 
-// live lists the blocks that hold a record, by number. It is immutable.
-type live []block
+// blockCounts has the running total of records for each block (prefix sums), so
+// that an offset is found by binary search. It is immutable. Blocks without a
+// record are left out.
+type blockCounts []blockCount
 
-// countLive counts the records of each block: it reads some hundred bytes for a
-// thousand records, and none of the records. It compares the sum with the stored
+// readBlockCounts counts the records of each block in the bitmaps: 128 bytes for up
+// to 1024 records, and none of the records. It compares the sum with the stored
 // total.
-func (s *snapshot) countLive() (live, error) {
+func (s *snapshot) readBlockCounts() (blockCounts, error) {
 	now, err := s.readState()
 	if err != nil {
 		return nil, err
 	}
-	var counted live
+	var counts blockCounts
 	total, malformed := 0, false
 	err = s.blocks.Each(context.Background(), func(key, value []byte) {
 		if len(key) != numberSize || len(value) != bitmapSize {
@@ -79,7 +82,7 @@ func (s *snapshot) countLive() (live, error) {
 			return
 		}
 		total += population(value)
-		counted = append(counted, block{binary.BigEndian.Uint64(key), total})
+		counts = append(counts, blockCount{binary.BigEndian.Uint64(key), total})
 	})
 	if err != nil {
 		return nil, err
@@ -87,48 +90,48 @@ func (s *snapshot) countLive() (live, error) {
 	if malformed || uint64(total) != now.total {
 		return nil, errBlocks
 	}
-	return counted, nil
+	return counts, nil
 }
 
-func (l live) total() int {
-	if len(l) == 0 {
+func (c blockCounts) total() int {
+	if len(c) == 0 {
 		return 0
 	}
-	return l[len(l)-1].upTo
+	return c[len(c)-1].upTo
 }
 
 // population returns the number of records in a block, by its index.
-func (l live) population(at int) int {
+func (c blockCounts) population(at int) int {
 	if at == 0 {
-		return l[0].upTo
+		return c[0].upTo
 	}
-	return l[at].upTo - l[at-1].upTo
+	return c[at].upTo - c[at-1].upTo
 }
 
 // find returns the index of the block of the record at an offset below the total,
 // and how many records of the block come before it.
-func (l live) find(offset int) (at, rank int) {
-	at = sort.Search(len(l), func(i int) bool { return l[i].upTo > offset })
-	return at, offset - (l[at].upTo - l.population(at))
+func (c blockCounts) find(offset int) (at, rank int) {
+	at = sort.Search(len(c), func(i int) bool { return c[i].upTo > offset })
+	return at, offset - (c[at].upTo - c.population(at))
 }
 
 // sequences iterates over the sequence numbers of records, in their order.
 type sequences struct {
 	snap   *snapshot
-	block  int // index in live
+	block  int // index in the counts
 	bitmap []byte
 	bit    uint64
 }
 
 // sequencesFrom starts at the record at an offset below the total.
 func (s *snapshot) sequencesFrom(offset int) (*sequences, error) {
-	at, rank := s.live.find(offset)
+	at, rank := s.counts.find(offset)
 	q := &sequences{snap: s, block: at}
 	if err := q.load(); err != nil {
 		return nil, err
 	}
 	var ok bool
-	if q.bit, ok = nth(q.bitmap, rank); !ok {
+	if q.bit, ok = selectBit(q.bitmap, rank); !ok {
 		return nil, errBlocks
 	}
 	return q, nil
@@ -136,16 +139,16 @@ func (s *snapshot) sequencesFrom(offset int) (*sequences, error) {
 
 // load reads the bitmap of the block.
 func (q *sequences) load() (err error) {
-	if q.bitmap, err = q.snap.blocks.Get(numberKey(q.snap.live[q.block].number)); err != nil {
+	if q.bitmap, err = q.snap.blocks.Get(numberKey(q.snap.counts[q.block].block)); err != nil {
 		return err
 	}
-	if len(q.bitmap) != bitmapSize || population(q.bitmap) != q.snap.live.population(q.block) {
+	if len(q.bitmap) != bitmapSize || population(q.bitmap) != q.snap.counts.population(q.block) {
 		return errBlocks
 	}
 	return nil
 }
 
-func (q *sequences) sequence() uint64 { return q.snap.live[q.block].number*blockSize + q.bit }
+func (q *sequences) sequence() uint64 { return q.snap.counts[q.block].block*blockSize + q.bit }
 
 // advance moves to the next record. There must be one.
 func (q *sequences) advance() error {
@@ -154,13 +157,13 @@ func (q *sequences) advance() error {
 			return nil
 		}
 	}
-	if q.block++; q.block == len(q.snap.live) {
+	if q.block++; q.block == len(q.snap.counts) {
 		return errBlocks
 	}
 	if err := q.load(); err != nil {
 		return err
 	}
-	first, ok := nth(q.bitmap, 0)
+	first, ok := selectBit(q.bitmap, 0)
 	if !ok {
 		return errBlocks
 	}
@@ -168,37 +171,37 @@ func (q *sequences) advance() error {
 	return nil
 }
 
-// shift is how a transaction changes the population of one block.
-type shift struct {
-	number uint64
-	by     int
+// countDelta is how a transaction changes the number of records in one block.
+type countDelta struct {
+	block uint64
+	delta int
 }
 
-// after returns the blocks after a transaction. A new block follows all others,
+// after returns the counts after a transaction. A new block follows all others,
 // because sequence numbers only grow.
-func (l live) after(shifts []shift) live {
-	if len(shifts) == 0 {
-		return l
+func (c blockCounts) after(deltas []countDelta) blockCounts {
+	if len(deltas) == 0 {
+		return c
 	}
-	slices.SortFunc(shifts, func(a, b shift) int { return cmp.Compare(a.number, b.number) })
-	next := make(live, 0, len(l)+len(shifts))
-	previous, moved := 0, 0
-	for _, b := range l {
-		alive := b.upTo - previous
-		previous = b.upTo
-		if len(shifts) > 0 && shifts[0].number == b.number {
-			alive += shifts[0].by
-			moved += shifts[0].by
-			shifts = shifts[1:]
+	slices.SortFunc(deltas, func(a, b countDelta) int { return cmp.Compare(a.block, b.block) })
+	next := make(blockCounts, 0, len(c)+len(deltas))
+	previous, shift := 0, 0
+	for _, count := range c {
+		inBlock := count.upTo - previous
+		previous = count.upTo
+		if len(deltas) > 0 && deltas[0].block == count.block {
+			inBlock += deltas[0].delta
+			shift += deltas[0].delta
+			deltas = deltas[1:]
 		}
-		if alive > 0 {
-			next = append(next, block{b.number, b.upTo + moved})
+		if inBlock > 0 {
+			next = append(next, blockCount{count.block, count.upTo + shift})
 		}
 	}
-	for _, s := range shifts {
-		moved += s.by
-		if s.by > 0 {
-			next = append(next, block{s.number, previous + moved})
+	for _, added := range deltas {
+		shift += added.delta
+		if added.delta > 0 {
+			next = append(next, blockCount{added.block, previous + shift})
 		}
 	}
 	return next

@@ -74,21 +74,21 @@ func (s *Store) checkAll(ctx context.Context, tx *bbolt.Tx, found *findings) err
 			failure = err
 			return nil
 		}
-		s.unsound = !sound
+		s.pagesDamaged = !sound
 		if sound {
 			failure = s.current.Load().checkRecords(ctx, found)
 		}
 		return nil
 	})
 	if panicked != nil {
-		s.unsound = true
+		s.pagesDamaged = true
 		found.add("%v", panicked)
 	}
 	return failure
 }
 
 // checkPages verifies all pages and reports whether the engine can follow them. A
-// damaged header that is not in force does not prevent that.
+// damaged header that is not current does not prevent that.
 func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (sound bool, err error) {
 	size, err := s.engine.size()
 	if err != nil {
@@ -190,8 +190,8 @@ func (c *checker) record(key, value []byte) {
 			c.found.add("the claim of record %d leads to another record", sequence)
 		}
 	}
-	home, err := c.snap.blocks.Get(numberKey(sequence / blockSize))
-	if err != nil || len(home) != bitmapSize || !(*bitmap)(home).has(sequence%blockSize) {
+	block, err := c.snap.blocks.Get(numberKey(sequence / blockSize))
+	if err != nil || len(block) != bitmapSize || !(*bitmap)(block).has(sequence%blockSize) {
 		c.found.add("record %d is not counted", sequence)
 	}
 }
@@ -225,19 +225,19 @@ func (c *checker) sizes(ctx context.Context) error {
 
 // checkCounts compares the counts in memory with those in the file.
 func (s *snapshot) checkCounts(found *findings) {
-	counted, err := s.countLive()
+	counted, err := s.readBlockCounts()
 	if err != nil {
 		found.add("%v", err)
 		return
 	}
-	if !slices.Equal(counted, s.live) {
+	if !slices.Equal(counted, s.counts) {
 		found.add("the counts in memory are not those of the file")
 	}
 	previous := 0
-	for _, b := range counted {
-		if b.upTo == previous {
-			found.add("block %d is empty", b.number)
+	for _, count := range counted {
+		if count.upTo == previous {
+			found.add("block %d is empty", count.block)
 		}
-		previous = b.upTo
+		previous = count.upTo
 	}
 }

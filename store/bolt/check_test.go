@@ -110,7 +110,7 @@ func TestCheck_DamagedHeader(t *testing.T) {
 	wantSound(t, store)
 }
 
-// newerHeader returns the position of the header in force: each header ends in the
+// newerHeader returns the position of the current header: each header ends in the
 // number of its transaction and a checksum.
 func newerHeader(whole []byte) int {
 	second := os.Getpagesize()

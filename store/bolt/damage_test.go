@@ -137,7 +137,7 @@ func TestWatch_UnknownOutcome(t *testing.T) {
 		_, _ = store.Backup(ctx, backup)
 	}()
 	<-backup.reached
-	createUnknown(t, store) // its recovery waits for the backup, and gives up
+	createUnknown(t, store) // its recovery waits for the backup and times out
 	close(backup.open)
 	<-copied
 	if err := store.Ready(ctx); err != nil {
@@ -148,8 +148,7 @@ func TestWatch_UnknownOutcome(t *testing.T) {
 	}
 }
 
-// Close does not wait for a backup that its writer holds up, and gives the lock
-// back.
+// Close does not wait for a backup whose writer blocks, and releases the lock.
 func TestClose_BackupRunning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)

@@ -47,7 +47,7 @@ func TestWrite_FullDisk(t *testing.T) {
 	})
 }
 
-// The error names the path of the caller and not that of the draft.
+// The error names the path of the caller and not that of the temporary file.
 func TestOpen_FullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
@@ -183,14 +183,14 @@ func (l *ledger) writeConcurrently(t *testing.T, store *bolt.Store, prefix strin
 				id := fmt.Sprintf("%s-%d", prefix, i)
 				document := bytes.Repeat([]byte("secret"), 200+i)
 				_, err := store.Create(t.Context(), relayer.Record{ID: id, Document: document})
-				l.note(t, id, document, err)
+				l.record(t, id, document, err)
 			}
 		})
 	}
 	done.Wait()
 }
 
-func (l *ledger) note(t *testing.T, id string, document []byte, err error) {
+func (l *ledger) record(t *testing.T, id string, document []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {

@@ -2,7 +2,7 @@
 // its commit is synced to the disk.
 //
 // Concurrent writes share one commit and one sync (group commit). A write that
-// waits alone is committed at once. A write that is refused (the ID is taken, the
+// waits alone is committed at once. A write that is rejected (the ID is taken, the
 // revision is not current, the claim is held) does not affect the others. Reads
 // run concurrently with writes and with each other, each on the snapshot of one
 // durable commit, and a page costs the same at any offset.

@@ -34,7 +34,7 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 	extended := dst
 	var total int
 	err := s.read(ctx, func(snap *snapshot) error {
-		total = snap.live.total()
+		total = snap.counts.total()
 		separator := ""
 		return snap.walkPage(ctx, offset, limit, func(rec stored) {
 			extended = append(append(extended, separator...), rec.document...)

@@ -71,8 +71,8 @@ func pageError(cause any) error {
 	return fmt.Errorf("%w: %v", errPage, cause)
 }
 
-// enter calls a method of the engine that takes its locks.
-func (e *engine) enter(call func() error) error {
+// callLocking calls a method of the engine that takes its locks.
+func (e *engine) callLocking(call func() error) error {
 	if e.stuck {
 		return errStuck
 	}
@@ -85,7 +85,7 @@ func (e *engine) enter(call func() error) error {
 }
 
 // rollback ends a transaction without a commit.
-func (e *engine) rollback(tx *bbolt.Tx) { _ = e.enter(tx.Rollback) }
+func (e *engine) rollback(tx *bbolt.Tx) { _ = e.callLocking(tx.Rollback) }
 
 // close closes the file. A stuck engine cannot unmap it: the address space stays
 // reserved until the process ends.
@@ -93,7 +93,7 @@ func (e *engine) close() error {
 	if e.stuck {
 		return errors.Join(errStuck, closeLocked(e.file))
 	}
-	return e.enter(e.db.Close)
+	return e.callLocking(e.db.Close)
 }
 
 // abandon closes the file under transactions that are still open. Their pages
@@ -111,7 +111,7 @@ func (e *engine) size() (int64, error) {
 	return info.Size(), nil
 }
 
-// mapped returns the first bytes of the file as the engine has mapped them. Reads
+// mapped returns the first bytes of the file as memory-mapped by bbolt. Reads
 // beyond the end of the file fault.
 func (e *engine) mapped(size int64) []byte {
 	return unsafe.Slice((*byte)(e.mapping), size)
@@ -202,7 +202,7 @@ func openEngine(path string, opts *bbolt.Options, known fs.FileInfo) (*engine, e
 		e.file, err = openKnown(name, flag&^os.O_CREATE, mode, known)
 		return e.file, err
 	}
-	err := e.enter(func() (err error) {
+	err := e.callLocking(func() (err error) {
 		if e.db, err = bbolt.Open(path, fileMode, opts); err != nil {
 			return err
 		}

@@ -35,12 +35,12 @@ func withoutOutcome(err error) error {
 	return err
 }
 
-// corrupt is the error of a read or a write that meets damaged data.
-func corrupt(cause error) error {
+// corruptData returns the error of a read or a write that meets damaged data.
+func corruptData(cause error) error {
 	return fmt.Errorf("%w: %w: %v", relayer.ErrUnavailable, relayer.ErrCorrupt, cause)
 }
 
-// damaged is the error of Open for a damaged file.
-func damaged(cause any) error {
+// corruptFile returns the error of Open for a damaged file.
+func corruptFile(cause any) error {
 	return fmt.Errorf("%w: %v: restore it from a backup", relayer.ErrCorrupt, cause)
 }

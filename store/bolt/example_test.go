@@ -60,15 +60,15 @@ func ExampleStore_Backup() {
 	defer store.Close()
 
 	name := filepath.Join(dir, "backup.db")
-	draft, err := os.OpenFile(name+".part", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	temp, err := os.OpenFile(name+".part", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	_, err = store.Backup(context.Background(), draft)
-	err = errors.Join(err, draft.Sync(), draft.Close())
+	_, err = store.Backup(context.Background(), temp)
+	err = errors.Join(err, temp.Sync(), temp.Close())
 	if err == nil {
-		err = os.Rename(draft.Name(), name)
+		err = os.Rename(temp.Name(), name)
 	}
 	fmt.Println(err)
 	// Output: <nil>

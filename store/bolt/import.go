@@ -26,32 +26,32 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		values[i] = encode(rec)
 		size += len(values[i].value)
 	}
-	return s.do(ctx, size, func(c *change) error { return c.importAll(records, values) })
+	return s.do(ctx, size, func(b *batchTx) error { return b.importAll(records, values) })
 }
 
-func (c *change) importAll(records []relayer.Record, values []encoded) error {
-	if err := c.allFree(records); err != nil {
+func (b *batchTx) importAll(records []relayer.Record, values []encoded) error {
+	if err := b.checkAllFree(records); err != nil {
 		return err
 	}
 	for i, rec := range records {
-		if err := c.add(rec.ID, rec.Claim, values[i], rec.Revision); err != nil {
+		if err := b.add(rec.ID, rec.Claim, values[i], rec.Revision); err != nil {
 			// The records before it must not be committed without it.
-			return c.written(err)
+			return b.countWrite(err)
 		}
 	}
 	return nil
 }
 
-// allFree refuses the records if one has an ID or a claim that is taken in the
-// file or by a record before it.
-func (c *change) allFree(records []relayer.Record) error {
+// checkAllFree returns an error if a record has an ID or a claim that is taken in
+// the file or by a record before it.
+func (b *batchTx) checkAllFree(records []relayer.Record) error {
 	ids := make(map[string]bool, len(records))
 	claims := make(map[string]bool)
 	for _, rec := range records {
 		if ids[rec.ID] {
 			return refused(rec, relayer.ErrExists)
 		}
-		if err := c.free(rec.ID, rec.Claim); err != nil {
+		if err := b.checkFree(rec.ID, rec.Claim); err != nil {
 			return refused(rec, err)
 		}
 		if claims[rec.Claim] {

@@ -45,7 +45,7 @@ func TestImport_OneCommit(t *testing.T) {
 	wantRecovered(t, store, path, ids...)
 }
 
-// An empty import and a refused one do not commit.
+// An empty import and a rejected one do not commit.
 func TestImport_NothingToCommit(t *testing.T) {
 	store, _ := openTemp(t)
 	store.InterceptCommits(func(func() error) error {
@@ -62,7 +62,7 @@ func TestImport_NothingToCommit(t *testing.T) {
 	wantSound(t, store)
 }
 
-// Imports share a commit with other writes. A refused import does not affect the writes
+// Imports share a commit with other writes. A rejected import does not affect the writes
 // after it.
 func TestImport_InBatch(t *testing.T) {
 	store, g := openGated(t)

@@ -39,17 +39,17 @@ func inspect(path string, known fs.FileInfo) error {
 	}
 	defer func() { _ = e.close() }()
 	var tx *bbolt.Tx
-	err = e.enter(func() (err error) {
+	err = e.callLocking(func() (err error) {
 		tx, err = e.db.Begin(false)
 		return err
 	})
 	if err != nil {
-		return damaged(err)
+		return corruptFile(err)
 	}
 	defer e.rollback(tx)
 	var refused error
 	if err := guard(func() error { refused = verifyFile(tx, e); return nil }); err != nil {
-		return damaged(err)
+		return corruptFile(err)
 	}
 	return refused
 }
@@ -62,9 +62,9 @@ func verifyFile(tx *bbolt.Tx, e *engine) error {
 		return err
 	}
 	if size < tx.Size() {
-		return damaged(fmt.Sprintf("it ends after %d of %d bytes", size, tx.Size()))
+		return corruptFile(fmt.Sprintf("it ends after %d of %d bytes", size, tx.Size()))
 	}
-	if err := usable(tx, e); err != nil {
+	if err := verifyBuckets(tx, e); err != nil {
 		return err
 	}
 	if err := checkFormat(tx); err != nil {
@@ -72,25 +72,25 @@ func verifyFile(tx *bbolt.Tx, e *engine) error {
 	}
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
-			return damaged(fmt.Sprintf("bucket %s is missing", name))
+			return corruptFile(fmt.Sprintf("bucket %s is missing", name))
 		}
 	}
 	return nil
 }
 
-// usable verifies the pages that every open reads: the freelist, the tree of all
-// buckets, and the small buckets.
-func usable(tx *bbolt.Tx, e *engine) error {
+// verifyBuckets verifies the pages that every open reads: the freelist, the tree of
+// all buckets, and the small buckets.
+func verifyBuckets(tx *bbolt.Tx, e *engine) error {
 	file, err := pages.NewFile(e.mapped(tx.Size()), e.pageSize)
 	if err != nil {
-		return damaged(err)
+		return corruptFile(err)
 	}
 	newest, err := file.Header(uint64(tx.ID()))
 	if err != nil {
-		return damaged(err)
+		return corruptFile(err)
 	}
 	if err := file.CheckBuckets(newest, blocksBucket, metaBucket); err != nil {
-		return damaged(err)
+		return corruptFile(err)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func inspectionError(err error) error {
 	case errors.Is(err, ErrLocked), errors.Is(err, relayer.ErrCorrupt), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), errors.Is(err, errReplaced):
 		return err
 	case errors.Is(err, berrors.ErrChecksum), errors.Is(err, errPage):
-		return damaged(err)
+		return corruptFile(err)
 	}
 	return fmt.Errorf("%w: %v: choose another path, or restore it from a backup", relayer.ErrUnknownFormat, err)
 }

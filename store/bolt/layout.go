@@ -14,7 +14,7 @@ var (
 	relayersBucket = []byte("relayers") // sequence -> record
 	idsBucket      = []byte("ids")      // id -> sequence
 	claimsBucket   = []byte("claims")   // claim -> sequence
-	blocksBucket   = []byte("blocks")   // block number -> bitmap of its live sequences
+	blocksBucket   = []byte("blocks")   // block number -> bitmap of the sequence numbers with a record
 	metaBucket     = []byte("meta")
 )
 
@@ -73,8 +73,8 @@ func numberKey(number uint64) []byte {
 	return binary.BigEndian.AppendUint64(make([]byte, 0, numberSize), number)
 }
 
-// layOut creates the buckets of an empty file.
-func layOut(tx *bbolt.Tx) error {
+// createBuckets creates the buckets of an empty file.
+func createBuckets(tx *bbolt.Tx) error {
 	for _, name := range buckets {
 		if _, err := tx.CreateBucket(name); err != nil {
 			return err

@@ -60,7 +60,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if err := syncDirectory(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, errors.Join(err, e.close())
 	}
-	removeDrafts(path)
+	removeTempFiles(path)
 	s := &Store{
 		path:      path,
 		opts:      opts,
@@ -69,11 +69,11 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		writeLock: make(chan struct{}, 1),
 		commit:    (*bbolt.Tx).Commit,
 	}
-	s.closing, s.endWork = context.WithCancel(context.Background())
+	s.closing, s.cancelWork = context.WithCancel(context.Background())
 	if s.identity, err = identify(path, e); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	if err := s.adopt(e); err != nil {
+	if err := s.install(e); err != nil {
 		return nil, errors.Join(err, e.close(), s.identity.Close())
 	}
 	return s, nil

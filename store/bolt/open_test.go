@@ -243,14 +243,14 @@ func withoutHeaders(content []byte) []byte {
 	return content
 }
 
-func TestOpen_RemovesOldDrafts(t *testing.T) {
+func TestOpen_RemovesOldTempFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "relayers.db")
 	old := time.Now().Add(-time.Hour)
 	kept := []string{"relayers.db.tmp7", "relayers.db.tmp-notes", "relayers.db.tmp", "other.db.tmp123"}
 	for _, name := range append(kept, "relayers.db.tmp123", "relayers.db.tmp4567890") {
 		file := filepath.Join(dir, name)
-		write(t, file, []byte("draft"))
+		write(t, file, []byte("temporary"))
 		if name != kept[0] {
 			if err := os.Chtimes(file, old, old); err != nil {
 				t.Fatal(err)

@@ -13,7 +13,7 @@ type options struct {
 	mapping     int // least address space to reserve; 0 is the default
 }
 
-// defaultLockTimeout gives a process that is ending the time to close the file.
+// defaultLockTimeout is long enough for a process that is ending to close the file.
 const defaultLockTimeout = time.Second
 
 // WithLockTimeout sets how long [Open] waits for another process to close the

@@ -108,14 +108,14 @@ func TestRead_DamagedRecord(t *testing.T) {
 	write(t, path, content)
 	store := open(t, path)
 	defer store.Close()
-	damaged := func(what string, err error) {
+	wantDamaged := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
 			t.Errorf("%s: error is %v", what, err)
 		}
 	}
 	recs, _, err := store.List(t.Context(), 0, 300)
-	damaged("List", err)
+	wantDamaged("List", err)
 	if recs != nil {
 		t.Error("List: records came with the error")
 	}
@@ -127,11 +127,11 @@ func TestRead_DamagedRecord(t *testing.T) {
 			continue
 		}
 		damagedRecords++
-		damaged("Get", err)
+		wantDamaged("Get", err)
 		rec.Revision = 1
 		_, err = store.Update(t.Context(), rec)
-		damaged("Update", err)
-		damaged("Delete", store.Delete(t.Context(), rec.ID, 1))
+		wantDamaged("Update", err)
+		wantDamaged("Delete", store.Delete(t.Context(), rec.ID, 1))
 	}
 	if damagedRecords != 1 {
 		t.Errorf("%d records cannot be read, want 1", damagedRecords)

@@ -27,25 +27,25 @@ func (s *Store) Ready(ctx context.Context) error {
 }
 
 // probe is called with the write lock held.
-func (s *Store) probe(c *change) error {
-	if time.Since(s.probed) < probeInterval && !s.failing {
+func (s *Store) probe(b *batchTx) error {
+	if time.Since(s.probed) < probeInterval && !s.lastCommitFailed {
 		return nil
 	}
 	err := probeDisk(s.path)
-	if errors.Is(err, fs.ErrPermission) && s.failing {
+	if errors.Is(err, fs.ErrPermission) && s.lastCommitFailed {
 		// Only the file itself may be writable: commit a write that changes nothing.
-		return c.written()
+		return b.countWrite()
 	}
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return unavailable(err)
 	}
-	s.probed, s.failing = time.Now(), false
+	s.probed, s.lastCommitFailed = time.Now(), false
 	return nil
 }
 
 // probeDisk writes a file next to the store's own.
 func probeDisk(path string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+draftSuffix+"*")
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 	if err != nil {
 		return err
 	}

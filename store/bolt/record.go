@@ -19,7 +19,7 @@ import (
 //	          then the private part up to the end
 //
 // The body and its checksum are computed before the write is queued, because all
-// writes wait for the writer. Only the writer knows the revision.
+// writes wait for the writer. The writer assigns the revision.
 const (
 	recordVersion = 1
 	checksumAt    = 1
@@ -112,18 +112,18 @@ func checksumHolds(value []byte) bool {
 	return sum == binary.BigEndian.Uint32(value[checksumAt:])
 }
 
-// detached copies one record out of its transaction, in one allocation.
-func (r stored) detached(id string) relayer.Record {
+// copyRecord copies one record out of its transaction, in one allocation.
+func (r stored) copyRecord(id string) relayer.Record {
 	room := make([]byte, 0, len(r.document)+len(r.private))
 	rec := relayer.Record{ID: id, Revision: r.revision, Claim: string(r.claim)}
-	rec.Document, room = moved(r.document, room)
-	rec.Private, _ = moved(r.private, room)
+	rec.Document, room = copyPart(r.document, room)
+	rec.Private, _ = copyPart(r.private, room)
 	return rec
 }
 
-// detachedAll copies a page out of its transaction: one allocation for all
+// copyPage copies a page out of its transaction: one allocation for all
 // bytes, one for all strings, and the page itself.
-func detachedAll(page []stored) []relayer.Record {
+func copyPage(page []stored) []relayer.Record {
 	var bytesSize, namesSize int
 	for i := range page {
 		bytesSize += len(page[i].document) + len(page[i].private)
@@ -135,23 +135,23 @@ func detachedAll(page []stored) []relayer.Record {
 	recs := make([]relayer.Record, len(page))
 	for i, r := range page {
 		recs[i].Revision = r.revision
-		recs[i].Document, room = moved(r.document, room)
-		recs[i].Private, room = moved(r.private, room)
-		recs[i].ID = appended(&names, r.id)
-		recs[i].Claim = appended(&names, r.claim)
+		recs[i].Document, room = copyPart(r.document, room)
+		recs[i].Private, room = copyPart(r.private, room)
+		recs[i].ID = copyString(&names, r.id)
+		recs[i].Claim = copyString(&names, r.claim)
 	}
 	return recs
 }
 
-// moved copies a part to the front of room. Its capacity ends with the part, so
+// copyPart copies a part to the front of room. Its capacity ends with the part, so
 // that an append to it does not overwrite the next part.
-func moved(part, room []byte) (own, rest []byte) {
+func copyPart(part, room []byte) (own, rest []byte) {
 	end := len(part)
 	own = append(room[:0:end], part...)
 	return own, room[end:cap(room)]
 }
 
-func appended(names *strings.Builder, part []byte) string {
+func copyString(names *strings.Builder, part []byte) string {
 	start := names.Len()
 	names.Write(part)
 	return names.String()[start:]

@@ -12,30 +12,30 @@ import (
 
 var errBusy = errors.New("a backup is still running")
 
-// failed returns the error of a transaction whose commit failed. The engine
+// commitFailed returns the error of a transaction whose commit failed. The engine
 // writes the header last: if the header is not in the file, nothing of the
 // transaction ever takes effect. If it is, its sync failed, and the writes take
 // effect when a recovery succeeds, at the latest before the next write.
-func (s *Store) failed(txid int, cause error) error {
-	s.suspect, s.failing = true, true
+func (s *Store) commitFailed(txid int, cause error) error {
+	s.needsRecovery, s.lastCommitFailed = true, true
 	newest, err := newestTransaction(s.engine)
 	if err == nil && newest < uint64(txid) {
 		return unavailable(cause)
 	}
-	_ = s.recover(s.closing) // the next write tries again
+	_ = s.recoverFile(s.closing) // the next write tries again
 	return outcomeUnknown(cause)
 }
 
-// recover makes the file safe to write to after a failed commit. It first makes
+// recoverFile makes the file safe to write to after a failed commit. It first makes
 // the headers durable: until then no write may be acknowledged. Then it opens the
 // file anew, because the engine may regard pages as free that its readers still
 // use. If a step fails, reads go on as long as the old file is open. Close ends the
 // wait for the lock of the file. The caller holds the write lock.
-func (s *Store) recover(ctx context.Context) error {
-	if !s.suspect {
+func (s *Store) recoverFile(ctx context.Context) error {
+	if !s.needsRecovery {
 		return nil
 	}
-	known, err := s.inPlace()
+	known, err := s.checkPath()
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,10 @@ func (s *Store) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.adopt(e); err != nil {
+	if err := s.install(e); err != nil {
 		return errors.Join(err, e.close())
 	}
-	s.suspect = false
+	s.needsRecovery = false
 	return nil
 }
 
@@ -110,10 +110,10 @@ func (s *Store) awaitBackups(deadline <-chan struct{}) bool {
 	return true
 }
 
-// inPlace returns the identity of the file if it is still at its path. After a
+// checkPath returns the identity of the file if it is still at its path. After a
 // delete or a rename, writes would go to a file that the next start does not
 // find. The caller holds the write lock.
-func (s *Store) inPlace() (fs.FileInfo, error) {
+func (s *Store) checkPath() (fs.FileInfo, error) {
 	own, err := s.identity.Stat()
 	if err != nil {
 		return nil, err
@@ -131,23 +131,23 @@ func (s *Store) inPlace() (fs.FileInfo, error) {
 	return own, nil
 }
 
-// adopt starts to serve an open file.
-func (s *Store) adopt(e *engine) error {
+// install makes an open file the one that the store serves.
+func (s *Store) install(e *engine) error {
 	snap, err := takeSnapshot(e)
 	if err != nil {
-		return damaged(err)
+		return corruptFile(err)
 	}
 	err = guard(func() (err error) {
-		snap.live, err = snap.countLive()
+		snap.counts, err = snap.readBlockCounts()
 		return err
 	})
 	if err != nil {
 		e.rollback(snap.tx)
-		return damaged(err)
+		return corruptFile(err)
 	}
 	s.engine = e
 	// The file may have a commit whose outcome was unknown. Its changes are lost.
-	isNewer := s.published != 0 && snap.tx.ID() > s.published
+	isNewer := s.publishedTx != 0 && snap.tx.ID() > s.publishedTx
 	s.publish(snap)
 	if isNewer {
 		s.changes.PublishGap()

@@ -98,7 +98,7 @@ func TestCommit_FailedBatch(t *testing.T) {
 		}
 	}
 	if err := <-results[5]; !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("the write that was refused: error is %v, want %v", err, relayer.ErrUnavailable)
+		t.Errorf("the write that was rejected: error is %v, want %v", err, relayer.ErrUnavailable)
 	}
 	if _, err := store.Get(t.Context(), "3"); err != nil {
 		t.Errorf("Get after an unknown outcome: %v", err)
@@ -125,7 +125,7 @@ func createOtherStore(t *testing.T, path string) {
 	}
 }
 
-// wantOtherStore fails if the file holds anything else than createOtherStore wrote.
+// wantOtherStore fails unless the file holds what createOtherStore wrote.
 func wantOtherStore(t *testing.T, path string) {
 	t.Helper()
 	store := open(t, path)

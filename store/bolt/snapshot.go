@@ -19,7 +19,7 @@ var errOverwritten = errors.New("another program has changed the file: stop it, 
 type snapshot struct {
 	tx       *bbolt.Tx
 	engine   *engine
-	live     live
+	counts   blockCounts
 	file     pages.File
 	root     pages.Tree
 	relayers pages.Tree
@@ -46,7 +46,7 @@ type snapshot struct {
 func takeSnapshot(e *engine) (*snapshot, error) {
 	s := &snapshot{engine: e, drained: make(chan struct{})}
 	s.readers.Store(1)
-	err := e.enter(func() (err error) {
+	err := e.callLocking(func() (err error) {
 		s.tx, err = e.db.Begin(false)
 		return err
 	})
@@ -131,7 +131,7 @@ func (s *Store) acquire(ctx context.Context) (*snapshot, error) {
 		}
 		// A recovery runs, or has closed the file and could not open it again. The
 		// next write tries again, even one that changes nothing.
-		err = withoutOutcome(s.do(ctx, 0, func(*change) error { return nil }))
+		err = withoutOutcome(s.do(ctx, 0, func(*batchTx) error { return nil }))
 	}
 }
 
@@ -166,7 +166,7 @@ func (s *Store) read(ctx context.Context, run func(*snapshot) error) error {
 	if err == nil || errors.Is(err, relayer.ErrNotFound) {
 		return err
 	}
-	return corrupt(err)
+	return corruptData(err)
 }
 
 // overwritten reports whether another program has changed the header of the last
@@ -189,7 +189,7 @@ func (s *Store) overwritten(used *snapshot) bool {
 // publish makes a snapshot the current one. The caller holds the write lock.
 func (s *Store) publish(next *snapshot) {
 	if next != nil {
-		s.published = next.tx.ID()
+		s.publishedTx = next.tx.ID()
 	}
 	if last := s.current.Swap(next); last != nil {
 		last.release()

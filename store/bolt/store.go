@@ -32,40 +32,40 @@ const drainTimeout = time.Second
 // Store is a [relayer.Store] in one file. [Open] returns one, and
 // [Store.Close] closes it. All methods are safe for concurrent use.
 type Store struct {
-	path    string
-	opts    options
-	queue   *groupcommit.Queue[write]
-	current atomic.Pointer[snapshot]
-	changes *feed.Feed[relayer.RecordChange]
-	backups atomic.Int64    // running now
-	closing context.Context // ends when Close begins
-	endWork context.CancelFunc
+	path       string
+	opts       options
+	queue      *groupcommit.Queue[write]
+	current    atomic.Pointer[snapshot]
+	changes    *feed.Feed[relayer.RecordChange]
+	backups    atomic.Int64    // running now
+	closing    context.Context // ends when Close begins
+	cancelWork context.CancelFunc
 
 	// writeLock is held by the goroutine that writes, checks, recovers or closes.
 	// It guards the fields below.
-	writeLock chan struct{}
-	engine    *engine
-	identity  *os.File    // stays open across recoveries
-	retired   []*snapshot // still used by reads
-	published int         // transaction of the last published snapshot
-	suspect   bool        // a commit failed: recover before the next write
-	failing   bool        // no commit has succeeded since one failed
-	probed    time.Time   // when the disk last had room
-	unsound   bool        // a check found damaged pages
-	closed    bool
-	commit    func(*bbolt.Tx) error
+	writeLock        chan struct{}
+	engine           *engine
+	identity         *os.File    // stays open across recoveries
+	retired          []*snapshot // still used by reads
+	publishedTx      int         // ID of the transaction of the last published snapshot
+	needsRecovery    bool        // a commit failed: recover before the next write
+	lastCommitFailed bool        // no commit has succeeded since
+	probed           time.Time   // when the disk last had room
+	pagesDamaged     bool        // found by a check
+	closed           bool
+	commit           func(*bbolt.Tx) error
 
-	writing  sync.WaitGroup
-	close    sync.Once
-	closeErr error
+	writing   sync.WaitGroup
+	closeOnce sync.Once
+	closeErr  error
 }
 
-// write is applied to a change by the writer.
-type write func(*change) error
+// write is applied to the transaction of its batch by the writer.
+type write func(*batchTx) error
 
 var _ relayer.Store = (*Store)(nil)
 
-// do hands a write to the writer and returns its result.
+// do queues a write for the writer and returns its result.
 func (s *Store) do(ctx context.Context, size int, apply write) error {
 	err := s.queue.Do(ctx, size, apply)
 	if errors.Is(err, groupcommit.ErrClosed) {
@@ -82,8 +82,8 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	value := encode(rec)
-	err := s.do(ctx, len(value.value), func(c *change) (err error) {
-		rec.Revision, err = c.create(rec.ID, rec.Claim, value)
+	err := s.do(ctx, len(value.value), func(b *batchTx) (err error) {
+		rec.Revision, err = b.create(rec.ID, rec.Claim, value)
 		return err
 	})
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	value := encode(rec)
-	err := s.do(ctx, len(value.value), func(c *change) (err error) {
-		rec.Revision, err = c.update(rec.ID, rec.Revision, rec.Claim, value)
+	err := s.do(ctx, len(value.value), func(b *batchTx) (err error) {
+		rec.Revision, err = b.update(rec.ID, rec.Revision, rec.Claim, value)
 		return err
 	})
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is
 // another one.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.do(ctx, 0, func(c *change) error { return c.delete(id, revision) })
+	return s.do(ctx, 0, func(b *batchTx) error { return b.delete(id, revision) })
 }
 
 // Get returns the record, or [relayer.ErrNotFound]. If the record fails its
@@ -128,7 +128,7 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 		if err != nil {
 			return err
 		}
-		rec = found.detached(id)
+		rec = found.copyRecord(id)
 		return nil
 	})
 	return rec, err
@@ -140,10 +140,10 @@ func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, 
 	var recs []relayer.Record
 	var total int
 	err := s.read(ctx, func(snap *snapshot) error {
-		total = snap.live.total()
+		total = snap.counts.total()
 		page := make([]stored, 0, onPage(total, offset, limit))
 		err := snap.walkPage(ctx, offset, limit, func(rec stored) { page = append(page, rec) })
-		recs = detachedAll(page)
+		recs = copyPage(page)
 		return err
 	})
 	if err != nil {
@@ -181,7 +181,7 @@ func onPage(total, offset, limit int) int {
 // their sequence numbers with the bitmaps, so that a damaged page cannot hide
 // records.
 func (s *snapshot) walkPage(ctx context.Context, offset, limit int, visit func(stored)) error {
-	left := onPage(s.live.total(), offset, limit)
+	left := onPage(s.counts.total(), offset, limit)
 	if left == 0 {
 		return nil
 	}
@@ -234,8 +234,8 @@ func (s *snapshot) describe(key []byte, rec stored) string {
 // [relayer.ErrUnavailable]. If a backup still runs after a second, Close returns
 // an error, and the backup fails. Closing again returns the same result.
 func (s *Store) Close() error {
-	s.close.Do(func() {
-		s.endWork()
+	s.closeOnce.Do(func() {
+		s.cancelWork()
 		s.queue.Close()
 		s.writing.Wait()
 		s.changes.Close(errClosed)

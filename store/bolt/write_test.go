@@ -56,9 +56,9 @@ func TestGroupCommit_LoneWrites(t *testing.T) {
 	}
 }
 
-// Refused writes share a batch with others. Each gets its own result, and later writes of
+// Rejected writes share a batch with others. Each gets its own result, and later writes of
 // the batch see earlier ones.
-func TestGroupCommit_RefusedWrites(t *testing.T) {
+func TestGroupCommit_RejectedWrites(t *testing.T) {
 	store, g := openGated(t)
 	first := make(chan error, 1)
 	stored := relayer.Record{ID: "stored", Claim: "held"}
@@ -112,7 +112,7 @@ func TestGroupCommit_RefusedWrites(t *testing.T) {
 	wantSound(t, store)
 }
 
-// A refused write needs no sync.
+// A rejected write needs no sync.
 func TestGroupCommit_NothingToCommit(t *testing.T) {
 	store, _ := openTemp(t)
 	var commits atomic.Int32
@@ -520,7 +520,7 @@ func TestWrite_FileReplacedAndRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Errorf("Create with the file back in its place: %v", err)
+		t.Errorf("Create with the file back at its path: %v", err)
 	}
 	wantIDs(t, store, []string{"before", "unknown", "after"})
 }

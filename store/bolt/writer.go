@@ -41,7 +41,7 @@ func (s *Store) writeBatch() int {
 		err = s.transact(tx, taken, results)
 	}
 	if errors.Is(err, errMappingFull) {
-		err = s.transactAgain(taken, results)
+		err = s.growAndRetry(taken, results)
 	}
 	if err != nil {
 		failAll(results, err)
@@ -53,7 +53,7 @@ func (s *Store) writeBatch() int {
 }
 
 // failAll makes the failure of the batch the result of its writes. A write that
-// was refused may have been refused because of another write of the batch, which
+// was rejected may have been rejected because of another write of the batch, which
 // did not take effect: it can be tried again.
 func failAll(results []error, failure error) {
 	for i, result := range results {
@@ -67,20 +67,20 @@ func failAll(results []error, failure error) {
 
 // transact fills in the results. The error it returns is that of all writes.
 func (s *Store) transact(tx *bbolt.Tx, taken batch, results []error) error {
-	if s.unsound {
+	if s.pagesDamaged {
 		s.engine.rollback(tx)
-		return corrupt(errors.New("a check has found damaged pages"))
+		return corruptData(errors.New("a check has found damaged pages"))
 	}
-	c, err := s.apply(tx, taken, results)
-	if err != nil || c.writes == 0 {
+	b, err := s.apply(tx, taken, results)
+	if err != nil || b.writes == 0 {
 		s.engine.rollback(tx)
 		return err
 	}
-	return s.finish(tx, c)
+	return s.finish(tx, b)
 }
 
-// transactAgain runs the writes with a larger mapping of the file.
-func (s *Store) transactAgain(taken batch, results []error) error {
+// growAndRetry runs the writes with a larger mapping of the file.
+func (s *Store) growAndRetry(taken batch, results []error) error {
 	before := s.opts.mapping
 	for {
 		size := mappingFor(s.path, s.opts.mapping)
@@ -109,23 +109,23 @@ func (s *Store) beginWrite(ctx context.Context) (*bbolt.Tx, error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	if err := s.recover(ctx); err != nil {
+	if err := s.recoverFile(ctx); err != nil {
 		return nil, unavailable(err)
 	}
-	if _, err := s.inPlace(); err != nil {
+	if _, err := s.checkPath(); err != nil {
 		return nil, unavailable(err)
 	}
 	if err := guard(s.current.Load().writable); err != nil {
-		return nil, corrupt(err)
+		return nil, corruptData(err)
 	}
 	s.releaseRetired()
 	var tx *bbolt.Tx
-	err := s.engine.enter(func() (err error) {
+	err := s.engine.callLocking(func() (err error) {
 		tx, err = s.engine.db.Begin(true)
 		return err
 	})
 	if err != nil {
-		s.suspect = true
+		s.needsRecovery = true
 		return nil, unavailable(err)
 	}
 	return tx, nil
@@ -143,54 +143,54 @@ func (s *snapshot) writable() error {
 }
 
 // apply runs every write of the batch and returns what they change.
-func (s *Store) apply(tx *bbolt.Tx, taken batch, results []error) (c *change, err error) {
+func (s *Store) apply(tx *bbolt.Tx, taken batch, results []error) (b *batchTx, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.suspect = true
-			err = corrupt(pageError(cause))
+			s.needsRecovery = true
+			err = corruptData(pageError(cause))
 		}
 	}()
 	base := s.current.Load()
 	if tx.ID() != base.tx.ID()+1 {
-		return nil, corrupt(errOverwritten)
+		return nil, corruptData(errOverwritten)
 	}
-	if c, err = newChange(tx, base); err != nil {
-		return nil, corrupt(err)
+	if b, err = newBatchTx(tx, base); err != nil {
+		return nil, corruptData(err)
 	}
 	for i, w := range taken {
-		results[i] = w.Value(c)
-		if c.broken != nil {
-			return nil, unavailable(c.broken)
+		results[i] = w.Value(b)
+		if b.failed != nil {
+			return nil, unavailable(b.failed)
 		}
 	}
-	if c.writes == 0 {
-		return c, nil
+	if b.writes == 0 {
+		return b, nil
 	}
-	return c, c.finish()
+	return b, b.finish()
 }
 
 // finish commits, and then publishes the snapshot for reads and the changes for
 // watchers: neither is seen before it is durable.
-func (s *Store) finish(tx *bbolt.Tx, c *change) error {
+func (s *Store) finish(tx *bbolt.Tx, b *batchTx) error {
 	txid := tx.ID()
 	if err := guard(func() error { return s.commit(tx) }); err != nil {
 		s.engine.rollback(tx) // if a panic has left it open
 		if errors.Is(err, berrors.ErrMaxSizeReached) {
-			s.suspect = true
+			s.needsRecovery = true
 			return errMappingFull
 		}
-		return s.failed(txid, err)
+		return s.commitFailed(txid, err)
 	}
-	s.failing = false
+	s.lastCommitFailed = false
 	snap, err := takeSnapshot(s.engine)
 	if err == nil {
-		snap.live = c.live
+		snap.counts = b.counts
 	} else {
 		// The writes are durable, but a recovery has to make them readable.
-		s.suspect, snap = true, nil
+		s.needsRecovery, snap = true, nil
 	}
 	s.publish(snap)
-	for _, each := range c.changes {
+	for _, each := range b.changes {
 		s.changes.Publish(each, len(each.Record.Document)+len(each.Record.Private))
 	}
 	return nil

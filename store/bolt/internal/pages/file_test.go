@@ -172,7 +172,7 @@ func TestNewFile_NoRoomForHeaders(t *testing.T) {
 	}
 }
 
-func TestFile_Headers(t *testing.T) {
+func TestFile_Header_Damage(t *testing.T) {
 	v := validFile()
 	newest := int(v.header.TxID % 2)
 	damaged := func(numbers ...int) pages.File {
@@ -207,7 +207,7 @@ func TestFile_Headers(t *testing.T) {
 	}
 }
 
-func TestFile_IsFreelist(t *testing.T) {
+func TestFile_IsFreelist_OtherPages(t *testing.T) {
 	v := validFile()
 	f := file(t, v.bytes)
 	for id, want := range map[uint64]bool{v.header.Freelist: true, v.header.Root: false, 0: false, v.header.Pages: false, 1 << 63: false} {

@@ -16,8 +16,9 @@ const (
 	NoFreelist = 1<<64 - 1
 )
 
-// Header is the content of one of the two header pages. Commits write them
-// alternately, and the valid one with the higher transaction ID is in force.
+// Header is the content of one of the two header pages (meta pages in bbolt).
+// Commits write them alternately. The valid one with the higher transaction ID is
+// current.
 type Header struct {
 	Root     uint64 // page of the tree of all buckets
 	Freelist uint64 // page of the freelist, or NoFreelist

@@ -10,7 +10,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
-func TestTree_Get(t *testing.T) {
+func TestTree_Get_AllKeys(t *testing.T) {
 	for name, list := range contentOf {
 		tree := bucket(t, name)
 		for _, e := range list {
@@ -26,7 +26,7 @@ func TestTree_Get(t *testing.T) {
 	}
 }
 
-func TestTree_Each(t *testing.T) {
+func TestTree_Each_KeyOrder(t *testing.T) {
 	for name, list := range contentOf {
 		visited := 0
 		err := bucket(t, name).Each(t.Context(), func(key, value []byte) {
@@ -53,7 +53,7 @@ func TestTree_Each_Canceled(t *testing.T) {
 	}
 }
 
-func TestTree_Seek(t *testing.T) {
+func TestTree_Seek_NextKey(t *testing.T) {
 	list := contentOf["levels"]
 	tree := bucket(t, "levels")
 	for i := range list {
@@ -159,7 +159,7 @@ func putPage(bytes []byte, id uint64, kind uint16, count int) []byte {
 	return p
 }
 
-func TestTree_VerifyPath(t *testing.T) {
+func TestTree_VerifyPath_Damage(t *testing.T) {
 	damageLeaf := func(id uint64) func([]byte) {
 		return func(bytes []byte) { put(bytes, id, 16+8, uint32(pageSize)) } // the length of its key
 	}
@@ -208,7 +208,7 @@ func TestTree_VerifyPath(t *testing.T) {
 
 // Ten levels of branches whose 50 elements all lead to the same page have 50^10
 // paths to one leaf, which has no entry that would end a read.
-func TestTree_BranchesLeadBack(t *testing.T) {
+func TestTree_SharedChildren(t *testing.T) {
 	const levels, width = 10, 50
 	bytes := make([]byte, (3+levels)*pageSize)
 	keys := make([]string, width)

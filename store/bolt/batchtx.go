@@ -1,0 +1,288 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+)
+
+// appendFill lets the pages of records fill up: records are appended in order, so
+// that a page left behind is rarely written to again.
+const appendFill = 0.9
+
+// batchTx applies the writes of one batch in one bbolt transaction. Each method
+// validates before it writes, so that a rejected write does not affect the rest of
+// the batch. If a put fails, failed is set and the transaction must not be
+// committed.
+type batchTx struct {
+	tx       *bbolt.Tx
+	base     *snapshot
+	verified map[uint64]bool // pages of base, by ID
+	relayers *bbolt.Bucket
+	ids      *bbolt.Bucket
+	claims   *bbolt.Bucket
+	state    state
+	blocks   map[uint64]*modifiedBlock
+	writes   int
+	failed   error
+
+	// Used after the commit.
+	changes []relayer.RecordChange
+	counts  blockCounts
+}
+
+type modifiedBlock struct {
+	bitmap
+	before int
+}
+
+func newBatchTx(tx *bbolt.Tx, base *snapshot) (*batchTx, error) {
+	now, err := base.readState()
+	if err != nil {
+		return nil, err
+	}
+	b := &batchTx{tx: tx, base: base, verified: make(map[uint64]bool), state: now, blocks: make(map[uint64]*modifiedBlock)}
+	if err := base.meta.VerifyPath(stateKey, 0, b.verified); err != nil {
+		return nil, err
+	}
+	b.relayers, b.ids, b.claims = tx.Bucket(relayersBucket), tx.Bucket(idsBucket), tx.Bucket(claimsBucket)
+	b.relayers.FillPercent = appendFill
+	return b, nil
+}
+
+// verifyPaths verifies the pages that a write of these keys reads. The engine would
+// follow a damaged page: at worst without end, or into a copy of damaged data.
+// A delete also reads siblings, to merge small pages.
+func (b *batchTx) verifyPaths(id, claim string, sequence uint64, siblings int) error {
+	err := errors.Join(
+		b.base.relayers.VerifyPath(numberKey(sequence), siblings, b.verified),
+		b.base.ids.VerifyPath([]byte(id), siblings, b.verified),
+		b.base.claims.VerifyPath([]byte(claim), siblings, b.verified),
+		b.base.blocks.VerifyPath(numberKey(sequence/blockSize), siblings, b.verified),
+	)
+	if err != nil {
+		return corruptData(pages.ErrDamaged)
+	}
+	return nil
+}
+
+func (b *batchTx) create(id, claim string, rec encoded) (uint64, error) {
+	if err := b.checkFree(id, claim); err != nil {
+		return 0, err
+	}
+	revision := b.state.nextRevision
+	return revision, b.add(id, claim, rec, revision)
+}
+
+// checkFree returns an error if the ID or the claim is taken.
+func (b *batchTx) checkFree(id, claim string) error {
+	if err := b.verifyPaths(id, claim, b.state.nextSequence, 0); err != nil {
+		return err
+	}
+	if b.ids.Get([]byte(id)) != nil {
+		return relayer.ErrExists
+	}
+	if claim != "" && b.claims.Get([]byte(claim)) != nil {
+		return relayer.ErrClaimed
+	}
+	return nil
+}
+
+// add appends a record whose ID and claim are free.
+func (b *batchTx) add(id, claim string, rec encoded, revision uint64) error {
+	sequence := b.state.nextSequence
+	block, err := b.block(sequence / blockSize)
+	if err != nil {
+		return err
+	}
+	// An import has verified the pages of all its records before the first write.
+	if err := b.verifyPaths(id, claim, sequence, 0); err != nil {
+		return err
+	}
+	key := numberKey(sequence)
+	err = b.countWrite(
+		b.relayers.Put(key, rec.at(revision)),
+		b.ids.Put([]byte(id), key),
+		b.holdClaim(claim, key),
+	)
+	b.addChange(relayer.Created, rec)
+	block.set(sequence % blockSize)
+	b.state.nextSequence++
+	b.state.nextRevision = max(b.state.nextRevision, revision+1)
+	b.state.total++
+	return err
+}
+
+func (b *batchTx) update(id string, revision uint64, claim string, rec encoded) (uint64, error) {
+	key, current, err := b.find(id, revision)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.verifyPaths(id, claim, current.sequence, 0); err != nil {
+		return 0, err
+	}
+	holder := []byte(nil)
+	if claim != "" {
+		holder = b.claims.Get([]byte(claim))
+	}
+	if holder != nil && !bytes.Equal(holder, key) {
+		return 0, relayer.ErrClaimed
+	}
+	if string(current.claim) != claim {
+		err = errors.Join(b.releaseClaim(current.claim), b.holdClaim(claim, key))
+	}
+	next := b.state.nextRevision
+	err = b.countWrite(err, b.relayers.Put(key, rec.at(next)))
+	b.addChange(relayer.Updated, rec)
+	b.state.nextRevision++
+	return next, err
+}
+
+func (b *batchTx) delete(id string, revision uint64) error {
+	key, current, err := b.find(id, revision)
+	if err != nil {
+		return err
+	}
+	block, err := b.block(current.sequence / blockSize)
+	if err != nil {
+		return err
+	}
+	last := relayer.RecordChange{Kind: relayer.Deleted, Record: current.copyRecord(id)}
+	b.changes = append(b.changes, last)
+	err = b.countWrite(
+		b.releaseClaim(current.claim),
+		b.ids.Delete([]byte(id)),
+		b.relayers.Delete(key),
+	)
+	block.clear(current.sequence % blockSize)
+	b.state.total--
+	return err
+}
+
+// addChange notes a change for watchers. It shares the bytes of the record with the
+// transaction, which does not modify them.
+func (b *batchTx) addChange(kind relayer.ChangeKind, rec encoded) {
+	current, err := decode(rec.value)
+	if err != nil {
+		return // it was encoded a moment ago
+	}
+	b.changes = append(b.changes, relayer.RecordChange{Kind: kind, Record: relayer.Record{
+		ID: string(current.id), Claim: string(current.claim), Revision: current.revision,
+		Document: current.document, Private: current.private,
+	}})
+}
+
+// countWrite counts a write and keeps the first error of the engine.
+func (b *batchTx) countWrite(errs ...error) error {
+	b.writes++
+	err := errors.Join(errs...)
+	if err != nil && b.failed == nil {
+		b.failed = err
+	}
+	return err
+}
+
+// found is the stored record that a write is based on.
+type found struct {
+	stored
+	sequence uint64
+}
+
+// find returns the stored record and its key if it has the given revision. What
+// it returns may be changed or deleted.
+func (b *batchTx) find(id string, revision uint64) ([]byte, found, error) {
+	if err := b.base.ids.VerifyPath([]byte(id), 1, b.verified); err != nil {
+		return nil, found{}, corruptData(err)
+	}
+	value := b.ids.Get([]byte(id))
+	if value == nil {
+		return nil, found{}, relayer.ErrNotFound
+	}
+	sequence, ok := sequenceOf(value)
+	if !ok {
+		return nil, found{}, corruptData(errRecord)
+	}
+	key := numberKey(sequence)
+	if err := b.base.relayers.VerifyPath(key, 1, b.verified); err != nil {
+		return nil, found{}, corruptData(err)
+	}
+	rec, err := decodeOf(id, b.relayers.Get(key))
+	if err != nil {
+		return nil, found{}, corruptData(err)
+	}
+	if err := b.verifyPaths(id, string(rec.claim), sequence, 1); err != nil {
+		return nil, found{}, err
+	}
+	if rec.revision != revision {
+		return nil, found{}, relayer.ErrConflict
+	}
+	return key, found{rec, sequence}, nil
+}
+
+func (b *batchTx) holdClaim(claim string, key []byte) error {
+	if claim == "" {
+		return nil
+	}
+	return b.claims.Put([]byte(claim), key)
+}
+
+// releaseClaim copies the claim first: it is part of a page that the delete changes.
+func (b *batchTx) releaseClaim(claim []byte) error {
+	if len(claim) == 0 {
+		return nil
+	}
+	return b.claims.Delete(bytes.Clone(claim))
+}
+
+// block returns the bitmap of a block for the batch to modify.
+func (b *batchTx) block(number uint64) (*modifiedBlock, error) {
+	if known := b.blocks[number]; known != nil {
+		return known, nil
+	}
+	opened := &modifiedBlock{}
+	if value := b.tx.Bucket(blocksBucket).Get(numberKey(number)); value != nil {
+		if len(value) != bitmapSize {
+			return nil, corruptData(errBlocks)
+		}
+		opened.before = population(value)
+		copy(opened.bitmap[:], value)
+	}
+	b.blocks[number] = opened
+	return opened, nil
+}
+
+// finish writes the modified blocks and the state.
+func (b *batchTx) finish() error {
+	bucket := b.tx.Bucket(blocksBucket)
+	var deltas []countDelta
+	for number, block := range b.blocks {
+		count := block.population()
+		if err := putBlock(bucket, number, block, count); err != nil {
+			return unavailable(err)
+		}
+		if count != block.before {
+			deltas = append(deltas, countDelta{number, count - block.before})
+		}
+	}
+	b.counts = b.base.counts.after(deltas)
+	if b.counts.total() != int(b.state.total) {
+		return corruptData(errBlocks)
+	}
+	if err := b.tx.Bucket(metaBucket).Put(stateKey, b.state.encoded()); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// putBlock keeps no block without a record, so that the memory for the counts
+// depends on the number of records alone.
+func putBlock(bucket *bbolt.Bucket, number uint64, block *modifiedBlock, count int) error {
+	if count == 0 {
+		return bucket.Delete(numberKey(number))
+	}
+	return bucket.Put(numberKey(number), block.bitmap[:])
+}
