@@ -109,7 +109,7 @@ func (b *batchTx) add(id, claim string, rec encoded, revision uint64) error {
 		b.ids.Put([]byte(id), key),
 		b.holdClaim(claim, key),
 	)
-	b.addChange(relayer.Created, rec)
+	b.addChange(relayer.Created, rec.record(revision))
 	block.set(sequence % blockSize)
 	b.state.nextSequence++
 	b.state.nextRevision = max(b.state.nextRevision, revision+1)
@@ -137,7 +137,7 @@ func (b *batchTx) update(id string, revision uint64, claim string, rec encoded) 
 	}
 	next := b.state.nextRevision
 	err = b.countWrite(err, b.relayers.Put(key, rec.at(next)))
-	b.addChange(relayer.Updated, rec)
+	b.addChange(relayer.Updated, rec.record(next))
 	b.state.nextRevision++
 	return next, err
 }
@@ -151,8 +151,7 @@ func (b *batchTx) delete(id string, revision uint64) error {
 	if err != nil {
 		return err
 	}
-	last := relayer.RecordChange{Kind: relayer.Deleted, Record: current.copyRecord(id)}
-	b.changes = append(b.changes, last)
+	b.addChange(relayer.Deleted, current.copyRecord(id))
 	err = b.countWrite(
 		b.releaseClaim(current.claim),
 		b.ids.Delete([]byte(id)),
@@ -163,17 +162,10 @@ func (b *batchTx) delete(id string, revision uint64) error {
 	return err
 }
 
-// addChange notes a change for watchers. It shares the bytes of the record with the
-// transaction, which does not modify them.
-func (b *batchTx) addChange(kind relayer.ChangeKind, rec encoded) {
-	current, err := decode(rec.value)
-	if err != nil {
-		return // it was encoded a moment ago
-	}
-	b.changes = append(b.changes, relayer.RecordChange{Kind: kind, Record: relayer.Record{
-		ID: string(current.id), Claim: string(current.claim), Revision: current.revision,
-		Document: current.document, Private: current.private,
-	}})
+// addChange adds to the changes that are published after the commit. A record can
+// share its bytes with the transaction, which does not modify them.
+func (b *batchTx) addChange(kind relayer.ChangeKind, rec relayer.Record) {
+	b.changes = append(b.changes, relayer.RecordChange{Kind: kind, Record: rec})
 }
 
 // countWrite counts a write and keeps the first error of the engine.

@@ -34,24 +34,39 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errRecord = errors.New("a record does not match its checksum")
 
-// encoded is a record without its revision.
+// encoded is a record without its revision. Its parts are slices of value.
 type encoded struct {
-	value   []byte
-	bodySum uint32
+	value                        []byte
+	bodySum                      uint32
+	id, claim, document, private []byte
 }
 
 func encode(rec relayer.Record) encoded {
 	size := bodyAt + 3*binary.MaxVarintLen32 + len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private)
-	value := make([]byte, bodyAt, size)
-	value[0] = recordVersion
-	value = binary.AppendUvarint(value, uint64(len(rec.ID)))
-	value = append(value, rec.ID...)
-	value = binary.AppendUvarint(value, uint64(len(rec.Claim)))
-	value = append(value, rec.Claim...)
-	value = binary.AppendUvarint(value, uint64(len(rec.Document)))
-	value = append(value, rec.Document...)
-	value = append(value, rec.Private...)
-	return encoded{value: value, bodySum: crc32.Checksum(value[bodyAt:], castagnoli)}
+	e := encoded{value: make([]byte, bodyAt, size)}
+	e.value[0] = recordVersion
+	e.value, e.id = appendPart(e.value, rec.ID)
+	e.value, e.claim = appendPart(e.value, rec.Claim)
+	e.value, e.document = appendPart(e.value, rec.Document)
+	e.value = append(e.value, rec.Private...)
+	e.private = e.value[len(e.value)-len(rec.Private):]
+	e.bodySum = crc32.Checksum(e.value[bodyAt:], castagnoli)
+	return e
+}
+
+// appendPart appends a part after its length, and also returns the copy of the
+// part. The value must have room for both.
+func appendPart[T string | []byte](value []byte, part T) (extended, copied []byte) {
+	value = binary.AppendUvarint(value, uint64(len(part)))
+	value = append(value, part...)
+	return value, value[len(value)-len(part):]
+}
+
+// record returns the record with its revision. It shares the bytes of the value.
+func (e encoded) record(revision uint64) relayer.Record {
+	return relayer.Record{
+		ID: string(e.id), Claim: string(e.claim), Revision: revision, Document: e.document, Private: e.private,
+	}
 }
 
 // at sets the revision and returns what to store.
