@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	errReplaced = errors.New("another file is at its path")
-	errMissing  = errors.New("no file is at its path")
+	errReplaced = errors.New("another file is at the path: restore the original file or restart")
+	errMissing  = errors.New("the file was deleted or renamed: restore it at its path or restart")
 	errStuck    = errors.New("the storage engine failed while it held its locks: restart the process")
 )
 

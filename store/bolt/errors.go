@@ -35,12 +35,15 @@ func withoutOutcome(err error) error {
 	return err
 }
 
+// restoreRemedy is what to do about damage.
+const restoreRemedy = "restore the file from a backup"
+
 // corruptData returns the error of a read or a write that meets damaged data.
 func corruptData(cause error) error {
-	return fmt.Errorf("%w: %w: %v", relayer.ErrUnavailable, relayer.ErrCorrupt, cause)
+	return fmt.Errorf("%w: %w: %v: %s", relayer.ErrUnavailable, relayer.ErrCorrupt, cause, restoreRemedy)
 }
 
 // corruptFile returns the error of Open for a damaged file.
 func corruptFile(cause any) error {
-	return fmt.Errorf("%w: %v: restore it from a backup", relayer.ErrCorrupt, cause)
+	return fmt.Errorf("%w: %v: %s", relayer.ErrCorrupt, cause, restoreRemedy)
 }

@@ -311,6 +311,15 @@ func wantCorrupt(t *testing.T, call string, err error, part string) {
 	}
 }
 
+// wantRemedy fails unless the error says once what to do about damage.
+func wantRemedy(t *testing.T, err error) {
+	t.Helper()
+	const remedy = "restore the file from a backup"
+	if text := err.Error(); strings.Count(text, remedy) != 1 || !strings.HasSuffix(text, remedy) {
+		t.Errorf("error %q does not end with %q, said once", text, remedy)
+	}
+}
+
 func overwrite(t *testing.T, path string, at int64, content []byte) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -123,5 +123,5 @@ func inspectionError(err error) error {
 	case errors.Is(err, berrors.ErrChecksum), errors.Is(err, errPage):
 		return corruptFile(err)
 	}
-	return fmt.Errorf("%w: %v: choose another path, or restore it from a backup", relayer.ErrUnknownFormat, err)
+	return fmt.Errorf("%w: %v: choose another path, or %s", relayer.ErrUnknownFormat, err, restoreRemedy)
 }

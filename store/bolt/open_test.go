@@ -77,6 +77,9 @@ func TestOpen_RefusedFiles(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), path) {
 				t.Errorf("error %q does not name the file", err)
 			}
+			if errors.Is(err, relayer.ErrCorrupt) {
+				wantRemedy(t, err)
+			}
 			if !bytes.Equal(read(t, path), test.content) {
 				t.Error("the file has been changed")
 			}

@@ -111,8 +111,9 @@ func TestRead_DamagedRecord(t *testing.T) {
 	wantDamaged := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
-			t.Errorf("%s: error is %v", what, err)
+			t.Fatalf("%s: error is %v", what, err)
 		}
+		wantRemedy(t, err)
 	}
 	recs, _, err := store.List(t.Context(), 0, 300)
 	wantDamaged("List", err)

@@ -10,7 +10,10 @@ import (
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
-var errBusy = errors.New("a backup is still running")
+var (
+	errBusy        = errors.New("a backup or a read is still running: try again")
+	errInterrupted = errors.New("a backup or a read was still running when the file was closed, and may fail")
+)
 
 // commitFailed returns the error of a transaction whose commit failed. The engine
 // writes the header last: if the header is not in the file, nothing of the

@@ -97,8 +97,9 @@ func TestCommit_FailedBatch(t *testing.T) {
 			t.Errorf("write %d: error is %v, want %v", i, err, relayer.ErrOutcomeUnknown)
 		}
 	}
-	if err := <-results[5]; !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("the write that was rejected: error is %v, want %v", err, relayer.ErrUnavailable)
+	const remedy = "another write of the same commit failed: try again"
+	if err := <-results[5]; !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), remedy) {
+		t.Errorf("the write that was rejected: error is %v, want %v with %q", err, relayer.ErrUnavailable, remedy)
 	}
 	if _, err := store.Get(t.Context(), "3"); err != nil {
 		t.Errorf("Get after an unknown outcome: %v", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
-var errOverwritten = errors.New("another program has changed the file: stop it, restore the file and restart")
+var errOverwritten = errors.New("another program has changed the file (stop both programs first)")
 
 // snapshot is the state after one durable commit. All reads of that state share
 // one read transaction, which keeps its pages from being reused.

@@ -257,7 +257,7 @@ func (s *Store) closeAll() error {
 	}
 	if !s.drain(context.Background()) {
 		s.publish(nil)
-		return errors.Join(err, errBusy, s.engine.abandon())
+		return errors.Join(err, errInterrupted, s.engine.abandon())
 	}
 	return errors.Join(err, s.engine.close())
 }

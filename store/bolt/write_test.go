@@ -353,11 +353,11 @@ func TestWrite_FileNotAtItsPath(t *testing.T) {
 		move func(path string) error
 		want string
 	}{
-		"deleted": {os.Remove, "no file is at its path"},
-		"renamed": {func(path string) error { return os.Rename(path, path+".old") }, "no file is at its path"},
+		"deleted": {os.Remove, "the file was deleted or renamed: restore it at its path or restart"},
+		"renamed": {func(path string) error { return os.Rename(path, path+".old") }, "the file was deleted or renamed: restore it at its path or restart"},
 		"replaced": {func(path string) error {
 			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
-		}, "another file is at its path"},
+		}, "another file is at the path: restore the original file or restart"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

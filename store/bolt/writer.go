@@ -61,7 +61,7 @@ func failAll(results []error, failure error) {
 			results[i] = failure
 			continue
 		}
-		results[i] = unavailable("the write was not tried")
+		results[i] = unavailable("another write of the same commit failed: try again")
 	}
 }
 
@@ -102,7 +102,7 @@ func (s *Store) growAndRetry(taken batch, results []error) error {
 
 // errMappingFull reports that a transaction needs more than the address space
 // reserved for the file.
-var errMappingFull = unavailable("the file outgrows its mapping")
+var errMappingFull = unavailable("the file is larger than its reserved address space: restart the process")
 
 // beginWrite starts a write transaction. The caller holds the write lock.
 func (s *Store) beginWrite(ctx context.Context) (*bbolt.Tx, error) {
