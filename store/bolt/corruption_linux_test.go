@@ -73,31 +73,6 @@ func TestCorruption_WhileOpen(t *testing.T) {
 	}
 }
 
-// corruptibleFile returns a file with trees of several levels.
-func corruptibleFile(t *testing.T) []byte {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "corruptible.db")
-	store := open(t, path)
-	records := make([]relayer.Record, corruptibleRecords)
-	for i := range records {
-		records[i] = versionedRecord(i, 0)
-		records[i].Revision = uint64(i + 1)
-	}
-	if err := errors.Join(store.Import(t.Context(), records), store.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return read(t, path)
-}
-
-const corruptibleRecords = 1000
-
-// versionedRecord has content that names the record and its version, so that a
-// reader recognizes everything else as wrong.
-func versionedRecord(i, version int) relayer.Record {
-	document := fmt.Sprintf(`{"id":"id-%07d","version":%d,"filler":"%s"}`, i, version, strings.Repeat(strconv.Itoa(i%10), 300))
-	return relayer.Record{ID: fmt.Sprintf("id-%07d", i), Claim: fmt.Sprintf("claim-%07d", i), Document: []byte(document), Private: []byte("{}")}
-}
-
 func corruptedChild(t *testing.T, kind, rest string) {
 	number, whole, _ := strings.Cut(rest, ":")
 	seed, err := strconv.ParseUint(number, 10, 64)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -330,4 +331,29 @@ func overwrite(t *testing.T, path string, at int64, content []byte) {
 	if err := errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// corruptibleFile returns a file with trees of several levels.
+func corruptibleFile(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "corruptible.db")
+	store := open(t, path)
+	records := make([]relayer.Record, corruptibleRecords)
+	for i := range records {
+		records[i] = versionedRecord(i, 0)
+		records[i].Revision = uint64(i + 1)
+	}
+	if err := errors.Join(store.Import(t.Context(), records), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, path)
+}
+
+const corruptibleRecords = 1000
+
+// versionedRecord has content that names the record and its version, so that a
+// reader recognizes everything else as wrong.
+func versionedRecord(i, version int) relayer.Record {
+	document := fmt.Sprintf(`{"id":"id-%07d","version":%d,"filler":"%s"}`, i, version, strings.Repeat(strconv.Itoa(i%10), 300))
+	return relayer.Record{ID: fmt.Sprintf("id-%07d", i), Claim: fmt.Sprintf("claim-%07d", i), Document: []byte(document), Private: []byte("{}")}
 }
