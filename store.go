@@ -25,7 +25,7 @@ const MaxRevision uint64 = 1 << 62
 //
 // Private is masked if a Record is printed by package fmt, logged by log/slog or
 // encoded as JSON. A store that keeps records as JSON therefore copies the fields
-// into a type of its own; decoding the masked form is an error. The verbs %p and
+// into a separate type; decoding the masked form is an error. The verbs %p and
 // %w, unexported fields of other structs, encoding/gob and encoding/xml bypass the
 // mask.
 type Record struct {

@@ -74,7 +74,7 @@ func damage(t *testing.T, path string) {
 	}
 }
 
-// commandsOn returns each command that opens a file, with other files beside it.
+// commandsOn returns each command that opens a file, with other files next to it.
 func commandsOn(t *testing.T, path string) map[string][]string {
 	other, vacant := makeFile(t, 1), filepath.Join(t.TempDir(), "vacant.db")
 	return map[string][]string{

@@ -59,7 +59,7 @@ func TestNewObserver_GlobalProvidersSetLater(t *testing.T) {
 
 const childVariable = "RELAYER_OTEL_TEST_CHILD"
 
-// runInChild repeats the test in a process of its own: OpenTelemetry forwards
+// runInChild repeats the test in a separate process: OpenTelemetry forwards
 // the default global providers to the first replacement only.
 func runInChild(t *testing.T) {
 	t.Helper()

@@ -23,7 +23,7 @@ import (
 func TestWrite_FullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
-		t.Skipf("a file system of its own needs the right to mount one: %v", err)
+		t.Skipf("mounting a file system needs privileges: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {
@@ -51,7 +51,7 @@ func TestWrite_FullDisk(t *testing.T) {
 func TestOpen_FullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
-		t.Skipf("a file system of its own needs the right to mount one: %v", err)
+		t.Skipf("mounting a file system needs privileges: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {

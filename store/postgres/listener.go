@@ -16,7 +16,7 @@ const (
 	maxSilence    = 30 * time.Second
 )
 
-// listener receives the notifications of all instances on a connection of its own.
+// listener receives the notifications of all instances on a separate connection.
 type listener struct {
 	channel string
 	connect func(context.Context) (*pgx.Conn, error)

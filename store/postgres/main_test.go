@@ -19,7 +19,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// server is shared by most tests, each of which uses a schema of its own.
+// server is shared by most tests, each of which uses a separate schema.
 var server *pgserver.Server
 
 func TestMain(m *testing.M) {

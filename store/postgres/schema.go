@@ -33,7 +33,7 @@ const (
 // of the row past the dead versions that a long transaction keeps.
 //
 // The table pruning has one row as well: the number up to which changes have been
-// deleted. It is a table of its own so that pruning does not wait for the write
+// deleted. It is a separate table so that pruning does not wait for the write
 // lock, nor a writer for pruning.
 //
 // Each change takes the next revision as its number, and so do a delete and an

@@ -29,7 +29,7 @@ func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error
 	s.feed.join()
 	leave := context.AfterFunc(ctx, s.feed.leave)
 	// If this fails, changes from here on may be lost.
-	w.missed = w.begin(ctx) != nil
+	w.hasGap = w.begin(ctx) != nil
 	return func(yield func(relayer.RecordChange, error) bool) {
 		defer func() {
 			if leave() {
@@ -45,7 +45,7 @@ func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error
 type watcher struct {
 	store  *Store
 	seen   *mark // nil until it is known where to begin
-	missed bool  // whether there is a gap before the next change
+	hasGap bool  // whether there is a gap before the next change
 }
 
 func (w *watcher) begin(ctx context.Context) error {
@@ -65,8 +65,8 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			yield(relayer.RecordChange{}, unavailable(err))
 			return
 		}
-		if err == nil && w.missed {
-			w.missed = false
+		if err == nil && w.hasGap {
+			w.hasGap = false
 			if !yield(relayer.RecordChange{}, relayer.ErrGap) {
 				return
 			}
@@ -120,7 +120,7 @@ func (w *watcher) read(ctx context.Context) ([]storedChange, error) {
 	}
 	found, err := w.store.changesAfter(ctx, *w.seen)
 	if err == nil && found.isCut {
-		w.missed = true
+		w.hasGap = true
 		err = w.begin(ctx)
 	}
 	return found.changes, err

@@ -49,7 +49,7 @@ func finishAll(taken batch, err error) {
 }
 
 // commit tries the writes together. If the server refuses the data of one of them,
-// each is tried in a transaction of its own, so that it does not fail the others.
+// each is tried in a separate transaction, so that it does not fail the others.
 func (s *Store) commit(conn *pgxpool.Conn, taken batch) {
 	err := s.tryTransactions(conn, taken)
 	if len(taken) > 1 && isDataError(err) {

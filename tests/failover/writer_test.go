@@ -12,7 +12,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// writer creates, updates and deletes records of its own through one Store. A
+// writer creates, updates and deletes its own records through one Store. A
 // write of unknown outcome is repeated until its outcome is known. Any other error
 // shows that an earlier write was lost, which the comparison finds.
 type writer struct {
