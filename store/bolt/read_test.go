@@ -1,6 +1,7 @@
 package bolt_test
 
 import (
+	"context"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -196,6 +197,38 @@ func wantGets(t *testing.T, store relayer.Store, recs []relayer.Record) {
 		got, err := store.Get(t.Context(), want.ID)
 		if err != nil || got.ID != want.ID || got.Revision != want.Revision {
 			t.Fatalf("%s at %d, want %s at %d; error %v", got.ID, got.Revision, want.ID, want.Revision, err)
+		}
+	}
+}
+
+// endingContext ends when its error is asked for the given number of times.
+type endingContext struct {
+	context.Context
+	left int
+}
+
+func (c *endingContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestList_ContextEndsInPage(t *testing.T) {
+	store, _ := openTemp(t)
+	createAll(t, store, 0, 100)
+	for name, list := range map[string]func(ctx context.Context) error{
+		"List": func(ctx context.Context) error {
+			_, _, err := store.List(ctx, 0, 100)
+			return err
+		},
+		"AppendDocuments": func(ctx context.Context) error {
+			_, _, err := store.AppendDocuments(ctx, nil, 0, 100)
+			return err
+		},
+	} {
+		if err := list(&endingContext{t.Context(), 50}); err != context.Canceled {
+			t.Errorf("%s: error is %v, want %v", name, err, context.Canceled)
 		}
 	}
 }

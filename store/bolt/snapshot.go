@@ -145,7 +145,7 @@ func (s *Store) retainCurrent() *snapshot {
 }
 
 // read runs a function on the current snapshot. The function returns
-// [relayer.ErrNotFound] or what it found damaged.
+// [relayer.ErrNotFound], the error of ctx, or what it found damaged.
 func (s *Store) read(ctx context.Context, run func(*snapshot) error) error {
 	snap, err := s.acquire(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Store) read(ctx context.Context, run func(*snapshot) error) error {
 		}
 		return err
 	})
-	if err == nil || errors.Is(err, relayer.ErrNotFound) {
+	if err == nil || errors.Is(err, relayer.ErrNotFound) || err == ctx.Err() {
 		return err
 	}
 	return corruptData(err)
