@@ -81,10 +81,12 @@ func copyTo(ctx context.Context, source *bolt.Store, destination string) error {
 	return publish(draft, destination)
 }
 
+const draftSuffix = ".tmp"
+
 // createDraft creates an empty file next to path. [bolt.Open] removes drafts that
 // a crash left behind.
 func createDraft(path string) (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
+	return os.CreateTemp(filepath.Dir(path), filepath.Base(path)+draftSuffix+"*")
 }
 
 // writeDraft copies a store to a new file next to path and returns its name.

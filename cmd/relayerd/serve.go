@@ -15,10 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/observe/prometheus"
+	"github.com/go-relayer/relayer/store/bolt"
 )
 
 // config holds the flags of the command serve.
@@ -36,6 +39,7 @@ type config struct {
 	metricsAddress   string
 	trustedProxies   string
 	tlsCert, tlsKey  string
+	backup           backupConfig
 }
 
 func newServeCommand(apiKey string) *cobra.Command {
@@ -49,9 +53,11 @@ func newServeCommand(apiKey string) *cobra.Command {
 The environment variable API_KEY is the bearer token of the API. For several tokens use
 --tokens-file: a file with a line "name token" for each, or "name token read" for a
 token that may only get and list. SIGHUP reloads the file. If neither is set, the
-server generates a token and prints it.`,
+server generates a token and prints it.
+
+With --backup, SIGUSR1 writes a backup at once.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := c.check(); err != nil {
+			if err := errors.Join(c.check(), checkBackupFlags(command.Flags())); err != nil {
 				return err
 			}
 			if c.tokensFile != "" && apiKey != "" {
@@ -76,6 +82,9 @@ server generates a token and prints it.`,
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated `networks` of proxies whose X-Forwarded-For header names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
+	flags.StringVar(&c.backup.directory, "backup", "", "existing `directory` for backups of the database file")
+	flags.DurationVar(&c.backup.every, "backup-every", time.Hour, "`duration` between backups")
+	flags.IntVar(&c.backup.keep, "backup-keep", 24, "`number` of backups to keep; older ones are removed")
 	return command
 }
 
@@ -103,6 +112,9 @@ func (c config) check() error {
 		if err := checkFile(file.flag, file.name); err != nil {
 			return err
 		}
+	}
+	if err := c.backup.check(c.database); err != nil {
+		return err
 	}
 	if !(c.rate >= 0 && c.rate <= math.MaxInt32) {
 		return fmt.Errorf("--rate must be from 0 to %d", math.MaxInt32)
@@ -134,6 +146,9 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	if err := c.backup.checkDirectory(); err != nil {
+		return err
+	}
 	// The port is opened before the file, so that a failed start creates no file.
 	listener, err := listen("--addr", c.address)
 	if err != nil {
@@ -148,10 +163,12 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		}
 		listener = tls.NewListener(listener, loaded.config())
 	}
-	observer, metrics, err := newMetrics()
+	registry := newRegistry()
+	observer, err := prometheus.NewObserver(registry)
 	if err != nil {
 		return err
 	}
+	var metrics http.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	if c.metricsAddress != "" {
 		stop, err := serveMetrics(c.metricsAddress, metrics, logger)
 		if err != nil {
@@ -171,6 +188,13 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	warnIfReadable(logger, "database file", c.database)
+	if file, ok := store.(*bolt.Store); ok && c.backup.directory != "" {
+		stop, err := startBackups(ctx, newBackups(c, file, registry, logger))
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 
 	manager, err := relayer.New(store, append(options, relayer.WithObserver(observer), relayer.WithLogger(logger))...)
 	if err != nil {

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// backupConfig holds the flags --backup, --backup-every and --backup-keep.
+type backupConfig struct {
+	directory string // empty: no backups
+	every     time.Duration
+	keep      int
+}
+
+func checkBackupFlags(flags *pflag.FlagSet) error {
+	for _, name := range []string{"backup-every", "backup-keep"} {
+		if flags.Changed(name) && !flags.Changed("backup") {
+			return fmt.Errorf("--%s requires --backup", name)
+		}
+	}
+	return nil
+}
+
+func (c backupConfig) check(database string) error {
+	switch {
+	case c.directory == "":
+		return nil
+	case database == inMemory || isPostgres(database):
+		return errors.New("--backup requires a file in --db (PostgreSQL has backup tools of its own)")
+	case c.every < time.Second:
+		return errors.New("--backup-every must be at least 1s")
+	case c.keep < 1:
+		return errors.New("--backup-keep must be at least 1")
+	}
+	if !isFilePath(c.directory) {
+		return errors.New("--backup must be a directory: " + filePathRule)
+	}
+	return nil
+}
+
+// checkDirectory requires a directory in which this process can create files. The
+// server does not create it: it may be a file system that is not mounted.
+func (c backupConfig) checkDirectory() error {
+	if c.directory == "" {
+		return nil
+	}
+	probe, err := createDraft(filepath.Join(c.directory, "probe"))
+	if err != nil {
+		return fmt.Errorf("--backup: %w", err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// backups writes backups of a store to a directory and removes old ones.
+type backups struct {
+	backupConfig
+	source  *bolt.Store
+	prefix  string // of the file names
+	logger  *slog.Logger
+	metrics backupMetrics
+}
+
+func newBackups(c config, source *bolt.Store, registry client.Registerer, logger *slog.Logger) *backups {
+	return &backups{
+		backupConfig: c.backup,
+		source:       source,
+		prefix:       filepath.Base(c.database) + ".",
+		logger:       logger,
+		metrics:      newBackupMetrics(registry),
+	}
+}
+
+// startBackups writes backups until ctx is done or stop is called.
+func startBackups(ctx context.Context, b *backups) (stop func(), err error) {
+	if err := b.removeDrafts(); err != nil {
+		return nil, fmt.Errorf("--backup: %w", err)
+	}
+	names, err := b.names()
+	if err != nil {
+		return nil, fmt.Errorf("--backup: %w", err)
+	}
+	wait := b.untilDue(names)
+	ctx, cancel := context.WithCancel(ctx)
+	requests := make(chan os.Signal, 1)
+	notifyBackup(requests)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.run(ctx, wait, requests)
+	}()
+	return func() { signal.Stop(requests); cancel(); <-done }, nil
+}
+
+// run writes a backup after the wait, then at every interval, and at every request.
+func (b *backups) run(ctx context.Context, wait time.Duration, requests <-chan os.Signal) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-requests:
+		}
+		b.backUp(ctx)
+		timer.Reset(b.every)
+	}
+}
+
+// untilDue returns the wait until the first backup. It counts from the last backup
+// of an earlier run, so that frequent restarts neither prevent nor multiply backups.
+func (b *backups) untilDue(names []string) time.Duration {
+	if len(names) == 0 {
+		return 0
+	}
+	last, _ := b.writtenAt(names[len(names)-1])
+	b.metrics.lastSuccess.Set(float64(last.UnixMilli()) / 1000)
+	return min(b.every, max(0, time.Until(last.Add(b.every))))
+}
+
+// backUp writes a backup, and reports the outcome in the log and the metrics.
+func (b *backups) backUp(ctx context.Context) {
+	began := time.Now()
+	name := b.prefix + began.UTC().Format(backupTime)
+	path := filepath.Join(b.directory, name)
+	size, err := b.write(ctx, path)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		b.logger.Info("backup canceled: the server is stopping")
+		return
+	default:
+		b.metrics.total.WithLabelValues("failure").Inc()
+		b.logger.Error("backup failed", "error", err.Error())
+		return
+	}
+	took := time.Since(began)
+	b.metrics.total.WithLabelValues("success").Inc()
+	b.metrics.duration.Set(took.Seconds())
+	b.metrics.size.Set(float64(size))
+	b.metrics.lastSuccess.Set(float64(began.UnixMilli()) / 1000)
+	b.logger.Info("backup written", "path", path, "bytes", size, "took", took)
+	if err := b.prune(name); err != nil {
+		b.logger.Error("old backups not removed", "error", err.Error())
+	}
+}
+
+func (b *backups) write(ctx context.Context, path string) (size int64, err error) {
+	if err := copyTo(ctx, b.source, path); err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// prune removes the oldest backups, and never the one written last: the clock may
+// have been set back.
+func (b *backups) prune(written string) error {
+	names, err := b.names()
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == written })
+	for _, name := range names[:max(0, len(names)+1-b.keep)] {
+		err = errors.Join(err, os.Remove(filepath.Join(b.directory, name)))
+	}
+	return err
+}
+
+// backupTime is the part of a file name after the prefix. The order of the names is
+// the order of the times.
+const backupTime = "20060102T150405.000Z"
+
+// writtenAt returns the time in the name of a backup.
+func (b *backups) writtenAt(name string) (time.Time, bool) {
+	text, ok := strings.CutPrefix(name, b.prefix)
+	if !ok {
+		return time.Time{}, false
+	}
+	written, err := time.Parse(backupTime, text)
+	return written, err == nil
+}
+
+// names returns the names of all backups, oldest first.
+func (b *backups) names() (names []string, err error) {
+	entries, err := os.ReadDir(b.directory)
+	for _, entry := range entries {
+		if _, ok := b.writtenAt(entry.Name()); ok {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
+}
+
+// removeDrafts removes incomplete backups that a crash left behind.
+func (b *backups) removeDrafts() error {
+	entries, err := os.ReadDir(b.directory)
+	for _, entry := range entries {
+		final, _, isDraft := strings.Cut(entry.Name(), draftSuffix)
+		if _, ok := b.writtenAt(final); ok && isDraft {
+			err = errors.Join(err, os.Remove(filepath.Join(b.directory, entry.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,301 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// awaitLog waits until the log has count lines with a text.
+func (p *process) awaitLog(text string, count int) {
+	p.t.Helper()
+	for range 1500 {
+		if strings.Count(p.output.String(), text) >= count {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	p.t.Fatalf("the log does not contain %q %d times: %s", text, count, p.output)
+}
+
+// requestBackup sends SIGUSR1.
+func (p *process) requestBackup() {
+	p.t.Helper()
+	if err := p.command.Process.Signal(syscall.SIGUSR1); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+const (
+	written = `msg="backup written"`
+	failed  = `msg="backup failed"`
+)
+
+var backupName = regexp.MustCompile(`^source\.db\.\d{8}T\d{6}\.\d{3}Z$`)
+
+// backupsIn returns the paths of the backups in a directory, oldest first, and fails
+// if the directory contains anything else.
+func backupsIn(t *testing.T, directory string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, entry := range entries {
+		if !backupName.MatchString(entry.Name()) {
+			t.Errorf("the directory contains %s", entry.Name())
+			continue
+		}
+		paths = append(paths, filepath.Join(directory, entry.Name()))
+	}
+	return paths
+}
+
+func (p *process) expectMetric(pattern string) {
+	p.t.Helper()
+	_, body := p.do("GET", "/metrics", "")
+	if !regexp.MustCompile("(?m)^" + pattern + "$").MatchString(body) {
+		p.t.Errorf("no line of the metrics matches %q:\n%s", pattern, body)
+	}
+}
+
+// writeUntil creates relayers concurrently until done is closed, and returns how
+// many were acknowledged so far.
+func writeUntil(server *process, done <-chan struct{}) (acknowledged func() int, wait func()) {
+	var mu sync.Mutex
+	count := 0
+	var writers sync.WaitGroup
+	for writer := range 4 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				body := strings.Replace(definition, "r-1", fmt.Sprintf("w-%d-%d", writer, i), 1)
+				if status, err := server.status("POST", collection, token, body); err != nil || status != http.StatusCreated {
+					server.t.Errorf("create returned %d, error %v", status, err)
+					return
+				}
+				mu.Lock()
+				count++
+				mu.Unlock()
+			}
+		})
+	}
+	acknowledged = func() int { mu.Lock(); defer mu.Unlock(); return count }
+	return acknowledged, writers.Wait
+}
+
+// Each backup contains every relayer that was acknowledged before it, and is a
+// prefix of the final list.
+func TestBackups_UnderWriters(t *testing.T) {
+	database, directory := makeFile(t, 200), t.TempDir()
+	server := start(t, token, "--db", database, "--backup", directory, "--backup-every", "1s", "--backup-keep", "3")
+	done := make(chan struct{})
+	acknowledged, wait := writeUntil(server, done)
+	before := 0
+	for range 6 {
+		before = acknowledged()
+		already := strings.Count(server.output.String(), written)
+		server.requestBackup()
+		// The one after the next began after the signal.
+		server.awaitLog(written, already+2)
+	}
+	close(done)
+	wait()
+	server.expectMetric(`relayerd_backups_total{outcome="success"} [1-9]\d*`)
+	server.expectMetric(`relayerd_backups_total{outcome="failure"} 0`)
+	server.expectMetric(`relayerd_backup_duration_seconds [0-9.e-]+`)
+	server.expectMetric(`relayerd_backup_size_bytes [1-9][0-9.e+]+`)
+	server.expectMetric(`relayerd_backup_last_success_timestamp_seconds 1\.\d+e\+09`)
+	server.stop()
+
+	final := contentOf(t, database)
+	paths := backupsIn(t, directory)
+	if len(paths) != 3 {
+		t.Errorf("backups %q, want 3", paths)
+	}
+	length := 0
+	for _, path := range paths {
+		content := contentOf(t, path)
+		if len(content) < length || len(content) > len(final) || !reflect.DeepEqual(content, final[:len(content)]) {
+			t.Errorf("%s has %d relayers, which are not the first of %d", path, len(content), len(final))
+		}
+		length = len(content)
+	}
+	if length < 200+before {
+		t.Errorf("the last backup has %d relayers, want at least %d", length, 200+before)
+	}
+	restored := filepath.Join(t.TempDir(), "restored.db")
+	runCommand(t, "restore", "--from", paths[len(paths)-1], "--db", restored)
+	expectCopied(t, restored, paths[len(paths)-1])
+}
+
+// drafts returns the incomplete backups in a directory.
+func drafts(t *testing.T, directory string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(directory, "*"+draftSuffix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// killDuringBackup kills a server while it writes a backup, and reports whether the
+// backup was incomplete.
+func killDuringBackup(t *testing.T, database, directory string) bool {
+	t.Helper()
+	server := start(t, token, "--db", database, "--backup", directory)
+	server.requestBackup()
+	for range 5000 {
+		if len(drafts(t, directory)) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	_ = server.command.Process.Kill()
+	_ = server.command.Wait()
+	return len(drafts(t, directory)) > 0
+}
+
+func TestBackups_KilledServer(t *testing.T) {
+	database, directory := makeFile(t, 10_000), t.TempDir()
+	want := contentOf(t, database)
+	interrupted := false
+	for range 20 {
+		if interrupted = killDuringBackup(t, database, directory); interrupted {
+			break
+		}
+	}
+	if !interrupted {
+		t.Fatal("no backup was interrupted")
+	}
+	expectComplete := func() {
+		t.Helper()
+		entries, err := os.ReadDir(directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if backupName.MatchString(entry.Name()) && !reflect.DeepEqual(contentOf(t, filepath.Join(directory, entry.Name())), want) {
+				t.Errorf("%s is not complete", entry.Name())
+			}
+		}
+	}
+	expectComplete()
+
+	server := start(t, token, "--db", database, "--backup", directory)
+	server.requestBackup()
+	server.awaitLog(written, 1)
+	server.stop()
+	if len(backupsIn(t, directory)) == 0 {
+		t.Error("no backup after a restart")
+	}
+	expectComplete()
+}
+
+func TestBackups_FailureKeepsServing(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "backups")
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, token, "--db", makeFile(t, 3), "--backup", directory)
+	server.awaitLog(written, 1)
+	if err := os.RemoveAll(directory); err != nil {
+		t.Fatal(err)
+	}
+	server.requestBackup()
+	server.awaitLog(failed, 1)
+	server.expectMetric(`relayerd_backups_total{outcome="failure"} 1`)
+	server.expectMetric(`relayerd_backups_total{outcome="success"} 1`)
+	server.expectStatus("POST", collection, token, strings.Replace(definition, "r-1", "new", 1), http.StatusCreated)
+
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server.requestBackup()
+	server.awaitLog(written, 2)
+	server.stop()
+	if paths := backupsIn(t, directory); len(paths) != 1 || len(contentOf(t, paths[0])) != 4 {
+		t.Errorf("backups %q, want one with 4 relayers", paths)
+	}
+}
+
+// The interval continues across a restart.
+func TestBackups_Restart(t *testing.T) {
+	database, directory := makeFile(t, 3), t.TempDir()
+	server := start(t, token, "--db", database, "--backup", directory)
+	server.awaitLog(written, 1)
+	server.stop()
+
+	again := start(t, token, "--db", database, "--backup", directory)
+	again.expectMetric(`relayerd_backup_last_success_timestamp_seconds 1\.\d+e\+09`)
+	again.stop()
+	paths := backupsIn(t, directory)
+	if len(paths) != 1 || strings.Contains(again.output.String(), written) {
+		t.Fatalf("backups %q, want 1: the next is due in an hour: %s", paths, again.output)
+	}
+
+	// An old backup is followed at once.
+	if err := os.Rename(paths[0], filepath.Join(directory, "source.db.20200101T000000.000Z")); err != nil {
+		t.Fatal(err)
+	}
+	last := start(t, token, "--db", database, "--backup", directory)
+	last.awaitLog(written, 1)
+	last.stop()
+}
+
+// Files that are not backups of this database are not removed.
+func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
+	directory := t.TempDir()
+	future, others := "source.db.29990101T000000.000Z", []string{"other.db.20200101T000000.000Z", "source.db", "source.db.20200101", "source.db.tmp1"}
+	for _, name := range append(others, future, "source.db.20200101T000000.000Z", "source.db.20200101T000000.000Z.tmp1") {
+		if err := os.WriteFile(filepath.Join(directory, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := start(t, token, "--db", makeFile(t, 3), "--backup", directory, "--backup-keep", "1")
+	server.requestBackup()
+	server.awaitLog(written, 1)
+	server.stop()
+	path := regexp.MustCompile(`msg="backup written" path=(\S+)`).FindStringSubmatch(server.output.String())[1]
+	expectFiles(t, directory, others[0], others[1], others[2], filepath.Base(path), others[3])
+}
+
+func TestBackups_FailedStart(t *testing.T) {
+	directory, file := t.TempDir(), makeFile(t, 1)
+	vacant := filepath.Join(t.TempDir(), "vacant.db")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"--backup requires a file in --db", []string{"--db", "memory", "--backup", directory}},
+		{"--backup requires a file in --db", []string{"--db", "postgres://u:" + password + "@h/d", "--backup", directory}},
+		{"--backup-every must be at least 1s", []string{"--db", vacant, "--backup", directory, "--backup-every", "10ms"}},
+		{"invalid value for --backup-every", []string{"--db", vacant, "--backup", directory, "--backup-every", "10"}},
+		{"--backup-keep must be at least 1", []string{"--db", vacant, "--backup", directory, "--backup-keep", "0"}},
+		{"--backup-every requires --backup", []string{"--db", vacant, "--backup-every", "1h"}},
+		{"--backup-keep requires --backup", []string{"--db", vacant, "--backup-keep", "1"}},
+		{"--backup is empty", []string{"--db", vacant, "--backup", ""}},
+		{"no such file or directory", []string{"--db", vacant, "--backup", filepath.Join(directory, "none")}},
+		{"not a directory", []string{"--db", vacant, "--backup", file}},
+		{"--backup must be a directory", []string{"--db", vacant, "--backup", "postgres://u:" + password + "@h/d"}},
+	} {
+		expectFailedStart(t, c.want, c.args...)
+	}
+	expectFiles(t, filepath.Dir(vacant))
+	expectFiles(t, directory)
+}
