@@ -57,10 +57,13 @@ func (a *attempts) take(rec relayer.Record) attempt {
 	return attempt{UUID: uuid.New()}
 }
 
-// put remembers the attempt if err leaves its outcome unknown.
-func (a *attempts) put(rec relayer.Record, tried attempt, err error) {
+// put remembers the attempt if err leaves its outcome unknown and its statement
+// inserted or found its own row. An attempt that was refused has no row, and must
+// not replace the concurrent one that has.
+func (a *attempts) put(rec relayer.Record, tried attempt, hasRow bool, err error) {
 	isKnown := err == nil || errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrClaimed)
-	if !errors.Is(err, relayer.ErrOutcomeUnknown) && (isKnown || !tried.isRepeated) {
+	isUnknown := hasRow && errors.Is(err, relayer.ErrOutcomeUnknown)
+	if !isUnknown && (isKnown || !tried.isRepeated) {
 		return
 	}
 	a.mu.Lock()

@@ -33,6 +33,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	attempt := s.attempts.take(rec)
+	hasRow := false
 	err := s.write(ctx, write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
@@ -44,6 +45,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			if err := results.QueryRow().Scan(&position, &created, &stored, &isOwn); err != nil {
 				return outcome{}, err
 			}
+			hasRow = created != nil || isOwn != nil && *isOwn
 			switch {
 			case created != nil:
 				rec.Revision = uint64(*created)
@@ -57,7 +59,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
 	}, rec.ID)
-	s.attempts.put(rec, attempt, err)
+	s.attempts.put(rec, attempt, hasRow, err)
 	if err != nil {
 		return relayer.Record{}, err
 	}

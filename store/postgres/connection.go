@@ -64,7 +64,7 @@ func acquirePrimary(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, err
 			return conn, nil
 		}
 		discard(conn)
-		if errors.Is(err, errStandby) || ctx.Err() != nil {
+		if errors.Is(err, errStandby) || isRefusal(err) || ctx.Err() != nil {
 			return nil, err
 		}
 	}
@@ -90,6 +90,31 @@ func requirePrimary(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	conn.CustomData()[primaryKey] = true
 	return nil
+}
+
+// warnedKey marks a connection that has received a warning.
+const warnedKey = "github.com/go-relayer/relayer/store/postgres: warned"
+
+// noteWarnings makes a connection note warnings. If the wait of a commit for the
+// synchronous standby is canceled, the server reports success and a warning.
+func noteWarnings(config *pgconn.Config) {
+	next := config.OnNotice
+	config.OnNotice = func(conn *pgconn.PgConn, notice *pgconn.Notice) {
+		if notice.Code == warningCode {
+			conn.CustomData()[warnedKey] = true
+		}
+		if next != nil {
+			next(conn, notice)
+		}
+	}
+}
+
+// takeWarning reports whether the connection has received a warning since the last
+// call.
+func takeWarning(conn *pgconn.PgConn) bool {
+	_, warned := conn.CustomData()[warnedKey]
+	delete(conn.CustomData(), warnedKey)
+	return warned
 }
 
 // discard closes a connection, so that the pool makes a new one.

@@ -21,6 +21,7 @@ var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 // SQLSTATE codes, and a class of them.
 const (
 	connectionException  = "08"
+	warningCode          = "01000"
 	completionUnknown    = "40003"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"

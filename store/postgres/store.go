@@ -44,9 +44,12 @@ var _ relayer.Store = (*Store)(nil)
 // host that hangs must not keep the pool from the next one for long.
 const hostTimeout = 2 * time.Second
 
+// defaultMaxConns is pool_max_conns if it is not set.
+const defaultMaxConns = 16
+
 // Open connects to a database. The connection string is a postgres:// URL or a list
 // of key=value settings, as libpq reads it; the PG… environment variables supply
-// missing settings. pool_max_conns limits the connections (default 4, or the number
+// missing settings. pool_max_conns limits the connections (default 16, or the number
 // of CPUs if greater); one more listens while there are watchers. connect_timeout
 // limits the attempt to connect to each host, in seconds (default 2). Of several
 // hosts the primary is used.
@@ -66,6 +69,12 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = hostTimeout
+	}
+	noteWarnings(&config.ConnConfig.Config)
+	// Connections to a server that hangs stay in the pool for 15 seconds after they
+	// were given up. The others must be enough to reach the promoted standby.
+	if !strings.Contains(connString, "pool_max_conns") {
+		config.MaxConns = max(config.MaxConns, defaultMaxConns)
 	}
 	// Of several hosts the driver takes the first that passes.
 	validate := config.ConnConfig.ValidateConnect

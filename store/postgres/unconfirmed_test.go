@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
@@ -136,4 +140,85 @@ func TestSynchronousStandby_Reads(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the relayer is confirmed", func() bool { _, err := store.Get(t.Context(), "one"); return err == nil })
+}
+
+// cancelCommits cancels the commits that wait for the standby, as an operator can.
+func cancelCommits(t *testing.T, admin *pgxpool.Pool) {
+	t.Helper()
+	eventually(t, "a commit waits for the standby and is canceled", func() bool {
+		return queryOne[int](t, admin, `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0
+	})
+}
+
+// If the wait for the standby is canceled, the server reports success and a warning.
+func TestSynchronousStandby_CommitCanceled(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	store := openAt(t, primary.ConnString(), newSchema(), postgres.WithTimeout(30*time.Second))
+	admin := newPool(t, primary.ConnString())
+	if err := standby.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
+	cancelCommits(t, admin)
+	if err := <-created; !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Errorf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+	}
+	if err := standby.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Create(context.Background(), record("one")); err != nil {
+		t.Errorf("repeated with the standby back: %v", err)
+	}
+}
+
+// The pool of a host can send a cancel request when a timeout passes.
+func TestSynchronousStandby_PoolCancels(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	config, err := pgxpool.ParseConfig(primary.ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 5 * time.Second}
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store := openOn(t, pool, newSchema(), postgres.WithTimeout(time.Second))
+	if err := standby.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Create(context.Background(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Errorf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+	}
+}
+
+// A client that does not wait for its first create repeats it. The row is of one of
+// the two, and a later repetition must recognize it.
+func TestSynchronousStandby_OverlappingCreates(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	store := openAt(t, primary.ConnString(), newSchema(), postgres.WithTimeout(time.Second))
+	if err := standby.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	write := func() error { _, err := store.Create(context.Background(), record("one")); return err }
+	first := inBackground(write)
+	time.Sleep(300 * time.Millisecond)
+	second := inBackground(write)
+	for _, done := range []<-chan error{first, second} {
+		if err := <-done; !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Errorf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+		}
+	}
+	if err := standby.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err != nil {
+		t.Errorf("repeated with the standby back: %v", err)
+	}
 }

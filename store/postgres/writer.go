@@ -231,10 +231,15 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	raised := stored.after(outcomes)
 	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.feed.listener.channel)
 	message.Queue(`COMMIT`)
+	takeWarning(conn.Conn().PgConn())
 	results := conn.SendBatch(ctx, message)
-	// What follows the answer to COMMIT does not matter.
 	err := skip(results, message.Len())
-	_ = results.Close()
+	_ = results.Close() // what follows the answer to COMMIT does not matter
+	// A commit that was canceled while it waited for the standby succeeds locally.
+	// The driver of a host may cancel it when ctx ends.
+	if err == nil && (takeWarning(conn.Conn().PgConn()) || ctx.Err() != nil) {
+		return outcomeUnknown(errors.New("the commit did not wait for the standby"))
+	}
 	if err == nil {
 		s.unconfirmed.clear()
 		s.feed.listener.wake()
