@@ -39,7 +39,7 @@ func (c backupConfig) check(database string) error {
 	case c.directory == "":
 		return nil
 	case database == inMemory || isPostgres(database):
-		return errors.New("--backup requires a file in --db (PostgreSQL has backup tools of its own)")
+		return errors.New("--backup requires a file in --db: use pg_dump for PostgreSQL")
 	case c.every < time.Second:
 		return errors.New("--backup-every must be at least 1s")
 	case c.keep < 1:

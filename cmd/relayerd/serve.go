@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
@@ -39,6 +40,7 @@ type config struct {
 	metricsAddress   string
 	trustedProxies   string
 	tlsCert, tlsKey  string
+	maxConnections   int
 	backup           backupConfig
 }
 
@@ -82,6 +84,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated `networks` of proxies whose X-Forwarded-For header names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
+	flags.IntVar(&c.maxConnections, "max-connections", 0, "`number` of connections to --addr at once; further ones wait. 0 is no limit")
 	flags.StringVar(&c.backup.directory, "backup", "", "existing `directory` for backups of the database file")
 	flags.DurationVar(&c.backup.every, "backup-every", time.Hour, "`duration` between backups")
 	flags.IntVar(&c.backup.keep, "backup-keep", 24, "`number` of backups to keep; older ones are removed")
@@ -112,6 +115,9 @@ func (c config) check() error {
 		if err := checkFile(file.flag, file.name); err != nil {
 			return err
 		}
+	}
+	if c.maxConnections < 0 {
+		return errors.New("--max-connections must be 0 or more")
 	}
 	if err := c.backup.check(c.database); err != nil {
 		return err
@@ -155,6 +161,9 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		return err
 	}
 	defer listener.Close()
+	if c.maxConnections > 0 {
+		listener = netutil.LimitListener(listener, c.maxConnections)
+	}
 	logger := newLogger(c.logFormat, stderr)
 	if c.tlsCert != "" {
 		loaded, err := openCertificate(c.tlsCert, c.tlsKey, logger)
