@@ -16,6 +16,9 @@ func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 	if !isStorable(id) {
 		return dst, 0, s.notFound(ctx)
 	}
+	if err := s.confirm(ctx, id); err != nil {
+		return dst, 0, err
+	}
 	var extended appender
 	var revision int64
 	err := s.read(ctx, s.sql.document, []any{id}, func(rows pgx.Rows) error {
