@@ -46,7 +46,7 @@ func (c backupConfig) check(database string) error {
 		return errors.New("--backup-keep must be at least 1")
 	}
 	if !isFilePath(c.directory) {
-		return errors.New("--backup must be a directory: " + filePathRule)
+		return fmt.Errorf("--backup must be a directory: %s", filePathRule)
 	}
 	return nil
 }
