@@ -227,7 +227,7 @@ func TestList_ContextEndsInPage(t *testing.T) {
 			return err
 		},
 	} {
-		if err := list(&endingContext{t.Context(), 50}); err != context.Canceled {
+		if err := list(&endingContext{t.Context(), 1}); err != context.Canceled {
 			t.Errorf("%s: error is %v, want %v", name, err, context.Canceled)
 		}
 	}

@@ -194,8 +194,8 @@ func (s *snapshot) walkPage(ctx context.Context, offset, limit int, visit func(s
 		return err
 	}
 	for ; left > 0; left-- {
-		if err := ctx.Err(); err != nil {
-			return err
+		if left%64 == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
 		key, value, err := cursor.Entry()
 		if err != nil {
