@@ -67,7 +67,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 func TestClose_ServerHangs(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
-	store := openOn(t, newPool(t, server.ConnString()), postgres.WithTimeout(300*time.Millisecond), postgres.WithConnectTimeout(100*time.Millisecond))
+	store := openOn(t, newPool(t, server.ConnString()), postgres.WithTimeout(500*time.Millisecond), postgres.WithConnectTimeout(500*time.Millisecond))
 	create(t, store, record("one"))
 	watch(t, store)
 	if err := server.Pause(); err != nil {

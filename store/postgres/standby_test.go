@@ -79,7 +79,7 @@ func TestStandby_Only(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
 	one := create(t, openAt(t, primary.ConnString()), record("one"))
-	short := postgres.WithConnectTimeout(200 * time.Millisecond)
+	short := postgres.WithConnectTimeout(time.Second)
 	for name, open := range map[string]func() (*postgres.Store, error){
 		"Open": func() (*postgres.Store, error) { return postgres.Open(t.Context(), standby.ConnString(), short) },
 		"New": func() (*postgres.Store, error) {

@@ -213,7 +213,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, connections int) {
 func TestPool_Exhausted(t *testing.T) {
 	t.Parallel()
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 3 })
-	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(200*time.Millisecond))
+	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond))
 	one := create(t, store, record("one"))
 	var held []*pgxpool.Conn
 	for range 3 {
@@ -223,8 +223,8 @@ func TestPool_Exhausted(t *testing.T) {
 		}
 		held = append(held, conn)
 	}
-	wantUnavailable(t, store, 200*time.Millisecond+2*time.Second)
-	if _, err := postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(200*time.Millisecond)); !errors.Is(err, relayer.ErrUnavailable) {
+	wantUnavailable(t, store, 500*time.Millisecond+2*time.Second)
+	if _, err := postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond)); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("New: %v, want ErrUnavailable", err)
 	}
 
@@ -299,7 +299,7 @@ func TestServer_Hangs(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	const timeout = 500 * time.Millisecond
-	store := openAt(t, withPassword(server.ConnString()), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(200*time.Millisecond))
+	store := openAt(t, withPassword(server.ConnString()), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(500*time.Millisecond))
 	manager, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestServer_Hangs(t *testing.T) {
 		wantUnavailable(t, store, timeout+soon)
 		wantServiceUnavailable(t, manager)
 		begun := time.Now()
-		_, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(200*time.Millisecond))
+		_, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(500*time.Millisecond))
 		if took := time.Since(begun); !errors.Is(err, relayer.ErrUnavailable) || took > timeout+soon {
 			t.Errorf("Open: %v after %v, want ErrUnavailable", err, took)
 		}
