@@ -109,8 +109,8 @@ func (f *feed) next() <-chan struct{} {
 	return f.updated
 }
 
-// after returns the changes after one that was seen. It is false if the feed cannot
-// tell which they are.
+// after returns the changes after one that was seen. It returns false if the buffer
+// no longer has all of them.
 func (f *feed) after(seen mark) ([]storedChange, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
