@@ -90,7 +90,7 @@ func TestPatch_MaskedURLs(t *testing.T) {
 	for name, c := range map[string]struct {
 		stored   []relayer.RPCURL
 		patched  string
-		rejected string // the field, or "" where the patch is right
+		rejected string // the field, or "" if the patch is valid
 	}{
 		"both patched back":            {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"},{"url":"https://h.example/"}]`, "custom_rpc_urls[1].url"},
 		"the other way round":          {[]relayer.RPCURL{bare, secret}, `[{"url":"https://h.example/","weight":1},{"url":"https://h.example/","weight":2}]`, "custom_rpc_urls[1].url"},

@@ -28,7 +28,7 @@ var malformedDatabases = map[string]string{
 	"user and its password": "u:" + password,
 }
 
-// misplaced are command lines with a connection string where none belongs.
+// misplaced are command lines with a connection string in the wrong argument.
 var misplaced = map[string]struct {
 	args []string
 	want string

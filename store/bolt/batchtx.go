@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 
 	"go.etcd.io/bbolt"
@@ -54,20 +55,25 @@ func newBatchTx(tx *bbolt.Tx, base *snapshot) (*batchTx, error) {
 	return b, nil
 }
 
-// verifyPaths verifies the pages that a write of these keys reads. The engine would
-// follow a damaged page: at worst without end, or into a copy of damaged data.
-// A delete also reads siblings, to merge small pages.
-func (b *batchTx) verifyPaths(id, claim string, sequence uint64, siblings int) error {
-	err := errors.Join(
-		b.base.relayers.VerifyPath(numberKey(sequence), siblings, b.verified),
-		b.base.ids.VerifyPath([]byte(id), siblings, b.verified),
-		b.base.claims.VerifyPath([]byte(claim), siblings, b.verified),
-		b.base.blocks.VerifyPath(numberKey(sequence/blockSize), siblings, b.verified),
-	)
-	if err != nil {
-		return corruptData(pages.ErrDamaged)
+// verify verifies the pages that a write of the key reads. The engine would follow
+// a damaged page: at worst without end, or into a copy of damaged data. A delete
+// also reads siblings, to merge small pages.
+func (b *batchTx) verify(tree pages.Tree, key []byte, siblings int) error {
+	if err := tree.VerifyPath(key, siblings, b.verified); err != nil {
+		return corruptData(err)
 	}
 	return nil
+}
+
+// verifyAppend verifies the pages that adding the next record reads.
+func (b *batchTx) verifyAppend(id, claim string) error {
+	sequence := b.state.nextSequence
+	return cmp.Or(
+		b.verify(b.base.relayers, numberKey(sequence), 0),
+		b.verify(b.base.ids, []byte(id), 0),
+		b.verify(b.base.claims, []byte(claim), 0),
+		b.verify(b.base.blocks, numberKey(sequence/blockSize), 0),
+	)
 }
 
 func (b *batchTx) create(id, claim string, rec encoded) (uint64, error) {
@@ -80,7 +86,7 @@ func (b *batchTx) create(id, claim string, rec encoded) (uint64, error) {
 
 // checkFree returns an error if the ID or the claim is taken.
 func (b *batchTx) checkFree(id, claim string) error {
-	if err := b.verifyPaths(id, claim, b.state.nextSequence, 0); err != nil {
+	if err := b.verifyAppend(id, claim); err != nil {
 		return err
 	}
 	if b.ids.Get([]byte(id)) != nil {
@@ -92,15 +98,11 @@ func (b *batchTx) checkFree(id, claim string) error {
 	return nil
 }
 
-// add appends a record whose ID and claim are free.
+// add appends a record whose ID and claim are free, and whose pages are verified.
 func (b *batchTx) add(id, claim string, rec encoded, revision uint64) error {
 	sequence := b.state.nextSequence
 	block, err := b.block(sequence / blockSize)
 	if err != nil {
-		return err
-	}
-	// An import has verified the pages of all its records before the first write.
-	if err := b.verifyPaths(id, claim, sequence, 0); err != nil {
 		return err
 	}
 	key := numberKey(sequence)
@@ -122,7 +124,7 @@ func (b *batchTx) update(id string, revision uint64, claim string, rec encoded) 
 	if err != nil {
 		return 0, err
 	}
-	if err := b.verifyPaths(id, claim, current.sequence, 0); err != nil {
+	if err := b.verify(b.base.claims, []byte(claim), 0); err != nil {
 		return 0, err
 	}
 	holder := []byte(nil)
@@ -187,8 +189,8 @@ type found struct {
 // find returns the stored record and its key if it has the given revision. What
 // it returns may be changed or deleted.
 func (b *batchTx) find(id string, revision uint64) ([]byte, found, error) {
-	if err := b.base.ids.VerifyPath([]byte(id), 1, b.verified); err != nil {
-		return nil, found{}, corruptData(err)
+	if err := b.verify(b.base.ids, []byte(id), 1); err != nil {
+		return nil, found{}, err
 	}
 	value := b.ids.Get([]byte(id))
 	if value == nil {
@@ -199,14 +201,18 @@ func (b *batchTx) find(id string, revision uint64) ([]byte, found, error) {
 		return nil, found{}, corruptData(errRecord)
 	}
 	key := numberKey(sequence)
-	if err := b.base.relayers.VerifyPath(key, 1, b.verified); err != nil {
-		return nil, found{}, corruptData(err)
+	if err := b.verify(b.base.relayers, key, 1); err != nil {
+		return nil, found{}, err
 	}
 	rec, err := decodeOf(id, b.relayers.Get(key))
 	if err != nil {
 		return nil, found{}, corruptData(err)
 	}
-	if err := b.verifyPaths(id, string(rec.claim), sequence, 1); err != nil {
+	err = cmp.Or(
+		b.verify(b.base.claims, rec.claim, 1),
+		b.verify(b.base.blocks, numberKey(sequence/blockSize), 1),
+	)
+	if err != nil {
 		return nil, found{}, err
 	}
 	if rec.revision != revision {

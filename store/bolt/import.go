@@ -34,7 +34,12 @@ func (b *batchTx) importAll(records []relayer.Record, values []encoded) error {
 		return err
 	}
 	for i, rec := range records {
-		if err := b.add(rec.ID, rec.Claim, values[i], rec.Revision); err != nil {
+		// An import can be long: the first verification was before its first write.
+		err := b.verifyAppend(rec.ID, rec.Claim)
+		if err == nil {
+			err = b.add(rec.ID, rec.Claim, values[i], rec.Revision)
+		}
+		if err != nil {
 			// The records before it must not be committed without it.
 			return b.countWrite(err)
 		}
