@@ -139,15 +139,22 @@ type trustHost struct{}
 func TrustHost() Authenticator { return trustHost{} }
 
 func (trustHost) authenticate(ctx context.Context, _ *http.Request, _ *guessLimiter) (string, error) {
-	principal, _ := ctx.Value(principalKey{}).(string)
-	return principal, nil
+	return Principal(ctx), nil
 }
 
 type principalKey struct{}
 
-// WithPrincipal returns a context that carries the principal for [TrustHost].
+// WithPrincipal returns a context that carries the principal, for [TrustHost] and
+// [Principal].
 func WithPrincipal(ctx context.Context, principal string) context.Context {
 	return context.WithValue(ctx, principalKey{}, principal)
+}
+
+// Principal returns the principal of a request that [API.Protect] has authenticated, or
+// the one of [WithPrincipal]; otherwise "".
+func Principal(ctx context.Context) string {
+	principal, _ := ctx.Value(principalKey{}).(string)
+	return principal
 }
 
 func checkAuthenticator(auth Authenticator) error {

@@ -140,42 +140,42 @@ func TestNew_InvalidArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, build := range map[string]func() (http.Handler, error){
-		"manager":          func() (http.Handler, error) { return httpapi.New(nil, httpapi.TrustHost()) },
-		"authenticator":    func() (http.Handler, error) { return httpapi.New(manager, nil) },
-		"AuthFunc":         func() (http.Handler, error) { return httpapi.New(manager, httpapi.AuthFunc(nil)) },
-		"no token":         func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens()) },
-		"empty token":      func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a", "")) },
-		"token with space": func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("a b")) },
-		"token not ASCII":  func() (http.Handler, error) { return httpapi.New(manager, httpapi.Tokens("é")) },
-		"client address": func() (http.Handler, error) {
+	for name, build := range map[string]func() (*httpapi.API, error){
+		"manager":          func() (*httpapi.API, error) { return httpapi.New(nil, httpapi.TrustHost()) },
+		"authenticator":    func() (*httpapi.API, error) { return httpapi.New(manager, nil) },
+		"AuthFunc":         func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.AuthFunc(nil)) },
+		"no token":         func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens()) },
+		"empty token":      func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens("a", "")) },
+		"token with space": func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens("a b")) },
+		"token not ASCII":  func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens("é")) },
+		"client address": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithClientAddress(nil))
 		},
-		"guess rate": func() (http.Handler, error) {
+		"guess rate": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithGuessLimit(0, 1))
 		},
-		"requests in flight": func() (http.Handler, error) {
+		"requests in flight": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithMaxInFlight(0))
 		},
-		"request logger": func() (http.Handler, error) {
+		"request logger": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRequestLog(nil))
 		},
-		"authorizer": func() (http.Handler, error) {
+		"authorizer": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(nil))
 		},
-		"zero option": func() (http.Handler, error) {
+		"zero option": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), nil)
 		},
-		"logger": func() (http.Handler, error) {
+		"logger": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithLogger(nil))
 		},
-		"body limit": func() (http.Handler, error) {
+		"body limit": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithMaxBodyBytes(0))
 		},
-		"rate": func() (http.Handler, error) {
+		"rate": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRateLimit(0, 1))
 		},
-		"burst": func() (http.Handler, error) {
+		"burst": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRateLimit(1, 0))
 		},
 	} {

@@ -49,7 +49,7 @@ type Access struct {
 //
 // Without the option every authenticated caller may do everything.
 func WithAuthorizer(authorize func(ctx context.Context, access Access) error) Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		if authorize == nil {
 			return errors.New("httpapi: authorizer is nil")
 		}
@@ -59,7 +59,7 @@ func WithAuthorizer(authorize func(ctx context.Context, access Access) error) Op
 }
 
 // authorized calls the authorizer before an endpoint.
-func (a *api) authorized(action Action, handle endpoint) endpoint {
+func (a *API) authorized(action Action, handle endpoint) endpoint {
 	if a.authorize == nil {
 		return handle
 	}

@@ -26,7 +26,7 @@ const (
 // remembered in memory. Unknown tokens do not hold up clients with a known token,
 // even if they come from the same address.
 func WithGuessLimit(perSecond float64, burst int) Option {
-	return func(a *api) (err error) {
+	return func(a *API) (err error) {
 		a.guesses.limiter, err = rateLimiterOf(perSecond, burst)
 		return err
 	}
@@ -35,7 +35,7 @@ func WithGuessLimit(perSecond float64, burst int) Option {
 // WithoutGuessLimit removes the limit on unknown tokens, for a host that limits
 // them elsewhere.
 func WithoutGuessLimit() Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		a.guesses.limiter = nil
 		return nil
 	}
@@ -46,7 +46,7 @@ func WithoutGuessLimit() Option {
 // that no client can set. By default the address is that of the connection, and an
 // IPv6 network of 64 bits counts as one address.
 func WithClientAddress(address func(*http.Request) string) Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		if address == nil {
 			return errors.New("httpapi: client address function is nil")
 		}

@@ -16,8 +16,9 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// api is the handler that [New] returns.
-type api struct {
+// API is the handler of the /api/v1 endpoints. Create one with [New]. It is safe for
+// concurrent use.
+type API struct {
 	manager       *relayer.Manager
 	auth          Authenticator
 	authorize     func(context.Context, Access) error // nil: all is allowed
@@ -65,7 +66,12 @@ func (x *exchange) releaseInFlight() {
 // ServeHTTP handles a request. Authentication precedes routing, so that an
 // unauthenticated caller cannot find out which paths exist. Only the OpenAPI
 // document, which is the same on every server, needs no token.
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.handle(w, r, a.serve)
+}
+
+// handle calls proceed for a request, unless too many are in flight.
+func (a *API) handle(w http.ResponseWriter, r *http.Request, proceed func(*exchange, *http.Request)) {
 	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
 	x.ctx.Context = r.Context()
 	defer a.putBuffer(x)
@@ -79,22 +85,35 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x.inFlight = &a.inFlight
 	defer x.releaseInFlight()
+	proceed(x, r)
+}
+
+func (a *API) serve(x *exchange, r *http.Request) {
 	if a.isOpenAPI(r) {
 		a.mux.ServeHTTP(x, r)
 		return
 	}
-	principal, err := a.auth.authenticate(&x.ctx, r, a.guesses)
-	if err != nil {
-		x.respond(r, a.authFailure(x, r, err))
+	if !a.authenticate(x, r) {
 		return
 	}
-	x.principal = principal
 	if !isCleanPath(r) {
 		// ServeMux would respond with a redirect in HTML.
 		x.respond(r, failure(http.StatusNotFound, messageNotFound))
 		return
 	}
 	a.mux.ServeHTTP(x, r)
+}
+
+// authenticate sets the principal of the exchange, or sends the response and reports
+// false.
+func (a *API) authenticate(x *exchange, r *http.Request) bool {
+	principal, err := a.auth.authenticate(&x.ctx, r, a.guesses)
+	if err != nil {
+		x.respond(r, a.authFailure(x, r, err))
+		return false
+	}
+	x.principal = principal
+	return true
 }
 
 // isCleanPath reports whether ServeMux routes the path without a redirect.
@@ -105,7 +124,7 @@ func isCleanPath(r *http.Request) bool {
 }
 
 // recoverPanic turns a panic, for example in a hook of the host, into a 500.
-func (a *api) recoverPanic(x *exchange, r *http.Request) {
+func (a *API) recoverPanic(x *exchange, r *http.Request) {
 	cause := recover()
 	if cause == nil {
 		return
@@ -134,7 +153,7 @@ type route struct {
 
 // routes returns all routes. The mux, the Allow header and the test of the OpenAPI
 // document use this one table.
-func (a *api) routes() []route {
+func (a *API) routes() []route {
 	const (
 		collection = "/api/v1/relayers"
 		single     = "/api/v1/relayers/{relayer_id}"
@@ -164,7 +183,7 @@ func allowedMethods(routes []route) map[string][]string {
 	return methods
 }
 
-func (a *api) newMux() *http.ServeMux {
+func (a *API) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	register := func(pattern string, handle endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +212,7 @@ func methodNotAllowed(allowed string) endpoint {
 }
 
 // rateLimited applies the rate limit of the principal to an endpoint.
-func (a *api) rateLimited(handle endpoint) endpoint {
+func (a *API) rateLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
 		if wait := a.readLimiter.take(x.principal); wait > 0 {
 			return tooManyRequests(wait)
@@ -216,7 +235,7 @@ func retryAfter(wait time.Duration) string {
 }
 
 // authFailure returns the response to a request that was not authenticated.
-func (a *api) authFailure(x *exchange, r *http.Request, err error) response {
+func (a *API) authFailure(x *exchange, r *http.Request, err error) response {
 	if limited, ok := errors.AsType[guessLimitError](err); ok {
 		return tooManyRequests(limited.wait)
 	}
@@ -232,7 +251,7 @@ func (a *api) authFailure(x *exchange, r *http.Request, err error) response {
 
 // errorResponse returns the response to a request that failed with err, and logs
 // err if it is a fault of the server.
-func (a *api) errorResponse(x *exchange, r *http.Request, err error) response {
+func (a *API) errorResponse(x *exchange, r *http.Request, err error) response {
 	var invalid *relayer.ValidationError
 	switch {
 	case errors.As(err, &invalid):
@@ -256,7 +275,7 @@ func isUnavailable(ctx context.Context, err error) bool {
 
 // logFault logs the cause of an error response. The level is debug if the context is
 // done, because then the client is gone or a deadline of the host has passed.
-func (a *api) logFault(x *exchange, r *http.Request, err error) {
+func (a *API) logFault(x *exchange, r *http.Request, err error) {
 	level := slog.LevelError
 	if x.ctx.Err() != nil {
 		level = slog.LevelDebug

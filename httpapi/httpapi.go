@@ -8,7 +8,7 @@
 //	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
 //	GET    /api/v1/openapi.json           the OpenAPI 3.1 description of the API
 //
-// [New] returns an [http.Handler] that works at / and, with [http.StripPrefix],
+// [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, has no global
 // state, and logs only if it is given a logger.
 //
@@ -19,7 +19,6 @@ package httpapi
 import (
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -29,14 +28,14 @@ import (
 const defaultMaxBodyBytes = 1 << 20
 
 // Option configures the handler that [New] returns.
-type Option func(*api) error
+type Option func(*API) error
 
 // WithLogger logs server faults: the cause of every 500, and of every 503 except
 // those of [WithMaxInFlight], with the request ID of the response. Tokens, RPC URLs
 // and bodies are never logged. A panic in the logger's handler is recovered and
 // does not change the response.
 func WithLogger(logger *slog.Logger) Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		if logger == nil {
 			return errors.New("httpapi: logger is nil")
 		}
@@ -48,7 +47,7 @@ func WithLogger(logger *slog.Logger) Option {
 // WithMaxBodyBytes sets the maximum size of a request body in bytes, at least 1.
 // The default is 1 MiB. A larger body is rejected with 413.
 func WithMaxBodyBytes(limit int64) Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		if limit < 1 {
 			return errors.New("httpapi: the body limit must be at least 1 byte")
 		}
@@ -60,14 +59,14 @@ func WithMaxBodyBytes(limit int64) Option {
 // New returns the handler that serves the relayers of the manager. auth decides
 // who may call it and is required: one of [Tokens], [AuthFunc] and [TrustHost].
 // New returns an error if an argument is missing or invalid.
-func New(manager *relayer.Manager, auth Authenticator, options ...Option) (http.Handler, error) {
+func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API, error) {
 	if manager == nil {
 		return nil, errors.New("httpapi: manager is nil")
 	}
 	if err := checkAuthenticator(auth); err != nil {
 		return nil, err
 	}
-	a := &api{
+	a := &API{
 		manager:      manager,
 		auth:         auth,
 		guesses:      newGuessLimiter(),

@@ -12,7 +12,7 @@ const defaultMaxInFlight = 1024
 // The default is 1,024. A request above the limit is rejected with 503 and
 // Retry-After before authentication (load shedding).
 func WithMaxInFlight(limit int) Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		if limit < 1 {
 			return errors.New("httpapi: the limit of requests in flight must be at least 1")
 		}

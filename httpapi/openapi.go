@@ -25,7 +25,7 @@ var openAPITag = sync.OnceValue(func() string {
 // WithoutOpenAPI disables GET /api/v1/openapi.json, which is otherwise served
 // without a token and without a rate limit. The path is then unknown.
 func WithoutOpenAPI() Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		a.openAPI = false
 		return nil
 	}
@@ -33,7 +33,7 @@ func WithoutOpenAPI() Option {
 
 // isOpenAPI reports whether the request is for the document. Only one spelling of
 // the path counts, so that no other path bypasses authentication.
-func (a *api) isOpenAPI(r *http.Request) bool {
+func (a *API) isOpenAPI(r *http.Request) bool {
 	return a.openAPI && r.URL.Path == openAPIPath && r.URL.RawPath == ""
 }
 

@@ -28,7 +28,7 @@ func TestOpenAPI_SameRoutesAsHandler(t *testing.T) {
 			}
 		}
 	}
-	served := allowedMethods((&api{openAPI: true}).routes())
+	served := allowedMethods((&API{openAPI: true}).routes())
 	for path, methods := range served {
 		slices.Sort(methods)
 		slices.Sort(described[path])
@@ -41,7 +41,7 @@ func TestOpenAPI_SameRoutesAsHandler(t *testing.T) {
 			t.Errorf("the document describes %s, which is not served", path)
 		}
 	}
-	without := allowedMethods((&api{}).routes())
+	without := allowedMethods((&API{}).routes())
 	delete(served, openAPIPath)
 	if !slices.Equal(slices.Sorted(maps.Keys(without)), slices.Sorted(maps.Keys(served))) {
 		t.Errorf("without the document the paths are %v", without)
@@ -50,7 +50,7 @@ func TestOpenAPI_SameRoutesAsHandler(t *testing.T) {
 
 // TestMux_AllRoutesRegistered: the mux dispatches every route of the table.
 func TestMux_AllRoutesRegistered(t *testing.T) {
-	a := &api{openAPI: true}
+	a := &API{openAPI: true}
 	routes := a.newMux()
 	for _, route := range a.routes() {
 		path := strings.ReplaceAll(route.path, "{relayer_id}", "r-1")

@@ -18,7 +18,7 @@ const (
 // more than 0, and at once, at least 1. Creates, patches and deletes have no rate
 // limit.
 func WithRateLimit(perSecond float64, burst int) Option {
-	return func(a *api) (err error) {
+	return func(a *API) (err error) {
 		a.readLimiter, err = rateLimiterOf(perSecond, burst)
 		return err
 	}
@@ -27,7 +27,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 // WithoutRateLimit removes the limit on gets and lists, for a host that limits
 // them elsewhere.
 func WithoutRateLimit() Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		a.readLimiter = nil
 		return nil
 	}

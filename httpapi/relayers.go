@@ -13,7 +13,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-func (a *api) getRelayer(x *exchange, r *http.Request) response {
+func (a *API) getRelayer(x *exchange, r *http.Request) response {
 	id := r.PathValue("relayer_id")
 	body, revision, err := a.manager.AppendDocument(&x.ctx, x.startBody(), id)
 	if errors.Is(err, relayer.ErrNotFound) {
@@ -29,7 +29,7 @@ func (a *api) getRelayer(x *exchange, r *http.Request) response {
 	return x.success(http.StatusOK, body).withHeader("Etag", tag)
 }
 
-func (a *api) createRelayer(x *exchange, r *http.Request) response {
+func (a *API) createRelayer(x *exchange, r *http.Request) response {
 	if !hasMediaType(r, jsonType) {
 		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be " + jsonType})
 	}
@@ -46,7 +46,7 @@ func (a *api) createRelayer(x *exchange, r *http.Request) response {
 		withHeader("Etag", entityTag(document.Revision))
 }
 
-func (a *api) listRelayers(x *exchange, r *http.Request) response {
+func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	query, err := parseListQuery(r.URL.RawQuery)
 	if err != nil {
 		return a.errorResponse(x, r, err)
@@ -59,7 +59,7 @@ func (a *api) listRelayers(x *exchange, r *http.Request) response {
 	return x.success(http.StatusOK, append(body, encodeJSON(pagination)...))
 }
 
-func (a *api) patchRelayer(x *exchange, r *http.Request) response {
+func (a *API) patchRelayer(x *exchange, r *http.Request) response {
 	if !hasMediaType(r, jsonType, mergePatchType) {
 		message := "the Content-Type must be " + jsonType + " or " + mergePatchType
 		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: message}).
@@ -77,7 +77,7 @@ func (a *api) patchRelayer(x *exchange, r *http.Request) response {
 	return x.success(http.StatusOK, append(x.startBody(), document.JSON...)).withHeader("Etag", entityTag(document.Revision))
 }
 
-func (a *api) deleteRelayer(x *exchange, r *http.Request) response {
+func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
 	id := r.PathValue("relayer_id")
 	if err := a.manager.Delete(&x.ctx, id, conditions(r.Header)...); err != nil {
 		return a.writeErrorResponse(x, r, id, err)
@@ -86,7 +86,7 @@ func (a *api) deleteRelayer(x *exchange, r *http.Request) response {
 }
 
 // writeErrorResponse returns the response to a patch or delete that failed with err.
-func (a *api) writeErrorResponse(x *exchange, r *http.Request, id string, err error) response {
+func (a *API) writeErrorResponse(x *exchange, r *http.Request, id string, err error) response {
 	switch {
 	case errors.Is(err, relayer.ErrNotFound):
 		return relayerNotFound(id)
@@ -118,7 +118,7 @@ func hasMediaType(r *http.Request, types ...string) bool {
 }
 
 // readBody returns the body of the request, or the response that rejects it.
-func (a *api) readBody(x *exchange, r *http.Request) (body []byte, rejection *response) {
+func (a *API) readBody(x *exchange, r *http.Request) (body []byte, rejection *response) {
 	tooLarge := invalidRequest(http.StatusRequestEntityTooLarge, relayer.FieldError{
 		Message: fmt.Sprintf("the body must be at most %d bytes", a.maxBodyBytes),
 	})

@@ -16,7 +16,7 @@ import (
 // A panic in the logger's handler is recovered, and logged by the logger of
 // [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
-	return func(a *api) error {
+	return func(a *API) error {
 		if logger == nil {
 			return errors.New("httpapi: request logger is nil")
 		}
@@ -38,8 +38,8 @@ func loggedMethod(r *http.Request) string {
 }
 
 // logRequest logs a request that was received at the given time.
-func (a *api) logRequest(x *exchange, r *http.Request, received time.Time) {
-	if a.requestLogger == nil {
+func (a *API) logRequest(x *exchange, r *http.Request, received time.Time) {
+	if a.requestLogger == nil || !x.responded {
 		return
 	}
 	// The logger's handler is code of the host. After a panic net/http would drop a

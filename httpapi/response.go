@@ -97,7 +97,7 @@ const maxPooledBuffer = 256 << 10
 
 // putBuffer returns the buffer to the pool. The body of the response is invalid
 // afterwards.
-func (a *api) putBuffer(x *exchange) {
+func (a *API) putBuffer(x *exchange) {
 	if cap(*x.buffer) <= maxPooledBuffer {
 		a.buffers.Put(x.buffer)
 	}
