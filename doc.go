@@ -19,10 +19,11 @@
 // [Manager.List] and [Manager.All] read. Every store lists relayers in creation order,
 // oldest first, so that pages do not shift when relayers are added.
 //
-// [Manager.Update], [Manager.PatchDocument] and [Manager.Delete] change and remove a
-// relayer. [Manager.Pause] is the switch of the operator and [Manager.Disable] that of the
+// [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer. [Manager.Pause] is the switch of the operator and [Manager.Disable] that of the
 // host application; the two are independent. [Manager.Watch] returns the changes as they
 // are made, including those of other writers to the same store.
+//
+// [Registry] is the interface of a Manager and of the client of package client.
 //
 // A [Relayer] is a copy: changing it does not change what is stored. All methods of a
 // Manager are safe for concurrent use.

@@ -15,6 +15,37 @@ type patchable struct {
 	Policies       Policy      `json:"policies,omitempty" wire:"optional"`
 }
 
+// Patch is a partial change of a relayer, a JSON Merge Patch (RFC 7396): a member that
+// is absent stays, nil clears it, and any other value replaces it. The value of
+// policies is a Patch too, or a [Policy] of which only the fields that are set count.
+// The members are those of [Manager.PatchDocument].
+//
+//	relayer.Patch{
+//		"paused":          true,
+//		"notification_id": nil,
+//		"policies":        relayer.Patch{"min_balance": nil, "gas_price_cap": relayer.NewAmount(100e9)},
+//	}
+//
+// A patch that is printed, logged or encoded as JSON shows *** in place of
+// custom_rpc_urls. The encoding for a server is [Patch.RequestBody].
+type Patch map[string]any
+
+// Patch changes a relayer like [Manager.PatchDocument], and returns it as stored. It
+// returns an error if a value of the patch cannot be encoded as JSON.
+func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions ...Condition) (*Relayer, error) {
+	body, err := patch.RequestBody()
+	if err != nil {
+		return nil, err
+	}
+	return observe(ctx, m, OperationUpdate, &id, func() (*Relayer, error) {
+		rec, err := m.patchRecord(ctx, id, body, conditions)
+		if err != nil {
+			return nil, err
+		}
+		return relayerOf(rec)
+	})
+}
+
 // PatchDocument changes a relayer by a JSON Merge Patch (RFC 7396), which must be
 // strict JSON. Its members are name, paused, policies (merged field by field; null
 // clears one field or all), notification_id (null clears it) and custom_rpc_urls
@@ -22,24 +53,28 @@ type patchable struct {
 // patch changes nothing. Errors are those of [Manager.Update].
 func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, conditions ...Condition) (Document, error) {
 	return observe(ctx, m, OperationUpdate, &id, func() (Document, error) {
-		var p *patch // parsed by the first attempt, because an unknown ID comes first
-		rec, err := m.updateRecord(ctx, id, conditions, func(r, stored *Relayer) error {
-			if p == nil || p.networkType != r.NetworkType {
-				p = parsePatch(body, r.NetworkType)
-			}
-			found := p.problems.clone()
-			if p.isObject {
-				if err := p.apply(r, found); err != nil {
-					return err
-				}
-				m.checkChanged(r, stored, found)
-			}
-			return found.err()
-		})
+		rec, err := m.patchRecord(ctx, id, body, conditions)
 		if err != nil {
 			return Document{}, err
 		}
 		return documentOf(rec), nil
+	})
+}
+
+func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, conditions []Condition) (Record, error) {
+	var p *patch // parsed by the first attempt, because an unknown ID comes first
+	return m.updateRecord(ctx, id, conditions, func(r, stored *Relayer) error {
+		if p == nil || p.networkType != r.NetworkType {
+			p = parsePatch(body, r.NetworkType)
+		}
+		found := p.problems.clone()
+		if p.isObject {
+			if err := p.apply(r, found); err != nil {
+				return err
+			}
+			m.checkChanged(r, stored, found)
+		}
+		return found.err()
 	})
 }
 

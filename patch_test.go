@@ -144,3 +144,38 @@ func TestPatch_UnknownFields(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Unset, null and a value are three different things.
+func TestPatch_UnsetNullAndValue(t *testing.T) {
+	m := registry(t)
+	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(1)), MinBalance: new(relayer.NewAmount(2)), IncludeRevertData: new(true)}
+	before, err := m.Patch(t.Context(), "evm", relayer.Patch{"notification_id": "slack", "policies": policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := m.Patch(t.Context(), "evm", relayer.Patch{
+		"notification_id": nil,
+		"paused":          !before.Paused,
+		"policies":        relayer.Patch{"gas_price_cap": nil, "min_balance": relayer.NewAmount(5)},
+	}, relayer.IfRevision(before.Revision))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := *before
+	want.NotificationID, want.Paused, want.Revision = "", !before.Paused, after.Revision
+	changed := *policy
+	changed.GasPriceCap, changed.MinBalance = nil, new(relayer.NewAmount(5))
+	want.Policies = &changed
+	if !reflect.DeepEqual(after, &want) || after.Revision <= before.Revision {
+		t.Errorf("want %v\ngot  %v", &want, after)
+	}
+	if got := string(after.CustomRPCURLs[0].URL); got != string(before.CustomRPCURLs[0].URL) {
+		t.Errorf("the RPC URL was changed to %s", got)
+	}
+	if _, err := m.Patch(t.Context(), "evm", relayer.Patch{"paused": true}, relayer.IfRevision(before.Revision)); !errors.Is(err, relayer.ErrConflict) {
+		t.Errorf("a patch of an old revision: %v", err)
+	}
+	if _, err := m.Patch(t.Context(), "unknown", nil); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("a patch of an unknown relayer: %v", err)
+	}
+}

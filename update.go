@@ -25,6 +25,9 @@ type Condition struct {
 // IfRevision() without arguments never holds.
 func IfRevision(revisions ...uint64) Condition { return Condition{revisions: revisions} }
 
+// Revisions returns the revisions for which the condition holds.
+func (c Condition) Revisions() []uint64 { return slices.Clone(c.revisions) }
+
 func allHold(conditions []Condition, revision uint64) bool {
 	for _, condition := range conditions {
 		if !slices.Contains(condition.revisions, revision) {
