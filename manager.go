@@ -47,7 +47,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 		documents:  documentsOf(store),
 		logger:     slog.New(slog.DiscardHandler),
 		maxPerPage: DefaultMaxPerPage,
-		changes:    feed.New(ErrGap, uncloned),
+		changes:    feed.New(ErrGap, delivered),
 	}
 	for _, option := range options {
 		if option == nil {

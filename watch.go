@@ -26,6 +26,18 @@ type Change struct {
 	// Relayer is the relayer after the change, or its last state if it was deleted.
 	// It is a copy for the consumer.
 	Relayer *Relayer
+
+	// Position is the position of the change in the feed, for [Manager.WatchAfter]. It
+	// is opaque, and empty if the feed cannot resume.
+	Position string
+}
+
+// DocumentChange is a [Change] without decoding: the document after it, or the last one
+// if the relayer was deleted. It contains no secret.
+type DocumentChange struct {
+	Kind     ChangeKind
+	Document Document
+	Position string // as in [Change]
 }
 
 // RecordChange is one change of a record: the record after it, or its last state if
@@ -33,7 +45,14 @@ type Change struct {
 type RecordChange struct {
 	Kind   ChangeKind
 	Record Record
+
+	// Position identifies the change in the feed. It is opaque to callers: 1 to
+	// [MaxPositionLength] bytes of visible ASCII, or empty if the feed cannot resume.
+	Position string
 }
+
+// MaxPositionLength is the maximum length of [RecordChange.Position] in bytes.
+const MaxPositionLength = 128
 
 // Format prints the change with [Record.Private] masked, as [Record.Format] does.
 // Without it fmt calls no method below a pointer if the verb is wrong for pointers.
@@ -46,12 +65,16 @@ func (c RecordChange) Format(state fmt.State, verb rune) {
 // detects it with a type assertion. With it [Manager.Watch] returns the changes of
 // all writers to the store, and not only those of its own Manager.
 type WatchStore interface {
-	// Watch returns the changes from the call on, in the order in which they were
-	// made, until ctx is done. No writer waits for a consumer. It yields [ErrGap]
-	// in place of dropped changes and continues; any other error is the last.
-	// Imported records are reported as created, or by ErrGap. The bytes of a change
-	// belong to its consumer. The sequence can be ranged over once.
-	Watch(ctx context.Context) iter.Seq2[RecordChange, error]
+	// Watch returns the changes in the order in which they were made, until ctx is done:
+	// those from the call on if after is empty, and otherwise those after that position.
+	// If the store cannot return all of them, [ErrGap] comes first, and then the changes
+	// from the call on. Positions come from clients: after may be any text.
+	//
+	// No writer waits for a consumer. The sequence yields ErrGap in place of dropped
+	// changes and continues; any other error is the last. Imported records are reported
+	// as created, or by ErrGap. The bytes of a change belong to its consumer. The
+	// sequence can be ranged over once.
+	Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error]
 }
 
 // Watch returns the changes from the call on, until ctx is done; it then ends
@@ -71,23 +94,45 @@ type WatchStore interface {
 // revision that is not above the one already known. Apply every deletion: it has the
 // last revision of the relayer.
 func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
-	changes := m.changes.Subscribe
-	if store, ok := m.store.(WatchStore); ok {
-		changes = store.Watch
-	}
-	return decodeChanges(changes(ctx))
+	return m.WatchAfter(ctx, "")
 }
 
-func decodeChanges(changes iter.Seq2[RecordChange, error]) iter.Seq2[Change, error] {
-	return func(yield func(Change, error) bool) {
+// WatchAfter resumes [Manager.Watch] after the [Change.Position] of an earlier change.
+// If the feed no longer has all changes after it, or the position is not one of this
+// feed, [ErrGap] comes first, and then the changes from the call on. The empty position
+// is that of the call.
+//
+// A feed in memory, which is that of a store in memory, of a bolt store and of a
+// Manager, retains up to 1,024 changes or 16 MiB, and its positions end with it. Those
+// of PostgreSQL are valid on every instance.
+func (m *Manager) WatchAfter(ctx context.Context, position string) iter.Seq2[Change, error] {
+	return convertChanges(m.watch(ctx, position), RecordChange.decode)
+}
+
+// WatchDocuments is [Manager.WatchAfter] without decoding.
+func (m *Manager) WatchDocuments(ctx context.Context, after string) iter.Seq2[DocumentChange, error] {
+	return convertChanges(m.watch(ctx, after), func(c RecordChange) (DocumentChange, error) {
+		return DocumentChange{c.Kind, documentOf(c.Record), c.Position}, nil
+	})
+}
+
+func (m *Manager) watch(ctx context.Context, after string) iter.Seq2[RecordChange, error] {
+	if store, ok := m.store.(WatchStore); ok {
+		return store.Watch(ctx, after)
+	}
+	return m.changes.Subscribe(ctx, after)
+}
+
+// convertChanges converts each change. An error of a conversion takes the place of the
+// change.
+func convertChanges[T any](changes iter.Seq2[RecordChange, error], convert func(RecordChange) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for change, err := range changes {
-			if err != nil {
-				if !yield(Change{}, err) {
-					return
-				}
-				continue
+			var converted T
+			if err == nil {
+				converted, err = convert(change)
 			}
-			if !yield(change.decode()) {
+			if !yield(converted, err) {
 				return
 			}
 		}
@@ -99,7 +144,7 @@ func (c RecordChange) decode() (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	return Change{Kind: c.Kind, Relayer: r}, nil
+	return Change{c.Kind, r, c.Position}, nil
 }
 
 // write performs one write of the store. Unless the store publishes its changes, the
@@ -124,15 +169,19 @@ func (m *Manager) write(ctx context.Context, id string, kind ChangeKind, store f
 	return rec, err
 }
 
-// uncloned returns the change without a copy: every subscriber of the Manager decodes
-// it, which copies.
-func uncloned(change RecordChange) RecordChange { return change }
+// delivered returns a copy of the change for one subscriber.
+func delivered(change RecordChange, position string) RecordChange {
+	change.Record.Document = slices.Clone(change.Record.Document)
+	change.Record.Private = slices.Clone(change.Record.Private)
+	change.Position = position
+	return change
+}
 
 // publish copies the record, because the caller of the write gets its bytes too.
 func (m *Manager) publish(kind ChangeKind, rec Record) {
 	rec.Document = slices.Clone(rec.Document)
 	rec.Private = slices.Clone(rec.Private)
-	m.changes.Publish(RecordChange{kind, rec}, len(rec.Document)+len(rec.Private))
+	m.changes.Publish(RecordChange{Kind: kind, Record: rec}, len(rec.Document)+len(rec.Private))
 }
 
 // writeLocks has a write lock for every ID that is being written.

@@ -14,13 +14,13 @@ import (
 
 var errGap = errors.New("gap")
 
-// same is the clone function of changes that contain no pointers.
-func same(change int) int { return change }
+// same delivers changes that contain no pointers, without their positions.
+func same(change int, _ string) int { return change }
 
 // pull returns a function that returns the next item of a subscription as text, or
 // "end".
 func pull(t *testing.T, f *feed.Feed[int], ctx context.Context) func() string {
-	next, stop := iter.Pull2(f.Subscribe(ctx))
+	next, stop := iter.Pull2(f.Subscribe(ctx, ""))
 	t.Cleanup(stop)
 	return func() string {
 		change, err, ok := next()
@@ -64,8 +64,9 @@ func TestSubscribe_GapByNumber(t *testing.T) {
 		want(t, fits, fmt.Sprint(i))
 	}
 	f.Publish(1024, 0)
+	want(t, slow, "gap")
 	f.Publish(1025, 0)
-	want(t, slow, "gap", "1025")
+	want(t, slow, "1025")
 	want(t, fits, "1024", "1025")
 }
 
@@ -76,8 +77,12 @@ func TestSubscribe_GapBySize(t *testing.T) {
 	want(t, next, "1")
 	f.Publish(2, 16<<20)
 	f.Publish(3, 1)
+	want(t, next, "gap")
 	f.Publish(4, 1)
-	want(t, next, "gap", "4")
+	f.Publish(5, 16<<20+1)
+	want(t, next, "gap")
+	f.Publish(6, 1)
+	want(t, next, "6")
 }
 
 func TestPublishGap(t *testing.T) {
@@ -86,8 +91,9 @@ func TestPublishGap(t *testing.T) {
 	f.Publish(1, 0)
 	f.PublishGap()
 	f.PublishGap()
+	want(t, next, "gap")
 	f.Publish(2, 0)
-	want(t, next, "gap", "2")
+	want(t, next, "2")
 }
 
 func TestClose_EndsSubscriptions(t *testing.T) {
@@ -116,7 +122,7 @@ func TestSubscribe_EndsWithContext(t *testing.T) {
 
 func TestSubscribe_RangedOnce(t *testing.T) {
 	f := feed.New(errGap, same)
-	changes := f.Subscribe(t.Context())
+	changes := f.Subscribe(t.Context(), "")
 	f.Publish(1, 0)
 	for range changes {
 		break
@@ -135,7 +141,7 @@ func TestPublish_Concurrent(t *testing.T) {
 	var subscribers, publishers sync.WaitGroup
 	const each, count = 100, 8
 	for i := range got {
-		changes := f.Subscribe(ctx)
+		changes := f.Subscribe(ctx, "")
 		subscribers.Go(func() {
 			for change, err := range changes {
 				if err != nil {
@@ -153,7 +159,7 @@ func TestPublish_Concurrent(t *testing.T) {
 			for i := range each {
 				f.Publish(publisher*each+i, 1)
 				brief, leave := context.WithCancel(ctx)
-				_ = f.Subscribe(brief)
+				_ = f.Subscribe(brief, "")
 				leave()
 			}
 		})
@@ -177,9 +183,9 @@ func TestPublish_Concurrent(t *testing.T) {
 }
 
 func TestSubscribe_Clone(t *testing.T) {
-	f := feed.New(errGap, slices.Clone[[]int])
+	f := feed.New(errGap, func(change []int, _ string) []int { return slices.Clone(change) })
 	subscribe := func() func() ([]int, error, bool) {
-		next, stop := iter.Pull2(f.Subscribe(t.Context()))
+		next, stop := iter.Pull2(f.Subscribe(t.Context(), ""))
 		t.Cleanup(stop)
 		return next
 	}

@@ -119,7 +119,7 @@ func TestWatch_UnknownOutcome(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	gaps := make(chan error, 1)
-	changes := store.Watch(ctx)
+	changes := store.Watch(ctx, "")
 	go func() {
 		for _, err := range changes {
 			if err == nil {

@@ -65,7 +65,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		path:      path,
 		opts:      opts,
 		queue:     groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}),
-		changes:   feed.New(relayer.ErrGap, cloneChange),
+		changes:   feed.New(relayer.ErrGap, delivered),
 		writeLock: make(chan struct{}, 1),
 		commit:    (*bbolt.Tx).Commit,
 	}

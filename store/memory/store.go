@@ -31,7 +31,7 @@ var _ relayer.Store = (*Store)(nil)
 // New returns an empty Store.
 func New() *Store {
 	return &Store{
-		changes: feed.New(relayer.ErrGap, cloneChange),
+		changes: feed.New(relayer.ErrGap, delivered),
 		byID:    make(map[string]*entry),
 		claims:  make(map[string]*entry),
 	}

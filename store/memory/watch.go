@@ -9,16 +9,18 @@ import (
 
 var _ relayer.WatchStore = (*Store)(nil)
 
-// Watch returns the changes from the call on, in the order in which they were made,
-// until ctx is done. A consumer that is behind by more than 1,024 changes or 16 MiB gets
-// [relayer.ErrGap] in place of the dropped changes. The sequence can be ranged over
-// once.
-func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
-	return s.changes.Subscribe(ctx)
+// Watch returns the changes in the order in which they were made, until ctx is done:
+// from the call on, or after a position. The store retains the last 1,024 changes or
+// 16 MiB; a consumer that is further behind, or resumes at an earlier position or one
+// of another store, gets [relayer.ErrGap] in place of the dropped changes. The sequence
+// can be ranged over once.
+func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return s.changes.Subscribe(ctx, after)
 }
 
-func cloneChange(change relayer.RecordChange) relayer.RecordChange {
+func delivered(change relayer.RecordChange, position string) relayer.RecordChange {
 	change.Record = copyOf(change.Record)
+	change.Position = position
 	return change
 }
 

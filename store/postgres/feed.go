@@ -3,7 +3,11 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,11 +56,19 @@ func (c storedChange) size() int { return len(c.Record.Document) + len(c.Record.
 // and a failover that loses commits give numbers again.
 type mark struct {
 	number int64
-	at     int64 // in microseconds since 1970; 0 if the change has been pruned
+	at     int64 // in microseconds since 1970; 0 if there has been no change
 }
 
-func (m mark) matches(other mark) bool {
-	return m.number == other.number && (m.at == other.at || m.at == 0 || other.at == 0)
+// position returns the mark as [relayer.RecordChange.Position].
+func (m mark) position() string { return fmt.Sprintf("%d.%d", m.number, m.at) }
+
+// parseMark parses a position, which can be any text.
+func parseMark(position string) (m mark, ok bool) {
+	number, at, _ := strings.Cut(position, ".")
+	var errs [2]error
+	m.number, errs[0] = strconv.ParseInt(number, 10, 64)
+	m.at, errs[1] = strconv.ParseInt(at, 10, 64)
+	return m, errors.Join(errs[:]...) == nil && m.number > 0 && m.position() == position
 }
 
 func newFeed(s *Store) *feed {
@@ -117,13 +129,13 @@ func (f *feed) after(seen mark) ([]storedChange, bool) {
 	if f.base == nil {
 		return nil, false
 	}
-	if seen.matches(*f.base) {
+	if seen == *f.base {
 		return slices.Clip(f.recent), true
 	}
 	i, found := slices.BinarySearchFunc(f.recent, seen.number, func(c storedChange, number int64) int {
 		return cmp.Compare(c.number, number)
 	})
-	if !found || !seen.matches(f.recent[i].mark) {
+	if !found || seen != f.recent[i].mark {
 		return nil, false
 	}
 	return slices.Clip(f.recent[i+1:]), true
@@ -254,8 +266,9 @@ func readChanges(rows pgx.Rows) (found foundChanges, err error) {
 			return foundChanges{}, err
 		}
 		if number != nil {
-			change := relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record()}
-			found.changes = append(found.changes, storedChange{mark{*number, *at}, change})
+			at := mark{*number, *at}
+			change := relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record(), Position: at.position()}
+			found.changes = append(found.changes, storedChange{at, change})
 		}
 	}
 	return found, rows.Err()

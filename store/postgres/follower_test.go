@@ -27,7 +27,7 @@ type received struct {
 // watch starts a watch before it returns, and ends it with the test.
 func watch(t testing.TB, store relayer.WatchStore) *follower {
 	ctx, stop := context.WithCancel(context.Background())
-	return follow(t, store.Watch(ctx), stop)
+	return follow(t, store.Watch(ctx, ""), stop)
 }
 
 func follow(t testing.TB, changes iter.Seq2[relayer.RecordChange, error], stop context.CancelFunc) *follower {

@@ -32,8 +32,8 @@ const (
 // numbers out of order. The index on last_revision leads to the current version
 // of the row past the dead versions that a long transaction keeps.
 //
-// The table pruning has one row as well: the number up to which changes have been
-// deleted. It is a separate table so that pruning does not wait for the write
+// The table pruning has one row as well: the number of the last change that has been
+// deleted, and its time, which together identify it. It is a separate table so that pruning does not wait for the write
 // lock, nor a writer for pruning.
 //
 // Each change takes the next revision as its number, and so do a delete and an
@@ -55,9 +55,10 @@ CREATE TABLE $schema.state (
 INSERT INTO $schema.state VALUES (1, 1, 0, 0);
 
 CREATE TABLE $schema.pruning (
-	pruned bigint NOT NULL
+	pruned bigint NOT NULL,
+	pruned_at bigint NOT NULL
 );
-INSERT INTO $schema.pruning VALUES (0);
+INSERT INTO $schema.pruning VALUES (0, 0);
 
 CREATE TABLE $schema.relayers (
 	position bigint PRIMARY KEY,
@@ -101,8 +102,9 @@ RETURNS TABLE (number bigint, changed_at bigint)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
 	$primaryOnly
-	RETURN QUERY SELECT s.last_revision, coalesce(c.changed_at, 0)
+	RETURN QUERY SELECT s.last_revision, coalesce(c.changed_at, p.pruned_at, 0)
 		FROM $schema.state s LEFT JOIN $schema.changes c ON c.number = s.last_revision
+		LEFT JOIN $schema.pruning p ON p.pruned = s.last_revision
 		ORDER BY s.last_revision DESC LIMIT 1;
 END
 $body$;
@@ -116,7 +118,8 @@ DECLARE
 	size bigint := 0;
 BEGIN
 	$primaryOnly
-	SELECT pruned > seen OR pruned < seen AND NOT EXISTS (
+	SELECT pruned > seen OR pruned = seen AND pruned_at <> seen_at
+			OR pruned < seen AND NOT EXISTS (
 			SELECT FROM $schema.changes WHERE number = seen AND changed_at = seen_at)
 		INTO is_cut FROM $schema.pruning;
 	IF is_cut THEN
@@ -260,7 +263,7 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	var functions int
 	err := conn.QueryRow(ctx, inSchema(opts.schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.last_revision, pruning.pruned, relayers.attempt, counts.live, changes.changed_at
+			SELECT state.last_revision, pruning.pruned_at, relayers.attempt, counts.live, changes.changed_at
 			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.changes WHERE false)`),
 		[]string{
 			inSchema(opts.schema, `$schema.relayer(text)`),

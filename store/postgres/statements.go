@@ -153,10 +153,11 @@ func statementsIn(schema string) statements {
 					SELECT min_writer_version FROM $schema.state ORDER BY last_revision DESC LIMIT 1)
 				ORDER BY number LIMIT $2::integer
 			), last AS (
-				SELECT max(number) AS number FROM oldest WHERE changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
+				SELECT number, changed_at FROM oldest WHERE changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
+				ORDER BY number DESC LIMIT 1
 			), gone AS (
 				DELETE FROM $schema.changes USING last WHERE changes.number > $1::bigint AND changes.number <= last.number
 			)
-			UPDATE $schema.pruning SET pruned = last.number FROM last WHERE last.number IS NOT NULL`),
+			UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last`),
 	}
 }

@@ -122,8 +122,8 @@ func (a *alternating) AppendDocuments(ctx context.Context, dst []byte, offset, l
 	return a.next().AppendDocuments(ctx, dst, offset, limit)
 }
 
-func (a *alternating) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
-	return a.next().Watch(ctx)
+func (a *alternating) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return a.next().Watch(ctx, after)
 }
 
 func (a *alternating) Close() error {

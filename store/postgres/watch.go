@@ -14,22 +14,23 @@ var _ relayer.WatchStore = (*Store)(nil)
 // imported is the kind of the change that an import is recorded as.
 const imported relayer.ChangeKind = "imported"
 
-// Watch returns the changes made by all instances from the call on, in the order
-// of their commits, until ctx is done. While the server cannot be reached there
-// are none; afterwards those follow that were made meanwhile. It yields
-// [relayer.ErrGap] in place of changes that were pruned before they were read
-// (see [WithChangeRetention]) and of records that were imported. It ends with
+// Watch returns the changes made by all instances, in the order of their commits,
+// until ctx is done: from the call on, or after a position, which may come from
+// another instance. While the server cannot be reached there are none; afterwards
+// those follow that were made meanwhile. It yields [relayer.ErrGap] in place of
+// changes that were pruned before they were read (see [WithChangeRetention]) and of
+// records that were imported, and after a position that is not in the history of
+// this database, as after the restore of a backup. It ends with
 // [relayer.ErrUnavailable] if the Store is closed, or if the server will never
 // return the changes, such as for lack of a privilege. The sequence can be ranged
 // over once.
 //
 // Any number of watchers cost the server one reader per Store.
-func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
+func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
 	w := &watcher{store: s}
 	s.feed.join()
 	leave := context.AfterFunc(ctx, s.feed.leave)
-	// If this fails, changes from here on may be lost.
-	w.hasGap = w.begin(ctx) != nil
+	w.start(ctx, after)
 	return func(yield func(relayer.RecordChange, error) bool) {
 		defer func() {
 			if leave() {
@@ -44,8 +45,22 @@ func (s *Store) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error
 // but the mark of the last change that it has seen.
 type watcher struct {
 	store  *Store
-	seen   *mark // nil until it is known where to begin
-	hasGap bool  // whether there is a gap before the next change
+	seen   *mark          // nil until it is known where to begin
+	hasGap bool           // whether there is a gap before the next change
+	found  []storedChange // the next changes, if start has read them
+}
+
+// start finds where to begin. If it fails while the server cannot be reached, run
+// continues with it.
+func (w *watcher) start(ctx context.Context, after string) {
+	seen, ok := parseMark(after)
+	if !ok {
+		// If this fails, changes from here on may be lost.
+		w.hasGap = w.begin(ctx) != nil || after != ""
+		return
+	}
+	w.seen = &seen
+	w.found, _ = w.read(ctx)
 }
 
 func (w *watcher) begin(ctx context.Context) error {
@@ -114,6 +129,11 @@ func (w *watcher) read(ctx context.Context) ([]storedChange, error) {
 	}
 	if w.seen == nil {
 		return nil, w.begin(ctx)
+	}
+	if len(w.found) > 0 {
+		found := w.found
+		w.found = nil
+		return found, nil
 	}
 	if changes, ok := w.store.feed.after(*w.seen); ok {
 		return changes, nil

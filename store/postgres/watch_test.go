@@ -233,7 +233,7 @@ func TestWatch_SlowConsumer(t *testing.T) {
 	store, other := open(t, schema), open(t, schema)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	slow, quick := pull(t, store.Watch(ctx)), watch(t, store)
+	slow, quick := pull(t, store.Watch(ctx, "")), watch(t, store)
 	var want []relayer.Record
 	for i := range 300 {
 		rec := create(t, [2]*postgres.Store{store, other}[i%2], record(numbered(i)))
@@ -337,7 +337,7 @@ func TestWatch_RecordsAreCopies(t *testing.T) {
 	store := open(t, newSchema())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	first, second := pull(t, store.Watch(ctx)), pull(t, store.Watch(ctx))
+	first, second := pull(t, store.Watch(ctx, "")), pull(t, store.Watch(ctx, ""))
 	for i := range 3 {
 		rec := create(t, store, record(numbered(i)))
 		got := first()
@@ -379,7 +379,7 @@ func TestWatch_CanceledContext(t *testing.T) {
 		}
 		// A sequence that is never ranged over ends as well.
 		ctx, cancel := context.WithCancel(t.Context())
-		store.Watch(ctx)
+		store.Watch(ctx, "")
 		eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
 		made := create(t, store, record("one"))
 		for _, f := range all {
@@ -397,12 +397,12 @@ func TestWatch_CanceledContext(t *testing.T) {
 	// With a canceled context the sequence is empty.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for change, err := range store.Watch(ctx) {
+	for change, err := range store.Watch(ctx, "") {
 		t.Errorf("received %v, error %v", change, err)
 	}
 	// A consumer can end the sequence.
 	enough := inBackground(func() error {
-		for range store.Watch(t.Context()) {
+		for range store.Watch(t.Context(), "") {
 			return nil
 		}
 		return errors.New("the sequence has ended")
@@ -433,7 +433,7 @@ func TestWatch_ClosedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, late := watch(t, store), pull(t, store.Watch(t.Context()))
+	before, late := watch(t, store), pull(t, store.Watch(t.Context(), ""))
 	eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -441,7 +441,7 @@ func TestWatch_ClosedStore(t *testing.T) {
 	for name, got := range map[string]received{
 		"waiting":           before.next(t),
 		"not begun":         late(),
-		"begun after Close": pull(t, store.Watch(t.Context()))(),
+		"begun after Close": pull(t, store.Watch(t.Context(), ""))(),
 	} {
 		if !errors.Is(got.err, relayer.ErrUnavailable) {
 			t.Errorf("%s: received %v, error %v, want ErrUnavailable", name, got.Record, got.err)
@@ -477,7 +477,7 @@ func TestWatch_DatabaseRestored(t *testing.T) {
 			store := open(t, postgres.WithSchema(schema))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			slow := pull(t, store.Watch(ctx))
+			slow := pull(t, store.Watch(ctx, ""))
 			rec := create(t, store, record("one"))
 			old := rec
 			slow()
@@ -532,7 +532,7 @@ func TestWatch_LargeChanges(t *testing.T) {
 		rec.Private = bytes.Repeat([]byte{byte(i)}, 3<<20)
 		changes.want(t, relayer.Created, create(t, store, rec))
 	}
-	late := store.Watch(t.Context())
+	late := store.Watch(t.Context(), "")
 	var all []relayer.Record
 	for i := range 12 {
 		all = append(all, update(t, store, get(t, store, fmt.Sprint(i))))

@@ -34,7 +34,7 @@ type watcher struct {
 func watch(t *testing.T, store relayer.Store) watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	pull, stop := iter.Pull2(watching(t, store).Watch(ctx))
+	pull, stop := iter.Pull2(watching(t, store).Watch(ctx, ""))
 	t.Cleanup(func() { stop(); cancel() })
 	return watcher{pull, cancel}
 }
@@ -171,7 +171,7 @@ func writeAny(ctx context.Context, store relayer.Store, id string, i int) error 
 
 func watchEndsWithContext(t *testing.T, store relayer.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
-	changes := watching(t, store).Watch(ctx)
+	changes := watching(t, store).Watch(ctx, "")
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

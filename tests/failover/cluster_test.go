@@ -47,7 +47,7 @@ func newCluster(t *testing.T, options ...postgres.Option) *cluster {
 			connString = pgserver.HostList(c.primary, c.standby)
 		}
 		store := open(t, connString, options...)
-		w := &watcher{changes: store.Watch(ctx)}
+		w := &watcher{changes: store.Watch(ctx, "")}
 		c.watchers = append(c.watchers, w)
 		running.Go(w.run)
 		for range writersPerInstance {
