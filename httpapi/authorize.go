@@ -18,6 +18,10 @@ const (
 	ActionGet    Action = "get"
 	ActionUpdate Action = "update"
 	ActionDelete Action = "delete"
+
+	// ActionWatch follows the changes of all relayers. It is checked when the stream
+	// begins and about every 15 seconds; a stream that is refused ends.
+	ActionWatch Action = "watch"
 )
 
 // Access describes a request to the function of [WithAuthorizer].
@@ -44,8 +48,9 @@ type Access struct {
 //   - 403 for every other error. Its text is neither sent nor logged.
 //
 // A panic of the function is a fault (500), and the request does not proceed. The
-// function must be safe for concurrent use. A list shows all relayers: a function
-// that hides single relayers must refuse [ActionList].
+// function must be safe for concurrent use. A list and the change feed show all
+// relayers: a function that hides single relayers must refuse [ActionList] and
+// [ActionWatch].
 //
 // Without the option every authenticated caller may do everything.
 func WithAuthorizer(authorize func(ctx context.Context, access Access) error) Option {

@@ -21,6 +21,7 @@ var authorizedRequests = []struct {
 	{"GET", collection, "", httpapi.Access{Action: httpapi.ActionList}},
 	{"HEAD", collection, "", httpapi.Access{Action: httpapi.ActionList}},
 	{"POST", collection, minimal(`,"id":"r-2"`), httpapi.Access{Action: httpapi.ActionCreate}},
+	{"HEAD", changes, "", httpapi.Access{Action: httpapi.ActionWatch}},
 	{"GET", collection + "/r-1", "", httpapi.Access{Action: httpapi.ActionGet, ID: "r-1"}},
 	{"HEAD", collection + "/r-1", "", httpapi.Access{Action: httpapi.ActionGet, ID: "r-1"}},
 	{"GET", collection + "/a%2Fb", "", httpapi.Access{Action: httpapi.ActionGet, ID: "a/b"}},

@@ -25,6 +25,9 @@ type API struct {
 	guesses       *guessLimiter
 	readLimiter   *rateLimiter // nil: no limit
 	inFlight      inFlight
+	watchers      inFlight
+	draining      context.Context // done after Drain
+	drain         context.CancelFunc
 	maxBodyBytes  int64
 	logger        *slog.Logger
 	requestLogger *slog.Logger // nil: requests are not logged
@@ -141,7 +144,8 @@ func (a *API) recoverPanic(x *exchange, r *http.Request) {
 	x.respond(r, failure(http.StatusInternalServerError, messageInternal))
 }
 
-// endpoint handles the requests of one route.
+// endpoint handles the requests of one route. It returns the response, unless it has
+// sent it.
 type endpoint func(*exchange, *http.Request) response
 
 // route is a method, a path and their endpoint.
@@ -156,11 +160,13 @@ type route struct {
 func (a *API) routes() []route {
 	const (
 		collection = "/api/v1/relayers"
+		changes    = "/api/v1/relayers:watch"
 		single     = "/api/v1/relayers/{relayer_id}"
 	)
 	routes := []route{
 		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.listRelayers))},
 		{http.MethodPost, collection, a.authorized(ActionCreate, a.createRelayer)},
+		{http.MethodGet, changes, a.authorized(ActionWatch, a.rateLimited(a.watchRelayers))},
 		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.getRelayer))},
 		{http.MethodPatch, single, a.authorized(ActionUpdate, a.patchRelayer)},
 		{http.MethodDelete, single, a.authorized(ActionDelete, a.deleteRelayer)},
@@ -189,7 +195,9 @@ func (a *API) newMux() *http.ServeMux {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
 			x.route = r.Pattern
-			x.respond(r, handle(x, r))
+			if p := handle(x, r); !x.responded {
+				x.respond(r, p)
+			}
 		})
 	}
 	routes := a.routes()

@@ -26,6 +26,7 @@ import (
 const (
 	validToken = "a-valid-token"
 	collection = "/api/v1/relayers"
+	changes    = "/api/v1/relayers:watch"
 )
 
 // service is a registry that listens on a loopback port.
@@ -54,7 +55,7 @@ func serveAs(t *testing.T, auth httpapi.Authenticator, managerOptions []relayer.
 func serveManager(t *testing.T, manager *relayer.Manager, auth httpapi.Authenticator, options ...httpapi.Option) *service {
 	t.Helper()
 	log := new(syncBuffer)
-	options = append([]httpapi.Option{httpapi.WithLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))}, options...)
+	options = append([]httpapi.Option{httpapi.WithLogger(newLogger(log))}, options...)
 	handler, err := httpapi.New(manager, auth, options...)
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +146,8 @@ func (a *responseCopy) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
 }
+
+func (a *responseCopy) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *responseCopy) Write(p []byte) (int, error) {
 	a.body.Write(p)
@@ -253,7 +256,7 @@ func wantResponse(t *testing.T, method string, got reply) {
 		}
 		return
 	}
-	if value := got.header.Get("Content-Type"); value != "application/json" {
+	if value := got.header.Get("Content-Type"); value != "application/json" && (method != http.MethodHead || value != "text/event-stream") {
 		t.Errorf("Content-Type is %q", value)
 	}
 	if method == http.MethodHead {
@@ -433,4 +436,8 @@ func encode(t *testing.T, value any) string {
 		t.Fatal(err)
 	}
 	return string(encoded)
+}
+
+func newLogger(log io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

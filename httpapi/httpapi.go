@@ -3,6 +3,7 @@
 //
 //	GET    /api/v1/relayers               a page of relayers, oldest first
 //	POST   /api/v1/relayers               create a relayer
+//	GET    /api/v1/relayers:watch         the changes of all relayers, as Server-Sent Events
 //	GET    /api/v1/relayers/{relayer_id}  one relayer
 //	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
 //	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
@@ -12,11 +13,29 @@
 // under any prefix. It starts no goroutine that outlives a request, has no global
 // state, and logs only if it is given a logger.
 //
-// Every response except the OpenAPI document is a JSON object with a success
-// member: a [relayer.Envelope] or a [relayer.Failure].
+// Every response except the OpenAPI document and the change stream is a JSON object
+// with a success member: a [relayer.Envelope] or a [relayer.Failure].
+//
+// # Change stream
+//
+// Each event of the stream has the position of the change as its id, its kind
+// (created, updated or deleted) as its name, and as its data
+//
+//	{"etag":"\"42\"","relayer":{...}}
+//
+// with the relayer after the change, as a get returns it, or its last state if it was
+// deleted. The event resync stands for changes that the stream does not contain: the
+// client reads all relayers again. It is the first event, unless the request has a
+// Last-Event-ID from which the store can resume. A comment follows every 15 seconds.
+//
+// A stream ends if its token or the authorizer no longer permits it, if the client does
+// not read for 10 seconds, and on [API.Drain]. The client then connects again with the
+// id of the last event. The [http.ResponseWriter] must support the Flush,
+// SetReadDeadline and SetWriteDeadline of [http.ResponseController].
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -31,7 +50,7 @@ const defaultMaxBodyBytes = 1 << 20
 type Option func(*API) error
 
 // WithLogger logs server faults: the cause of every 500, and of every 503 except
-// those of [WithMaxInFlight], with the request ID of the response. Tokens, RPC URLs
+// those of [WithMaxInFlight], [WithMaxWatchers] and [API.Drain], with the request ID of the response. Tokens, RPC URLs
 // and bodies are never logged. A panic in the logger's handler is recovered and
 // does not change the response.
 func WithLogger(logger *slog.Logger) Option {
@@ -72,11 +91,13 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API,
 		guesses:      newGuessLimiter(),
 		readLimiter:  newRateLimiter(DefaultRate, DefaultBurst),
 		inFlight:     inFlight{limit: defaultMaxInFlight},
+		watchers:     inFlight{limit: defaultMaxWatchers},
 		maxBodyBytes: defaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
 		openAPI:      true,
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
+	a.draining, a.drain = context.WithCancel(context.Background())
 	for _, option := range options {
 		if option == nil {
 			return nil, errors.New("httpapi: option is nil")

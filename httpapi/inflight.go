@@ -21,7 +21,7 @@ func WithMaxInFlight(limit int) Option {
 	}
 }
 
-// inFlight counts the requests that are being processed.
+// inFlight counts what is in progress: requests, or streams.
 type inFlight struct {
 	limit   int64
 	current atomic.Int64

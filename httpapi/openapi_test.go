@@ -277,13 +277,14 @@ func (e *examples) checkDeletes() {
 	e.expect("RelayerDeleted", "deleted", e.do("DELETE", example, ""))
 }
 
-func responseExamples(document node, response string) map[string]any {
-	components := document["components"].(map[string]any)["responses"].(map[string]any)
-	content, ok := components[response].(map[string]any)["content"].(map[string]any)
+func responseExamples(root node, response string) map[string]any {
+	components := root["components"].(map[string]any)["responses"].(map[string]any)
+	content, _ := components[response].(map[string]any)["content"].(map[string]any)
+	document, ok := content["application/json"].(map[string]any)
 	if !ok {
 		return nil
 	}
-	return content["application/json"].(map[string]any)["examples"].(map[string]any)
+	return document["examples"].(map[string]any)
 }
 
 // everyRequest has a request for each route, for other methods and for an unknown
@@ -293,6 +294,9 @@ var everyRequest = []struct{ method, path, contentType, body string }{
 	{"HEAD", collection, "", ""},
 	{"POST", collection, "application/json", minimal("")},
 	{"PUT", collection, "", ""},
+	{"GET", changes, "", ""},
+	{"HEAD", changes, "", ""},
+	{"PUT", changes, "", ""},
 	{"GET", one, "", ""},
 	{"HEAD", one, "", ""},
 	{"PATCH", one, "application/json", "{}"},

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// DefaultRate and DefaultBurst limit how many gets and lists a principal may send
+// DefaultRate and DefaultBurst limit how many gets, lists and watches a principal may send
 // per second and at once, unless [WithRateLimit] sets other limits.
 const (
 	DefaultRate  = 100.0
 	DefaultBurst = 300
 )
 
-// WithRateLimit sets how many gets and lists each principal may send per second,
-// more than 0, and at once, at least 1. Creates, patches and deletes have no rate
+// WithRateLimit sets how many gets, lists and watches each principal may start per
+// second, more than 0, and at once, at least 1. Creates, patches and deletes have no rate
 // limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return func(a *API) (err error) {
@@ -24,7 +24,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 	}
 }
 
-// WithoutRateLimit removes the limit on gets and lists, for a host that limits
+// WithoutRateLimit removes the limit on gets, lists and watches, for a host that limits
 // them elsewhere.
 func WithoutRateLimit() Option {
 	return func(a *API) error {

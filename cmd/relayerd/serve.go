@@ -54,7 +54,7 @@ func newServeCommand(apiKey string) *cobra.Command {
 
 The environment variable API_KEY is the bearer token of the API. For several tokens use
 --tokens-file: a file with a line "name token" for each, or "name token read" for a
-token that may only get and list. SIGHUP reloads the file. If neither is set, the
+token that may only get, list and watch. SIGHUP reloads the file. If neither is set, the
 server generates a token and prints it.
 
 With --backup, SIGUSR1 writes a backup at once.`,
@@ -76,7 +76,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded on SIGHUP, in place of API_KEY")
 	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
-	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets and lists per second for each token; 0 disables the limit")
+	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets, lists and watches per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain; --addr then serves HTTPS, and reloads the files when they change")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` of the private key of --tls-cert")
@@ -216,7 +216,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if access.generated != "" {
 		printToken(stdout, access.generated, c.scheme(), listener.Addr())
 	}
-	return serveHTTP(ctx, listener, newSite(ctx, api, store, metrics), logger)
+	return serveHTTP(ctx, listener, newSite(ctx, api, store, metrics), api.Drain, logger)
 }
 
 // access is who may call the API.
@@ -314,10 +314,12 @@ func printToken(stdout io.Writer, token, scheme string, address net.Addr) {
 	fmt.Fprintf(stdout, "  curl -H 'Authorization: Bearer %s' %s://%s/api/v1/relayers\n\n", token, scheme, address)
 }
 
-// serveHTTP handles requests until ctx is done, then waits for the running ones.
-func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
+// serveHTTP handles requests until ctx is done. Then it calls drain, which ends the
+// streams, and waits for the running requests.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, drain func(), logger *slog.Logger) error {
 	const drainTimeout = 15 * time.Second
 	server := newServer(handler, logger)
+	server.RegisterOnShutdown(drain)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	logger.Info("serving", "address", listener.Addr().String())

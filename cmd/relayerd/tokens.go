@@ -21,7 +21,7 @@ type role string
 
 const (
 	readWrite role = ""
-	readOnly  role = "read" // get and list
+	readOnly  role = "read" // get, list and watch
 )
 
 // tokenTable is the content of a tokens file. It is never changed after parsing.
@@ -135,7 +135,7 @@ func (f *tokensFile) authenticate(_ context.Context, token string) (principal st
 // the name since the request was authenticated.
 func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) error {
 	granted, ok := f.current.Load().roles[access.Principal]
-	isRead := access.Action == httpapi.ActionGet || access.Action == httpapi.ActionList
+	isRead := access.Action == httpapi.ActionGet || access.Action == httpapi.ActionList || access.Action == httpapi.ActionWatch
 	if !ok || granted == readOnly && !isRead {
 		return errors.New("not allowed")
 	}

@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, token string) (err error) {
 	if isGenerated {
 		printToken(token, listener.Addr())
 	}
-	return serve(ctx, listener, routes(ctx, api, store), logger)
+	return serve(ctx, listener, routes(ctx, api, store), api.Drain, logger)
 }
 
 func parseFlags(args []string) (address, database string, err error) {
@@ -162,8 +162,9 @@ func writeHealth(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text+"\n")
 }
 
-// serve handles requests until ctx is done, then waits for the running ones.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
+// serve handles requests until ctx is done. Then it calls drain, which ends the
+// streams, and waits for the running requests.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, drain func(), logger *slog.Logger) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -173,6 +174,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
+	server.RegisterOnShutdown(drain)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	logger.Info("serving", "address", listener.Addr().String())

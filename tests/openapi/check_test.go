@@ -7,7 +7,9 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -93,11 +95,47 @@ func (d *document) checkContent(pointer string, header http.Header, body []byte)
 	if d.at(at) == nil {
 		return fmt.Errorf("content of type %s is not described", mediaType)
 	}
+	if mediaType == eventStream {
+		return d.checkEvents(at, string(body))
+	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	return d.schema(at + "/schema").Validate(value)
+}
+
+const eventStream = "text/event-stream"
+
+// event is an event of a stream; the fields are in the order of the handler.
+var event = regexp.MustCompile(`^(?:id: [!-~]+\n)?event: ([a-z]+)\ndata: (.*)$`)
+
+// checkEvents checks the data of each event of a stream.
+func (d *document) checkEvents(pointer, stream string) error {
+	if err := d.schema(pointer + "/schema").Validate(stream); err != nil {
+		return err
+	}
+	for block := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
+		if strings.HasPrefix(block, ":") {
+			continue
+		}
+		found := event.FindStringSubmatch(block)
+		if found == nil {
+			return fmt.Errorf("not an event: %q", block)
+		}
+		at := pointer + "/x-event-data/" + found[1]
+		if d.at(at) == nil {
+			return fmt.Errorf("event %s is not described", found[1])
+		}
+		data, err := jsonschema.UnmarshalJSON(strings.NewReader(found[2]))
+		if err != nil {
+			return err
+		}
+		if err := d.schema(at).Validate(data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkRequest checks a request that the handler accepted: the document must allow

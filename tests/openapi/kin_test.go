@@ -22,6 +22,13 @@ type kin struct {
 	spec     *openapi3.T
 }
 
+func init() {
+	openapi3filter.RegisterBodyDecoder(eventStream, func(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3filter.EncodingFn) (any, error) {
+		text, err := io.ReadAll(body)
+		return string(text), err
+	})
+}
+
 func newKin(t *testing.T, text []byte) kin {
 	t.Helper()
 	return kin{read(t, text), load(t, text)}

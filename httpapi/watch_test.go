@@ -1,0 +1,710 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// patience is the longest time to wait for an event over TCP.
+const patience = 20 * time.Second
+
+// event is a Server-Sent Event. A comment has only text.
+type event struct {
+	id, name, data string
+	comment        string
+}
+
+// stream is an open stream of changes.
+type stream struct {
+	t        *testing.T
+	response *http.Response
+	lines    *bufio.Reader
+	cancel   context.CancelFunc
+}
+
+// watch opens a stream that must be accepted, and reads the comment at its start.
+func (s *service) watch(headers ...header) *stream {
+	s.t.Helper()
+	return openStream(s.t, http.DefaultClient, s.url, headers...)
+}
+
+func openStream(t *testing.T, client *http.Client, url string, headers ...header) *stream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, "GET", url+changes, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+validToken)
+	for _, h := range headers {
+		request.Header[http.CanonicalHeaderKey(h.name)] = h.values
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("watch returned %d %v", response.StatusCode, response.Header)
+	}
+	wantHeaders(t, reply{response.StatusCode, response.Header, ""})
+	w := &stream{t, response, bufio.NewReader(response.Body), cancel}
+	if first, err := w.read(); err != nil || first.comment == "" {
+		t.Fatalf("the stream begins with %+v, error %v, want a comment", first, err)
+	}
+	return w
+}
+
+// read returns the next event or comment.
+func (w *stream) read() (event, error) {
+	defer time.AfterFunc(patience, w.cancel).Stop()
+	return readEvent(w.lines)
+}
+
+func readEvent(lines *bufio.Reader) (event, error) {
+	var e event
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return e, err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		name, value, _ := strings.Cut(line, ": ")
+		switch name {
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			e.data += value
+		default:
+			if line == "" {
+				return e, nil
+			}
+			if name != "" {
+				return e, fmt.Errorf("unexpected line %q", line)
+			}
+			e.comment = value
+		}
+	}
+}
+
+// next returns the next event, past comments.
+func (w *stream) next() event {
+	w.t.Helper()
+	for {
+		e, err := w.read()
+		if err != nil {
+			w.t.Fatalf("reading an event: %v", err)
+		}
+		if e.comment == "" {
+			return e
+		}
+	}
+}
+
+// want expects an event of a relayer and returns it.
+func (w *stream) want(name, id string) event {
+	w.t.Helper()
+	e := w.next()
+	if e.name != name || !strings.Contains(e.data, `"id":"`+id+`"`) {
+		w.t.Fatalf("got %+v, want %s %s", e, name, id)
+	}
+	return e
+}
+
+func (w *stream) wantResync() {
+	w.t.Helper()
+	if e := w.next(); e != (event{name: "resync", data: "{}"}) {
+		w.t.Fatalf("got %+v, want resync", e)
+	}
+}
+
+// wantEnd expects that the server ends the stream.
+func (w *stream) wantEnd() {
+	w.t.Helper()
+	for {
+		e, err := w.read()
+		if errors.Is(err, context.Canceled) {
+			w.t.Fatal("the stream does not end")
+		}
+		if err != nil {
+			return
+		}
+		if e.comment == "" {
+			w.t.Fatalf("got %+v, want the end", e)
+		}
+	}
+}
+
+func TestWatch_Events(t *testing.T) {
+	s := serve(t)
+	w := s.watch()
+	w.wantResync()
+	created := s.do("POST", collection, minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://rpc.example/v2/key"}]`))
+	patched := s.do("PATCH", one, `{"paused":true}`, with("Content-Type", "application/json"))
+	s.do("DELETE", one, "")
+	ids := make(map[string]bool)
+	for i, expected := range []struct {
+		name string
+		from reply
+	}{{"created", created}, {"updated", patched}, {"deleted", patched}} {
+		e := w.want(expected.name, "r-1")
+		data := decode[struct {
+			ETag    string
+			Relayer json.RawMessage
+		}](t, e.data)
+		if tag := expected.from.header.Get("ETag"); data.ETag != tag {
+			t.Errorf("event %d has the ETag %s, want %s", i, data.ETag, tag)
+		}
+		if body := `{"success":true,"data":` + string(data.Relayer) + `}`; body != expected.from.body {
+			t.Errorf("event %d has\n%s\nthe response was\n%s", i, body, expected.from.body)
+		}
+		if e.id == "" || ids[e.id] {
+			t.Errorf("event %d has the id %q", i, e.id)
+		}
+		ids[e.id] = true
+	}
+}
+
+func TestWatch_Resume(t *testing.T) {
+	s := serve(t)
+	w := s.watch()
+	w.wantResync()
+	for i := range 5 {
+		s.create(minimal(fmt.Sprintf(`,"id":"r-%d"`, i)))
+	}
+	var ids []string
+	for i := range 5 {
+		ids = append(ids, w.want("created", fmt.Sprintf("r-%d", i)).id)
+	}
+	for i, id := range ids {
+		again := s.watch(with("Last-Event-ID", id))
+		for later := i + 1; later < 5; later++ {
+			again.want("created", fmt.Sprintf("r-%d", later))
+		}
+		s.create(minimal(fmt.Sprintf(`,"id":"after-%d"`, i)))
+		for later := range i + 1 {
+			again.want("created", fmt.Sprintf("after-%d", later))
+		}
+	}
+}
+
+// TestWatch_UnknownLastEventID: the client gets one resync event, and then the changes.
+func TestWatch_UnknownLastEventID(t *testing.T) {
+	s := serve(t)
+	first := s.watch()
+	first.wantResync()
+	s.create(minimal(`,"id":"r-1"`))
+	id := first.want("created", "r-1").id
+	for i, values := range [][]string{
+		{""}, {"7"}, {id + "0"}, {"another" + id}, {id, id}, {"not an id"}, {strings.Repeat("9", 129)}, {strings.Repeat("9", 128)}, {"\xff"},
+	} {
+		w := s.watch(with("Last-Event-ID", values...))
+		w.wantResync()
+		s.create(minimal(fmt.Sprintf(`,"id":"next-%d"`, i)))
+		w.want("created", fmt.Sprintf("next-%d", i))
+	}
+}
+
+func TestWatch_HEAD(t *testing.T) {
+	s := serve(t, httpapi.WithMaxWatchers(1))
+	for range 2 {
+		got := s.do("HEAD", changes, "")
+		if got.status != http.StatusOK || got.header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("returned %d %v", got.status, got.header)
+		}
+	}
+}
+
+func TestWatch_Refused(t *testing.T) {
+	refuse := func(_ context.Context, access httpapi.Access) error {
+		if access.Action == httpapi.ActionWatch {
+			return errors.New("no")
+		}
+		return nil
+	}
+	wantFailure(t, serve(t, httpapi.WithAuthorizer(refuse)).do("GET", changes, ""), http.StatusForbidden, "Forbidden")
+	wantFailure(t, serve(t).do("GET", changes, "", with("Authorization")), http.StatusUnauthorized, "Unauthorized")
+	limited := serve(t, httpapi.WithRateLimit(0.01, 1))
+	limited.watch()
+	wantFailure(t, limited.do("GET", changes, ""), http.StatusTooManyRequests, "Too Many Requests")
+}
+
+// TestMaxWatchers: a watcher above the limit is rejected until another one is gone. A
+// stream is not a request in flight.
+func TestMaxWatchers(t *testing.T) {
+	s := serve(t, httpapi.WithMaxWatchers(2), httpapi.WithMaxInFlight(1))
+	first := s.watch()
+	second := s.watch()
+	s.create(minimal(`,"id":"r-1"`))
+	for range 2 {
+		got := s.do("GET", changes, "")
+		wantFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
+		if got.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	first.cancel()
+	eventually(t, "another watcher is accepted", func() bool {
+		return s.send("HEAD", changes, "").status == http.StatusOK
+	})
+	s.watch()
+	second.wantResync()
+	second.want("created", "r-1")
+	for _, limit := range []int{0, -1} {
+		if _, err := httpapi.New(s.manager, httpapi.TrustHost(), httpapi.WithMaxWatchers(limit)); err == nil {
+			t.Errorf("the limit %d is accepted", limit)
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for range 1000 {
+		if done() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s: not within 10 s", what)
+}
+
+// TestDrain: streams end, new ones are rejected, and Shutdown does not wait.
+func TestDrain(t *testing.T) {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(manager, httpapi.Tokens(validToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(recorded(api))
+	server.Config.RegisterOnShutdown(api.Drain)
+	server.Start()
+	s := &service{t: t, manager: manager, url: server.URL}
+	w := s.watch()
+	w.wantResync()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := server.Config.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	w.wantEnd()
+	api.Drain()
+	for _, method := range []string{"GET", "HEAD"} {
+		recorder := httptest.NewRecorder()
+		request := httptest.NewRequest(method, changes, nil)
+		request.Header.Set("Authorization", "Bearer "+validToken)
+		api.ServeHTTP(recorder, request)
+		if recorder.Code != http.StatusServiceUnavailable || recorder.Header().Get("Retry-After") == "" {
+			t.Errorf("%s after Drain returned %d", method, recorder.Code)
+		}
+	}
+}
+
+// scriptedFeed is a store whose feed is a function.
+type scriptedFeed struct {
+	relayer.Store
+	feed func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error]
+}
+
+func (f scriptedFeed) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return f.feed(ctx, after)
+}
+
+// serveFeed serves a feed that yields the items and then waits for the end of its
+// context.
+func serveFeed(t *testing.T, items ...func() (relayer.RecordChange, error)) *service {
+	t.Helper()
+	manager, err := relayer.New(scriptedFeed{memory.New(), func(ctx context.Context, _ string) iter.Seq2[relayer.RecordChange, error] {
+		return func(yield func(relayer.RecordChange, error) bool) {
+			for _, item := range items {
+				if !yield(item()) {
+					return
+				}
+			}
+			<-ctx.Done()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveManager(t, manager, httpapi.Tokens(validToken))
+}
+
+func changeOf(id, position, document string) func() (relayer.RecordChange, error) {
+	return func() (relayer.RecordChange, error) {
+		rec := relayer.Record{ID: id, Revision: 1, Document: []byte(document), Private: []byte(`"key-secret"`)}
+		return relayer.RecordChange{Kind: relayer.Created, Record: rec, Position: position}, nil
+	}
+}
+
+func failing(err error) func() (relayer.RecordChange, error) {
+	return func() (relayer.RecordChange, error) { return relayer.RecordChange{}, err }
+}
+
+func TestWatch_Gap(t *testing.T) {
+	s := serveFeed(t, changeOf("r-1", "p-1", validDocument("r-1")), failing(relayer.ErrGap), changeOf("r-2", "p-2", validDocument("r-2")))
+	w := s.watch(with("Last-Event-ID", "p-0"))
+	w.want("created", "r-1")
+	w.wantResync()
+	if e := w.want("created", "r-2"); e.id != "p-2" {
+		t.Errorf("the id is %q", e.id)
+	}
+}
+
+// validDocument is a document as the Manager stores it.
+func validDocument(id string) string {
+	return `{"id":"` + id + `","name":"n","network":"x","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}`
+}
+
+// TestWatch_NoPosition: without a position that can be a line, an event has no id.
+func TestWatch_NoPosition(t *testing.T) {
+	var items []func() (relayer.RecordChange, error)
+	positions := []string{"", "a\nevent: x", "a b", strings.Repeat("p", 129), "p\x00"}
+	for _, position := range positions {
+		items = append(items, changeOf("r-1", position, validDocument("r-1")))
+	}
+	w := serveFeed(t, items...).watch()
+	w.wantResync()
+	for _, position := range positions {
+		if e := w.want("created", "r-1"); e.id != "" {
+			t.Errorf("position %q: the id is %q", position, e.id)
+		}
+	}
+}
+
+// TestWatch_LineBreaks: a document that was imported with line breaks stays one line.
+func TestWatch_LineBreaks(t *testing.T) {
+	document := strings.ReplaceAll(validDocument("r-1"), ",", ",\r\n\n")
+	w := serveFeed(t, changeOf("r-1", "p", document)).watch()
+	w.wantResync()
+	e := w.want("created", "r-1")
+	if data := decode[struct{ Relayer relayer.Relayer }](t, e.data); data.Relayer.ID != "r-1" || e.id != "p" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// TestWatch_FeedEnds: the stream ends with the feed, and the log has the cause.
+func TestWatch_FeedEnds(t *testing.T) {
+	for name, item := range map[string]func() (relayer.RecordChange, error){
+		"store broke": failing(errors.New("store broke")),
+		"feed broke":  func() (relayer.RecordChange, error) { panic("feed broke") },
+	} {
+		s := serveFeed(t, changeOf("r-1", "p", validDocument("r-1")), item)
+		w := s.watch()
+		w.wantResync()
+		w.want("created", "r-1")
+		w.wantEnd()
+		eventually(t, "the cause is in the log", func() bool { return strings.Contains(s.log.String(), name) })
+	}
+}
+
+// TestWatch_ResponseWriterWithoutDeadlines: the response says so before a stream begins.
+func TestWatch_ResponseWriterWithoutDeadlines(t *testing.T) {
+	log := new(syncBuffer)
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithLogger(newLogger(log)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := httptest.NewRecorder()
+	recorded(api).ServeHTTP(recorder, httptest.NewRequest("GET", changes, nil))
+	got := reply{recorder.Code, recorder.Header(), recorder.Body.String()}
+	wantResponse(t, "GET", got)
+	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
+	if !strings.Contains(log.String(), "cannot stream") {
+		t.Errorf("the log is %s", log)
+	}
+}
+
+// TestWatch_ServerTimeouts: the time limits of the server for requests do not end a
+// stream, over HTTP/1.1 and HTTP/2.
+func TestWatch_ServerTimeouts(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		t.Run(fmt.Sprintf("HTTP/%d", version), func(t *testing.T) {
+			t.Parallel()
+			manager, err := relayer.New(memory.New())
+			if err != nil {
+				t.Fatal(err)
+			}
+			api, err := httpapi.New(manager, httpapi.Tokens(validToken))
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewUnstartedServer(recorded(api))
+			server.Config.ReadTimeout, server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+			server.EnableHTTP2 = version == 2
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			w := openStream(t, server.Client(), server.URL)
+			if w.response.ProtoMajor != version {
+				t.Fatalf("the protocol is %s", w.response.Proto)
+			}
+			w.wantResync()
+			for i := range 2 {
+				time.Sleep(time.Second)
+				request := relayer.CreateRequest{ID: fmt.Sprintf("r-%d", i), Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
+				if _, err := manager.Create(t.Context(), request); err != nil {
+					t.Fatal(err)
+				}
+				w.want("created", request.ID)
+			}
+			w.cancel()
+		})
+	}
+}
+
+// pipes is a listener whose connections have no buffer. They work in the fake time of
+// a synctest bubble.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+	close    func()
+}
+
+func newPipes() *pipes {
+	p := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+	p.close = sync.OnceFunc(func() { close(p.closed) })
+	return p
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accepted:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.close(); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func (p *pipes) dial() net.Conn {
+	client, server := net.Pipe()
+	p.accepted <- server
+	return client
+}
+
+// watchInBubble serves a registry in a synctest bubble, with the time limits of
+// relayerd, and opens a stream. The connection is not read further than the header.
+func watchInBubble(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*relayer.Manager, *httpapi.API, *rawStream) {
+	t.Helper()
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(manager, auth, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := newPipes()
+	server := &http.Server{Handler: api, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return manager, api, dialStream(t, listener, "")
+}
+
+// rawStream is a stream over a pipe.
+type rawStream struct {
+	connection net.Conn
+	response   *http.Response
+	lines      *bufio.Reader
+	listener   *pipes
+}
+
+// dialStream sends a request with more header lines, and reads the header of the
+// response.
+func dialStream(t *testing.T, listener *pipes, more string) *rawStream {
+	t.Helper()
+	connection := listener.dial()
+	t.Cleanup(func() { connection.Close() })
+	if _, err := fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", changes, validToken, more); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("watch: %v, error %v", response, err)
+	}
+	return &rawStream{connection, response, bufio.NewReader(response.Body), listener}
+}
+
+// readUntilEnd counts the events by name until the stream ends; that of a comment is "".
+func (w *rawStream) readUntilEnd() (counts map[string]int, err error) {
+	counts = make(map[string]int)
+	for {
+		e, err := readEvent(w.lines)
+		if err != nil {
+			return counts, err
+		}
+		counts[e.name]++
+	}
+}
+
+func createIn(t *testing.T, manager *relayer.Manager, id, name string) {
+	t.Helper()
+	request := relayer.CreateRequest{ID: id, Name: name, Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
+	if _, err := manager.Create(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWatch_Heartbeats: an idle stream lives on, with a comment every 15 seconds, until
+// the client is gone.
+func TestWatch_Heartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager, _, w := watchInBubble(t, httpapi.Tokens(validToken))
+		time.AfterFunc(10*time.Minute+time.Second, func() {
+			createIn(t, manager, "r-1", "n")
+			time.Sleep(time.Second)
+			w.connection.Close()
+		})
+		counts, _ := w.readUntilEnd()
+		if counts[""] != 41 || counts["resync"] != 1 || counts["created"] != 1 {
+			t.Errorf("the stream had %v", counts)
+		}
+	})
+}
+
+// TestWatch_ClientStopsReading: the stream ends 10 seconds after the client stops, and
+// other watchers get every change.
+func TestWatch_ClientStopsReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager, _, stalled := watchInBubble(t, httpapi.Tokens(validToken), httpapi.WithMaxWatchers(2))
+		healthy := dialStream(t, stalled.listener, "")
+		received := make(chan map[string]int)
+		go func() {
+			counts, _ := healthy.readUntilEnd()
+			received <- counts
+		}()
+		for i := range 5000 {
+			createIn(t, manager, fmt.Sprintf("r-%d", i), "n")
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(6 * time.Second)
+		// The stalled stream has ended: there is room for another.
+		another := dialStream(t, stalled.listener, "")
+		another.connection.Close()
+		if counts, err := stalled.readUntilEnd(); err == nil || counts["created"] > 0 {
+			t.Errorf("the stalled stream had %v, error %v", counts, err)
+		}
+		healthy.connection.Close()
+		if counts := <-received; counts["created"] != 5000 || counts["resync"] != 1 {
+			t.Errorf("the healthy stream had %v", counts)
+		}
+	})
+}
+
+// TestWatch_BodyNotSent: a request that announces a body and does not send it occupies
+// no stream.
+func TestWatch_BodyNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, _, w := watchInBubble(t, httpapi.Tokens(validToken), httpapi.WithMaxWatchers(1))
+		w.connection.Close()
+		synctest.Wait()
+		silent := w.listener.dial()
+		defer silent.Close()
+		go func() { _, _ = io.Copy(io.Discard, silent) }()
+		fmt.Fprintf(silent, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 9\r\n\r\n", changes, validToken)
+		time.Sleep(12 * time.Second)
+		dialStream(t, w.listener, "").connection.Close()
+	})
+}
+
+// TestWatch_TokenRevoked: the stream ends with the next heartbeat.
+func TestWatch_TokenRevoked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var revoked atomic.Bool
+		auth := httpapi.AuthFunc(func(context.Context, string) (string, error) {
+			if revoked.Load() {
+				return "", errors.New("revoked")
+			}
+			return "alice", nil
+		})
+		_, _, w := watchInBubble(t, auth)
+		time.AfterFunc(31*time.Second, func() { revoked.Store(true) })
+		begun := time.Now()
+		counts, err := w.readUntilEnd()
+		if !errors.Is(err, io.EOF) || counts[""] != 3 || time.Since(begun) != 45*time.Second {
+			t.Errorf("after %v the stream had %v, error %v", time.Since(begun), counts, err)
+		}
+	})
+}
+
+// TestWatch_AuthorizerChangesItsMind: a stream ends if the authorizer refuses it later,
+// and if the authorizer panics.
+func TestWatch_AuthorizerChangesItsMind(t *testing.T) {
+	for name, refuse := range map[string]func() error{
+		"refusal": func() error { return errors.New("no longer") },
+		"panic":   func() error { panic("directory broke") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := new(syncBuffer)
+				begun := time.Now()
+				authorize := func(_ context.Context, access httpapi.Access) error {
+					if access != (httpapi.Access{Principal: "token-1", Action: httpapi.ActionWatch}) {
+						t.Errorf("access %+v", access)
+					}
+					if time.Since(begun) > 20*time.Second {
+						return refuse()
+					}
+					return nil
+				}
+				_, _, w := watchInBubble(t, httpapi.Tokens(validToken), httpapi.WithAuthorizer(authorize), httpapi.WithLogger(newLogger(log)))
+				counts, _ := w.readUntilEnd()
+				if counts[""] != 2 || time.Since(begun) != 30*time.Second {
+					t.Errorf("after %v the stream had %v", time.Since(begun), counts)
+				}
+				if logged := strings.Contains(log.String(), "directory broke"); logged != (name == "panic") {
+					t.Errorf("the log is %s", log)
+				}
+			})
+		})
+	}
+}
+
+// TestWatch_RequestLog: a stream is logged when it ends, with its duration and size.
+func TestWatch_RequestLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := new(syncBuffer)
+		_, api, w := watchInBubble(t, httpapi.Tokens(validToken), httpapi.WithRequestLog(newLogger(log)))
+		time.AfterFunc(20*time.Second, api.Drain)
+		if _, err := w.readUntilEnd(); !errors.Is(err, io.EOF) {
+			t.Errorf("the stream ended with %v", err)
+		}
+		synctest.Wait()
+		text := log.String()
+		for _, want := range []string{"status=200", "bytes=50", "took=20s", `route="GET ` + changes + `"`, "principal=token-1"} {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("%q is not in the log once: %s", want, text)
+			}
+		}
+	})
+}
