@@ -1,0 +1,159 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-relayer/relayer"
+)
+
+// The failures that only a server has. Match them with [errors.Is].
+var (
+	// ErrUnauthorized reports that the server does not accept the token.
+	ErrUnauthorized = errors.New("the token is not accepted")
+
+	// ErrForbidden reports that the server does not permit the operation with this
+	// token.
+	ErrForbidden = errors.New("the operation is not permitted with this token")
+)
+
+// RateError reports that the server rejected a request because there were too many. The
+// operation had no effect.
+type RateError struct {
+	// Wait is how long to wait before the next request. It is 0 if the server did not
+	// say it.
+	Wait time.Duration
+}
+
+// Error says how long to wait.
+func (e *RateError) Error() string {
+	if e.Wait == 0 {
+		return "too many requests"
+	}
+	return fmt.Sprintf("too many requests: wait %s", e.Wait)
+}
+
+// ResponseError is the failure of a request that the server, or a proxy in front of it,
+// responded to. It wraps the error that the response stands for, if there is one.
+type ResponseError struct {
+	// Status is the HTTP status of the response.
+	Status int
+
+	// RequestID is the X-Request-Id of the response, or that of the request.
+	RequestID string
+
+	request string // method and path
+	err     error
+}
+
+// Error describes the response without its body.
+func (e *ResponseError) Error() string {
+	return fmt.Sprintf("client: %s: status %d (request %s): %v", e.request, e.Status, e.RequestID, e.err)
+}
+
+// Unwrap returns the error that the response stands for.
+func (e *ResponseError) Unwrap() error { return e.err }
+
+// errorOf returns the error of a response that is not a success.
+func errorOf(req *request, resp *response) error {
+	return &ResponseError{
+		Status:    resp.status,
+		RequestID: resp.requestID(req),
+		request:   req.String(),
+		err:       causeOf(req, resp),
+	}
+}
+
+func causeOf(req *request, resp *response) error {
+	switch resp.status {
+	case http.StatusUnauthorized:
+		return ErrUnauthorized
+	case http.StatusForbidden:
+		return ErrForbidden
+	case http.StatusTooManyRequests:
+		return &RateError{Wait: resp.retryAfter()}
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return fmt.Errorf("%w: %s", relayer.ErrUnavailable, resp.describe())
+	}
+	if !resp.isFailure() {
+		return errors.New(resp.describe())
+	}
+	switch resp.status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return resp.validationError()
+	case http.StatusNotFound:
+		return notFoundError(req, resp)
+	case http.StatusConflict:
+		return relayer.ErrExists
+	case http.StatusPreconditionFailed:
+		return relayer.ErrConflict
+	default:
+		return errors.New(resp.describe())
+	}
+}
+
+// notFoundError distinguishes the relayer from what else can be missing: the route, and
+// on the public system a signer or a notification that the body names.
+func notFoundError(req *request, resp *response) error {
+	switch message := resp.text(); {
+	case req.id != "" && message == "Relayer with ID "+req.id+" not found":
+		return relayer.ErrNotFound
+	case message != http.StatusText(http.StatusNotFound) && req.body != nil:
+		return resp.validationError()
+	default:
+		return fmt.Errorf("the base URL may be wrong: %s", resp.describe())
+	}
+}
+
+// unknownOutcome is a write whose outcome could not be determined.
+type unknownOutcome struct {
+	cause error
+}
+
+func (e *unknownOutcome) Error() string {
+	return fmt.Sprintf("client: %v: %v", relayer.ErrOutcomeUnknown, e.cause)
+}
+
+// Unwrap hides the cause unless it is that of the context: ErrUnavailable, for example,
+// promises that there was no effect.
+func (e *unknownOutcome) Unwrap() []error {
+	for _, done := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(e.cause, done) {
+			return []error{relayer.ErrOutcomeUnknown, done}
+		}
+	}
+	return []error{relayer.ErrOutcomeUnknown}
+}
+
+const maxMessageLength = 300
+
+var anyURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
+
+// sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
+// control characters, and not too long.
+func (c *Client) sanitize(text string) string {
+	text = anyURL.ReplaceAllStringFunc(text, func(found string) string { return relayer.RPCURL(found).String() })
+	text = strings.ReplaceAll(text, c.token, "***")
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if len(text) > maxMessageLength {
+		text = strings.ToValidUTF8(text[:maxMessageLength], "") + "…"
+	}
+	return text
+}
+
+// isPlain reports whether a request ID of a server can be printed.
+func isPlain(id string) bool {
+	return id != "" && len(id) <= 128 && strconv.Quote(id) == `"`+id+`"` && !strings.Contains(id, " ")
+}

@@ -1,0 +1,189 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-relayer/relayer"
+)
+
+// response is a complete HTTP response.
+type response struct {
+	client   *Client
+	status   int
+	header   http.Header
+	envelope *envelope // nil if the body is not one
+
+	relayer *relayer.Relayer // of a single relayer
+	page    *relayer.Page    // of a list
+}
+
+// envelope is the body of a success or a failure. The public system sends the text of a
+// failure as error, this repository as message.
+type envelope struct {
+	Success    *bool               `json:"success"`
+	Data       json.RawMessage     `json:"data"`
+	Pagination *relayer.Pagination `json:"pagination"`
+	Message    json.RawMessage     `json:"message"`
+	Error      json.RawMessage     `json:"error"`
+	Errors     json.RawMessage     `json:"errors"`
+}
+
+var errTooLarge = errors.New("the response is larger than the limit: see WithMaxResponseBytes")
+
+// readResponse reads the body to its end, so that the connection can be used again.
+func (c *Client) readResponse(received *http.Response) (*response, error) {
+	defer func() { _ = received.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(received.Body, c.maxResponseBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	resp := &response{client: c, status: received.StatusCode, header: received.Header}
+	if int64(len(body)) > c.maxResponseBytes {
+		return resp, errTooLarge
+	}
+	if !resp.isJSON() {
+		return resp, nil
+	}
+	var decoded envelope
+	if err := json.Unmarshal(body, &decoded); err == nil && decoded.Success != nil {
+		resp.envelope = &decoded
+	}
+	return resp, nil
+}
+
+func (p *response) isJSON() bool {
+	mediaType, _, err := mime.ParseMediaType(p.header.Get("Content-Type"))
+	return err == nil && mediaType == "application/json"
+}
+
+func (p *response) isSuccess() bool {
+	return p.status/100 == 2 && p.envelope != nil && *p.envelope.Success
+}
+
+func (p *response) isFailure() bool { return p.envelope != nil && !*p.envelope.Success }
+
+// isRejection reports whether the response proves that the request had no effect. A proxy
+// also responds with 5xx after it has lost the server.
+func (p *response) isRejection() bool {
+	if p.status == http.StatusServiceUnavailable {
+		return p.isFailure()
+	}
+	return p.status/100 == 3 || p.status/100 == 4
+}
+
+// isTemporary reports whether the request may succeed later. A success that is not
+// complete JSON was truncated.
+func (p *response) isTemporary() bool {
+	switch p.status {
+	case http.StatusOK:
+		return p.envelope == nil && p.isJSON()
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *response) requestID(req *request) string {
+	if id := p.header.Get("X-Request-Id"); isPlain(id) {
+		return id
+	}
+	return req.requestID
+}
+
+// describe returns what the response is, without its body.
+func (p *response) describe() string {
+	if message := p.message(); message != "" {
+		return message
+	}
+	if p.envelope == nil && p.isJSON() {
+		return "the body is not a JSON object with a success member"
+	}
+	if p.envelope == nil {
+		return fmt.Sprintf("the Content-Type is %s, not application/json", p.client.sanitize(strconv.Quote(p.header.Get("Content-Type"))))
+	}
+	return "the response has no message"
+}
+
+// message returns the text of a failure, for errors.
+func (p *response) message() string { return p.client.sanitize(p.text()) }
+
+func (p *response) text() string {
+	if p.envelope == nil {
+		return ""
+	}
+	for _, member := range []json.RawMessage{p.envelope.Message, p.envelope.Error} {
+		var text string
+		if json.Unmarshal(member, &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func (p *response) validationError() error {
+	var fields []relayer.FieldError
+	if json.Unmarshal(p.envelope.Errors, &fields) != nil || len(fields) == 0 {
+		return &relayer.ValidationError{Fields: []relayer.FieldError{{Message: p.describe()}}}
+	}
+	for i := range fields {
+		fields[i].Message = p.client.sanitize(fields[i].Message)
+	}
+	return &relayer.ValidationError{Fields: fields}
+}
+
+// retryAfter returns the wait of Retry-After, in seconds or as a date, or 0.
+func (p *response) retryAfter() time.Duration {
+	value := strings.TrimSpace(p.header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(date))
+	}
+	return 0
+}
+
+var errNoData = errors.New("the response has no usable data")
+
+// decodeSingle reads a relayer and its revision.
+func decodeSingle(p *response) error {
+	r, err := decodeRelayer(p.envelope.Data)
+	if err != nil {
+		return err
+	}
+	r.Revision = revisionOf(p.header.Get("ETag"))
+	p.relayer = r
+	return nil
+}
+
+// decodeNothing accepts a success without looking at its data.
+func decodeNothing(*response) error { return nil }
+
+func decodeRelayer(data json.RawMessage) (*relayer.Relayer, error) {
+	r := new(relayer.Relayer)
+	if err := json.Unmarshal(data, r); err != nil || r.ID == "" {
+		// The error of the decoder may quote what it read.
+		return nil, errNoData
+	}
+	return r, nil
+}
+
+// revisionOf returns the revision of an ETag of this repository, or 0. A proxy that
+// compresses makes the tag a weak one.
+func revisionOf(tag string) uint64 {
+	digits := strings.Trim(strings.TrimPrefix(tag, "W/"), `"`)
+	revision, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return revision
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-relayer/relayer"
+)
+
+// failure is the failure of an attempt.
+type failure struct {
+	err error
+
+	// isTemporary means that another attempt may succeed.
+	isTemporary bool
+
+	// isUnclear means that the server may have processed the request.
+	isUnclear bool
+
+	// wait is the least time before another attempt.
+	wait time.Duration
+}
+
+// asOf returns the failure with the error of ctx, if that has ended the retries.
+func (f *failure) asOf(ctx context.Context) *failure {
+	if err := ctx.Err(); err != nil {
+		f.err = err
+	}
+	return f
+}
+
+// tries counts the attempts of one operation.
+type tries struct {
+	left    int
+	made    int
+	lastEnd time.Time // no wait may end later
+}
+
+func (c *Client) newTries() *tries {
+	return &tries{left: c.maxAttempts - 1, lastEnd: time.Now().Add(c.maxRetryTime)}
+}
+
+// next waits before another attempt: exponential backoff with full jitter, after the
+// wait that the server asks for. It reports false if there is no other attempt.
+func (t *tries) next(ctx context.Context, wait time.Duration) bool {
+	if t.left <= 0 {
+		return false
+	}
+	wait += backOff(t.made)
+	end := time.Now().Add(wait)
+	if deadline, ok := ctx.Deadline(); end.After(t.lastEnd) || ok && end.After(deadline) {
+		return false
+	}
+	t.left--
+	t.made++
+	return sleep(ctx, wait)
+}
+
+// backOff returns a random wait below a limit that doubles with every attempt.
+func backOff(made int) time.Duration {
+	const first, longest = 100 * time.Millisecond, 10 * time.Second
+	return rand.N(min(longest, first<<min(made, 10)))
+}
+
+// sleep reports false if ctx is done before the end.
+func sleep(ctx context.Context, duration time.Duration) bool {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// do sends the request until it succeeds, fails for good, or the tries are exhausted. A
+// write of unclear outcome is not sent again.
+func (c *Client) do(ctx context.Context, req *request, tries *tries) (*response, *failure) {
+	for {
+		resp, failed := c.attempt(ctx, req)
+		if failed == nil {
+			return resp, nil
+		}
+		isRepeatable := failed.isTemporary && (req.isRead() || !failed.isUnclear)
+		if !isRepeatable {
+			return nil, failed
+		}
+		if !tries.next(ctx, failed.wait) {
+			return nil, failed.asOf(ctx)
+		}
+	}
+}
+
+// attempt sends the request once.
+func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure) {
+	if err := ctx.Err(); err != nil {
+		return nil, &failure{err: err}
+	}
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var conn connection
+	sent, err := req.http(conn.trace(limited), c)
+	if err != nil {
+		return nil, &failure{err: err}
+	}
+	received, err := c.http.Do(sent)
+	if err != nil {
+		return nil, c.transportFailure(ctx, req, withoutURL(err), conn.wasSent())
+	}
+	resp, err := c.readResponse(received)
+	if err != nil {
+		return nil, c.bodyFailure(ctx, req, received.StatusCode, err)
+	}
+	return c.judge(req, resp)
+}
+
+// judge decides what a complete response means.
+func (c *Client) judge(req *request, resp *response) (*response, *failure) {
+	if !resp.isSuccess() {
+		return nil, &failure{
+			err:         errorOf(req, resp),
+			isTemporary: resp.isTemporary(),
+			isUnclear:   !resp.isRejection(),
+			wait:        resp.retryAfter(),
+		}
+	}
+	if err := req.decode(resp); err != nil {
+		return nil, &failure{err: fmt.Errorf("client: %s: %w", req, err), isUnclear: true}
+	}
+	return resp, nil
+}
+
+// transportFailure returns the failure of a request without a response. An error of the
+// caller's context is returned as such.
+func (c *Client) transportFailure(ctx context.Context, req *request, err error, wasSent bool) *failure {
+	failed := &failure{isTemporary: true, isUnclear: wasSent}
+	_, isUntrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case ctx.Err() != nil:
+		failed.err, failed.isTemporary = ctx.Err(), false
+	case isUntrusted:
+		failed.err, failed.isTemporary = fmt.Errorf("client: %s: %w", req, err), false
+	case errors.Is(err, context.DeadlineExceeded):
+		failed.err = fmt.Errorf("client: %s: %w: no response within %s", req, relayer.ErrUnavailable, c.timeout)
+	default:
+		failed.err = fmt.Errorf("client: %s: %w: %s", req, relayer.ErrUnavailable, c.sanitize(err.Error()))
+	}
+	return failed
+}
+
+// bodyFailure returns the failure to read the body of a response.
+func (c *Client) bodyFailure(ctx context.Context, req *request, status int, err error) *failure {
+	if errors.Is(err, errTooLarge) {
+		return &failure{err: fmt.Errorf("client: %s: status %d: %w", req, status, err), isUnclear: true}
+	}
+	failed := c.transportFailure(ctx, req, err, true)
+	if ctx.Err() == nil {
+		failed.err = fmt.Errorf("client: %s: status %d: %w: the response is incomplete", req, status, relayer.ErrUnavailable)
+	}
+	return failed
+}
