@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -135,6 +136,45 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	*r = Relayer(response.plain)
 	r.Policies = policies
 	return nil
+}
+
+// UnmarshalJSON decodes a reason. The details may also be a list of reasons, as another
+// system sends them for the type Multiple: Details is then their text, separated by "; ".
+func (r *DisabledReason) UnmarshalJSON(data []byte) error {
+	var reason struct {
+		Type    DisabledReasonType `json:"type"`
+		Details json.RawMessage    `json:"details"`
+	}
+	if err := json.Unmarshal(data, &reason); err != nil {
+		return err
+	}
+	details, err := reasonDetails(reason.Details)
+	if err != nil {
+		return err
+	}
+	*r = DisabledReason{Type: reason.Type, Details: details}
+	return nil
+}
+
+func reasonDetails(data json.RawMessage) (text string, err error) {
+	if len(data) == 0 || data[0] != '[' {
+		if len(data) > 0 {
+			err = json.Unmarshal(data, &text)
+		}
+		return text, err
+	}
+	var reasons []struct {
+		Type    string `json:"type"`
+		Details any    `json:"details"`
+	}
+	if err := json.Unmarshal(data, &reasons); err != nil {
+		return "", err
+	}
+	parts := make([]string, 0, len(reasons))
+	for _, reason := range reasons {
+		parts = append(parts, fmt.Sprintf("%s: %v", reason.Type, reason.Details))
+	}
+	return strings.Join(parts, "; "), nil
 }
 
 // nativeKind is the JSON form of a [StellarTokenKind] with neither field set.

@@ -112,3 +112,26 @@ func TestAppendDocument_RecordWithError(t *testing.T) {
 		t.Errorf("AppendDocuments: %s, %+v, error %v", dst, pagination, err)
 	}
 }
+
+func TestDisabledReason_UnmarshalJSON(t *testing.T) {
+	reasons := map[string]relayer.DisabledReason{
+		`{"type":"NonceSyncFailed","details":"why"}`: {Type: relayer.NonceSyncFailed, Details: "why"},
+		`{"type":"a","details":null,"more":1}`:       {Type: "a"},
+		`{"type":"a"}`:                               {Type: "a"},
+		`{"type":"Multiple","details":[{"type":"a","details":"x"},{"type":"b","details":"y"}]}`: {Type: "Multiple", Details: "a: x; b: y"},
+		`{"type":"Multiple","details":[]}`: {Type: "Multiple"},
+	}
+	for text, want := range reasons {
+		r := relayer.Relayer{}
+		if err := json.Unmarshal([]byte(`{"network_type":"evm","disabled_reason":`+text+`}`), &r); err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if *r.DisabledReason != want {
+			t.Errorf("%s decodes to %+v, want %+v", text, *r.DisabledReason, want)
+		}
+	}
+	for _, text := range []string{`{"type":1}`, `{"type":"a","details":1}`, `{"type":"a","details":[1]}`, `[]`} {
+		if err := json.Unmarshal([]byte(text), new(relayer.DisabledReason)); err == nil {
+			t.Errorf("%s decodes", text)
+		}
+	}
+}
