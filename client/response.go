@@ -108,9 +108,13 @@ func (p *response) describe() string {
 		return "the body is not a JSON object with a success member"
 	}
 	if p.envelope == nil {
-		return fmt.Sprintf("the Content-Type is %s, not application/json", p.client.sanitize(strconv.Quote(p.header.Get("Content-Type"))))
+		return fmt.Sprintf("the Content-Type is %s, not application/json", p.contentType())
 	}
 	return "the response has no message"
+}
+
+func (p *response) contentType() string {
+	return p.client.sanitize(strconv.Quote(p.header.Get("Content-Type")))
 }
 
 // message returns the text of a failure, for errors.

@@ -1,14 +1,227 @@
 package client
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"mime"
+	"net/http"
+	"time"
 
 	"github.com/go-relayer/relayer"
 )
 
-// Watch ends with [errors.ErrUnsupported].
-func (c *Client) Watch(context.Context) iter.Seq2[relayer.Change, error] {
-	return func(yield func(relayer.Change, error) bool) { yield(relayer.Change{}, errors.ErrUnsupported) }
+// Watch returns the changes from the call on, until ctx is done; it then ends without an
+// error. It connects before it returns, so that the recipe of [relayer.Manager.Watch]
+// works: call Watch, then read All, then range over the changes. The relayers of All have
+// no revision, so that every change counts as newer than they are; the last change of a
+// relayer is its current state.
+//
+// Watch reconnects when the connection is lost, or silent for longer than three
+// heartbeats, and resumes after the last change that it has yielded. It yields
+// [relayer.ErrGap] in place of changes that the server could not send, and those that
+// were made before the first connection if that failed during the call. After ErrGap,
+// and after the error of a change that cannot be decoded, the sequence continues.
+//
+// Any other error is the last. Watch does not end while the server is unavailable, but
+// ends if the server rejects the request, for example with [ErrUnauthorized]. If the
+// server has no change feed, as the public system, the error matches
+// [errors.ErrUnsupported].
+//
+// The sequence can be ranged over once. Until then, and until the range ends, it holds a
+// connection, which ctx releases.
+func (c *Client) Watch(ctx context.Context) iter.Seq2[relayer.Change, error] {
+	w := &watcher{client: c}
+	w.start(ctx)
+	return func(yield func(relayer.Change, error) bool) {
+		defer w.disconnect()
+		for ctx.Err() == nil {
+			e, failed := w.next(ctx)
+			switch {
+			case failed == nil:
+				if !w.deliver(e, yield) {
+					return
+				}
+			case !failed.isTemporary && ctx.Err() == nil:
+				yield(relayer.Change{}, failed.err)
+				return
+			case failed.isTemporary:
+				sleep(ctx, failed.wait+backOff(w.failures))
+				w.failures++
+			}
+		}
+	}
+}
+
+// watcher follows the change feed over several connections.
+type watcher struct {
+	client   *Client
+	stream   *eventStream // nil while there is no connection
+	lastID   string
+	pending  *event   // read by start
+	rejected *failure // by start
+	failures int      // in a row
+}
+
+// start opens the first stream. Its resync event marks the start of the feed.
+func (w *watcher) start(ctx context.Context) {
+	first, failed := w.next(ctx)
+	switch {
+	case failed != nil && !failed.isTemporary:
+		w.rejected = failed
+	case failed == nil && first.kind != resyncKind:
+		w.pending = &first
+	case failed == nil:
+		w.lastID = first.id
+	}
+}
+
+// next returns the next event.
+func (w *watcher) next(ctx context.Context) (event, *failure) {
+	if w.rejected != nil {
+		return event{}, w.rejected
+	}
+	if w.pending != nil {
+		e := *w.pending
+		w.pending = nil
+		return e, nil
+	}
+	if w.stream == nil {
+		if failed := w.connect(ctx); failed != nil {
+			return event{}, failed
+		}
+	}
+	e, err := w.stream.next()
+	if err == nil {
+		return e, nil
+	}
+	if time.Since(w.stream.opened) > maxSilence {
+		w.failures = 0
+	}
+	w.disconnect()
+	return event{}, &failure{err: fmt.Errorf("client: GET %s: %w", watchPath, err), isTemporary: !errors.Is(err, errTooLarge)}
+}
+
+func (w *watcher) disconnect() {
+	if w.stream != nil {
+		w.stream.close()
+		w.stream = nil
+	}
+}
+
+// connect opens a stream that begins after the last event.
+func (w *watcher) connect(ctx context.Context) *failure {
+	c := w.client
+	req := newRequest(http.MethodGet, watchPath, nil)
+	streamCtx, cancel := context.WithCancelCause(ctx)
+	sent, err := req.http(streamCtx, c)
+	if err != nil {
+		cancel(nil)
+		return &failure{err: err}
+	}
+	sent.Header.Set("Accept", eventStreamType)
+	if w.lastID != "" && isHeaderValue(w.lastID) {
+		sent.Header.Set("Last-Event-ID", w.lastID)
+	}
+	timer := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
+	received, err := c.stream.Do(sent)
+	if isLate := !timer.Stop(); isLate && err == nil {
+		_ = received.Body.Close()
+		err = context.DeadlineExceeded
+	}
+	if err == nil && received.StatusCode == http.StatusOK && isEventStream(received.Header) {
+		w.stream = &eventStream{
+			body:    received.Body,
+			lines:   bufio.NewReader(received.Body),
+			cancel:  cancel,
+			maxSize: c.maxResponseBytes,
+			opened:  time.Now(),
+		}
+		return nil
+	}
+	defer cancel(nil)
+	if err != nil {
+		return c.transportFailure(ctx, req, withoutURL(err), false)
+	}
+	return c.watchFailure(ctx, req, received)
+}
+
+const (
+	eventStreamType = "text/event-stream"
+	resyncKind      = "resync"
+)
+
+func isEventStream(header http.Header) bool {
+	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	return err == nil && mediaType == eventStreamType
+}
+
+// watchFailure returns the failure of a response that is not a stream.
+func (c *Client) watchFailure(ctx context.Context, req *request, received *http.Response) *failure {
+	if received.StatusCode == http.StatusOK {
+		_ = received.Body.Close()
+		resp := &response{client: c, status: received.StatusCode, header: received.Header}
+		return &failure{err: &ResponseError{
+			Status:    resp.status,
+			RequestID: resp.requestID(req),
+			request:   req.String(),
+			err:       fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType),
+		}}
+	}
+	resp, err := c.readResponse(received)
+	if err != nil {
+		return c.bodyFailure(ctx, req, received.StatusCode, err)
+	}
+	failed := &failure{err: errorOf(req, resp), wait: resp.retryAfter()}
+	switch resp.status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		failed.err = &ResponseError{
+			Status:    resp.status,
+			RequestID: resp.requestID(req),
+			request:   req.String(),
+			err:       fmt.Errorf("the server has no change feed: %w", errors.ErrUnsupported),
+		}
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		failed.isTemporary = true
+	default:
+		failed.isTemporary = resp.status/100 == 5
+	}
+	return failed
+}
+
+// deliver yields what the event says. It reports false if the consumer has enough.
+func (w *watcher) deliver(e event, yield func(relayer.Change, error) bool) bool {
+	switch kind := relayer.ChangeKind(e.kind); kind {
+	case resyncKind:
+		// Without an ID, a connection that is lost before the consumer has read all
+		// relayers begins with another resync.
+		w.lastID = e.id
+		return yield(relayer.Change{}, relayer.ErrGap)
+	case relayer.Created, relayer.Updated, relayer.Deleted:
+		if e.hasID {
+			w.lastID = e.id
+		}
+		return yield(decodeChange(kind, e.data))
+	default:
+		return true
+	}
+}
+
+func decodeChange(kind relayer.ChangeKind, data []byte) (relayer.Change, error) {
+	var decoded struct {
+		ETag    string          `json:"etag"`
+		Relayer json.RawMessage `json:"relayer"`
+	}
+	if err := json.Unmarshal(data, &decoded); err != nil {
+		return relayer.Change{}, fmt.Errorf("client: GET %s: %w", watchPath, errNoData)
+	}
+	r, err := decodeRelayer(decoded.Relayer)
+	if err != nil {
+		return relayer.Change{}, fmt.Errorf("client: GET %s: %w", watchPath, err)
+	}
+	r.Revision = revisionOf(decoded.ETag)
+	return relayer.Change{Kind: kind, Relayer: r}, nil
 }
