@@ -200,6 +200,7 @@ func TestNetworkRules_StellarTokens(t *testing.T) {
 		{"nothing set", &StellarPolicy{}, nil},
 		{"right ones", &StellarPolicy{AllowedTokens: []StellarAllowedToken{
 			{Asset: "native", Metadata: kind(&StellarTokenKind{})},
+			{Asset: "XLM"},
 			{Asset: "USDC:" + sep23Account, Metadata: kind(&StellarTokenKind{
 				Classic: &StellarClassicAsset{Code: "USDC", Issuer: sep23Account},
 			})},
@@ -221,7 +222,7 @@ func TestNetworkRules_StellarTokens(t *testing.T) {
 				{Asset: ":" + sep23Account},
 			}},
 			[]FieldError{
-				{"policies.allowed_tokens[1].asset", "must be native, CODE:ISSUER or a valid contract ID: C and 55 characters"},
+				{"policies.allowed_tokens[1].asset", "must be native, XLM, CODE:ISSUER or a valid contract ID: C and 55 characters"},
 				{"policies.allowed_tokens[1].metadata.kind.classic.code", "must be 1 to 12 ASCII letters and digits"},
 				{"policies.allowed_tokens[1].metadata.kind.classic.issuer", "must be a valid Stellar account: G and 55 characters"},
 				{"policies.allowed_tokens[2].asset", "must have a valid Stellar account after the colon: G and 55 characters"},

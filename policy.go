@@ -223,7 +223,7 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
-	// Asset is "native", "CODE:ISSUER" or a contract ID. Required.
+	// Asset is "native" (or "XLM"), "CODE:ISSUER" or a contract ID. Required.
 	Asset string `json:"asset" validate:"required,text"`
 
 	// Metadata describes the asset.

@@ -7,15 +7,15 @@ const (
 	assetCodeAlphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// StellarAssetProblem returns a message if asset is not "native", CODE:ISSUER or
-// a contract ID, and "" otherwise.
+// StellarAssetProblem returns a message if asset is not "native", its synonym "XLM",
+// CODE:ISSUER or a contract ID, and "" otherwise.
 func StellarAssetProblem(asset string) string {
-	if asset == "native" || IsStellarContract(asset) {
+	if asset == "native" || asset == "XLM" || IsStellarContract(asset) {
 		return ""
 	}
 	code, issuer, classic := strings.Cut(asset, ":")
 	if !classic {
-		return "must be native, CODE:ISSUER or a valid contract ID: C and 55 characters"
+		return "must be native, XLM, CODE:ISSUER or a valid contract ID: C and 55 characters"
 	}
 	if !IsStellarAssetCode(code) {
 		return "must have a code of 1 to 12 ASCII letters and digits before the colon"

@@ -7,12 +7,13 @@ import (
 
 func TestStellarAsset(t *testing.T) {
 	const (
-		noAsset  = "must be native, CODE:ISSUER or a valid contract ID: C and 55 characters"
+		noAsset  = "must be native, XLM, CODE:ISSUER or a valid contract ID: C and 55 characters"
 		noCode   = "must have a code of 1 to 12 ASCII letters and digits before the colon"
 		noIssuer = "must have a valid Stellar account after the colon: G and 55 characters"
 	)
 	cases := []struct{ asset, want string }{
 		{"native", ""},
+		{"XLM", ""},
 		{"USDC:GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN", ""},
 		{"X:" + sep23Account, ""},
 		{"yUSDC0123456:" + sep23Account, ""},
@@ -21,7 +22,8 @@ func TestStellarAsset(t *testing.T) {
 
 		{"", noAsset},
 		{"Native", noAsset},
-		{"XLM", noAsset},
+		{"xlm", noAsset},
+		{"XLM ", noAsset},
 		{"USDC", noAsset},
 		{sep23Account, noAsset},
 		{sep23Contract[:55] + "B", noAsset},
@@ -41,6 +43,7 @@ func TestStellarAsset(t *testing.T) {
 		{"USDC:" + sep23Account + ":", noIssuer},
 		{"USDC::" + sep23Account, noIssuer},
 		{"native:" + sep23Account[1:], noIssuer},
+		{"XLM:", noIssuer},
 	}
 	for _, c := range cases {
 		if got := StellarAssetProblem(c.asset); got != c.want {
