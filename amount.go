@@ -3,9 +3,11 @@ package relayer
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
+	"strings"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -13,13 +15,16 @@ import (
 // Amount is an amount in wei: a whole number from 0 to 2^256-1. The zero value is 0.
 // Amounts are comparable with == and ordered by [Amount.Cmp].
 //
-// Its JSON form is a number with every digit, never rounded, in exponent form or a
-// string.
+// It encodes as a JSON number with every digit, never rounded, in exponent form or a
+// string. It decodes from a JSON number or from a string of decimal digits.
 type Amount struct {
 	words [4]uint64 // most significant first
 }
 
-const maxAmountMessage = "must be at most 2^256-1"
+const (
+	maxAmountMessage = "must be at most 2^256-1"
+	digitsMessage    = "must be a number or a string of decimal digits"
+)
 
 // NewAmount returns an amount of wei.
 func NewAmount(wei uint64) Amount {
@@ -58,7 +63,8 @@ func ParseAmount(text string) (Amount, error) {
 	return amount, nil
 }
 
-// amountFromLiteral parses a JSON number literal, or returns what it must be.
+// amountFromLiteral parses a JSON number literal, which may have leading zeros here, or
+// returns what it must be.
 func amountFromLiteral(literal string) (amount Amount, problem string) {
 	digits, problem := strictjson.Whole(literal)
 	if problem != "" {
@@ -73,6 +79,15 @@ func amountFromLiteral(literal string) (amount Amount, problem string) {
 		return Amount{}, maxAmountMessage
 	}
 	return amount, ""
+}
+
+// amountFromDigits parses the text of a JSON string, or returns what it must be.
+// Leading zeros have no meaning.
+func amountFromDigits(text string) (amount Amount, problem string) {
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		return Amount{}, digitsMessage
+	}
+	return amountFromLiteral(text)
 }
 
 // Big returns the amount as a new big.Int.
@@ -100,16 +115,31 @@ func (a Amount) String() string { return a.Big().String() }
 // MarshalJSON returns a JSON number with every digit.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalJSON parses a JSON number like [ParseAmount]; null leaves the amount
-// unchanged.
+// UnmarshalJSON parses a JSON number like [ParseAmount], or a JSON string of decimal
+// digits; null leaves the amount unchanged.
 func (a *Amount) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	amount, err := ParseAmount(string(data))
+	amount, err := parseAmountJSON(data)
 	if err != nil {
 		return fmt.Errorf("%w, not %.100q", err, data)
 	}
 	*a = amount
 	return nil
+}
+
+func parseAmountJSON(data []byte) (Amount, error) {
+	if len(data) == 0 || data[0] != '"' {
+		return ParseAmount(string(data))
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return Amount{}, errors.New("relayer: amount " + digitsMessage)
+	}
+	amount, problem := amountFromDigits(text)
+	if problem != "" {
+		return Amount{}, errors.New("relayer: amount " + problem)
+	}
+	return amount, nil
 }

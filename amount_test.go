@@ -46,6 +46,10 @@ func TestAmount_Conversions(t *testing.T) {
 		if amount.String() != wei.String() {
 			t.Errorf("String %s, want %s", amount, wei)
 		}
+		var decoded relayer.Amount
+		if err := json.Unmarshal([]byte(`"`+wei.String()+`"`), &decoded); err != nil || decoded != amount {
+			t.Errorf("decoded %v from a string, %v, want %s", decoded, err, wei)
+		}
 		if parsed, err := relayer.ParseAmount(wei.String()); err != nil || parsed != amount {
 			t.Errorf("ParseAmount(%s): %v, %v", wei, parsed, err)
 		}
@@ -53,7 +57,6 @@ func TestAmount_Conversions(t *testing.T) {
 		if want := `{"a":` + wei.String() + `,"b":` + wei.String() + `,"c":[` + wei.String() + `]}`; err != nil || string(encoded) != want {
 			t.Errorf("encoded %s, %v, want %s", encoded, err, want)
 		}
-		var decoded relayer.Amount
 		if err := json.Unmarshal([]byte(wei.String()), &decoded); err != nil || decoded != amount {
 			t.Errorf("decoded %v, %v, want %s", decoded, err, wei)
 		}
@@ -122,9 +125,15 @@ func TestParseAmount_Notations(t *testing.T) {
 // These cases occur only in a decoder.
 func TestAmount_UnmarshalJSON(t *testing.T) {
 	value := struct{ A *relayer.Amount }{new(relayer.NewAmount(7))}
-	for _, wrong := range []string{`"5"`, `true`, `{}`, `[5]`, `0.5`, `-1`, overMaxAmount} {
+	for _, wrong := range append([]string{`true`, `{}`, `[5]`, `["5"]`, `0.5`, `-1`, overMaxAmount}, wrongDigits...) {
 		if err := json.Unmarshal([]byte(`{"A":`+wrong+`}`), &value); err == nil || *value.A != relayer.NewAmount(7) {
 			t.Errorf("%s: %v, amount %s", wrong, err, value.A)
+		}
+	}
+	for right, want := range rightAmounts() {
+		var amount relayer.Amount
+		if err := json.Unmarshal([]byte(right), &amount); err != nil || amount.String() != want {
+			t.Errorf("%s: %v, amount %s, want %s", right, err, amount, want)
 		}
 	}
 	amount := relayer.NewAmount(7)

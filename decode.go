@@ -71,11 +71,24 @@ func (d *decoder) decodePolicies(networkType NetworkType) Policy {
 	return policy
 }
 
+// decodeAmount reads a number or a string of decimal digits, as [Amount.UnmarshalJSON]
+// does.
 func decodeAmount(v strictjson.Value, target any) {
-	v.Number(func(literal string) (problem string) {
-		*target.(*Amount), problem = amountFromLiteral(literal)
-		return problem
-	})
+	amount := target.(*Amount)
+	if v.First() != '"' {
+		v.Number(func(literal string) (problem string) {
+			*amount, problem = amountFromLiteral(literal)
+			return problem
+		})
+		return
+	}
+	text, problem := v.Text()
+	if problem == "" {
+		*amount, problem = amountFromDigits(text)
+	}
+	if problem != "" {
+		v.Report(problem)
+	}
 }
 
 func decodeTokenKind(v strictjson.Value, target any) {

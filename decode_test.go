@@ -2,6 +2,8 @@ package relayer_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -322,7 +324,7 @@ var wrongValues = map[kind][]string{
 	uint64Number: wrongIntegers("18446744073709551615", "18446744073709551616"),
 	int32Number:  wrongIntegers("2147483647", "2147483648"),
 	int64Number:  wrongIntegers("9223372036854775807", "9223372036854775808"),
-	amount:       wrongIntegers(maxAmount, overMaxAmount),
+	amount:       slices.Concat(wrongIntegers(maxAmount, overMaxAmount)[1:], wrongDigits),
 }
 
 const (
@@ -330,6 +332,23 @@ const (
 	overMaxAmount = "115792089237316195423570985008687907853269984665640564039457584007913129639936"
 )
 
+// wrongDigits are strings that are not an amount.
+var wrongDigits = []string{
+	`""`, `"-1"`, `"+1"`, `"1e18"`, `"1.0"`, `" 1"`, `"1 "`, `"0x10"`, `"1_000"`, `"1,000"`, `"５"`, `"NaN"`, `"null"`, `"1\u0000"`, `"\ud800"`, `"\"5\""`,
+	`"` + overMaxAmount + `"`, `"1` + maxAmount + `"`, `"1` + strings.Repeat("0", 1000) + `"`,
+}
+
+// rightAmounts are the notations of integers, and strings of decimal digits.
+func rightAmounts() map[string]string {
+	amounts := rightIntegers(maxAmount)
+	maps.Copy(amounts, map[string]string{
+		`"0"`: "0", `"5"`: "5", `"\u0035"`: "5", `"100000000000"`: "100000000000", `"` + maxAmount + `"`: maxAmount,
+		`"00"`: "0", `"007"`: "7", `"` + strings.Repeat("0", 1000) + maxAmount + `"`: maxAmount,
+	})
+	return amounts
+}
+
+// wrongIntegers has the string first, because amounts may be strings.
 func wrongIntegers(most, tooMuch string) []string {
 	return []string{
 		`"5"`, `true`, `[]`, `{}`,
@@ -356,7 +375,7 @@ var rightValues = map[kind]map[string]string{
 	uint64Number: rightIntegers("18446744073709551615"),
 	int32Number:  rightIntegers("2147483647"),
 	int64Number:  rightIntegers("9223372036854775807"),
-	amount:       rightIntegers(maxAmount),
+	amount:       rightAmounts(),
 	number:       {"0": "0", "-2.5": "-2.5", "1e21": "1e+21", "0.1": "0.1", "1.7976931348623157e308": "1.7976931348623157e+308", "1e-999": "0", "50e-1": "5"},
 	weight:       {"0": "0", "100": "100", "0.1": "0.1", "100.0": "100", "1e2": "100", "99.99999999999999": "99.99999999999999"},
 	boolean:      {"true": "true", "false": "false"},
@@ -427,6 +446,11 @@ func TestDecode_RangeMessages(t *testing.T) {
 		{"evm", "policies.gas_price_cap", "-1", "must be 0 or more"},
 		{"evm", "policies.gas_price_cap", overMaxAmount, "must be at most 2^256-1"},
 		{"evm", "policies.gas_price_cap", "0.5", "must be a whole number"},
+		{"evm", "policies.gas_price_cap", `"` + overMaxAmount + `"`, "must be at most 2^256-1"},
+		{"evm", "policies.gas_price_cap", `""`, "must be a number or a string of decimal digits"},
+		{"evm", "policies.gas_price_cap", `"-1"`, "must be a number or a string of decimal digits"},
+		{"evm", "policies.gas_price_cap", `"1e18"`, "must be a number or a string of decimal digits"},
+		{"evm", "policies.gas_price_cap", `"\ud800"`, "must not contain half a surrogate pair"},
 		{"evm", "custom_rpc_urls[0].weight", "-1", "must be 0 or more"},
 		{"evm", "custom_rpc_urls[0].weight", "101", "must be at most 100"},
 		{"solana", "policies.max_signatures", "-5", "must be 0 or more"},

@@ -25,6 +25,7 @@ func FuzzCreateDocument(f *testing.F) {
 		f.Add([]byte(full.document))
 	}
 	f.Add([]byte(evmBody(`"policies":{"gas_price_cap":1e999999999,"min_balance":-0.0}`)))
+	f.Add([]byte(evmBody(`"policies":{"gas_price_cap":"007","min_balance":"1e18"}`)))
 	f.Add([]byte(evmBody(`"id":"\ud800"`, `"Name":1`, `"name":null`, `"":[[[]]]`)))
 	f.Add([]byte(body("solana", `"policies":{"allowed_tokens":[{"mint":"","decimals":256}]}`)))
 	f.Add([]byte(body("stellar", `"policies":{"allowed_tokens":[{"asset":"a","metadata":{"kind":{}}}]}`)))
@@ -161,7 +162,7 @@ func disguised(text string) string {
 
 // FuzzParseAmount compares with arithmetic on rational numbers, and with the JSON form.
 func FuzzParseAmount(f *testing.F) {
-	for _, text := range []string{"0", "5", "5.0", "50e-1", "1e21", "-0", "1e78", "0e99", "1.5", "-1", maxAmount, overMaxAmount, "", "+5", "05", "0x5", "1e", "5 "} {
+	for _, text := range []string{"0", "5", "5.0", "50e-1", "1e21", "-0", "1e78", "0e99", "1.5", "-1", maxAmount, overMaxAmount, "", "+5", "05", "0x5", "1e", "5 ", "\x005", `"5`, `5"`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -182,7 +183,28 @@ func FuzzParseAmount(f *testing.F) {
 		} else if want != nil && amount.Big().Cmp(want) != 0 {
 			t.Errorf("%q parses as %s, want %s", text, amount, want)
 		}
+		checkDigits(t, text)
 	})
+}
+
+// checkDigits decodes the text as a JSON string, which must be decimal digits.
+func checkDigits(t *testing.T, text string) {
+	t.Helper()
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var amount relayer.Amount
+	err = json.Unmarshal(encoded, &amount)
+	want, isInteger := new(big.Int).SetString(text, 10)
+	isAmount := isInteger && !strings.ContainsAny(text, "+-_") && want.BitLen() <= 256
+	if (err == nil) != isAmount || isAmount && amount.Big().Cmp(want) != 0 {
+		t.Errorf("%s decodes as %s, %v", encoded, amount, err)
+	}
+	document, err := newManager(t).CreateDocument(t.Context(), []byte(evmBody(`"policies":{"min_balance":`+string(encoded)+`}`)))
+	if (err == nil) != isAmount || isAmount && !strings.HasSuffix(string(document.JSON), `"policies":{"min_balance":`+want.String()+`}}`) {
+		t.Errorf("%s was accepted as %s, %v", encoded, document.JSON, err)
+	}
 }
 
 // exactAmount returns the amount of text, or nil if it is not an amount. It returns
@@ -206,7 +228,7 @@ func exactAmount(text string) (amount *big.Int, known bool) {
 // nothing, and the fields that cannot be patched are unchanged.
 func FuzzPatchDocument(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"name":"m","paused":true}`, `{"name":null}`, `{"policies":null}`, `{"policies":{"gas_price_cap":1e21,"min_balance":null}}`,
+		`{}`, `{"name":"m","paused":true}`, `{"name":null}`, `{"policies":null}`, `{"policies":{"gas_price_cap":1e21,"min_balance":null}}`, `{"policies":{"gas_price_cap":"7","min_balance":""}}`,
 		`{"custom_rpc_urls":null}`, `{"custom_rpc_urls":[{"url":"https://rpc.example/***"}]}`, `{"custom_rpc_urls":[{"url":"https://u:p@h/k","weight":0}]}`,
 		`{"notification_id":"x"}`, `{"notification_id":null}`, `{"id":"x"}`, `{"system_disabled":true}`, `{"disabled_reason":null}`,
 		`{"policies":{"swap_config":{"strategy":"noop","jupiter_swap_options":{"priority_level":"high"}}}}`,

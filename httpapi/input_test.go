@@ -235,7 +235,12 @@ func TestCreate_IntegerBounds(t *testing.T) {
 				"-1": "must be 0 or more", "-1e999999999": "must be 0 or more", "-5.0": "must be 0 or more",
 				"0.5": "must be a whole number", "1e-1": "must be a whole number", "5e-999999999": "must be a whole number",
 				largest + ".5": "must be a whole number",
-				`"5"`:          "must be a number", `""`: "must be a number", "true": "must be a number",
+				"true":         "must be a number",
+			}
+			for _, digits := range []string{`"5"`, `""`} {
+				if largest != max256 {
+					rejected[digits] = "must be a number"
+				}
 			}
 			for sent, message := range rejected {
 				got := s.do("POST", collection, withPolicy(t, networkType, path, sent))
@@ -260,6 +265,38 @@ func increment(digits string) string {
 		carried[i] = '0'
 	}
 	return "1" + string(carried)
+}
+
+// TestCreate_WeiStrings: amounts in wei are also accepted as strings of decimal digits,
+// and returned as numbers.
+func TestCreate_WeiStrings(t *testing.T) {
+	s := serve(t)
+	for sent, served := range map[string]string{
+		`"0"`: "0", `"100000000000"`: "100000000000", `"1000000000000000000000"`: "1000000000000000000000", `"` + max256 + `"`: max256,
+		`"007"`: "7", `"\u0037"`: "7",
+	} {
+		for path := range integerFields[relayer.EVM] {
+			got := s.do("POST", collection, withPolicy(t, relayer.EVM, path, sent))
+			if got.status != http.StatusCreated || !regexp.MustCompile(`"`+path+`":`+served+`[,}]`).MatchString(got.body) {
+				t.Errorf("%s = %s returned %d %s", path, sent, got.status, got.body)
+			}
+		}
+	}
+	before := s.contents()
+	const message = "must be a number or a string of decimal digits"
+	for sent, want := range map[string]string{
+		`""`: message, `"-1"`: message, `"+1"`: message, `"1e18"`: message, `"1.0"`: message, `" 1"`: message, `"1 "`: message, `"0x10"`: message, `"one"`: message,
+		`"` + increment(max256) + `"`: "must be at most 2^256-1", `"1` + strings.Repeat("0", 500) + `"`: "must be at most 2^256-1",
+	} {
+		for path := range integerFields[relayer.EVM] {
+			got := s.do("POST", collection, withPolicy(t, relayer.EVM, path, sent))
+			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+			wantProblem(t, got, "policies."+path, want)
+		}
+	}
+	if s.contents() != before {
+		t.Error("a rejected request changed the registry")
+	}
 }
 
 func TestCreate_ExactWei(t *testing.T) {

@@ -29,6 +29,7 @@ func TestPatch(t *testing.T) {
 		"name":                 {`{"name":"m"}`, `"name":"n"`, `"name":"m"`},
 		"paused":               {`{"paused":true}`, `"paused":false`, `"paused":true`},
 		"one policy field":     {`{"policies":{"gas_price_cap":1e21}}`, `"gas_price_cap":7`, `"gas_price_cap":1000000000000000000000`},
+		"wei as a string":      {`{"policies":{"gas_price_cap":"1000000000000000000000"}}`, `"gas_price_cap":7`, `"gas_price_cap":1000000000000000000000`},
 		"another policy field": {`{"policies":{"min_balance":0}}`, `"gas_price_cap":7,`, `"gas_price_cap":7,"min_balance":0,`},
 		"policy field cleared": {`{"policies":{"gas_price_cap":null}}`, `"gas_price_cap":7,`, ``},
 		"list replaced":        {`{"policies":{"whitelist_receivers":["y","z"]}}`, `["x"]`, `["y","z"]`},
@@ -40,6 +41,7 @@ func TestPatch(t *testing.T) {
 		"URLs cleared":         {`{"custom_rpc_urls":null}`, `"custom_rpc_urls":[{"url":"https://a.example/***","weight":5}],`, ``},
 		"nothing":              {`{}`, ``, ``},
 		"same values":          {`{"name":"n","policies":{"gas_price_cap":7.0}}`, ``, ``},
+		"same wei as a string": {`{"policies":{"gas_price_cap":"7"}}`, ``, ``},
 		"same full URL":        {`{"custom_rpc_urls":[{"url":"https://a.example/key","weight":5}]}`, ``, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +114,7 @@ func TestPatch_Invalid(t *testing.T) {
 		"policies of another type":        {`{"policies":[]}`, "policies", "must be an object"},
 		"a negative cap":                  {`{"policies":{"gas_price_cap":-1}}`, "policies.gas_price_cap", "must be 0 or more"},
 		"a fraction":                      {`{"policies":{"gas_price_cap":0.5}}`, "policies.gas_price_cap", "must be a whole number"},
+		"wei as another string":           {`{"policies":{"gas_price_cap":"1e18"}}`, "policies.gas_price_cap", "must be a number or a string of decimal digits"},
 		"URL missing":                     {`{"custom_rpc_urls":[{"weight":1}]}`, "custom_rpc_urls[0].url", "is required"},
 		"URL invalid":                     {`{"custom_rpc_urls":[{"url":"x"}]}`, "custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"},
 		"URL of metadata":                 {`{"custom_rpc_urls":[{"url":"http://169.254.169.254/"}]}`, "custom_rpc_urls[0].url", "must not point at a cloud metadata service"},

@@ -176,8 +176,12 @@ func TestSchemas_Bounds(t *testing.T) {
 	const over256 = "115792089237316195423570985008687907853269984665640564039457584007913129639936"
 	for _, c := range []struct{ schema, valid, invalid string }{
 		{"RelayerEvmPolicy", `{"gas_price_cap":` + max256 + `}`, `{"gas_price_cap":` + over256 + `}`},
+		{"RelayerEvmPolicy", `{"gas_price_cap":"` + max256 + `"}`, `{"gas_price_cap":"1` + max256 + `"}`},
+		{"RelayerEvmPolicy", `{"gas_price_cap":"007"}`, `{"gas_price_cap":"7.0"}`},
+		{"RelayerEvmPolicy", `{"min_balance":null}`, `{"min_balance":""}`},
 		{"RelayerEvmPolicy", `{"min_balance":1e21}`, `{"min_balance":0.5}`},
 		{"EvmPolicyResponse", `{"min_balance":` + max256 + `}`, `{"min_balance":` + over256 + `}`},
+		{"EvmPolicyResponse", `{"min_balance":7}`, `{"min_balance":"7"}`},
 		{"EvmPolicyResponse", `{"min_balance":0}`, `{"min_balance":null}`},
 		{"RelayerSolanaPolicy", `{"min_balance":9223372036854775807}`, `{"min_balance":9223372036854775808}`},
 		{"RelayerSolanaPolicy", `{"max_signatures":2147483647}`, `{"max_signatures":2147483648}`},
@@ -185,6 +189,9 @@ func TestSchemas_Bounds(t *testing.T) {
 		{"SolanaAllowedTokensPolicy", `{"mint":"m","decimals":255}`, `{"mint":"m","decimals":256}`},
 		{"StellarTokenMetadata", `{"decimals":4294967295}`, `{"decimals":4294967296}`},
 		{"StellarTokenMetadata", `{"kind":"native"}`, `{"kind":{"classic":{"code":"c","issuer":"i"},"contract":{"contract_id":"c"}}}`},
+		{"StellarTokenMetadata", `{"kind":{"classic":{"code":"c","issuer":"i"},"contract":null}}`, `{"kind":{"classic":null,"contract":null}}`},
+		{"StellarTokenMetadata", `{"kind":{"contract":{"contract_id":"c"}}}`, `{"kind":"other"}`},
+		{"RelayerStellarPolicy", `{"fee_payment_strategy":null}`, `{"fee_payment_strategy":"nobody"}`},
 		{"RelayerStellarPolicy", `{"timeout_seconds":0}`, `{"timeout_seconds":-1}`},
 		{"RpcConfig", `{"url":"WSS://h","weight":100.0}`, `{"url":"wss://h","weight":100.5}`},
 		{"RpcConfig", `{"url":"http://u:p@h/k"}`, `{"url":"javascript:alert(1)"}`},
