@@ -1,0 +1,170 @@
+// The client program of TestGoClient. It is compiled with a client that oapi-codegen
+// generates. It fails unless every value that it sends is returned.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log"
+	"net/http"
+	"os"
+
+	"github.com/oapi-codegen/nullable"
+)
+
+var ctx = context.Background()
+
+func main() {
+	log.SetFlags(log.Lshortfile)
+	client, err := NewClientWithResponses(os.Getenv("SERVER"), WithRequestEditorFn(func(_ context.Context, request *http.Request) error {
+		request.Header.Set("Authorization", "Bearer "+os.Getenv("TOKEN"))
+		return nil
+	}))
+	must(err)
+	createAndGet(client)
+	list(client)
+	head(client)
+	patchAndDelete(client)
+	failures(client)
+}
+
+func must(err error) {
+	if err != nil {
+		log.Output(2, err.Error())
+		os.Exit(1)
+	}
+}
+
+// createAndGet sends each policy and compares it with the policy of the response.
+func createAndGet(client *ClientWithResponses) {
+	evm, solana, stellar := evmRelayer(), solanaRelayer(), stellarRelayer()
+	var body CreateRelayerRequest
+
+	must(body.FromCreateEvmRelayerRequest(evm))
+	evmCreated, err := create(client, body, "evm").AsEvmRelayerResponse()
+	must(err)
+	same(evm.Policies, evmCreated.Policies)
+	if *evmCreated.Policies.GasPriceCap != mostWei() {
+		log.Fatalf("gas_price_cap is %s", *evmCreated.Policies.GasPriceCap)
+	}
+	if endpoint := (*evmCreated.CustomRpcUrls)[0]; endpoint.Url != "https://rpc.example/***" || endpoint.Weight != 33.3 {
+		log.Fatalf("the endpoint is %+v", endpoint)
+	}
+
+	must(body.FromCreateSolanaRelayerRequest(solana))
+	solanaCreated, err := create(client, body, "solana").AsSolanaRelayerResponse()
+	must(err)
+	same(solana.Policies, solanaCreated.Policies)
+
+	must(body.FromCreateStellarRelayerRequest(stellar))
+	stellarCreated, err := create(client, body, "stellar").AsStellarRelayerResponse()
+	must(err)
+	same(stellar.Policies, stellarCreated.Policies)
+	if !stellarCreated.Paused || evmCreated.Paused {
+		log.Fatal("paused is not as it was sent")
+	}
+}
+
+func create(client *ClientWithResponses, body CreateRelayerRequest, id string) RelayerResponse {
+	created, err := client.CreateRelayerWithResponse(ctx, nil, body)
+	must(err)
+	if created.JSON201 == nil {
+		log.Fatalf("create returned %s %s", created.Status(), created.Body)
+	}
+	read, err := client.GetRelayerWithResponse(ctx, id, nil)
+	must(err)
+	if read.JSON200 == nil {
+		log.Fatalf("get returned %s %s", read.Status(), read.Body)
+	}
+	same(created.JSON201.Data, read.JSON200.Data)
+	return read.JSON200.Data
+}
+
+// same compares the JSON forms. The generator sorts the fields of all types.
+func same(sent, returned any) {
+	a, err := json.Marshal(sent)
+	must(err)
+	b, err := json.Marshal(returned)
+	must(err)
+	if string(a) != string(b) {
+		log.Fatalf("sent     %s\nreturned %s", a, b)
+	}
+}
+
+func list(client *ClientWithResponses) {
+	page, err := client.ListRelayersWithResponse(ctx, &ListRelayersParams{Page: new(int64(2)), PerPage: new(int64(2))})
+	must(err)
+	if page.JSON200 == nil || len(page.JSON200.Data) != 1 || page.JSON200.Pagination != (PaginationMeta{CurrentPage: 2, PerPage: 2, TotalItems: 3}) {
+		log.Fatalf("list returned %s %s", page.Status(), page.Body)
+	}
+	last, err := page.JSON200.Data[0].ValueByDiscriminator()
+	must(err)
+	if stellar, ok := last.(StellarRelayerResponse); !ok || stellar.Id != "stellar" {
+		log.Fatalf("the last relayer is %T %+v", last, last)
+	}
+}
+
+// head checks that the client does not parse a body that HEAD does not have.
+func head(client *ClientWithResponses) {
+	one, err := client.HeadRelayerWithResponse(ctx, "evm", nil)
+	must(err)
+	none, err := client.HeadRelayerWithResponse(ctx, "nobody", nil)
+	must(err)
+	all, err := client.HeadRelayersWithResponse(ctx, nil)
+	must(err)
+	if one.StatusCode() != http.StatusOK || one.HTTPResponse.Header.Get("ETag") == "" || none.StatusCode() != http.StatusNotFound || all.StatusCode() != http.StatusOK {
+		log.Fatalf("HEAD returned %s, %s and %s", one.Status(), none.Status(), all.Status())
+	}
+}
+
+// patchAndDelete clears members, sets one, and omits the others.
+func patchAndDelete(client *ClientWithResponses) {
+	request := evmRelayer()
+	request.Id = set("patched")
+	var body CreateRelayerRequest
+	must(body.FromCreateEvmRelayerRequest(request))
+	create(client, body, "patched")
+
+	var policies UpdateRelayerRequest_Policies
+	must(policies.FromRelayerEvmPolicy(RelayerEvmPolicy{GasPriceCap: nullable.NewNullNullable[WeiInput](), MinBalance: set(mostWei())}))
+	patched, err := client.UpdateRelayerWithApplicationMergePatchPlusJSONBodyWithResponse(ctx, "patched", nil, UpdateRelayerRequest{
+		Paused:         new(true),
+		NotificationId: nullable.NewNullNullable[string](),
+		Policies:       set(policies),
+	})
+	must(err)
+	if patched.JSON200 == nil {
+		log.Fatalf("patch returned %s %s", patched.Status(), patched.Body)
+	}
+	got, err := patched.JSON200.Data.AsEvmRelayerResponse()
+	must(err)
+	if got.Name != "EVM" || !got.Paused || got.NotificationId != nil || got.Policies.GasPriceCap != nil || *got.Policies.MinBalance != mostWei() || got.Policies.Eip1559Pricing == nil {
+		log.Fatalf("patched to %s", patched.Body)
+	}
+	stale, err := client.DeleteRelayerWithResponse(ctx, "patched", &DeleteRelayerParams{IfMatch: new(`"0"`)})
+	must(err)
+	if stale.JSON412 == nil {
+		log.Fatalf("a stale delete returned %s %s", stale.Status(), stale.Body)
+	}
+	tag := patched.HTTPResponse.Header.Get("ETag")
+	deleted, err := client.DeleteRelayerWithResponse(ctx, "patched", &DeleteRelayerParams{IfMatch: &tag})
+	must(err)
+	if deleted.JSON200 == nil {
+		log.Fatalf("delete returned %s %s", deleted.Status(), deleted.Body)
+	}
+}
+
+func failures(client *ClientWithResponses) {
+	unknown, err := client.GetRelayerWithResponse(ctx, "patched", nil)
+	must(err)
+	if unknown.JSON404 == nil || unknown.JSON404.Message != "Relayer with ID patched not found" {
+		log.Fatalf("get of a deleted relayer returned %s %s", unknown.Status(), unknown.Body)
+	}
+	var body CreateRelayerRequest
+	must(body.FromCreateEvmRelayerRequest(CreateEvmRelayerRequest{Network: "x", SignerId: "s"}))
+	invalid, err := client.CreateRelayerWithResponse(ctx, nil, body)
+	must(err)
+	if invalid.JSON400 == nil || len(invalid.JSON400.Errors) != 1 || *invalid.JSON400.Errors[0].Field != "name" {
+		log.Fatalf("an invalid create returned %s %s", invalid.Status(), invalid.Body)
+	}
+}
