@@ -1,0 +1,57 @@
+package generated
+
+import (
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var npm = flag.Bool("npm", false, "run the tests that install packages with npm, which needs Node 20.19 or later")
+
+// TestNPM runs the linters and the generators of TypeScript clients. It is not part of
+// CI, because npm installs hundreds of packages.
+func TestNPM(t *testing.T) {
+	if !*npm {
+		t.Skip("needs -npm")
+	}
+	url, _ := serve(t)
+	p := newProject(t, "testdata/npm", "SERVER="+url, "TOKEN="+token)
+	p.run(t, "npm", "install", "--no-audit", "--no-fund")
+	document := filepath.Join(p.directory, "openapi.json")
+	download(t, url+"/api/v1/openapi.json", document)
+
+	t.Run("Spectral", func(t *testing.T) {
+		p.run(t, "npx", "spectral", "lint", "--fail-severity", "hint", "--ruleset", "spectral.yaml", document)
+	})
+	t.Run("Redocly", func(t *testing.T) {
+		p.run(t, "npx", "redocly", "lint", "--config", "lint.yaml", document)
+	})
+	t.Run("TypeScript", func(t *testing.T) {
+		p.run(t, "npx", "openapi-typescript", document, "--output", "src/openapi.d.ts")
+		p.run(t, "npx", "openapi-ts", "--input", document, "--output", "src/hey", "--client", "@hey-api/client-fetch")
+		p.run(t, "npx", "tsc")
+		p.run(t, "node", "out/fetch.js")
+		p.run(t, "node", "out/hey.js")
+	})
+}
+
+func download(t *testing.T, url, file string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.ReadFrom(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
