@@ -13,10 +13,47 @@ func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool 
 		found.Add("", "the body "+problem)
 		return false
 	}
-	d := newDecoder(found)
+	newDecoder(found).decodeRequest(data, req)
+	return true
+}
+
+func (d *decoder) decodeRequest(data []byte, req *CreateRequest) {
 	d.Decode(data, req)
 	req.Policies = d.decodePolicies(req.NetworkType)
-	return true
+}
+
+// ParseCreateRequest reads a request from a configuration file: strict JSON like that of
+// [Manager.CreateDocument], except that an element of custom_rpc_urls may also be a
+// string, the URL. It checks the request like a Manager without options, and returns all
+// problems together in a [*ValidationError].
+func ParseCreateRequest(data []byte) (CreateRequest, error) {
+	var req CreateRequest
+	found := new(problems)
+	if problem := strictjson.Check(data); problem != "" {
+		found.Add("", problem)
+		return CreateRequest{}, found.err()
+	}
+	d := newDecoder(found)
+	d.Hooks[reflect.TypeFor[RPCConfig]()] = decodeEndpoint
+	d.decodeRequest(data, &req)
+	new(Manager).check(newRelayer(req), found)
+	if err := found.err(); err != nil {
+		return CreateRequest{}, err
+	}
+	return req, nil
+}
+
+func decodeEndpoint(v strictjson.Value, target any) {
+	endpoint := target.(*RPCConfig)
+	if v.First() != '"' {
+		v.Object(endpoint)
+		return
+	}
+	url, problem := v.Text()
+	if problem != "" {
+		v.Report(problem)
+	}
+	endpoint.URL = RPCURL(url)
 }
 
 // newPolicy returns an empty policy of the network type, or nil if the type is

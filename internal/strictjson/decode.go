@@ -64,6 +64,9 @@ func (v Value) First() byte {
 	return c.data[c.at]
 }
 
+// Raw returns the bytes of the value, which the caller must not change.
+func (v Value) Raw() []byte { return v.data }
+
 // Report reports a problem of the value.
 func (v Value) Report(message string) { v.decoder.Reporter.Add(v.path.String(), message) }
 

@@ -1,0 +1,46 @@
+// Package plan applies a configuration file to a registry of relayers.
+//
+// The file lists all desired relayers, each with its ID:
+//
+//	{"relayers": [
+//		{"id": "sepolia-1", "name": "Sepolia", "network": "sepolia", "network_type": "evm",
+//		 "paused": false, "signer_id": "local-signer", "policies": {"min_balance": 0}}
+//	]}
+//
+// The config.json of OpenZeppelin Relayer is such a file: its other sections are ignored,
+// and an RPC endpoint may be a plain string, the URL.
+//
+// [Parse] reads the file, [New] compares it with a registry, [Plan.String] shows the
+// differences, and [Plan.Apply] writes them. [Export] writes the file of a registry. The
+// registry is a [relayer.Manager], or the client of a server.
+//
+// # What the file determines
+//
+// The file determines every field that a client can set. An optional field that it omits
+// is cleared. For Solana, an omitted fee_payment_strategy means user; an omitted weight of
+// an RPC endpoint means 100. The fields address, system_disabled and disabled_reason are
+// kept. So are relayers that the file does not list, unless [WithPrune] is given.
+//
+// The file also determines whether a relayer is paused: a plan shows if it would resume
+// one that an operator has paused. [WithKeepPaused] leaves paused as it is.
+//
+// A relayer cannot change its network, network_type or signer_id. If they differ, the
+// entry is [Blocked]: delete the relayer, and apply the file again.
+//
+// # RPC URLs
+//
+// A Manager has the full RPC URLs, and a plan compares them. A server returns them
+// masked. A registry whose URLs are masked has a method MasksRPCURLs() bool that returns
+// true; its URLs are compared by their visible part, and the entry has MaskedURLs set.
+// [WithRPCURLs] writes them anyway.
+//
+// A file of [Export] has masked URLs. A masked URL that matches the stored one at its
+// position keeps it. Any other masked URL blocks its entry.
+//
+// # Concurrent changes
+//
+// Every change is conditional on the revision that the plan has seen. If another writer
+// has changed the relayer since, the change fails with [relayer.ErrConflict] and the
+// relayer stays as it is. To resume after any failure or interruption, make a new plan and
+// apply it.
+package plan

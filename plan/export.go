@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/go-relayer/relayer"
+)
+
+// Export returns the configuration file of a registry: all relayers in creation order,
+// with their RPC URLs masked. A plan of the file has no changes.
+func Export(ctx context.Context, registry relayer.Registry) ([]byte, error) {
+	return export(ctx, registry, relayer.RPCURL.String)
+}
+
+// ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys.
+func ExportWithSecrets(ctx context.Context, manager *relayer.Manager) ([]byte, error) {
+	return export(ctx, manager, func(url relayer.RPCURL) string { return string(url) })
+}
+
+func export(ctx context.Context, registry relayer.Registry, shown func(relayer.RPCURL) string) ([]byte, error) {
+	relayers := []json.RawMessage{}
+	for r, err := range registry.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		body, err := requestFor(r, shown).RequestBody()
+		if err != nil {
+			return nil, err
+		}
+		relayers = append(relayers, body)
+	}
+	var file bytes.Buffer
+	encoder := json.NewEncoder(&file)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(struct {
+		Relayers []json.RawMessage `json:"relayers"`
+	}{relayers})
+	return file.Bytes(), err
+}
+
+// requestFor returns the request that creates a relayer.
+func requestFor(r *relayer.Relayer, shown func(relayer.RPCURL) string) relayer.CreateRequest {
+	endpoints := slices.Clone(r.CustomRPCURLs)
+	for i := range endpoints {
+		endpoints[i].URL = relayer.RPCURL(shown(endpoints[i].URL))
+	}
+	return relayer.CreateRequest{
+		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
+		NotificationID: r.NotificationID, CustomRPCURLs: endpoints, Policies: r.Policies,
+	}
+}

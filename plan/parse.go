@@ -1,0 +1,142 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// Config is a parsed configuration file.
+type Config struct {
+	// Relayers are the desired relayers, in the order of the file.
+	Relayers []relayer.CreateRequest
+
+	// Ignored are the names of the other sections of the file, such as signers.
+	Ignored []string
+
+	// Unexpanded are the names of the environment variables that the relayers refer to
+	// as ${NAME}. It is empty if Parse has expanded them.
+	Unexpanded []string
+
+	lookup func(name string) (value string, ok bool)
+}
+
+// ParseOption configures [Parse].
+type ParseOption func(*Config) error
+
+// WithEnv replaces ${NAME} in the values of the relayers by the value that lookup
+// returns, such as [os.LookupEnv]. A variable that is not set is a problem. Without this
+// option ${NAME} is ordinary text.
+func WithEnv(lookup func(name string) (value string, ok bool)) ParseOption {
+	return func(c *Config) error {
+		if lookup == nil {
+			return errors.New("plan: lookup is nil")
+		}
+		c.lookup = lookup
+		return nil
+	}
+}
+
+// Parse reads a configuration file. It returns a [*relayer.ValidationError] with every
+// problem of every relayer; the path of a problem is such as
+// relayers[3].policies.gas_price_cap.
+func Parse(data []byte, options ...ParseOption) (*Config, error) {
+	c := new(Config)
+	for _, option := range options {
+		if option == nil {
+			return nil, errors.New("plan: option is nil")
+		}
+		if err := option(c); err != nil {
+			return nil, err
+		}
+	}
+	found := new(problems)
+	if problem := strictjson.Check(data); problem != "" {
+		found.Add("", "the file "+problem)
+		return nil, found.err()
+	}
+	entries := parseEntries(data, found)
+	c.parseRelayers(entries, found)
+	checkIDs(c.Relayers, found)
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	sections, _ := strictjson.Members(data)
+	delete(sections, "relayers")
+	c.Ignored = slices.Sorted(maps.Keys(sections))
+	return c, nil
+}
+
+// entry is the JSON of one relayer.
+type entry []byte
+
+// parseEntries returns the elements of relayers. An element that is not an object is
+// nil.
+func parseEntries(data []byte, found *problems) []entry {
+	var file struct {
+		Relayers []entry `json:"relayers"`
+	}
+	decoder := strictjson.Decoder{Reporter: found, IgnoreUnknown: true, Hooks: map[reflect.Type]strictjson.Hook{
+		reflect.TypeFor[entry](): func(v strictjson.Value, target any) {
+			if v.First() != '{' {
+				v.Report("must be an object")
+				return
+			}
+			*target.(*entry) = v.Raw()
+		},
+	}}
+	decoder.Decode(data, &file)
+	if file.Relayers == nil {
+		found.Add("relayers", "is required")
+	}
+	return file.Relayers
+}
+
+func (c *Config) parseRelayers(entries []entry, found *problems) {
+	references := make(map[string]bool)
+	for i, data := range entries {
+		path := relayerPath(i)
+		var req relayer.CreateRequest
+		if data != nil {
+			expanded, names := c.expand(data, path, found)
+			for _, name := range names {
+				references[name] = true
+			}
+			var err error
+			req, err = relayer.ParseCreateRequest(expanded)
+			found.addBelow(path, err)
+		}
+		c.Relayers = append(c.Relayers, req)
+	}
+	if c.lookup == nil {
+		c.Unexpanded = slices.Sorted(maps.Keys(references))
+	}
+}
+
+func relayerPath(i int) string { return fmt.Sprintf("relayers[%d]", i) }
+
+// checkIDs adds a problem for every missing or repeated ID. A request that is invalid
+// for another reason is empty and has problems already.
+func checkIDs(requests []relayer.CreateRequest, found *problems) {
+	first := make(map[string]int)
+	for i, req := range requests {
+		path := relayerPath(i)
+		if found.has(path) {
+			continue
+		}
+		if req.ID == "" {
+			found.Add(path+".id", "is required")
+			continue
+		}
+		if at, ok := first[req.ID]; ok {
+			found.Add(path+".id", fmt.Sprintf("must be unique: relayers[%d] has the same", at))
+			continue
+		}
+		first[req.ID] = i
+	}
+}

@@ -1,0 +1,273 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-relayer/relayer"
+)
+
+// Plan is the difference between a configuration and a registry.
+type Plan struct {
+	// Entries has one entry for each relayer: first those of the configuration in its
+	// order, then the others of the registry in creation order.
+	Entries []Entry
+
+	prune      bool
+	keepPaused bool
+	sendURLs   bool
+}
+
+// Entry is what a plan does with one relayer. It contains no secret.
+type Entry struct {
+	ID     string
+	Action Action
+
+	// Changes are the fields that an update changes.
+	Changes []Change
+
+	// Problems are the reasons for which the entry is Blocked.
+	Problems []relayer.FieldError
+
+	// MaskedURLs reports that RPC URLs were compared only by their visible part,
+	// because the registry masks them.
+	MaskedURLs bool
+
+	// apply is a function, so that an entry that is printed shows no request.
+	apply func(context.Context) error
+}
+
+// Action is what a plan does with a relayer.
+type Action string
+
+// The actions. The last three change nothing.
+const (
+	Create    Action = "create"
+	Update    Action = "update"
+	Delete    Action = "delete"
+	Unchanged Action = "unchanged"
+	Extra     Action = "extra"   // not in the configuration, and kept without WithPrune
+	Blocked   Action = "blocked" // no change can make the relayer equal to the configuration
+)
+
+// Change is one field of an [Update], or a part of one.
+type Change struct {
+	// Path is the JSON path of the field, such as policies.min_balance.
+	Path string
+
+	// Old and New are the values as JSON, with RPC URLs masked, or "" if not set. If
+	// they are equal, the hidden parts of the URLs differ, or may differ.
+	Old, New string
+}
+
+// Option configures [New].
+type Option func(*Plan) error
+
+// WithPrune deletes the relayers of the registry that the configuration does not list.
+func WithPrune() Option {
+	return func(p *Plan) error {
+		p.prune = true
+		return nil
+	}
+}
+
+// WithKeepPaused leaves paused of existing relayers as it is. The configuration then
+// determines it only for new ones.
+func WithKeepPaused() Option {
+	return func(p *Plan) error {
+		p.keepPaused = true
+		return nil
+	}
+}
+
+// WithRPCURLs writes the RPC URLs of every relayer that has some, if the registry masks
+// them, although no difference is visible.
+func WithRPCURLs() Option {
+	return func(p *Plan) error {
+		p.sendURLs = true
+		return nil
+	}
+}
+
+// New compares relayers with a registry. It reads all relayers in one pass of pages, and
+// again only those that differ, if the pages have no revisions. It returns a
+// [*relayer.ValidationError] if a request is invalid, has no ID, or has the ID of another.
+func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options ...Option) (*Plan, error) {
+	if registry == nil {
+		return nil, errors.New("plan: registry is nil")
+	}
+	p := new(Plan)
+	for _, option := range options {
+		if option == nil {
+			return nil, errors.New("plan: option is nil")
+		}
+		if err := option(p); err != nil {
+			return nil, err
+		}
+	}
+	if err := check(relayers); err != nil {
+		return nil, err
+	}
+	b := &builder{Plan: p, registry: registry, isMasked: isMasked(registry)}
+	if err := b.readAll(ctx); err != nil {
+		return nil, err
+	}
+	for _, req := range relayers {
+		if err := b.addDesired(ctx, withDefaults(req)); err != nil {
+			return nil, fmt.Errorf("%s: %w", req.ID, err)
+		}
+	}
+	for _, r := range b.listed {
+		if err := b.addExtra(ctx, r); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.ID, err)
+		}
+	}
+	return p, nil
+}
+
+// isMasked reports whether the registry masks RPC URLs.
+func isMasked(registry relayer.Registry) bool {
+	masking, ok := registry.(interface{ MasksRPCURLs() bool })
+	return ok && masking.MasksRPCURLs()
+}
+
+// check checks requests like [Parse]: those of another origin may be invalid.
+func check(requests []relayer.CreateRequest) error {
+	found := new(problems)
+	for i, req := range requests {
+		body, err := req.RequestBody()
+		if err == nil {
+			_, err = relayer.ParseCreateRequest(body)
+		}
+		found.addBelow(relayerPath(i), err)
+	}
+	checkIDs(requests, found)
+	return found.err()
+}
+
+// withDefaults sets what the registry sets if a request omits it.
+func withDefaults(req relayer.CreateRequest) relayer.CreateRequest {
+	endpoints := make([]relayer.RPCConfig, 0, len(req.CustomRPCURLs))
+	for _, endpoint := range req.CustomRPCURLs {
+		if endpoint.Weight == nil {
+			endpoint.Weight = new(relayer.DefaultRPCWeight)
+		}
+		endpoints = append(endpoints, endpoint)
+	}
+	req.CustomRPCURLs = endpoints
+	if req.NetworkType != relayer.Solana {
+		return req
+	}
+	policy := new(relayer.SolanaPolicy)
+	if given, ok := req.Policies.(*relayer.SolanaPolicy); ok && given != nil {
+		*policy = *given
+	}
+	if policy.FeePaymentStrategy == nil {
+		policy.FeePaymentStrategy = new(relayer.FeePaidByUser)
+	}
+	req.Policies = policy
+	return req
+}
+
+// builder makes a plan.
+type builder struct {
+	*Plan
+	registry relayer.Registry
+	isMasked bool
+	listed   []*relayer.Relayer          // in creation order
+	stored   map[string]*relayer.Relayer // by ID
+	desired  map[string]bool             // by ID
+}
+
+func (b *builder) readAll(ctx context.Context) error {
+	b.stored, b.desired = make(map[string]*relayer.Relayer), make(map[string]bool)
+	for r, err := range b.registry.All(ctx) {
+		if err != nil {
+			return err
+		}
+		b.listed = append(b.listed, r)
+		b.stored[r.ID] = r
+	}
+	return nil
+}
+
+func (b *builder) addDesired(ctx context.Context, req relayer.CreateRequest) error {
+	b.desired[req.ID] = true
+	stored := b.stored[req.ID]
+	entry, err := b.compare(req, stored)
+	if err != nil {
+		return err
+	}
+	if entry.Action == Update && stored.Revision == 0 {
+		// The list has no revisions. The relayer may have changed since.
+		stored, err = b.read(ctx, req.ID)
+		if err != nil {
+			return err
+		}
+		if entry, err = b.compare(req, stored); err != nil {
+			return err
+		}
+	}
+	b.Entries = append(b.Entries, entry)
+	return nil
+}
+
+func (b *builder) addExtra(ctx context.Context, r *relayer.Relayer) (err error) {
+	if b.desired[r.ID] {
+		return nil
+	}
+	entry := Entry{ID: r.ID, Action: Extra}
+	if b.prune {
+		if r.Revision == 0 {
+			r, err = b.read(ctx, r.ID)
+		}
+		if r == nil || err != nil {
+			return err // deleted since
+		}
+		entry.Action = Delete
+		entry.apply = func(ctx context.Context) error {
+			err := b.registry.Delete(ctx, r.ID, relayer.IfRevision(r.Revision))
+			if errors.Is(err, relayer.ErrNotFound) {
+				return nil // deleted since
+			}
+			return err
+		}
+	}
+	b.Entries = append(b.Entries, entry)
+	return nil
+}
+
+// read returns a relayer with its revision, or nil if it does not exist.
+func (b *builder) read(ctx context.Context, id string) (*relayer.Relayer, error) {
+	r, err := b.registry.Get(ctx, id)
+	if errors.Is(err, relayer.ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil && r.Revision == 0 {
+		err = errors.New("plan: the registry returns no revision, so that a change could overwrite that of another writer")
+	}
+	return r, err
+}
+
+// HasChanges reports whether Apply would change the registry.
+func (p *Plan) HasChanges() bool {
+	for _, entry := range p.Entries {
+		if entry.apply != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Err returns an error for every entry that is [Blocked], or nil if none is. The errors
+// match [relayer.ErrInvalid].
+func (p *Plan) Err() error {
+	var all []error
+	for _, entry := range p.Entries {
+		if entry.Action == Blocked {
+			all = append(all, fmt.Errorf("%s: %w", entry.ID, &relayer.ValidationError{Fields: entry.Problems}))
+		}
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// marks begin the lines of entries.
+var marks = map[Action]string{Create: "+", Update: "~", Delete: "-", Extra: "?", Blocked: "!"}
+
+// String returns a line for every entry that is not unchanged, with its changes or
+// problems below it, and a line with the number of entries of each kind. It contains no
+// secret and no control character except newlines.
+func (p *Plan) String() string {
+	var out strings.Builder
+	counts := make(map[Action]int)
+	compared := 0
+	for _, entry := range p.Entries {
+		counts[entry.Action]++
+		if entry.MaskedURLs {
+			compared++
+		}
+		entry.write(&out)
+	}
+	fmt.Fprintf(&out, "%d to create, %d to update, %d to delete, %d unchanged", counts[Create], counts[Update], counts[Delete], counts[Unchanged])
+	for _, action := range []Action{Extra, Blocked} {
+		if counts[action] > 0 {
+			fmt.Fprintf(&out, ", %d %s", counts[action], action)
+		}
+	}
+	out.WriteByte('\n')
+	if compared > 0 {
+		fmt.Fprintf(&out, "the RPC URLs of %d relayers are masked: only their visible part was compared\n", compared)
+	}
+	return out.String()
+}
+
+func (e Entry) write(out *strings.Builder) {
+	if e.Action == Unchanged {
+		return
+	}
+	fmt.Fprintf(out, "%s %s %s", marks[e.Action], e.Action, printable(e.ID))
+	if e.Action == Extra {
+		out.WriteString(" (not in the file: kept)")
+	}
+	out.WriteByte('\n')
+	for _, change := range e.Changes {
+		fmt.Fprintf(out, "    %s: %s\n", printable(change.Path), e.describe(change))
+	}
+	for _, problem := range e.Problems {
+		fmt.Fprintf(out, "    %s: %s\n", printable(problem.Field), printable(problem.Message))
+	}
+}
+
+func (e Entry) describe(change Change) string {
+	switch {
+	case change.Old != change.New:
+		return shown(change.Old) + " -> " + shown(change.New)
+	case e.MaskedURLs:
+		return shown(change.Old) + " (the hidden part may differ)"
+	default:
+		return shown(change.Old) + " (the hidden part differs)"
+	}
+}
+
+func shown(value string) string {
+	if value == "" {
+		return "(not set)"
+	}
+	return printable(value)
+}
+
+// printable escapes what could control a terminal.
+func printable(text string) string {
+	var out strings.Builder
+	for _, char := range text {
+		switch {
+		case unicode.IsPrint(char):
+			out.WriteRune(char)
+		case char > 0xFFFF:
+			fmt.Fprintf(&out, "\\U%08x", char)
+		default:
+			fmt.Fprintf(&out, "\\u%04x", char)
+		}
+	}
+	return out.String()
+}
