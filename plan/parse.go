@@ -91,7 +91,7 @@ func parseEntries(data []byte, found *problems) []entry {
 		},
 	}}
 	decoder.Decode(data, &file)
-	if file.Relayers == nil {
+	if file.Relayers == nil && !found.has("relayers") {
 		found.Add("relayers", "is required")
 	}
 	return file.Relayers

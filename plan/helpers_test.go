@@ -1,0 +1,160 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/plan"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// secret is a part of a URL that no output may contain.
+const secret = "S3CRET"
+
+func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	m, err := relayer.New(memory.New(), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// remote is a registry as a client shows it: with masked URLs, and without revisions in
+// lists. It counts calls.
+type remote struct {
+	relayer.Registry
+	gets, lists, writes int
+	withoutRevisions    bool
+}
+
+func (*remote) MasksRPCURLs() bool { return true }
+
+func (r *remote) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
+	r.gets++
+	got, err := r.Registry.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if r.withoutRevisions {
+		got.Revision = 0
+	}
+	return masked(got), nil
+}
+
+func (r *remote) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
+	r.lists++
+	return func(yield func(*relayer.Relayer, error) bool) {
+		for got, err := range r.Registry.All(ctx) {
+			if err == nil {
+				got = masked(got)
+				got.Revision = 0
+			}
+			if !yield(got, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r *remote) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
+	r.writes++
+	return r.Registry.Create(ctx, req)
+}
+
+func (r *remote) Patch(ctx context.Context, id string, patch relayer.Patch, conditions ...relayer.Condition) (*relayer.Relayer, error) {
+	r.writes++
+	return r.Registry.Patch(ctx, id, patch, conditions...)
+}
+
+func masked(r *relayer.Relayer) *relayer.Relayer {
+	for i := range r.CustomRPCURLs {
+		r.CustomRPCURLs[i].URL = relayer.RPCURL(r.CustomRPCURLs[i].URL.String())
+	}
+	return r
+}
+
+// minimal returns a request with only the required fields.
+func minimal(id string) relayer.CreateRequest {
+	return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
+}
+
+// withURLs returns a minimal request with RPC endpoints.
+func withURLs(id string, urls ...relayer.RPCURL) relayer.CreateRequest {
+	req := minimal(id)
+	for _, url := range urls {
+		req.CustomRPCURLs = append(req.CustomRPCURLs, relayer.RPCConfig{URL: url})
+	}
+	return req
+}
+
+func create(t testing.TB, registry relayer.Registry, requests ...relayer.CreateRequest) {
+	t.Helper()
+	for _, req := range requests {
+		if _, err := registry.Create(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func get(t testing.TB, registry relayer.Registry, id string) *relayer.Relayer {
+	t.Helper()
+	r, err := registry.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func newPlan(t testing.TB, registry relayer.Registry, relayers []relayer.CreateRequest, options ...plan.Option) *plan.Plan {
+	t.Helper()
+	p, err := plan.New(t.Context(), registry, relayers, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func mustApply(t testing.TB, p *plan.Plan) []plan.Result {
+	t.Helper()
+	results, err := p.Apply(t.Context())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p)
+	}
+	return results
+}
+
+// expectActions checks the action of each entry.
+func expectActions(t testing.TB, p *plan.Plan, want ...plan.Action) {
+	t.Helper()
+	var got []plan.Action
+	for _, entry := range p.Entries {
+		got = append(got, entry.Action)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("actions %q, want %q\n%s", got, want, p)
+	}
+}
+
+func expectChanges(t testing.TB, entry plan.Entry, want ...plan.Change) {
+	t.Helper()
+	if !slices.Equal(entry.Changes, want) {
+		t.Errorf("changes %+v, want %+v", entry.Changes, want)
+	}
+}
+
+// expectProblems checks the fields of a ValidationError.
+func expectProblems(t testing.TB, err error, want ...relayer.FieldError) {
+	t.Helper()
+	invalid, ok := errors.AsType[*relayer.ValidationError](err)
+	if !ok {
+		t.Fatalf("error %v is not a ValidationError", err)
+	}
+	if !slices.Equal(invalid.Fields, want) {
+		t.Errorf("problems %+v, want %+v", invalid.Fields, want)
+	}
+}

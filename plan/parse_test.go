@@ -1,0 +1,171 @@
+package plan_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/plan"
+)
+
+// publicConfig is a configuration file of OpenZeppelin Relayer.
+const publicConfig = `{
+  "relayers": [
+    {
+      "id": "sepolia-example",
+      "name": "Sepolia Example",
+      "network": "sepolia",
+      "paused": false,
+      "notification_id": "notification-example",
+      "signer_id": "local-signer",
+      "network_type": "evm",
+      "custom_rpc_urls": ["https://eth-sepolia.example/v2/S3CRET", {"url": "https://backup.example/S3CRET", "weight": 50}],
+      "policies": {"min_balance": 1e21, "gas_price_cap": 100000000000, "eip1559_pricing": true}
+    },
+    {
+      "id": "solana-example",
+      "name": "Solana Example",
+      "network": "devnet",
+      "paused": true,
+      "signer_id": "local-signer",
+      "network_type": "solana",
+      "policies": {"allowed_tokens": [{"mint": "So11111111111111111111111111111111111111112"}]}
+    }
+  ],
+  "notifications": [{"id": "notification-example", "type": "webhook", "url": "https://hook.example", "signing_key": {"type": "env", "value": "KEY"}}],
+  "signers": [{"id": "local-signer", "type": "local", "config": {"path": "keys/local.json", "passphrase": {"type": "env", "value": "PASSPHRASE"}}}],
+  "networks": "./config/networks",
+  "plugins": []
+}`
+
+func parse(t testing.TB, text string, options ...plan.ParseOption) *plan.Config {
+	t.Helper()
+	config, err := plan.Parse([]byte(text), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func TestParse_PublicConfig(t *testing.T) {
+	config := parse(t, publicConfig)
+	if want := []string{"networks", "notifications", "plugins", "signers"}; !slices.Equal(config.Ignored, want) {
+		t.Errorf("ignored %q, want %q", config.Ignored, want)
+	}
+	if len(config.Relayers) != 2 || config.Relayers[0].ID != "sepolia-example" || config.Relayers[1].ID != "solana-example" {
+		t.Fatalf("relayers %v", config.Relayers)
+	}
+	want := []relayer.RPCConfig{{URL: "https://eth-sepolia.example/v2/S3CRET"}, {URL: "https://backup.example/S3CRET", Weight: new(50.0)}}
+	if got := config.Relayers[0].CustomRPCURLs; !reflect.DeepEqual(got, want) {
+		t.Errorf("endpoints %v", got)
+	}
+}
+
+// relayerWith returns the JSON of a relayer with more members.
+func relayerWith(id string, members ...string) string {
+	all := append([]string{`"id":"` + id + `"`, `"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"`}, members...)
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+func TestParse_Problems(t *testing.T) {
+	type problem = relayer.FieldError
+	valid, anonymous := relayerWith("a"), strings.Replace(relayerWith("a"), `"id":"a",`, "", 1)
+	for text, want := range map[string][]problem{
+		``:                           {{Message: "the file must be a JSON object, not empty"}},
+		`[` + valid + `]`:            {{Message: "the file must be a JSON object"}},
+		`{"relayer":[]}`:             {{Field: "relayers", Message: "is required"}},
+		`{"relayers":null}`:          {{Field: "relayers", Message: "is required"}},
+		`{"relayers":{}}`:            {{Field: "relayers", Message: "must be an array"}},
+		`{"relayers":[],"signers":]`: {{Message: "the file must be valid JSON: the error is at or before byte 26"}},
+		`{"relayers":[],"relayers":[` + valid + `]}`: {{Field: "relayers", Message: "must not be given more than once"}},
+		`{"relayers":[1,` + valid + `,null]}`: {
+			{Field: "relayers[0]", Message: "must be an object"}, {Field: "relayers[2]", Message: "must be an object"},
+		},
+		`{"relayers":[` + valid + `,` + anonymous + `,` + relayerWith("b") + `,` + valid + `]}`: {
+			{Field: "relayers[1].id", Message: "is required"}, {Field: "relayers[3].id", Message: "must be unique: relayers[0] has the same"},
+		},
+		`{"relayers":[` + valid + `,` + relayerWith("b", `"policies":{"gas_price_cap":-1}`, `"x":1`, `"custom_rpc_urls":["ftp://a"]`) + `,` + relayerWith("c", `"name":""`) + `]}`: {
+			{Field: "relayers[1].policies.gas_price_cap", Message: "must be 0 or more"},
+			{Field: "relayers[1].x", Message: "is not a known field"},
+			{Field: "relayers[1].custom_rpc_urls[0].url", Message: "must be an absolute http, https, ws or wss URL with a host"},
+			{Field: "relayers[2].name", Message: "must not be given more than once"},
+		},
+	} {
+		_, err := plan.Parse([]byte(text))
+		expectAllProblems(t, err, want)
+	}
+}
+
+// expectAllProblems compares problems in any order.
+func expectAllProblems(t *testing.T, err error, want []relayer.FieldError) {
+	t.Helper()
+	invalid, ok := err.(*relayer.ValidationError)
+	if !ok {
+		t.Fatalf("error %v is not a ValidationError", err)
+	}
+	byField := func(a, b relayer.FieldError) int { return strings.Compare(a.Field, b.Field) }
+	if got := slices.SortedFunc(slices.Values(invalid.Fields), byField); !slices.Equal(got, slices.SortedFunc(slices.Values(want), byField)) {
+		t.Errorf("problems %+v, want %+v", got, want)
+	}
+}
+
+func TestParse_ReferencesAreText(t *testing.T) {
+	config := parse(t, `{"signers":"${PASSPHRASE}","relayers":[`+relayerWith("a", `"custom_rpc_urls":["https://x/${KEY}/${KEY}"]`, `"notification_id":"${B}"`)+`]}`)
+	if url := string(config.Relayers[0].CustomRPCURLs[0].URL); url != "https://x/${KEY}/${KEY}" {
+		t.Errorf("URL %s", url)
+	}
+	if want := []string{"B", "KEY"}; !slices.Equal(config.Unexpanded, want) {
+		t.Errorf("unexpanded %q, want %q", config.Unexpanded, want)
+	}
+}
+
+func TestParse_WithEnv(t *testing.T) {
+	variables := map[string]string{"KEY": secret + `"\{`, "NAME": "é ${KEY}", "EMPTY": "", "SPLIT": "\xff"}
+	env := plan.WithEnv(func(name string) (string, bool) { value, ok := variables[name]; return value, ok })
+	text := `{"plugins":"${UNSET}","relayers":[` + relayerWith("a", `"custom_rpc_urls":["https://x.example/\u0024{KEY}"]`,
+		`"notification_id":"${NAME}-$KEY-${1}-${EMPTY}\n"`, `"policies":{"whitelist_receivers":["${KEY}","\u00e9"]}`) + `]}`
+	config := parse(t, text, env)
+	got := config.Relayers[0]
+	if url := string(got.CustomRPCURLs[0].URL); url != "https://x.example/"+secret+`"\{` {
+		t.Errorf("URL %s", url)
+	}
+	if got.NotificationID != "é ${KEY}-$KEY-${1}-\n" {
+		t.Errorf("notification %q", got.NotificationID)
+	}
+	if receivers := got.Policies.(*relayer.EVMPolicy).WhitelistReceivers; !slices.Equal(receivers, []string{secret + `"\{`, "é"}) {
+		t.Errorf("receivers %q", receivers)
+	}
+	if len(config.Unexpanded) > 0 {
+		t.Errorf("unexpanded %q", config.Unexpanded)
+	}
+
+	// The names of members are not values.
+	_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", `"${KEY}" :1`)+`]}`), env)
+	expectProblems(t, err, relayer.FieldError{Field: "relayers[0].${KEY}", Message: "is not a known field"})
+
+	_, err = plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/${KEY}/${UNSET}"]`, `"notification_id":"${SPLIT}"`)+`]}`), env)
+	expectProblems(t, err,
+		relayer.FieldError{Field: "relayers[1]", Message: "refers to the environment variable UNSET, which is not set"},
+		relayer.FieldError{Field: "relayers[1]", Message: "refers to the environment variable SPLIT, whose value is not UTF-8"})
+}
+
+// An expanded value is not part of an error, even if it is invalid.
+func TestParse_ExpandedValueInError(t *testing.T) {
+	env := plan.WithEnv(func(string) (string, bool) { return " " + secret, true })
+	text := `{"relayers":[` + relayerWith("a", `"custom_rpc_urls":["${A}"]`) + `,` + strings.Replace(relayerWith("${A}"), `"evm"`, `"${A}"`, 1) + `]}`
+	_, err := plan.Parse([]byte(text), env)
+	if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestParse_InvalidOptions(t *testing.T) {
+	for name, option := range map[string]plan.ParseOption{"nil": nil, "nil lookup": plan.WithEnv(nil)} {
+		if _, err := plan.Parse([]byte(`{"relayers":[]}`), option); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

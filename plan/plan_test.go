@@ -1,0 +1,293 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/plan"
+)
+
+func TestNew_Actions(t *testing.T) {
+	m := newManager(t)
+	create(t, m, minimal("same"), minimal("changed"), minimal("moved"), minimal("other"))
+	changed, moved := minimal("changed"), minimal("moved")
+	changed.Name, moved.SignerID, moved.Network, moved.NetworkType = "new", "s2", "devnet", relayer.Solana
+	desired := []relayer.CreateRequest{moved, minimal("new"), changed, minimal("same")}
+
+	p := newPlan(t, m, desired)
+	expectActions(t, p, plan.Blocked, plan.Create, plan.Update, plan.Unchanged, plan.Extra)
+	expectChanges(t, p.Entries[2], plan.Change{Path: "name", Old: `"n"`, New: `"new"`})
+	if len(p.Entries[0].Problems) != 3 || len(p.Entries[0].Changes) > 0 || p.Err() == nil || !p.HasChanges() {
+		t.Errorf("entry %+v, error %v", p.Entries[0], p.Err())
+	}
+	expectActions(t, newPlan(t, m, desired, plan.WithPrune()), plan.Blocked, plan.Create, plan.Update, plan.Unchanged, plan.Delete)
+
+	unchanged := newPlan(t, m, []relayer.CreateRequest{minimal("same")})
+	if unchanged.HasChanges() || unchanged.Err() != nil {
+		t.Errorf("changes in %s", unchanged)
+	}
+}
+
+// Fields that the file omits are cleared, except the default of Solana.
+func TestNew_OmittedFields(t *testing.T) {
+	m := newManager(t)
+	full := withURLs("a", "https://a.example/"+secret)
+	full.NotificationID, full.Paused = "alerts", true
+	cap := relayer.NewAmount(100e9)
+	full.Policies = &relayer.EVMPolicy{GasPriceCap: &cap, WhitelistReceivers: []string{}}
+	solana := minimal("b")
+	solana.NetworkType, solana.Policies = relayer.Solana, &relayer.SolanaPolicy{
+		FeePaymentStrategy: new(relayer.FeePaidByRelayer),
+		SwapConfig:         &relayer.SolanaSwapConfig{CronSchedule: new("* * * * *"), MinBalanceThreshold: new(uint64(1))},
+	}
+	create(t, m, full, solana)
+
+	bare := minimal("b")
+	bare.NetworkType, bare.Policies = relayer.Solana, &relayer.SolanaPolicy{SwapConfig: &relayer.SolanaSwapConfig{MinBalanceThreshold: new(uint64(2))}}
+	desired := []relayer.CreateRequest{minimal("a"), bare}
+	p := newPlan(t, m, desired)
+	expectActions(t, p, plan.Update, plan.Update)
+	expectChanges(t, p.Entries[0],
+		plan.Change{Path: "notification_id", Old: `"alerts"`},
+		plan.Change{Path: "paused", Old: "true", New: "false"},
+		plan.Change{Path: "policies.gas_price_cap", Old: "100000000000"},
+		plan.Change{Path: "policies.whitelist_receivers", Old: "[]"},
+		plan.Change{Path: "custom_rpc_urls[0]", Old: `{"url":"https://a.example/***","weight":100}`})
+	expectChanges(t, p.Entries[1],
+		plan.Change{Path: "policies.fee_payment_strategy", Old: `"relayer"`, New: `"user"`},
+		plan.Change{Path: "policies.swap_config.cron_schedule", Old: `"* * * * *"`},
+		plan.Change{Path: "policies.swap_config.min_balance_threshold", Old: "1", New: "2"})
+	mustApply(t, p)
+	expectActions(t, newPlan(t, m, desired), plan.Unchanged, plan.Unchanged)
+	if got := get(t, m, "a"); got.NotificationID != "" || got.CustomRPCURLs != nil || !reflect.DeepEqual(got.Policies, new(relayer.EVMPolicy)) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestNew_KeepPaused(t *testing.T) {
+	m := newManager(t)
+	paused, running := minimal("paused"), minimal("running")
+	paused.Paused = true
+	create(t, m, paused, running)
+	desired := []relayer.CreateRequest{minimal("paused"), running, minimal("new")}
+	desired[1].Paused, desired[2].Paused = true, true
+
+	expectActions(t, newPlan(t, m, desired), plan.Update, plan.Update, plan.Create)
+	desired[0].Name = "renamed"
+	p := newPlan(t, m, desired, plan.WithKeepPaused())
+	expectActions(t, p, plan.Update, plan.Unchanged, plan.Create)
+	mustApply(t, p)
+	if !get(t, m, "paused").Paused || get(t, m, "running").Paused || !get(t, m, "new").Paused {
+		t.Error("paused of an existing relayer was changed, or that of a new one was not set")
+	}
+}
+
+func TestNew_FullURLs(t *testing.T) {
+	const base = "https://rpc.example/"
+	for name, c := range map[string]struct {
+		urls    []relayer.RPCURL
+		changes []plan.Change
+	}{
+		"same":         {[]relayer.RPCURL{base + "1", "https://u:p@b.example", "wss://c.example"}, nil},
+		"masked":       {[]relayer.RPCURL{base + "***", "https://b.example", "wss://c.example"}, nil},
+		"hidden part":  {[]relayer.RPCURL{base + "2", "https://b.example", "wss://c.example"}, []plan.Change{{Path: "custom_rpc_urls[0].url", Old: `"` + base + `***"`, New: `"` + base + `***"`}}},
+		"visible part": {[]relayer.RPCURL{base + "1", "https://b.example", "wss://d.example"}, []plan.Change{{Path: "custom_rpc_urls[2].url", Old: `"wss://c.example"`, New: `"wss://d.example"`}}},
+		"fewer and masked": {[]relayer.RPCURL{base + "***", "https://u:p@b.example"}, []plan.Change{
+			{Path: "custom_rpc_urls[2]", Old: `{"url":"wss://c.example","weight":100}`}}},
+		"more": {[]relayer.RPCURL{base + "***", "https://b.example", "wss://c.example", base + "4"}, []plan.Change{
+			{Path: "custom_rpc_urls[3]", New: `{"url":"` + base + `***","weight":100}`}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newManager(t)
+			create(t, m, withURLs("a", base+"1", "https://u:p@b.example", "wss://c.example"))
+			p := newPlan(t, m, []relayer.CreateRequest{withURLs("a", c.urls...)})
+			expectChanges(t, p.Entries[0], c.changes...)
+			mustApply(t, p)
+			expectActions(t, newPlan(t, m, []relayer.CreateRequest{withURLs("a", c.urls...)}), plan.Unchanged)
+			if second := get(t, m, "a").CustomRPCURLs[1].URL; string(second) != "https://u:p@b.example" {
+				t.Errorf("the mask of a URL replaced it: %s", string(second))
+			}
+		})
+	}
+}
+
+func TestNew_Weights(t *testing.T) {
+	const url = "https://rpc.example/" + secret
+	for name, registry := range map[string]relayer.Registry{"full": newManager(t), "masked": &remote{Registry: newManager(t)}} {
+		create(t, registry, withURLs("a", url))
+		desired := withURLs("a", url)
+		desired.CustomRPCURLs[0].Weight = new(0.5)
+		p := newPlan(t, registry, []relayer.CreateRequest{desired})
+		expectChanges(t, p.Entries[0], plan.Change{Path: "custom_rpc_urls[0].weight", Old: "100", New: "0.5"})
+		mustApply(t, p)
+		if got := newPlan(t, registry, []relayer.CreateRequest{desired}); got.HasChanges() {
+			t.Errorf("%s: after an apply: %s", name, got)
+		}
+	}
+}
+
+// A masked URL that the registry cannot complete blocks its entry.
+func TestNew_MaskedURLInFile(t *testing.T) {
+	const mask = "https://rpc.example/***"
+	m := newManager(t)
+	create(t, m, withURLs("a", "https://rpc.example/"+secret, "https://b.example/"+secret))
+	differs := relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: "must be the full URL: it is masked, and differs from the stored one"}
+	partial := relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: "must be the full URL: a change of one endpoint writes all"}
+	for name, c := range map[string]struct {
+		registry relayer.Registry
+		desired  relayer.CreateRequest
+		want     []relayer.FieldError
+	}{
+		"create":                     {m, withURLs("new", mask), []relayer.FieldError{differs}},
+		"another host":               {m, withURLs("a", "https://other.example/***"), []relayer.FieldError{differs}},
+		"more":                       {m, withURLs("a", mask, "https://b.example/***", mask), []relayer.FieldError{{Field: "custom_rpc_urls[2].url", Message: differs.Message}}},
+		"masked registry":            {&remote{Registry: m}, withURLs("a", "https://other.example/***"), []relayer.FieldError{differs}},
+		"masked registry, unchanged": {&remote{Registry: m}, withURLs("a", mask, "https://b.example/***"), nil},
+		"masked registry, one full":  {&remote{Registry: m}, withURLs("a", mask, "https://c.example"), []relayer.FieldError{partial}},
+	} {
+		p := newPlan(t, c.registry, []relayer.CreateRequest{c.desired})
+		if got := p.Entries[0].Problems; fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: problems %+v, want %+v", name, got, c.want)
+		}
+		if isBlocked := p.Entries[0].Action == plan.Blocked; isBlocked != (c.want != nil) || p.HasChanges() {
+			t.Errorf("%s: %s", name, p)
+		}
+	}
+}
+
+func TestNew_MaskedRegistry(t *testing.T) {
+	m := newManager(t)
+	stored := withURLs("a", "https://rpc.example/old")
+	create(t, m, stored, minimal("b"))
+	registry := &remote{Registry: m}
+	desired := []relayer.CreateRequest{withURLs("a", "https://rpc.example/new"), minimal("b")}
+
+	p := newPlan(t, registry, desired)
+	expectActions(t, p, plan.Unchanged, plan.Unchanged)
+	if !p.Entries[0].MaskedURLs || p.Entries[1].MaskedURLs {
+		t.Errorf("entries %+v", p.Entries)
+	}
+	if registry.gets != 0 {
+		t.Errorf("%d gets without a difference", registry.gets)
+	}
+
+	p = newPlan(t, registry, desired, plan.WithRPCURLs())
+	expectActions(t, p, plan.Update, plan.Unchanged)
+	expectChanges(t, p.Entries[0], plan.Change{Path: "custom_rpc_urls[0].url", Old: `"https://rpc.example/***"`, New: `"https://rpc.example/***"`})
+	mustApply(t, p)
+	if url := get(t, m, "a").CustomRPCURLs[0].URL; string(url) != "https://rpc.example/new" {
+		t.Errorf("URL %s", string(url))
+	}
+
+	// A masked file has no URLs to send.
+	expectActions(t, newPlan(t, registry, []relayer.CreateRequest{withURLs("a", "https://rpc.example/***")}, plan.WithRPCURLs()), plan.Unchanged, plan.Extra)
+}
+
+// Without revisions in the list, only relayers that differ are read again.
+func TestNew_ReadsRevisions(t *testing.T) {
+	registry := &remote{Registry: newManager(t)}
+	create(t, registry, minimal("a"), minimal("b"), minimal("c"), minimal("d"))
+	renamed := minimal("b")
+	renamed.Name = "new"
+	p := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed}, plan.WithPrune())
+	expectActions(t, p, plan.Unchanged, plan.Update, plan.Delete, plan.Delete)
+	if registry.lists != 1 || registry.gets != 3 {
+		t.Errorf("%d lists, %d gets, want 1 and 3", registry.lists, registry.gets)
+	}
+	mustApply(t, p)
+	expectActions(t, newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed}), plan.Unchanged, plan.Unchanged)
+
+	registry.withoutRevisions = true
+	if _, err := plan.New(t.Context(), registry, []relayer.CreateRequest{minimal("b")}); err == nil || !strings.Contains(err.Error(), "b: plan: the registry returns no revision") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNew_InvalidInput(t *testing.T) {
+	m := newManager(t)
+	for name, c := range map[string]struct {
+		registry relayer.Registry
+		option   plan.Option
+	}{"nil registry": {nil, plan.WithPrune()}, "nil option": {m, nil}} {
+		if _, err := plan.New(t.Context(), c.registry, nil, c.option); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	unencodable := withURLs("c", "https://x.example")
+	unencodable.CustomRPCURLs[0].Weight = new(math.NaN())
+	_, err := plan.New(t.Context(), m, []relayer.CreateRequest{minimal("a"), minimal(""), minimal("a"), {ID: "b"}, unencodable})
+	expectAllProblems(t, err, []relayer.FieldError{
+		{Field: "relayers[1].id", Message: "is required"},
+		{Field: "relayers[2].id", Message: "must be unique: relayers[0] has the same"},
+		{Field: "relayers[3].name", Message: "must not be empty"},
+		{Field: "relayers[3].network", Message: "must not be empty"},
+		{Field: "relayers[3].network_type", Message: "must not be empty"},
+		{Field: "relayers[3].signer_id", Message: "must not be empty"},
+		{Field: "relayers[4]", Message: "relayer: the request has a value that cannot be encoded as JSON"},
+	})
+}
+
+func TestString(t *testing.T) {
+	m := newManager(t)
+	moved := minimal("moved")
+	moved.SignerID = "s2"
+	create(t, m, withURLs("a", "https://old.example/"+secret, "https://b.example/"+secret), minimal("moved"), minimal("same"), minimal("extra"))
+	changed := withURLs("a", "https://new.example/"+secret, "https://b.example/other"+secret)
+	changed.Name, changed.NotificationID = "\x1b[2J\u202e\u009b", "alerts"
+	desired := []relayer.CreateRequest{changed, withURLs("new", "https://c.example/"+secret), moved, minimal("same")}
+	const want = `~ update a
+    name: "n" -> "\u001b[2J\u202e\u009b"
+    notification_id: (not set) -> "alerts"
+    custom_rpc_urls[0].url: "https://old.example/***" -> "https://new.example/***"
+    custom_rpc_urls[1].url: "https://b.example/***" (the hidden part differs)
++ create new
+! blocked moved
+    signer_id: must not be changed from "s" to "s2": delete the relayer first
+? extra extra (not in the file: kept)
+1 to create, 1 to update, 0 to delete, 1 unchanged, 1 extra, 1 blocked
+`
+	if got := newPlan(t, m, desired).String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	const wantMasked = `~ update a
+    custom_rpc_urls[0].url: "https://old.example/***" (the hidden part may differ)
+    custom_rpc_urls[1].url: "https://b.example/***" (the hidden part may differ)
+- delete moved
+- delete same
+- delete extra
+0 to create, 1 to update, 3 to delete, 0 unchanged
+the RPC URLs of 1 relayers are masked: only their visible part was compared
+`
+	masked := newPlan(t, &remote{Registry: m}, []relayer.CreateRequest{withURLs("a", "https://old.example/x", "https://b.example/x")}, plan.WithPrune(), plan.WithRPCURLs())
+	if got := masked.String(); got != wantMasked {
+		t.Errorf("got\n%s\nwant\n%s", got, wantMasked)
+	}
+}
+
+// No form in which a plan or a configuration is printed shows the hidden part of a URL.
+func TestSecrets(t *testing.T) {
+	m := newManager(t)
+	create(t, m, withURLs("a", "https://old.example/"+secret, "https://b.example/"+secret), withURLs("extra", "https://u:"+secret+"@x.example"))
+	desired := []relayer.CreateRequest{withURLs("a", "https://new.example/"+secret), withURLs("new", "https://c.example/"+secret), withURLs("m", "https://c.example/"+secret+"/***")}
+	p := newPlan(t, m, desired, plan.WithPrune())
+	config := parse(t, publicConfig)
+	var texts []string
+	for _, value := range []any{p, *p, p.Entries, config, *config, p.Err()} {
+		texts = append(texts, fmt.Sprintf("%v %+v %#v %s %q %d", value, value, value, value, value, value))
+		encoded, err := json.Marshal(value)
+		if _, isConfig := value.(*plan.Config); err != nil && !isConfig {
+			t.Error(err)
+		}
+		texts = append(texts, string(encoded))
+	}
+	for _, text := range texts {
+		if strings.Contains(text, secret) {
+			t.Errorf("secret in %s", text)
+		}
+	}
+}
