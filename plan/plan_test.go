@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/plan"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestNew_Actions(t *testing.T) {
@@ -205,6 +207,49 @@ func TestNew_ReadsRevisions(t *testing.T) {
 	registry.withoutRevisions = true
 	if _, err := plan.New(t.Context(), registry, []relayer.CreateRequest{minimal("b")}); err == nil || !strings.Contains(err.Error(), "b: plan: the registry returns no revision") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// counting is a store that counts reads.
+type counting struct {
+	relayer.Store
+	lists, gets int
+}
+
+func (c *counting) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	c.lists++
+	return c.Store.List(ctx, offset, limit)
+}
+
+func (c *counting) Get(ctx context.Context, id string) (relayer.Record, error) {
+	c.gets++
+	return c.Store.Get(ctx, id)
+}
+
+// A plan of 1,000 relayers reads the pages once. The pages of a Manager overlap by a
+// tenth.
+func TestNew_OnePassOfPages(t *testing.T) {
+	store := &counting{Store: memory.New()}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var desired []relayer.CreateRequest
+	for i := range 1000 {
+		desired = append(desired, withURLs(fmt.Sprint("r", i), relayer.RPCURL(fmt.Sprint("https://rpc.example/", i))))
+	}
+	create(t, m, desired...)
+	desired[500].Name = "new"
+	for name, registry := range map[string]relayer.Registry{"full": m, "masked": &remote{Registry: m}} {
+		store.lists, store.gets = 0, 0
+		p := newPlan(t, registry, desired)
+		wantGets := 0
+		if name == "masked" {
+			wantGets = 1
+		}
+		if store.lists > 12 || store.gets != wantGets || !p.HasChanges() {
+			t.Errorf("%s: %d lists, %d gets, want at most 12 and %d", name, store.lists, store.gets, wantGets)
+		}
 	}
 }
 

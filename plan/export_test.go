@@ -1,0 +1,113 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/plan"
+)
+
+func TestExport_Format(t *testing.T) {
+	m := newManager(t)
+	most, err := relayer.ParseAmount("115792089237316195423570985008687907853269984665640564039457584007913129639935")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := withURLs("z", "https://a.example/"+secret+"?a=1&b=<>")
+	first.Name, first.Policies = "<&>", &relayer.EVMPolicy{MinBalance: &most}
+	create(t, m, first, minimal("a"))
+	const want = `{
+  "relayers": [
+    {
+      "id": "z",
+      "name": "<&>",
+      "network": "sepolia",
+      "network_type": "evm",
+      "paused": false,
+      "signer_id": "s",
+      "custom_rpc_urls": [
+        {
+          "url": "%s",
+          "weight": 100
+        }
+      ],
+      "policies": {
+        "min_balance": 115792089237316195423570985008687907853269984665640564039457584007913129639935
+      }
+    },
+    {
+      "id": "a",
+      "name": "n",
+      "network": "sepolia",
+      "network_type": "evm",
+      "paused": false,
+      "signer_id": "s",
+      "policies": {}
+    }
+  ]
+}
+`
+	masked, err := plan.Export(t.Context(), m)
+	if expected := fmt.Sprintf(want, "https://a.example/***"); err != nil || string(masked) != expected {
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, masked, expected)
+	}
+	full, err := plan.ExportWithSecrets(t.Context(), m)
+	if expected := fmt.Sprintf(want, "https://a.example/"+secret+"?a=1&b=<>"); err != nil || string(full) != expected {
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, full, expected)
+	}
+	if empty, err := plan.Export(t.Context(), newManager(t)); err != nil || string(empty) != "{\n  \"relayers\": []\n}\n" {
+		t.Errorf("error %v, got %s", err, empty)
+	}
+}
+
+func TestExport_Canceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if file, err := plan.Export(ctx, newManager(t)); !errors.Is(err, context.Canceled) || file != nil {
+		t.Errorf("file %s, error %v", file, err)
+	}
+	if _, err := plan.New(ctx, newManager(t), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Apply, export, and apply again: the second plan of the file has no changes.
+func TestExport_RoundTrip(t *testing.T) {
+	for _, options := range [][]relayer.Option{nil, {relayer.WithNetworkRules()}} {
+		m := newManager(t, options...)
+		desired := parse(t, publicConfig).Relayers
+		mustApply(t, newPlan(t, m, desired, plan.WithPrune()))
+		expectNoChanges(t, m, desired)
+
+		masked, err := plan.Export(t.Context(), m)
+		if err != nil || strings.Contains(string(masked), secret) {
+			t.Fatalf("error %v: %s", err, masked)
+		}
+		full, err := plan.ExportWithSecrets(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range [][]byte{masked, full} {
+			exported := parse(t, string(file)).Relayers
+			expectNoChanges(t, m, exported)
+			expectNoChanges(t, &remote{Registry: m}, exported)
+		}
+
+		copied := newManager(t, options...)
+		mustApply(t, newPlan(t, copied, parse(t, string(full)).Relayers))
+		if again, err := plan.ExportWithSecrets(t.Context(), copied); err != nil || string(again) != string(full) {
+			t.Errorf("error %v, copied\n%s\nof\n%s", err, again, full)
+		}
+	}
+}
+
+func expectNoChanges(t *testing.T, registry relayer.Registry, relayers []relayer.CreateRequest) {
+	t.Helper()
+	if p := newPlan(t, registry, relayers, plan.WithPrune()); p.HasChanges() || p.Err() != nil {
+		t.Errorf("changes:\n%s", p)
+	}
+}
