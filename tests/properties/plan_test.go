@@ -1,0 +1,421 @@
+package properties
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/plan"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// Few IDs and values, so that two random contents have relayers and fields in common.
+var planIDs = []string{"a", "b", "c", "d", "e"}
+
+func drawConfig(t *rapid.T, label string) []relayer.CreateRequest {
+	ids := rapid.SliceOfDistinct(rapid.SampledFrom(planIDs), rapid.ID[string]).Draw(t, label+" IDs")
+	var requests []relayer.CreateRequest
+	for _, id := range ids {
+		requests = append(requests, drawDesired(t, label+" "+id, id))
+	}
+	return requests
+}
+
+func drawDesired(t *rapid.T, label, id string) relayer.CreateRequest {
+	req := relayer.CreateRequest{
+		ID:             id,
+		Name:           rapid.SampledFrom([]string{"n", "m", "é ${X}\n"}).Draw(t, label+" name"),
+		Network:        rapid.SampledFrom([]string{"x", "x", "x", "y"}).Draw(t, label+" network"),
+		NetworkType:    networkTypeOf(t, label, id),
+		Paused:         rapid.Bool().Draw(t, label+" paused"),
+		SignerID:       "s",
+		NotificationID: rapid.SampledFrom([]string{"", "alerts", "pages"}).Draw(t, label+" notification"),
+		CustomRPCURLs:  rapid.SliceOfN(rapid.Custom(drawEndpoint), 0, 3).Draw(t, label+" endpoints"),
+	}
+	if rapid.IntRange(0, 4).Draw(t, label+" has policies") > 0 {
+		req.Policies = drawPolicy(t, req.NetworkType)
+	}
+	return req
+}
+
+// networkTypeOf is mostly a function of the ID, because it cannot change.
+func networkTypeOf(t *rapid.T, label, id string) relayer.NetworkType {
+	types := []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar}
+	if rapid.IntRange(0, 9).Draw(t, label+" other type") == 0 {
+		return rapid.SampledFrom(types).Draw(t, label+" type")
+	}
+	return types[int(id[0])%len(types)]
+}
+
+func drawEndpoint(t *rapid.T) relayer.RPCConfig {
+	return relayer.RPCConfig{
+		URL:    relayer.RPCURL(rapid.SampledFrom([]string{"https://a.example/1", "https://a.example/2", "https://u:p@a.example/2", "wss://b.example", "https://b.example/?k=1"}).Draw(t, "url")),
+		Weight: rapid.Ptr(rapid.SampledFrom([]float64{0, 0.5, 100}), true).Draw(t, "weight"),
+	}
+}
+
+func drawPolicy(t *rapid.T, networkType relayer.NetworkType) relayer.Policy {
+	boolean, percentage := rapid.Ptr(rapid.Bool(), true), rapid.Ptr(rapid.SampledFrom([]float64{0, 0.1, 1e21}), true)
+	count, long := rapid.Ptr(rapid.SampledFrom([]int32{0, 7}), true), rapid.Ptr(rapid.SampledFrom([]int64{0, 1 << 62}), true)
+	quantity := rapid.Ptr(rapid.SampledFrom([]uint64{0, 1<<64 - 1}), true)
+	texts := rapid.Custom(func(t *rapid.T) []string {
+		return rapid.SampledFrom([][]string{nil, {}, {"a"}, {"a", "b"}, {"b", "a"}}).Draw(t, "texts")
+	})
+	strategy := rapid.Ptr(rapid.SampledFrom([]relayer.FeePaymentStrategy{relayer.FeePaidByUser, relayer.FeePaidByRelayer}), true)
+	schedule := rapid.Ptr(rapid.SampledFrom([]string{"", "* * * * *"}), true)
+	tokenSwap := rapid.Ptr(rapid.Custom(func(t *rapid.T) relayer.TokenSwapConfig {
+		return relayer.TokenSwapConfig{SlippagePercentage: percentage.Draw(t, "slippage"), MinAmount: quantity.Draw(t, "minimum")}
+	}), true)
+	switch networkType {
+	case relayer.EVM:
+		amount := rapid.Ptr(rapid.Custom(drawAmount), true)
+		return &relayer.EVMPolicy{
+			EIP1559Pricing: boolean.Draw(t, "pricing"), GasPriceCap: amount.Draw(t, "cap"),
+			MinBalance: amount.Draw(t, "minimum"), WhitelistReceivers: texts.Draw(t, "receivers"),
+		}
+	case relayer.Solana:
+		return &relayer.SolanaPolicy{
+			AllowedAccounts: texts.Draw(t, "accounts"), FeePaymentStrategy: strategy.Draw(t, "strategy"), FeeMarginPercentage: percentage.Draw(t, "margin"),
+			MaxSignatures: count.Draw(t, "signatures"), MinBalance: long.Draw(t, "minimum"),
+			AllowedTokens: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) relayer.SolanaAllowedToken {
+				return relayer.SolanaAllowedToken{Mint: "m", MaxAllowedFee: quantity.Draw(t, "fee"), SwapConfig: tokenSwap.Draw(t, "swap")}
+			}), 0, 2).Draw(t, "tokens"),
+			SwapConfig: rapid.Ptr(rapid.Custom(func(t *rapid.T) relayer.SolanaSwapConfig {
+				return relayer.SolanaSwapConfig{
+					CronSchedule: schedule.Draw(t, "schedule"), MinBalanceThreshold: quantity.Draw(t, "threshold"),
+					JupiterSwapOptions: rapid.Ptr(rapid.Custom(func(t *rapid.T) relayer.JupiterSwapOptions {
+						return relayer.JupiterSwapOptions{PriorityFeeMaxLamports: quantity.Draw(t, "fee"), DynamicComputeUnitLimit: boolean.Draw(t, "limit")}
+					}), true).Draw(t, "options"),
+				}
+			}), true).Draw(t, "swap"),
+		}
+	default:
+		return &relayer.StellarPolicy{
+			ConcurrentTransactions: boolean.Draw(t, "concurrent"), FeePaymentStrategy: strategy.Draw(t, "strategy"), MaxFee: count.Draw(t, "fee"),
+			AllowedTokens: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) relayer.StellarAllowedToken {
+				kind := rapid.SampledFrom([]*relayer.StellarTokenKind{nil, {}, {Contract: &relayer.StellarContractToken{ContractID: "C1"}}}).Draw(t, "kind")
+				return relayer.StellarAllowedToken{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: kind}, SwapConfig: tokenSwap.Draw(t, "swap")}
+			}), 0, 2).Draw(t, "tokens"),
+			SwapConfig: rapid.Ptr(rapid.Custom(func(t *rapid.T) relayer.StellarSwapConfig {
+				return relayer.StellarSwapConfig{CronSchedule: schedule.Draw(t, "schedule"), Strategies: rapid.SampledFrom([][]relayer.StellarSwapStrategy{nil, {}, {relayer.Soroswap}}).Draw(t, "strategies")}
+			}), true).Draw(t, "swap"),
+		}
+	}
+}
+
+func drawAmount(t *rapid.T) relayer.Amount {
+	text := rapid.SampledFrom([]string{"0", "1e21", "115792089237316195423570985008687907853269984665640564039457584007913129639935"}).Draw(t, "amount")
+	amount, err := relayer.ParseAmount(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return amount
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// interrupted is a store that fails in one call, before or after its effect.
+type interrupted struct {
+	relayer.Store
+	remaining int  // calls until the failure; negative for none
+	isAfter   bool // the failure follows the effect
+}
+
+func (s *interrupted) call(run func() error) error {
+	s.remaining--
+	if s.remaining != -1 {
+		return run()
+	}
+	s.remaining = -2
+	if s.isAfter {
+		_ = run()
+		return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, errInterrupted)
+	}
+	return fmt.Errorf("%w: %w", relayer.ErrUnavailable, errInterrupted)
+}
+
+func (s *interrupted) Create(ctx context.Context, rec relayer.Record) (created relayer.Record, err error) {
+	err = s.call(func() error { created, err = s.Store.Create(ctx, rec); return err })
+	return created, err
+}
+
+func (s *interrupted) Update(ctx context.Context, rec relayer.Record) (updated relayer.Record, err error) {
+	err = s.call(func() error { updated, err = s.Store.Update(ctx, rec); return err })
+	return updated, err
+}
+
+func (s *interrupted) Delete(ctx context.Context, id string, revision uint64) error {
+	return s.call(func() error { return s.Store.Delete(ctx, id, revision) })
+}
+
+func (s *interrupted) Get(ctx context.Context, id string) (rec relayer.Record, err error) {
+	err = s.call(func() error { rec, err = s.Store.Get(ctx, id); return err })
+	return rec, err
+}
+
+func (s *interrupted) List(ctx context.Context, offset, limit int) (records []relayer.Record, total int, err error) {
+	err = s.call(func() error { records, total, err = s.Store.List(ctx, offset, limit); return err })
+	return records, total, err
+}
+
+// maskedRegistry shows a registry as a client does.
+type maskedRegistry struct{ relayer.Registry }
+
+func (maskedRegistry) MasksRPCURLs() bool { return true }
+
+func (r maskedRegistry) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
+	got, err := r.Registry.Get(ctx, id)
+	return maskedCopy(got), err
+}
+
+func (r maskedRegistry) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
+	return func(yield func(*relayer.Relayer, error) bool) {
+		for got, err := range r.Registry.All(ctx) {
+			if got = maskedCopy(got); got != nil {
+				got.Revision = 0
+			}
+			if !yield(got, err) {
+				return
+			}
+		}
+	}
+}
+
+func maskedCopy(r *relayer.Relayer) *relayer.Relayer {
+	if r == nil {
+		return nil
+	}
+	masked := *r
+	masked.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
+	for i, endpoint := range masked.CustomRPCURLs {
+		masked.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
+	}
+	return &masked
+}
+
+func newPlanManager(t *rapid.T, store relayer.Store) *relayer.Manager {
+	manager, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manager
+}
+
+// contentOf returns all relayers by ID.
+func contentOf(t *rapid.T, manager *relayer.Manager) map[string]relayer.Relayer {
+	content := make(map[string]relayer.Relayer)
+	for r, err := range manager.All(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.CustomRPCURLs) == 0 {
+			r.CustomRPCURLs = nil // an empty list is none
+		}
+		content[r.ID] = *r
+	}
+	return content
+}
+
+func createConfig(t *rapid.T, manager *relayer.Manager, requests []relayer.CreateRequest) {
+	for _, req := range requests {
+		if _, err := manager.Create(context.Background(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expectedContent returns the content after an apply of desired to stored. It is computed
+// by creates in another registry, not by a comparison of fields.
+func expectedContent(t *rapid.T, stored map[string]relayer.Relayer, desired []relayer.CreateRequest, isMasked, isPruned bool) map[string]relayer.Relayer {
+	other := newPlanManager(t, memory.New())
+	createConfig(t, other, desired)
+	want := contentOf(t, other)
+	isBlocked := false
+	for id, old := range stored {
+		after, isListed := want[id]
+		switch {
+		case !isListed:
+			continue
+		case old.Network != after.Network || old.NetworkType != after.NetworkType || old.SignerID != after.SignerID:
+			isBlocked = true
+			after = old
+		case isMasked && reflect.DeepEqual(maskedCopy(&old).CustomRPCURLs, maskedCopy(&after).CustomRPCURLs):
+			after.CustomRPCURLs = old.CustomRPCURLs
+		}
+		after.SystemDisabled, after.DisabledReason = old.SystemDisabled, old.DisabledReason
+		want[id] = after
+	}
+	for id, old := range stored {
+		if _, isListed := want[id]; !isListed && (!isPruned || isBlocked) {
+			want[id] = old
+		}
+	}
+	return want
+}
+
+func expectContent(t *rapid.T, got, want map[string]relayer.Relayer) {
+	for id, r := range got {
+		r.Revision = want[id].Revision
+		got[id] = r
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("content\n%v\nwant\n%v", got, want)
+	}
+}
+
+// scenario is a random registry and a random configuration.
+type scenario struct {
+	store              *interrupted
+	manager            *relayer.Manager
+	registry           relayer.Registry
+	desired            []relayer.CreateRequest
+	options            []plan.Option
+	want               map[string]relayer.Relayer
+	isMasked, isPruned bool
+}
+
+func drawScenario(t *rapid.T) *scenario {
+	s := &scenario{store: &interrupted{Store: memory.New(), remaining: -1}, desired: drawConfig(t, "desired")}
+	s.manager = newPlanManager(t, s.store)
+	s.registry = s.manager
+	if s.isMasked = rapid.Bool().Draw(t, "masked"); s.isMasked {
+		s.registry = maskedRegistry{s.manager}
+	}
+	if s.isPruned = rapid.Bool().Draw(t, "prune"); s.isPruned {
+		s.options = append(s.options, plan.WithPrune())
+	}
+	createConfig(t, s.manager, drawConfig(t, "stored"))
+	for id := range contentOf(t, s.manager) {
+		if rapid.IntRange(0, 3).Draw(t, id+" is disabled") > 0 {
+			continue
+		}
+		if _, err := s.manager.Disable(context.Background(), id, relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.want = expectedContent(t, contentOf(t, s.manager), s.desired, s.isMasked, s.isPruned)
+	return s
+}
+
+// apply makes a plan and applies it. It returns the first error that is not the problem of
+// a blocked entry.
+func (s *scenario) apply(t *rapid.T) error {
+	p, err := plan.New(context.Background(), s.registry, s.desired, s.options...)
+	if err != nil {
+		return err
+	}
+	results, err := p.Apply(context.Background())
+	for _, result := range results {
+		if result.Err != nil {
+			return result.Err
+		}
+	}
+	if (err != nil) != (p.Err() != nil) {
+		t.Fatalf("error %v, and of the plan %v", err, p.Err())
+	}
+	return nil
+}
+
+// TestPlan_AppliedPlanIsEmpty checks that an apply makes any registry equal to any
+// configuration, and that a second plan has no changes.
+func TestPlan_AppliedPlanIsEmpty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawScenario(t)
+		if err := s.apply(t); err != nil {
+			t.Fatal(err)
+		}
+		expectContent(t, contentOf(t, s.manager), s.want)
+		s.expectNoChanges(t)
+	})
+}
+
+func (s *scenario) expectNoChanges(t *rapid.T) {
+	options := s.options
+	again, err := plan.New(context.Background(), s.registry, s.desired, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range again.Entries {
+		// A blocked entry holds deletes back.
+		if entry.Action == plan.Create || entry.Action == plan.Update || entry.Action == plan.Delete && again.Err() == nil {
+			t.Fatalf("changes after an apply:\n%s", again)
+		}
+	}
+}
+
+// TestPlan_ResumesAfterInterruption checks that an apply that was interrupted any number
+// of times, at any call to the store, ends like an uninterrupted one.
+func TestPlan_ResumesAfterInterruption(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawScenario(t)
+		for range rapid.IntRange(1, 4).Draw(t, "interruptions") {
+			s.store.remaining = rapid.IntRange(0, 20).Draw(t, "calls")
+			s.store.isAfter = rapid.Bool().Draw(t, "after the effect")
+			if err := s.apply(t); err != nil && !errors.Is(err, errInterrupted) {
+				t.Fatal(err)
+			}
+		}
+		s.store.remaining = -1
+		if err := s.apply(t); err != nil {
+			t.Fatal(err)
+		}
+		expectContent(t, contentOf(t, s.manager), s.want)
+		s.expectNoChanges(t)
+	})
+}
+
+// TestPlan_ConcurrentEdits checks that an apply leaves every relayer that another writer
+// has changed since the plan.
+func TestPlan_ConcurrentEdits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := context.Background()
+		s := drawScenario(t)
+		p, err := plan.New(ctx, s.registry, s.desired, s.options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := contentOf(t, s.manager)
+		for _, id := range rapid.SliceOf(rapid.SampledFrom(planIDs)).Draw(t, "edited") {
+			edit(t, s.manager, id)
+		}
+		edited := contentOf(t, s.manager)
+		_, _ = p.Apply(ctx)
+		after := contentOf(t, s.manager)
+		for _, id := range planIDs {
+			if before[id].Revision != edited[id].Revision && !reflect.DeepEqual(after[id], edited[id]) {
+				t.Fatalf("%s was overwritten: %v, and the other writer has stored %v\nby the plan\n%s", id, after[id], edited[id], p)
+			}
+		}
+		for id, old := range edited {
+			if _, ok := after[id]; !ok && !s.isPruned {
+				t.Fatalf("%v was deleted without prune", old)
+			}
+		}
+	})
+}
+
+// edit is a change by another writer.
+func edit(t *rapid.T, manager *relayer.Manager, id string) {
+	ctx := context.Background()
+	kind := rapid.SampledFrom([]string{"create", "rename", "delete", "replace"}).Draw(t, "edit of "+id)
+	var err error
+	if kind == "delete" || kind == "replace" {
+		err = manager.Delete(ctx, id)
+	}
+	if kind == "rename" {
+		_, err = manager.Patch(ctx, id, relayer.Patch{"name": "theirs"})
+	}
+	if kind == "create" || kind == "replace" {
+		_, err = manager.Create(ctx, relayer.CreateRequest{ID: id, Name: "theirs", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
+	}
+	if err != nil && !errors.Is(err, relayer.ErrExists) && !errors.Is(err, relayer.ErrNotFound) {
+		t.Fatal(err)
+	}
+}
