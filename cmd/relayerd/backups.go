@@ -57,7 +57,7 @@ func (c backupConfig) checkDirectory() error {
 	if c.directory == "" {
 		return nil
 	}
-	probe, err := createDraft(filepath.Join(c.directory, "probe"))
+	probe, err := createTemp(filepath.Join(c.directory, "probe"))
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
@@ -85,7 +85,7 @@ func newBackups(c config, source *bolt.Store, registry client.Registerer, logger
 
 // startBackups writes backups until ctx is done or stop is called.
 func startBackups(ctx context.Context, b *backups) (stop func(), err error) {
-	if err := b.removeDrafts(); err != nil {
+	if err := b.removeTempFiles(); err != nil {
 		return nil, fmt.Errorf("--backup: %w", err)
 	}
 	names, err := b.names()
@@ -208,12 +208,12 @@ func (b *backups) names() (names []string, err error) {
 	return names, err
 }
 
-// removeDrafts removes incomplete backups that a crash left behind.
-func (b *backups) removeDrafts() error {
+// removeTempFiles removes incomplete backups that a crash left behind.
+func (b *backups) removeTempFiles() error {
 	entries, err := os.ReadDir(b.directory)
 	for _, entry := range entries {
-		final, _, isDraft := strings.Cut(entry.Name(), draftSuffix)
-		if _, ok := b.writtenAt(final); ok && isDraft {
+		final, _, isTemp := strings.Cut(entry.Name(), tempSuffix)
+		if _, ok := b.writtenAt(final); ok && isTemp {
 			err = errors.Join(err, os.Remove(filepath.Join(b.directory, entry.Name())))
 		}
 	}

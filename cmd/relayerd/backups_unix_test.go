@@ -13,20 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
-
-// awaitLog waits until the log has count lines with a text.
-func (p *process) awaitLog(text string, count int) {
-	p.t.Helper()
-	for range 1500 {
-		if strings.Count(p.output.String(), text) >= count {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	p.t.Fatalf("the log does not contain %q %d times: %s", text, count, p.output)
-}
 
 // requestBackup sends SIGUSR1.
 func (p *process) requestBackup() {
@@ -112,7 +99,7 @@ func TestBackups_UnderWriters(t *testing.T) {
 		already := strings.Count(server.output.String(), written)
 		server.requestBackup()
 		// The one after the next began after the signal.
-		server.awaitLog(written, already+2)
+		server.output.awaitText(t, written, already+2)
 	}
 	close(done)
 	wait()
@@ -144,10 +131,10 @@ func TestBackups_UnderWriters(t *testing.T) {
 	expectCopied(t, restored, paths[len(paths)-1])
 }
 
-// drafts returns the incomplete backups in a directory.
-func drafts(t *testing.T, directory string) []string {
+// tempFiles returns the incomplete backups in a directory.
+func tempFiles(t *testing.T, directory string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(directory, "*"+draftSuffix+"*"))
+	paths, err := filepath.Glob(filepath.Join(directory, "*"+tempSuffix+"*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,15 +147,10 @@ func killDuringBackup(t *testing.T, database, directory string) bool {
 	t.Helper()
 	server := start(t, token, "--db", database, "--backup", directory)
 	server.requestBackup()
-	for range 5000 {
-		if len(drafts(t, directory)) > 0 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	await(func() bool { return len(tempFiles(t, directory)) > 0 })
 	_ = server.command.Process.Kill()
 	_ = server.command.Wait()
-	return len(drafts(t, directory)) > 0
+	return len(tempFiles(t, directory)) > 0
 }
 
 func TestBackups_KilledServer(t *testing.T) {
@@ -199,7 +181,7 @@ func TestBackups_KilledServer(t *testing.T) {
 
 	server := start(t, token, "--db", database, "--backup", directory)
 	server.requestBackup()
-	server.awaitLog(written, 1)
+	server.output.awaitText(t, written, 1)
 	server.stop()
 	if len(backupsIn(t, directory)) == 0 {
 		t.Error("no backup after a restart")
@@ -213,12 +195,12 @@ func TestBackups_FailureKeepsServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := start(t, token, "--db", makeFile(t, 3), "--backup", directory)
-	server.awaitLog(written, 1)
+	server.output.awaitText(t, written, 1)
 	if err := os.RemoveAll(directory); err != nil {
 		t.Fatal(err)
 	}
 	server.requestBackup()
-	server.awaitLog(failed, 1)
+	server.output.awaitText(t, failed, 1)
 	server.expectMetric(`relayerd_backups_total{outcome="failure"} 1`)
 	server.expectMetric(`relayerd_backups_total{outcome="success"} 1`)
 	server.expectStatus("POST", collection, token, strings.Replace(definition, "r-1", "new", 1), http.StatusCreated)
@@ -227,7 +209,7 @@ func TestBackups_FailureKeepsServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.requestBackup()
-	server.awaitLog(written, 2)
+	server.output.awaitText(t, written, 2)
 	server.stop()
 	if paths := backupsIn(t, directory); len(paths) != 1 || len(contentOf(t, paths[0])) != 4 {
 		t.Errorf("backups %q, want one with 4 relayers", paths)
@@ -238,7 +220,7 @@ func TestBackups_FailureKeepsServing(t *testing.T) {
 func TestBackups_Restart(t *testing.T) {
 	database, directory := makeFile(t, 3), t.TempDir()
 	server := start(t, token, "--db", database, "--backup", directory)
-	server.awaitLog(written, 1)
+	server.output.awaitText(t, written, 1)
 	server.stop()
 
 	again := start(t, token, "--db", database, "--backup", directory)
@@ -254,7 +236,7 @@ func TestBackups_Restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := start(t, token, "--db", database, "--backup", directory)
-	last.awaitLog(written, 1)
+	last.output.awaitText(t, written, 1)
 	last.stop()
 }
 
@@ -269,7 +251,7 @@ func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
 	}
 	server := start(t, token, "--db", makeFile(t, 3), "--backup", directory, "--backup-keep", "1")
 	server.requestBackup()
-	server.awaitLog(written, 1)
+	server.output.awaitText(t, written, 1)
 	server.stop()
 	path := regexp.MustCompile(`msg="backup written" path=(\S+)`).FindStringSubmatch(server.output.String())[1]
 	expectFiles(t, directory, others[0], others[1], others[2], filepath.Base(path), others[3])

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
@@ -116,31 +115,25 @@ func startCopy(t *testing.T, source, destination string) (*exec.Cmd, *output) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill() })
-	for range 5000 {
-		if strings.Contains(log.String(), "msg=copying ") {
-			return command, log
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	t.Fatalf("the server does not copy: %s", log)
-	return nil, nil
+	log.awaitText(t, "msg=copying ", 1)
+	return command, log
 }
 
 // awaitMore waits until a store contains more relayers than a number.
 func awaitMore(t *testing.T, store relayer.Store, than int) int {
 	t.Helper()
-	for range 5000 {
-		_, total, err := store.List(t.Context(), 0, 0)
-		if err != nil {
+	total := 0
+	isMore := func() bool {
+		var err error
+		if _, total, err = store.List(t.Context(), 0, 0); err != nil {
 			t.Fatal(err)
 		}
-		if total > than {
-			return total
-		}
-		time.Sleep(2 * time.Millisecond)
+		return total > than
 	}
-	t.Fatalf("no relayer was added to %d", than)
-	return 0
+	if !await(isMore) {
+		t.Fatalf("no relayer was added to %d", than)
+	}
+	return total
 }
 
 // After any interruption, the next start resumes the copy.

@@ -70,39 +70,39 @@ func (c fileCopy) checkVacant(ctx context.Context) error {
 }
 
 func copyTo(ctx context.Context, source *bolt.Store, destination string) error {
-	draft, err := writeDraft(ctx, source, destination)
+	temp, err := writeTemp(ctx, source, destination)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(draft)
-	if err := checkDraft(ctx, draft); err != nil {
+	defer os.Remove(temp)
+	if err := checkCopy(ctx, temp); err != nil {
 		return err
 	}
-	return publish(draft, destination)
+	return publish(temp, destination)
 }
 
-const draftSuffix = ".tmp"
+const tempSuffix = ".tmp"
 
-// createDraft creates an empty file next to path. [bolt.Open] removes drafts that
+// createTemp creates an empty file next to path. [bolt.Open] removes such files that
 // a crash left behind.
-func createDraft(path string) (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(path), filepath.Base(path)+draftSuffix+"*")
+func createTemp(path string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 }
 
-// writeDraft copies a store to a new file next to path and returns its name.
-func writeDraft(ctx context.Context, source *bolt.Store, path string) (name string, err error) {
-	draft, err := createDraft(path)
+// writeTemp copies a store to a new file next to path and returns its name.
+func writeTemp(ctx context.Context, source *bolt.Store, path string) (name string, err error) {
+	temp, err := createTemp(path)
 	if err != nil {
 		return "", err
 	}
-	_, err = source.Backup(ctx, draft)
-	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(draft.Name()))
+	_, err = source.Backup(ctx, temp)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(temp.Name()))
 	}
-	return draft.Name(), nil
+	return temp.Name(), nil
 }
 
-func checkDraft(ctx context.Context, path string) error {
+func checkCopy(ctx context.Context, path string) error {
 	copied, err := bolt.Open(ctx, path)
 	if err != nil {
 		return err
@@ -110,10 +110,10 @@ func checkDraft(ctx context.Context, path string) error {
 	return errors.Join(copied.Check(ctx), copied.Close())
 }
 
-// publish gives a draft its final name, unless that is taken. A file system without
+// publish gives a temporary file its final name, unless that is taken. A file system without
 // hard links leaves a short gap between the test and the rename.
-func publish(draft, path string) error {
-	err := os.Link(draft, path)
+func publish(temp, path string) error {
+	err := os.Link(temp, path)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists: move it to another name first", path)
 	}
@@ -121,7 +121,7 @@ func publish(draft, path string) error {
 		if _, exists := os.Lstat(path); exists == nil {
 			return fmt.Errorf("%s exists: move it to another name first", path)
 		}
-		err = os.Rename(draft, path)
+		err = os.Rename(temp, path)
 	}
 	return errors.Join(err, syncDirectory(path))
 }
@@ -165,45 +165,45 @@ func compactStore(ctx context.Context, store *bolt.Store, path string) (before, 
 	if err != nil {
 		return 0, 0, err
 	}
-	draft, err := writeCompacted(ctx, store, path)
+	temp, err := writeCompacted(ctx, store, path)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer os.Remove(draft)
-	if err := verifyCompacted(ctx, draft, store); err != nil {
+	defer os.Remove(temp)
+	if err := verifyCompacted(ctx, temp, store); err != nil {
 		return 0, 0, err
 	}
-	compacted, err := os.Stat(draft)
+	compacted, err := os.Stat(temp)
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := errors.Join(copyOwner(draft, old), ctx.Err()); err != nil {
+	if err := errors.Join(copyOwner(temp, old), ctx.Err()); err != nil {
 		return 0, 0, err
 	}
-	return old.Size(), compacted.Size(), errors.Join(os.Rename(draft, path), syncDirectory(path))
+	return old.Size(), compacted.Size(), errors.Join(os.Rename(temp, path), syncDirectory(path))
 }
 
 // writeCompacted compacts a copy of the store, because the engine cannot open a
 // file that is locked. Unlike a copy of the relayers, this keeps the counters that
 // prevent the reuse of revisions.
 func writeCompacted(ctx context.Context, store *bolt.Store, path string) (name string, err error) {
-	snapshot, err := writeDraft(ctx, store, path)
+	snapshot, err := writeTemp(ctx, store, path)
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(snapshot)
-	draft, err := createDraft(path)
+	temp, err := createTemp(path)
 	if err != nil {
 		return "", err
 	}
-	err = draft.Close()
+	err = temp.Close()
 	if err == nil {
-		err = compactPages(draft.Name(), snapshot)
+		err = compactPages(temp.Name(), snapshot)
 	}
 	if err != nil {
-		return "", errors.Join(err, os.Remove(draft.Name()))
+		return "", errors.Join(err, os.Remove(temp.Name()))
 	}
-	return draft.Name(), nil
+	return temp.Name(), nil
 }
 
 // compactPages limits the memory of a transaction.
@@ -224,8 +224,8 @@ func compactPages(to, from string) (err error) {
 }
 
 // verifyCompacted compares the new file with the store.
-func verifyCompacted(ctx context.Context, draft string, store *bolt.Store) (err error) {
-	compacted, err := bolt.Open(ctx, draft)
+func verifyCompacted(ctx context.Context, temp string, store *bolt.Store) (err error) {
+	compacted, err := bolt.Open(ctx, temp)
 	if err != nil {
 		return err
 	}

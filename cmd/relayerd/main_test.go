@@ -69,6 +69,24 @@ func (o *output) String() string {
 	return o.buffer.String()
 }
 
+// await waits until a condition holds, and reports whether it did in time.
+func await(condition func() bool) bool {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if condition() {
+			return true
+		}
+	}
+	return condition()
+}
+
+// awaitText waits until the output contains a text count times.
+func (o *output) awaitText(t *testing.T, text string, count int) {
+	t.Helper()
+	if !await(func() bool { return strings.Count(o.String(), text) >= count }) {
+		t.Fatalf("the output does not contain %q %d times: %s", text, count, o)
+	}
+}
+
 // program returns a process that runs this program with arguments.
 func program(apiKey string, args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], args...)
@@ -91,15 +109,9 @@ func start(t *testing.T, apiKey string, args ...string) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.command.Process.Kill() })
-	for range 500 {
-		if found := listening.FindStringSubmatch(p.output.String()); found != nil {
-			p.url = "http://" + found[1]
-			return p
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("the server does not serve: %s", p.output)
-	return nil
+	p.output.awaitText(t, "msg=serving address=", 1)
+	p.url = "http://" + listening.FindStringSubmatch(p.output.String())[1]
+	return p
 }
 
 // stop sends SIGTERM and checks that the server shuts down without an error.
@@ -622,12 +634,7 @@ func TestServe_SIGTERMDrainsRequests(t *testing.T) {
 	if err := server.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for range 500 {
-		if strings.Contains(server.output.String(), "msg=stopping") {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	server.output.awaitText(t, "msg=stopping", 1)
 	if _, err := writer.Write(definition[10:]); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -166,15 +165,13 @@ func TestPostgres_ConcurrentCreates(t *testing.T) {
 // awaitReadiness waits until the readiness check returns a status.
 func (p *process) awaitReadiness(want int) {
 	p.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		status, _ := p.do("GET", "/healthz/ready", "")
-		if status == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("readiness is %d, want %d: %s", status, want, p.output)
-		}
-		time.Sleep(50 * time.Millisecond)
+	status := 0
+	isWanted := func() bool {
+		status, _ = p.do("GET", "/healthz/ready", "")
+		return status == want
+	}
+	if !await(isWanted) {
+		p.t.Fatalf("readiness is %d, want %d: %s", status, want, p.output)
 	}
 }
 

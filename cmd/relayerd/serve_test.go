@@ -47,12 +47,7 @@ func TestLogFormat_JSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill() })
-	for range 1500 {
-		if strings.Contains(log.String(), `"msg":"serving"`) {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	log.awaitText(t, `"msg":"serving"`, 1)
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

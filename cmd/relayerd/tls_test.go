@@ -82,24 +82,23 @@ func TestTLS_ReloadsCertificate(t *testing.T) {
 	// A certificate without its key is not used.
 	secondCert, secondKey := newCertificate(t, "second")
 	writeFiles(t, map[string][]byte{certFile: secondCert})
-	await := func(logged string) {
+	awaitHandshakes := func(logged string) {
 		t.Helper()
-		for range 600 {
-			if strings.Contains(server.output.String(), logged) {
-				return
-			}
+		isLogged := func() bool {
 			_, _ = servedName(t, server, append(firstCert, secondCert...))
-			time.Sleep(50 * time.Millisecond)
+			return strings.Contains(server.output.String(), logged)
 		}
-		t.Fatalf("the log does not contain %q: %s", logged, server.output)
+		if !await(isLogged) {
+			t.Fatalf("the log does not contain %q: %s", logged, server.output)
+		}
 	}
-	await("certificate not reloaded: the earlier one stays in use")
+	awaitHandshakes("certificate not reloaded: the earlier one stays in use")
 	if name, err := servedName(t, server, firstCert); err != nil || name != "first" {
 		t.Errorf("certificate %q, error %v", name, err)
 	}
 
 	writeFiles(t, map[string][]byte{keyFile: secondKey})
-	await(`"certificate reloaded"`)
+	awaitHandshakes(`"certificate reloaded"`)
 	if name, err := servedName(t, server, secondCert); err != nil || name != "second" {
 		t.Errorf("certificate %q, error %v", name, err)
 	}

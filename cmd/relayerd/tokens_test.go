@@ -24,11 +24,11 @@ const (
 
 func writeTokens(t *testing.T, path string, lines ...string) {
 	t.Helper()
-	draft := path + ".draft"
-	if err := os.WriteFile(draft, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	temp := path + ".temp"
+	if err := os.WriteFile(temp, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(draft, path); err != nil {
+	if err := os.Rename(temp, path); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,13 +63,7 @@ func (p *process) reload(text string, count int) {
 	if err := p.command.Process.Signal(syscall.SIGHUP); err != nil {
 		p.t.Fatal(err)
 	}
-	for range 1500 {
-		if strings.Count(p.output.String(), text) >= count {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	p.t.Fatalf("the log does not contain %q %d times: %s", text, count, p.output)
+	p.output.awaitText(p.t, text, count)
 }
 
 const definition = `{"id":"r-1","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
