@@ -56,7 +56,7 @@ func newRootCommand(apiKey string) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(), newRestoreCommand(),
-		newCompactCommand(), newCopyCommand(), newVersionCommand())
+		newCompactCommand(), newCopyCommand(), newHealthcheckCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.
 	root.SetHelpCommand(&cobra.Command{Hidden: true, RunE: root.RunE})

@@ -69,7 +69,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&c.address, "addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flags.StringVar(&c.address, "addr", defaultAddress, "`host:port` to listen on")
 	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, created if missing, or the postgres:// URL of a database that several servers share; memory stores nothing on disk")
 	flags.StringVar(&c.copyFrom, "copy-from", "", "`file` or postgres:// URL whose relayers are copied to --db before serving; a restart resumes an interrupted copy")
 	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist; without it every signer is accepted")

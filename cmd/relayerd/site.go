@@ -13,9 +13,9 @@ import (
 // ServeMux would respond to some of them in plain text.
 func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics http.Handler) http.Handler {
 	handlers := map[string]http.Handler{
-		"/":              newPage(),
-		"/healthz/live":  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") }),
-		"/healthz/ready": readiness(ctx, store),
+		"/":             newPage(),
+		"/healthz/live": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") }),
+		readinessPath:   readiness(ctx, store),
 	}
 	if metrics != nil {
 		handlers["/metrics"] = metrics
