@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,17 +51,62 @@ func (c backupConfig) check(database string) error {
 	return nil
 }
 
-// checkDirectory requires a directory in which this process can create files. The
+// openDirectory requires a directory in which this process can create files. The
 // server does not create it: it may be a file system that is not mounted.
-func (c backupConfig) checkDirectory() error {
+func (c backupConfig) openDirectory(database string, logger *slog.Logger) (unlock func(), err error) {
 	if c.directory == "" {
-		return nil
+		return func() {}, nil
 	}
 	probe, err := createTemp(filepath.Join(c.directory, "probe"))
 	if err != nil {
-		return fmt.Errorf("--backup: %w", err)
+		return nil, fmt.Errorf("--backup: %w", err)
 	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return nil, fmt.Errorf("--backup: %w", err)
+	}
+	unlock, err = c.lock(database, logger)
+	if err != nil {
+		return nil, fmt.Errorf("--backup: %w", err)
+	}
+	return unlock, nil
+}
+
+// lock excludes the server of another database with the same file name: both would
+// remove backups of the other. The lock file contains the path of the database.
+func (c backupConfig) lock(database string, logger *slog.Logger) (unlock func(), err error) {
+	database, err = filepath.Abs(database)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(c.directory, filepath.Base(database)+".lock")
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := tryLock(file)
+	if err != nil {
+		logger.Warn("backup directory not locked: no other server may use it", "error", err.Error())
+	}
+	owner, err := io.ReadAll(file)
+	if err == nil && taken {
+		err = fmt.Errorf("%s is in use by the server of %s: use another directory", c.directory, owner)
+	}
+	if err == nil && string(owner) != database {
+		if len(owner) > 0 {
+			logger.Warn("the backup directory contains backups of another database, and will lose them: use another directory, unless this is the same database at a new path",
+				"directory", c.directory, "other", string(owner), "database", database)
+		}
+		err = replaceContent(file, database)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+func replaceContent(file *os.File, text string) error {
+	_, err := file.WriteAt([]byte(text), 0)
+	return errors.Join(err, file.Truncate(int64(len(text))))
 }
 
 // backups writes backups of a store to a directory and removes old ones.
@@ -84,7 +129,7 @@ func newBackups(c config, source *bolt.Store, registry client.Registerer, logger
 }
 
 // startBackups writes backups until ctx is done or stop is called.
-func startBackups(ctx context.Context, b *backups) (stop func(), err error) {
+func startBackups(ctx context.Context, b *backups, requests <-chan os.Signal) (stop func(), err error) {
 	if err := b.removeTempFiles(); err != nil {
 		return nil, fmt.Errorf("--backup: %w", err)
 	}
@@ -94,14 +139,12 @@ func startBackups(ctx context.Context, b *backups) (stop func(), err error) {
 	}
 	wait := b.untilDue(names)
 	ctx, cancel := context.WithCancel(ctx)
-	requests := make(chan os.Signal, 1)
-	notifyBackup(requests)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		b.run(ctx, wait, requests)
 	}()
-	return func() { signal.Stop(requests); cancel(); <-done }, nil
+	return func() { cancel(); <-done }, nil
 }
 
 // run writes a backup after the wait, then at every interval, and at every request.

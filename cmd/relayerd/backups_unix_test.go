@@ -40,6 +40,9 @@ func backupsIn(t *testing.T, directory string) []string {
 	}
 	var paths []string
 	for _, entry := range entries {
+		if entry.Name() == "source.db.lock" {
+			continue
+		}
 		if !backupName.MatchString(entry.Name()) {
 			t.Errorf("the directory contains %s", entry.Name())
 			continue
@@ -254,7 +257,44 @@ func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
 	server.output.awaitText(t, written, 1)
 	server.stop()
 	path := regexp.MustCompile(`msg="backup written" path=(\S+)`).FindStringSubmatch(server.output.String())[1]
-	expectFiles(t, directory, others[0], others[1], others[2], filepath.Base(path), others[3])
+	expectFiles(t, directory, others[0], others[1], others[2], filepath.Base(path), "source.db.lock", others[3])
+}
+
+// Two databases of one name cannot write to one directory: each would remove the
+// backups of the other.
+func TestBackups_SharedDirectory(t *testing.T) {
+	directory, one, vacant := t.TempDir(), makeFile(t, 3), filepath.Join(t.TempDir(), "source.db")
+	server := start(t, token, "--db", one, "--backup", directory)
+	expectFailedStart(t, "--backup: "+directory+" is in use by the server of "+one+": use another directory", "--db", vacant, "--backup", directory)
+	expectFiles(t, filepath.Dir(vacant))
+
+	another := filepath.Join(filepath.Dir(one), "another.db")
+	start(t, token, "--db", another, "--backup", directory).stop()
+	server.output.awaitText(t, written, 1)
+	server.stop()
+
+	const warning = "the backup directory contains backups of another database"
+	for i := range 2 {
+		server = start(t, token, "--db", vacant, "--backup", directory)
+		server.stop()
+		if warned := strings.Contains(server.output.String(), warning); warned != (i == 0) {
+			t.Errorf("start %d: the log is %s", i, server.output)
+		}
+	}
+	if !strings.Contains(string(readFile(t, filepath.Join(directory, "source.db.lock"))), vacant) {
+		t.Error("the lock file does not name the database")
+	}
+}
+
+// A signal whose flag is not set is logged, and does not end the server.
+func TestSignals_WithoutFlag(t *testing.T) {
+	server := start(t, token, "--db", "memory")
+	server.reload(`msg="signal ignored: --tokens-file is not set" signal=SIGHUP`, 1)
+	server.reload(`msg="signal ignored: --tokens-file is not set" signal=SIGHUP`, 2)
+	server.requestBackup()
+	server.output.awaitText(t, `msg="signal ignored: --backup is not set" signal=SIGUSR1`, 1)
+	server.expectStatus("GET", collection, token, "", http.StatusOK)
+	server.stop()
 }
 
 func TestBackups_FailedStart(t *testing.T) {

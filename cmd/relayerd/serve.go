@@ -152,9 +152,17 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
-	if err := c.backup.checkDirectory(); err != nil {
+	logger := newLogger(c.logFormat, stderr)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	received := receiveSignals()
+	defer received.stop()
+	received.ignoreUnused(ctx, c, logger)
+	unlock, err := c.backup.openDirectory(c.database, logger)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	// The port is opened before the file, so that a failed start creates no file.
 	listener, err := listen("--addr", c.address)
 	if err != nil {
@@ -164,7 +172,6 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if c.maxConnections > 0 {
 		listener = netutil.LimitListener(listener, c.maxConnections)
 	}
-	logger := newLogger(c.logFormat, stderr)
 	if c.tlsCert != "" {
 		loaded, err := openCertificate(c.tlsCert, c.tlsKey, logger)
 		if err != nil {
@@ -186,7 +193,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		defer stop()
 		metrics = nil
 	}
-	access, err := openAccess(ctx, c, apiKey, logger)
+	access, err := openAccess(ctx, c, apiKey, received, logger)
 	if err != nil {
 		return err
 	}
@@ -198,7 +205,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	defer func() { err = errors.Join(err, closeStore()) }()
 	warnIfReadable(logger, "database file", c.database)
 	if file, ok := store.(*bolt.Store); ok && c.backup.directory != "" {
-		stop, err := startBackups(ctx, newBackups(c, file, registry, logger))
+		stop, err := startBackups(ctx, newBackups(c, file, registry, logger), received.backup)
 		if err != nil {
 			return err
 		}
@@ -228,9 +235,9 @@ type access struct {
 }
 
 // openAccess uses the tokens file, API_KEY, or a generated token.
-func openAccess(ctx context.Context, c config, apiKey string, logger *slog.Logger) (access, error) {
+func openAccess(ctx context.Context, c config, apiKey string, received signals, logger *slog.Logger) (access, error) {
 	if c.tokensFile != "" {
-		file, stop, err := openTokensFile(ctx, c.tokensFile, logger)
+		file, stop, err := openTokensFile(ctx, c.tokensFile, received.reload, logger)
 		if err != nil {
 			return access{}, err
 		}

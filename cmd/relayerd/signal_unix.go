@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// notifyBackup relays the signal that requests a backup.
+// notifyBackup receives the signal that requests a backup.
 func notifyBackup(signals chan<- os.Signal) { signal.Notify(signals, syscall.SIGUSR1) }

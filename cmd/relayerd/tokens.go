@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/go-relayer/relayer/httpapi"
 )
@@ -142,20 +140,18 @@ func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) error {
 	return nil
 }
 
-// openTokensFile loads a tokens file and reloads it on SIGHUP until stop is called.
-func openTokensFile(ctx context.Context, path string, logger *slog.Logger) (file *tokensFile, stop func(), err error) {
+// openTokensFile loads a tokens file and reloads it for each signal until stop is
+// called.
+func openTokensFile(ctx context.Context, path string, signals <-chan os.Signal, logger *slog.Logger) (file *tokensFile, stop func(), err error) {
 	file = &tokensFile{path: path, logger: logger}
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
 	if err := file.load(); err != nil {
-		signal.Stop(hangups)
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		file.reloadOn(ctx, hangups)
+		file.reloadOn(ctx, signals)
 	}()
-	return file, func() { signal.Stop(hangups); cancel(); <-done }, nil
+	return file, func() { cancel(); <-done }, nil
 }

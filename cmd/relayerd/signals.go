@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signals receives the requests of an operator to a running server.
+type signals struct {
+	reload chan os.Signal // SIGHUP
+	backup chan os.Signal // SIGUSR1
+}
+
+// receiveSignals also receives the signals that have no effect, because SIGHUP would
+// end the process.
+func receiveSignals() signals {
+	s := signals{reload: make(chan os.Signal, 1), backup: make(chan os.Signal, 1)}
+	signal.Notify(s.reload, syscall.SIGHUP)
+	notifyBackup(s.backup)
+	return s
+}
+
+func (s signals) stop() {
+	signal.Stop(s.reload)
+	signal.Stop(s.backup)
+}
+
+// ignoreUnused logs each signal whose flag is not set, until ctx is done.
+func (s signals) ignoreUnused(ctx context.Context, c config, logger *slog.Logger) {
+	ignore := func(received <-chan os.Signal, name, reason string) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-received:
+				logger.Warn("signal ignored: "+reason, "signal", name)
+			}
+		}
+	}
+	if c.tokensFile == "" {
+		go ignore(s.reload, "SIGHUP", "--tokens-file is not set")
+	}
+	if c.backup.directory == "" {
+		go ignore(s.backup, "SIGUSR1", "--backup is not set")
+	}
+}
