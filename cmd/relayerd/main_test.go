@@ -104,14 +104,20 @@ var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
 func start(t *testing.T, apiKey string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, command: serverCommand(apiKey, append([]string{"--addr", "127.0.0.1:0"}, args...)...), output: new(output)}
+	p.run()
+	return p
+}
+
+// run starts the process and waits until it serves.
+func (p *process) run() {
+	p.t.Helper()
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.command.Process.Kill() })
-	p.output.awaitText(t, "msg=serving address=", 1)
+	p.t.Cleanup(func() { _ = p.command.Process.Kill() })
+	p.output.awaitText(p.t, "msg=serving address=", 1)
 	p.url = "http://" + listening.FindStringSubmatch(p.output.String())[1]
-	return p
 }
 
 // stop sends SIGTERM and checks that the server shuts down without an error.

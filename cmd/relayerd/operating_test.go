@@ -29,13 +29,19 @@ func TestOperatingPage_CommandsExist(t *testing.T) {
 		t.Fatalf("the page has %d commands", len(commands))
 	}
 	for _, args := range commands {
-		command, flags, err := newRootCommand("").Find(args)
-		if err == nil {
-			err = command.ParseFlags(flags)
-		}
-		if err != nil || !command.HasParent() || command.Flags().NArg() > 0 {
-			t.Errorf("relayerd %q: error %v", args, err)
-		}
+		expectCommandExists(t, args)
+	}
+}
+
+// expectCommandExists checks that relayerd has a command and its flags.
+func expectCommandExists(t *testing.T, args []string) {
+	t.Helper()
+	command, flags, err := newRootCommand("").Find(args)
+	if err == nil {
+		err = command.ParseFlags(flags)
+	}
+	if err != nil || !command.HasParent() || command.Flags().NArg() > 0 {
+		t.Errorf("relayerd %q: error %v", args, err)
 	}
 }
 

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// container is an empty directory with the binary and the volume of the image.
+type container struct {
+	t        *testing.T
+	root     string
+	uid, gid uint32
+}
+
+func newContainer(t *testing.T) container {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can change the root directory")
+	}
+	if testing.Short() {
+		t.Skip("builds relayerd again")
+	}
+	c := container{t: t, root: t.TempDir()}
+	if _, err := fmt.Sscanf(the(t, "USER"), "%d:%d", &c.uid, &c.gid); err != nil {
+		t.Fatal(err)
+	}
+	buildAsImage(t, filepath.Join(c.root, "relayerd"))
+	volume := filepath.Join(c.root, the(t, "VOLUME"))
+	err := errors.Join(os.Chmod(c.root, 0o755), os.Mkdir(volume, 0o755), os.Chown(volume, int(c.uid), int(c.gid)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// program returns a process of the binary in the container.
+func (c container) program(args ...string) *exec.Cmd {
+	return &exec.Cmd{
+		Path: "/relayerd", Args: append([]string{"/relayerd"}, args...), Dir: "/", Env: []string{"API_KEY=" + token},
+		SysProcAttr: &syscall.SysProcAttr{Chroot: c.root, Credential: &syscall.Credential{Uid: c.uid, Gid: c.gid}},
+	}
+}
+
+func (c container) run(args ...string) string {
+	c.t.Helper()
+	text, err := c.program(args...).CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("%q: %v: %s", args, err, text)
+	}
+	return string(text)
+}
+
+// The image has no loader, no library, no shell and no root user.
+func TestContainer_EmptyFileSystem(t *testing.T) {
+	image := newContainer(t)
+	expectStatic(t, filepath.Join(image.root, "relayerd"))
+	if text := image.run("version"); !regexp.MustCompile(`^relayerd .*, built with go1\.\d+`).MatchString(text) {
+		t.Errorf("version %q", text)
+	}
+
+	server := &process{t: t, command: image.program(append(containerCommand(t), "--addr", "127.0.0.1:0")...), output: new(output)}
+	server.run()
+	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	address := strings.TrimPrefix(server.url, "http://")
+	if text := image.run(append(healthcheckCommand(t)[1:], "--addr", address)...); text != "ready\n" {
+		t.Errorf("health check %q", text)
+	}
+	server.stop()
+	if text, err := image.program("healthcheck", "--addr", address).CombinedOutput(); err == nil {
+		t.Errorf("the health check of a stopped server succeeded: %s", text)
+	}
+
+	database := flagValue(t, containerCommand(t), "db")
+	if text := image.run("check", "--db", database); text != "no damage found in 1 relayers\n" {
+		t.Errorf("check %q", text)
+	}
+	info, err := os.Stat(filepath.Join(image.root, database))
+	if err != nil || info.Mode().Perm() != 0o600 || info.Sys().(*syscall.Stat_t).Uid != image.uid {
+		t.Errorf("database %v, error %v", info, err)
+	}
+
+	// The user can write to the volume only.
+	text, err := image.program("serve", "--addr", "127.0.0.1:0", "--db", "/relayers.db").CombinedOutput()
+	if err == nil || !strings.Contains(string(text), "permission denied") {
+		t.Errorf("error %v: %s", err, text)
+	}
+	expectFiles(t, image.root, "data", "relayerd")
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// instruction is a line of a Dockerfile, after its continuation lines are joined.
+type instruction struct {
+	name, arguments string
+}
+
+func dockerfile(t *testing.T) []instruction {
+	t.Helper()
+	text := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(readFile(t, "../../Dockerfile")), "")
+	var instructions []instruction
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		if name, arguments, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			instructions = append(instructions, instruction{name, strings.TrimSpace(arguments)})
+		}
+	}
+	return instructions
+}
+
+// the returns the arguments of an instruction that must occur once in the last stage.
+func the(t *testing.T, name string) string {
+	t.Helper()
+	var found []string
+	for _, each := range dockerfile(t) {
+		switch each.name {
+		case "FROM":
+			found = nil
+		case name:
+			found = append(found, each.arguments)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%s occurs %d times", name, len(found))
+	}
+	return found[0]
+}
+
+// commandOf decodes the form of a command that needs no shell.
+func commandOf(t *testing.T, arguments string) []string {
+	t.Helper()
+	var command []string
+	if err := json.Unmarshal([]byte(arguments), &command); err != nil {
+		t.Fatalf("%s: %v", arguments, err)
+	}
+	return command
+}
+
+// containerCommand returns the arguments of relayerd when the image is run.
+func containerCommand(t *testing.T) []string { return commandOf(t, the(t, "CMD")) }
+
+func healthcheckCommand(t *testing.T) []string {
+	_, command, ok := strings.Cut(the(t, "HEALTHCHECK"), " CMD ")
+	if !ok {
+		t.Fatal("HEALTHCHECK has no command")
+	}
+	return commandOf(t, command)
+}
+
+// buildCommand returns the environment and the arguments of go build.
+func buildCommand(t *testing.T) (environment, arguments []string) {
+	t.Helper()
+	for _, each := range dockerfile(t) {
+		setup, build, ok := strings.Cut(each.arguments, " go build ")
+		if each.name != "RUN" || !ok {
+			continue
+		}
+		environment = slices.DeleteFunc(strings.Fields(setup), func(field string) bool { return strings.HasPrefix(field, "--mount=") })
+		return environment, append([]string{"build"}, strings.Fields(build)...)
+	}
+	t.Fatal("no instruction runs go build")
+	return nil, nil
+}
+
+// buildAsImage builds relayerd with the command of the Dockerfile.
+func buildAsImage(t *testing.T, path string) {
+	t.Helper()
+	environment, arguments := buildCommand(t)
+	output := slices.Index(arguments, "-o") + 1
+	if output == 0 || arguments[output] != "/relayerd" {
+		t.Fatalf("go %q does not write /relayerd", arguments)
+	}
+	arguments[output] = path
+	command := exec.Command("go", arguments...)
+	command.Dir = "../.."
+	// The flags of the test, such as -race, are not those of the image.
+	command.Env = append(append(os.Environ(), "GOFLAGS=-buildvcs=false"), environment...)
+	if text, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("go %q: %v: %s", arguments, err, text)
+	}
+}
+
+func TestDockerfile_Build(t *testing.T) {
+	environment, arguments := buildCommand(t)
+	if !slices.Equal(environment, []string{"CGO_ENABLED=0"}) || !slices.Contains(arguments, "-trimpath") {
+		t.Errorf("build command %q %q", environment, arguments)
+	}
+	var stages []string
+	for _, each := range dockerfile(t) {
+		if each.name == "FROM" {
+			stages = append(stages, each.arguments)
+		}
+		if each.name == "ENV" || each.name == "ARG" {
+			t.Errorf("%s %s could store a secret in the image", each.name, each.arguments)
+		}
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(readFile(t, "go.mod"))
+	if want := []string{"golang:" + string(version[1]) + " AS build", "scratch"}; !slices.Equal(stages, want) {
+		t.Errorf("stages %q, want %q", stages, want)
+	}
+}
+
+func TestDockerfile_Commands(t *testing.T) {
+	entry, health := commandOf(t, the(t, "ENTRYPOINT")), healthcheckCommand(t)
+	if !slices.Equal(entry, []string{"/relayerd"}) || health[0] != entry[0] {
+		t.Errorf("entry point %q, health check %q", entry, health)
+	}
+	expectCommandExists(t, containerCommand(t))
+	expectCommandExists(t, health[1:])
+	_, port, _ := strings.Cut(flagValue(t, containerCommand(t), "addr"), ":")
+	_, checked, _ := strings.Cut(flagValue(t, health[1:], "addr"), ":")
+	if port != the(t, "EXPOSE") || checked != port {
+		t.Errorf("serve uses port %s, the health check %s", port, checked)
+	}
+}
+
+// flagValue returns the value of a flag in the arguments of a command.
+func flagValue(t *testing.T, args []string, name string) string {
+	t.Helper()
+	command, flags, err := newRootCommand("").Find(args)
+	if err == nil {
+		err = command.ParseFlags(flags)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return command.Flags().Lookup(name).Value.String()
+}
+
+// The server runs without privileges, and can write to its volume only.
+func TestDockerfile_User(t *testing.T) {
+	user, volume := the(t, "USER"), the(t, "VOLUME")
+	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user) {
+		t.Errorf("USER %s is not numeric, or is root", user)
+	}
+	if directory := filepath.Dir(flagValue(t, containerCommand(t), "db")); directory != volume {
+		t.Errorf("the database is in %s, and the volume is %s", directory, volume)
+	}
+	copied := instruction{"COPY", "--from=build --chown=" + user + " " + volume + " " + volume}
+	if !slices.Contains(dockerfile(t), copied) {
+		t.Errorf("the user does not own %s", volume)
+	}
+}
+
+// A binary that needs no loader and no library runs in an empty file system.
+func expectStatic(t *testing.T, path string) {
+	t.Helper()
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	libraries, err := file.ImportedLibraries()
+	if err != nil || len(libraries) > 0 {
+		t.Errorf("libraries %q, error %v", libraries, err)
+	}
+	for _, program := range file.Progs {
+		if program.Type == elf.PT_INTERP {
+			t.Error("the binary needs a loader")
+		}
+	}
+}
