@@ -9,12 +9,25 @@ import (
 	"testing"
 )
 
+// operatingBlocks returns the code blocks of docs/operating.md in a language.
+func operatingBlocks(t *testing.T, language string) (blocks []string) {
+	t.Helper()
+	page := string(readFile(t, "../../docs/operating.md"))
+	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		blocks = append(blocks, found[1])
+	}
+	if len(blocks) == 0 {
+		t.Fatalf("the page has no block in %s", language)
+	}
+	return blocks
+}
+
 // operatingCommands returns the relayerd commands of docs/operating.md.
 func operatingCommands(t *testing.T) [][]string {
 	t.Helper()
 	var commands [][]string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(readFile(t, "../../docs/operating.md")), -1) {
-		for line := range strings.Lines(block[1]) {
+	for _, block := range operatingBlocks(t, "sh") {
+		for line := range strings.Lines(block) {
 			if args, ok := strings.CutPrefix(line, "relayerd "); ok {
 				commands = append(commands, strings.Fields(args))
 			}
@@ -76,11 +89,7 @@ func TestOperatingPage_SystemdUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")
 	}
-	found := regexp.MustCompile("(?s)```ini\n(.*?)```").FindSubmatch(readFile(t, "../../docs/operating.md"))
-	if found == nil {
-		t.Fatal("the page has no unit")
-	}
-	unit := strings.ReplaceAll(string(found[1]), "/usr/local/bin/relayerd", os.Args[0])
+	unit := strings.ReplaceAll(operatingBlocks(t, "ini")[0], "/usr/local/bin/relayerd", os.Args[0])
 	path := filepath.Join(t.TempDir(), "relayerd.service")
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,377 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// reverseProxies start a proxy with its configuration in docs/operating.md, which
+// differs only in addresses and files.
+var reverseProxies = map[string]func(t *testing.T, p *reverseProxy, config string) *exec.Cmd{
+	"nginx": func(t *testing.T, p *reverseProxy, config string) *exec.Cmd {
+		config = substitute(t, config, "listen 443 ssl", "listen "+p.address+" ssl")
+		// gzip is what Debian has in the same place.
+		temporary := ""
+		for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+			temporary += fmt.Sprintf("%s_temp_path %s/%[1]s;\n", name, p.directory)
+		}
+		config = "daemon off; master_process off; pid " + p.directory + "/pid; events {}\n" +
+			"http { access_log off; gzip on; gzip_types *; gzip_min_length 0; gzip_proxied any;\n" + temporary + config + "}\n"
+		path := filepath.Join(p.directory, "nginx.conf")
+		writeFiles(t, map[string][]byte{path: []byte(config)})
+		return exec.Command("nginx", "-c", path, "-p", p.directory, "-e", "stderr")
+	},
+	"caddy": func(t *testing.T, p *reverseProxy, config string) *exec.Cmd {
+		config = substitute(t, config, "registry.example.com {", "https://"+p.address+" {")
+		path := filepath.Join(p.directory, "Caddyfile")
+		writeFiles(t, map[string][]byte{path: []byte("{\n\tadmin off\n\tauto_https off\n}\n" + config)})
+		command := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", path)
+		command.Env = append(os.Environ(), "HOME="+p.directory, "XDG_DATA_HOME="+p.directory, "XDG_CONFIG_HOME="+p.directory)
+		return command
+	},
+}
+
+// eachReverseProxy runs a test behind each proxy that is installed.
+func eachReverseProxy(t *testing.T, test func(t *testing.T, behind func(upstream string) *reverseProxy)) {
+	for name := range reverseProxies {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(name); err != nil {
+				t.Skip(err)
+			}
+			test(t, func(upstream string) *reverseProxy { return startReverseProxy(t, name, upstream) })
+		})
+	}
+}
+
+// reverseProxy is a running proxy.
+type reverseProxy struct {
+	t         *testing.T
+	address   string
+	directory string
+	roots     *x509.CertPool
+}
+
+func startReverseProxy(t *testing.T, name, upstream string) *reverseProxy {
+	t.Helper()
+	p := &reverseProxy{t: t, address: vacantAddress(t), directory: t.TempDir(), roots: x509.NewCertPool()}
+	cert, key := newCertificate(t, "proxy")
+	p.roots.AppendCertsFromPEM(cert)
+	certFile, keyFile := filepath.Join(p.directory, "cert.pem"), filepath.Join(p.directory, "key.pem")
+	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key})
+
+	language := map[string]string{"nginx": "nginx", "caddy": "caddyfile"}[name]
+	config := substitute(t, operatingBlocks(t, language)[0], "127.0.0.1:8080", strings.TrimPrefix(upstream, "http://"))
+	config = substitute(t, config, "/etc/ssl/certs/registry.pem", certFile)
+	config = substitute(t, config, "/etc/ssl/private/registry.key", keyFile)
+	command, log := reverseProxies[name](t, p, config), new(output)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	listens := func() bool {
+		connection, err := net.Dial("tcp", p.address)
+		if err == nil {
+			connection.Close()
+		}
+		return err == nil
+	}
+	if !await(listens) {
+		t.Fatalf("the proxy does not listen: %s", log)
+	}
+	return p
+}
+
+// vacantAddress returns an address that no process listens on.
+func vacantAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// substitute replaces a text that must occur once.
+func substitute(t *testing.T, text, old, replacement string) string {
+	t.Helper()
+	if strings.Count(text, old) != 1 {
+		t.Fatalf("%q occurs %d times in %s", old, strings.Count(text, old), text)
+	}
+	return strings.Replace(text, old, replacement, 1)
+}
+
+// proxyClient sends requests from one client address.
+type proxyClient struct {
+	proxy *reverseProxy
+	http  *http.Client
+}
+
+// client returns a client with an address in 127.0.0.0/8.
+func (p *reverseProxy) client(address string) proxyClient {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	transport := &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: p.roots}, ForceAttemptHTTP2: true,
+	}
+	p.t.Cleanup(transport.CloseIdleConnections)
+	return proxyClient{p, &http.Client{Transport: transport}}
+}
+
+// send sends a request with pairs of header names and values.
+func (c proxyClient) send(method, path, body string, headers ...string) (*http.Response, string) {
+	t := c.proxy.t
+	t.Helper()
+	request, err := http.NewRequest(method, "https://"+c.proxy.address+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(content)
+}
+
+// guess sends an unknown token and returns the status.
+func (c proxyClient) guess(headers ...string) int {
+	c.proxy.t.Helper()
+	response, _ := c.send("GET", collection, "", append(headers, "Authorization", "Bearer wrong")...)
+	return response.StatusCode
+}
+
+// Each client has its own limit on unknown tokens, and cannot choose its address.
+func TestReverseProxy_ClientAddress(t *testing.T) {
+	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
+		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1")
+		proxy := behind(server.url)
+		one, other := proxy.client("127.0.0.2"), proxy.client("127.0.0.3")
+		for attempts := 0; one.guess() != http.StatusTooManyRequests; attempts++ {
+			if attempts > 20_000 {
+				t.Fatal("the guesses of one client are not limited")
+			}
+		}
+		rejected := 0
+		for i := range 30 {
+			if one.guess("X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i)) == http.StatusTooManyRequests {
+				rejected++
+			}
+			one.guess("X-Forwarded-For", "127.0.0.3")
+		}
+		// The limit allows 10 guesses per second in the meantime.
+		if rejected < 10 {
+			t.Errorf("%d of 30 guesses with a forged address were rejected", rejected)
+		}
+		for range 20 {
+			if status := other.guess(); status != http.StatusUnauthorized {
+				t.Errorf("another client got %d, want 401", status)
+			}
+		}
+		if response, body := one.send("GET", collection, ""); response.StatusCode != http.StatusOK {
+			t.Errorf("a known token got %d: %s", response.StatusCode, body)
+		}
+		server.stop()
+	})
+}
+
+// The read rate belongs to the token, and its Retry-After arrives.
+func TestReverseProxy_Rate(t *testing.T) {
+	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
+		tokens := filepath.Join(t.TempDir(), "tokens")
+		writeTokens(t, tokens, "alice "+oldToken, "bob "+newToken)
+		server := start(t, "", "--db", "memory", "--trusted-proxies", "127.0.0.1,::1", "--tokens-file", tokens, "--rate", "0.1")
+		client := behind(server.url).client("127.0.0.2")
+		read := func(bearer string) *http.Response {
+			response, _ := client.send("GET", collection, "", "Authorization", "Bearer "+bearer)
+			return response
+		}
+		if first := read(oldToken); first.StatusCode != http.StatusOK {
+			t.Errorf("the first list returned %d", first.StatusCode)
+		}
+		if second := read(oldToken); second.StatusCode != http.StatusTooManyRequests || second.Header.Get("Retry-After") == "" {
+			t.Errorf("the second list returned %d, headers %v", second.StatusCode, second.Header)
+		}
+		if another := read(newToken); another.StatusCode != http.StatusOK {
+			t.Errorf("the list of another token returned %d", another.StatusCode)
+		}
+		server.stop()
+	})
+}
+
+// Conditional requests, request IDs and errors pass unchanged.
+func TestReverseProxy_Requests(t *testing.T) {
+	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
+		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1", "--log-requests")
+		client := behind(server.url).client("127.0.0.2")
+		one := collection + "/r-1"
+		expect := func(want int, method, path, body string, headers ...string) *http.Response {
+			t.Helper()
+			response, content := client.send(method, path, body, append(headers, "X-Request-Id", "request-7")...)
+			if response.StatusCode != want || response.Header.Get("X-Request-Id") != "request-7" {
+				t.Errorf("%s %s returned %d, want %d, headers %v: %s", method, path, response.StatusCode, want, response.Header, content)
+			}
+			return response
+		}
+		created := expect(http.StatusCreated, "POST", collection, definition)
+		etag := created.Header.Get("ETag")
+		if !strings.HasPrefix(etag, `"`) || created.Header.Get("Location") != one {
+			t.Errorf("ETag %s, Location %s", etag, created.Header.Get("Location"))
+		}
+		read := expect(http.StatusOK, "GET", one, "", "Accept-Encoding", "gzip")
+		if read.Header.Get("ETag") != etag || read.Header.Get("Content-Encoding") != "" {
+			t.Errorf("headers %v, want ETag %s", read.Header, etag)
+		}
+		expect(http.StatusNotModified, "GET", one, "", "If-None-Match", etag)
+		expect(http.StatusOK, "HEAD", one, "")
+		patched := expect(http.StatusOK, "PATCH", one, `{"paused":true}`, "If-Match", etag)
+		expect(http.StatusPreconditionFailed, "PATCH", one, `{"paused":false}`, "If-Match", etag)
+		expect(http.StatusPreconditionFailed, "DELETE", one, "", "If-Match", etag)
+		expect(http.StatusOK, "DELETE", one, "", "If-Match", patched.Header.Get("ETag"))
+		expect(http.StatusNotFound, "GET", one, "")
+		expect(http.StatusMethodNotAllowed, "PUT", one, definition)
+
+		// A path is not decoded or cleaned on the way.
+		for _, path := range []string{collection + "/a%2Fb", collection + "/a%20b", collection + "//r-1", "/api/v1/../v1/relayers"} {
+			status, body := server.do("GET", path, "")
+			if response, passed := client.send("GET", path, ""); response.StatusCode != status || passed != body {
+				t.Errorf("%s returned %d %s, and directly %d %s", path, response.StatusCode, passed, status, body)
+			}
+		}
+		server.stop()
+		if !strings.Contains(server.output.String(), "request_id=request-7") {
+			t.Errorf("the log lacks the request ID: %s", server.output)
+		}
+	})
+}
+
+// The limit on bodies is that of relayerd.
+func TestReverseProxy_BodyLimit(t *testing.T) {
+	const limit = 1 << 20
+	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
+		server := start(t, token, "--db", "memory")
+		client := behind(server.url).client("127.0.0.2")
+		for i, c := range []struct{ size, want int }{
+			{limit, http.StatusCreated},
+			{limit + 1, http.StatusRequestEntityTooLarge},
+			{2*limit - 1, http.StatusRequestEntityTooLarge},
+		} {
+			body := strings.Replace(definition, "r-1", fmt.Sprintf("body-%d", i), 1)
+			body += strings.Repeat(" ", c.size-len(body))
+			response, content := client.send("POST", collection, body)
+			if response.StatusCode != c.want || !strings.HasPrefix(content, `{"success":`) {
+				t.Errorf("a body of %d bytes returned %d %s, want %d", c.size, response.StatusCode, content, c.want)
+			}
+		}
+		server.stop()
+	})
+}
+
+// An event arrives while the stream goes on, and the end of the client ends the
+// stream.
+func TestReverseProxy_Stream(t *testing.T) {
+	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
+		events, ended := make(chan string), make(chan struct{})
+		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer close(ended)
+			w.Header().Set("Content-Type", "text/event-stream")
+			for {
+				select {
+				case event := <-events:
+					_, _ = io.WriteString(w, event)
+					_ = http.NewResponseController(w).Flush()
+				case <-r.Context().Done():
+					return
+				}
+			}
+		}))
+		t.Cleanup(upstream.CloseClientConnections)
+		proxy := behind(upstream.URL)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, "GET", "https://"+proxy.address+collection+":watch?since=0", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { events <- "data: 0\n" }()
+		response, err := proxy.client("127.0.0.2").http.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		lines := bufio.NewReader(response.Body)
+		for i := range 3 {
+			line, err := lines.ReadString('\n')
+			if err != nil || line != fmt.Sprintf("data: %d\n", i) {
+				t.Fatalf("event %q, error %v", line, err)
+			}
+			events <- fmt.Sprintf("data: %d\n", i+1)
+		}
+		cancel()
+		select {
+		case <-ended:
+		case <-time.After(30 * time.Second):
+			t.Error("the stream goes on without its client")
+		}
+	})
+}
+
+// A client that does not read holds up the server, which then drops changes. The proxy
+// does not store them.
+func TestReverseProxy_StreamBackpressure(t *testing.T) {
+	const most = 64 << 20
+	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
+		sent := make(chan int, 1)
+		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			event := []byte("data: " + strings.Repeat("x", 64<<10) + "\n\n")
+			total := 0
+			for total < most {
+				_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
+				n, err := w.Write(event)
+				total += n
+				if err != nil {
+					break
+				}
+			}
+			sent <- total
+		}))
+		t.Cleanup(upstream.CloseClientConnections)
+		proxy := behind(upstream.URL)
+		response, err := proxy.client("127.0.0.2").http.Get("https://" + proxy.address + collection + ":watch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if total := <-sent; total >= most {
+			t.Errorf("the proxy stored %d bytes", total)
+		}
+	})
+}
