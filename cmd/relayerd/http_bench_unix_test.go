@@ -1,0 +1,461 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/groupcommit"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+const benchClients = 64
+
+// With -short the benchmarks only show that they run.
+var benchRelayers = flag.Int("relayers", 100_000, "the number of relayers that the benchmarks of HTTP serve")
+
+// BenchmarkHTTP compares the server with a bare net/http server that has the same time
+// limits and writes the same status, headers and body. Both share the process with the
+// clients and are measured alternately in short rounds, because the load of the machine
+// changes from second to second. Ratios are medians of the rounds: of-bare compares the
+// rates of requests, and cpu-of-bare the time on a processor.
+func BenchmarkHTTP(b *testing.B) {
+	if testing.Short() {
+		*benchRelayers = 2_000
+	}
+	seed := filepath.Join(b.TempDir(), "seed.db")
+	ids := writeSeed(b, seed, *benchRelayers)
+	databases := []struct {
+		name string
+		open func(b *testing.B) string
+	}{
+		{"memory", func(*testing.B) string { return inMemory }},
+		{"bolt", func(b *testing.B) string { return filepath.Join(b.TempDir(), "relayers.db") }},
+		{"postgres", func(b *testing.B) string {
+			if err := pgserver.Available(); err != nil {
+				b.Skip(err)
+			}
+			return pgserver.Start(b).ConnString()
+		}},
+	}
+	for _, database := range databases {
+		b.Run(database.name, func(b *testing.B) {
+			ours := connect(b, serveInside(b, database.open(b), seed))
+			var commits *syncedFile
+			if database.name != inMemory {
+				commits = openSyncedFile(b)
+			}
+			for _, operation := range operations(ids) {
+				b.Run(operation.name, func(b *testing.B) { benchmarkOperation(b, ours, operation, commits) })
+			}
+		})
+	}
+}
+
+// operation is a kind of request.
+type operation struct {
+	name   string
+	append requester
+
+	// baseline is another request that is measured in the same rounds.
+	baseline requester
+}
+
+// requester appends a request to a buffer.
+type requester func(buffer []byte, random *rand.Rand) []byte
+
+func operations(ids []string) []operation {
+	page := func(size int, number func(pages int, random *rand.Rand) int) requester {
+		pages := max(1, len(ids)/size)
+		return func(buffer []byte, random *rand.Rand) []byte {
+			target := fmt.Appendf(nil, "?page=%d&per_page=%d", number(pages, random), size)
+			return appendRequest(buffer, http.MethodGet, string(target), "")
+		}
+	}
+	anyPage := func(pages int, random *rand.Rand) int { return 1 + random.IntN(pages) }
+	firstPage := func(int, *rand.Rand) int { return 1 }
+	lastPage := func(pages int, _ *rand.Rand) int { return pages }
+	anyID := func(random *rand.Rand) string { return "/" + ids[random.IntN(len(ids))] }
+	return []operation{
+		{name: "get", append: func(buffer []byte, random *rand.Rand) []byte {
+			return appendRequest(buffer, http.MethodGet, anyID(random), "")
+		}},
+		{name: "list-10", append: page(10, anyPage)},
+		{name: "list-100", append: page(100, anyPage)},
+		{name: "last-10", append: page(10, lastPage), baseline: page(10, firstPage)},
+		{name: "patch", append: func(buffer []byte, random *rand.Rand) []byte {
+			patch := fmt.Sprintf(`{"name":"Sepolia relayer %09d"}`, random.IntN(1e9))
+			return appendRequest(buffer, http.MethodPatch, anyID(random), patch)
+		}},
+		{name: "create", append: func(buffer []byte, _ *rand.Rand) []byte {
+			return appendRequest(buffer, http.MethodPost, "", benchDefinition)
+		}},
+	}
+}
+
+func appendRequest(buffer []byte, method, target, body string) []byte {
+	buffer = append(append(buffer, method...), ' ')
+	buffer = append(append(buffer, collection...), target...)
+	buffer = append(buffer, " HTTP/1.1\r\nHost: registry\r\nAuthorization: Bearer "+token+"\r\n"...)
+	if body != "" {
+		buffer = append(buffer, "Content-Type: application/json\r\nContent-Length: "...)
+		buffer = append(strconv.AppendInt(buffer, int64(len(body)), 10), "\r\n"...)
+	}
+	return append(append(buffer, "\r\n"...), body...)
+}
+
+// benchDefinition describes a relayer of usual size.
+const benchDefinition = `{"name":"Sepolia relayer 000000000","network":"sepolia","network_type":"evm","paused":false,` +
+	`"signer_id":"local-signer","notification_id":"notification-example","custom_rpc_urls":[` +
+	`{"url":"https://eth-sepolia.rpc-one.example/v2/8f14e45fceea167a5a36dedd4bea2543","weight":100},` +
+	`{"url":"https://sepolia.rpc-two.example/0cc175b9c0f1b6a831c399e269772661","weight":50}],` +
+	`"policies":{"eip1559_pricing":true,"gas_limit_estimation":true,"gas_price_cap":100000000000,` +
+	`"include_revert_data":false,"min_balance":100000000000000000,"private_transactions":false,` +
+	`"whitelist_receivers":["0x52908400098527886e0f7030069857d2e4169ee7","0x8617e340b3d01fa5f11f306f4090fd50e238070d"]}}`
+
+// writeSeed writes a file with n relayers and returns their IDs, which are like generated
+// ones. All relayers are alike, except for their IDs.
+func writeSeed(b *testing.B, path string, n int) (ids []string) {
+	b.Helper()
+	origin := memory.New()
+	manager, err := relayer.New(origin)
+	if err != nil {
+		b.Fatal(err)
+	}
+	first, err := manager.CreateDocument(b.Context(), []byte(benchDefinition))
+	if err != nil {
+		b.Fatal(err)
+	}
+	model, err := origin.Get(b.Context(), first.ID)
+	if err != nil {
+		b.Fatal(err)
+	}
+	store, err := bolt.Open(b.Context(), path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var records []relayer.Record
+	for i := range n {
+		rec := model
+		rec.ID, rec.Revision = fmt.Sprintf("01990000-%04x-7%03x-8000-%012x", i>>12, i&0xfff, uint64(i)*0x9e3779b97f4a7c15>>16), uint64(1+i)
+		rec.Document = bytes.Replace(model.Document, []byte(model.ID), []byte(rec.ID), 1)
+		ids, records = append(ids, rec.ID), append(records, rec)
+		if len(records) < 2_000 && i+1 < n {
+			continue
+		}
+		if err := store.Import(b.Context(), records); err != nil {
+			b.Fatal(err)
+		}
+		records = records[:0]
+	}
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return ids
+}
+
+// serveInside runs the server in this process, without its limit on the rate of reads,
+// and returns its address.
+func serveInside(b *testing.B, database, copyFrom string) (address string) {
+	b.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended, log := make(chan error, 1), new(output)
+	go func() {
+		c := config{address: "127.0.0.1:0", database: database, copyFrom: copyFrom, logFormat: "text"}
+		ended <- serve(ctx, c, token, io.Discard, log)
+	}()
+	b.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	})
+	for {
+		if found := listening.FindStringSubmatch(log.String()); found != nil {
+			return found[1]
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			b.Fatalf("the server does not serve: %v %s", err, log)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// benchmarkOperation measures an operation, and its baseline if it has one.
+func benchmarkOperation(b *testing.B, ours *clients, op operation, commits *syncedFile) {
+	sample := ours.exchange(b, op.append)
+	bare := connect(b, serveBare(b, sample, commits))
+	runs := []*candidate{{clients: bare, append: op.append}, {clients: ours, append: op.append}}
+	if op.baseline != nil {
+		runs = append(runs, &candidate{clients: ours, append: op.baseline})
+	}
+	const requests = 64 * benchClients
+	for _, r := range runs {
+		r.clients.load(b, requests/8, r.append)
+	}
+	for b.Loop() {
+		for _, r := range runs {
+			r.round(b, requests)
+		}
+	}
+	b.ReportMetric(ratio(runs[0].took, runs[1].took), "of-bare")
+	b.ReportMetric(ratio(runs[0].cpu, runs[1].cpu), "cpu-of-bare")
+	b.ReportMetric(1e9*requests/median(runs[1].took), "req/s")
+	b.ReportMetric(median(runs[1].objects)/requests, "allocs/req")
+	b.ReportMetric((median(runs[1].objects)-median(runs[0].objects))/requests, "allocs-above-bare")
+	b.ReportMetric(median(runs[1].bytes)/requests, "B/req")
+	b.ReportMetric((median(runs[1].bytes)-median(runs[0].bytes))/requests, "B-above-bare")
+	if op.baseline != nil {
+		b.ReportMetric(ratio(runs[1].took, runs[2].took), "of-first")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// candidate holds what its rounds used.
+type candidate struct {
+	clients *clients
+	append  requester
+
+	took, cpu, objects, bytes []float64
+}
+
+func (r *candidate) round(b *testing.B, requests int) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu, start := processTime(b), time.Now()
+	r.clients.load(b, requests, r.append)
+	r.took = append(r.took, float64(time.Since(start)))
+	r.cpu = append(r.cpu, float64(processTime(b)-cpu))
+	runtime.ReadMemStats(&after)
+	r.objects = append(r.objects, float64(after.Mallocs-before.Mallocs))
+	r.bytes = append(r.bytes, float64(after.TotalAlloc-before.TotalAlloc))
+}
+
+// processTime returns how long the process was on a processor.
+func processTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// ratio returns the median of the ratios of rounds.
+func ratio(numerators, denominators []float64) float64 {
+	ratios := make([]float64, len(numerators))
+	for i := range ratios {
+		ratios[i] = numerators[i] / denominators[i]
+	}
+	return median(ratios)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// bareBytes is the total size of the bodies that a bare server chooses from. It is more
+// than the caches of the processor hold.
+const bareBytes = 128 << 20
+
+// serveBare runs a server that sends a copy of the sample to every request, and returns its
+// address. It has many copies of the body, so that it reads from memory what it sends, as
+// a server with many relayers does. For a write it reads the body of the request first
+// and, if commits is not nil, commits it.
+func serveBare(b *testing.B, sample message, commits *syncedFile) (address string) {
+	b.Helper()
+	var names []string
+	var values [][]string
+	for name, value := range sample.header {
+		names, values = append(names, name), append(values, value)
+	}
+	bodies := make([][]byte, bareBytes/len(sample.body))
+	for i := range bodies {
+		bodies[i] = bytes.Clone(sample.body)
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			body, err := io.ReadAll(r.Body)
+			if err == nil && commits != nil {
+				err = commits.append(r.Context(), body)
+			}
+			if err != nil {
+				b.Error(err)
+			}
+		}
+		header := w.Header()
+		for i, name := range names {
+			header[name] = values[i]
+		}
+		w.WriteHeader(sample.status)
+		_, _ = w.Write(bodies[rand.IntN(len(bodies))])
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := newServer(handler, slog.New(slog.DiscardHandler))
+	go func() { _ = server.Serve(listener) }()
+	b.Cleanup(func() { _ = server.Close() })
+	return listener.Addr().String()
+}
+
+// syncedFile is a file that concurrent appends share a sync of.
+type syncedFile struct {
+	queue *groupcommit.Queue[[]byte]
+}
+
+func openSyncedFile(b *testing.B) *syncedFile {
+	file, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := &syncedFile{groupcommit.New[[]byte](groupcommit.Limits{Writes: 1024, Bytes: 8 << 20})}
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for f.queue.Wait() {
+			batch := f.queue.Take()
+			var content []byte
+			for _, w := range batch {
+				content = append(content, w.Value...)
+			}
+			_, err := file.Write(content)
+			if err == nil {
+				err = file.Sync()
+			}
+			for _, w := range batch {
+				w.Finish(err)
+			}
+		}
+	})
+	b.Cleanup(func() {
+		f.queue.Close()
+		writing.Wait()
+		_ = file.Close()
+	})
+	return f
+}
+
+func (f *syncedFile) append(ctx context.Context, body []byte) error {
+	return f.queue.Do(ctx, len(body), body)
+}
+
+// clients holds open connections to a server.
+type clients []*connection
+
+// connection is a minimal client, because client and server share the machine.
+type connection struct {
+	net.Conn
+	reader  *bufio.Reader
+	random  *rand.Rand
+	request []byte
+}
+
+func connect(b *testing.B, address string) *clients {
+	b.Helper()
+	all := make(clients, benchClients)
+	for i := range all {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = conn.Close() })
+		all[i] = &connection{Conn: conn, reader: bufio.NewReaderSize(conn, 64<<10), random: rand.New(rand.NewPCG(1, uint64(i)))}
+	}
+	return &all
+}
+
+// load sends requests from all clients concurrently.
+func (c *clients) load(b *testing.B, requests int, request requester) {
+	var running sync.WaitGroup
+	for _, each := range *c {
+		running.Go(func() {
+			for range requests / len(*c) {
+				if err := each.send(request); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+func (c *connection) send(request requester) error {
+	c.request = request(c.request[:0], c.random)
+	if _, err := c.Write(c.request); err != nil {
+		return err
+	}
+	status, err := c.reader.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(status, []byte("HTTP/1.1 20")) {
+		return fmt.Errorf("status line %q", status)
+	}
+	size := 0
+	for {
+		line, err := c.reader.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) == len("\r\n") {
+			_, err := c.reader.Discard(size)
+			return err
+		}
+		if length, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			for _, digit := range bytes.TrimSpace(length) {
+				size = 10*size + int(digit-'0')
+			}
+		}
+	}
+}
+
+// message is a response.
+type message struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// exchange sends a request from one client and returns the response.
+func (c *clients) exchange(b *testing.B, request requester) message {
+	b.Helper()
+	one := (*c)[0]
+	if _, err := one.Write(request(nil, one.random)); err != nil {
+		b.Fatal(err)
+	}
+	response, err := http.ReadResponse(one.reader, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	response.Header.Del("Date") // net/http sets it
+	return message{response.StatusCode, response.Header, body}
+}
