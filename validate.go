@@ -88,11 +88,21 @@ func ruleMessage(violation validator.FieldError) string {
 	}
 }
 
-const idAlphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-"
-
 // isID reports whether a relayer can have the ID.
 func isID(id string) bool {
-	return id != "" && len(id) <= MaxIDLength && strings.Trim(id, idAlphabet) == ""
+	if id == "" || len(id) > MaxIDLength {
+		return false
+	}
+	for i := range len(id) {
+		if !isIDByte(id[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isIDByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
 func isFinite(number float64) bool { return !math.IsNaN(number) && !math.IsInf(number, 0) }
