@@ -34,6 +34,14 @@ func NewObserver(registerer client.Registerer) (relayer.Observer, error) {
 type metrics struct {
 	operations *client.CounterVec
 	durations  *client.HistogramVec
+	known      map[relayer.OperationKind]series
+}
+
+// series are the metrics of one kind of operation. They are looked up by their labels
+// once, because a lookup costs more than an observation.
+type series struct {
+	outcomes map[outcome.Outcome]client.Counter
+	duration client.Observer
 }
 
 func newMetrics() *metrics {
@@ -48,25 +56,30 @@ func newMetrics() *metrics {
 			Buckets: buckets.Seconds(),
 		}, []string{"operation"}),
 	}
-	m.startAtZero()
+	m.known = make(map[relayer.OperationKind]series)
+	// The series of all known kinds start at zero: the PromQL functions rate and increase
+	// would ignore the first event of a series that starts at one.
+	for _, kind := range outcome.Kinds() {
+		m.known[kind] = m.series(kind)
+	}
 	return m
 }
 
-// startAtZero creates the series of all known kinds. The PromQL functions rate
-// and increase would ignore the first event of a series that starts at one.
-func (m *metrics) startAtZero() {
-	for _, kind := range outcome.Kinds() {
-		for _, result := range outcome.All() {
-			m.operations.WithLabelValues(string(kind), string(result))
-		}
-		m.durations.WithLabelValues(string(kind))
+func (m *metrics) series(kind relayer.OperationKind) series {
+	s := series{outcomes: make(map[outcome.Outcome]client.Counter), duration: m.durations.WithLabelValues(string(kind))}
+	for _, result := range outcome.All() {
+		s.outcomes[result] = m.operations.WithLabelValues(string(kind), string(result))
 	}
+	return s
 }
 
 func (m *metrics) observe(ctx context.Context, operation relayer.Operation) {
-	kind, result := string(operation.Kind), string(outcome.Of(ctx, operation.Err))
-	m.operations.WithLabelValues(kind, result).Inc()
-	m.durations.WithLabelValues(kind).Observe(operation.Took.Seconds())
+	s, ok := m.known[operation.Kind]
+	if !ok {
+		s = m.series(operation.Kind)
+	}
+	s.outcomes[outcome.Of(ctx, operation.Err)].Inc()
+	s.duration.Observe(operation.Took.Seconds())
 }
 
 // Describe implements client_golang's Collector.
