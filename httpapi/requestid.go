@@ -1,8 +1,9 @@
 package httpapi
 
 import (
-	"crypto/rand"
+	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -16,7 +17,16 @@ func requestID(header http.Header) string {
 	if len(values) == 1 && isRequestID(values[0]) {
 		return values[0]
 	}
-	return rand.Text()
+	return newRequestID()
+}
+
+// newRequestID returns 128 random bits. An ID is no secret, so that the generator of
+// the runtime will do.
+func newRequestID() string {
+	const base, digits = 32, 13
+	id := make([]byte, 0, 2*digits)
+	id = strconv.AppendUint(id, rand.Uint64(), base)
+	return string(strconv.AppendUint(id, rand.Uint64(), base))
 }
 
 func isRequestID(id string) bool {
