@@ -43,12 +43,16 @@ type exchange struct {
 	ctx       requestContext
 	requestID string
 	principal string
+	received  time.Time // zero if requests are not logged
 	buffer    *[]byte
 
 	// inFlight counts the request until it is released; nil afterwards.
 	inFlight *inFlight
 
 	route     string // the matched pattern; empty before routing
+	// values holds the values of header fields, so that they need no allocation of
+	// their own.
+	values    [4]string
 	responded bool
 	status    int // of the response
 	bytes     int // of the response body
@@ -77,9 +81,12 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) handle(w http.ResponseWriter, r *http.Request, proceed func(*exchange, *http.Request)) {
 	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
 	x.ctx.Context = r.Context()
+	if a.requestLogger != nil {
+		x.received = time.Now()
+	}
 	defer a.putBuffer(x)
 	defer x.ctx.release()
-	defer a.logRequest(x, r, time.Now())
+	defer a.logRequest(x, r)
 	defer a.recoverPanic(x, r)
 
 	if !a.inFlight.tryAcquire() {

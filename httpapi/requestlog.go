@@ -37,8 +37,8 @@ func loggedMethod(r *http.Request) string {
 	}
 }
 
-// logRequest logs a request that was received at the given time.
-func (a *API) logRequest(x *exchange, r *http.Request, received time.Time) {
+// logRequest logs a request after its response.
+func (a *API) logRequest(x *exchange, r *http.Request) {
 	if a.requestLogger == nil || !x.responded {
 		return
 	}
@@ -56,6 +56,6 @@ func (a *API) logRequest(x *exchange, r *http.Request, received time.Time) {
 		slog.String("route", x.route),
 		slog.Int("status", x.status),
 		slog.Int("bytes", x.bytes),
-		slog.Duration("took", time.Since(received)),
+		slog.Duration("took", time.Since(x.received)),
 	)
 }

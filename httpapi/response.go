@@ -60,17 +60,18 @@ func (x *exchange) respond(r *http.Request, p response) {
 	header["Content-Type"] = contentTypeJSON
 	header["X-Content-Type-Options"] = noSniff
 	header["Cache-Control"] = noStore
-	header["X-Request-Id"] = []string{x.requestID}
-	for _, field := range p.header {
+	x.values = [...]string{x.requestID, strconv.Itoa(len(p.body)), p.header[0].value, p.header[1].value}
+	header["X-Request-Id"] = x.values[0:1:1]
+	for i, field := range p.header {
 		if field.name != "" {
-			header[field.name] = []string{field.value}
+			header[field.name] = x.values[2+i : 3+i : 3+i]
 		}
 	}
 	if p.status == http.StatusNotModified {
 		x.WriteHeader(p.status)
 		return
 	}
-	header["Content-Length"] = []string{strconv.Itoa(len(p.body))}
+	header["Content-Length"] = x.values[1:2:2]
 	x.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
 		x.bytes = len(p.body)
