@@ -49,7 +49,7 @@ type exchange struct {
 	// inFlight counts the request until it is released; nil afterwards.
 	inFlight *inFlight
 
-	route     string // the matched pattern; empty before routing
+	route string // the matched pattern; empty before routing
 	// values holds the values of header fields, so that they need no allocation of
 	// their own.
 	values    [4]string
