@@ -69,7 +69,7 @@ func (a *API) authorized(action Action, handle endpoint) endpoint {
 		return handle
 	}
 	return func(x *exchange, r *http.Request) response {
-		access := Access{Principal: x.principal, Action: action, ID: r.PathValue("relayer_id")}
+		access := Access{Principal: x.principal, Action: action, ID: x.relayerID}
 		err := a.authorize(&x.ctx, access)
 		switch {
 		case err == nil:

@@ -226,7 +226,7 @@ func TestContract_StatusCodes(t *testing.T) {
 
 	t.Run("an unknown path returns 404", func(t *testing.T) {
 		s := serve(t)
-		for _, path := range []string{"", "/", "//", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", "/api/v2/relayers",
+		for _, path := range []string{"", "/", "//", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", collection + "/.", collection + "/..", "/api/v2/relayers",
 			"//api/v1/relayers", "/api//v1/relayers", "/api/v1/./relayers", "/x/../api/v1/relayers", "/API/v1/relayers"} {
 			for _, method := range []string{"GET", "POST", "DELETE"} {
 				got := s.do(method, path, "")
@@ -392,6 +392,40 @@ func TestCreate_LocationUnderPrefix(t *testing.T) {
 		}
 		if got := s.do("GET", prefix+"/nowhere", ""); got.status != http.StatusNotFound {
 			t.Errorf("an unknown path below %q returned %d", prefix, got.status)
+		}
+	}
+}
+
+// TestRoutes_EscapedPath: a path that is spelled with escapes has the route of the plain
+// one, also for middleware of the host.
+func TestRoutes_EscapedPath(t *testing.T) {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := httpapi.New(manager, httpapi.Tokens(validToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patterns := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r)
+		patterns <- r.Pattern
+	}))
+	t.Cleanup(server.Close)
+	s := &service{t: t, manager: manager, url: server.URL}
+	s.create(minimal(`,"id":"r-1"`))
+	<-patterns
+	for path, want := range map[string]string{
+		collection:                     "GET " + collection,
+		"/api/%761/relayers":           "GET " + collection,
+		collection + "/r-1":            "GET " + collection + "/{relayer_id}",
+		collection + "/%72-1":          "GET " + collection + "/{relayer_id}",
+		"/%61pi/v1/relayers/%72%2d%31": "GET " + collection + "/{relayer_id}",
+	} {
+		got := s.do("GET", path, "")
+		if pattern := <-patterns; got.status != http.StatusOK || pattern != want {
+			t.Errorf("%s returned %d with the pattern %q, want %q", path, got.status, pattern, want)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type API struct {
 	logger        *slog.Logger
 	requestLogger *slog.Logger // nil: requests are not logged
 	mux           *http.ServeMux
+	direct        map[target]directRoute
 	openAPI       bool      // serve the OpenAPI document
 	buffers       sync.Pool // of *[]byte, for response bodies
 }
@@ -49,7 +50,9 @@ type exchange struct {
 	// inFlight counts the request until it is released; nil afterwards.
 	inFlight *inFlight
 
-	route string // the matched pattern; empty before routing
+	route     string // the matched pattern; empty before routing
+	relayerID string // in the path of one relayer
+
 	// values holds the values of header fields, so that they need no allocation of
 	// their own.
 	values    [4]string
@@ -104,6 +107,11 @@ func (a *API) serve(x *exchange, r *http.Request) {
 		return
 	}
 	if !a.authenticate(x, r) {
+		return
+	}
+	if found, ok := a.findDirect(x, r); ok {
+		x.route, r.Pattern = found.pattern, found.pattern
+		x.respond(r, found.handle(x, r))
 		return
 	}
 	if !isCleanPath(r) {
@@ -162,14 +170,17 @@ type route struct {
 	handle endpoint
 }
 
+func (r route) pattern() string { return r.method + " " + r.path }
+
+const (
+	collection = "/api/v1/relayers"
+	changes    = "/api/v1/relayers:watch"
+	single     = "/api/v1/relayers/{relayer_id}"
+)
+
 // routes returns all routes. The mux, the Allow header and the test of the OpenAPI
 // document use this one table.
 func (a *API) routes() []route {
-	const (
-		collection = "/api/v1/relayers"
-		changes    = "/api/v1/relayers:watch"
-		single     = "/api/v1/relayers/{relayer_id}"
-	)
 	routes := []route{
 		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.listRelayers))},
 		{http.MethodPost, collection, a.authorized(ActionCreate, a.createRelayer)},
@@ -196,12 +207,43 @@ func allowedMethods(routes []route) map[string][]string {
 	return methods
 }
 
+// target is the method of a request and the path of its route.
+type target struct{ method, path string }
+
+// directRoute is a route that needs no mux.
+type directRoute struct {
+	pattern string
+	handle  endpoint
+}
+
+func (a *API) newDirectRoutes() map[target]directRoute {
+	direct := make(map[target]directRoute)
+	for _, route := range a.routes() {
+		direct[target{route.method, route.path}] = directRoute{route.pattern(), route.handle}
+	}
+	return direct
+}
+
+// findDirect returns the route of a request to the collection or to one relayer, at a
+// fraction of the cost of the mux. It returns false if the path may need cleaning or
+// unescaping, or if there is no such route: then the mux decides.
+func (a *API) findDirect(x *exchange, r *http.Request) (directRoute, bool) {
+	path := r.URL.Path
+	if id, ok := strings.CutPrefix(path, collection+"/"); ok && id != "" && !strings.ContainsAny(id, "/.") {
+		x.relayerID, path = id, single
+	} else if path != collection {
+		return directRoute{}, false
+	}
+	found, ok := a.direct[target{r.Method, path}]
+	return found, ok && r.URL.RawPath == ""
+}
+
 func (a *API) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	register := func(pattern string, handle endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
-			x.route = r.Pattern
+			x.route, x.relayerID = r.Pattern, r.PathValue("relayer_id")
 			if p := handle(x, r); !x.responded {
 				x.respond(r, p)
 			}
@@ -209,7 +251,7 @@ func (a *API) newMux() *http.ServeMux {
 	}
 	routes := a.routes()
 	for _, route := range routes {
-		register(route.method+" "+route.path, route.handle)
+		register(route.pattern(), route.handle)
 	}
 	for path, methods := range allowedMethods(routes) {
 		register(path, methodNotAllowed(strings.Join(methods, ", ")))

@@ -106,6 +106,6 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API,
 			return nil, err
 		}
 	}
-	a.mux = a.newMux()
+	a.mux, a.direct = a.newMux(), a.newDirectRoutes()
 	return a, nil
 }

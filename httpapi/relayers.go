@@ -14,7 +14,7 @@ import (
 )
 
 func (a *API) getRelayer(x *exchange, r *http.Request) response {
-	id := r.PathValue("relayer_id")
+	id := x.relayerID
 	body, revision, err := a.manager.AppendDocument(&x.ctx, x.startBody(), id)
 	if errors.Is(err, relayer.ErrNotFound) {
 		return relayerNotFound(id)
@@ -69,7 +69,7 @@ func (a *API) patchRelayer(x *exchange, r *http.Request) response {
 	if rejection != nil {
 		return *rejection
 	}
-	id := r.PathValue("relayer_id")
+	id := x.relayerID
 	document, err := a.manager.PatchDocument(&x.ctx, id, body, conditions(r.Header)...)
 	if err != nil {
 		return a.writeErrorResponse(x, r, id, err)
@@ -78,7 +78,7 @@ func (a *API) patchRelayer(x *exchange, r *http.Request) response {
 }
 
 func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
-	id := r.PathValue("relayer_id")
+	id := x.relayerID
 	if err := a.manager.Delete(&x.ctx, id, conditions(r.Header)...); err != nil {
 		return a.writeErrorResponse(x, r, id, err)
 	}
