@@ -245,6 +245,14 @@ func TestWatch_Refused(t *testing.T) {
 	}
 	wantFailure(t, serve(t, httpapi.WithAuthorizer(refuse)).do("GET", changes, ""), http.StatusForbidden, "Forbidden")
 	wantFailure(t, serve(t).do("GET", changes, "", with("Authorization")), http.StatusUnauthorized, "Unauthorized")
+	for _, method := range []string{"HEAD", "PUT"} {
+		if got := serve(t).do(method, changes, "", with("Authorization")); got.status != http.StatusUnauthorized {
+			t.Errorf("%s without a token returned %d", method, got.status)
+		}
+	}
+	if got := serve(t).do("PUT", changes, ""); got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("PUT returned %d %v", got.status, got.header)
+	}
 	limited := serve(t, httpapi.WithRateLimit(0.01, 1))
 	limited.watch()
 	wantFailure(t, limited.do("GET", changes, ""), http.StatusTooManyRequests, "Too Many Requests")

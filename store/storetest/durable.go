@@ -17,6 +17,7 @@ var durableCases = []durableCase{
 	{"reopened repeatedly", reopenedOften},
 	{"revisions are never reused after reopening", revisionsAfterReopening},
 	{"imports after reopening", importsAfterReopening},
+	{"watch resumes after reopening", watchAcrossReopening},
 }
 
 func reopenedEmpty(t *testing.T, open Opener) {

@@ -121,6 +121,9 @@ var cases = []testCase{
 	{"watch reports an import", watchReportsImports},
 	{"watch ends with its context", watchEndsWithContext},
 	{"watched bytes are copies", watchedBytesNotAliased},
+	{"watch resumes after each position", watchResumes},
+	{"watch resumes during writes", watchResumesOften},
+	{"watch after an unknown position", watchAfterUnknown},
 	{"watch of a closed store", watchAfterClose},
 }
 

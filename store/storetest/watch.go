@@ -29,14 +29,22 @@ func watching(t *testing.T, store relayer.Store) relayer.WatchStore {
 type watcher struct {
 	pull func() (relayer.RecordChange, error, bool)
 	end  context.CancelFunc
+	stop func()
 }
 
 func watch(t *testing.T, store relayer.Store) watcher {
 	t.Helper()
+	return watchAfter(t, store, "")
+}
+
+// watchAfter resumes after a position, unless it is empty.
+func watchAfter(t *testing.T, store relayer.Store, position string) watcher {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	pull, stop := iter.Pull2(watching(t, store).Watch(ctx, ""))
-	t.Cleanup(func() { stop(); cancel() })
-	return watcher{pull, cancel}
+	pull, stop := iter.Pull2(watching(t, store).Watch(ctx, position))
+	end := func() { stop(); cancel() }
+	t.Cleanup(end)
+	return watcher{pull, cancel, end}
 }
 
 // next ends the watch if no change arrives in time.

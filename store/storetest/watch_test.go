@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -17,6 +19,8 @@ type watched struct {
 
 	fromTheStart bool
 	sharesBytes  bool
+	position     func(number int) string
+	resume       func(after string, last int) (seen int, isGap bool)
 
 	mu   sync.Mutex
 	log  []relayer.RecordChange
@@ -24,7 +28,25 @@ type watched struct {
 }
 
 func newWatched(record func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange) *watched {
-	return &watched{Store: memory.New(), record: record, more: make(chan struct{})}
+	return &watched{Store: memory.New(), record: record, more: make(chan struct{}), position: strconv.Itoa, resume: resumeRight}
+}
+
+// resumeRight returns how many changes are before the next one. The position of a
+// change is its number.
+func resumeRight(after string, last int) (seen int, isGap bool) {
+	seen, err := strconv.Atoi(after)
+	if err != nil || seen < 1 || seen > last || strconv.Itoa(seen) != after {
+		return last, true
+	}
+	return seen, false
+}
+
+func resuming(resume func(after string, last int) (seen int, isGap bool)) func() relayer.Store {
+	return func() relayer.Store {
+		store := newWatched(logAll)
+		store.resume = resume
+		return store
+	}
 }
 
 func logAll(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
@@ -63,20 +85,29 @@ func (w *watched) Delete(ctx context.Context, id string, revision uint64) error 
 	return err
 }
 
-func (w *watched) Watch(ctx context.Context) iter.Seq2[relayer.RecordChange, error] {
+func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
 	w.mu.Lock()
-	seen := len(w.log)
+	seen, isGap := len(w.log), false
+	if after != "" {
+		seen, isGap = w.resume(after, seen)
+	}
 	w.mu.Unlock()
 	if w.fromTheStart {
 		seen = 0
 	}
 	return func(yield func(relayer.RecordChange, error) bool) {
+		if isGap && !yield(relayer.RecordChange{}, relayer.ErrGap) {
+			return
+		}
 		for ctx.Err() == nil {
 			w.mu.Lock()
+			number := seen
 			unseen, more := w.log[seen:], w.more
 			w.mu.Unlock()
 			seen += len(unseen)
 			for _, change := range unseen {
+				number++
+				change.Position = w.position(number)
 				if !w.sharesBytes {
 					change.Record.Document = bytes.Clone(change.Record.Document)
 					change.Record.Private = bytes.Clone(change.Record.Private)
@@ -156,6 +187,47 @@ var wrongWatches = map[string]func() relayer.Store{
 	"watchers share bytes": func() relayer.Store {
 		store := newWatched(logAll)
 		store.sharesBytes = true
+		return store
+	},
+	"right watch that never resumes": resuming(func(_ string, last int) (int, bool) { return last, true }),
+	"right watch without positions": func() relayer.Store {
+		store := newWatched(logAll)
+		store.position = func(int) string { return "" }
+		return store
+	},
+	"a resumed watch skips a change": resuming(func(after string, last int) (int, bool) {
+		seen, isGap := resumeRight(after, last)
+		return min(seen+1, last), isGap
+	}),
+	"a resumed watch repeats a change": resuming(func(after string, last int) (int, bool) {
+		seen, isGap := resumeRight(after, last)
+		if !isGap {
+			seen--
+		}
+		return seen, isGap
+	}),
+	"a resumed watch begins with the call": resuming(func(after string, last int) (int, bool) {
+		_, isGap := resumeRight(after, last)
+		return last, isGap
+	}),
+	"a watch after an unknown position reports no gap": resuming(func(after string, last int) (int, bool) {
+		seen, _ := resumeRight(after, last)
+		return seen, false
+	}),
+	"a position is parsed loosely": resuming(func(after string, last int) (int, bool) {
+		if seen, err := strconv.Atoi(strings.TrimLeft(after, "0+ ")); err == nil && seen > 0 && seen <= last {
+			return seen, false
+		}
+		return last, true
+	}),
+	"a position has a line break": func() relayer.Store {
+		store := newWatched(logAll)
+		store.position = func(number int) string { return strconv.Itoa(number) + "\n" }
+		return store
+	},
+	"positions repeat": func() relayer.Store {
+		store := newWatched(logAll)
+		store.position = func(number int) string { return strconv.Itoa(max(1, number&^1)) }
 		return store
 	},
 	"one imported record of many is reported": func() relayer.Store { return sparingImport{newWatched(logAll)} },
