@@ -28,11 +28,16 @@ func newManager(t *testing.T, options ...relayer.Option) *relayer.Manager {
 // serve serves the registry, and returns a client of it.
 func serve(t *testing.T, m *relayer.Manager, options ...client.Option) *client.Client {
 	t.Helper()
+	return clientOf(t, handlerOf(t, m), options...)
+}
+
+func handlerOf(t *testing.T, m *relayer.Manager) http.Handler {
+	t.Helper()
 	api, err := httpapi.New(m, httpapi.Tokens(token), httpapi.WithoutRateLimit())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return clientOf(t, api, options...)
+	return api
 }
 
 // clientOf returns a client of the handler on a server of its own.

@@ -71,7 +71,7 @@ func (l *listing) decode(resp *response) error {
 // The relayers have the Revision 0. The iteration ends after the first error.
 func (c *Client) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
-		w := &walk{client: c, seed: maphash.MakeSeed(), read: make(map[string]uint64), largest: allPage}
+		w := &walk{client: c, seed: maphash.MakeSeed(), read: make(map[string]lastRead), largest: allPage}
 		for !w.isDone {
 			batch, err := w.next(ctx)
 			if err != nil {
@@ -96,16 +96,23 @@ const (
 )
 
 // walk reads the list of all relayers in overlapping pages, because deletes move later
-// relayers forward. A relayer that is unchanged since it was read was, in all
-// likelihood, not deleted and created since, so that all before it have been read too.
-// If a page contains such a relayer, none was skipped; otherwise the walk steps back.
+// relayers forward. A page has no gap before it if, ahead of any new relayer, it has one
+// that was read before and did not move back: all before that one have been read too.
+// Otherwise the walk steps back. A relayer that was deleted and created again moves to
+// the end of the list.
 type walk struct {
 	client  *Client
 	seed    maphash.Seed
-	read    map[string]uint64 // digests by ID
-	offset  uint32            // the relayers before it have been read
-	largest uint32            // size of a page that the server permits
+	read    map[string]lastRead // by ID
+	offset  uint32              // the relayers before it have been read
+	largest uint32              // size of a page that the server permits
 	isDone  bool
+}
+
+// lastRead is what was read of a relayer.
+type lastRead struct {
+	position uint32 // in the list
+	digest   uint64 // of its JSON
 }
 
 // next returns the relayers of a page that were not read before.
@@ -127,35 +134,40 @@ func (w *walk) next(ctx context.Context) ([]*relayer.Relayer, error) {
 		}
 	}
 	start := (page - 1) * used
-	if start < w.offset && !w.overlaps(listed) {
+	if start < w.offset && !w.overlaps(listed, start) {
 		w.offset -= min(w.offset, w.largest)
 		return nil, nil
 	}
 	w.isDone = uint32(len(listed.Relayers)) < used
 	w.offset = start + used
-	return w.unread(listed), nil
+	return w.unread(listed, start), nil
 }
 
-func (w *walk) digest(listed *listing, i int) uint64 {
-	return maphash.Bytes(w.seed, listed.documents[i])
-}
-
-func (w *walk) overlaps(listed *listing) bool {
+func (w *walk) overlaps(listed *listing, start uint32) bool {
 	for i, r := range listed.Relayers {
-		if digest, ok := w.read[r.ID]; ok && digest == w.digest(listed, i) {
+		last, ok := w.read[r.ID]
+		if !ok {
+			return false
+		}
+		if now := w.lastRead(listed, start, i); now.digest == last.digest && now.position <= last.position {
 			return true
 		}
 	}
 	return false
 }
 
-func (w *walk) unread(listed *listing) []*relayer.Relayer {
+func (w *walk) lastRead(listed *listing, start uint32, i int) lastRead {
+	return lastRead{start + uint32(i), maphash.Bytes(w.seed, listed.documents[i])}
+}
+
+// unread returns the relayers that were not read before.
+func (w *walk) unread(listed *listing, start uint32) []*relayer.Relayer {
 	var unread []*relayer.Relayer
 	for i, r := range listed.Relayers {
 		if _, ok := w.read[r.ID]; !ok {
 			unread = append(unread, r)
 		}
-		w.read[r.ID] = w.digest(listed, i)
+		w.read[r.ID] = w.lastRead(listed, start, i)
 	}
 	return unread
 }

@@ -147,7 +147,8 @@ func (p *response) validationError() error {
 // retryAfter returns the wait of Retry-After, in seconds or as a date, or 0.
 func (p *response) retryAfter() time.Duration {
 	value := strings.TrimSpace(p.header.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // then it is the maximum
 		return time.Duration(seconds) * time.Second
 	}
 	if date, err := http.ParseTime(value); err == nil {

@@ -1,0 +1,147 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+)
+
+var once = []client.Option{client.WithRetries(1, 0)}
+
+// TestErrors_Responses sends a create, whose request has secrets, and checks the error of
+// every kind of response.
+func TestErrors_Responses(t *testing.T) {
+	const invalid = `{"success":false,"data":null,"message":"Bad Request","errors":[{"field":"name","message":"must not be empty"},{"message":"other"}]}`
+	fields := []relayer.FieldError{{Field: "name", Message: "must not be empty"}, {Message: "other"}}
+	tests := map[string]struct {
+		step  step
+		is    error
+		texts []string
+	}{
+		"invalid":              {respondJSON(400, invalid), relayer.ErrInvalid, []string{"400", "must not be empty"}},
+		"too large a body":     {respondJSON(413, invalid), relayer.ErrInvalid, nil},
+		"media type":           {respondJSON(415, invalid), relayer.ErrInvalid, nil},
+		"public invalid":       {respondJSON(400, `{"success":false,"data":null,"error":"Bad https://rpc.example/v2/secret-key"}`), relayer.ErrInvalid, []string{"Bad https://rpc.example/***"}},
+		"public unknown ref":   {respondJSON(404, `{"success":false,"data":null,"error":"Signer with ID s not found"}`), relayer.ErrInvalid, []string{"Signer with ID s not found"}},
+		"unauthorized":         {fail(401, "Unauthorized"), client.ErrUnauthorized, []string{"401"}},
+		"unauthorized by HTML": {html(401), client.ErrUnauthorized, nil},
+		"forbidden":            {fail(403, "Forbidden"), client.ErrForbidden, []string{"403"}},
+		"exists":               {fail(409, "Relayer with this ID already exists"), relayer.ErrExists, nil},
+		"unavailable":          {fail(503, "Service Unavailable"), relayer.ErrUnavailable, []string{"503", "Service Unavailable"}},
+		"unknown route":        {fail(404, "Not Found"), nil, []string{"404", "base URL may be wrong"}},
+		"404 of a proxy":       {html(404), nil, []string{"404", "text/html"}},
+		"413 of a proxy":       {html(413), nil, []string{"413", "text/html"}},
+		"redirect":             {respond(307, "", "", "Location", "https://elsewhere.example/"), nil, []string{"307"}},
+		"control characters":   {fail(400, "a\x1b[31m\nb "+token), relayer.ErrInvalid, []string{"a [31m b ***"}},
+		"a long message":       {fail(400, strings.Repeat("long ", 1000)), relayer.ErrInvalid, []string{"…"}},
+		"a strange type":       {respond(400, "text/\x01"+token, "x"), nil, []string{"Content-Type"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, _ := scripted(t, once, test.step)
+			_, err := c.Create(t.Context(), evm("a"))
+			if err == nil || test.is != nil && !errors.Is(err, test.is) {
+				t.Fatalf("the error is %v, want one that matches %v", err, test.is)
+			}
+			if test.is == nil && (errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrInvalid)) {
+				t.Errorf("the error %v matches one of package relayer", err)
+			}
+			if errors.Is(err, relayer.ErrOutcomeUnknown) {
+				t.Errorf("the outcome of a rejected request is unknown: %v", err)
+			}
+			if response, ok := errors.AsType[*client.ResponseError](err); !ok || !strings.Contains(err.Error(), response.RequestID) || response.RequestID == "" {
+				t.Errorf("%v does not name the response", err)
+			}
+			for _, text := range append(test.texts, "POST /api/v1/relayers") {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%q is without %q", err, text)
+				}
+			}
+			if len(err.Error()) > 1000 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+			wantNoSecret(t, "the error", err.Error())
+			if problem, ok := errors.AsType[*relayer.ValidationError](err); ok && strings.Contains(err.Error(), "other") && !reflect.DeepEqual(problem.Fields, fields) {
+				t.Errorf("the fields are %+v", problem.Fields)
+			}
+		})
+	}
+}
+
+// TestErrors_Read checks the errors of a read that is not a success.
+func TestErrors_Read(t *testing.T) {
+	tests := map[string]struct {
+		step  step
+		is    error
+		texts []string
+	}{
+		"not found":       {notFound("a"), relayer.ErrNotFound, []string{"404"}},
+		"another ID":      {notFound("b"), nil, []string{"404"}},
+		"public":          {respondJSON(404, `{"success":false,"data":null,"error":"Relayer with ID a not found","pagination":null}`), relayer.ErrNotFound, nil},
+		"500":             {fail(500, "Internal Server Error", "X-Request-Id", "id-of-the-server"), nil, []string{"500", "id-of-the-server"}},
+		"502":             {html(502), relayer.ErrUnavailable, []string{"502", "text/html"}},
+		"504":             {respond(504, "", ""), relayer.ErrUnavailable, []string{"504"}},
+		"HTML":            {html(200), nil, []string{"200", "text/html"}},
+		"no body":         {respond(200, "", ""), nil, []string{"200"}},
+		"not an envelope": {respondJSON(200, `[1]`), nil, []string{"200", "success"}},
+		"truncated":       {truncated(200), relayer.ErrUnavailable, []string{"200", "incomplete"}},
+		"cut JSON":        {respondJSON(200, `{"success":tr`), nil, []string{"200"}},
+		"no data":         {respondJSON(200, `{"success":true,"data":null}`), nil, []string{"no usable data"}},
+		"other data":      {respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"tron"}}`), nil, []string{"no usable data"}},
+		"reset":           {reset, relayer.ErrUnavailable, []string{"connection reset"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, _ := scripted(t, once, test.step)
+			_, err := c.Get(t.Context(), "a")
+			if err == nil || test.is != nil && !errors.Is(err, test.is) || test.is == nil && errors.Is(err, relayer.ErrNotFound) {
+				t.Fatalf("the error is %v, want one that matches %v", err, test.is)
+			}
+			for _, text := range append(test.texts, "GET /api/v1/relayers/a") {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%q is without %q", err, text)
+				}
+			}
+			wantNoSecret(t, "the error", err.Error())
+		})
+	}
+}
+
+func TestErrors_RateLimit(t *testing.T) {
+	waits := map[string]time.Duration{
+		"7": 7 * time.Second, "": 0, "-1": 0, "x": 0, "99999999999": math.MaxInt32 * time.Second,
+		time.Now().Add(time.Hour).UTC().Format(http.TimeFormat):  time.Hour,
+		time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat): 0,
+	}
+	for header, want := range waits {
+		c, _ := scripted(t, once, respond(429, "text/plain", "Too many requests, retry in 7s", "Retry-After", header))
+		_, err := c.Get(t.Context(), "a")
+		limited, ok := errors.AsType[*client.RateError](err)
+		if !ok || limited.Wait > want || limited.Wait < want-time.Minute {
+			t.Errorf("Retry-After %q: the error is %v, want a wait of %s", header, err, want)
+		}
+		if want == 7*time.Second && !strings.Contains(fmt.Sprint(err), "wait 7s") {
+			t.Errorf("%v does not say the wait", err)
+		}
+	}
+}
+
+func TestWithMaxResponseBytes_LargerResponse(t *testing.T) {
+	body := `{"success":true,"data":{"id":"a","network_type":"evm","name":"` + strings.Repeat("x", 2000) + `"}}`
+	c, _ := scripted(t, []client.Option{client.WithMaxResponseBytes(int64(len(body)) - 1)}, respondJSON(200, body))
+	if _, err := c.Get(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "larger than the limit") || len(err.Error()) > 500 {
+		t.Errorf("the error is %v", err)
+	}
+	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(int64(len(body)))}, respondJSON(200, body))
+	if _, err := c.Get(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,238 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+)
+
+func TestList_Pages(t *testing.T) {
+	m := newManager(t, relayer.WithMaxPerPage(7))
+	for i := range 12 {
+		if _, err := m.Create(t.Context(), evm(fmt.Sprint("r", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := serve(t, m)
+	for _, query := range [][2]uint32{{1, 5}, {0, 5}, {3, 5}, {4, 5}, {1, 0}, {2, 100}, {4294967295, 4294967295}} {
+		want, err := m.List(t.Context(), query[0], query[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.List(t.Context(), query[0], query[1])
+		if err != nil || got.Pagination != want.Pagination || !slices.Equal(ids(got.Relayers), ids(want.Relayers)) {
+			t.Errorf("page %v: %+v, want %+v, error %v", query, got, want, err)
+		}
+		for _, r := range got.Relayers {
+			if r.Revision != 0 {
+				t.Errorf("a relayer of a list has the revision %d", r.Revision)
+			}
+		}
+	}
+}
+
+func ids(relayers []*relayer.Relayer) []string {
+	list := []string{}
+	for _, r := range relayers {
+		list = append(list, r.ID)
+	}
+	return list
+}
+
+func TestList_InvalidResponse(t *testing.T) {
+	const one = `{"success":true,"data":[{"id":"a","network_type":"evm"}]`
+	for what, body := range map[string]string{
+		"no pagination":  one + `}`,
+		"another page":   one + `,"pagination":{"current_page":2,"per_page":100,"total_items":1}}`,
+		"no page size":   one + `,"pagination":{"current_page":1,"per_page":0,"total_items":1}}`,
+		"a larger page":  one + `,"pagination":{"current_page":1,"per_page":1000,"total_items":1}}`,
+		"too many items": strings.Replace(one, "]", `,{"id":"b","network_type":"evm"}]`, 1) + `,"pagination":{"current_page":1,"per_page":1,"total_items":1}}`,
+		"no list":        `{"success":true,"data":null,"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
+		"no relayers":    `{"success":true,"data":[1],"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
+	} {
+		c, _ := scripted(t, nil, respondJSON(200, body))
+		n := 0
+		for r, err := range c.All(t.Context()) {
+			if n++; n > 1 || err == nil || r != nil {
+				t.Fatalf("%s: %v, error %v", what, r, err)
+			}
+		}
+	}
+}
+
+// TestAll_ConcurrentWrites lists while, before every page, relayers are deleted, created
+// and changed. Those that exist all the time must be returned exactly once, in order.
+func TestAll_ConcurrentWrites(t *testing.T) {
+	for _, maxPerPage := range []uint32{1, 2, 3, 4, 10, 30, 100} {
+		for seed := range uint64(15) {
+			t.Run(fmt.Sprintf("pages of %d/%d", maxPerPage, seed), func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, uint64(maxPerPage)))
+				testAll(t, random, maxPerPage)
+			})
+		}
+	}
+}
+
+func testAll(t *testing.T, random *rand.Rand, maxPerPage uint32) {
+	ctx := context.Background()
+	m := newManager(t, relayer.WithMaxPerPage(maxPerPage))
+	count := 3*int(maxPerPage) + random.IntN(20)
+	var lasting, fleeting []string
+	for i := range count {
+		id := fmt.Sprint("r", i)
+		if _, err := m.Create(ctx, evm(id)); err != nil {
+			t.Fatal(err)
+		}
+		if random.IntN(3) == 0 {
+			fleeting = append(fleeting, id)
+		} else {
+			lasting = append(lasting, id)
+		}
+	}
+	api := handlerOf(t, m)
+	writes := random.IntN(max(2, int(maxPerPage)/4))
+	if maxPerPage < 5 {
+		writes = 0 // pages that cannot overlap do not show a delete
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for range writes {
+			mutate(t, m, random, lasting, &fleeting)
+		}
+		api.ServeHTTP(w, r)
+	})
+	c := clientOf(t, handler)
+	var got []string
+	for r, err := range c.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.ID)
+	}
+	seen := make(map[string]bool)
+	kept := slices.DeleteFunc(slices.Clone(got), func(id string) bool {
+		if seen[id] {
+			t.Errorf("%s is returned twice", id)
+		}
+		seen[id] = true
+		return !slices.Contains(lasting, id)
+	})
+	if !slices.Equal(kept, lasting) {
+		t.Errorf("the lasting relayers are %v, want %v", kept, lasting)
+	}
+}
+
+// mutate deletes a fleeting relayer, which may be created again at the end, or changes a
+// lasting one.
+func mutate(t *testing.T, m *relayer.Manager, random *rand.Rand, lasting []string, fleeting *[]string) {
+	ctx := context.Background()
+	var err error
+	switch n := len(*fleeting); {
+	case n > 0 && random.IntN(2) == 0:
+		i := random.IntN(n)
+		err = m.Delete(ctx, (*fleeting)[i])
+		if err == nil && random.IntN(3) == 0 {
+			again := evm((*fleeting)[i])
+			again.Name = fmt.Sprint(random.Int())
+			_, err = m.Create(ctx, again)
+		} else {
+			*fleeting = slices.Delete(*fleeting, i, i+1)
+		}
+	case len(lasting) > 0:
+		_, err = m.Patch(ctx, lasting[random.IntN(len(lasting))], relayer.Patch{"name": fmt.Sprint(random.Int())})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAll_EqualRelayerCreatedAgain deletes, between two pages, more relayers than the
+// pages have in common, and creates some again as they were.
+func TestAll_EqualRelayerCreatedAgain(t *testing.T) {
+	ctx := t.Context()
+	m := newManager(t)
+	var want []string
+	for i := range 150 {
+		id := fmt.Sprint("r", i)
+		want = append(want, id)
+		if _, err := m.Create(ctx, evm(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api, requests := handlerOf(t, m), 0
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests == 2 {
+			for i := range 30 {
+				if err := m.Delete(ctx, fmt.Sprint("r", i)); err != nil {
+					t.Error(err)
+				}
+			}
+			for i := range 10 {
+				if _, err := m.Create(ctx, evm(fmt.Sprint("r", i))); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		api.ServeHTTP(w, r)
+	}))
+	var got []string
+	for r, err := range c.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the relayers are %v, want all 150", got)
+	}
+}
+
+func TestAll_Break(t *testing.T) {
+	m := newManager(t)
+	for i := range 3 {
+		if _, err := m.Create(t.Context(), evm(fmt.Sprint("r", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for r, err := range serve(t, m).All(t.Context()) {
+		if err != nil || r.ID != "r0" {
+			t.Errorf("%v, error %v", r, err)
+		}
+		break
+	}
+}
+
+// A failure ends the iteration after the relayers that were read.
+func TestAll_FailureInTheMiddle(t *testing.T) {
+	m := newManager(t)
+	for i := range 250 {
+		if _, err := m.Create(t.Context(), evm(fmt.Sprint("r", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api, requests := handlerOf(t, m), 0
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests > 2 {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		api.ServeHTTP(w, r)
+	}), client.WithRetries(1, 0))
+	n, failures := 0, 0
+	for _, err := range c.All(t.Context()) {
+		if err != nil {
+			failures++
+		} else {
+			n++
+		}
+	}
+	if n < 150 || n >= 250 || failures != 1 {
+		t.Errorf("%d relayers and %d failures", n, failures)
+	}
+}

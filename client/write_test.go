@@ -1,0 +1,278 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+)
+
+// changed returns the request of evm with one difference.
+func changed(change func(*relayer.CreateRequest)) relayer.CreateRequest {
+	req := evm("a")
+	change(&req)
+	return req
+}
+
+// unclear are the responses after which a write may have taken effect.
+var unclear = map[string]step{
+	"reset":        reset,
+	"truncated":    truncated(201),
+	"500":          fail(500, "Internal Server Error"),
+	"HTML 502":     html(502),
+	"HTML 503":     html(503),
+	"HTML 504":     html(504),
+	"HTML 200":     html(200),
+	"another data": respondJSON(200, `{"success":true,"data":null}`),
+}
+
+func TestCreate_UnknownOutcome(t *testing.T) {
+	same := stored(t, evm("a"), 200, 9)
+	renamed := stored(t, changed(func(r *relayer.CreateRequest) { r.Name = "other" }), 200, 9)
+	taken := fail(409, "Relayer with this ID already exists")
+	tests := map[string]struct {
+		steps []step
+		want  error
+		sent  string
+	}{
+		"created":                       {[]step{same}, nil, "POST GET"},
+		"not created":                   {[]step{notFound("a"), stored(t, evm("a"), 201, 1)}, nil, "POST GET POST"},
+		"created late":                  {[]step{notFound("a"), taken, same}, nil, "POST GET POST GET"},
+		"created, and the read is busy": {[]step{busy, same}, nil, "POST GET GET"},
+		"another name":                  {[]step{renamed}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"another network":               {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Network = "mainnet" }), 200, 9)}, relayer.ErrExists, "POST GET"},
+		"another signer":                {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.SignerID = "x" }), 200, 9)}, relayer.ErrExists, "POST GET"},
+		"another URL":                   {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.CustomRPCURLs[0].URL = "https://other.example/x" }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"another policy":                {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policies = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"unreadable":                    {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"rejected later":                {[]step{notFound("a"), fail(400, "Bad Request"), notFound("a")}, relayer.ErrOutcomeUnknown, "POST GET POST GET"},
+	}
+	for response, first := range unclear {
+		for name, test := range tests {
+			t.Run(response+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c, s := scripted(t, nil, append([]step{first}, test.steps...)...)
+					created, err := c.Create(t.Context(), evm("a"))
+					checkOutcome(t, err, test.want)
+					if got := s.methods(); got != test.sent {
+						t.Errorf("sent %s, want %s", got, test.sent)
+					}
+					if err == nil && (created.ID != "a" || created.Revision == 0) {
+						t.Errorf("created %v", created)
+					}
+				})
+			})
+		}
+	}
+}
+
+// checkOutcome checks that an error matches want. An unknown outcome must not match an
+// error that promises that there was no effect.
+func checkOutcome(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("the error is %v, want %v", err, want)
+	}
+	if errors.Is(err, relayer.ErrOutcomeUnknown) && (errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrNotFound)) {
+		t.Errorf("%v matches an error that says the outcome", err)
+	}
+	if err != nil {
+		wantNoSecret(t, "the error", err.Error())
+	}
+}
+
+func TestCreate_GeneratedID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		renamed := changed(func(r *relayer.CreateRequest) { r.Name = "changed since" })
+		c, s := scripted(t, nil, reset, notFound("x"), stored(t, renamed, 200, 9))
+		var ids []string
+		s.steps[1] = func(r *http.Request) (*http.Response, error) {
+			id := r.URL.Path[len("/prefix/api/v1/relayers/"):]
+			ids = append(ids, id)
+			return notFound(id)(r)
+		}
+		// Nobody else knows the ID: whatever has it was created by this call.
+		s.steps = []step{reset, s.steps[1], reset, s.steps[2]}
+		if _, err := c.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.ID = "" })); err != nil {
+			t.Fatal(err)
+		}
+		for _, request := range s.seen {
+			if request.method != "POST" {
+				continue
+			}
+			var body struct{ ID string }
+			if err := json.Unmarshal([]byte(request.body), &body); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, body.ID)
+		}
+		for _, id := range ids {
+			if parsed, err := uuid.Parse(id); err != nil || parsed.Version() != 7 || id != ids[0] {
+				t.Errorf("the IDs are %q, want one UUIDv7", ids)
+			}
+		}
+	})
+}
+
+func TestChange_UnknownOutcome(t *testing.T) {
+	before := stored(t, evm("a"), 200, 5)
+	named := func(name string, revision uint64) step {
+		return stored(t, changed(func(r *relayer.CreateRequest) { r.Name = name }), 200, revision)
+	}
+	rename := func(ctx context.Context, c *client.Client) error {
+		_, err := c.Patch(ctx, "a", relayer.Patch{"name": "new"})
+		return err
+	}
+	renameIf := func(ctx context.Context, c *client.Client) error {
+		_, err := c.Patch(ctx, "a", relayer.Patch{"name": "new"}, relayer.IfRevision(4, 5))
+		return err
+	}
+	remove := func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, "a") }
+	removeIf := func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, "a", relayer.IfRevision(5)) }
+	deleted := respondJSON(200, `{"success":true,"data":"Relayer deleted successfully"}`)
+	changedSince := fail(412, "Precondition Failed")
+	tests := map[string]struct {
+		call  func(context.Context, *client.Client) error
+		steps []step
+		want  error
+		sent  string
+	}{
+		"patch, in effect":                           {rename, []step{named("new", 6)}, nil, "PATCH GET"},
+		"patch, not in effect":                       {rename, []step{before}, relayer.ErrOutcomeUnknown, "PATCH GET"},
+		"patch, deleted":                             {rename, []step{notFound("a")}, relayer.ErrNotFound, "PATCH GET"},
+		"patch, unreadable":                          {rename, []step{fail(500, "")}, relayer.ErrOutcomeUnknown, "PATCH GET"},
+		"conditional patch, in effect":               {renameIf, []step{named("new", 6)}, nil, "PATCH GET"},
+		"conditional patch, not in effect":           {renameIf, []step{before, named("new", 6)}, nil, "PATCH GET PATCH"},
+		"conditional patch, in effect late":          {renameIf, []step{before, changedSince, named("new", 6)}, nil, "PATCH GET PATCH GET"},
+		"conditional patch, overwritten":             {renameIf, []step{named("third", 7)}, relayer.ErrOutcomeUnknown, "PATCH GET"},
+		"conditional patch, overwritten after retry": {renameIf, []step{before, changedSince, named("third", 7)}, relayer.ErrOutcomeUnknown, "PATCH GET PATCH GET"},
+		"delete, gone":                               {remove, []step{notFound("a")}, nil, "DELETE GET"},
+		"delete, there":                              {remove, []step{before}, relayer.ErrOutcomeUnknown, "DELETE GET"},
+		"conditional delete, gone":                   {removeIf, []step{notFound("a")}, nil, "DELETE GET"},
+		"conditional delete, there":                  {removeIf, []step{before, deleted}, nil, "DELETE GET DELETE"},
+		"conditional delete, gone late":              {removeIf, []step{before, notFound("a"), notFound("a")}, nil, "DELETE GET DELETE GET"},
+		"conditional delete, created again":          {removeIf, []step{stored(t, evm("a"), 200, 8)}, relayer.ErrOutcomeUnknown, "DELETE GET"},
+	}
+	for response, first := range unclear {
+		if response == "another data" {
+			continue // a delete needs no data
+		}
+		for name, test := range tests {
+			t.Run(response+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c, s := scripted(t, nil, append([]step{first}, test.steps...)...)
+					checkOutcome(t, test.call(t.Context(), c), test.want)
+					if got := s.methods(); got != test.sent {
+						t.Errorf("sent %s, want %s", got, test.sent)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A rejection proves that the write had no effect.
+func TestWrite_RejectedIsKnown(t *testing.T) {
+	rejections := map[error]step{
+		relayer.ErrConflict:    fail(412, "Precondition Failed"),
+		relayer.ErrNotFound:    notFound("a"),
+		relayer.ErrUnavailable: fail(503, "Service Unavailable", "Retry-After", "1"),
+		relayer.ErrInvalid:     fail(400, "Bad Request"),
+		client.ErrForbidden:    html(403),
+	}
+	for want, rejection := range rejections {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := scripted(t, nil, rejection)
+			err := c.Delete(t.Context(), "a", relayer.IfRevision(1))
+			if !errors.Is(err, want) || errors.Is(err, relayer.ErrOutcomeUnknown) {
+				t.Errorf("the error is %v, want %v", err, want)
+			}
+			if got := s.methods(); got != "DELETE" && want != relayer.ErrUnavailable || s.seen[len(s.seen)-1].method != "DELETE" {
+				t.Errorf("sent %s", got)
+			}
+		})
+	}
+}
+
+func TestWrite_CanceledAfterSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		c, s := scripted(t, nil, blocked)
+		err := c.Delete(ctx, "a")
+		if !errors.Is(err, relayer.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) || s.methods() != "DELETE" {
+			t.Errorf("sent %s, error %v", s.methods(), err)
+		}
+	})
+}
+
+// A write that never gets through is bounded, and reported as unknown.
+func TestWrite_UnknownOutcomeLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := scripted(t, nil)
+		s.steps = []step{func(r *http.Request) (*http.Response, error) {
+			if r.Method == "GET" {
+				return notFound("a")(r)
+			}
+			return reset(r)
+		}}
+		start := time.Now()
+		_, err := c.Create(t.Context(), evm("a"))
+		checkOutcome(t, err, relayer.ErrOutcomeUnknown)
+		if len(s.seen) != 10 || time.Since(start) > 30*time.Second {
+			t.Errorf("%d requests in %s, want 5 creates, each followed by a read", len(s.seen), time.Since(start))
+		}
+	})
+}
+
+func TestConditions_IfMatch(t *testing.T) {
+	revisions := relayer.IfRevision
+	tests := []struct {
+		conditions []relayer.Condition
+		want       string
+	}{
+		{nil, ""},
+		{[]relayer.Condition{revisions(5)}, `"5"`},
+		{[]relayer.Condition{revisions(5, 18446744073709551615)}, `"5", "18446744073709551615"`},
+		{[]relayer.Condition{revisions(5, 6, 5), revisions(6, 7, 5)}, `"5", "6"`},
+	}
+	for _, test := range tests {
+		c, s := scripted(t, nil, stored(t, evm("a"), 200, 9))
+		if _, err := c.Pause(t.Context(), "a", test.conditions...); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.seen[0].header.Get("If-Match"); got != test.want {
+			t.Errorf("If-Match is %s, want %s", got, test.want)
+		}
+	}
+	// Revision 0 is that of a relayer without a revision.
+	never := [][]relayer.Condition{{revisions()}, {revisions(0)}, {revisions(5), revisions(6)}, {revisions(5, 6), revisions(6), revisions(5)}}
+	for _, conditions := range never {
+		c, s := scripted(t, nil, stored(t, evm("a"), 200, 9))
+		_, err := c.Resume(t.Context(), "a", conditions...)
+		if !errors.Is(err, relayer.ErrConflict) || len(s.seen) != 0 {
+			t.Errorf("%v: error %v, %d requests", conditions, err, len(s.seen))
+		}
+		if err := c.Delete(t.Context(), "a", conditions...); !errors.Is(err, relayer.ErrConflict) || len(s.seen) != 0 {
+			t.Errorf("%v: error %v, %d requests", conditions, err, len(s.seen))
+		}
+	}
+}
+
+func TestRevision_ETag(t *testing.T) {
+	for tag, want := range map[string]uint64{`"42"`: 42, `W/"42"`: 42, "": 0, `"abc"`: 0, `"-1"`: 0, `42x`: 0} {
+		c, _ := scripted(t, nil, respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"evm"}}`, "ETag", tag))
+		r, err := c.Get(t.Context(), "a")
+		if err != nil || r.Revision != want {
+			t.Errorf("ETag %s: revision %d, want %d, error %v", tag, r.Revision, want, err)
+		}
+	}
+}
