@@ -1,10 +1,18 @@
 package client_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -66,49 +74,283 @@ func evm(id string) relayer.CreateRequest {
 	}
 }
 
-func TestClient_Registry(t *testing.T) {
+func TestNew_Arguments(t *testing.T) {
+	type options = []client.Option
+	tests := map[string]struct {
+		url, token string
+		options    options
+		isValid    bool
+	}{
+		"https":                    {"https://relayers.example", token, nil, true},
+		"a prefix and a port":      {"https://relayers.example:8443/a/b%20c/", token, nil, true},
+		"local":                    {"http://localhost:8080", token, nil, true},
+		"local IPv4":               {"http://127.1.2.3", token, nil, true},
+		"local IPv6":               {"http://[::1]:80", token, nil, true},
+		"insecure":                 {"http://relayers.example", token, nil, false},
+		"insecure, not local":      {"http://localhost.example", token, nil, false},
+		"insecure, permitted":      {"http://relayers.example", token, options{client.WithInsecureHTTP()}, true},
+		"credentials":              {"https://user:hunter2@relayers.example", token, nil, false},
+		"credentials, no URL":      {"https://user:hunter2@relayers.example:port", token, nil, false},
+		"a query":                  {"https://relayers.example?key=hunter2", token, nil, false},
+		"an empty query":           {"https://relayers.example?", token, nil, false},
+		"a fragment":               {"https://relayers.example#hunter2", token, nil, false},
+		"no host":                  {"https:///api", token, nil, false},
+		"no scheme":                {"relayers.example", token, nil, false},
+		"another scheme":           {"ftp://relayers.example", token, nil, false},
+		"no token":                 {"https://relayers.example", "", nil, false},
+		"a token with a line":      {"https://relayers.example", "hunter2\n", nil, false},
+		"a token that is not text": {"https://relayers.example", "hunter2é", nil, false},
+		"nil option":               {"https://relayers.example", token, options{nil}, false},
+		"nil HTTP client":          {"https://relayers.example", token, options{client.WithHTTPClient(nil)}, false},
+		"no attempt":               {"https://relayers.example", token, options{client.WithRetries(0, 0)}, false},
+		"negative time":            {"https://relayers.example", token, options{client.WithRetries(1, -1)}, false},
+		"no timeout":               {"https://relayers.example", token, options{client.WithTimeout(0)}, false},
+		"no response":              {"https://relayers.example", token, options{client.WithMaxResponseBytes(0)}, false},
+	}
+	for name, test := range tests {
+		c, err := client.New(test.url, test.token, test.options...)
+		if (err == nil) != test.isValid || (c == nil) == test.isValid {
+			t.Errorf("%s: %v, error %v", name, c, err)
+		}
+		if err != nil {
+			wantNoSecret(t, name, err.Error())
+		}
+	}
+}
+
+// Values are printed and logged; the token must not be.
+func TestClient_Printed(t *testing.T) {
+	c := newClient(t, "https://relayers.example/prefix")
+	var log bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+		slog.New(handler).Info("client", "c", c, "v", *c)
+	}
+	text := log.String() + fmt.Sprintf("%v %+v %#v %s %d %v %+v %#v %x", c, c, c, c, c, *c, *c, *c, *c)
+	wantNoSecret(t, "a client", text)
+	if !strings.Contains(text, "https://relayers.example/prefix") {
+		t.Errorf("a client prints as %s", text)
+	}
+}
+
+// TestClient_SameAsManager runs the same operations on a Manager and on a client, and
+// compares the results and errors.
+func TestClient_SameAsManager(t *testing.T) {
+	type operation func(context.Context, relayer.Registry) (any, error)
+	revision := func(ctx context.Context, g relayer.Registry, id string) uint64 {
+		r, err := g.Get(ctx, id)
+		if err != nil {
+			return 0
+		}
+		return r.Revision
+	}
+	create := func(req relayer.CreateRequest) operation {
+		return func(ctx context.Context, g relayer.Registry) (any, error) { return g.Create(ctx, req) }
+	}
+	patch := func(id string, patch relayer.Patch) operation {
+		return func(ctx context.Context, g relayer.Registry) (any, error) { return g.Patch(ctx, id, patch) }
+	}
+	remove := func(id string) operation {
+		return func(ctx context.Context, g relayer.Registry) (any, error) { return nil, g.Delete(ctx, id) }
+	}
+	solana := relayer.CreateRequest{ID: "sol", Name: "s", Network: "devnet", NetworkType: relayer.Solana, SignerID: "s", Paused: true}
+	stellar := relayer.CreateRequest{ID: "xlm", Name: "s", Network: "testnet", NetworkType: relayer.Stellar, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{},
+		Policies: &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}}
+	operations := []struct {
+		name string
+		run  operation
+	}{
+		{"create", create(evm("a"))},
+		{"create again", create(evm("a"))},
+		{"create solana", create(solana)},
+		{"create stellar", create(stellar)},
+		{"create invalid", create(relayer.CreateRequest{ID: "a b", NetworkType: "tron", CustomRPCURLs: []relayer.RPCConfig{{URL: "x"}}})},
+		{"create protected", create(changed(func(r *relayer.CreateRequest) { r.ID = "protected" }))},
+		{"get", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "a") }},
+		{"get unknown", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "unknown") }},
+		{"get empty", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "") }},
+		{"get impossible", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "../a?b") }},
+		{"list", func(ctx context.Context, g relayer.Registry) (any, error) { return g.List(ctx, 1, 2) }},
+		{"list past the end", func(ctx context.Context, g relayer.Registry) (any, error) { return g.List(ctx, 9, 2) }},
+		{"patch", patch("a", relayer.Patch{"name": "new", "notification_id": nil, "policies": relayer.Patch{"min_balance": 5, "gas_price_cap": nil}})},
+		{"patch nothing", patch("a", relayer.Patch{})},
+		{"patch nil", patch("a", nil)},
+		{"patch URLs", patch("a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://other.example/key", Weight: new(5.0)}}})},
+		{"patch policy", patch("sol", relayer.Patch{"policies": &relayer.SolanaPolicy{MaxSignatures: new(int32(3))}})},
+		{"patch policies away", patch("sol", relayer.Patch{"policies": nil})},
+		{"patch invalid", patch("a", relayer.Patch{"name": nil, "id": "b", "policies": relayer.Patch{"min_balance": -1}})},
+		{"patch a masked URL", patch("a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://other.example/***"}}})},
+		{"patch not JSON", patch("a", relayer.Patch{"name": func() {}})},
+		{"patch unknown", patch("unknown", relayer.Patch{"paused": true})},
+		{"patch impossible", patch("a/b", relayer.Patch{"paused": true})},
+		{"pause", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Pause(ctx, "a") }},
+		{"pause again", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Pause(ctx, "a") }},
+		{"resume at the revision", func(ctx context.Context, g relayer.Registry) (any, error) {
+			return g.Resume(ctx, "a", relayer.IfRevision(revision(ctx, g, "a"), 1), relayer.IfRevision(revision(ctx, g, "a")))
+		}},
+		{"resume at another", func(ctx context.Context, g relayer.Registry) (any, error) {
+			return g.Resume(ctx, "a", relayer.IfRevision(revision(ctx, g, "a")+1))
+		}},
+		{"resume never", func(ctx context.Context, g relayer.Registry) (any, error) {
+			return g.Resume(ctx, "a", relayer.IfRevision())
+		}},
+		{"delete at another", func(ctx context.Context, g relayer.Registry) (any, error) {
+			return nil, g.Delete(ctx, "a", relayer.IfRevision(revision(ctx, g, "a")+1))
+		}},
+		{"delete refused", remove("protected")},
+		{"delete", remove("a")},
+		{"delete again", remove("a")},
+		{"delete impossible", remove("..")},
+		{"all", func(ctx context.Context, g relayer.Registry) (any, error) {
+			var all []*relayer.Relayer
+			for r, err := range g.All(ctx) {
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, r)
+			}
+			return all, nil
+		}},
+	}
+	guard := relayer.WithDeleteGuard(func(_ context.Context, r *relayer.Relayer) (string, error) {
+		if r.ID == "protected" {
+			return "transactions are pending", nil
+		}
+		return "", nil
+	})
+	manager := newManager(t, guard)
+	c := serve(t, newManager(t, guard))
+	for _, operation := range operations {
+		want, wantErr := operation.run(t.Context(), manager)
+		got, err := operation.run(t.Context(), c)
+		if printed(got) != printed(want) {
+			t.Errorf("%s: %v, want %v", operation.name, got, want)
+		}
+		if errorKind(err) != errorKind(wantErr) {
+			t.Errorf("%s: error %v, want %v", operation.name, err, wantErr)
+		}
+		// Only lists are without revisions.
+		if r, ok := want.(*relayer.Relayer); ok && err == nil && got.(*relayer.Relayer).Revision != r.Revision {
+			t.Errorf("%s: revision %d, want %d", operation.name, got.(*relayer.Relayer).Revision, r.Revision)
+		}
+	}
+}
+
+// printed returns the JSON of a result, in which URLs are masked and revisions absent.
+func printed(result any) string {
+	encoded, err := json.Marshal(result)
+	if err != nil {
+		return err.Error()
+	}
+	return string(encoded)
+}
+
+// errorKind returns what a program can find out about an error.
+func errorKind(err error) string {
+	var kind []any
+	for _, sentinel := range []error{relayer.ErrNotFound, relayer.ErrExists, relayer.ErrConflict, relayer.ErrInvalid, relayer.ErrUnavailable, relayer.ErrOutcomeUnknown} {
+		kind = append(kind, errors.Is(err, sentinel))
+	}
+	if problem, ok := errors.AsType[*relayer.ValidationError](err); ok {
+		kind = append(kind, problem.Fields)
+	}
+	return fmt.Sprint(append(kind, err == nil)...)
+}
+
+// A request has the full RPC URLs, and the server stores them.
+func TestCreate_FullURLs(t *testing.T) {
 	m := newManager(t)
 	c := serve(t, m)
-	ctx := t.Context()
-	created, err := c.Create(ctx, evm("a"))
-	if err != nil {
+	if _, err := c.Create(t.Context(), evm("a")); err != nil {
 		t.Fatal(err)
 	}
-	if created.Revision == 0 {
-		t.Error("no revision")
+	other := relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "wss://other.example/hunter2"}}}
+	for i, want := range []string{"https://rpc.example/v2/secret-key", "wss://other.example/hunter2"} {
+		if i == 1 {
+			if _, err := c.Patch(t.Context(), "a", other); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := m.Get(t.Context(), "a")
+		if err != nil || string(r.CustomRPCURLs[0].URL) != want {
+			t.Errorf("the server has %v, error %v", r, err)
+		}
 	}
-	if _, err := c.Patch(ctx, "a", relayer.Patch{"name": "b"}, relayer.IfRevision(created.Revision)); err != nil {
-		t.Error(err)
+}
+
+// A redirect would send the token or the body elsewhere.
+func TestClient_RedirectsRefused(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+		c := clientOf(t, http.RedirectHandler(elsewhere.URL, status), client.WithRetries(1, 0))
+		_, err := c.Create(t.Context(), evm("a"))
+		if response, ok := errors.AsType[*client.ResponseError](err); !ok || response.Status != status {
+			t.Errorf("status %d: error %v", status, err)
+		}
+		if _, err := c.Get(t.Context(), "a"); err == nil {
+			t.Errorf("status %d: no error", status)
+		}
+		elsewhere.Close()
 	}
-	if _, err := c.Pause(ctx, "a", relayer.IfRevision(created.Revision)); !errors.Is(err, relayer.ErrConflict) {
-		t.Error(err)
+}
+
+// All calls, failed ones too, use one connection.
+func TestClient_ReusesConnections(t *testing.T) {
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(handlerOf(t, newManager(t)))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
 	}
-	if _, err := c.Pause(ctx, "a"); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Create(ctx, evm("a")); !errors.Is(err, relayer.ErrExists) {
-		t.Error(err)
-	}
-	for i := range 1000 {
-		if _, err := m.Create(ctx, evm(fmt.Sprint("r", i))); err != nil {
+	server.Start()
+	defer server.Close()
+	c := newClient(t, server.URL)
+	for i := range 20 {
+		id := fmt.Sprint("r", i)
+		if _, err := c.Create(t.Context(), evm(id)); err != nil {
+			t.Fatal(err)
+		}
+		_, missing := c.Get(t.Context(), "unknown")
+		_, invalid := c.Patch(t.Context(), id, relayer.Patch{"name": ""})
+		if !errors.Is(missing, relayer.ErrNotFound) || !errors.Is(invalid, relayer.ErrInvalid) {
+			t.Fatal(missing, invalid)
+		}
+		if _, err := c.List(t.Context(), 1, 100); err != nil {
 			t.Fatal(err)
 		}
 	}
-	n := 0
-	for r, err := range c.All(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r
-		n++
+	if got := opened.Load(); got != 1 {
+		t.Errorf("%d connections", got)
 	}
-	if n != 1001 {
-		t.Error(n)
-	}
-	if err := c.Delete(ctx, "a"); err != nil {
+}
+
+func TestClient_BasePath(t *testing.T) {
+	api := http.StripPrefix("/a/b c", handlerOf(t, newManager(t)))
+	server := httptest.NewServer(api)
+	defer server.Close()
+	c := newClient(t, server.URL+"/a/b%20c/")
+	if _, err := c.Create(t.Context(), evm("a")); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Get(ctx, "a"); !errors.Is(err, relayer.ErrNotFound) {
+	if _, err := c.Get(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestClient_ConcurrentUse(t *testing.T) {
+	c := serve(t, newManager(t))
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			id := fmt.Sprint("r", i)
+			for range 5 {
+				_, created := c.Create(t.Context(), evm(id))
+				_, paused := c.Pause(t.Context(), id)
+				if err := errors.Join(created, paused, c.Delete(t.Context(), id)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }

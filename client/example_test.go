@@ -1,0 +1,69 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http/httptest"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func Example() {
+	server := httptest.NewServer(exampleServer())
+	defer server.Close()
+	ctx := context.Background()
+
+	registry, err := client.New(server.URL, "the-token-of-the-server")
+	if err != nil {
+		log.Fatal(err)
+	}
+	created, err := registry.Create(ctx, relayer.CreateRequest{
+		ID:          "sepolia-main",
+		Name:        "Sepolia main",
+		Network:     "sepolia",
+		NetworkType: relayer.EVM,
+		SignerID:    "signer-1",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// The change is made only if nobody else has changed the relayer since.
+	patch := relayer.Patch{"paused": true, "policies": relayer.Patch{"gas_price_cap": relayer.NewAmount(100e9)}}
+	changed, err := registry.Patch(ctx, created.ID, patch, relayer.IfRevision(created.Revision))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(changed.Name, changed.Paused, changed.Policies)
+
+	_, err = registry.Resume(ctx, created.ID, relayer.IfRevision(created.Revision))
+	fmt.Println(errors.Is(err, relayer.ErrConflict))
+
+	for r, err := range registry.All(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(r.ID)
+	}
+	// Output:
+	// Sepolia main true {"gas_price_cap":100000000000}
+	// true
+	// sepolia-main
+}
+
+func exampleServer() *httpapi.API {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		log.Fatal(err)
+	}
+	api, err := httpapi.New(manager, httpapi.Tokens("the-token-of-the-server"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return api
+}

@@ -1,0 +1,298 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+)
+
+// feed is the change feed of a server. Every connection plays the next script, and then
+// stays open and silent, unless the script ends it.
+type feed struct {
+	mu      sync.Mutex
+	scripts []func(*connection)
+	opened  []http.Header
+	closed  int
+}
+
+// connection is one stream, as the server writes it.
+type connection struct {
+	ctx context.Context
+	w   *io.PipeWriter
+}
+
+func (c *connection) send(text string) { _, _ = io.WriteString(c.w, text) }
+
+const (
+	heartbeat = ": heartbeat\n\n"
+	resync    = "event: resync\ndata: {}\n\n"
+)
+
+// change sends an update of relayer a to the revision, whose position is the same number.
+func (c *connection) change(revision int) {
+	c.send(fmt.Sprintf("id: p%d\nevent: updated\ndata: {\"etag\":\"\\\"%d\\\"\",\"relayer\":{\"id\":\"a\",\"network_type\":\"evm\"}}\n\n", revision, revision))
+}
+
+func (f *feed) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opened = append(f.opened, r.Header)
+	if len(f.scripts) == 0 {
+		return nil, errors.New("connection refused")
+	}
+	play := f.scripts[0]
+	f.scripts = f.scripts[1:]
+	reader, writer := io.Pipe()
+	stop := context.AfterFunc(r.Context(), func() { _ = writer.CloseWithError(context.Cause(r.Context())) })
+	go func() {
+		play(&connection{r.Context(), writer})
+		if stop() {
+			stop = context.AfterFunc(r.Context(), func() { _ = writer.CloseWithError(context.Cause(r.Context())) })
+		}
+	}()
+	resp, _ := respond(200, "text/event-stream", "")(r)
+	resp.Body = closer{reader, func() { f.mu.Lock(); f.closed++; f.mu.Unlock() }}
+	return resp, nil
+}
+
+type closer struct {
+	*io.PipeReader
+	closed func()
+}
+
+func (c closer) Close() error {
+	c.closed()
+	return c.PipeReader.Close()
+}
+
+// end is a script step: the server ends the stream.
+func end(c *connection) { _ = c.w.Close() }
+
+// follow watches the feed with the scripts, in a bubble, until check has seen enough.
+func follow(t *testing.T, check func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]), scripts ...func(*connection)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{scripts: scripts}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait() // a goroutine that is left would fail the test
+		defer cancel()
+		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f, Timeout: time.Second}))
+		check(t, f, c.Watch(ctx))
+	})
+}
+
+// take returns the first items of the sequence, as text: revisions, gap or the error.
+func take(n int, changes iter.Seq2[relayer.Change, error]) (items []string) {
+	for change, err := range changes {
+		switch {
+		case errors.Is(err, relayer.ErrGap):
+			items = append(items, "gap")
+		case err != nil:
+			items = append(items, err.Error())
+		default:
+			items = append(items, fmt.Sprint(change.Kind, " ", change.Relayer.ID, " ", change.Relayer.Revision))
+		}
+		if len(items) == n {
+			break
+		}
+	}
+	return items
+}
+
+func wantItems(t *testing.T, changes iter.Seq2[relayer.Change, error], want ...string) {
+	t.Helper()
+	if got := take(len(want), changes); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the changes are %q, want %q", got, want)
+	}
+}
+
+// The first resync is the start of the feed, a later one is a gap.
+func TestWatch_Resync(t *testing.T) {
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		if len(f.opened) != 1 || f.opened[0].Get("Authorization") != "Bearer "+token || f.opened[0].Get("Accept") != "text/event-stream" {
+			t.Errorf("the call sent %v", f.opened)
+		}
+		wantItems(t, changes, "updated a 1", "gap", "updated a 2")
+		if f.closed != 1 {
+			t.Errorf("%d connections are closed", f.closed)
+		}
+	}, func(c *connection) {
+		c.send(heartbeat + resync)
+		c.change(1)
+		c.send(resync)
+		c.change(2)
+	})
+}
+
+func TestWatch_Resumes(t *testing.T) {
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		wantItems(t, changes, "updated a 1", "updated a 2", "updated a 3", "gap", "updated a 4")
+		var sent []string
+		for _, header := range f.opened {
+			sent = append(sent, header.Get("Last-Event-Id"))
+		}
+		if got := strings.Join(sent, " "); got != " p2 " {
+			t.Errorf("resumed at %q", got)
+		}
+	}, func(c *connection) {
+		c.send(resync)
+		c.change(1)
+		c.change(2)
+		c.send("id: p9\nevent: updated\ndata: an event that is not comp")
+		end(c)
+	}, func(c *connection) {
+		c.send(heartbeat)
+		c.change(3)
+		c.send(resync) // and the connection is lost before the consumer has read all
+		end(c)
+	}, func(c *connection) {
+		c.change(4)
+	})
+}
+
+// If the first connection fails, the changes made until the next one are unknown.
+func TestWatch_FirstConnectionFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
+		changes := c.Watch(ctx)
+		time.AfterFunc(time.Minute, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.scripts = append(f.scripts, func(c *connection) {
+				c.send(resync)
+				c.change(1)
+			})
+		})
+		wantItems(t, changes, "gap", "updated a 1")
+		if n := len(f.opened); n < 8 || n > 60 {
+			t.Errorf("%d connections in a minute, want exponential backoff", n)
+		}
+	})
+}
+
+func TestWatch_SilentConnection(t *testing.T) {
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		time.Sleep(time.Hour) // the time before the range is no silence
+		start := time.Now()
+		wantItems(t, changes, "updated a 1", "updated a 2")
+		if waited := time.Since(start); waited < 5*time.Minute+45*time.Second || waited > 6*time.Minute+15*time.Second {
+			t.Errorf("the next connection was opened after %s", waited)
+		}
+		if len(f.opened) != 2 {
+			t.Errorf("%d connections", len(f.opened))
+		}
+	}, func(c *connection) {
+		c.send(resync)
+		c.change(1)
+		for range 20 { // the heartbeats of 5 minutes
+			time.Sleep(15 * time.Second)
+			c.send(heartbeat)
+		}
+	}, func(c *connection) {
+		c.change(2)
+	})
+}
+
+func TestWatch_EventFormat(t *testing.T) {
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		wantItems(t, changes, "created b 5", "deleted b 5",
+			"client: GET /api/v1/relayers:watch: the response has no usable data",
+			"client: GET /api/v1/relayers:watch: the response has no usable data", "updated a 6")
+	}, func(c *connection) {
+		c.send("\n\nretry: 5\n" + resync + ":comment\nevent: renamed\ndata: {}\n\nevent: updated\n\n")
+		c.send("id:1\r\nevent:created\r\ndata:{\"etag\":\"\\\"5\\\"\",\r\ndata: \"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1}}\r\n\r\n")
+		c.send("event: deleted\ndata: {\"etag\":\"\\\"5\\\"\",\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
+		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":\"tron\"}}\n\nevent: updated\ndata: no JSON\n\n")
+		c.change(6)
+	})
+}
+
+func TestWatch_LargeEvent(t *testing.T) {
+	for what, text := range map[string]string{
+		"a line":   "data: " + strings.Repeat("x", 20<<20),
+		"an event": strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 20),
+	} {
+		follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+			items := take(2, changes)
+			if len(items) != 1 || !strings.Contains(items[0], "larger than the limit") {
+				t.Errorf("%s: the changes are %.300q", what, items)
+			}
+		}, func(c *connection) {
+			c.send(resync + text)
+		})
+	}
+}
+
+func TestWatch_ContextDone(t *testing.T) {
+	for name, script := range map[string]func(*connection){
+		"connected": func(c *connection) { c.send(resync) },
+		"lost":      func(c *connection) { c.send(resync); end(c) },
+		"blocked":   func(*connection) {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &feed{scripts: []func(*connection){script}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer synctest.Wait()
+			defer cancel()
+			c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
+			start := time.Now()
+			wantItems(t, c.Watch(ctx))
+			for change, err := range c.Watch(ctx) {
+				t.Errorf("%s: %v, error %v", name, change, err)
+			}
+			if waited := time.Since(start); waited != time.Minute {
+				t.Errorf("%s: ended after %s", name, waited)
+			}
+		})
+	}
+}
+
+func TestWatch_Rejected(t *testing.T) {
+	tests := map[string]struct {
+		step step
+		is   error
+		text string
+	}{
+		"unauthorized": {fail(401, "Unauthorized"), client.ErrUnauthorized, "401"},
+		"forbidden":    {fail(403, "Forbidden"), client.ErrForbidden, "403"},
+		"no feed":      {fail(404, "Not Found"), errors.ErrUnsupported, "no change feed"},
+		"public":       {respond(404, "", ""), errors.ErrUnsupported, "no change feed"},
+		"no method":    {html(405), errors.ErrUnsupported, "no change feed"},
+		"redirect":     {respond(302, "", "", "Location", "https://elsewhere.example/login"), nil, "302"},
+		"login page":   {html(200), nil, "text/html"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, steps := range [][]step{{test.step}, {busy, fail(429, ""), html(502), fail(500, ""), reset, truncated(503), test.step}} {
+				synctest.Test(t, func(t *testing.T) {
+					c, s := scripted(t, nil, steps...)
+					n := 0
+					for _, err := range c.Watch(t.Context()) {
+						if n++; n > 1 || err == nil || test.is != nil && !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.text) {
+							t.Fatalf("item %d: error %v", n, err)
+						}
+						wantNoSecret(t, "the error", err.Error())
+					}
+					if n != 1 || len(s.seen) != len(steps) {
+						t.Errorf("%d items, %d requests", n, len(s.seen))
+					}
+				})
+			}
+		})
+	}
+}
