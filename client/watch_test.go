@@ -87,7 +87,7 @@ func follow(t *testing.T, check func(t *testing.T, f *feed, changes iter.Seq2[re
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait() // a goroutine that is left would fail the test
 		defer cancel()
-		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f, Timeout: time.Second}))
+		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f, Timeout: time.Second}), client.WithMaxResponseBytes(64<<10))
 		check(t, f, c.Watch(ctx))
 	})
 }
@@ -224,8 +224,8 @@ func TestWatch_EventFormat(t *testing.T) {
 
 func TestWatch_LargeEvent(t *testing.T) {
 	for what, text := range map[string]string{
-		"a line":   "data: " + strings.Repeat("x", 20<<20),
-		"an event": strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 20),
+		"a line":   "data: " + strings.Repeat("x", 100<<10),
+		"an event": strings.Repeat("data: "+strings.Repeat("x", 1<<10)+"\n", 100),
 	} {
 		follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 			items := take(2, changes)

@@ -1,0 +1,315 @@
+//go:build unix
+
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+)
+
+const workers = 6
+
+// outcome is what a call reports about its write.
+type outcome int
+
+const (
+	written outcome = iota
+	notWritten
+	unknown
+)
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return written
+	case errors.Is(err, relayer.ErrOutcomeUnknown):
+		return unknown
+	default:
+		return notWritten
+	}
+}
+
+// ledger has the outcomes of writes by name.
+type ledger struct {
+	mu       sync.Mutex
+	outcomes map[string]outcome
+}
+
+func newLedger() *ledger { return &ledger{outcomes: make(map[string]outcome)} }
+
+func (l *ledger) add(name string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outcomes[name] = outcomeOf(err)
+}
+
+// compare checks the names that are left against the outcomes.
+func (l *ledger) compare(t *testing.T, left []string) {
+	t.Helper()
+	counts := make(map[string]int)
+	for _, name := range left {
+		counts[name]++
+	}
+	totals := make(map[outcome]int)
+	for name, reported := range l.outcomes {
+		totals[reported]++
+		switch count := counts[name]; {
+		case count > 1:
+			t.Errorf("%s is there %d times", name, count)
+		case reported == written && count == 0:
+			t.Errorf("%s is lost", name)
+		case reported == notWritten && count == 1:
+			t.Errorf("%s is there, although its call reported that it had no effect", name)
+		}
+		delete(counts, name)
+	}
+	for name := range counts {
+		t.Errorf("%s is there, although nobody wrote it", name)
+	}
+	if totals[written] == 0 {
+		t.Error("no write succeeded")
+	}
+	t.Logf("%d written, %d not written, %d unknown", totals[written], totals[notWritten], totals[unknown])
+}
+
+// allow fails the test if an error is not one that the faults may cause.
+func allow(t *testing.T, what string, err error, allowed ...error) {
+	t.Helper()
+	if err == nil || errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
+		return
+	}
+	if _, isRate := errors.AsType[*client.RateError](err); isRate {
+		return
+	}
+	if response, ok := errors.AsType[*client.ResponseError](err); ok && response.Status == http.StatusOK && what == "read" {
+		return // the page with status 200
+	}
+	for _, other := range allowed {
+		if errors.Is(err, other) {
+			return
+		}
+	}
+	t.Errorf("%s: %v", what, err)
+}
+
+func request(id, name, signer string) relayer.CreateRequest {
+	return relayer.CreateRequest{
+		ID: id, Name: name, Network: "sepolia", NetworkType: relayer.EVM, SignerID: signer,
+		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}},
+		Policies:      &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(1e18))},
+	}
+}
+
+// content returns all relayers of the store, after late requests have arrived.
+func (s *system) content() []*relayer.Relayer {
+	s.t.Helper()
+	s.proxy.rate.Store(0)
+	s.proxy.forwards.Wait()
+	var all []*relayer.Relayer
+	for r, err := range s.manager.All(context.Background()) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func names(relayers []*relayer.Relayer) (list []string) {
+	for _, r := range relayers {
+		list = append(list, r.Name)
+	}
+	return list
+}
+
+// work calls do for every operation of every worker.
+func work(s *system, do func(c *client.Client, worker, operation int)) {
+	s.proxy.rate.Store(300)
+	var group sync.WaitGroup
+	for worker := range workers {
+		c := s.client()
+		group.Go(func() {
+			for operation := range *operations {
+				do(c, worker, operation)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// testCreates creates relayers with and without an ID. The names are unique.
+func testCreates(s *system) {
+	t, l := s.t, newLedger()
+	work(s, func(c *client.Client, worker, operation int) {
+		name := fmt.Sprintf("%d-%d", worker, operation)
+		id := ""
+		if operation%2 == 0 {
+			id = "id-" + name
+		}
+		created, err := c.Create(t.Context(), request(id, name, "signer"))
+		allow(t, "create", err)
+		if err == nil && (created.Name != name || created.Revision == 0) {
+			t.Errorf("created %v", created)
+		}
+		l.add(name, err)
+	})
+	l.compare(t, names(s.content()))
+	s.proxy.wantEveryFault()
+}
+
+// testSameID lets all workers create relayers with the same IDs. The signer tells
+// whose relayer it is.
+func testSameID(s *system) {
+	t, l := s.t, newLedger()
+	work(s, func(c *client.Client, worker, operation int) {
+		name := fmt.Sprintf("%d-%d", worker, operation)
+		_, err := c.Create(t.Context(), request(fmt.Sprint("id-", operation), name, fmt.Sprint("signer-", worker)))
+		allow(t, "create", err, relayer.ErrExists)
+		l.add(name, err)
+	})
+	l.compare(t, names(s.content()))
+}
+
+// testConditionalPatches lets all workers append to the name of one relayer, so
+// that it lists all patches that took effect.
+func testConditionalPatches(s *system) {
+	t, l := s.t, newLedger()
+	if _, err := s.manager.Create(t.Context(), request("list", "start", "signer")); err != nil {
+		t.Fatal(err)
+	}
+	work(s, func(c *client.Client, worker, operation int) {
+		current, err := c.Get(t.Context(), "list")
+		allow(t, "read", err)
+		if err != nil {
+			return
+		}
+		entry := fmt.Sprintf("%d-%d", worker, operation)
+		_, err = c.Patch(t.Context(), "list", relayer.Patch{"name": current.Name + " " + entry}, relayer.IfRevision(current.Revision))
+		allow(t, "patch", err, relayer.ErrConflict)
+		l.add(entry, err)
+	})
+	l.compare(t, strings.Fields(s.content()[0].Name)[1:])
+}
+
+// testDeletes deletes relayers, half of them by their revision.
+func testDeletes(s *system) {
+	t, l := s.t, newLedger()
+	revisions := make(map[string]uint64)
+	for worker := range workers {
+		for operation := range *operations {
+			id := fmt.Sprintf("%d-%d", worker, operation)
+			created, err := s.manager.Create(t.Context(), request(id, id, "signer"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			revisions[id] = created.Revision
+		}
+	}
+	work(s, func(c *client.Client, worker, operation int) {
+		id := fmt.Sprintf("%d-%d", worker, operation)
+		var conditions []relayer.Condition
+		if operation%2 == 0 {
+			conditions = append(conditions, relayer.IfRevision(revisions[id]))
+		}
+		err := c.Delete(t.Context(), id, conditions...)
+		allow(t, "delete", err)
+		l.add(id, err)
+	})
+	left := names(s.content())
+	var deleted []string
+	for id := range revisions {
+		if !slices.Contains(left, id) {
+			deleted = append(deleted, id)
+		}
+	}
+	l.compare(t, deleted)
+}
+
+// testUnconditionalPatches changes relayers that nobody else changes. After an
+// unknown outcome a late request may arrive, for which the worker waits.
+func testUnconditionalPatches(s *system) {
+	t := s.t
+	var mu sync.Mutex
+	stored := make(map[string]bool)
+	for worker := range workers {
+		id := fmt.Sprint("r", worker)
+		if _, err := s.manager.Create(t.Context(), request(id, id, "signer")); err != nil {
+			t.Fatal(err)
+		}
+		stored[id] = false
+	}
+	s.proxy.rate.Store(300)
+	c := s.client()
+	for operation := range *operations {
+		id := fmt.Sprint("r", operation%workers)
+		paused := operation/workers%2 == 0
+		change := c.Resume
+		if paused {
+			change = c.Pause
+		}
+		_, err := change(t.Context(), id)
+		allow(t, "patch", err)
+		s.proxy.forwards.Wait()
+		current, getErr := s.manager.Get(t.Context(), id)
+		if getErr != nil {
+			t.Fatal(getErr)
+		}
+		mu.Lock()
+		switch outcomeOf(err) {
+		case written:
+			stored[id] = paused
+		case unknown:
+			stored[id] = current.Paused
+		}
+		if current.Paused != stored[id] {
+			t.Errorf("operation %d: paused is %t, error %v", operation, current.Paused, err)
+		}
+		mu.Unlock()
+	}
+}
+
+// testReads lists and gets while requests fail.
+func testReads(s *system) {
+	t := s.t
+	var want []string
+	for i := range 450 {
+		id := fmt.Sprint("r", i)
+		want = append(want, id)
+		if _, err := s.manager.Create(t.Context(), request(id, id, "signer")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.proxy.rate.Store(300)
+	c := s.client()
+	complete := 0
+	for range *operations / 6 {
+		var got []string
+		var failed error
+		for r, err := range c.All(t.Context()) {
+			if err != nil {
+				failed = err
+				break
+			}
+			got = append(got, r.ID)
+		}
+		if failed == nil {
+			complete++
+		}
+		if len(got) > len(want) || !slices.Equal(got, want[:len(got)]) || failed == nil && len(got) != len(want) {
+			t.Errorf("the relayers are %v, error %v", got, failed)
+		}
+		allow(t, "read", failed)
+	}
+	if complete == 0 {
+		t.Error("no list was complete")
+	}
+}
