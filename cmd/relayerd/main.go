@@ -26,7 +26,11 @@ func main() {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
-	if err := run(ctx, os.Args[1:], os.Getenv("API_KEY"), os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.Getenv("API_KEY"), os.Stdout, os.Stderr)
+	if errors.Is(err, errChangesPending) {
+		os.Exit(2)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "relayerd:", joinLines.Replace(err.Error()))
 		os.Exit(1)
 	}
@@ -56,7 +60,8 @@ func newRootCommand(apiKey string) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(), newRestoreCommand(),
-		newCompactCommand(), newCopyCommand(), newHealthcheckCommand(), newVersionCommand())
+		newCompactCommand(), newCopyCommand(), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey),
+		newHealthcheckCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.
 	root.SetHelpCommand(&cobra.Command{Hidden: true, RunE: root.RunE})

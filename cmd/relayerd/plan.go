@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/plan"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// errChangesPending makes plan exit with status 2.
+var errChangesPending = errors.New("changes are pending")
+
+// standardInput is the name of a file that means the standard input.
+const standardInput = "-"
+
+// planConfig holds the flags of the commands plan and apply.
+type planConfig struct {
+	target
+	file       string
+	expandEnv  bool
+	prune      bool
+	keepPaused bool
+	sendURLs   bool
+	yes        bool
+}
+
+func newPlanCommand(apiKey string) *cobra.Command {
+	var c planConfig
+	command := &cobra.Command{
+		Use:   "plan",
+		Short: "Show the changes that a configuration file makes",
+		Long: `Plan compares a configuration file with a database or, with --server, with a server.
+The file is JSON with an array "relayers", such as the config.json of OpenZeppelin
+Relayer. Plan changes nothing. Its exit status is 0 without changes, 2 with changes, and
+1 after an error.
+
+` + serverHelp,
+		RunE: func(command *cobra.Command, _ []string) error {
+			hasChanges := false
+			err := c.run(command, apiKey, func(changes *plan.Plan) error {
+				hasChanges = changes.HasChanges()
+				return changes.Err()
+			})
+			if err == nil && hasChanges {
+				return errChangesPending
+			}
+			return err
+		},
+	}
+	c.addFlags(command)
+	return command
+}
+
+func newApplyCommand(apiKey string) *cobra.Command {
+	var c planConfig
+	command := &cobra.Command{
+		Use:   "apply",
+		Short: "Make the changes of a configuration file",
+		Long: `Apply shows the plan of a configuration file, asks for confirmation, and makes the
+changes. A relayer that another writer has changed since the plan is not changed. Run
+apply again to resume after a failure.
+
+` + serverHelp,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := c.checkConfirmation(command.InOrStdin()); err != nil {
+				return err
+			}
+			return c.run(command, apiKey, func(changes *plan.Plan) error {
+				return c.apply(command, changes)
+			})
+		},
+	}
+	c.addFlags(command)
+	command.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
+	return command
+}
+
+func (c *planConfig) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
+	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the relayers of the file by environment variables")
+	flags.BoolVar(&c.prune, "prune", false, "delete the relayers that the file does not list")
+	flags.BoolVar(&c.keepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
+	flags.BoolVar(&c.sendURLs, "send-rpc-urls", false, "with --server, write all RPC URLs, because their hidden parts cannot be compared")
+	require(command, "file")
+	c.target.addFlags(command)
+	c.target.addRuleFlags(command)
+}
+
+// run makes a plan, prints it, and passes it to act.
+func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.Plan) error) (err error) {
+	ctx := command.Context()
+	desired, err := c.read(command.InOrStdin(), command.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	registry, closeRegistry, err := c.open(ctx, apiKey)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeRegistry()) }()
+	changes, err := plan.New(ctx, registry, desired, c.options()...)
+	if err != nil {
+		return err
+	}
+	if err := c.checkRules(ctx, desired, changes); err != nil {
+		return err
+	}
+	fmt.Fprint(command.OutOrStdout(), changes)
+	return act(changes)
+}
+
+// read returns the relayers of the file, and prints which parts of it have no effect.
+func (c *planConfig) read(stdin io.Reader, stderr io.Writer) ([]relayer.CreateRequest, error) {
+	data, err := c.readFile(stdin)
+	if err != nil {
+		return nil, err
+	}
+	var options []plan.ParseOption
+	if c.expandEnv {
+		options = append(options, plan.WithEnv(os.LookupEnv))
+	}
+	config, err := plan.Parse(data, options...)
+	if err != nil {
+		return nil, fmt.Errorf("--file: %w", err)
+	}
+	if len(config.Ignored) > 0 {
+		fmt.Fprintf(stderr, "ignored sections of the file: %q\n", config.Ignored)
+	}
+	if len(config.Unexpanded) > 0 {
+		fmt.Fprintf(stderr, "not expanded without --expand-env: ${%s}\n", strings.Join(config.Unexpanded, "} ${"))
+	}
+	return config.Relayers, nil
+}
+
+func (c *planConfig) readFile(stdin io.Reader) ([]byte, error) {
+	if c.file == standardInput {
+		return io.ReadAll(stdin)
+	}
+	if err := checkFile("--file", c.file); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(c.file)
+	if err != nil {
+		return nil, fmt.Errorf("--file: %w", err)
+	}
+	return data, nil
+}
+
+func (c *planConfig) options() []plan.Option {
+	var options []plan.Option
+	if c.prune {
+		options = append(options, plan.WithPrune())
+	}
+	if c.keepPaused {
+		options = append(options, plan.WithKeepPaused())
+	}
+	if c.sendURLs {
+		options = append(options, plan.WithRPCURLs())
+	}
+	return options
+}
+
+// checkRules checks the relayers to write by the rules of the flags, so that a plan shows
+// every problem. It creates them in memory. A server has rules of its own.
+func (c *planConfig) checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan) error {
+	options, err := c.managerOptions()
+	if err != nil {
+		return err
+	}
+	scratch, err := relayer.New(memory.New(), options...)
+	if err != nil {
+		return err
+	}
+	isWritten := make(map[string]bool)
+	for _, entry := range changes.Entries {
+		isWritten[entry.ID] = entry.Action == plan.Create || entry.Action == plan.Update
+	}
+	var problems []error
+	for _, req := range desired {
+		if !isWritten[req.ID] {
+			continue
+		}
+		if _, err := scratch.Create(ctx, req); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", req.ID, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkConfirmation returns an error if apply could not ask.
+func (c *planConfig) checkConfirmation(stdin io.Reader) error {
+	if c.yes {
+		return nil
+	}
+	if c.file == standardInput {
+		return errors.New("--file - needs --yes: the standard input is not free for the confirmation")
+	}
+	if !isTerminal(stdin) {
+		return errors.New("the standard input is not a terminal: use --yes to apply without confirmation")
+	}
+	return nil
+}
+
+func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
+	if !changes.HasChanges() {
+		return changes.Err()
+	}
+	if !c.yes {
+		if err := confirm(command); err != nil {
+			return err
+		}
+	}
+	results, err := changes.Apply(command.Context())
+	counts := make(map[plan.Action]int)
+	for _, result := range results {
+		if result.Err == nil {
+			counts[result.Action]++
+		}
+	}
+	fmt.Fprintf(command.OutOrStdout(), "%d created, %d updated, %d deleted\n", counts[plan.Create], counts[plan.Update], counts[plan.Delete])
+	return err
+}
+
+// confirm asks on the terminal.
+func confirm(command *cobra.Command) error {
+	fmt.Fprint(command.OutOrStdout(), "Make these changes? Type yes: ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(command.InOrStdin()).ReadString('\n')
+		answer <- strings.TrimSpace(line)
+	}()
+	select {
+	case text := <-answer:
+		if text == "yes" {
+			return nil
+		}
+		return errors.New("not confirmed: nothing was changed")
+	case <-command.Context().Done():
+		return command.Context().Err()
+	}
+}
+
+func newExportCommand(apiKey string) *cobra.Command {
+	var t target
+	var withSecrets bool
+	command := &cobra.Command{
+		Use:   "export",
+		Short: "Print the configuration file of a database or server",
+		Long: `Export prints all relayers as a configuration file for plan and apply, in creation
+order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
+
+` + serverHelp,
+		RunE: func(command *cobra.Command, _ []string) error {
+			file, err := export(command.Context(), t, apiKey, withSecrets)
+			if err != nil {
+				return err
+			}
+			_, err = command.OutOrStdout().Write(file)
+			return err
+		},
+	}
+	t.addFlags(command)
+	command.Flags().BoolVar(&withSecrets, "with-secrets", false, "print the full RPC URLs of --db, which often contain API keys")
+	command.MarkFlagsMutuallyExclusive("with-secrets", "server")
+	return command
+}
+
+func export(ctx context.Context, t target, apiKey string, withSecrets bool) (file []byte, err error) {
+	registry, closeRegistry, err := t.open(ctx, apiKey)
+	if err != nil {
+		return nil, err
+	}
+	// The registry is only read, so that an error of the close loses nothing.
+	defer func() { _ = closeRegistry() }()
+	if manager, ok := registry.(*relayer.Manager); ok && withSecrets {
+		return plan.ExportWithSecrets(ctx, manager)
+	}
+	return plan.Export(ctx, registry)
+}

@@ -1,0 +1,393 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// publicConfig is a configuration file of OpenZeppelin Relayer. The password is the
+// secret of its URLs.
+const publicConfig = `{
+  "relayers": [
+    {"id": "sepolia-example", "name": "Sepolia Example", "network": "sepolia", "paused": false, "signer_id": "local-signer",
+     "network_type": "evm", "custom_rpc_urls": ["https://rpc.example/` + password + `", {"url": "https://backup.example/${KEY}", "weight": 5}], "policies": {"min_balance": 1e21}},
+    {"id": "solana-example", "name": "Solana Example", "network": "devnet", "paused": false, "signer_id": "local-signer", "network_type": "solana"}
+  ],
+  "signers": [{"id": "local-signer", "type": "local"}],
+  "notifications": [], "networks": "./networks", "plugins": []
+}`
+
+const noRelayers = `{"relayers":[]}`
+
+// finished is a process that has ended.
+type finished struct {
+	status         int
+	stdout, stderr string
+}
+
+// finish runs a process to its end, and checks that it prints no password.
+func finish(t *testing.T, stdin string, command *exec.Cmd) finished {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	_ = command.Run()
+	expectNoPassword(t, stdout.String()+stderr.String())
+	return finished{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// expect checks the exit status of a command and returns what it has printed.
+func expect(t *testing.T, status int, args ...string) finished {
+	t.Helper()
+	done := finish(t, "", program(token, args...))
+	if done.status != status {
+		t.Fatalf("%q: exit status %d, want %d: %s%s", args, done.status, status, done.stdout, done.stderr)
+	}
+	return done
+}
+
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// emptyDatabase creates a database file without relayers.
+func emptyDatabase(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	file, err := bolt.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// targets are the flags of a database file and of a server, both without relayers.
+func targets(t *testing.T) map[string][]string {
+	t.Helper()
+	server := start(t, token, "--db", "memory", "--rate", "0")
+	t.Cleanup(server.stop)
+	return map[string][]string{"database": {"--db", emptyDatabase(t)}, "server": {"--server", server.url}}
+}
+
+// on returns a command for the registry of the flags.
+func on(flags []string, command string, more ...string) []string {
+	return append(append([]string{command}, flags...), more...)
+}
+
+func TestPlan_ExitStatus(t *testing.T) {
+	for name, flags := range targets(t) {
+		t.Run(name, func(t *testing.T) {
+			file := writeFile(t, publicConfig)
+			done := expect(t, 2, on(flags, "plan", "--file", file)...)
+			if want := "+ create sepolia-example\n+ create solana-example\n2 to create, 0 to update, 0 to delete, 0 unchanged\n"; done.stdout != want {
+				t.Errorf("output %q, want %q", done.stdout, want)
+			}
+			if want := "ignored sections of the file: [\"networks\" \"notifications\" \"plugins\" \"signers\"]\nnot expanded without --expand-env: ${KEY}\n"; done.stderr != want {
+				t.Errorf("warnings %q, want %q", done.stderr, want)
+			}
+			done = expect(t, 0, on(flags, "apply", "-f", file, "--yes")...)
+			if !strings.HasSuffix(done.stdout, "\n2 created, 0 updated, 0 deleted\n") {
+				t.Errorf("output %q", done.stdout)
+			}
+			done = expect(t, 0, on(flags, "plan", "-f", file)...)
+			if !strings.HasPrefix(done.stdout, "0 to create, 0 to update, 0 to delete, 2 unchanged\n") {
+				t.Errorf("output %q", done.stdout)
+			}
+			if done := expect(t, 0, on(flags, "apply", "-f", file, "--yes")...); strings.Contains(done.stdout, "created,") {
+				t.Errorf("an apply without changes printed %q", done.stdout)
+			}
+
+			moved := writeFile(t, strings.ReplaceAll(publicConfig, `"devnet"`, `"testnet"`))
+			done = expect(t, 1, on(flags, "plan", "-f", moved)...)
+			if !strings.Contains(done.stdout, "! blocked solana-example\n    network: must not be changed") || !strings.Contains(done.stderr, "relayerd: solana-example: invalid relayer: network must not be changed") {
+				t.Errorf("output %q%q", done.stdout, done.stderr)
+			}
+			expect(t, 1, on(flags, "apply", "-f", moved, "--yes")...)
+		})
+	}
+}
+
+func TestApply_Prune(t *testing.T) {
+	for name, flags := range targets(t) {
+		t.Run(name, func(t *testing.T) {
+			expect(t, 0, on(flags, "apply", "--yes", "-f", writeFile(t, publicConfig))...)
+			none := writeFile(t, noRelayers)
+			if done := expect(t, 0, on(flags, "plan", "-f", none)...); !strings.Contains(done.stdout, "? extra solana-example (not in the file: kept)") {
+				t.Errorf("output %q", done.stdout)
+			}
+			expect(t, 0, on(flags, "apply", "--yes", "-f", none)...)
+			expect(t, 2, on(flags, "plan", "-f", none, "--prune")...)
+			if done := expect(t, 0, on(flags, "apply", "--yes", "--prune", "-f", none)...); !strings.HasSuffix(done.stdout, "\n0 created, 0 updated, 2 deleted\n") {
+				t.Errorf("output %q", done.stdout)
+			}
+			if done := expect(t, 0, on(flags, "export")...); done.stdout != "{\n  \"relayers\": []\n}\n" {
+				t.Errorf("after a prune: %s", done.stdout)
+			}
+		})
+	}
+}
+
+// The definitions of public deployments are applied, exported, and unchanged.
+func TestExport_RealRelayers(t *testing.T) {
+	definitions, err := json.Marshal(map[string]any{"relayers": realRelayers(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, flags := range targets(t) {
+		t.Run(name, func(t *testing.T) {
+			file := writeFile(t, string(definitions))
+			expect(t, 0, on(flags, "apply", "--yes", "-f", file)...)
+			exported := expect(t, 0, on(flags, "export")...)
+			for _, path := range []string{file, writeFile(t, exported.stdout)} {
+				done := expect(t, 0, on(flags, "plan", "--prune", "-f", path)...)
+				if !strings.HasPrefix(done.stdout, "0 to create, 0 to update, 0 to delete, 28 unchanged\n") {
+					t.Errorf("output %q", done.stdout)
+				}
+			}
+		})
+	}
+}
+
+func TestExport_WithSecrets(t *testing.T) {
+	database := emptyDatabase(t)
+	expect(t, 0, "apply", "--yes", "--db", database, "-f", writeFile(t, publicConfig))
+	masked := expect(t, 0, "export", "--db", database)
+	if !strings.Contains(masked.stdout, `"https://rpc.example/***"`) {
+		t.Errorf("output %s", masked.stdout)
+	}
+	expect(t, 0, "plan", "--db", database, "-f", writeFile(t, masked.stdout))
+
+	full, err := program("", "export", "--db", database, "--with-secrets").Output()
+	if err != nil || !strings.Contains(string(full), `"https://rpc.example/`+password+`"`) {
+		t.Fatalf("error %v: %s", err, full)
+	}
+	copied := emptyDatabase(t)
+	expect(t, 0, "apply", "--yes", "--db", copied, "-f", writeFile(t, string(full)))
+	if again, err := program("", "export", "--db", copied, "--with-secrets").Output(); err != nil || !bytes.Equal(again, full) {
+		t.Errorf("error %v: %s", err, again)
+	}
+}
+
+// A masked file creates no relayer, because nothing has the full URLs.
+func TestApply_MaskedFile(t *testing.T) {
+	masked := writeFile(t, strings.ReplaceAll(publicConfig, password, "***"))
+	database := emptyDatabase(t)
+	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
+		done := expect(t, 1, append(args, "--db", database, "-f", masked)...)
+		if !strings.Contains(done.stderr, "sepolia-example: invalid relayer: custom_rpc_urls[0].url must be the full URL") {
+			t.Errorf("%s: %+v", args, done)
+		}
+	}
+	if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, "sepolia-example") {
+		t.Errorf("output %s", done.stdout)
+	}
+}
+
+func TestPlan_ExpandEnv(t *testing.T) {
+	database, file := emptyDatabase(t), writeFile(t, publicConfig)
+	command := program("", "apply", "--yes", "--expand-env", "--db", database, "-f", file)
+	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "relayers[0] refers to the environment variable KEY, which is not set") {
+		t.Errorf("without the variable: %+v", done)
+	}
+	command = program("", "apply", "--yes", "--expand-env", "--db", database, "-f", file)
+	command.Env = append(command.Env, "KEY="+password+"-2")
+	if done := finish(t, "", command); done.status != 0 || strings.Contains(done.stderr, "not expanded") {
+		t.Errorf("with the variable: %+v", done)
+	}
+	full, err := program("", "export", "--db", database, "--with-secrets").Output()
+	if err != nil || !strings.Contains(string(full), `"https://backup.example/`+password+`-2"`) {
+		t.Errorf("error %v: %s", err, full)
+	}
+}
+
+func TestPlan_StandardInput(t *testing.T) {
+	database := emptyDatabase(t)
+	for _, c := range []struct {
+		status int
+		args   []string
+	}{
+		{2, []string{"plan", "--db", database, "-f", "-"}},
+		{1, []string{"apply", "--db", database, "-f", "-"}},
+		{0, []string{"apply", "--db", database, "-f", "-", "--yes"}},
+		{0, []string{"plan", "--db", database, "-f", "-"}},
+	} {
+		if done := finish(t, publicConfig, program("", c.args...)); done.status != c.status {
+			t.Errorf("%q: %+v, want status %d", c.args, done, c.status)
+		}
+	}
+}
+
+func TestApply_Confirmation(t *testing.T) {
+	database, file := emptyDatabase(t), writeFile(t, publicConfig)
+	if done := expect(t, 1, "apply", "--db", database, "-f", file); done.stdout != "" || !strings.Contains(done.stderr, "not a terminal: use --yes") {
+		t.Errorf("without a terminal: %+v", done)
+	}
+	for _, c := range []struct {
+		answer string
+		status int
+		output string
+	}{
+		{"\n", 1, "relayerd: not confirmed: nothing was changed"},
+		{"y\n", 1, "relayerd: not confirmed: nothing was changed"},
+		{"\x04", 1, "relayerd: not confirmed: nothing was changed"}, // end of input
+		{"yes\n", 0, "2 created, 0 updated, 0 deleted"},
+	} {
+		terminal, screen := openTerminal(t)
+		command := program("", "apply", "--db", database, "-f", file)
+		var output bytes.Buffer
+		command.Stdin, command.Stdout, command.Stderr = terminal, &output, &output
+		if _, err := screen.WriteString(c.answer); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Run()
+		if command.ProcessState.ExitCode() != c.status || !strings.Contains(output.String(), "Make these changes? Type yes: ") || !strings.Contains(output.String(), c.output) {
+			t.Errorf("answer %q: exit status %d, output %s", c.answer, command.ProcessState.ExitCode(), &output)
+		}
+		expectNoPassword(t, output.String())
+	}
+}
+
+func TestPlan_KeepPaused(t *testing.T) {
+	for name, flags := range targets(t) {
+		t.Run(name, func(t *testing.T) {
+			paused := writeFile(t, strings.Replace(publicConfig, `"paused": false`, `"paused": true`, 1))
+			expect(t, 0, on(flags, "apply", "--yes", "-f", paused)...)
+			running := writeFile(t, publicConfig)
+			if done := expect(t, 2, on(flags, "plan", "-f", running)...); !strings.Contains(done.stdout, "    paused: true -> false\n") {
+				t.Errorf("output %s", done.stdout)
+			}
+			expect(t, 0, on(flags, "plan", "--keep-paused", "-f", running)...)
+		})
+	}
+}
+
+// A plan applies the rules of the flags before anything is written.
+func TestPlan_Rules(t *testing.T) {
+	invalid := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["0x1"]}},
+		{"id":"b","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+	signersFile := writeFile(t, `{"other":{"evm":"0x1"}}`)
+	database := emptyDatabase(t)
+	for _, c := range []struct {
+		flags []string
+		want  string
+	}{
+		{[]string{"--network-rules"}, "a: invalid relayer: policies.whitelist_receivers[0] must be"},
+		{[]string{"--exclusive-signers"}, "b: invalid relayer: signer_id is used by another relayer on this network"},
+		{[]string{"--signers", signersFile}, "a: invalid relayer: signer_id must be a signer that exists for this network"},
+	} {
+		for _, command := range [][]string{{"plan"}, {"apply", "--yes"}} {
+			done := expect(t, 1, append(append(command, "--db", database, "-f", invalid), c.flags...)...)
+			if !strings.Contains(done.stderr, c.want) {
+				t.Errorf("%s %q: %+v", command, c.flags, done)
+			}
+		}
+	}
+	if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, `"id"`) {
+		t.Errorf("an apply with invalid relayers wrote %s", done.stdout)
+	}
+}
+
+func TestPlan_Arguments(t *testing.T) {
+	database, file := emptyDatabase(t), writeFile(t, noRelayers)
+	missing := filepath.Join(t.TempDir(), "missing")
+	invalid := writeFile(t, `{"relayers":[{"id":"a","custom_rpc_urls":["`+password+`"]}]}`)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no file":                {[]string{"plan", "--db", database}, `required flag(s) "file" not set`},
+		"missing file":           {[]string{"plan", "--db", database, "-f", missing}, "--file: open " + missing + ": no such file"},
+		"URL as file":            {[]string{"plan", "--db", database, "-f", "https://u:" + password + "@h"}, "--file must be a file"},
+		"invalid file":           {[]string{"apply", "--yes", "--db", database, "-f", invalid}, "--file: invalid relayer: relayers[0].name is required; "},
+		"missing database":       {[]string{"apply", "--yes", "--db", missing, "-f", file}, "--db: stat " + missing + ": no such file"},
+		"memory":                 {[]string{"apply", "--yes", "--db", "memory", "-f", file}, "--db must be a file or a postgres:// URL"},
+		"malformed database":     {[]string{"export", "--db", "u:" + password + "@h"}, "--db must be a file, or a URL"},
+		"database and server":    {[]string{"plan", "--db", database, "--server", "https://x", "-f", file}, "[db server] were all set"},
+		"secrets of a server":    {[]string{"export", "--server", "https://x", "--with-secrets"}, "[server with-secrets] were all set"},
+		"rules with a server":    {[]string{"plan", "--server", "https://x", "--network-rules", "-f", file}, "[network-rules server] were all set"},
+		"server without a token": {[]string{"export", "--server", "https://x"}, "API_KEY is not set"},
+	} {
+		t.Run(name, func(t *testing.T) { expectFailure(t, c.want, c.args...) })
+	}
+}
+
+func TestPlan_MalformedServer(t *testing.T) {
+	for _, url := range []string{"postgres://u:" + password + "@h", "https://u:" + password + "@h", "u:" + password + "@h"} {
+		if done := expect(t, 1, "export", "--server", url); done.stdout != "" || !strings.HasPrefix(done.stderr, "relayerd: --server: client: the base URL must") {
+			t.Errorf("%s: %+v", url, done)
+		}
+	}
+}
+
+func TestPlan_InsecureHTTP(t *testing.T) {
+	server := start(t, token, "--db", "memory")
+	defer server.stop()
+	url := strings.Replace(server.url, "127.0.0.1", "0.0.0.0", 1) // not a local host by its name
+	if done := expect(t, 1, "export", "--server", url); !strings.Contains(done.stderr, "--server: client: the base URL must be https") {
+		t.Errorf("output %+v", done)
+	}
+	expect(t, 0, "export", "--server", url, "--insecure-http")
+}
+
+// The token of a server is not printed, and a wrong one is an error.
+func TestPlan_WrongToken(t *testing.T) {
+	server := start(t, token, "--db", "memory")
+	defer server.stop()
+	command := program(password, "plan", "--server", server.url, "-f", writeFile(t, publicConfig))
+	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "token") {
+		t.Errorf("output %+v", done)
+	}
+}
+
+// While apply asks, another writer changes one of two relayers. That one stays, and the
+// other one is changed.
+func TestApply_Conflict(t *testing.T) {
+	server := start(t, token, "--db", "memory")
+	defer server.stop()
+	file := writeFile(t, publicConfig)
+	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", file)
+	renamed := writeFile(t, strings.ReplaceAll(publicConfig, `"name": "S`, `"name": "Renamed S`))
+
+	terminal, screen := openTerminal(t)
+	command, printed := program(token, "apply", "--server", server.url, "-f", renamed), new(output)
+	command.Stdin, command.Stdout, command.Stderr = terminal, printed, printed
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	for start := time.Now(); !strings.Contains(printed.String(), "Type yes: "); time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > 10*time.Second {
+			t.Fatalf("output %s", printed)
+		}
+	}
+	if status, body := server.do("PATCH", collection+"/sepolia-example", `{"name":"theirs"}`); status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	if _, err := screen.WriteString("yes\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait()
+	if text := printed.String(); command.ProcessState.ExitCode() != 1 || !strings.Contains(text, "0 created, 1 updated, 0 deleted") || !strings.Contains(text, "relayerd: sepolia-example: ") {
+		t.Errorf("exit status %d: %s", command.ProcessState.ExitCode(), text)
+	}
+	exported := expect(t, 0, "export", "--server", server.url).stdout
+	if !strings.Contains(exported, `"theirs"`) || !strings.Contains(exported, `"Renamed Solana Example"`) {
+		t.Errorf("stored %s", exported)
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+)
+
+const serverHelp = `With --server, the environment variable API_KEY is the bearer token.`
+
+// target holds the flags of the registry that a command uses: a database, or a server.
+type target struct {
+	database         string
+	server           string
+	insecureHTTP     bool
+	signersFile      string
+	networkRules     bool
+	exclusiveSigners bool
+}
+
+func (t *target) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&t.database, "db", defaultDatabase, "existing database `file` that no server has open, or a postgres:// URL")
+	flags.StringVar(&t.server, "server", "", "`URL` of a server, in place of --db")
+	flags.BoolVar(&t.insecureHTTP, "insecure-http", false, "permit an http URL of another host: everyone on the way can read the token and the RPC URLs")
+	command.MarkFlagsMutuallyExclusive("db", "server")
+}
+
+// addRuleFlags adds the flags of serve that determine which relayers are valid.
+func (t *target) addRuleFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&t.signersFile, "signers", "", "JSON `file` of the signers that exist, as for serve")
+	flags.BoolVar(&t.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network, as for serve")
+	flags.BoolVar(&t.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network, as for serve")
+	for _, name := range []string{"signers", "network-rules", "exclusive-signers"} {
+		command.MarkFlagsMutuallyExclusive(name, "server")
+	}
+}
+
+func (t *target) managerOptions() ([]relayer.Option, error) {
+	return managerOptions(config{signersFile: t.signersFile, networkRules: t.networkRules, exclusiveSigners: t.exclusiveSigners})
+}
+
+// open opens the registry of the flags.
+func (t *target) open(ctx context.Context, apiKey string) (registry relayer.Registry, closeRegistry func() error, err error) {
+	if t.server != "" {
+		return t.openServer(apiKey)
+	}
+	if err := checkDurable("--db", t.database); err != nil {
+		return nil, nil, err
+	}
+	if err := checkFile("--signers", t.signersFile); err != nil {
+		return nil, nil, err
+	}
+	options, err := t.managerOptions()
+	if err != nil {
+		return nil, nil, err
+	}
+	store, closeStore, err := openExisting(ctx, "--db", t.database, lockOnce())
+	if err != nil {
+		return nil, nil, err
+	}
+	manager, err := relayer.New(store, options...)
+	if err != nil {
+		return nil, nil, errors.Join(err, closeStore())
+	}
+	return manager, closeStore, nil
+}
+
+func (t *target) openServer(apiKey string) (relayer.Registry, func() error, error) {
+	if apiKey == "" {
+		return nil, nil, errors.New("API_KEY is not set: --server needs the token of the server")
+	}
+	var options []client.Option
+	if t.insecureHTTP {
+		options = append(options, client.WithInsecureHTTP())
+	}
+	server, err := client.New(t.server, apiKey, options...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--server: %w", err)
+	}
+	return server, func() error { return nil }, nil
+}
