@@ -175,6 +175,10 @@ func isLocal(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
+// MasksRPCURLs returns true: the RPC URLs of a server are masked. Package plan detects
+// this method.
+func (*Client) MasksRPCURLs() bool { return true }
+
 // Get returns the relayer, or [relayer.ErrNotFound].
 func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
 	return c.get(ctx, id, c.newTries())
