@@ -1,0 +1,159 @@
+package plan_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/plan"
+)
+
+const token = "test-token"
+
+// serve returns a client of a server. The middleware sees every request.
+func serve(t *testing.T, m *relayer.Manager, middleware func(http.Handler) http.Handler) *client.Client {
+	t.Helper()
+	api, err := httpapi.New(m, httpapi.Tokens(token), httpapi.WithoutRateLimit())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(middleware(api))
+	t.Cleanup(server.Close)
+	c, err := client.New(server.URL, token, client.WithRetries(2, time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// fleet returns many relayers with RPC endpoints.
+func fleet(count int) []relayer.CreateRequest {
+	var requests []relayer.CreateRequest
+	for i := range count {
+		requests = append(requests, withURLs(fmt.Sprint("r", i), relayer.RPCURL(fmt.Sprint("https://rpc.example/", i))))
+	}
+	return requests
+}
+
+// A plan of 1,000 relayers on a server reads the pages once, and again only those that
+// differ. The pages of a client overlap.
+func TestNew_OnePassOverHTTP(t *testing.T) {
+	m := newManager(t)
+	desired := fleet(1000)
+	create(t, m, desired...)
+	desired[500].Name = "new"
+	var lists, gets atomic.Int32
+	c := serve(t, m, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/relayers") {
+				lists.Add(1)
+			} else {
+				gets.Add(1)
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	p := newPlan(t, c, desired)
+	if lists.Load() > 12 || gets.Load() != 1 {
+		t.Errorf("%d lists, %d gets, want at most 12 and 1", lists.Load(), gets.Load())
+	}
+	mustApply(t, p)
+	expectNoChanges(t, c, desired)
+}
+
+// Connections are lost before and after the effect of requests. Applied again until it
+// succeeds, a plan ends with the configuration.
+func TestApply_LostConnections(t *testing.T) {
+	m := newManager(t)
+	create(t, m, fleet(30)...)
+	if _, err := m.Disable(t.Context(), "r7", relayer.DisabledReason{Type: relayer.NonceSyncFailed}); err != nil {
+		t.Fatal(err)
+	}
+	desired := fleet(60)[10:]
+	for i := range desired[:10] {
+		desired[i].Name = "new"
+	}
+	var reads, writes atomic.Int32
+	c := serve(t, m, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			isRead := r.Method == http.MethodGet
+			switch {
+			case isRead && reads.Add(1)%5 == 3: // repeated by the client
+				panic(http.ErrAbortHandler)
+			case isRead:
+			default:
+				write := writes.Add(1) % 9
+				if write == 3 || write == 4 {
+					next.ServeHTTP(httptest.NewRecorder(), r)
+				}
+				if write >= 3 {
+					panic(http.ErrAbortHandler)
+				}
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	failures := 0
+	for ; failures < 200; failures++ {
+		p, err := plan.New(t.Context(), c, desired, plan.WithPrune())
+		if err == nil {
+			_, err = p.Apply(t.Context())
+		}
+		if err == nil {
+			break
+		}
+	}
+	if failures == 0 || failures == 200 {
+		t.Errorf("%d failed runs", failures)
+	}
+	if got := get(t, m, "r10"); got.Name != "new" {
+		t.Errorf("got %v", got)
+	}
+	expectNoChanges(t, m, desired)
+}
+
+// A relayer that another writer changes while the plan reads is compared as it is read
+// again.
+func TestNew_ChangedDuringPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		interfere func(m *relayer.Manager) error
+		want      plan.Action
+	}{
+		"made equal": {func(m *relayer.Manager) error {
+			_, err := m.Patch(context.Background(), "a", relayer.Patch{"name": "new"})
+			return err
+		}, plan.Unchanged},
+		"deleted": {func(m *relayer.Manager) error { return m.Delete(context.Background(), "a") }, plan.Create},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newManager(t)
+			create(t, m, minimal("a"))
+			registry := serve(t, m, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					next.ServeHTTP(w, r)
+					if strings.HasSuffix(r.URL.Path, "/relayers") && r.Method == http.MethodGet {
+						if err := c.interfere(m); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			})
+			desired := minimal("a")
+			desired.Name = "new"
+			p := newPlan(t, registry, []relayer.CreateRequest{desired})
+			expectActions(t, p, c.want)
+			mustApply(t, p)
+			if got := get(t, m, "a"); got.Name != "new" {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
