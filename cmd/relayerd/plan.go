@@ -171,9 +171,12 @@ func (c *planConfig) options() []plan.Option {
 }
 
 // checkRules checks the relayers to write by the rules of the flags, so that a plan shows
-// every problem. It creates them in memory. A server has rules of its own.
+// every problem. It creates them in memory. Only the database can check whether signers
+// are exclusive, and a server has rules of its own.
 func (c *planConfig) checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan) error {
-	options, err := c.managerOptions()
+	rules := c.target
+	rules.exclusiveSigners = false
+	options, err := rules.managerOptions()
 	if err != nil {
 		return err
 	}
@@ -233,7 +236,7 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 
 // confirm asks on the terminal.
 func confirm(command *cobra.Command) error {
-	fmt.Fprint(command.OutOrStdout(), "Make these changes? Type yes: ")
+	fmt.Fprint(command.ErrOrStderr(), "Make these changes? Type yes: ")
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(command.InOrStdin()).ReadString('\n')

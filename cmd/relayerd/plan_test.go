@@ -288,7 +288,6 @@ func TestPlan_Rules(t *testing.T) {
 		want  string
 	}{
 		{[]string{"--network-rules"}, "a: invalid relayer: policies.whitelist_receivers[0] must be"},
-		{[]string{"--exclusive-signers"}, "b: invalid relayer: signer_id is used by another relayer on this network"},
 		{[]string{"--signers", signersFile}, "a: invalid relayer: signer_id must be a signer that exists for this network"},
 	} {
 		for _, command := range [][]string{{"plan"}, {"apply", "--yes"}} {
@@ -300,6 +299,10 @@ func TestPlan_Rules(t *testing.T) {
 	}
 	if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, `"id"`) {
 		t.Errorf("an apply with invalid relayers wrote %s", done.stdout)
+	}
+	done := expect(t, 1, "apply", "--yes", "--db", database, "-f", invalid, "--exclusive-signers")
+	if !strings.Contains(done.stderr, "b: invalid relayer: signer_id is used by another relayer on this network") || !strings.HasSuffix(done.stdout, "\n1 created, 0 updated, 0 deleted\n") {
+		t.Errorf("exclusive signers: %+v", done)
 	}
 }
 
@@ -355,6 +358,20 @@ func TestPlan_WrongToken(t *testing.T) {
 	}
 }
 
+// A database of PostgreSQL is changed while a server uses it.
+func TestApply_Postgres(t *testing.T) {
+	database := location(t, startPostgres(t), "postgres")
+	server := start(t, token, "--db", database)
+	defer server.stop()
+	file := writeFile(t, publicConfig)
+	expect(t, 2, "plan", "--db", database, "-f", file)
+	expect(t, 0, "apply", "--yes", "--db", database, "-f", file)
+	expect(t, 0, "plan", "--db", database, "-f", file)
+	if byDatabase, byServer := expect(t, 0, "export", "--db", database), expect(t, 0, "export", "--server", server.url); byDatabase != byServer {
+		t.Errorf("the database has %s, and the server %s", byDatabase.stdout, byServer.stdout)
+	}
+}
+
 // While apply asks, another writer changes one of two relayers. That one stays, and the
 // other one is changed.
 func TestApply_Conflict(t *testing.T) {
@@ -390,4 +407,37 @@ func TestApply_Conflict(t *testing.T) {
 	if !strings.Contains(exported, `"theirs"`) || !strings.Contains(exported, `"Renamed Solana Example"`) {
 		t.Errorf("stored %s", exported)
 	}
+}
+
+// The commands of docs/migrating.md apply a configuration file of the public system.
+func TestMigratingPage_Commands(t *testing.T) {
+	server := start(t, token, "--db", "memory")
+	defer server.stop()
+	directory, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(writeFile(t, publicConfig)))
+	var ran []string
+	page, err := os.ReadFile(filepath.Join(directory, "../../docs/migrating.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(page)) {
+		args := strings.Fields(strings.ReplaceAll(line, "http://127.0.0.1:8080", server.url))
+		if len(args) < 2 || args[0] != "relayerd" || args[1] == "serve" {
+			continue
+		}
+		ran = append(ran, args[1])
+		switch args[1] {
+		case "plan":
+			expect(t, 2, args[1:]...)
+		case "apply":
+			expect(t, 0, append(args[1:], "--yes")...)
+		}
+	}
+	if got := strings.Join(ran, " "); got != "plan apply" {
+		t.Errorf("the page has the commands %q", got)
+	}
+	expect(t, 0, "plan", "--server", server.url, "-f", "config.json")
 }
