@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -656,6 +657,50 @@ func TestServe_SIGTERMDrainsRequests(t *testing.T) {
 		t.Errorf("get of the relayer created during shutdown returned %d", status)
 	}
 	again.stop()
+}
+
+// Under load, SIGTERM loses no request that the server has read: what is stored was
+// acknowledged, and the reverse.
+func TestServe_SIGTERMUnderLoad(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "--db", database)
+	var acknowledged sync.Map
+	var clients sync.WaitGroup
+	var count atomic.Int64
+	for client := range 32 {
+		// Half of the clients open a connection for each request.
+		transport := &http.Transport{DisableKeepAlives: client%2 == 0}
+		defer transport.CloseIdleConnections()
+		clients.Go(func() {
+			for i := 0; ; i++ {
+				id := fmt.Sprintf("r-%d-%d", client, i)
+				status, err := server.statusWith(&http.Client{Transport: transport}, "POST", collection, token, strings.Replace(definition, "r-1", id, 1))
+				if err != nil {
+					return
+				}
+				if status != http.StatusCreated {
+					t.Errorf("create of %s returned %d", id, status)
+				}
+				acknowledged.Store(id, true)
+				count.Add(1)
+			}
+		})
+	}
+	if !await(func() bool { return count.Load() > 500 }) {
+		t.Fatalf("only %d creates: %s", count.Load(), server.output)
+	}
+	server.stop()
+	clients.Wait()
+
+	stored := contentOf(t, database)
+	for _, record := range stored {
+		if _, ok := acknowledged.Load(record.ID); !ok {
+			t.Errorf("%s is stored, but its client got no response", record.ID)
+		}
+	}
+	if int64(len(stored)) != count.Load() {
+		t.Errorf("%d relayers are stored, and %d were acknowledged", len(stored), count.Load())
+	}
 }
 
 // expectFailedStart starts a server that must exit with status 1 and one line.

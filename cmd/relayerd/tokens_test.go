@@ -35,13 +35,17 @@ func writeTokens(t *testing.T, path string, lines ...string) {
 
 // status sends a request with a token and returns its status.
 func (p *process) status(method, path, bearer, body string) (int, error) {
+	return p.statusWith(http.DefaultClient, method, path, bearer, body)
+}
+
+func (p *process) statusWith(client *http.Client, method, path, bearer, body string) (int, error) {
 	request, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
 	request.Header.Set("Authorization", "Bearer "+bearer)
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, err
 	}
