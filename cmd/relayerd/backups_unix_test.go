@@ -30,26 +30,33 @@ const (
 
 var backupName = regexp.MustCompile(`^source\.db\.\d{8}T\d{6}\.\d{3}Z$`)
 
-// backupsIn returns the paths of the backups in a directory, oldest first, and fails
-// if the directory contains anything else.
-func backupsIn(t *testing.T, directory string) []string {
+// backupFiles returns the paths of the backups in a directory, oldest first, and the
+// names of its other files, without the lock.
+func backupFiles(t *testing.T, directory string) (backups, others []string) {
 	t.Helper()
 	entries, err := os.ReadDir(directory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var paths []string
 	for _, entry := range entries {
-		if entry.Name() == "source.db.lock" {
-			continue
+		switch name := entry.Name(); {
+		case backupName.MatchString(name):
+			backups = append(backups, filepath.Join(directory, name))
+		case name != "source.db.lock":
+			others = append(others, name)
 		}
-		if !backupName.MatchString(entry.Name()) {
-			t.Errorf("the directory contains %s", entry.Name())
-			continue
-		}
-		paths = append(paths, filepath.Join(directory, entry.Name()))
 	}
-	return paths
+	return backups, others
+}
+
+// backupsIn is backupFiles for a directory without other files.
+func backupsIn(t *testing.T, directory string) []string {
+	t.Helper()
+	backups, others := backupFiles(t, directory)
+	if len(others) > 0 {
+		t.Errorf("the directory contains %q", others)
+	}
+	return backups
 }
 
 func (p *process) expectMetric(pattern string) {
@@ -68,15 +75,12 @@ func writeUntil(server *process, done <-chan struct{}) (acknowledged func() int,
 	var writers sync.WaitGroup
 	for writer := range 4 {
 		writers.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				body := strings.Replace(definition, "r-1", fmt.Sprintf("w-%d-%d", writer, i), 1)
+			for i := 0; !isClosed(done); i++ {
+				body := strings.Replace(definition, "r-1", fmt.Sprintf("w-%d-%d-%d", server.command.Process.Pid, writer, i), 1)
 				if status, err := server.status("POST", collection, token, body); err != nil || status != http.StatusCreated {
-					server.t.Errorf("create returned %d, error %v", status, err)
+					if !isClosed(done) {
+						server.t.Errorf("create returned %d, error %v", status, err)
+					}
 					return
 				}
 				mu.Lock()
@@ -87,6 +91,15 @@ func writeUntil(server *process, done <-chan struct{}) (acknowledged func() int,
 	}
 	acknowledged = func() int { mu.Lock(); defer mu.Unlock(); return count }
 	return acknowledged, writers.Wait
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // Each backup contains every relayer that was acknowledged before it, and is a
@@ -134,62 +147,69 @@ func TestBackups_UnderWriters(t *testing.T) {
 	expectCopied(t, restored, paths[len(paths)-1])
 }
 
-// tempFiles returns the incomplete backups in a directory.
-func tempFiles(t *testing.T, directory string) []string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(directory, "*"+tempSuffix+"*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return paths
-}
-
-// killDuringBackup kills a server while it writes a backup, and reports whether the
-// backup was incomplete.
+// killDuringBackup kills a server while it writes a backup and clients write, and
+// reports whether the backup was incomplete.
 func killDuringBackup(t *testing.T, database, directory string) bool {
 	t.Helper()
+	before, _ := backupFiles(t, directory)
 	server := start(t, token, "--db", database, "--backup", directory)
+	killed := make(chan struct{})
+	acknowledged, wait := writeUntil(server, killed)
+	defer wait()
+	if !await(func() bool { return acknowledged() > 20 }) {
+		t.Fatalf("the clients do not write: %s", server.output)
+	}
+	isWriting := func() bool {
+		backups, temporary := backupFiles(t, directory)
+		return len(backups)+len(temporary) > len(before)+strings.Count(server.output.String(), written)
+	}
 	server.requestBackup()
-	await(func() bool { return len(tempFiles(t, directory)) > 0 })
+	await(isWriting)
+	close(killed)
 	_ = server.command.Process.Kill()
 	_ = server.command.Wait()
-	return len(tempFiles(t, directory)) > 0
+	return isWriting()
 }
 
+// expectWhole restores each backup and compares it with the database: relayers are
+// only created, so that a backup is the start of the list.
+func expectWhole(t *testing.T, directory, database string) {
+	t.Helper()
+	all := contentOf(t, database)
+	backups := backupsIn(t, directory)
+	if len(backups) == 0 {
+		t.Error("there is no backup")
+	}
+	for _, path := range backups {
+		restored := filepath.Join(t.TempDir(), "restored.db")
+		if text, err := program("", "restore", "--from", path, "--db", restored).CombinedOutput(); err != nil {
+			t.Errorf("%s cannot be restored: %s", path, text)
+			continue
+		}
+		content := contentOf(t, restored)
+		if len(content) < 10_000 || len(content) > len(all) || !reflect.DeepEqual(content, all[:len(content)]) {
+			t.Errorf("%s has %d relayers, which are not the first of %d", path, len(content), len(all))
+		}
+	}
+}
+
+// A backup with its final name is whole, also if the server is killed.
 func TestBackups_KilledServer(t *testing.T) {
 	database, directory := makeFile(t, 10_000), t.TempDir()
-	want := contentOf(t, database)
-	interrupted := false
-	for range 20 {
-		if interrupted = killDuringBackup(t, database, directory); interrupted {
-			break
+	interrupted := 0
+	for attempt := 0; interrupted < 3 && attempt < 30; attempt++ {
+		if killDuringBackup(t, database, directory) {
+			interrupted++
 		}
 	}
-	if !interrupted {
-		t.Fatal("no backup was interrupted")
+	if interrupted < 3 {
+		t.Fatalf("%d backups were interrupted", interrupted)
 	}
-	expectComplete := func() {
-		t.Helper()
-		entries, err := os.ReadDir(directory)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, entry := range entries {
-			if backupName.MatchString(entry.Name()) && !reflect.DeepEqual(contentOf(t, filepath.Join(directory, entry.Name())), want) {
-				t.Errorf("%s is not complete", entry.Name())
-			}
-		}
-	}
-	expectComplete()
-
 	server := start(t, token, "--db", database, "--backup", directory)
 	server.requestBackup()
 	server.output.awaitText(t, written, 1)
 	server.stop()
-	if len(backupsIn(t, directory)) == 0 {
-		t.Error("no backup after a restart")
-	}
-	expectComplete()
+	expectWhole(t, directory, database)
 }
 
 func TestBackups_FailureKeepsServing(t *testing.T) {
