@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/go-relayer/relayer"
 )
@@ -21,37 +22,66 @@ func parseListQuery(raw string) (listQuery, error) {
 	if raw == "" {
 		return query, nil
 	}
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return query, &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the query must be URL-encoded"}}}
+	page := parameter{name: "page", into: &query.page}
+	perPage := parameter{name: "per_page", into: &query.perPage}
+	for pair := range strings.SplitSeq(raw, "&") {
+		name, value, ok := unescapePair(pair)
+		if !ok {
+			return query, &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the query must be URL-encoded"}}}
+		}
+		page.match(name, value)
+		perPage.match(name, value)
 	}
 	var invalid relayer.ValidationError
-	parse := func(name string, into *uint32) {
-		if problem := parseUint32(values[name], into); problem != "" {
-			invalid.Fields = append(invalid.Fields, relayer.FieldError{Field: name, Message: problem})
+	for _, p := range [...]parameter{page, perPage} {
+		if problem := p.parse(); problem != "" {
+			invalid.Fields = append(invalid.Fields, relayer.FieldError{Field: p.name, Message: problem})
 		}
 	}
-	parse("page", &query.page)
-	parse("per_page", &query.perPage)
 	if len(invalid.Fields) > 0 {
 		return query, &invalid
 	}
 	return query, nil
 }
 
-// parseUint32 parses the values of an optional parameter, or returns what is wrong
-// with them.
-func parseUint32(values []string, into *uint32) (problem string) {
-	if len(values) == 0 {
+// unescapePair parses a name and its value as [url.ParseQuery] does, without a map.
+func unescapePair(pair string) (name, value string, ok bool) {
+	name, value, _ = strings.Cut(pair, "=")
+	name, err := url.QueryUnescape(name)
+	if err != nil {
+		return "", "", false
+	}
+	value, err = url.QueryUnescape(value)
+	return name, value, err == nil && !strings.Contains(pair, ";")
+}
+
+// parameter is an optional parameter of a query.
+type parameter struct {
+	name  string
+	value string
+	count int
+	into  *uint32
+}
+
+func (p *parameter) match(name, value string) {
+	if name == p.name {
+		p.value = value
+		p.count++
+	}
+}
+
+// parse parses the value, or returns what is wrong with it.
+func (p *parameter) parse() (problem string) {
+	if p.count == 0 {
 		return ""
 	}
-	if len(values) > 1 {
+	if p.count > 1 {
 		return "must not be given more than once"
 	}
-	number, err := strconv.ParseUint(values[0], 10, 32)
+	number, err := strconv.ParseUint(p.value, 10, 32)
 	if err != nil {
 		return "must be a whole number from 0 to 4294967295"
 	}
-	*into = uint32(number)
+	*p.into = uint32(number)
 	return ""
 }

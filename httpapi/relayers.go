@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-relayer/relayer"
@@ -55,8 +56,14 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	body = append(body, `],"pagination":`...)
-	return x.success(http.StatusOK, append(body, encodeJSON(pagination)...))
+	return x.success(http.StatusOK, appendPagination(append(body, ']'), pagination))
+}
+
+func appendPagination(body []byte, p relayer.Pagination) []byte {
+	body = strconv.AppendUint(append(body, `,"pagination":{"current_page":`...), uint64(p.CurrentPage), 10)
+	body = strconv.AppendUint(append(body, `,"per_page":`...), uint64(p.PerPage), 10)
+	body = strconv.AppendInt(append(body, `,"total_items":`...), int64(p.TotalItems), 10)
+	return append(body, '}')
 }
 
 func (a *API) patchRelayer(x *exchange, r *http.Request) response {
