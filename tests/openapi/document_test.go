@@ -147,6 +147,20 @@ func TestComponents_AllUsed(t *testing.T) {
 	}
 }
 
+// TestHead_NoContent: generated clients parse the content that a response describes, and
+// fail if it is missing.
+func TestHead_NoContent(t *testing.T) {
+	d := read(t, served(t))
+	for path := range d.at("#/paths") {
+		responses := "#/paths/" + escape.Replace(path) + "/head/responses"
+		for status := range d.at(responses) {
+			if response := d.resolve(responses + "/" + status); d.at(response+"/content") != nil {
+				t.Errorf("HEAD %s: %s has content", path, response)
+			}
+		}
+	}
+}
+
 // TestSchemas_ClosedOnlyForRequests checks that the schema of a request allows no
 // unknown members. The schema of a response allows them, for later versions.
 func TestSchemas_ClosedOnlyForRequests(t *testing.T) {

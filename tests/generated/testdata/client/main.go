@@ -112,8 +112,13 @@ func head(client *ClientWithResponses) {
 	must(err)
 	all, err := client.HeadRelayersWithResponse(ctx, nil)
 	must(err)
-	if one.StatusCode() != http.StatusOK || one.HTTPResponse.Header.Get("ETag") == "" || none.StatusCode() != http.StatusNotFound || all.StatusCode() != http.StatusOK {
-		log.Fatalf("HEAD returned %s, %s and %s", one.Status(), none.Status(), all.Status())
+	changes, err := client.HeadWatchRelayersWithResponse(ctx, nil)
+	must(err)
+	if one.StatusCode() != http.StatusOK || one.HTTPResponse.Header.Get("ETag") == "" || none.StatusCode() != http.StatusNotFound {
+		log.Fatalf("HEAD returned %s and %s", one.Status(), none.Status())
+	}
+	if all.StatusCode() != http.StatusOK || changes.StatusCode() != http.StatusOK {
+		log.Fatalf("HEAD of the collection returned %s and %s", all.Status(), changes.Status())
 	}
 }
 
