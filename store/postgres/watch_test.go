@@ -502,6 +502,90 @@ func TestWatch_DatabaseRestored(t *testing.T) {
 	}
 }
 
+// TestWatch_ResumeElsewhere: a position is valid on every instance of the database, and
+// not on another database.
+func TestWatch_ResumeElsewhere(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, both(server.ConnString()))
+	first := create(t, p.stores[0], record("one"))
+	position := p.changes[0].next(t).Position
+	second := create(t, p.stores[0], record("two"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if got := pull(t, p.stores[1].Watch(ctx, position))(); got.err != nil || !same(got.Record, second) {
+		t.Errorf("received %v, error %v, want %v", got.Record, got.err, second)
+	}
+	another := open(t, newSchema())
+	if rec := create(t, another, record("one")); rec.Revision != first.Revision {
+		t.Fatalf("the change has the number %d, want %d", rec.Revision, first.Revision)
+	}
+	if got := pull(t, another.Watch(ctx, position))(); !errors.Is(got.err, relayer.ErrGap) {
+		t.Errorf("received %v, error %v, want ErrGap", got.Record, got.err)
+	}
+}
+
+// TestWatch_ResumeAfterPruning: the position of the last change is valid for as long as
+// no other change is pruned after it. An earlier one leads to a gap.
+func TestWatch_ResumeAfterPruning(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(time.Second))
+	changes := watch(t, store)
+	var positions []string
+	for i := range 3 {
+		create(t, store, record(numbered(i)))
+		positions = append(positions, changes.next(t).Position)
+	}
+	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	// Another instance has nothing in memory.
+	other := open(t, postgres.WithSchema(schema))
+	last, early := pull(t, other.Watch(ctx, positions[2])), pull(t, other.Watch(ctx, positions[1]))
+	rec := create(t, other, record("later"))
+	if got := last(); got.err != nil || !same(got.Record, rec) {
+		t.Errorf("after the last position: received %v, error %v, want %v", got.Record, got.err, rec)
+	}
+	if got := early(); !errors.Is(got.err, relayer.ErrGap) {
+		t.Errorf("after a pruned position: received %v, error %v, want ErrGap", got.Record, got.err)
+	}
+	if got := early(); got.err != nil || !same(got.Record, rec) {
+		t.Errorf("after the gap: received %v, error %v, want %v", got.Record, got.err, rec)
+	}
+}
+
+// TestWatch_ResumeAfterRestore: a change that a restore has lost leads to a gap, even if
+// its number belongs to another change now, and if that has been pruned.
+func TestWatch_ResumeAfterRestore(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := open(t, postgres.WithSchema(schema))
+	changes := watch(t, store)
+	first := create(t, store, record("one"))
+	changes.next(t)
+	update(t, store, first)
+	lost := changes.next(t).Position
+	restore(t, admin, schema, int64(first.Revision))
+	execute(t, admin, fmt.Sprintf("UPDATE %s.relayers SET revision = %d", schema, first.Revision))
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	wantGap := func(when string) {
+		t.Helper()
+		if got := pull(t, open(t, postgres.WithSchema(schema)).Watch(ctx, lost))(); !errors.Is(got.err, relayer.ErrGap) {
+			t.Errorf("%s: received %v, error %v, want ErrGap", when, got.Record, got.err)
+		}
+	}
+	wantGap("restored")
+	update(t, store, first)
+	wantGap("another change has the number")
+	open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond))
+	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
+	wantGap("the other change is pruned")
+}
+
 // TestWatch_WithoutPrivilege: a watch that can never return a change ends.
 func TestWatch_WithoutPrivilege(t *testing.T) {
 	t.Parallel()
