@@ -600,6 +600,41 @@ func TestWatch_Heartbeats(t *testing.T) {
 	})
 }
 
+// TestWatch_IdleOverHTTP2: a deadline of HTTP/2 ends a stream even if nothing is sent,
+// so that none may be left.
+func TestWatch_IdleOverHTTP2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager, err := relayer.New(memory.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, err := httpapi.New(manager, httpapi.Tokens(validToken))
+		if err != nil {
+			t.Fatal(err)
+		}
+		protocols := new(http.Protocols)
+		protocols.SetUnencryptedHTTP2(true)
+		listener := newPipes()
+		server := &http.Server{Handler: api, Protocols: protocols, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
+		go func() { _ = server.Serve(listener) }()
+		transport := &http.Transport{Protocols: protocols, DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial(), nil }}
+		t.Cleanup(func() {
+			transport.CloseIdleConnections()
+			_ = server.Close()
+		})
+		time.AfterFunc(14*time.Second, func() { createIn(t, manager, "r-1", "n") })
+		time.AfterFunc(5*time.Minute, func() { createIn(t, manager, "r-2", "n") })
+		w := openStream(t, &http.Client{Transport: transport}, "http://pipe")
+		if w.response.ProtoMajor != 2 {
+			t.Fatalf("the protocol is %s", w.response.Proto)
+		}
+		w.wantResync()
+		w.want("created", "r-1")
+		w.want("created", "r-2")
+		w.cancel()
+	})
+}
+
 // TestWatch_ClientStopsReading: the stream ends 10 seconds after the client stops, and
 // other watchers get every change.
 func TestWatch_ClientStopsReading(t *testing.T) {
