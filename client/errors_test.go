@@ -3,6 +3,7 @@ package client_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"reflect"
@@ -83,20 +84,22 @@ func TestErrors_Read(t *testing.T) {
 		is    error
 		texts []string
 	}{
-		"not found":       {notFound("a"), relayer.ErrNotFound, []string{"404"}},
-		"another ID":      {notFound("b"), nil, []string{"404"}},
-		"public":          {respondJSON(404, `{"success":false,"data":null,"error":"Relayer with ID a not found","pagination":null}`), relayer.ErrNotFound, nil},
-		"500":             {fail(500, "Internal Server Error", "X-Request-Id", "id-of-the-server"), nil, []string{"500", "id-of-the-server"}},
-		"502":             {html(502), relayer.ErrUnavailable, []string{"502", "text/html"}},
-		"504":             {respond(504, "", ""), relayer.ErrUnavailable, []string{"504"}},
-		"HTML":            {html(200), nil, []string{"200", "text/html"}},
-		"no body":         {respond(200, "", ""), nil, []string{"200"}},
-		"not an envelope": {respondJSON(200, `[1]`), nil, []string{"200", "success"}},
-		"truncated":       {truncated(200), relayer.ErrUnavailable, []string{"200", "incomplete"}},
-		"cut JSON":        {respondJSON(200, `{"success":tr`), nil, []string{"200"}},
-		"no data":         {respondJSON(200, `{"success":true,"data":null}`), nil, []string{"no usable data"}},
-		"other data":      {respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"tron"}}`), nil, []string{"no usable data"}},
-		"reset":           {reset, relayer.ErrUnavailable, []string{"connection reset"}},
+		"not found":         {notFound("a"), relayer.ErrNotFound, []string{"404"}},
+		"another ID":        {notFound("b"), nil, []string{"404"}},
+		"public":            {respondJSON(404, `{"success":false,"data":null,"error":"Relayer with ID a not found","pagination":null}`), relayer.ErrNotFound, nil},
+		"500":               {fail(500, "Internal Server Error", "X-Request-Id", "id-of-the-server"), nil, []string{"500", "id-of-the-server"}},
+		"502":               {html(502), relayer.ErrUnavailable, []string{"502", "text/html"}},
+		"504":               {respond(504, "", ""), relayer.ErrUnavailable, []string{"504"}},
+		"HTML":              {html(200), nil, []string{"200", "text/html"}},
+		"a success as text": {respond(200, "text/plain", `{"success":true,"data":{"id":"a","network_type":"evm"}}`), nil, []string{"200", "text/plain"}},
+		"a success as 500":  {respondJSON(500, `{"success":true,"data":{"id":"a","network_type":"evm"}}`), nil, []string{"500"}},
+		"no body":           {respond(200, "", ""), nil, []string{"200"}},
+		"not an envelope":   {respondJSON(200, `[1]`), nil, []string{"200", "success"}},
+		"truncated":         {truncated(200), relayer.ErrUnavailable, []string{"200", "incomplete"}},
+		"cut JSON":          {respondJSON(200, `{"success":tr`), nil, []string{"200"}},
+		"no data":           {respondJSON(200, `{"success":true,"data":null}`), nil, []string{"no usable data"}},
+		"other data":        {respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"tron"}}`), nil, []string{"no usable data"}},
+		"reset":             {reset, relayer.ErrUnavailable, []string{"connection reset"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -140,8 +143,28 @@ func TestWithMaxResponseBytes_LargerResponse(t *testing.T) {
 	if _, err := c.Get(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "larger than the limit") || len(err.Error()) > 500 {
 		t.Errorf("the error is %v", err)
 	}
+	isClosed := false
+	closes := func(r *http.Request) (*http.Response, error) {
+		resp, err := respondJSON(200, body)(r)
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{resp.Body, closeFunc(func() { isClosed = true })}
+		return resp, err
+	}
+	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(10)}, closes)
+	if _, err := c.Get(t.Context(), "a"); err == nil || !isClosed {
+		t.Errorf("the connection is closed: %t, error %v", isClosed, err)
+	}
 	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(int64(len(body)))}, respondJSON(200, body))
 	if _, err := c.Get(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
+}
+
+type closeFunc func()
+
+func (f closeFunc) Close() error {
+	f()
+	return nil
 }

@@ -49,13 +49,14 @@ func ids(relayers []*relayer.Relayer) []string {
 func TestList_InvalidResponse(t *testing.T) {
 	const one = `{"success":true,"data":[{"id":"a","network_type":"evm"}]`
 	for what, body := range map[string]string{
-		"no pagination":  one + `}`,
-		"another page":   one + `,"pagination":{"current_page":2,"per_page":100,"total_items":1}}`,
-		"no page size":   one + `,"pagination":{"current_page":1,"per_page":0,"total_items":1}}`,
-		"a larger page":  one + `,"pagination":{"current_page":1,"per_page":1000,"total_items":1}}`,
-		"too many items": strings.Replace(one, "]", `,{"id":"b","network_type":"evm"}]`, 1) + `,"pagination":{"current_page":1,"per_page":1,"total_items":1}}`,
-		"no list":        `{"success":true,"data":null,"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
-		"no relayers":    `{"success":true,"data":[1],"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
+		"no pagination":       one + `}`,
+		"another page":        one + `,"pagination":{"current_page":2,"per_page":100,"total_items":1}}`,
+		"no page size":        one + `,"pagination":{"current_page":1,"per_page":0,"total_items":1}}`,
+		"no page size, empty": `{"success":true,"data":[],"pagination":{"current_page":1,"per_page":0,"total_items":0}}`,
+		"a larger page":       one + `,"pagination":{"current_page":1,"per_page":1000,"total_items":1}}`,
+		"too many items":      strings.Replace(one, "]", `,{"id":"b","network_type":"evm"}]`, 1) + `,"pagination":{"current_page":1,"per_page":1,"total_items":1}}`,
+		"no list":             `{"success":true,"data":null,"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
+		"no relayers":         `{"success":true,"data":[1],"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
 	} {
 		c, _ := scripted(t, nil, respondJSON(200, body))
 		n := 0

@@ -63,7 +63,7 @@ type watcher struct {
 	lastID   string
 	pending  *event   // read by start
 	rejected *failure // by start
-	failures int      // in a row
+	failures int      // since the last change
 }
 
 // start opens the first stream. Its resync event marks the start of the feed.
@@ -201,6 +201,7 @@ func (w *watcher) deliver(e event, yield func(relayer.Change, error) bool) bool 
 		w.lastID = e.id
 		return yield(relayer.Change{}, relayer.ErrGap)
 	case relayer.Created, relayer.Updated, relayer.Deleted:
+		w.failures = 0
 		if e.hasID {
 			w.lastID = e.id
 		}

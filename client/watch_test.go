@@ -185,6 +185,30 @@ func TestWatch_FirstConnectionFails(t *testing.T) {
 	})
 }
 
+// Connections that are lost after every change are opened again without growing waits,
+// those that send only a resync are not.
+func TestWatch_Backoff(t *testing.T) {
+	progress, resyncs := make([]func(*connection), 50), make([]func(*connection), 50)
+	for i := range progress {
+		progress[i] = func(c *connection) { c.send(resync); c.change(i); end(c) }
+		resyncs[i] = func(c *connection) { c.send(resync); end(c) }
+	}
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		start := time.Now()
+		take(50, changes)
+		if waited := time.Since(start); waited > 10*time.Second {
+			t.Errorf("50 changes took %s", waited)
+		}
+	}, progress...)
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		start := time.Now()
+		take(40, changes)
+		if waited := time.Since(start); waited < time.Minute {
+			t.Errorf("40 lists were necessary within %s", waited)
+		}
+	}, resyncs...)
+}
+
 func TestWatch_SilentConnection(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		time.Sleep(time.Hour) // the time before the range is no silence

@@ -51,9 +51,12 @@ func TestCreate_UnknownOutcome(t *testing.T) {
 		"another network":               {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Network = "mainnet" }), 200, 9)}, relayer.ErrExists, "POST GET"},
 		"another signer":                {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.SignerID = "x" }), 200, 9)}, relayer.ErrExists, "POST GET"},
 		"another URL":                   {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.CustomRPCURLs[0].URL = "https://other.example/x" }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"another policy":                {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policies = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"unreadable":                    {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"rejected later":                {[]step{notFound("a"), fail(400, "Bad Request"), notFound("a")}, relayer.ErrOutcomeUnknown, "POST GET POST GET"},
+		"more URLs": {[]step{stored(t, changed(func(r *relayer.CreateRequest) {
+			r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: "https://other.example/x"})
+		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"another policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policies = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"unreadable":     {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"rejected later": {[]step{notFound("a"), fail(400, "Bad Request"), notFound("a")}, relayer.ErrOutcomeUnknown, "POST GET POST GET"},
 	}
 	for response, first := range unclear {
 		for name, test := range tests {
