@@ -25,33 +25,33 @@ type Result struct {
 // else has succeeded and no entry is [Blocked].
 func (p *Plan) Apply(ctx context.Context) ([]Result, error) {
 	a := &applier{err: p.Err()}
-	a.run(ctx, p.pending(func(action Action) bool { return action != Delete }))
-	deletes := p.pending(func(action Action) bool { return action == Delete })
-	if len(deletes) == 0 || a.isStopped {
+	changes, deletes := p.pending()
+	a.run(ctx, changes)
+	if a.err != nil && len(deletes) > 0 {
+		a.err = errors.Join(a.err, fmt.Errorf("no relayer was deleted because of the failures: %d are to be deleted", len(deletes)))
 		return a.results, a.err
-	}
-	if a.err != nil {
-		return a.results, errors.Join(a.err, fmt.Errorf("no relayer was deleted because of the failures: %d are to be deleted", len(deletes)))
 	}
 	a.run(ctx, deletes)
 	return a.results, a.err
 }
 
-func (p *Plan) pending(isWanted func(Action) bool) []Entry {
-	var wanted []Entry
+// pending returns the entries that write.
+func (p *Plan) pending() (changes, deletes []Entry) {
 	for _, entry := range p.Entries {
-		if entry.apply != nil && isWanted(entry.Action) {
-			wanted = append(wanted, entry)
+		switch entry.Action {
+		case Create, Update:
+			changes = append(changes, entry)
+		case Delete:
+			deletes = append(deletes, entry)
 		}
 	}
-	return wanted
+	return changes, deletes
 }
 
 // applier makes changes until one of them fails for a reason that concerns all.
 type applier struct {
-	results   []Result
-	err       error
-	isStopped bool
+	results []Result
+	err     error
 }
 
 func (a *applier) run(ctx context.Context, entries []Entry) {
@@ -68,7 +68,6 @@ func (a *applier) run(ctx context.Context, entries []Entry) {
 		if concernsOne(err) {
 			continue
 		}
-		a.isStopped = true
 		if rest := len(entries) - i - 1; rest > 0 {
 			a.err = errors.Join(a.err, fmt.Errorf("stopped: %d changes were not tried", rest))
 		}

@@ -252,12 +252,8 @@ func (b *builder) read(ctx context.Context, id string) (*relayer.Relayer, error)
 
 // HasChanges reports whether Apply would change the registry.
 func (p *Plan) HasChanges() bool {
-	for _, entry := range p.Entries {
-		if entry.apply != nil {
-			return true
-		}
-	}
-	return false
+	changes, deletes := p.pending()
+	return len(changes)+len(deletes) > 0
 }
 
 // Err returns an error for every entry that is [Blocked], or nil if none is. The errors

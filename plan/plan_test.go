@@ -178,6 +178,13 @@ func TestNew_MaskedRegistry(t *testing.T) {
 		t.Errorf("%d gets without a difference", registry.gets)
 	}
 
+	// A change of another field does not write the URLs.
+	desired[0].Name = "new"
+	mustApply(t, newPlan(t, registry, desired))
+	if got := get(t, m, "a"); got.Name != "new" || string(got.CustomRPCURLs[0].URL) != "https://rpc.example/old" {
+		t.Errorf("name %s, URL %s", got.Name, string(got.CustomRPCURLs[0].URL))
+	}
+
 	p = newPlan(t, registry, desired, plan.WithRPCURLs())
 	expectActions(t, p, plan.Update, plan.Unchanged)
 	expectChanges(t, p.Entries[0], plan.Change{Path: "custom_rpc_urls[0].url", Old: `"https://rpc.example/***"`, New: `"https://rpc.example/***"`})
@@ -187,7 +194,8 @@ func TestNew_MaskedRegistry(t *testing.T) {
 	}
 
 	// A masked file has no URLs to send.
-	expectActions(t, newPlan(t, registry, []relayer.CreateRequest{withURLs("a", "https://rpc.example/***")}, plan.WithRPCURLs()), plan.Unchanged, plan.Extra)
+	desired[0].CustomRPCURLs[0].URL = "https://rpc.example/***"
+	expectActions(t, newPlan(t, registry, desired[:1], plan.WithRPCURLs()), plan.Unchanged, plan.Extra)
 }
 
 // Without revisions in the list, only relayers that differ are read again.

@@ -12,47 +12,59 @@ import (
 // urlComparison is the difference between two lists of RPC endpoints.
 type urlComparison struct {
 	list     []relayer.RPCConfig // to write if there are changes
+	hidden   []int               // positions whose full URL neither the file nor the registry shows
 	changes  []Change
 	problems problems
 }
 
 func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlComparison {
 	c := &urlComparison{list: slices.Clone(desired)}
-	var hidden []int // positions whose full URL neither the file nor the registry shows
-	for i := range max(len(desired), len(stored)) {
-		path := fmt.Sprintf("custom_rpc_urls[%d]", i)
+	for i, endpoint := range desired {
 		switch {
-		case i >= len(desired):
-			c.changes = append(c.changes, Change{Path: path, Old: text(stored[i])})
-			continue
-		case i < len(stored) && b.isSameURL(desired[i].URL, stored[i].URL):
-			if !b.isMasked {
-				c.list[i].URL = stored[i].URL
-			} else if looksMasked(desired[i].URL) {
-				hidden = append(hidden, i)
-			}
-		case looksMasked(desired[i].URL):
-			c.problems.Add(path+".url", "must be the full URL: it is masked, and differs from the stored one")
-			continue
-		case i >= len(stored):
-			c.changes = append(c.changes, Change{Path: path, New: text(desired[i])})
-			continue
+		case i < len(stored):
+			b.compareEndpoints(c, i, stored[i])
+		case looksMasked(endpoint.URL):
+			c.addMasked(i)
 		default:
-			c.changes = append(c.changes, urlChange(path, stored[i].URL, desired[i].URL))
-		}
-		if from, to := weightOf(stored[i]), weightOf(desired[i]); from != to {
-			c.changes = append(c.changes, Change{Path: path + ".weight", Old: text(from), New: text(to)})
+			c.changes = append(c.changes, Change{Path: endpointPath(i), New: text(endpoint)})
 		}
 	}
-	if b.isMasked && b.sendURLs && len(hidden) == 0 && len(c.changes) == 0 {
+	for i := len(desired); i < len(stored); i++ {
+		c.changes = append(c.changes, Change{Path: endpointPath(i), Old: text(stored[i])})
+	}
+	if b.isMasked && b.sendURLs && len(c.changes) == 0 && len(c.hidden) == 0 {
 		c.addHiddenChanges()
 	}
 	if len(c.changes) > 0 {
-		for _, i := range hidden {
-			c.problems.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL: a change of one endpoint writes all")
+		for _, i := range c.hidden {
+			c.problems.Add(endpointPath(i)+".url", "must be the full URL: a change of one endpoint writes all")
 		}
 	}
 	return c
+}
+
+// compareEndpoints compares the desired endpoint at a position with the stored one.
+func (b *builder) compareEndpoints(c *urlComparison, i int, stored relayer.RPCConfig) {
+	desired := c.list[i]
+	isSame, isMask := b.isSameURL(desired.URL, stored.URL), looksMasked(desired.URL)
+	switch {
+	case isSame && !b.isMasked:
+		c.list[i].URL = stored.URL
+	case isSame && isMask:
+		c.hidden = append(c.hidden, i)
+	case isMask:
+		c.addMasked(i)
+		return
+	case !isSame:
+		c.changes = append(c.changes, urlChange(i, stored.URL, desired.URL))
+	}
+	if from, to := weightOf(stored), weightOf(desired); from != to {
+		c.changes = append(c.changes, Change{Path: endpointPath(i) + ".weight", Old: text(from), New: text(to)})
+	}
+}
+
+func (c *urlComparison) addMasked(i int) {
+	c.problems.Add(endpointPath(i)+".url", "must be the full URL: it is masked, and differs from the stored one")
 }
 
 // isSameURL reports whether the desired URL is the stored one, as far as the registry
@@ -67,7 +79,7 @@ func (b *builder) isSameURL(desired, stored relayer.RPCURL) bool {
 // addHiddenChanges adds a change for each URL, because the hidden parts may differ.
 func (c *urlComparison) addHiddenChanges() {
 	for i, endpoint := range c.list {
-		c.changes = append(c.changes, urlChange(fmt.Sprintf("custom_rpc_urls[%d]", i), endpoint.URL, endpoint.URL))
+		c.changes = append(c.changes, urlChange(i, endpoint.URL, endpoint.URL))
 	}
 }
 
@@ -79,8 +91,10 @@ func (c *urlComparison) patchValue() any {
 	return c.list
 }
 
-func urlChange(path string, from, to relayer.RPCURL) Change {
-	return Change{Path: path + ".url", Old: text(from), New: text(to)}
+func endpointPath(i int) string { return fmt.Sprintf("custom_rpc_urls[%d]", i) }
+
+func urlChange(i int, from, to relayer.RPCURL) Change {
+	return Change{Path: endpointPath(i) + ".url", Old: text(from), New: text(to)}
 }
 
 // looksMasked reports whether a URL has the form in which responses show one with a
