@@ -74,12 +74,12 @@ func TestParse_Problems(t *testing.T) {
 	type problem = relayer.FieldError
 	valid, anonymous := relayerWith("a"), strings.Replace(relayerWith("a"), `"id":"a",`, "", 1)
 	for text, want := range map[string][]problem{
-		``:                           {{Message: "the file must be a JSON object, not empty"}},
-		`[` + valid + `]`:            {{Message: "the file must be a JSON object"}},
-		`{"relayer":[]}`:             {{Field: "relayers", Message: "is required"}},
-		`{"relayers":null}`:          {{Field: "relayers", Message: "is required"}},
-		`{"relayers":{}}`:            {{Field: "relayers", Message: "must be an array"}},
-		`{"relayers":[],"signers":]`: {{Message: "the file must be valid JSON: the error is at or before byte 26"}},
+		``:                  {{Message: "the file must be a JSON object, not empty"}},
+		`[` + valid + `]`:   {{Message: "the file must be a JSON object"}},
+		`{"relayer":[]}`:    {{Field: "relayers", Message: "is required"}},
+		`{"relayers":null}`: {{Field: "relayers", Message: "is required"}},
+		`{"relayers":{}}`:   {{Field: "relayers", Message: "must be an array"}},
+		`{"relayers":[]}]`:  {{Message: "the file must be one JSON object with nothing after it"}},
 		`{"relayers":[],"relayers":[` + valid + `]}`: {{Field: "relayers", Message: "must not be given more than once"}},
 		`{"relayers":[1,` + valid + `,null]}`: {
 			{Field: "relayers[0]", Message: "must be an object"}, {Field: "relayers[2]", Message: "must be an object"},
