@@ -41,6 +41,7 @@
 //
 // Every change is conditional on the revision that the plan has seen. If another writer
 // has changed the relayer since, the change fails with [relayer.ErrConflict] and the
-// relayer stays as it is. To resume after any failure or interruption, make a new plan and
+// relayer stays as it is. If the registry has no revisions, updates and deletes are
+// [Blocked]. To resume after any failure or interruption, make a new plan and
 // apply it.
 package plan

@@ -201,51 +201,66 @@ func (b *builder) addDesired(ctx context.Context, req relayer.CreateRequest) err
 	}
 	if entry.Action == Update && stored.Revision == 0 {
 		// The list has no revisions. The relayer may have changed since.
-		stored, err = b.read(ctx, req.ID)
-		if err != nil {
+		if stored, err = b.read(ctx, req.ID); err != nil {
 			return err
 		}
 		if entry, err = b.compare(req, stored); err != nil {
 			return err
 		}
 	}
+	if entry.Action == Update && stored.Revision == 0 {
+		entry = withoutRevision(req.ID)
+	}
 	b.Entries = append(b.Entries, entry)
 	return nil
+}
+
+// withoutRevision returns the entry of a relayer that cannot be changed conditionally.
+func withoutRevision(id string) Entry {
+	return Entry{ID: id, Action: Blocked, Problems: []relayer.FieldError{{
+		Message: "the registry returns no revision, so that a change could overwrite that of another writer",
+	}}}
 }
 
 func (b *builder) addExtra(ctx context.Context, r *relayer.Relayer) (err error) {
 	if b.desired[r.ID] {
 		return nil
 	}
-	entry := Entry{ID: r.ID, Action: Extra}
-	if b.prune {
-		if r.Revision == 0 {
-			r, err = b.read(ctx, r.ID)
-		}
+	if !b.prune {
+		b.Entries = append(b.Entries, Entry{ID: r.ID, Action: Extra})
+		return nil
+	}
+	if r.Revision == 0 {
+		r, err = b.read(ctx, r.ID)
 		if r == nil || err != nil {
 			return err // deleted since
 		}
-		entry.Action = Delete
-		entry.apply = func(ctx context.Context) error {
-			err := b.registry.Delete(ctx, r.ID, relayer.IfRevision(r.Revision))
-			if errors.Is(err, relayer.ErrNotFound) {
-				return nil // deleted since
-			}
-			return err
-		}
+	}
+	entry := withoutRevision(r.ID)
+	if r.Revision != 0 {
+		entry = Entry{ID: r.ID, Action: Delete, apply: b.deletion(r)}
 	}
 	b.Entries = append(b.Entries, entry)
 	return nil
 }
 
-// read returns a relayer with its revision, or nil if it does not exist.
+// deletion returns the delete of a relayer. A relayer that is deleted already is no
+// failure.
+func (b *builder) deletion(r *relayer.Relayer) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := b.registry.Delete(ctx, r.ID, relayer.IfRevision(r.Revision))
+		if errors.Is(err, relayer.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+}
+
+// read returns a relayer, or nil if it does not exist.
 func (b *builder) read(ctx context.Context, id string) (*relayer.Relayer, error) {
 	r, err := b.registry.Get(ctx, id)
 	if errors.Is(err, relayer.ErrNotFound) {
 		return nil, nil
-	}
-	if err == nil && r.Revision == 0 {
-		err = errors.New("plan: the registry returns no revision, so that a change could overwrite that of another writer")
 	}
 	return r, err
 }

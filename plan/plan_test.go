@@ -212,9 +212,25 @@ func TestNew_ReadsRevisions(t *testing.T) {
 	mustApply(t, p)
 	expectActions(t, newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed}), plan.Unchanged, plan.Unchanged)
 
-	registry.withoutRevisions = true
-	if _, err := plan.New(t.Context(), registry, []relayer.CreateRequest{minimal("b")}); err == nil || !strings.Contains(err.Error(), "b: plan: the registry returns no revision") {
-		t.Errorf("error %v", err)
+}
+
+// A relayer without a revision is not changed, because that could overwrite the change of
+// another writer.
+func TestNew_NoRevisions(t *testing.T) {
+	registry := &remote{Registry: newManager(t), withoutRevisions: true}
+	create(t, registry, minimal("a"), minimal("b"), minimal("c"))
+	renamed := minimal("b")
+	renamed.Name = "new"
+	p := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed, minimal("d")}, plan.WithPrune())
+	const want = `! blocked b
+    the registry returns no revision, so that a change could overwrite that of another writer
++ create d
+! blocked c
+    the registry returns no revision, so that a change could overwrite that of another writer
+1 to create, 0 to update, 0 to delete, 1 unchanged, 2 blocked
+`
+	if got := p.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -49,7 +49,11 @@ func (e Entry) write(out *strings.Builder) {
 		fmt.Fprintf(out, "    %s: %s\n", printable(change.Path), e.describe(change))
 	}
 	for _, problem := range e.Problems {
-		fmt.Fprintf(out, "    %s: %s\n", printable(problem.Field), printable(problem.Message))
+		out.WriteString("    ")
+		if problem.Field != "" {
+			out.WriteString(printable(problem.Field) + ": ")
+		}
+		out.WriteString(printable(problem.Message) + "\n")
 	}
 }
 

@@ -224,11 +224,16 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 		}
 	}
 	results, err := changes.Apply(command.Context())
-	counts := make(map[plan.Action]int)
+	counts, isIncomplete := make(map[plan.Action]int), false
 	for _, result := range results {
-		if result.Err == nil {
-			counts[result.Action]++
+		if result.Err != nil {
+			isIncomplete = true
+			continue
 		}
+		counts[result.Action]++
+	}
+	if isIncomplete {
+		err = errors.Join(err, errors.New("run apply again to resume"))
 	}
 	fmt.Fprintf(command.OutOrStdout(), "%d created, %d updated, %d deleted\n", counts[plan.Create], counts[plan.Update], counts[plan.Delete])
 	return err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -358,6 +359,35 @@ func TestPlan_WrongToken(t *testing.T) {
 	}
 }
 
+// An apply that was killed at any time is resumed by the next one.
+func TestApply_Killed(t *testing.T) {
+	const count = 300
+	var relayers []string
+	for i := range count {
+		relayers = append(relayers, fmt.Sprintf(`{"id":"r-%d","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`, i))
+	}
+	database, file := emptyDatabase(t), writeFile(t, `{"relayers":[`+strings.Join(relayers, ",")+`]}`)
+	killed := 0
+	for delay := 20 * time.Millisecond; delay < 200*time.Millisecond; delay += 20 * time.Millisecond {
+		command := program("", "apply", "--yes", "--db", database, "-f", file)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(delay)
+		_ = command.Process.Kill()
+		if err := command.Wait(); err != nil {
+			killed++
+		}
+	}
+	if killed == 0 {
+		t.Error("no run was killed")
+	}
+	expect(t, 0, "apply", "--yes", "--db", database, "-f", file)
+	if done := expect(t, 0, "plan", "--prune", "--db", database, "-f", file); done.stdout != "0 to create, 0 to update, 0 to delete, 300 unchanged\n" {
+		t.Errorf("output %s", done.stdout)
+	}
+}
+
 // A database of PostgreSQL is changed while a server uses it.
 func TestApply_Postgres(t *testing.T) {
 	database := location(t, startPostgres(t), "postgres")
@@ -400,7 +430,7 @@ func TestApply_Conflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = command.Wait()
-	if text := printed.String(); command.ProcessState.ExitCode() != 1 || !strings.Contains(text, "0 created, 1 updated, 0 deleted") || !strings.Contains(text, "relayerd: sepolia-example: ") {
+	if text := printed.String(); command.ProcessState.ExitCode() != 1 || !strings.Contains(text, "0 created, 1 updated, 0 deleted") || !strings.Contains(text, "relayerd: sepolia-example: ") || !strings.HasSuffix(text, "; run apply again to resume\n") {
 		t.Errorf("exit status %d: %s", command.ProcessState.ExitCode(), text)
 	}
 	exported := expect(t, 0, "export", "--server", server.url).stdout
