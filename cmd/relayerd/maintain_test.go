@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -284,6 +287,60 @@ func TestCompact_KeepsRelayersAndRevisions(t *testing.T) {
 	created, err := store.Create(t.Context(), relayer.Record{ID: last.ID, Document: []byte(`{}`), Private: []byte(`{}`)})
 	if err != nil || created.Revision <= last.Revision {
 		t.Errorf("revision %d, error %v, want more than %d", created.Revision, err, last.Revision)
+	}
+}
+
+// updateAll updates all relayers of a file, several times each and concurrently, with
+// documents of different sizes.
+func updateAll(t *testing.T, path string, times int) {
+	t.Helper()
+	store, err := bolt.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	records, _, err := store.List(t.Context(), 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	for writer, record := range records {
+		writers.Go(func() {
+			for i := range times {
+				record.Document = fmt.Appendf(nil, `{"id":%q,"name":%q}`, record.ID, strings.Repeat("n", (writer*7+i*13)%600))
+				updated, err := store.Update(t.Context(), record)
+				if err != nil {
+					t.Errorf("update %d of %s: %v", i, record.ID, err)
+					return
+				}
+				record = updated
+			}
+		})
+	}
+	writers.Wait()
+}
+
+var updates = flag.Int("updates", 20_000, "updates of a file before it is compacted")
+
+func TestCompact_AfterUpdates(t *testing.T) {
+	const relayers = 1000
+	path := makeFile(t, relayers)
+	updateAll(t, path, *updates/relayers)
+	before := contentOf(t, path)
+	runCommand(t, "compact", "--db", path)
+	if after := contentOf(t, path); !reflect.DeepEqual(after, before) {
+		t.Errorf("%d relayers differ from %d before", len(after), len(before))
+	}
+	expectFiles(t, filepath.Dir(path), filepath.Base(path))
+
+	store, err := bolt.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	created, err := store.Create(t.Context(), relayer.Record{ID: "new", Document: []byte(`{}`), Private: []byte(`{}`)})
+	if want := uint64(relayers + *updates/relayers*relayers + 1); err != nil || created.Revision != want {
+		t.Errorf("revision %d, error %v, want %d", created.Revision, err, want)
 	}
 }
 
