@@ -228,7 +228,8 @@ func TestPlan_StandardInput(t *testing.T) {
 		{0, []string{"apply", "--db", database, "-f", "-", "--yes"}},
 		{0, []string{"plan", "--db", database, "-f", "-"}},
 	} {
-		if done := finish(t, publicConfig, program("", c.args...)); done.status != c.status {
+		done := finish(t, publicConfig, program("", c.args...))
+		if done.status != c.status || c.status == 1 && !strings.Contains(done.stderr, "--file - needs --yes") {
 			t.Errorf("%q: %+v, want status %d", c.args, done, c.status)
 		}
 	}
@@ -356,6 +357,28 @@ func TestPlan_WrongToken(t *testing.T) {
 	command := program(password, "plan", "--server", server.url, "-f", writeFile(t, publicConfig))
 	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "token") {
 		t.Errorf("output %+v", done)
+	}
+}
+
+// The hidden part of a URL is written to a server only on demand.
+func TestApply_SendRPCURLs(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "--db", database)
+	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", writeFile(t, publicConfig))
+	rotated := writeFile(t, strings.ReplaceAll(publicConfig, password, password+"-2"))
+	if done := expect(t, 0, "plan", "--server", server.url, "-f", rotated); !strings.HasSuffix(done.stdout, "the RPC URLs of 1 relayers are masked: only their visible part was compared\n") {
+		t.Errorf("output %s", done.stdout)
+	}
+	done := expect(t, 2, "plan", "--server", server.url, "-f", rotated, "--send-rpc-urls")
+	if !strings.Contains(done.stdout, `custom_rpc_urls[0].url: "https://rpc.example/***" (the hidden part may differ)`) {
+		t.Errorf("output %s", done.stdout)
+	}
+	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", rotated, "--send-rpc-urls")
+	server.stop()
+	expect(t, 0, "plan", "--db", database, "-f", rotated)
+	done = expect(t, 2, "plan", "--db", database, "-f", writeFile(t, publicConfig))
+	if !strings.Contains(done.stdout, `custom_rpc_urls[0].url: "https://rpc.example/***" (the hidden part differs)`) {
+		t.Errorf("output %s", done.stdout)
 	}
 }
 
