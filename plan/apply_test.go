@@ -124,11 +124,11 @@ func TestApply_Conflict(t *testing.T) {
 
 // Deletes wait until everything else has succeeded.
 func TestApply_DeletesAfterFailure(t *testing.T) {
-	m := newManager(t)
 	moved := minimal("moved")
 	moved.SignerID = "s2"
-	create(t, m, moved, minimal("extra"))
 	for name, desired := range map[string][]relayer.CreateRequest{"blocked": {minimal("moved")}, "conflict": {moved, minimal("new")}} {
+		m := newManager(t)
+		create(t, m, moved, minimal("extra"))
 		p := newPlan(t, m, desired, plan.WithPrune())
 		if name == "conflict" {
 			create(t, m, minimal("new"))
