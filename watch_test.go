@@ -163,7 +163,7 @@ func testWatchReleasesMemory(t *testing.T, store relayer.Store) {
 		changes := m.Watch(t.Context())
 		for range 3 {
 			if _, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
-				r.Name = fmt.Sprint(rand.Uint64(), strings.Repeat("x", 20_000))
+				r.Name = fmt.Sprint(rand.Uint64(), strings.Repeat("x", 50_000))
 				return nil
 			}); err != nil {
 				t.Fatal(err)
@@ -173,11 +173,11 @@ func testWatchReleasesMemory(t *testing.T, store relayer.Store) {
 			break
 		}
 	}
-	for range 400 {
+	for range 130 {
 		watchBriefly() // until the feed retains as much as it may
 	}
 	before := heap()
-	for range 200 {
+	for range 60 {
 		watchBriefly()
 	}
 	if kept := int64(heap()) - int64(before); kept > 2<<20 {
@@ -226,6 +226,80 @@ func testWatchFollowWithoutGap(t *testing.T, store relayer.Store) {
 	}
 	if _, ok := known["evm"]; ok || len(known) != 2 {
 		t.Errorf("known are %v", known)
+	}
+}
+
+func TestWatchAfter_Resume(t *testing.T) { eachFeed(t, testWatchAfterResume) }
+
+func testWatchAfterResume(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
+	changes, stop := iter.Pull2(m.Watch(t.Context()))
+	defer stop()
+	var position string
+	for _, id := range []string{"evm", "solana", "stellar"} {
+		if _, err := m.Pause(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if id == "evm" {
+			first, err, ok := changes()
+			if err != nil || !ok {
+				t.Fatalf("got %v, %t", err, ok)
+			}
+			position = first.Position
+		}
+	}
+	f := follow(t, m.WatchAfter(t.Context(), position))
+	f.expect(relayer.Updated, "solana")
+	f.expect(relayer.Updated, "stellar")
+	unknown := follow(t, m.WatchAfter(t.Context(), position+"0"))
+	if _, err, ok := unknown.next(); !ok || !errors.Is(err, relayer.ErrGap) {
+		t.Errorf("got %v, %t, want a gap", err, ok)
+	}
+	if _, err := m.Resume(t.Context(), "evm"); err != nil {
+		t.Fatal(err)
+	}
+	unknown.expect(relayer.Updated, "evm")
+	f.expect(relayer.Updated, "evm")
+}
+
+// TestWatchDocuments: the documents are those of responses, and belong to the consumer.
+func TestWatchDocuments(t *testing.T) { eachFeed(t, testWatchDocuments) }
+
+func testWatchDocuments(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
+	watch := func(after string) func() relayer.DocumentChange {
+		next, stop := iter.Pull2(m.WatchDocuments(t.Context(), after))
+		t.Cleanup(stop)
+		return func() relayer.DocumentChange {
+			t.Helper()
+			change, err, ok := next()
+			if err != nil || !ok {
+				t.Fatalf("got %v, %t", err, ok)
+			}
+			return change
+		}
+	}
+	next, other := watch(""), watch("")
+	created, err := m.CreateDocument(t.Context(), []byte(`{"id":"new","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/key"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := next()
+	if change.Kind != relayer.Created || change.Document.ID != "new" || change.Document.Revision != created.Revision || string(change.Document.JSON) != string(created.JSON) {
+		t.Errorf("got %+v, want %+v", change, created)
+	}
+	if strings.Contains(string(change.Document.JSON), "key") {
+		t.Errorf("the document has a secret: %s", change.Document.JSON)
+	}
+	clear(change.Document.JSON)
+	if got := other(); string(got.Document.JSON) != string(created.JSON) {
+		t.Errorf("another consumer got %q", got.Document.JSON)
+	}
+	if err := m.Delete(t.Context(), "new"); err != nil {
+		t.Fatal(err)
+	}
+	if got := watch(change.Position)(); got.Kind != relayer.Deleted || string(got.Document.JSON) != string(created.JSON) {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -226,6 +226,25 @@ func TestWatch_UnknownLastEventID(t *testing.T) {
 	}
 }
 
+// TestWatch_InvalidLastEventID: a store never gets text that cannot be a position.
+func TestWatch_InvalidLastEventID(t *testing.T) {
+	resumedAt := make(chan string, 1)
+	manager, err := relayer.New(scriptedFeed{memory.New(), func(_ context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+		resumedAt <- after
+		return func(func(relayer.RecordChange, error) bool) {}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveManager(t, manager, httpapi.Tokens(validToken))
+	for value, want := range map[string]string{"p-1": "p-1", strings.Repeat("9", 128): strings.Repeat("9", 128), strings.Repeat("9", 129): "", "a b": "", "\xff": ""} {
+		s.watch(with("Last-Event-ID", value)).cancel()
+		if got := <-resumedAt; got != want {
+			t.Errorf("%q: the store got %q", value, got)
+		}
+	}
+}
+
 func TestWatch_HEAD(t *testing.T) {
 	s := serve(t, httpapi.WithMaxWatchers(1))
 	for range 2 {
@@ -553,6 +572,7 @@ func dialStream(t *testing.T, listener *pipes, more string) *rawStream {
 	t.Helper()
 	connection := listener.dial()
 	t.Cleanup(func() { connection.Close() })
+	time.AfterFunc(time.Hour, func() { connection.Close() }) // of a stream that should have ended
 	if _, err := fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", changes, validToken, more); err != nil {
 		t.Fatal(err)
 	}
@@ -660,6 +680,46 @@ func TestWatch_ClientStopsReading(t *testing.T) {
 		healthy.connection.Close()
 		if counts := <-received; counts["created"] != 5000 || counts["resync"] != 1 {
 			t.Errorf("the healthy stream had %v", counts)
+		}
+	})
+}
+
+// TestWatch_SlowClient: a client that falls too far behind within its time gets a resync
+// event in place of the dropped changes, and then the later ones.
+func TestWatch_SlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager, _, w := watchInBubble(t, httpapi.Tokens(validToken))
+		read := func() event {
+			for {
+				e, err := readEvent(w.lines)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.comment == "" {
+					return e
+				}
+			}
+		}
+		if e := read(); e.name != "resync" {
+			t.Fatalf("got %+v", e)
+		}
+		for i := range 1500 {
+			createIn(t, manager, fmt.Sprintf("r-%d", i), "n")
+		}
+		time.Sleep(5 * time.Second)
+		next := 0
+		for e := read(); e.name != "resync"; e = read() {
+			if !strings.Contains(e.data, fmt.Sprintf(`"id":"r-%d"`, next)) {
+				t.Fatalf("got %+v, want r-%d", e, next)
+			}
+			next++
+		}
+		if next > 10 {
+			t.Errorf("%d changes were buffered for the client", next)
+		}
+		createIn(t, manager, "end", "n")
+		if e := read(); !strings.Contains(e.data, `"id":"end"`) {
+			t.Errorf("after the resync: %+v", e)
 		}
 	})
 }

@@ -107,6 +107,99 @@ func TestClose_EndsSubscriptions(t *testing.T) {
 	want(t, pull(t, f, t.Context()), "closed", "end")
 }
 
+// item is a change with its position.
+type item struct {
+	change   int
+	position string
+}
+
+func withPosition(change item, position string) item {
+	change.position = position
+	return change
+}
+
+// published publishes numbers and returns their positions.
+func published(t *testing.T, f *feed.Feed[item], numbers, size int) []string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	next, stop := iter.Pull2(f.Subscribe(ctx, ""))
+	defer stop()
+	positions := make([]string, numbers)
+	for i := range positions {
+		f.Publish(item{change: i}, size)
+		got, err, ok := next()
+		if err != nil || !ok || got.change != i {
+			t.Fatalf("got %v, %v, %t", got, err, ok)
+		}
+		positions[i] = got.position
+	}
+	return positions
+}
+
+// resumed returns the first item after a position: a number, or "gap".
+func resumed(t *testing.T, f *feed.Feed[item], position string) string {
+	t.Helper()
+	for got, err := range f.Subscribe(t.Context(), position) {
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(got.change)
+	}
+	return "end"
+}
+
+func TestSubscribe_Resume(t *testing.T) {
+	f := feed.New(errGap, withPosition)
+	positions := published(t, f, 1500, 0)
+	for i, want := range map[int]string{0: "gap", 474: "gap", 475: "476", 1000: "1001", 1498: "1499"} {
+		if got := resumed(t, f, positions[i]); got != want {
+			t.Errorf("after change %d: got %s, want %s", i, got, want)
+		}
+	}
+	next, stop := iter.Pull2(f.Subscribe(t.Context(), positions[1499]))
+	defer stop()
+	f.Publish(item{change: 1500}, 0)
+	if got, err, _ := next(); err != nil || got.change != 1500 {
+		t.Errorf("after the last change: got %v, %v", got, err)
+	}
+}
+
+func TestSubscribe_ResumeAfterLargeChanges(t *testing.T) {
+	f := feed.New(errGap, withPosition)
+	positions := published(t, f, 10, 4<<20)
+	for i, want := range map[int]string{4: "gap", 5: "6", 8: "9"} {
+		if got := resumed(t, f, positions[i]); got != want {
+			t.Errorf("after change %d: got %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestSubscribe_ResumeAfterGap(t *testing.T) {
+	f := feed.New(errGap, withPosition)
+	before := published(t, f, 1, 0)[0]
+	f.PublishGap()
+	after := published(t, f, 2, 0)[0]
+	if got := resumed(t, f, before); got != "gap" {
+		t.Errorf("before the gap: got %s", got)
+	}
+	if got := resumed(t, f, after); got != "1" {
+		t.Errorf("after the gap: got %s", got)
+	}
+}
+
+// A position is of one Feed: another one, as after a restart, reports a gap.
+func TestSubscribe_PositionOfAnotherFeed(t *testing.T) {
+	one, other := feed.New(errGap, withPosition), feed.New(errGap, withPosition)
+	positions := published(t, one, 3, 0)
+	published(t, other, 3, 0)
+	for _, position := range positions {
+		if got := resumed(t, other, position); got != "gap" {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
 func TestSubscribe_EndsWithContext(t *testing.T) {
 	f := feed.New(errGap, same)
 	ctx, cancel := context.WithCancel(t.Context())
