@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -51,7 +52,8 @@ type seenChange struct {
 // follower is a client of the change feed that keeps the revision of each relayer. It
 // connects to the current server again and again, with the id of the last event.
 type follower struct {
-	server atomic.Pointer[process]
+	server    atomic.Pointer[process]
+	connected atomic.Pointer[process] // the last server that accepted a connection
 
 	mu       sync.Mutex
 	known    map[string]uint64
@@ -100,6 +102,7 @@ func (f *follower) connect(ctx context.Context) {
 	if response.StatusCode != http.StatusOK {
 		return // it stops, or its database is not reachable
 	}
+	f.connected.Store(server)
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	fields := make(map[string]string)
@@ -255,14 +258,19 @@ func (w *writer) write(i int) {
 	}
 }
 
-// wantCaughtUp creates a last relayer and waits until the follower has it. Then the
-// follower knows what is stored, and has received every acknowledged write, except for
-// those that began before its last list.
-func (f *follower) wantCaughtUp(t *testing.T, server *process, w *writer) {
+// createEnd creates the last relayer.
+func createEnd(t *testing.T, server *process) {
 	t.Helper()
 	if status, body := server.do("POST", collection, `{"id":"end","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`); status != http.StatusCreated {
 		t.Fatalf("create returned %d: %s", status, body)
 	}
+}
+
+// wantCaughtUp waits until the follower has the last relayer. Then it knows what is
+// stored, and has received every acknowledged write, except for those that began before
+// its last list.
+func (f *follower) wantCaughtUp(t *testing.T, server *process, w *writer) {
+	t.Helper()
 	waitUntil(t, "the follower has the last relayer", func() bool { return f.has("end") })
 	stored, err := listRevisions(t.Context(), server)
 	if err != nil {
@@ -308,6 +316,7 @@ func restartRepeatedly(t *testing.T, database string) *follower {
 	waitUntil(t, "the first list is read", func() bool { return f.countResyncs() == 1 })
 	stop := startWriter(&f.server)
 	for round := range 6 {
+		waitUntil(t, "the follower is connected", func() bool { return f.connected.Load() == server })
 		time.Sleep(300 * time.Millisecond)
 		if round%2 == 0 {
 			server.stop() // fails if the open stream delays the shutdown
@@ -321,7 +330,9 @@ func restartRepeatedly(t *testing.T, database string) *follower {
 		f.server.Store(server)
 	}
 	time.Sleep(300 * time.Millisecond)
-	f.wantCaughtUp(t, server, stop())
+	w := stop()
+	createEnd(t, server)
+	f.wantCaughtUp(t, server, w)
 	return f
 }
 
@@ -355,11 +366,51 @@ func TestWatch_TwoServersOnPostgres(t *testing.T) {
 	f.server.Store(other)
 	one.stop()
 	time.Sleep(500 * time.Millisecond)
-	f.wantCaughtUp(t, other, stop())
+	w := stop()
+	createEnd(t, other)
+	f.wantCaughtUp(t, other, w)
 	if resyncs := f.countResyncs(); resyncs != 1 {
 		t.Errorf("%d resyncs, want that of the first connection", resyncs)
 	}
 	other.stop()
+}
+
+var (
+	followerCount = flag.Int("followers", 10, "number of followers of TestWatch_ManyFollowersOnPostgres")
+	followFor     = flag.Duration("follow-for", time.Second, "duration of TestWatch_ManyFollowersOnPostgres")
+)
+
+// All followers receive every change once, also across a restart of the server.
+func TestWatch_ManyFollowersOnPostgres(t *testing.T) {
+	args := []string{"--db", location(t, startPostgres(t), "postgres"), "--rate", "0"}
+	server := start(t, token, args...)
+	followers := make([]*follower, *followerCount)
+	for i := range followers {
+		followers[i] = startFollower(t, server)
+	}
+	for _, f := range followers {
+		waitUntil(t, "the first list is read", func() bool { return f.countResyncs() == 1 })
+	}
+	var current atomic.Pointer[process]
+	current.Store(server)
+	stop := startWriter(&current)
+	time.Sleep(*followFor)
+	server.stop()
+	server = start(t, token, args...)
+	current.Store(server)
+	for _, f := range followers {
+		f.server.Store(server)
+	}
+	time.Sleep(300 * time.Millisecond)
+	w := stop()
+	createEnd(t, server)
+	for _, f := range followers {
+		f.wantCaughtUp(t, server, w)
+		if resyncs := f.countResyncs(); resyncs != 1 {
+			t.Errorf("%d resyncs, want that of the first connection", resyncs)
+		}
+	}
+	server.stop()
 }
 
 // A token that is removed from the tokens file ends its stream, and a read token may
