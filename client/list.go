@@ -126,12 +126,8 @@ func (w *walk) next(ctx context.Context) ([]*relayer.Relayer, error) {
 	if listed.Pagination.CurrentPage != page || used == 0 || used > size || uint64(len(listed.Relayers)) > uint64(used) {
 		return nil, fmt.Errorf("client: GET %s: the response is not the requested page", collectionPath)
 	}
-	if used < size {
-		// The server lowered the size, and with it the start of every later page.
+	if used < size { // the server has lowered it, and with it the start of the page
 		w.largest = used
-		if page > 1 {
-			return nil, nil
-		}
 	}
 	start := (page - 1) * used
 	if start < w.offset && !w.overlaps(listed, start) {

@@ -34,8 +34,17 @@ import (
 // The sequence can be ranged over once. Until then, and until the range ends, it holds a
 // connection, which ctx releases.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[relayer.Change, error] {
-	w := &watcher{client: c}
-	w.start(ctx)
+	return c.WatchAfter(ctx, "")
+}
+
+// WatchAfter resumes [Client.Watch] after the Position of an earlier change, like
+// [relayer.Manager.WatchAfter]. Unless the position is empty, it connects when the range
+// begins.
+func (c *Client) WatchAfter(ctx context.Context, position string) iter.Seq2[relayer.Change, error] {
+	w := &watcher{client: c, lastID: position}
+	if position == "" {
+		w.start(ctx)
+	}
 	return func(yield func(relayer.Change, error) bool) {
 		defer w.disconnect()
 		for ctx.Err() == nil {
@@ -45,12 +54,12 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[relayer.Change, error] {
 				if !w.deliver(e, yield) {
 					return
 				}
-			case !failed.isTemporary && ctx.Err() == nil:
-				yield(relayer.Change{}, failed.err)
-				return
 			case failed.isTemporary:
 				sleep(ctx, failed.wait+backOff(w.failures))
 				w.failures++
+			case ctx.Err() == nil:
+				yield(relayer.Change{}, failed.err)
+				return
 			}
 		}
 	}
@@ -205,18 +214,18 @@ func (w *watcher) deliver(e event, yield func(relayer.Change, error) bool) bool 
 		if e.hasID {
 			w.lastID = e.id
 		}
-		return yield(decodeChange(kind, e.data))
+		return yield(decodeChange(kind, e))
 	default:
 		return true
 	}
 }
 
-func decodeChange(kind relayer.ChangeKind, data []byte) (relayer.Change, error) {
+func decodeChange(kind relayer.ChangeKind, e event) (relayer.Change, error) {
 	var decoded struct {
 		ETag    string          `json:"etag"`
 		Relayer json.RawMessage `json:"relayer"`
 	}
-	if err := json.Unmarshal(data, &decoded); err != nil {
+	if err := json.Unmarshal(e.data, &decoded); err != nil {
 		return relayer.Change{}, fmt.Errorf("client: GET %s: %w", watchPath, errNoData)
 	}
 	r, err := decodeRelayer(decoded.Relayer)
@@ -224,5 +233,5 @@ func decodeChange(kind relayer.ChangeKind, data []byte) (relayer.Change, error) 
 		return relayer.Change{}, fmt.Errorf("client: GET %s: %w", watchPath, err)
 	}
 	r.Revision = revisionOf(decoded.ETag)
-	return relayer.Change{Kind: kind, Relayer: r}, nil
+	return relayer.Change{Kind: kind, Relayer: r, Position: e.id}, nil
 }

@@ -161,6 +161,35 @@ func TestWatch_Resumes(t *testing.T) {
 	})
 }
 
+// A program that starts again resumes at the position of its last change. A resync is
+// then a gap.
+func TestWatchAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{scripts: []func(*connection){
+			func(c *connection) { c.send(heartbeat); c.change(8) },
+			func(c *connection) { c.send(resync); c.change(9) },
+			func(c *connection) { c.send(resync); c.change(10) },
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
+		for change, err := range c.WatchAfter(ctx, "p7") {
+			if err != nil || change.Position != "p8" {
+				t.Errorf("position %s, error %v", change.Position, err)
+			}
+			break
+		}
+		wantItems(t, c.WatchAfter(ctx, "p1"), "gap", "updated a 9")
+		wantItems(t, c.WatchAfter(ctx, "no\nposition"), "gap", "updated a 10")
+		for i, want := range []string{"p7", "p1", ""} {
+			if got := f.opened[i].Get("Last-Event-Id"); got != want {
+				t.Errorf("resumed at %q, want %q", got, want)
+			}
+		}
+	})
+}
+
 // If the first connection fails, the changes made until the next one are unknown.
 func TestWatch_FirstConnectionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,11 +5,13 @@ package client
 import (
 	"bytes"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -97,6 +99,10 @@ func (p *proxy) wantEveryFault() {
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, ":watch") {
+		p.stream(w, r)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -171,6 +177,45 @@ func (p *proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, e
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
 	return resp, data, err
+}
+
+// stream forwards a change feed, and resets its connection at a random byte.
+func (p *proxy) stream(w http.ResponseWriter, r *http.Request) {
+	forwarded, err := http.NewRequestWithContext(r.Context(), r.Method, p.target+r.URL.RequestURI(), nil)
+	if err != nil {
+		return
+	}
+	forwarded.Header = r.Header.Clone()
+	resp, err := p.client.Do(forwarded)
+	if err != nil {
+		return
+	}
+	defer func() { _ = resp.Body.Close() }()
+	w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
+	w.WriteHeader(resp.StatusCode)
+	control := http.NewResponseController(w)
+	left := p.streamLength()
+	buffer := make([]byte, 1024)
+	for left > 0 {
+		n, err := resp.Body.Read(buffer[:min(left, len(buffer))])
+		if err != nil {
+			return
+		}
+		left -= n
+		if _, err := w.Write(buffer[:n]); err != nil || control.Flush() != nil {
+			return
+		}
+	}
+	hangUp(w, nil)
+}
+
+func (p *proxy) streamLength() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rate.Load() == 0 {
+		return math.MaxInt
+	}
+	return p.random.IntN(8 << 10)
 }
 
 // hangUp sends a part of a response and resets the connection.

@@ -31,6 +31,7 @@ func suite(t *testing.T, open func(t *testing.T) relayer.Store) {
 		"unconditional patches": testUnconditionalPatches,
 		"deletes":               testDeletes,
 		"reads":                 testReads,
+		"watch":                 testWatch,
 	}
 	for name, run := range tests {
 		t.Run(name, func(t *testing.T) { run(newSystem(t, open(t))) })

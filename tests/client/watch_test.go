@@ -1,0 +1,122 @@
+//go:build unix
+
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+)
+
+// testWatch follows the changes of a writer while connections are lost. With every gap
+// repaired by a list, the view of the follower must become the content of the store.
+func testWatch(s *system) {
+	t := s.t
+	s.proxy.rate.Store(100)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := s.client()
+	v := &view{names: make(map[string]string), revisions: make(map[string]uint64)}
+	changes := c.Watch(ctx)
+	v.readAll(t, c)
+	written := make(chan error, 1)
+	go func() { written <- s.write(10 * *operations) }()
+	for change, err := range changes {
+		switch {
+		case errors.Is(err, relayer.ErrGap):
+			v.gaps++
+			v.readAll(t, c)
+		case err != nil:
+			t.Fatal(err)
+		default:
+			v.apply(t, change)
+		}
+		if _, ok := v.names[lastID]; ok {
+			break
+		}
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string]string)
+	for _, r := range s.content() {
+		want[r.ID] = r.Name
+	}
+	if !maps.Equal(v.names, want) {
+		t.Errorf("the view is %v, want %v", v.names, want)
+	}
+	t.Logf("%d changes, %d gaps", v.changes, v.gaps)
+	if v.changes == 0 {
+		t.Error("no change arrived")
+	}
+}
+
+const lastID = "the-last-one"
+
+// write makes changes of few relayers, and finally creates the last one.
+func (s *system) write(count int) error {
+	ctx := context.Background()
+	for i := range count {
+		id := fmt.Sprint("r", rand.IntN(10))
+		name := fmt.Sprint("name-", i)
+		_, err := s.manager.Create(ctx, request(id, name, "signer"))
+		if errors.Is(err, relayer.ErrExists) {
+			if i%3 == 0 {
+				err = s.manager.Delete(ctx, id)
+			} else {
+				_, err = s.manager.Patch(ctx, id, relayer.Patch{"name": name})
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := s.manager.Create(ctx, request(lastID, "last", "signer"))
+	return err
+}
+
+// view is what a follower has learned.
+type view struct {
+	names         map[string]string
+	revisions     map[string]uint64 // of the last change
+	changes, gaps int
+}
+
+// readAll reads until a list is complete: requests of the list fail too.
+func (v *view) readAll(t *testing.T, c *client.Client) {
+	for {
+		names := make(map[string]string)
+		var failed error
+		for r, err := range c.All(t.Context()) {
+			if failed = err; err != nil {
+				break
+			}
+			names[r.ID] = r.Name
+		}
+		if failed == nil {
+			v.names = names
+			return
+		}
+		allow(t, "read", failed)
+	}
+}
+
+func (v *view) apply(t *testing.T, change relayer.Change) {
+	id, revision := change.Relayer.ID, change.Relayer.Revision
+	v.changes++
+	if change.Kind == relayer.Deleted {
+		delete(v.names, id)
+		return
+	}
+	if revision <= v.revisions[id] {
+		t.Errorf("revision %d of %s arrives after %d", revision, id, v.revisions[id])
+	}
+	v.revisions[id] = revision
+	v.names[id] = change.Relayer.Name
+}
