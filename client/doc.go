@@ -17,7 +17,7 @@
 // Requests that the server rejects with 429 or 503, and those that did not reach it,
 // had no effect and are sent again, with exponential backoff, full jitter and the wait
 // of Retry-After. Reads are also repeated after a lost connection, a truncated response,
-// and a 502 or 504. [WithRetries] sets the limits.
+// and a 5xx of a proxy. [WithRetries] sets the limits.
 //
 // A write whose response was lost may have taken effect. The client then reads the
 // relayer and compares it with the request. It repeats the write only if it cannot take

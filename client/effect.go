@@ -21,6 +21,9 @@ func isInEffect(body []byte, current *relayer.Relayer) bool {
 		return false
 	}
 	maskURLs(wanted)
+	if current.NetworkType == relayer.Solana {
+		dropDefault(stored, wanted)
+	}
 	return covers(stored, wanted)
 }
 
@@ -38,6 +41,16 @@ func maskURLs(body map[string]any) {
 			full, _ := members["url"].(string)
 			members["url"] = relayer.RPCURL(full).String()
 		}
+	}
+}
+
+// dropDefault removes the strategy that a server sets if a Solana relayer has none.
+func dropDefault(stored, wanted map[string]any) {
+	const member = "fee_payment_strategy"
+	requested, _ := wanted["policies"].(map[string]any)
+	policies, _ := stored["policies"].(map[string]any)
+	if requested[member] == nil && policies[member] == string(relayer.FeePaidByUser) {
+		delete(policies, member)
 	}
 }
 

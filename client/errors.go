@@ -79,7 +79,8 @@ func causeOf(req *request, resp *response) error {
 		return ErrForbidden
 	case http.StatusTooManyRequests:
 		return &RateError{Wait: resp.retryAfter()}
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	}
+	if resp.status == http.StatusServiceUnavailable || resp.isOfProxy() {
 		return fmt.Errorf("%w: %s", relayer.ErrUnavailable, resp.describe())
 	}
 	if !resp.isFailure() {

@@ -89,6 +89,7 @@ func TestErrors_Read(t *testing.T) {
 		"public":            {respondJSON(404, `{"success":false,"data":null,"error":"Relayer with ID a not found","pagination":null}`), relayer.ErrNotFound, nil},
 		"500":               {fail(500, "Internal Server Error", "X-Request-Id", "id-of-the-server"), nil, []string{"500", "id-of-the-server"}},
 		"502":               {html(502), relayer.ErrUnavailable, []string{"502", "text/html"}},
+		"500 of a proxy":    {html(500), relayer.ErrUnavailable, []string{"500", "text/html"}},
 		"504":               {respond(504, "", ""), relayer.ErrUnavailable, []string{"504"}},
 		"HTML":              {html(200), nil, []string{"200", "text/html"}},
 		"a success as text": {respond(200, "text/plain", `{"success":true,"data":{"id":"a","network_type":"evm"}}`), nil, []string{"200", "text/plain"}},

@@ -79,16 +79,19 @@ func (p *response) isRejection() bool {
 	return p.status/100 == 3 || p.status/100 == 4
 }
 
+// isOfProxy reports whether a proxy has not reached the server.
+func (p *response) isOfProxy() bool { return p.status/100 == 5 && p.envelope == nil }
+
 // isTemporary reports whether the request may succeed later. A success that is not
 // complete JSON was truncated.
 func (p *response) isTemporary() bool {
 	switch p.status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return true
 	case http.StatusOK:
 		return p.envelope == nil && p.isJSON()
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
 	default:
-		return false
+		return p.isOfProxy()
 	}
 }
 

@@ -238,6 +238,32 @@ func TestWatch_Backoff(t *testing.T) {
 	}, resyncs...)
 }
 
+// A long connection ends a series of failures, even if nothing changed.
+func TestWatch_BackoffAfterLongConnection(t *testing.T) {
+	var ended, opened time.Time
+	scripts := make([]func(*connection), 12)
+	for i := range scripts {
+		scripts[i] = func(c *connection) { c.send(resync); end(c) }
+	}
+	scripts = append(scripts, func(c *connection) {
+		for range 10 {
+			time.Sleep(15 * time.Second)
+			c.send(heartbeat)
+		}
+		ended = time.Now()
+		end(c)
+	}, func(c *connection) {
+		opened = time.Now()
+		c.change(1)
+	})
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		take(12, changes)
+		if waited := opened.Sub(ended); opened.IsZero() || waited > 100*time.Millisecond {
+			t.Errorf("the next connection was opened after %s", waited)
+		}
+	}, scripts...)
+}
+
 func TestWatch_SilentConnection(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		time.Sleep(time.Hour) // the time before the range is no silence

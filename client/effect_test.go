@@ -1,0 +1,67 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-relayer/relayer"
+)
+
+// TestPatch_InEffect loses the response to patches of a relayer, reads the relayer back,
+// and checks whether the patch counts as applied.
+func TestPatch_InEffect(t *testing.T) {
+	type patch = relayer.Patch
+	full := func(url relayer.RPCURL) []relayer.RPCConfig { return []relayer.RPCConfig{{URL: url}} }
+	evm, solana, stellar := evm("a"), relayer.CreateRequest{ID: "a", Name: "s", Network: "n", NetworkType: relayer.Solana, SignerID: "s"},
+		relayer.CreateRequest{ID: "a", Name: "s", Network: "n", NetworkType: relayer.Stellar, SignerID: "s",
+			Policies: &relayer.StellarPolicy{FeePaymentStrategy: new(relayer.FeePaidByUser), FeeMarginPercentage: new(0.5)}}
+	tests := map[string]struct {
+		stored     relayer.CreateRequest
+		patch      patch
+		isInEffect bool
+	}{
+		"nothing":                         {evm, patch{}, true},
+		"all":                             {evm, patch{"name": "name of a", "paused": false, "notification_id": "n"}, true},
+		"another name":                    {evm, patch{"name": "other"}, false},
+		"paused":                          {evm, patch{"paused": true}, false},
+		"a member not cleared":            {evm, patch{"notification_id": nil}, false},
+		"a cleared member":                {solana, patch{"notification_id": nil}, true},
+		"the URL":                         {evm, patch{"custom_rpc_urls": full("https://rpc.example/v2/secret-key")}, true},
+		"a URL that differs in its key":   {evm, patch{"custom_rpc_urls": full("https://rpc.example/other")}, true},
+		"another URL":                     {evm, patch{"custom_rpc_urls": full("https://other.example/v2/secret-key")}, false},
+		"another weight":                  {evm, patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/secret-key", Weight: new(1.0)}}}, false},
+		"no URLs":                         {evm, patch{"custom_rpc_urls": full("")[:0]}, false},
+		"no URLs, as stored":              {solana, patch{"custom_rpc_urls": full("")[:0]}, true},
+		"URLs not cleared":                {evm, patch{"custom_rpc_urls": nil}, false},
+		"the amount as number":            {evm, patch{"policies": patch{"gas_price_cap": json.Number("1e18")}}, true},
+		"the amount as text":              {evm, patch{"policies": patch{"gas_price_cap": "1000000000000000000"}}, true},
+		"an amount that would be rounded": {evm, patch{"policies": patch{"gas_price_cap": json.Number("1000000000000000001")}}, false},
+		"a policy":                        {evm, patch{"policies": &relayer.EVMPolicy{WhitelistReceivers: []string{"0x1"}}}, true},
+		"a longer list":                   {evm, patch{"policies": &relayer.EVMPolicy{WhitelistReceivers: []string{"0x1", "0x2"}}}, false},
+		"a shorter list":                  {evm, patch{"policies": &relayer.EVMPolicy{WhitelistReceivers: []string{}}}, false},
+		"a field that is not set":         {evm, patch{"policies": patch{"min_balance": 0}}, false},
+		"a cleared field":                 {evm, patch{"policies": patch{"min_balance": nil}}, true},
+		"a field not cleared":             {evm, patch{"policies": patch{"gas_price_cap": nil}}, false},
+		"policies not cleared":            {evm, patch{"policies": nil}, false},
+		"a fraction":                      {stellar, patch{"policies": patch{"fee_margin_percentage": json.Number("5e-1")}}, true},
+		"another fraction":                {stellar, patch{"policies": patch{"fee_margin_percentage": 0.25}}, false},
+		"the strategy not cleared":        {stellar, patch{"policies": patch{"fee_payment_strategy": nil}}, false},
+		"policies cleared to a default":   {solana, patch{"policies": nil}, true},
+		"a field cleared to a default":    {solana, patch{"policies": patch{"fee_payment_strategy": nil}}, true},
+		"a field set to the default":      {solana, patch{"policies": patch{"fee_payment_strategy": "user"}}, true},
+		"a field not set from a default":  {solana, patch{"policies": patch{"fee_payment_strategy": "relayer"}}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := scripted(t, nil, reset, stored(t, test.stored, 200, 9))
+				_, err := c.Patch(t.Context(), "a", test.patch)
+				if test.isInEffect && err != nil || !test.isInEffect && !errors.Is(err, relayer.ErrOutcomeUnknown) {
+					t.Errorf("error %v, want in effect: %t", err, test.isInEffect)
+				}
+			})
+		})
+	}
+}
