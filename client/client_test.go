@@ -3,9 +3,12 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
@@ -321,6 +325,50 @@ func TestClient_ReusesConnections(t *testing.T) {
 	}
 	if got := opened.Load(); got != 1 {
 		t.Errorf("%d connections", got)
+	}
+}
+
+// HTTP/2 reports lost connections in another way than HTTP/1.
+func TestClient_HTTP2(t *testing.T) {
+	m := newManager(t)
+	var versions sync.Map
+	api := handlerOf(t, m)
+	requests := 0
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		versions.Store(r.ProtoMajor, true)
+		if requests++; requests%2 == 1 && r.Method == http.MethodPost {
+			api.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		api.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := newClient(t, server.URL, client.WithHTTPClient(server.Client()))
+	if created, err := c.Create(ctx, evm("a")); err != nil || created.Revision == 0 {
+		t.Fatalf("created %v, error %v", created, err)
+	}
+	changes := c.Watch(ctx)
+	if _, err := c.Pause(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for change, err := range changes {
+		if err != nil || change.Kind != relayer.Updated || !change.Relayer.Paused || change.Relayer.Revision == 0 {
+			t.Errorf("%v, error %v", change, err)
+		}
+		break
+	}
+	if _, ok := versions.Load(1); ok {
+		t.Error("a request was not sent by HTTP/2")
+	}
+	untrusted := newClient(t, server.URL, client.WithRetries(3, time.Minute))
+	_, err := untrusted.Pause(ctx, "a")
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok || errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Errorf("an unknown certificate: error %v", err)
 	}
 }
 

@@ -21,8 +21,7 @@ type response struct {
 	header   http.Header
 	envelope *envelope // nil if the body is not one
 
-	relayer *relayer.Relayer // of a single relayer
-	page    *relayer.Page    // of a list
+	relayer *relayer.Relayer // of a response with a single one
 }
 
 // envelope is the body of a success or a failure. The public system sends the text of a

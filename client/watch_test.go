@@ -357,18 +357,18 @@ func TestWatch_Rejected(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			for _, steps := range [][]step{{test.step}, {busy, fail(429, ""), html(502), fail(500, ""), reset, truncated(503), test.step}} {
+			for _, steps := range [][]step{{test.step}, {busy, fail(429, ""), html(502), fail(500, ""), reset, truncated(503), blocked, test.step}} {
 				synctest.Test(t, func(t *testing.T) {
 					c, s := scripted(t, nil, steps...)
-					n := 0
+					n, start := 0, time.Now()
 					for _, err := range c.Watch(t.Context()) {
 						if n++; n > 1 || err == nil || test.is != nil && !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.text) {
 							t.Fatalf("item %d: error %v", n, err)
 						}
 						wantNoSecret(t, "the error", err.Error())
 					}
-					if n != 1 || len(s.seen) != len(steps) {
-						t.Errorf("%d items, %d requests", n, len(s.seen))
+					if n != 1 || len(s.seen) != len(steps) || time.Since(start) > 2*time.Minute {
+						t.Errorf("%d items, %d requests in %s", n, len(s.seen), time.Since(start))
 					}
 				})
 			}
