@@ -343,6 +343,37 @@ func TestReverseProxy_Stream(t *testing.T) {
 	})
 }
 
+// The change stream of relayerd reports a write at once, and ends when the server stops.
+func TestReverseProxy_Watch(t *testing.T) {
+	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
+		server := start(t, token, "--db", "memory")
+		proxy := behind(server.url)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, "GET", "https://"+proxy.address+collection+":watch", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := proxy.client("127.0.0.2").http.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+		lines := bufio.NewScanner(response.Body)
+		for lines.Scan() && !strings.Contains(lines.Text(), `"id":"r-1"`) {
+		}
+		if err := lines.Err(); err != nil || !strings.HasPrefix(lines.Text(), "data:") {
+			t.Errorf("line %q, error %v", lines.Text(), err)
+		}
+		server.stop()
+		if _, err := io.Copy(io.Discard, response.Body); ctx.Err() != nil {
+			t.Errorf("the stream does not end: %v", err)
+		}
+	})
+}
+
 // A client that does not read holds up the server, which then drops changes. The proxy
 // does not store them.
 func TestReverseProxy_StreamBackpressure(t *testing.T) {
