@@ -5,14 +5,15 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /relayerd ./cmd/relayerd
-# The image has no shell that could create the directory.
-RUN mkdir /data
+# The image has no shell that could create directories.
+RUN mkdir /data /backups
 
 FROM scratch
 # For connections to PostgreSQL that verify the server with a public authority.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /relayerd /relayerd
 COPY --from=build --chown=65532:65532 /data /data
+COPY --from=build --chown=65532:65532 /backups /backups
 USER 65532:65532
 VOLUME /data
 EXPOSE 8080

@@ -148,7 +148,7 @@ func flagValue(t *testing.T, args []string, name string) string {
 	return command.Flags().Lookup(name).Value.String()
 }
 
-// The server runs without privileges, and can write to its volume only.
+// The server runs without privileges, and can write to its volumes only.
 func TestDockerfile_User(t *testing.T) {
 	user, volume := the(t, "USER"), the(t, "VOLUME")
 	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user) {
@@ -157,9 +157,12 @@ func TestDockerfile_User(t *testing.T) {
 	if directory := filepath.Dir(flagValue(t, containerCommand(t), "db")); directory != volume {
 		t.Errorf("the database is in %s, and the volume is %s", directory, volume)
 	}
-	copied := instruction{"COPY", "--from=build --chown=" + user + " " + volume + " " + volume}
-	if !slices.Contains(dockerfile(t), copied) {
-		t.Errorf("the user does not own %s", volume)
+	// A new volume has the owner of the directory that it covers.
+	for _, directory := range []string{volume, "/backups"} {
+		copied := instruction{"COPY", "--from=build --chown=" + user + " " + directory + " " + directory}
+		if !slices.Contains(dockerfile(t), copied) {
+			t.Errorf("the user does not own %s", directory)
+		}
 	}
 }
 

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-relayer/relayer/internal/pgserver"
 )
 
 // operatingBlocks returns the code blocks of docs/operating.md in a language.
@@ -22,27 +26,27 @@ func operatingBlocks(t *testing.T, language string) (blocks []string) {
 	return blocks
 }
 
-// operatingCommands returns the relayerd commands of docs/operating.md.
-func operatingCommands(t *testing.T) [][]string {
+// operatingCommands returns the commands of docs/operating.md, in order.
+func operatingCommands(t *testing.T) (commands []string) {
 	t.Helper()
-	var commands [][]string
 	for _, block := range operatingBlocks(t, "sh") {
 		for line := range strings.Lines(block) {
-			if args, ok := strings.CutPrefix(line, "relayerd "); ok {
-				commands = append(commands, strings.Fields(args))
-			}
+			commands = append(commands, strings.TrimSpace(line))
 		}
 	}
 	return commands
 }
 
 func TestOperatingPage_CommandsExist(t *testing.T) {
-	commands := operatingCommands(t)
-	if len(commands) < 10 {
-		t.Fatalf("the page has %d commands", len(commands))
+	count := 0
+	for _, command := range operatingCommands(t) {
+		if args, ok := strings.CutPrefix(command, "relayerd "); ok {
+			expectCommandExists(t, strings.Fields(args))
+			count++
+		}
 	}
-	for _, args := range commands {
-		expectCommandExists(t, args)
+	if count < 10 {
+		t.Errorf("the page has %d commands of relayerd", count)
 	}
 }
 
@@ -58,29 +62,198 @@ func expectCommandExists(t *testing.T, args []string) {
 	}
 }
 
-// The commands that need no network run in the order of the page.
-func TestOperatingPage_CommandsSucceed(t *testing.T) {
-	commands := operatingCommands(t)
-	database := readFile(t, makeFile(t, 30))
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("relayers.db", database, 0o600); err != nil {
-		t.Fatal(err)
+// The page names the arguments of the image, and commands that exist for containers.
+func TestOperatingPage_Container(t *testing.T) {
+	if command := "`" + strings.Join(containerCommand(t), " ") + "`"; !strings.Contains(string(readFile(t, "../../docs/operating.md")), command) {
+		t.Errorf("the page does not contain %s", command)
 	}
-	ran := 0
-	for _, args := range commands {
-		switch args[0] {
-		case "version", "check", "backup", "restore", "compact":
-			runCommand(t, args...)
-			ran++
+	count := 0
+	for _, command := range operatingCommands(t) {
+		if _, args, ok := strings.Cut(command, " relayerd "); ok && strings.HasPrefix(command, "docker run ") && !strings.HasPrefix(args, "--") {
+			expectCommandExists(t, strings.Fields(args))
+			count++
 		}
 	}
-	if ran < 5 {
+	if count == 0 {
+		t.Error("the page runs no command in a container")
+	}
+}
+
+// operator runs the commands of docs/operating.md in a directory with the files that
+// they name.
+type operator struct {
+	t        *testing.T
+	database string   // URL of a PostgreSQL database, empty if there is none
+	server   *process // for commands that need a server
+}
+
+func newOperator(t *testing.T) operator {
+	t.Helper()
+	database, repository := readFile(t, makeFile(t, 30)), absolute(t, "../..")
+	t.Chdir(t.TempDir())
+	t.Setenv("REPOSITORY", repository)
+	t.Setenv("GOBIN", absolute(t, "bin"))
+	t.Setenv("GOFLAGS", "-buildvcs=false")
+	cert, key := newCertificate(t, "operator")
+	writeFiles(t, map[string][]byte{"relayers.db": database, "cert.pem": cert, "key.pem": key, "tokens": []byte("alice " + oldToken + "\n")})
+	if err := os.Mkdir("backups", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o := operator{t: t, server: start(t, token, "--db", "memory")}
+	if pgserver.Available() == nil || os.Getenv("CI") != "" {
+		o.database = location(t, startPostgres(t), "postgres")
+	}
+	o.server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	exported, err := program(token, "export", "--server", o.server.url).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, map[string][]byte{"relayers.json": exported})
+	return o
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	full, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return full
+}
+
+// run runs a command, and reports whether it can be run here.
+func (o operator) run(command string) bool {
+	o.t.Helper()
+	tool, rest, _ := strings.Cut(command, " ")
+	switch tool {
+	case "docker", "systemctl":
+		return false
+	case "relayerd":
+		return o.relayerd(strings.Fields(rest))
+	case "go":
+		if testing.Short() {
+			return false
+		}
+		command = `cd "$REPOSITORY" && ` + command
+	}
+	if output, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+		o.t.Errorf("%s: %v: %s", command, err, output)
+	}
+	return true
+}
+
+func (o operator) relayerd(args []string) bool {
+	o.t.Helper()
+	for i, arg := range args {
+		switch arg {
+		case "127.0.0.1:8080":
+			args[i] = strings.TrimPrefix(o.server.url, "http://")
+		case "https://registry.internal":
+			args[i] = o.server.url
+		case "/var/backups/relayerd":
+			args[i] = "backups"
+		case "postgres://registry@db.internal/registry":
+			args[i] = o.database
+		}
+	}
+	if slices.Contains(args, "") {
+		return false // there is no PostgreSQL
+	}
+	if args[0] == "serve" {
+		o.serve(args[1:])
+		return true
+	}
+	if output, err := program(token, args...).CombinedOutput(); err != nil {
+		o.t.Errorf("relayerd %q: %v: %s", args, err, output)
+	}
+	return true
+}
+
+// serve starts a server and stops it.
+func (o operator) serve(flags []string) {
+	o.t.Helper()
+	apiKey := token
+	for i, flag := range flags {
+		switch flag {
+		case "--addr", "--metrics-addr":
+			flags[i+1] = "127.0.0.1:0"
+		case "--log-format":
+			flags[i+1] = "text" // start reads the address from the log
+		case "--tokens-file":
+			apiKey = ""
+		}
+	}
+	start(o.t, apiKey, flags...).stop()
+}
+
+func TestOperatingPage_CommandsSucceed(t *testing.T) {
+	commands := operatingCommands(t)
+	o := newOperator(t)
+	ran := 0
+	for _, command := range commands {
+		if o.run(command) {
+			ran++
+		} else {
+			t.Logf("not run: %s", command)
+		}
+	}
+	if ran < 12 {
 		t.Errorf("%d commands ran", ran)
 	}
-	for _, name := range []string{"relayers.db", "backup.db", "restored.db"} {
+	for _, name := range []string{"relayers.db", "backup.db", "restored.db", "before-upgrade.db"} {
 		if content := contentOf(t, name); len(content) != 30 {
 			t.Errorf("%s has %d relayers, want 30", name, len(content))
 		}
+	}
+	if o.database != "" {
+		expectCopied(t, o.database, "relayers.db")
+	}
+	if table, err := parseTokens(string(readFile(t, "tokens"))); err != nil || len(table.names) != 2 || len(table.roles) != 1 {
+		t.Errorf("tokens %v, error %v, want two of one name", table, err)
+	}
+	o.server.stop()
+}
+
+// metricsOf returns the metrics of a server with backups.
+func metricsOf(t *testing.T) string {
+	t.Helper()
+	server := start(t, token, "--db", makeFile(t, 1), "--backup", t.TempDir())
+	_, metrics := server.do("GET", "/metrics", "")
+	server.stop()
+	return metrics
+}
+
+// Each metric, and each label value, of an alert exists.
+func TestOperatingPage_Alerts(t *testing.T) {
+	rules, metrics := operatingBlocks(t, "yaml")[0], metricsOf(t)
+	selected := regexp.MustCompile(`\b((?:relayerd?|process|go)_\w+)(?:\{(\w+="[^"]*")\})?`)
+	count := 0
+	for _, expression := range regexp.MustCompile(`(?m)^ +expr: (.*)$`).FindAllStringSubmatch(rules, -1) {
+		for _, found := range selected.FindAllStringSubmatch(expression[1], -1) {
+			name, label := found[1], found[2]
+			if strings.HasPrefix(label, "job=") {
+				label = "" // Prometheus adds it
+			}
+			if !regexp.MustCompile(`(?m)^` + name + `(\{[^}]*` + label + `.*\})? `).MatchString(metrics) {
+				t.Errorf("no metric matches %s: %s", found[0], expression[1])
+			}
+			count++
+		}
+	}
+	if count < 8 {
+		t.Errorf("%d metrics in %s", count, rules)
+	}
+}
+
+func TestOperatingPage_AlertSyntax(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFiles(t, map[string][]byte{path: []byte(operatingBlocks(t, "yaml")[0])})
+	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "8 rules found") {
+		t.Errorf("error %v: %s", err, output)
 	}
 }
 
