@@ -159,9 +159,17 @@ func TestSubscribe_Resume(t *testing.T) {
 	}
 	next, stop := iter.Pull2(f.Subscribe(t.Context(), positions[1499]))
 	defer stop()
+	dropped, stop := iter.Pull2(f.Subscribe(t.Context(), positions[0]))
+	defer stop()
 	f.Publish(item{change: 1500}, 0)
 	if got, err, _ := next(); err != nil || got.change != 1500 {
 		t.Errorf("after the last change: got %v, %v", got, err)
+	}
+	if _, err, _ := dropped(); err != errGap {
+		t.Errorf("after a dropped change: %v, want a gap", err)
+	}
+	if got, err, _ := dropped(); err != nil || got.change != 1500 {
+		t.Errorf("after the gap: got %v, %v", got, err)
 	}
 }
 
