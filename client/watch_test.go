@@ -268,11 +268,11 @@ func TestWatch_SilentConnection(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		time.Sleep(time.Hour) // the time before the range is no silence
 		start := time.Now()
-		wantItems(t, changes, "updated a 1", "updated a 2")
-		if waited := time.Since(start); waited < 5*time.Minute+45*time.Second || waited > 6*time.Minute+15*time.Second {
-			t.Errorf("the next connection was opened after %s", waited)
+		wantItems(t, changes, "updated a 1", "updated a 2", "updated a 3")
+		if waited := time.Since(start); waited < 6*time.Minute+30*time.Second || waited > 7*time.Minute {
+			t.Errorf("the next connections were opened after %s", waited)
 		}
-		if len(f.opened) != 2 {
+		if len(f.opened) != 3 {
 			t.Errorf("%d connections", len(f.opened))
 		}
 	}, func(c *connection) {
@@ -284,6 +284,8 @@ func TestWatch_SilentConnection(t *testing.T) {
 		}
 	}, func(c *connection) {
 		c.change(2)
+	}, func(c *connection) {
+		c.change(3)
 	})
 }
 

@@ -134,11 +134,15 @@ func names(relayers []*relayer.Relayer) (list []string) {
 // work calls do for every operation of every worker.
 func work(s *system, do func(c *client.Client, worker, operation int)) {
 	s.proxy.rate.Store(300)
+	count := *operations
+	if testing.Short() {
+		count /= 4
+	}
 	var group sync.WaitGroup
 	for worker := range workers {
 		c := s.client()
 		group.Go(func() {
-			for operation := range *operations {
+			for operation := range count {
 				do(c, worker, operation)
 			}
 		})
