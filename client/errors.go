@@ -119,7 +119,7 @@ type unknownOutcome struct {
 }
 
 func (e *unknownOutcome) Error() string {
-	return fmt.Sprintf("client: %v: %v", relayer.ErrOutcomeUnknown, e.cause)
+	return fmt.Sprintf("client: %v: %s", relayer.ErrOutcomeUnknown, strings.TrimPrefix(e.cause.Error(), "client: "))
 }
 
 // Unwrap hides the cause unless it is that of the context: ErrUnavailable, for example,

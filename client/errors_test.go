@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -83,33 +84,35 @@ func TestErrors_Read(t *testing.T) {
 		step  step
 		is    error
 		texts []string
+
+		requestID string // if the server sets another
 	}{
-		"not found":         {notFound("a"), relayer.ErrNotFound, []string{"404"}},
-		"another ID":        {notFound("b"), nil, []string{"404"}},
-		"public":            {respondJSON(404, `{"success":false,"data":null,"error":"Relayer with ID a not found","pagination":null}`), relayer.ErrNotFound, nil},
-		"500":               {fail(500, "Internal Server Error", "X-Request-Id", "id-of-the-server"), nil, []string{"500", "id-of-the-server"}},
-		"502":               {html(502), relayer.ErrUnavailable, []string{"502", "text/html"}},
-		"500 of a proxy":    {html(500), relayer.ErrUnavailable, []string{"500", "text/html"}},
-		"504":               {respond(504, "", ""), relayer.ErrUnavailable, []string{"504"}},
-		"HTML":              {html(200), nil, []string{"200", "text/html"}},
-		"a success as text": {respond(200, "text/plain", `{"success":true,"data":{"id":"a","network_type":"evm"}}`), nil, []string{"200", "text/plain"}},
-		"a success as 500":  {respondJSON(500, `{"success":true,"data":{"id":"a","network_type":"evm"}}`), nil, []string{"500"}},
-		"no body":           {respond(200, "", ""), nil, []string{"200"}},
-		"not an envelope":   {respondJSON(200, `[1]`), nil, []string{"200", "success"}},
-		"truncated":         {truncated(200), relayer.ErrUnavailable, []string{"200", "incomplete"}},
-		"cut JSON":          {respondJSON(200, `{"success":tr`), nil, []string{"200"}},
-		"no data":           {respondJSON(200, `{"success":true,"data":null}`), nil, []string{"no usable data"}},
-		"other data":        {respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"tron"}}`), nil, []string{"no usable data"}},
-		"reset":             {reset, relayer.ErrUnavailable, []string{"connection reset"}},
+		"not found":         {notFound("a"), relayer.ErrNotFound, []string{"404"}, ""},
+		"another ID":        {notFound("b"), nil, []string{"404"}, ""},
+		"public":            {respondJSON(404, `{"success":false,"data":null,"error":"Relayer with ID a not found","pagination":null}`), relayer.ErrNotFound, nil, ""},
+		"500":               {fail(500, "Internal Server Error", "X-Request-Id", "id-of-the-server"), nil, []string{"500"}, "id-of-the-server"},
+		"502":               {html(502), relayer.ErrUnavailable, []string{"502", "text/html"}, ""},
+		"500 of a proxy":    {html(500), relayer.ErrUnavailable, []string{"500", "text/html"}, ""},
+		"504":               {respond(504, "", ""), relayer.ErrUnavailable, []string{"504"}, ""},
+		"HTML":              {html(200), nil, []string{"200", "text/html"}, ""},
+		"a success as text": {respond(200, "text/plain", `{"success":true,"data":{"id":"a","network_type":"evm"}}`), nil, []string{"200", "text/plain"}, ""},
+		"a success as 500":  {respondJSON(500, `{"success":true,"data":{"id":"a","network_type":"evm"}}`), nil, []string{"500"}, ""},
+		"no body":           {respond(200, "", ""), nil, []string{"200"}, ""},
+		"not an envelope":   {respondJSON(200, `[1]`), nil, []string{"200", "success"}, ""},
+		"truncated":         {truncated(200), relayer.ErrUnavailable, []string{"200", "incomplete"}, ""},
+		"cut JSON":          {respondJSON(200, `{"success":tr`), nil, []string{"200"}, ""},
+		"no data":           {respondJSON(200, `{"success":true,"data":null}`), nil, []string{"no usable data"}, ""},
+		"other data":        {respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"tron"}}`), nil, []string{"no usable data"}, ""},
+		"reset":             {reset, relayer.ErrUnavailable, []string{"connection reset"}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c, _ := scripted(t, once, test.step)
+			c, s := scripted(t, once, test.step)
 			_, err := c.Get(t.Context(), "a")
 			if err == nil || test.is != nil && !errors.Is(err, test.is) || test.is == nil && errors.Is(err, relayer.ErrNotFound) {
 				t.Fatalf("the error is %v, want one that matches %v", err, test.is)
 			}
-			for _, text := range append(test.texts, "GET /api/v1/relayers/a") {
+			for _, text := range append(test.texts, "GET /api/v1/relayers/a", "request "+cmp.Or(test.requestID, s.seen[0].header.Get("X-Request-Id"))) {
 				if !strings.Contains(err.Error(), text) {
 					t.Errorf("%q is without %q", err, text)
 				}

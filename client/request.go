@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -45,6 +46,11 @@ func newRequest(method, path string, body []byte) *request {
 func (r *request) isRead() bool { return r.method == http.MethodGet }
 
 func (r *request) String() string { return r.method + " " + r.path }
+
+// errorf returns an error that names the request.
+func (r *request) errorf(format string, values ...any) error {
+	return fmt.Errorf("client: %s (request %s): "+format, append([]any{r, r.requestID}, values...)...)
+}
 
 // http returns the request to send.
 func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {

@@ -96,7 +96,7 @@ func (p *response) isTemporary() bool {
 
 func (p *response) requestID(req *request) string {
 	if id := p.header.Get("X-Request-Id"); isPlain(id) {
-		return id
+		return p.client.sanitize(id)
 	}
 	return req.requestID
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -130,7 +129,7 @@ func (c *Client) judge(req *request, resp *response) (*response, *failure) {
 		}
 	}
 	if err := req.decode(resp); err != nil {
-		return nil, &failure{err: fmt.Errorf("client: %s: %w", req, err), isUnclear: true}
+		return nil, &failure{err: req.errorf("%w", err), isUnclear: true}
 	}
 	return resp, nil
 }
@@ -144,11 +143,11 @@ func (c *Client) transportFailure(ctx context.Context, req *request, err error, 
 	case ctx.Err() != nil:
 		failed.err, failed.isTemporary = ctx.Err(), false
 	case isUntrusted:
-		failed.err, failed.isTemporary = fmt.Errorf("client: %s: %w", req, err), false
+		failed.err, failed.isTemporary = req.errorf("%w", err), false
 	case errors.Is(err, context.DeadlineExceeded):
-		failed.err = fmt.Errorf("client: %s: %w: no response within %s", req, relayer.ErrUnavailable, c.timeout)
+		failed.err = req.errorf("%w: no response within %s", relayer.ErrUnavailable, c.timeout)
 	default:
-		failed.err = fmt.Errorf("client: %s: %w: %s", req, relayer.ErrUnavailable, c.sanitize(err.Error()))
+		failed.err = req.errorf("%w: %s", relayer.ErrUnavailable, c.sanitize(err.Error()))
 	}
 	return failed
 }
@@ -156,11 +155,11 @@ func (c *Client) transportFailure(ctx context.Context, req *request, err error, 
 // bodyFailure returns the failure to read the body of a response.
 func (c *Client) bodyFailure(ctx context.Context, req *request, status int, err error) *failure {
 	if errors.Is(err, errTooLarge) {
-		return &failure{err: fmt.Errorf("client: %s: status %d: %w", req, status, err), isUnclear: true}
+		return &failure{err: req.errorf("status %d: %w", status, err), isUnclear: true}
 	}
 	failed := c.transportFailure(ctx, req, err, true)
 	if ctx.Err() == nil {
-		failed.err = fmt.Errorf("client: %s: status %d: %w: the response is incomplete", req, status, relayer.ErrUnavailable)
+		failed.err = req.errorf("status %d: %w: the response is incomplete", status, relayer.ErrUnavailable)
 	}
 	return failed
 }

@@ -163,7 +163,7 @@ func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) 
 		}
 		current, err := c.readBack(ctx, w.id, tries)
 		if err != nil {
-			return nil, &unknownOutcome{err}
+			return nil, &unknownOutcome{fmt.Errorf("%w; reading it back: %w", failed.err, err)}
 		}
 		switch found, err := w.settle(current); found {
 		case hadEffect:
@@ -171,7 +171,7 @@ func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) 
 		case isDecided:
 			return nil, err
 		case isUndecided:
-			return nil, &unknownOutcome{fmt.Errorf("the relayer is not as requested: %w", failed.err)}
+			return nil, &unknownOutcome{fmt.Errorf("%w; the relayer is not as requested", failed.err)}
 		}
 		if !failed.isUnclear && !failed.isTemporary || !tries.next(ctx, failed.wait) {
 			return nil, &unknownOutcome{failed.asOf(ctx).err}
