@@ -40,7 +40,7 @@ const (
 type proxy struct {
 	t      *testing.T
 	url    string
-	target string
+	target atomic.Value // string; the URL of the server
 	client *http.Client
 	rate   atomic.Int64 // faults per 1,000 requests
 
@@ -53,10 +53,10 @@ type proxy struct {
 	counts [countOfFaults]int
 }
 
-func startProxy(t *testing.T, target string) *proxy {
+func startProxy(t *testing.T) *proxy {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 50}
-	p := &proxy{t: t, target: target, client: &http.Client{Transport: transport}, random: rand.New(rand.NewPCG(1, 2))}
+	p := &proxy{t: t, client: &http.Client{Transport: transport}, random: rand.New(rand.NewPCG(1, 2))}
 	server := httptest.NewServer(p)
 	p.url = server.URL
 	t.Cleanup(func() {
@@ -140,7 +140,7 @@ func (p *proxy) delay() time.Duration {
 func (p *proxy) afterResponse(w http.ResponseWriter, r *http.Request, body []byte, f fault) {
 	resp, data, err := p.forward(r, body)
 	if err != nil {
-		p.t.Errorf("the server does not respond: %v", err)
+		page(w, http.StatusBadGateway)
 		return
 	}
 	switch f {
@@ -168,7 +168,7 @@ func (p *proxy) afterResponse(w http.ResponseWriter, r *http.Request, body []byt
 
 // forward does not end if the client is gone: a proxy may have sent the request.
 func (p *proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, error) {
-	forwarded, err := http.NewRequest(r.Method, p.target+r.URL.RequestURI(), bytes.NewReader(body))
+	forwarded, err := http.NewRequest(r.Method, p.target.Load().(string)+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,13 +184,14 @@ func (p *proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, e
 
 // stream forwards a change feed, and resets its connection at a random byte.
 func (p *proxy) stream(w http.ResponseWriter, r *http.Request) {
-	forwarded, err := http.NewRequestWithContext(r.Context(), r.Method, p.target+r.URL.RequestURI(), nil)
+	forwarded, err := http.NewRequestWithContext(r.Context(), r.Method, p.target.Load().(string)+r.URL.RequestURI(), nil)
 	if err != nil {
 		return
 	}
 	forwarded.Header = r.Header.Clone()
 	resp, err := p.client.Do(forwarded)
 	if err != nil {
+		page(w, http.StatusBadGateway)
 		return
 	}
 	defer func() { _ = resp.Body.Close() }()

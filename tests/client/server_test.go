@@ -70,6 +70,7 @@ type system struct {
 	t       *testing.T
 	manager *relayer.Manager // without HTTP
 	proxy   *proxy
+	server  *httptest.Server
 }
 
 func newSystem(t *testing.T, store relayer.Store) *system {
@@ -78,13 +79,27 @@ func newSystem(t *testing.T, store relayer.Store) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(manager, httpapi.Tokens(token), httpapi.WithoutRateLimit())
+	s := &system{t: t, manager: manager, proxy: startProxy(t)}
+	s.start()
+	t.Cleanup(func() { s.server.Close() })
+	return s
+}
+
+func (s *system) start() {
+	api, err := httpapi.New(s.manager, httpapi.Tokens(token), httpapi.WithoutRateLimit())
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
-	return &system{t: t, manager: manager, proxy: startProxy(t, server.URL)}
+	s.server = httptest.NewServer(api)
+	s.proxy.target.Store(s.server.URL)
+}
+
+// restart ends the server for a moment, with all its connections.
+func (s *system) restart() {
+	s.server.CloseClientConnections()
+	s.server.Close()
+	time.Sleep(50 * time.Millisecond)
+	s.start()
 }
 
 // client returns a client of its own connections, which go through the proxy.

@@ -14,8 +14,9 @@ import (
 	"github.com/go-relayer/relayer/client"
 )
 
-// testWatch follows the changes of a writer while connections are lost. With every gap
-// repaired by a list, the view of the follower must become the content of the store.
+// testWatch follows the changes of a writer while connections are lost and the server is
+// restarted. With every gap repaired by a list, the view of the follower must become the
+// content of the store.
 func testWatch(s *system) {
 	t := s.t
 	s.proxy.rate.Store(100)
@@ -37,6 +38,9 @@ func testWatch(s *system) {
 			t.Fatal(err)
 		default:
 			v.apply(t, change)
+			if v.changes == *operations {
+				s.restart()
+			}
 		}
 		if _, ok := v.names[lastID]; ok {
 			break
