@@ -48,18 +48,6 @@ func TestHealthcheck_TLS(t *testing.T) {
 }
 
 func TestHealthcheck_NotReady(t *testing.T) {
-	var status int
-	var body string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.URL.Path != "/healthz/ready" {
-			t.Errorf("request %s %s", r.Method, r.URL)
-		}
-		w.Header().Set("Location", "/healthz/live")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	defer server.Close()
-	address := server.Listener.Addr().String()
 	for _, c := range []struct {
 		status     int
 		body, want string
@@ -69,8 +57,17 @@ func TestHealthcheck_NotReady(t *testing.T) {
 		{http.StatusNoContent, "", `status 204 No Content: ""`},
 		{http.StatusNotFound, "two\nlines" + strings.Repeat(" long", 10_000), `status 404 Not Found: "two\nlines long`},
 	} {
-		status, body = c.status, c.body
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet || r.URL.Path != "/healthz/ready" {
+				t.Errorf("request %s %s", r.Method, r.URL)
+			}
+			w.Header().Set("Location", "/healthz/live")
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		address := server.Listener.Addr().String()
 		expectFailure(t, address+" is not ready: "+c.want, "healthcheck", "--addr", address)
+		server.Close()
 	}
 	expectFailure(t, "--addr must be host:port", "healthcheck", "--addr", "postgres://u:"+password+"@h/d")
 	expectFailure(t, "--addr is empty", "healthcheck", "--addr=")
