@@ -180,45 +180,40 @@ func (b *batchTx) countWrite(errs ...error) error {
 	return err
 }
 
-// found is the stored record that a write is based on.
-type found struct {
-	stored
-	sequence uint64
-}
-
 // find returns the stored record and its key if it has the given revision. What
 // it returns may be changed or deleted.
-func (b *batchTx) find(id string, revision uint64) ([]byte, found, error) {
+func (b *batchTx) find(id string, revision uint64) ([]byte, stored, error) {
 	if err := b.verify(b.base.ids, []byte(id), 1); err != nil {
-		return nil, found{}, err
+		return nil, stored{}, err
 	}
 	value := b.ids.Get([]byte(id))
 	if value == nil {
-		return nil, found{}, relayer.ErrNotFound
+		return nil, stored{}, relayer.ErrNotFound
 	}
 	sequence, ok := sequenceOf(value)
 	if !ok {
-		return nil, found{}, corruptData(errRecord)
+		return nil, stored{}, corruptData(errRecord)
 	}
 	key := numberKey(sequence)
 	if err := b.verify(b.base.relayers, key, 1); err != nil {
-		return nil, found{}, err
+		return nil, stored{}, err
 	}
 	rec, err := decodeOf(id, b.relayers.Get(key))
 	if err != nil {
-		return nil, found{}, corruptData(err)
+		return nil, stored{}, corruptData(err)
 	}
 	err = cmp.Or(
 		b.verify(b.base.claims, rec.claim, 1),
 		b.verify(b.base.blocks, numberKey(sequence/blockSize), 1),
 	)
 	if err != nil {
-		return nil, found{}, err
+		return nil, stored{}, err
 	}
 	if rec.revision != revision {
-		return nil, found{}, relayer.ErrConflict
+		return nil, stored{}, relayer.ErrConflict
 	}
-	return key, found{rec, sequence}, nil
+	rec.sequence = sequence
+	return key, rec, nil
 }
 
 func (b *batchTx) holdClaim(claim string, key []byte) error {

@@ -14,12 +14,18 @@ func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 	extended := dst
 	var revision uint64
 	err := s.read(ctx, func(snap *snapshot) error {
+		if hit := s.cache.get(snap, id); hit != nil {
+			extended, revision = append(dst, hit.document...), hit.revision
+			return nil
+		}
 		rec, err := snap.lookup(id)
 		if err != nil {
 			return err
 		}
-		extended = append(dst, rec.document...)
-		revision = rec.revision
+		if s.cache.admits() {
+			s.cache.add(snap, rec)
+		}
+		extended, revision = append(dst, rec.document...), rec.revision
 		return nil
 	})
 	if err != nil {
@@ -35,8 +41,15 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 	var total int
 	err := s.read(ctx, func(snap *snapshot) error {
 		total = snap.counts.total()
-		separator := ""
+		var isCached bool
+		if extended, isCached = s.cachedPage(snap, dst, offset, limit); isCached {
+			return nil
+		}
+		admitted, separator := s.cache.admits(), ""
 		return snap.walkPage(ctx, offset, limit, func(rec stored) {
+			if admitted {
+				s.cache.add(snap, rec)
+			}
 			extended = append(append(extended, separator...), rec.document...)
 			separator = ","
 		})
@@ -45,4 +58,17 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 		return dst, 0, err
 	}
 	return extended, total, nil
+}
+
+// cachedPage appends the documents of a page if all are cached.
+func (s *Store) cachedPage(snap *snapshot, dst []byte, offset, limit int) ([]byte, bool) {
+	records := onPage(snap.counts.total(), offset, limit)
+	if records == 0 {
+		return dst, true
+	}
+	from, err := snap.sequencesFrom(offset)
+	if err != nil {
+		return dst, false
+	}
+	return s.cache.appendPage(snap, dst, from, records)
 }

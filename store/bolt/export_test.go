@@ -20,3 +20,6 @@ func WithMapping(size int) Option {
 		return nil
 	}
 }
+
+// CacheSize returns the size of the document cache in bytes.
+func (s *Store) CacheSize() int { return int(s.cache.size.Load()) }

@@ -65,6 +65,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		path:      path,
 		opts:      opts,
 		queue:     groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}),
+		cache:     newCache(opts.cacheBytes),
 		changes:   feed.New(relayer.ErrGap, delivered),
 		writeLock: make(chan struct{}, 1),
 		commit:    (*bbolt.Tx).Commit,

@@ -10,6 +10,7 @@ type Option func(*options) error
 
 type options struct {
 	lockTimeout time.Duration
+	cacheBytes  int
 	mapping     int // least address space to reserve; 0 is the default
 }
 
@@ -26,8 +27,25 @@ func WithLockTimeout(timeout time.Duration) Option {
 	}
 }
 
+// defaultCacheBytes has room for about 140,000 relayers of usual size.
+const defaultCacheBytes = 128 << 20
+
+// WithDocumentCache sets how many bytes of memory the store uses at most for documents
+// that were read before, so that [Store.AppendDocument] and [Store.AppendDocuments] need
+// not find and verify them in the file again. The cache grows with what is read. The
+// default is 128 MiB, and 0 disables the cache.
+func WithDocumentCache(bytes int) Option {
+	return func(o *options) error {
+		if bytes < 0 {
+			return errors.New("the size of the document cache is negative")
+		}
+		o.cacheBytes = bytes
+		return nil
+	}
+}
+
 func collect(opts []Option) (options, error) {
-	collected := options{lockTimeout: defaultLockTimeout}
+	collected := options{lockTimeout: defaultLockTimeout, cacheBytes: defaultCacheBytes}
 	for _, opt := range opts {
 		if opt == nil {
 			return options{}, errors.New("an option is nil")

@@ -80,6 +80,7 @@ func (e encoded) at(revision uint64) []byte {
 // stored is a record in the file: its parts are bytes of the mapped file, valid
 // only during the transaction, and read-only.
 type stored struct {
+	sequence                     uint64 // not part of the value: set by the caller of decode
 	revision                     uint64
 	id, claim, document, private []byte
 }

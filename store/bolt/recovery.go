@@ -149,6 +149,7 @@ func (s *Store) install(e *engine) error {
 		return corruptFile(err)
 	}
 	s.engine = e
+	s.cache.reset(snap)
 	// The file may have a commit whose outcome was unknown. Its changes are lost.
 	isNewer := s.publishedTx != 0 && snap.tx.ID() > s.publishedTx
 	s.publish(snap)

@@ -36,6 +36,7 @@ type Store struct {
 	opts       options
 	queue      *groupcommit.Queue[write]
 	current    atomic.Pointer[snapshot]
+	cache      *cache
 	changes    *feed.Feed[relayer.RecordChange]
 	backups    atomic.Int64    // running now
 	closing    context.Context // ends when Close begins
@@ -165,7 +166,9 @@ func (s *snapshot) lookup(id string) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	return decodeOf(id, value)
+	rec, err := decodeOf(id, value)
+	rec.sequence, _ = sequenceOf(key)
+	return rec, err
 }
 
 // onPage returns how many of all records are on a page: the limit can be far
@@ -208,6 +211,7 @@ func (s *snapshot) walkPage(ctx context.Context, offset, limit int, visit func(s
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, s.describe(key, rec))
 		}
+		rec.sequence = next.sequence()
 		visit(rec)
 		cursor.Next()
 		if left > 1 {

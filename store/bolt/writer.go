@@ -185,6 +185,7 @@ func (s *Store) finish(tx *bbolt.Tx, b *batchTx) error {
 	snap, err := takeSnapshot(s.engine)
 	if err == nil {
 		snap.counts = b.counts
+		s.cache.advance(snap, b.changes)
 	} else {
 		// The writes are durable, but a recovery has to make them readable.
 		s.needsRecovery, snap = true, nil

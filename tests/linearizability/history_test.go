@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,6 +41,55 @@ func TestHistories_Bolt(t *testing.T) {
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestHistories_BoltDocuments reads documents as a handler does, from the cache of the
+// store: from one with room for all relayers, and from one that evicts most.
+func TestHistories_BoltDocuments(t *testing.T) {
+	for name, bytes := range map[string]int{"whole": 1 << 20, "evicting": 1000} {
+		t.Run(name, func(t *testing.T) {
+			store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"), bolt.WithDocumentCache(bytes))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			checkHistories(t, documentReader{store})
+		})
+	}
+}
+
+// documentReader gets documents. Because the rest of a record is not part of its
+// document, a document here is the content followed by the claim.
+type documentReader struct{ *bolt.Store }
+
+func (r documentReader) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return r.write(ctx, rec, r.Store.Create)
+}
+
+func (r documentReader) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return r.write(ctx, rec, r.Store.Update)
+}
+
+func (documentReader) write(ctx context.Context, rec relayer.Record, write func(context.Context, relayer.Record) (relayer.Record, error)) (relayer.Record, error) {
+	joined := rec
+	joined.Document = fmt.Appendf(nil, "%s/%s", rec.Document, rec.Claim)
+	written, err := write(ctx, joined)
+	rec.Revision = written.Revision
+	return rec, err
+}
+
+func (r documentReader) Get(ctx context.Context, id string) (relayer.Record, error) {
+	document, revision, err := r.AppendDocument(ctx, nil, id)
+	content, claim, _ := strings.Cut(string(document), "/")
+	return relayer.Record{ID: id, Claim: claim, Revision: revision, Document: []byte(content), Private: []byte(content)}, err
+}
+
+func (r documentReader) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	recs, total, err := r.Store.List(ctx, offset, limit)
+	for i := range recs {
+		recs[i].Document = recs[i].Private
+	}
+	return recs, total, err
 }
 
 // TestControl_StaleReads proves that the check can fail. It must catch a store with

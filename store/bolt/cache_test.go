@@ -1,0 +1,153 @@
+package bolt_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+func openWithCache(t *testing.T, limit int) *bolt.Store {
+	t.Helper()
+	store := open(t, filepath.Join(t.TempDir(), "relayers.db"), bolt.WithDocumentCache(limit))
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// Get and List read the file. AppendDocument and AppendDocuments, which use the cache,
+// must return the same at any time.
+func TestDocumentCache_SameAsFile(t *testing.T) {
+	for _, limit := range []int{0, 3000, 1 << 20} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			store := openWithCache(t, limit)
+			random := rand.New(rand.NewPCG(1, 2))
+			for i := range 300 {
+				change(t, store, fmt.Sprintf("id-%d", random.IntN(150)), i)
+				for range 3 {
+					expectSameDocument(t, store, fmt.Sprintf("id-%d", random.IntN(150)))
+					expectSamePage(t, store, random.IntN(100), 1+random.IntN(20))
+				}
+			}
+		})
+	}
+}
+
+// change creates the record, or updates or deletes it.
+func change(t *testing.T, store *bolt.Store, id string, number int) {
+	t.Helper()
+	rec, err := store.Get(t.Context(), id)
+	written := relayer.Record{ID: id, Revision: rec.Revision, Document: fmt.Appendf(nil, "document %d", number), Private: []byte("private")}
+	switch {
+	case err != nil:
+		_, err = store.Create(t.Context(), written)
+	case number%3 == 0:
+		err = store.Delete(t.Context(), id, rec.Revision)
+	default:
+		_, err = store.Update(t.Context(), written)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expectSameDocument(t *testing.T, store *bolt.Store, id string) {
+	t.Helper()
+	want, wantErr := store.Get(t.Context(), id)
+	got, revision, err := store.AppendDocument(t.Context(), nil, id)
+	if !bytes.Equal(got, want.Document) || revision != want.Revision || (err == nil) != (wantErr == nil) {
+		t.Fatalf("document of %s is %q at %d, error %v; the file has %q at %d, error %v", id, got, revision, err, want.Document, want.Revision, wantErr)
+	}
+}
+
+func expectSamePage(t *testing.T, store *bolt.Store, offset, limit int) {
+	t.Helper()
+	recs, wantTotal, err := store.List(t.Context(), offset, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := make([][]byte, len(recs))
+	for i := range recs {
+		documents[i] = recs[i].Document
+	}
+	got, total, err := store.AppendDocuments(t.Context(), nil, offset, limit)
+	if want := bytes.Join(documents, []byte(",")); !bytes.Equal(got, want) || total != wantTotal || err != nil {
+		t.Fatalf("page from %d is %q of %d, error %v; the file has %q of %d", offset, got, total, err, want, wantTotal)
+	}
+}
+
+// Readers fill the cache while a writer updates the record that they read.
+func TestDocumentCache_ReadAfterWrite(t *testing.T) {
+	store := openWithCache(t, 1<<20)
+	rec, err := store.Create(t.Context(), numbered(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := rec.ID
+	var acknowledged atomic.Uint64
+	acknowledged.Store(rec.Revision)
+	var readers sync.WaitGroup
+	end := time.Now().Add(time.Second)
+	for range 4 {
+		readers.Go(func() {
+			for time.Now().Before(end) {
+				least := acknowledged.Load()
+				if _, revision, err := store.AppendDocument(t.Context(), nil, id); err != nil || revision < least {
+					t.Errorf("revision %d after the write of %d, error %v", revision, least, err)
+					return
+				}
+			}
+		})
+	}
+	for time.Now().Before(end) {
+		if rec, err = store.Update(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged.Store(rec.Revision)
+	}
+	readers.Wait()
+}
+
+func TestDocumentCache_Limit(t *testing.T) {
+	const limit = 50_000
+	store := openWithCache(t, limit)
+	createAll(t, store, 0, 500)
+	for range 20 {
+		for i := range 500 {
+			if _, _, err := store.AppendDocument(t.Context(), nil, numbered(i).ID); err != nil {
+				t.Fatal(err)
+			}
+			if size := store.CacheSize(); size > limit {
+				t.Fatalf("the cache has %d bytes", size)
+			}
+		}
+	}
+	if size := store.CacheSize(); size < limit/2 {
+		t.Errorf("the cache has only %d bytes", size)
+	}
+	recs, _, err := store.List(t.Context(), 0, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleteAll(t, store, recs)
+	if size := store.CacheSize(); size != 0 {
+		t.Errorf("without records the cache has %d bytes", size)
+	}
+}
+
+func TestDocumentCache_NegativeLimit(t *testing.T) {
+	if store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"), bolt.WithDocumentCache(-1)); err == nil {
+		t.Error("a negative limit was accepted")
+		_ = store.Close()
+	}
+}
