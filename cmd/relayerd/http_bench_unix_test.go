@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -61,12 +62,15 @@ func BenchmarkHTTP(b *testing.B) {
 	}
 	for _, database := range databases {
 		b.Run(database.name, func(b *testing.B) {
-			ours := connect(b, serveInside(b, database.open(b), seed))
+			all := operations(ids)
+			ours := connect(b, serveInside(b, database.open(b), seed), all[0].append)
+			// Every relayer is read once: the system maps a page on the first touch.
+			ours.load(b, *benchRelayers/50, walk(*benchRelayers))
 			var commits *syncedFile
 			if database.name != inMemory {
 				commits = openSyncedFile(b)
 			}
-			for _, operation := range operations(ids) {
+			for _, operation := range all {
 				b.Run(operation.name, func(b *testing.B) { benchmarkOperation(b, ours, operation, commits) })
 			}
 		})
@@ -111,6 +115,16 @@ func operations(ids []string) []operation {
 		{name: "create", append: func(buffer []byte, _ *rand.Rand) []byte {
 			return appendRequest(buffer, http.MethodPost, "", benchDefinition)
 		}},
+	}
+}
+
+// walk lists all relayers, 100 to a page, and starts again after the last page.
+func walk(relayers int) requester {
+	var number atomic.Int64
+	pages := int64(relayers / 100)
+	return func(buffer []byte, _ *rand.Rand) []byte {
+		target := fmt.Sprintf("?per_page=100&page=%d", 1+number.Add(1)%pages)
+		return appendRequest(buffer, http.MethodGet, target, "")
 	}
 }
 
@@ -207,7 +221,7 @@ func serveInside(b *testing.B, database, copyFrom string) (address string) {
 // benchmarkOperation measures an operation, and its baseline if it has one.
 func benchmarkOperation(b *testing.B, ours *clients, op operation, commits *syncedFile) {
 	sample := ours.exchange(b, op.append)
-	bare := connect(b, serveBare(b, sample, commits))
+	bare := connect(b, serveBare(b, sample, commits), op.append)
 	runs := []*candidate{{clients: bare, append: op.append}, {clients: ours, append: op.append}}
 	if op.baseline != nil {
 		runs = append(runs, &candidate{clients: ours, append: op.baseline})
@@ -374,7 +388,9 @@ type connection struct {
 	request []byte
 }
 
-func connect(b *testing.B, address string) *clients {
+// connect sends a request on each connection at once: the server closes one that sends
+// none.
+func connect(b *testing.B, address string, request requester) *clients {
 	b.Helper()
 	all := make(clients, benchClients)
 	for i := range all {
@@ -385,23 +401,29 @@ func connect(b *testing.B, address string) *clients {
 		b.Cleanup(func() { _ = conn.Close() })
 		all[i] = &connection{Conn: conn, reader: bufio.NewReaderSize(conn, 64<<10), random: rand.New(rand.NewPCG(1, uint64(i)))}
 	}
+	all.load(b, benchClients, request)
 	return &all
 }
 
 // load sends requests from all clients concurrently.
 func (c *clients) load(b *testing.B, requests int, request requester) {
+	b.Helper()
 	var running sync.WaitGroup
+	failed := make(chan error, len(*c))
 	for _, each := range *c {
 		running.Go(func() {
 			for range requests / len(*c) {
 				if err := each.send(request); err != nil {
-					b.Error(err)
+					failed <- err
 					return
 				}
 			}
 		})
 	}
 	running.Wait()
+	if len(failed) > 0 {
+		b.Fatal(<-failed)
+	}
 }
 
 func (c *connection) send(request requester) error {
