@@ -1,10 +1,7 @@
 package main
 
 import (
-	"debug/elf"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -83,24 +80,6 @@ func buildCommand(t *testing.T) (environment, arguments []string) {
 	return nil, nil
 }
 
-// buildAsImage builds relayerd with the command of the Dockerfile.
-func buildAsImage(t *testing.T, path string) {
-	t.Helper()
-	environment, arguments := buildCommand(t)
-	output := slices.Index(arguments, "-o") + 1
-	if output == 0 || arguments[output] != "/relayerd" {
-		t.Fatalf("go %q does not write /relayerd", arguments)
-	}
-	arguments[output] = path
-	command := exec.Command("go", arguments...)
-	command.Dir = "../.."
-	// The flags of the test, such as -race, are not those of the image.
-	command.Env = append(append(os.Environ(), "GOFLAGS=-buildvcs=false"), environment...)
-	if text, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("go %q: %v: %s", arguments, err, text)
-	}
-}
-
 func TestDockerfile_Build(t *testing.T) {
 	environment, arguments := buildCommand(t)
 	if !slices.Equal(environment, []string{"CGO_ENABLED=0"}) || !slices.Contains(arguments, "-trimpath") {
@@ -162,25 +141,6 @@ func TestDockerfile_User(t *testing.T) {
 		copied := instruction{"COPY", "--from=build --chown=" + user + " " + directory + " " + directory}
 		if !slices.Contains(dockerfile(t), copied) {
 			t.Errorf("the user does not own %s", directory)
-		}
-	}
-}
-
-// A binary that needs no loader and no library runs in an empty file system.
-func expectStatic(t *testing.T, path string) {
-	t.Helper()
-	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	libraries, err := file.ImportedLibraries()
-	if err != nil || len(libraries) > 0 {
-		t.Errorf("libraries %q, error %v", libraries, err)
-	}
-	for _, program := range file.Progs {
-		if program.Type == elf.PT_INTERP {
-			t.Error("the binary needs a loader")
 		}
 	}
 }
