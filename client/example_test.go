@@ -56,6 +56,60 @@ func Example() {
 	// sepolia-main
 }
 
+// A follower calls Watch first, then reads all relayers, and then ranges over the changes,
+// so that it gets all changes.
+func ExampleClient_Watch() {
+	server := httptest.NewServer(exampleServer())
+	defer server.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel() // releases the connection
+
+	registry, err := client.New(server.URL, "the-token-of-the-server")
+	if err != nil {
+		log.Fatal(err)
+	}
+	changes := registry.Watch(ctx)
+	paused := make(map[string]bool)
+	readAll := func() {
+		for r, err := range registry.All(ctx) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			paused[r.ID] = r.Paused
+		}
+	}
+	readAll()
+
+	req := relayer.CreateRequest{ID: "a", Name: "A", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
+	if _, err := registry.Create(ctx, req); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := registry.Pause(ctx, "a"); err != nil {
+		log.Fatal(err)
+	}
+
+	for change, err := range changes {
+		switch {
+		case errors.Is(err, relayer.ErrGap):
+			clear(paused)
+			readAll()
+		case err != nil:
+			log.Fatal(err)
+		case change.Kind == relayer.Deleted:
+			delete(paused, change.Relayer.ID)
+		default:
+			paused[change.Relayer.ID] = change.Relayer.Paused
+			fmt.Println(change.Kind, change.Relayer.ID, change.Relayer.Paused)
+		}
+		if paused["a"] {
+			break
+		}
+	}
+	// Output:
+	// created a false
+	// updated a true
+}
+
 func exampleServer() *httpapi.API {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
