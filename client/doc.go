@@ -31,6 +31,6 @@
 // [relayer.ErrExists], [relayer.ErrConflict], [*relayer.ValidationError],
 // [relayer.ErrUnavailable] and [relayer.ErrOutcomeUnknown]. Those of HTTP are
 // [ErrUnauthorized], [ErrForbidden] and [*RateError]. Every failed response is also a
-// [*ResponseError] with its status and request ID. No error contains the token, an RPC
-// URL, or the body of a response that is not of the interface.
+// [*ResponseError] with its status and request ID. No error contains the token, a full
+// RPC URL, or the body of a response that is not of the interface.
 package client

@@ -194,6 +194,38 @@ func TestAll_EqualRelayerCreatedAgain(t *testing.T) {
 	}
 }
 
+// One relayer that changes all the time does not stall the iteration, wherever it is.
+func TestAll_OneChangesConstantly(t *testing.T) {
+	for _, changing := range []int{0, 98, 99, 100, 101, 249} {
+		m := newManager(t)
+		for i := range 250 {
+			if _, err := m.Create(t.Context(), evm(fmt.Sprint("r", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		api, requests := handlerOf(t, m), 0
+		c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if requests++; requests > 10 {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			if _, err := m.Patch(t.Context(), fmt.Sprint("r", changing), relayer.Patch{"name": fmt.Sprint(requests)}); err != nil {
+				t.Error(err)
+			}
+			api.ServeHTTP(w, r)
+		}))
+		n := 0
+		for _, err := range c.All(t.Context()) {
+			if n++; err != nil {
+				t.Fatalf("relayer %d changes: error %v after %d requests", changing, err, requests)
+			}
+		}
+		if n != 250 {
+			t.Errorf("%d relayers", n)
+		}
+	}
+}
+
 func TestAll_Break(t *testing.T) {
 	m := newManager(t)
 	for i := range 3 {
