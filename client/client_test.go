@@ -333,10 +333,10 @@ func TestClient_HTTP2(t *testing.T) {
 	m := newManager(t)
 	var versions sync.Map
 	api := handlerOf(t, m)
-	requests := 0
+	var creates atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		versions.Store(r.ProtoMajor, true)
-		if requests++; requests%2 == 1 && r.Method == http.MethodPost {
+		if r.Method == http.MethodPost && creates.Add(1) == 1 {
 			api.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		}
