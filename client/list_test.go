@@ -72,7 +72,7 @@ func TestList_InvalidResponse(t *testing.T) {
 // and changed. Those that exist all the time must be returned exactly once, in order.
 func TestAll_ConcurrentWrites(t *testing.T) {
 	for _, maxPerPage := range []uint32{1, 2, 3, 4, 10, 30, 100} {
-		for seed := range uint64(15) {
+		for seed := range uint64(8) {
 			t.Run(fmt.Sprintf("pages of %d/%d", maxPerPage, seed), func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, uint64(maxPerPage)))
 				testAll(t, random, maxPerPage)
@@ -196,7 +196,7 @@ func TestAll_EqualRelayerCreatedAgain(t *testing.T) {
 
 // One relayer that changes all the time does not stall the iteration, wherever it is.
 func TestAll_OneChangesConstantly(t *testing.T) {
-	for _, changing := range []int{0, 98, 99, 100, 101, 249} {
+	for _, changing := range []int{0, 99, 249} {
 		m := newManager(t)
 		for i := range 250 {
 			if _, err := m.Create(t.Context(), evm(fmt.Sprint("r", i))); err != nil {
