@@ -147,23 +147,37 @@ func TestWithMaxResponseBytes_LargerResponse(t *testing.T) {
 	if _, err := c.Get(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "larger than the limit") || len(err.Error()) > 500 {
 		t.Errorf("the error is %v", err)
 	}
-	isClosed := false
+	isClosed, endless := false, &endlessReader{}
 	closes := func(r *http.Request) (*http.Response, error) {
 		resp, err := respondJSON(200, body)(r)
 		resp.Body = struct {
 			io.Reader
 			io.Closer
-		}{resp.Body, closeFunc(func() { isClosed = true })}
+		}{endless, closeFunc(func() { isClosed = true })}
 		return resp, err
 	}
 	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(10)}, closes)
-	if _, err := c.Get(t.Context(), "a"); err == nil || !isClosed {
-		t.Errorf("the connection is closed: %t, error %v", isClosed, err)
+	if _, err := c.Get(t.Context(), "a"); err == nil || !isClosed || endless.read > 100_000 {
+		t.Errorf("the connection is closed: %t, after %d bytes, error %v", isClosed, endless.read, err)
 	}
 	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(int64(len(body)))}, respondJSON(200, body))
 	if _, err := c.Get(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
+}
+
+// endlessReader reads blanks, but not for ever if a test fails.
+type endlessReader struct{ read int }
+
+func (r *endlessReader) Read(p []byte) (int, error) {
+	if r.read > 1<<20 {
+		return 0, io.EOF
+	}
+	r.read += len(p)
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
 }
 
 type closeFunc func()

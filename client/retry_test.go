@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,7 +112,7 @@ func TestWithTimeout_NoResponse(t *testing.T) {
 		c, s := scripted(t, options, blocked)
 		start := time.Now()
 		_, err := c.Get(t.Context(), "a")
-		if !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no response within 2s") {
 			t.Errorf("the error is %v", err)
 		}
 		if waited := time.Since(start); len(s.seen) != 3 || waited < 6*time.Second || waited > 7*time.Second {
