@@ -46,7 +46,7 @@ func newBatchTx(tx *bbolt.Tx, base *snapshot) (*batchTx, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &batchTx{tx: tx, base: base, verified: make(map[uint64]bool), state: now, blocks: make(map[uint64]*modifiedBlock)}
+	b := &batchTx{tx: tx, base: base, verified: make(map[uint64]bool, 16), state: now, blocks: make(map[uint64]*modifiedBlock)}
 	if err := base.meta.VerifyPath(stateKey, 0, b.verified); err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		commit:    (*bbolt.Tx).Commit,
 	}
 	s.closing, s.cancelWork = context.WithCancel(context.Background())
-	if s.identity, err = identify(path, e); err != nil {
+	if s.identity, s.known, err = identify(path, e); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	if err := s.install(e); err != nil {
@@ -82,12 +82,13 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 
 // identify opens a handle that outlives recoveries. It keeps the number of the
 // file from being reused for another file.
-func identify(path string, e *engine) (*os.File, error) {
+func identify(path string, e *engine) (*os.File, fs.FileInfo, error) {
 	own, err := e.file.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return openKnown(path, os.O_RDONLY, 0, own)
+	file, err := openKnown(path, os.O_RDONLY, 0, own)
+	return file, own, err
 }
 
 func openOrCreate(ctx context.Context, path string, opts options) (*engine, error) {

@@ -117,10 +117,6 @@ func (s *Store) awaitBackups(deadline <-chan struct{}) bool {
 // delete or a rename, writes would go to a file that the next start does not
 // find. The caller holds the write lock.
 func (s *Store) checkPath() (fs.FileInfo, error) {
-	own, err := s.identity.Stat()
-	if err != nil {
-		return nil, err
-	}
 	found, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errMissing
@@ -128,10 +124,10 @@ func (s *Store) checkPath() (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !os.SameFile(own, found) {
+	if !os.SameFile(s.known, found) {
 		return nil, errReplaced
 	}
-	return own, nil
+	return s.known, nil
 }
 
 // install makes an open file the one that the store serves.

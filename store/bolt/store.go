@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,7 @@ type Store struct {
 	writeLock        chan struct{}
 	engine           *engine
 	identity         *os.File    // stays open across recoveries
+	known            fs.FileInfo // of identity
 	retired          []*snapshot // still used by reads
 	publishedTx      int         // ID of the transaction of the last published snapshot
 	needsRecovery    bool        // a commit failed: recover before the next write

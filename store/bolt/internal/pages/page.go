@@ -200,18 +200,15 @@ func (p *page) key(index int) ([]byte, bool) {
 	return p.part(at+int64(native.Uint32(entry)), size)
 }
 
-// valueOf returns the value at an index of a leaf if the key there is the given
-// one, and otherwise nil.
-func (p *page) valueOf(key []byte, index int) ([]byte, error) {
+// entry returns the entry at an index of a leaf if its key is the given one, and
+// otherwise false.
+func (p *page) entry(key []byte, index int) (element, bool, error) {
 	if index >= p.count {
-		return nil, nil
+		return element{}, false, nil
 	}
 	e, ok := p.element(index)
-	if !ok || e.flags != 0 {
-		return nil, ErrDamaged
+	if !ok {
+		return element{}, false, ErrDamaged
 	}
-	if !bytes.Equal(e.key, key) {
-		return nil, nil
-	}
-	return e.value, nil
+	return e, bytes.Equal(e.key, key), nil
 }

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 )
@@ -24,15 +23,11 @@ func (f File) Tree(root uint64) (Tree, error) {
 
 // Bucket opens a bucket of the tree of all buckets.
 func (t Tree) Bucket(name []byte) (Tree, error) {
-	c, err := t.Seek(name)
+	e, ok, err := t.find(name)
 	if err != nil {
 		return Tree{}, err
 	}
-	e, ok, err := c.element()
-	if err != nil {
-		return Tree{}, err
-	}
-	if !ok || !bytes.Equal(e.key, name) || e.flags != bucketFlag {
+	if !ok || e.flags != bucketFlag {
 		return Tree{}, fmt.Errorf("bucket %s is missing", name)
 	}
 	root, inline, ok := bucketRoot(e.value)
@@ -64,21 +59,33 @@ func bucketRoot(value []byte) (root uint64, inline page, ok bool) {
 
 // Get returns the value of a key, or nil. It does not allocate.
 func (t Tree) Get(key []byte) ([]byte, error) {
+	e, ok, err := t.find(key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if e.flags != 0 {
+		return nil, ErrDamaged
+	}
+	return e.value, nil
+}
+
+// find returns the entry of a key, and false if there is none.
+func (t Tree) find(key []byte) (element, bool, error) {
 	p := t.root
 	for range maxDepth {
 		index, err := p.search(key)
 		if err != nil {
-			return nil, err
+			return element{}, false, err
 		}
 		if p.kind == leafPage {
-			return p.valueOf(key, index)
+			return p.entry(key, index)
 		}
 		var ok bool
 		if p, ok = t.file.child(&p, index); !ok {
-			return nil, ErrDamaged
+			return element{}, false, ErrDamaged
 		}
 	}
-	return nil, ErrDamaged
+	return element{}, false, ErrDamaged
 }
 
 // Each visits all entries of a tree, in the order of their keys. It returns the
