@@ -31,7 +31,10 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-const benchClients = 64
+const (
+	benchClients = 64
+	clientBuffer = 64 << 10
+)
 
 // With -short the benchmarks only show that they run.
 var benchRelayers = flag.Int("relayers", 100_000, "the number of relayers that the benchmarks of HTTP serve")
@@ -394,15 +397,20 @@ func connect(b *testing.B, address string, request requester) *clients {
 	b.Helper()
 	all := make(clients, benchClients)
 	for i := range all {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = conn.Close() })
-		all[i] = &connection{Conn: conn, reader: bufio.NewReaderSize(conn, 64<<10), random: rand.New(rand.NewPCG(1, uint64(i)))}
+		all[i] = dial(b, address)
 	}
 	all.load(b, benchClients, request)
 	return &all
+}
+
+func dial(b *testing.B, address string) *connection {
+	b.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.Close() })
+	return &connection{Conn: conn, reader: bufio.NewReaderSize(conn, clientBuffer), random: rand.New(rand.NewPCG(rand.Uint64(), 1))}
 }
 
 // load sends requests from all clients concurrently.
