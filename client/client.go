@@ -181,14 +181,14 @@ func (*Client) MasksRPCURLs() bool { return true }
 
 // Get returns the relayer, or [relayer.ErrNotFound].
 func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
-	return c.get(ctx, id, c.newTries())
+	return c.get(ctx, id, c.newAttempts())
 }
 
-func (c *Client) get(ctx context.Context, id string, tries *tries) (*relayer.Relayer, error) {
+func (c *Client) get(ctx context.Context, id string, attempts *attempts) (*relayer.Relayer, error) {
 	if !isID(id) {
 		return nil, relayer.ErrNotFound
 	}
-	resp, failed := c.do(ctx, newRequest(http.MethodGet, singlePath+id, nil), tries)
+	resp, failed := c.do(ctx, newRequest(http.MethodGet, singlePath+id, nil), attempts)
 	if failed != nil {
 		return nil, failed.err
 	}

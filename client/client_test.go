@@ -52,7 +52,7 @@ func handlerOf(t *testing.T, m *relayer.Manager) http.Handler {
 	return api
 }
 
-// clientOf returns a client of the handler on a server of its own.
+// clientOf returns a client of the handler on a new server.
 func clientOf(t *testing.T, handler http.Handler, options ...client.Option) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -248,7 +248,7 @@ func printed(result any) string {
 	return string(encoded)
 }
 
-// errorKind returns what a program can find out about an error.
+// errorKind returns the properties of an error that a program can match.
 func errorKind(err error) string {
 	var kind []any
 	for _, sentinel := range []error{relayer.ErrNotFound, relayer.ErrExists, relayer.ErrConflict, relayer.ErrInvalid, relayer.ErrUnavailable, relayer.ErrOutcomeUnknown} {

@@ -15,7 +15,7 @@
 // # Retries
 //
 // Requests that the server rejects with 429 or 503, and those that did not reach it,
-// had no effect and are sent again, with exponential backoff, full jitter and the wait
+// had no effect. They are sent again, with exponential backoff, full jitter and the wait
 // of Retry-After. Reads are also repeated after a lost connection, a truncated response,
 // and a 5xx of a proxy. [WithRetries] sets the limits.
 //
@@ -32,5 +32,5 @@
 // [relayer.ErrUnavailable] and [relayer.ErrOutcomeUnknown]. Those of HTTP are
 // [ErrUnauthorized], [ErrForbidden] and [*RateError]. Every failed response is also a
 // [*ResponseError] with its status and request ID. No error contains the token, a full
-// RPC URL, or the body of a response that is not of the interface.
+// RPC URL, or the body of a response that is not one of the API.
 package client

@@ -55,7 +55,7 @@ func dropDefault(stored, wanted map[string]any) {
 }
 
 // covers reports whether the stored value has all that is wanted. It may have more:
-// defaults. Null wants no value.
+// defaults. A wanted null matches a missing value and an empty object.
 func covers(stored, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case nil:

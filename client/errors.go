@@ -14,7 +14,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// The failures that only a server has. Match them with [errors.Is].
+// Errors of HTTP, which a Manager does not return. Match them with [errors.Is].
 var (
 	// ErrUnauthorized reports that the server does not accept the token.
 	ErrUnauthorized = errors.New("the token is not accepted")
@@ -41,7 +41,7 @@ func (e *RateError) Error() string {
 }
 
 // ResponseError is the failure of a request that the server, or a proxy in front of it,
-// responded to. It wraps the error that the response stands for, if there is one.
+// responded to. It wraps the error that matches the status, if there is one.
 type ResponseError struct {
 	// Status is the HTTP status of the response.
 	Status int
@@ -58,7 +58,7 @@ func (e *ResponseError) Error() string {
 	return fmt.Sprintf("client: %s: status %d (request %s): %v", e.request, e.Status, e.RequestID, e.err)
 }
 
-// Unwrap returns the error that the response stands for.
+// Unwrap returns the error that matches the status.
 func (e *ResponseError) Unwrap() error { return e.err }
 
 // errorOf returns the error of a response that is not a success.
@@ -100,8 +100,8 @@ func causeOf(req *request, resp *response) error {
 	}
 }
 
-// notFoundError distinguishes the relayer from what else can be missing: the route, and
-// on the public system a signer or a notification that the body names.
+// notFoundError distinguishes a missing relayer from a missing route. OpenZeppelin Relayer
+// also responds with 404 if a signer or notification that the body names is missing.
 func notFoundError(req *request, resp *response) error {
 	switch message := resp.text(); {
 	case req.id != "" && message == "Relayer with ID "+req.id+" not found":

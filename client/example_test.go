@@ -33,7 +33,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// The change is made only if nobody else has changed the relayer since.
+	// The change is made only if no other writer has changed the relayer since.
 	patch := relayer.Patch{"paused": true, "policies": relayer.Patch{"gas_price_cap": relayer.NewAmount(100e9)}}
 	changed, err := registry.Patch(ctx, created.ID, patch, relayer.IfRevision(created.Revision))
 	if err != nil {

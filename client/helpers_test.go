@@ -92,7 +92,7 @@ func respondJSON(status int, body string, pairs ...string) step {
 	return respond(status, "application/json", body, pairs...)
 }
 
-// fail responds with a failure of this repository's servers.
+// fail responds with a failure of package httpapi.
 func fail(status int, message string, pairs ...string) step {
 	encoded, _ := json.Marshal(message)
 	return respondJSON(status, `{"success":false,"data":null,"message":`+string(encoded)+`}`, pairs...)

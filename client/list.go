@@ -14,7 +14,7 @@ import (
 )
 
 // List returns one page of all relayers in the order of the server, which is the order
-// of creation for servers of this repository. Pages start at 1; page 0 is the first page
+// of creation for package httpapi. Pages start at 1; page 0 is the first page
 // too. Pagination.PerPage is the number that the server used. The relayers have the
 // Revision 0, because lists have no revisions.
 func (c *Client) List(ctx context.Context, page, perPage uint32) (*relayer.Page, error) {
@@ -39,7 +39,7 @@ func (c *Client) list(ctx context.Context, page, perPage uint32) (*listing, erro
 		"per_page": {strconv.FormatUint(uint64(perPage), 10)},
 	}.Encode()
 	req.decode = func(resp *response) error { return listed.decode(resp) }
-	if _, failed := c.do(ctx, req, c.newTries()); failed != nil {
+	if _, failed := c.do(ctx, req, c.newAttempts()); failed != nil {
 		return nil, failed.err
 	}
 	return listed, nil
@@ -87,9 +87,9 @@ func (c *Client) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
 	}
 }
 
-// allPage is the size of the pages that All asks for, and allOverlap the least number of
-// relayers in a page that All has read before, unless the server permits small pages
-// only.
+// allPage is the size of the pages that All requests. allOverlap is the least number of
+// relayers in a page that All has read before. It is less if the server permits only
+// small pages.
 const (
 	allPage    = 100
 	allOverlap = 5
@@ -97,8 +97,8 @@ const (
 
 // walk reads the list of all relayers in overlapping pages, because deletes move later
 // relayers forward. A page has no gap before it if, ahead of any new relayer, it has one
-// that was read before and did not move back: all before that one have been read too.
-// Otherwise the walk steps back. A relayer that was deleted and created again moves to
+// that was read before and did not move back. All relayers before that one have then been
+// read too. Otherwise the walk steps back. A relayer that was deleted and created again moves to
 // the end of the list.
 type walk struct {
 	client  *Client

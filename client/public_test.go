@@ -14,8 +14,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// publicServer responds as the public system does: with its envelope, without entity
-// tags, with defaults in its policies, and with 500 if an ID is taken.
+// publicServer responds like OpenZeppelin Relayer: with its envelope, without entity tags,
+// with defaults in its policies, and with 500 if an ID is taken.
 type publicServer struct {
 	mu       sync.Mutex
 	order    []string
@@ -92,8 +92,8 @@ func (s *publicServer) create(w http.ResponseWriter, r *http.Request) {
 	s.succeed(w, 201, body, nil)
 }
 
-// body decodes a request. The framework of the public system accepts no other media
-// type.
+// body decodes a request. The framework of OpenZeppelin Relayer accepts no other
+// media type.
 func (s *publicServer) body(w http.ResponseWriter, r *http.Request) map[string]any {
 	var body map[string]any
 	if r.Header.Get("Content-Type") != "application/json" || json.NewDecoder(r.Body).Decode(&body) != nil {
@@ -141,8 +141,8 @@ func (s *publicServer) list(w http.ResponseWriter, r *http.Request) {
 	s.succeed(w, 200, data, map[string]any{"current_page": page, "per_page": perPage, "total_items": total})
 }
 
-// TestClient_PublicSystem drives a server that responds as the public system does.
-func TestClient_PublicSystem(t *testing.T) {
+// TestClient_OpenZeppelinRelayer drives a server that responds like OpenZeppelin Relayer.
+func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	server := &publicServer{relayers: make(map[string]map[string]any)}
 	c := clientOf(t, server)
 	ctx := t.Context()
@@ -153,7 +153,7 @@ func TestClient_PublicSystem(t *testing.T) {
 	if r, err := c.Patch(ctx, "a", relayer.Patch{"name": "new", "notification_id": nil}); err != nil || r.Name != "new" || r.NotificationID != "" {
 		t.Errorf("patched %v, error %v", r, err)
 	}
-	// The system ignores If-Match, and must not overwrite what a condition protects.
+	// OpenZeppelin Relayer ignores If-Match, so the client must not send the change.
 	if _, err := c.Pause(ctx, "a", relayer.IfRevision(created.Revision)); !errors.Is(err, relayer.ErrConflict) {
 		t.Errorf("a conditional change: error %v", err)
 	}

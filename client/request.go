@@ -83,16 +83,16 @@ type connection struct {
 	got    bool
 }
 
-func (s *connection) trace(ctx context.Context) context.Context {
+func (c *connection) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		// A write that was sent is not sent again by the transport: the last connection
 		// is the one that counts.
-		GetConn: func(string) { s.wanted, s.got = true, false },
-		GotConn: func(httptrace.GotConnInfo) { s.got = true },
+		GetConn: func(string) { c.wanted, c.got = true, false },
+		GotConn: func(httptrace.GotConnInfo) { c.got = true },
 	})
 }
 
-func (s *connection) wasSent() bool { return s.got || !s.wanted }
+func (c *connection) wasSent() bool { return c.got || !c.wanted }
 
 // withoutURL removes the URL that package http adds to its errors: the errors of this
 // package name the request.
@@ -104,8 +104,8 @@ func withoutURL(err error) error {
 }
 
 // ifMatch returns the value of If-Match for the conditions, or "" if there are none. It
-// returns [relayer.ErrConflict] if no revision satisfies them all. Revision 0 stands for
-// an unknown one.
+// returns [relayer.ErrConflict] if no revision satisfies them all. Revision 0 means that
+// the revision is unknown.
 func ifMatch(conditions []relayer.Condition) (string, []uint64, error) {
 	if len(conditions) == 0 {
 		return "", nil, nil

@@ -24,8 +24,8 @@ type response struct {
 	relayer *relayer.Relayer // of a response with a single one
 }
 
-// envelope is the body of a success or a failure. The public system sends the text of a
-// failure as error, this repository as message.
+// envelope is the body of a success or a failure. OpenZeppelin Relayer sends the
+// text of a failure as error, package httpapi as message.
 type envelope struct {
 	Success    *bool               `json:"success"`
 	Data       json.RawMessage     `json:"data"`
@@ -184,8 +184,8 @@ func decodeRelayer(data json.RawMessage) (*relayer.Relayer, error) {
 	return r, nil
 }
 
-// revisionOf returns the revision of an ETag of this repository, or 0. A proxy that
-// compresses makes the tag a weak one.
+// revisionOf returns the revision of an ETag of package httpapi, or 0. A proxy that
+// compresses responses makes the tag weak.
 func revisionOf(tag string) uint64 {
 	digits := strings.Trim(strings.TrimPrefix(tag, "W/"), `"`)
 	revision, err := strconv.ParseUint(digits, 10, 64)

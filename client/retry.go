@@ -24,28 +24,29 @@ type failure struct {
 	wait time.Duration
 }
 
-// asOf returns the failure with the error of ctx, if that has ended the retries.
-func (f *failure) asOf(ctx context.Context) *failure {
+// withContextError returns the failure with the error of ctx, if ctx has ended the
+// retries.
+func (f *failure) withContextError(ctx context.Context) *failure {
 	if err := ctx.Err(); err != nil {
 		f.err = err
 	}
 	return f
 }
 
-// tries counts the attempts of one operation.
-type tries struct {
+// attempts limits the attempts of one operation.
+type attempts struct {
 	left    int
 	made    int
 	lastEnd time.Time // no wait may end later
 }
 
-func (c *Client) newTries() *tries {
-	return &tries{left: c.maxAttempts - 1, lastEnd: time.Now().Add(c.maxRetryTime)}
+func (c *Client) newAttempts() *attempts {
+	return &attempts{left: c.maxAttempts - 1, lastEnd: time.Now().Add(c.maxRetryTime)}
 }
 
 // next waits before another attempt: exponential backoff with full jitter, after the
 // wait that the server asks for. It reports false if there is no other attempt.
-func (t *tries) next(ctx context.Context, wait time.Duration) bool {
+func (t *attempts) next(ctx context.Context, wait time.Duration) bool {
 	if t.left <= 0 {
 		return false
 	}
@@ -77,9 +78,9 @@ func sleep(ctx context.Context, duration time.Duration) bool {
 	}
 }
 
-// do sends the request until it succeeds, fails for good, or the tries are exhausted. A
-// write of unclear outcome is not sent again.
-func (c *Client) do(ctx context.Context, req *request, tries *tries) (*response, *failure) {
+// do sends the request until it succeeds, fails for good, or the attempts are exhausted. A
+// write of unknown outcome is not sent again.
+func (c *Client) do(ctx context.Context, req *request, attempts *attempts) (*response, *failure) {
 	for {
 		resp, failed := c.attempt(ctx, req)
 		if failed == nil {
@@ -89,8 +90,8 @@ func (c *Client) do(ctx context.Context, req *request, tries *tries) (*response,
 		if !isRepeatable {
 			return nil, failed
 		}
-		if !tries.next(ctx, failed.wait) {
-			return nil, failed.asOf(ctx)
+		if !attempts.next(ctx, failed.wait) {
+			return nil, failed.withContextError(ctx)
 		}
 	}
 }

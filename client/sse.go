@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// maxSilence is how long a stream may be silent: more than three heartbeats of a server
-// of this repository.
+// maxSilence is how long a stream may be silent: more than three heartbeats of package
+// httpapi.
 const maxSilence = 50 * time.Second
 
 var errSilence = errors.New("the change feed is silent")

@@ -17,18 +17,18 @@ import (
 // Watch returns the changes from the call on, until ctx is done; it then ends without an
 // error. It connects before it returns, so that the recipe of [relayer.Manager.Watch]
 // works: call Watch, then read All, then range over the changes. The relayers of All have
-// no revision, so that every change counts as newer than they are; the last change of a
-// relayer is its current state.
+// no revision, so that every change counts as newer than they are. The last change of a
+// relayer has its current state.
 //
 // Watch reconnects when the connection is lost, or silent for longer than three
 // heartbeats, and resumes after the last change that it has yielded. It yields
-// [relayer.ErrGap] in place of changes that the server could not send, and those that
-// were made before the first connection if that failed during the call. After ErrGap,
+// [relayer.ErrGap] in place of changes that the server could not send. If the connection
+// of the call failed, changes made before the first connection are such a gap. After ErrGap,
 // and after the error of a change that cannot be decoded, the sequence continues.
 //
 // Any other error is the last. Watch does not end while the server is unavailable, but
 // ends if the server rejects the request, for example with [ErrUnauthorized]. If the
-// server has no change feed, as the public system, the error matches
+// server has no change feed, like OpenZeppelin Relayer, the error matches
 // [errors.ErrUnsupported].
 //
 // The sequence can be ranged over once. Until then, and until the range ends, it holds a
@@ -201,7 +201,8 @@ func (c *Client) watchFailure(ctx context.Context, req *request, received *http.
 	return failed
 }
 
-// deliver yields what the event says. It reports false if the consumer has enough.
+// deliver yields the change or the gap of the event. It reports false if the consumer
+// stops the iteration.
 func (w *watcher) deliver(e event, yield func(relayer.Change, error) bool) bool {
 	switch kind := relayer.ChangeKind(e.kind); kind {
 	case resyncKind:

@@ -147,12 +147,12 @@ type write struct {
 	settle func(current *relayer.Relayer) (verdict, error)
 }
 
-// write sends a write until its outcome is known, or the tries are exhausted.
+// write sends a write until its outcome is known, or the attempts are exhausted.
 func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) {
-	tries := c.newTries()
+	attempts := c.newAttempts()
 	isUnclear := false
 	for {
-		resp, failed := c.do(ctx, w.request, tries)
+		resp, failed := c.do(ctx, w.request, attempts)
 		if failed == nil {
 			return resp.relayer, nil
 		}
@@ -161,7 +161,7 @@ func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) 
 		if !isUnclear {
 			return nil, failed.err
 		}
-		current, err := c.readBack(ctx, w.id, tries)
+		current, err := c.readBack(ctx, w.id, attempts)
 		if err != nil {
 			return nil, &unknownOutcome{fmt.Errorf("%w; reading it back: %w", failed.err, err)}
 		}
@@ -173,16 +173,16 @@ func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) 
 		case isUndecided:
 			return nil, &unknownOutcome{fmt.Errorf("%w; the relayer is not as requested", failed.err)}
 		}
-		if !failed.isUnclear && !failed.isTemporary || !tries.next(ctx, failed.wait) {
-			return nil, &unknownOutcome{failed.asOf(ctx).err}
+		if !failed.isUnclear && !failed.isTemporary || !attempts.next(ctx, failed.wait) {
+			return nil, &unknownOutcome{failed.withContextError(ctx).err}
 		}
 	}
 }
 
-// readBack returns the current relayer, or nil if there is none. It has as many tries as
-// any read, but no more time than the write.
-func (c *Client) readBack(ctx context.Context, id string, write *tries) (*relayer.Relayer, error) {
-	current, err := c.get(ctx, id, &tries{left: c.maxAttempts - 1, lastEnd: write.lastEnd})
+// readBack returns the current relayer, or nil if there is none. It has as many attempts
+// as any read, but no more time than the write.
+func (c *Client) readBack(ctx context.Context, id string, write *attempts) (*relayer.Relayer, error) {
+	current, err := c.get(ctx, id, &attempts{left: c.maxAttempts - 1, lastEnd: write.lastEnd})
 	if errors.Is(err, relayer.ErrNotFound) {
 		return nil, nil
 	}

@@ -102,7 +102,7 @@ func TestCreate_GeneratedID(t *testing.T) {
 			ids = append(ids, id)
 			return notFound(id)(r)
 		}
-		// Nobody else knows the ID: whatever has it was created by this call.
+		// Only this call uses the generated ID, so it has created the relayer.
 		s.steps = []step{reset, s.steps[1], reset, s.steps[2]}
 		if _, err := c.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.ID = "" })); err != nil {
 			t.Fatal(err)

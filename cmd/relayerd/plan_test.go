@@ -462,7 +462,8 @@ func TestApply_Conflict(t *testing.T) {
 	}
 }
 
-// The commands of docs/migrating.md apply a configuration file of the public system.
+// The commands of docs/migrating.md apply a configuration file of OpenZeppelin
+// Relayer.
 func TestMigratingPage_Commands(t *testing.T) {
 	server := start(t, token, "--db", "memory")
 	defer server.stop()

@@ -253,7 +253,7 @@ func printed(t *rapid.T, r *relayer.Relayer) string {
 	return fmt.Sprint(string(encoded), r.Revision)
 }
 
-// kindOf returns what a program can find out about an error.
+// kindOf returns the properties of an error that a program can match.
 func kindOf(err error) string {
 	kind := fmt.Sprint(err == nil)
 	for _, sentinel := range []error{relayer.ErrNotFound, relayer.ErrExists, relayer.ErrConflict, relayer.ErrUnavailable, relayer.ErrOutcomeUnknown} {
