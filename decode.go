@@ -22,10 +22,10 @@ func (d *decoder) decodeRequest(data []byte, req *CreateRequest) {
 	req.Policies = d.decodePolicies(req.NetworkType)
 }
 
-// ParseCreateRequest reads a request from a configuration file: strict JSON like that of
-// [Manager.CreateDocument], except that an element of custom_rpc_urls may also be a
-// string, the URL. It checks the request like a Manager without options, and returns all
-// problems together in a [*ValidationError].
+// ParseCreateRequest reads a request from a configuration file. It is strict JSON like
+// that of [Manager.CreateDocument]. An element of custom_rpc_urls may also be a string,
+// the URL. ParseCreateRequest checks the request like a Manager without options, and
+// returns all problems together in a [*ValidationError].
 func ParseCreateRequest(data []byte) (CreateRequest, error) {
 	var req CreateRequest
 	found := new(problems)

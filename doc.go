@@ -19,9 +19,10 @@
 // [Manager.List] and [Manager.All] read. Every store lists relayers in creation order,
 // oldest first, so that pages do not shift when relayers are added.
 //
-// [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer. [Manager.Pause] is the switch of the operator and [Manager.Disable] that of the
-// host application; the two are independent. [Manager.Watch] returns the changes as they
-// are made, including those of other writers to the same store.
+// [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
+// [Manager.Pause] is the switch of the operator and [Manager.Disable] that of the host
+// application; the two are independent. [Manager.Watch] returns the changes as they are
+// made, including those of other writers to the same store.
 //
 // [Registry] is the interface of a Manager and of the client of package client.
 //

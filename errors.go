@@ -51,10 +51,10 @@ var (
 	// or a schema, or changed it.
 	ErrNewerFormat = errors.New("created by a newer version of this library")
 
-	// ErrGap is yielded by [Manager.Watch] and [Manager.WatchAfter] in place of changes
-	// that were dropped, because the consumer was too slow or resumed too late, or that
-	// the store does not know. The consumer should read all relayers again. The changes
-	// that follow are later than the dropped ones.
+	// ErrGap is yielded by [Manager.Watch] and [Manager.WatchAfter] in place of dropped
+	// changes. The consumer was too slow or resumed too late, or the store does not have
+	// the changes. The consumer should read all relayers again. The changes that
+	// follow are later than the dropped ones.
 	ErrGap = errors.New("changes were dropped: read all relayers again")
 
 	// ErrAddressRefused reports that an [RPCPolicy] does not permit a connection to an

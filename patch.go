@@ -15,10 +15,10 @@ type patchable struct {
 	Policies       Policy      `json:"policies,omitempty" wire:"optional"`
 }
 
-// Patch is a partial change of a relayer, a JSON Merge Patch (RFC 7396): a member that
-// is absent stays, nil clears it, and any other value replaces it. The value of
-// policies is a Patch too, or a [Policy] of which only the fields that are set count.
-// The members are those of [Manager.PatchDocument].
+// Patch is a partial change of a relayer, a JSON Merge Patch (RFC 7396). An absent member
+// stays as it is, nil clears it, and any other value replaces it. The value of policies
+// is a Patch too, or a [Policy] of which only the fields that are set count. The members
+// are those of [Manager.PatchDocument].
 //
 //	relayer.Patch{
 //		"paused":          true,

@@ -138,8 +138,9 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON decodes a reason. The details may also be a list of reasons, as another
-// system sends them for the type Multiple: Details is then their text, separated by "; ".
+// UnmarshalJSON decodes a reason. The details may also be a list of reasons, as
+// OpenZeppelin Relayer sends them for the type Multiple. Details is then their text,
+// separated by "; ".
 func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	var reason struct {
 		Type    DisabledReasonType `json:"type"`

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Registry is what a [*Manager] and the client of package client have in common. A
+// Registry is the interface of a [*Manager] and of the client of package client. A
 // program that accepts a Registry works on a store in its own process and on a
 // server alike. RPC URLs that a server returns are masked.
 //

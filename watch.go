@@ -63,11 +63,11 @@ func (c RecordChange) Format(state fmt.State, verb rune) {
 
 // WatchStore is an optional capability of a [Store]: a change feed. The [Manager]
 // detects it with a type assertion. With it [Manager.Watch] returns the changes of
-// all writers to the store, and not only those of its own Manager.
+// all writers to the store, not only those of the same Manager.
 type WatchStore interface {
-	// Watch returns the changes in the order in which they were made, until ctx is done:
-	// those from the call on if after is empty, and otherwise those after that position.
-	// If the store cannot return all of them, [ErrGap] comes first, and then the changes
+	// Watch returns the changes in the order in which they were made, until ctx is done.
+	// It returns those from the call on if after is empty, and otherwise those after that
+	// position. If the store cannot return all of them, [ErrGap] comes first, and then the changes
 	// from the call on. Positions come from clients: after may be any text.
 	//
 	// No writer waits for a consumer. The sequence yields ErrGap in place of dropped
@@ -98,13 +98,13 @@ func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
 }
 
 // WatchAfter resumes [Manager.Watch] after the [Change.Position] of an earlier change.
-// If the feed no longer has all changes after it, or the position is not one of this
-// feed, [ErrGap] comes first, and then the changes from the call on. The empty position
-// is that of the call.
+// [ErrGap] comes first, and then the changes from the call on, if the feed no longer has
+// all changes after the position, or the position is of another feed. With the empty
+// position it is [Manager.Watch].
 //
-// A feed in memory, which is that of a store in memory, of a bolt store and of a
-// Manager, retains up to 1,024 changes or 16 MiB, and its positions end with it. Those
-// of PostgreSQL are valid on every instance.
+// The feeds of store/memory, of store/bolt and of a Manager are in memory. They retain up
+// to 1,024 changes or 16 MiB, and their positions are invalid after a restart. Positions
+// of store/postgres are valid on every instance and after a restart.
 func (m *Manager) WatchAfter(ctx context.Context, position string) iter.Seq2[Change, error] {
 	return convertChanges(m.watch(ctx, position), RecordChange.decode)
 }

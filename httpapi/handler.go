@@ -53,8 +53,7 @@ type exchange struct {
 	route     string // the matched pattern; empty before routing
 	relayerID string // in the path of one relayer
 
-	// values holds the values of header fields, so that they need no allocation of
-	// their own.
+	// values holds the values of header fields, to save an allocation for each.
 	values    [4]string
 	responded bool
 	status    int // of the response
@@ -141,7 +140,7 @@ func isCleanPath(r *http.Request) bool {
 	return clean[0] == '/' && (clean == escaped || clean != "/" && clean+"/" == escaped)
 }
 
-// recoverPanic turns a panic, for example in a hook of the host, into a 500.
+// recoverPanic responds to a panic, for example in a hook of the host, with 500.
 func (a *API) recoverPanic(x *exchange, r *http.Request) {
 	cause := recover()
 	if cause == nil {
@@ -210,7 +209,7 @@ func allowedMethods(routes []route) map[string][]string {
 // target is the method of a request and the path of its route.
 type target struct{ method, path string }
 
-// directRoute is a route that needs no mux.
+// directRoute is a route that findDirect can match.
 type directRoute struct {
 	pattern string
 	handle  endpoint

@@ -18,14 +18,15 @@
 //
 // # Change stream
 //
-// Each event of the stream has the position of the change as its id, its kind
-// (created, updated or deleted) as its name, and as its data
+// A change stream is a response that carries the change feed of [relayer.Manager.Watch].
+// The id of an event is the position of the change, its name is the kind (created,
+// updated or deleted), and its data is
 //
 //	{"etag":"\"42\"","relayer":{...}}
 //
 // with the relayer after the change, as a get returns it, or its last state if it was
-// deleted. The event resync stands for changes that the stream does not contain: the
-// client reads all relayers again. It is the first event, unless the request has a
+// deleted. The event resync reports a gap ([relayer.ErrGap]): the client must read all
+// relayers again. It is the first event, unless the request has a
 // Last-Event-ID from which the store can resume. A comment follows every 15 seconds.
 //
 // A stream ends if its token or the authorizer no longer permits it, if the client does
@@ -49,9 +50,9 @@ const defaultMaxBodyBytes = 1 << 20
 // Option configures the handler that [New] returns.
 type Option func(*API) error
 
-// WithLogger logs server faults: the cause of every 500, and of every 503 except
-// those of [WithMaxInFlight], [WithMaxWatchers] and [API.Drain], with the request ID of the response. Tokens, RPC URLs
-// and bodies are never logged. A panic in the logger's handler is recovered and
+// WithLogger logs the cause of every 500 and of every 503, with the request ID of the
+// response. The 503 of [WithMaxInFlight], [WithMaxWatchers] and [API.Drain] are not
+// logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is recovered and
 // does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return func(a *API) error {

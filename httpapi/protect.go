@@ -4,9 +4,9 @@ import "net/http"
 
 // Protect returns a handler that admits requests like the API, and then calls next: for
 // routes of the host application behind the same bearer tokens. It applies the limits
-// of requests in flight, of unknown tokens ([WithGuessLimit]) and of the rate of the
-// principal ([WithRateLimit]), which its requests share with those of the API. A
-// rejected request gets the JSON response of the API. The function of [WithAuthorizer] is
+// of requests in flight ([WithMaxInFlight]), of unknown tokens ([WithGuessLimit]) and of
+// the rate of the principal ([WithRateLimit]). Its requests and those of the API share
+// these limits. A rejected request gets the JSON response of the API. The function of [WithAuthorizer] is
 // not called, because it decides about relayers.
 //
 // [Principal] returns the caller from the context of the request that next gets. The

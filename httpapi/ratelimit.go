@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// DefaultRate and DefaultBurst limit how many gets, lists and watches a principal may send
-// per second and at once, unless [WithRateLimit] sets other limits.
+// DefaultRate and DefaultBurst limit how many gets, lists and watches a principal may
+// start per second and at once, unless [WithRateLimit] sets other limits.
 const (
 	DefaultRate  = 100.0
 	DefaultBurst = 300
 )
 
 // WithRateLimit sets how many gets, lists and watches each principal may start per
-// second, more than 0, and at once, at least 1. Creates, patches and deletes have no rate
-// limit.
+// second, more than 0, and at once, at least 1. Creates, patches and deletes have no
+// rate limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return func(a *API) (err error) {
 		a.readLimiter, err = rateLimiterOf(perSecond, burst)

@@ -20,8 +20,7 @@ func requestID(header http.Header) string {
 	return newRequestID()
 }
 
-// newRequestID returns 128 random bits. An ID is no secret, so that the generator of
-// the runtime will do.
+// newRequestID returns 128 random bits. An ID is not a secret, so math/rand is sufficient.
 func newRequestID() string {
 	const base, digits = 32, 13
 	id := make([]byte, 0, 2*digits)

@@ -20,7 +20,7 @@ const defaultMaxWatchers = 1000
 
 const (
 	// heartbeatInterval is shorter than the idle timeouts of common proxies. It is also
-	// the longest time that a stream outlives its token.
+	// the longest time that a stream stays open after its token was revoked.
 	heartbeatInterval = 15 * time.Second
 
 	// sendTimeout bounds how long a client that does not read keeps its stream.
@@ -245,8 +245,8 @@ func (s eventStream) setDeadlines() error {
 	return errors.Join(s.control.SetReadDeadline(deadline), s.control.SetWriteDeadline(deadline))
 }
 
-// start sends the header and the first bytes, which let the client and proxies know
-// that the stream has begun.
+// start sends the header and the first bytes, which show the client and proxies that
+// the stream has begun.
 func (s eventStream) start(after string) error {
 	s.x.startStream()
 	first := append(s.buffer(), heartbeat...)

@@ -77,7 +77,7 @@ func (l *load) get(ctx context.Context, path string) (*http.Response, error) {
 	return l.client.Do(request)
 }
 
-// replica is what a watcher knows: the name of each relayer by ID. The writer numbers
+// replica is the view of a watcher: the name of each relayer by ID. The writer numbers
 // its writes in the names.
 type replica struct {
 	names  map[string]string
@@ -116,7 +116,7 @@ func (p *replica) apply(name, data string) error {
 	}
 	r := change.Relayer
 	number := numberOf(r.Name)
-	// A delete has no number of its own. The writer creates the relayer again with the
+	// A delete has no number. The writer creates the relayer again with the
 	// next number.
 	if name != "deleted" {
 		if p.synced && number != p.number+1 || number <= p.number {
@@ -286,7 +286,7 @@ func (l *load) stall() net.Conn {
 }
 
 // TestWatch_StalledClientsMemory: watchers that stop reading share what the feed
-// retains. In a long run they are seen to be cut off.
+// retains. In a long run, the test also requires that their streams end.
 func TestWatch_StalledClientsMemory(t *testing.T) {
 	const watchers, writes, size = 20, 600, 200 << 10
 	l := startLoad(t, httpapi.WithMaxWatchers(watchers))
@@ -328,7 +328,7 @@ func TestWatch_StalledClientsMemory(t *testing.T) {
 			break
 		}
 		if time.Since(begun) > 2*patience {
-			t.Fatal("no stalled watcher is cut off")
+			t.Fatal("no stream of a stalled watcher has ended")
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -603,7 +603,7 @@ func createIn(t *testing.T, manager *relayer.Manager, id, name string) {
 	}
 }
 
-// TestWatch_Heartbeats: an idle stream lives on, with a comment every 15 seconds, until
+// TestWatch_Heartbeats: an idle stream stays open, with a comment every 15 seconds, until
 // the client is gone.
 func TestWatch_Heartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -760,9 +760,9 @@ func TestWatch_TokenRevoked(t *testing.T) {
 	})
 }
 
-// TestWatch_AuthorizerChangesItsMind: a stream ends if the authorizer refuses it later,
+// TestWatch_AuthorizerRefusesLater: a stream ends if the authorizer refuses it later,
 // and if the authorizer panics.
-func TestWatch_AuthorizerChangesItsMind(t *testing.T) {
+func TestWatch_AuthorizerRefusesLater(t *testing.T) {
 	for name, refuse := range map[string]func() error{
 		"refusal": func() error { return errors.New("no longer") },
 		"panic":   func() error { panic("directory broke") },

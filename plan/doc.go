@@ -31,7 +31,7 @@
 //
 // A Manager has the full RPC URLs, and a plan compares them. A server returns them
 // masked. A registry whose URLs are masked has a method MasksRPCURLs() bool that returns
-// true; its URLs are compared by their visible part, and the entry has MaskedURLs set.
+// true. Its URLs are compared by their visible part, and the entry has MaskedURLs set.
 // [WithRPCURLs] writes them anyway.
 //
 // A file of [Export] has masked URLs. A masked URL that matches the stored one at its
@@ -42,6 +42,5 @@
 // Every change is conditional on the revision that the plan has seen. If another writer
 // has changed the relayer since, the change fails with [relayer.ErrConflict] and the
 // relayer stays as it is. If the registry has no revisions, updates and deletes are
-// [Blocked]. To resume after any failure or interruption, make a new plan and
-// apply it.
+// [Blocked]. To resume after any failure or interruption, make a new plan and apply it.
 package plan

@@ -10,7 +10,7 @@ import (
 var marks = map[Action]string{Create: "+", Update: "~", Delete: "-", Extra: "?", Blocked: "!"}
 
 // String returns a line for every entry that is not unchanged, with its changes or
-// problems below it, and a line with the number of entries of each kind. It contains no
+// problems below it. A line with the number of entries of each action follows. It contains no
 // secret and no control character except newlines.
 func (p *Plan) String() string {
 	var out strings.Builder

@@ -68,7 +68,7 @@ func (c *urlComparison) addMasked(i int) {
 }
 
 // isSameURL reports whether the desired URL is the stored one, as far as the registry
-// shows it. The mask of the stored URL stands for it.
+// shows it. The masked form of the stored URL is the same URL.
 func (b *builder) isSameURL(desired, stored relayer.RPCURL) bool {
 	if b.isMasked {
 		return desired.String() == stored.String()

@@ -51,9 +51,10 @@ func (c backupConfig) check(database string) error {
 	return nil
 }
 
-// openDirectory requires a directory in which this process can create files. The
-// server does not create it: it may be a file system that is not mounted.
-func (c backupConfig) openDirectory(database string, logger *slog.Logger) (unlock func(), err error) {
+// lockDirectory checks that this process can create files in the directory, and locks it
+// until unlock is called. It does not create the directory, which may be a file system
+// that is not mounted.
+func (c backupConfig) lockDirectory(database string, logger *slog.Logger) (unlock func(), err error) {
 	if c.directory == "" {
 		return func() {}, nil
 	}

@@ -68,11 +68,11 @@ func newContainer(t *testing.T) container {
 		t.Skip("builds relayerd again")
 	}
 	c := container{t: t, root: t.TempDir()}
-	if _, err := fmt.Sscanf(the(t, "USER"), "%d:%d", &c.uid, &c.gid); err != nil {
+	if _, err := fmt.Sscanf(soleArguments(t, "USER"), "%d:%d", &c.uid, &c.gid); err != nil {
 		t.Fatal(err)
 	}
 	buildAsImage(t, filepath.Join(c.root, "relayerd"))
-	volume := filepath.Join(c.root, the(t, "VOLUME"))
+	volume := filepath.Join(c.root, soleArguments(t, "VOLUME"))
 	err := errors.Join(os.Chmod(c.root, 0o755), os.Mkdir(volume, 0o755), os.Chown(volume, int(c.uid), int(c.gid)))
 	if err != nil {
 		t.Fatal(err)

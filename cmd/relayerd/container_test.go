@@ -26,8 +26,8 @@ func dockerfile(t *testing.T) []instruction {
 	return instructions
 }
 
-// the returns the arguments of an instruction that must occur once in the last stage.
-func the(t *testing.T, name string) string {
+// soleArguments returns the arguments of an instruction that must occur once in the last stage.
+func soleArguments(t *testing.T, name string) string {
 	t.Helper()
 	var found []string
 	for _, each := range dockerfile(t) {
@@ -55,10 +55,10 @@ func commandOf(t *testing.T, arguments string) []string {
 }
 
 // containerCommand returns the arguments of relayerd when the image is run.
-func containerCommand(t *testing.T) []string { return commandOf(t, the(t, "CMD")) }
+func containerCommand(t *testing.T) []string { return commandOf(t, soleArguments(t, "CMD")) }
 
 func healthcheckCommand(t *testing.T) []string {
-	_, command, ok := strings.Cut(the(t, "HEALTHCHECK"), " CMD ")
+	_, command, ok := strings.Cut(soleArguments(t, "HEALTHCHECK"), " CMD ")
 	if !ok {
 		t.Fatal("HEALTHCHECK has no command")
 	}
@@ -101,7 +101,7 @@ func TestDockerfile_Build(t *testing.T) {
 }
 
 func TestDockerfile_Commands(t *testing.T) {
-	entry, health := commandOf(t, the(t, "ENTRYPOINT")), healthcheckCommand(t)
+	entry, health := commandOf(t, soleArguments(t, "ENTRYPOINT")), healthcheckCommand(t)
 	if !slices.Equal(entry, []string{"/relayerd"}) || health[0] != entry[0] {
 		t.Errorf("entry point %q, health check %q", entry, health)
 	}
@@ -109,7 +109,7 @@ func TestDockerfile_Commands(t *testing.T) {
 	expectCommandExists(t, health[1:])
 	_, port, _ := strings.Cut(flagValue(t, containerCommand(t), "addr"), ":")
 	_, checked, _ := strings.Cut(flagValue(t, health[1:], "addr"), ":")
-	if port != the(t, "EXPOSE") || checked != port {
+	if port != soleArguments(t, "EXPOSE") || checked != port {
 		t.Errorf("serve uses port %s, the health check %s", port, checked)
 	}
 }
@@ -129,7 +129,7 @@ func flagValue(t *testing.T, args []string, name string) string {
 
 // The server runs without privileges, and can write to its volumes only.
 func TestDockerfile_User(t *testing.T) {
-	user, volume := the(t, "USER"), the(t, "VOLUME")
+	user, volume := soleArguments(t, "USER"), soleArguments(t, "VOLUME")
 	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user) {
 		t.Errorf("USER %s is not numeric, or is root", user)
 	}

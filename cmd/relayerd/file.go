@@ -110,8 +110,8 @@ func checkCopy(ctx context.Context, path string) error {
 	return errors.Join(copied.Check(ctx), copied.Close())
 }
 
-// publish gives a temporary file its final name, unless that is taken. A file system without
-// hard links leaves a short gap between the test and the rename.
+// publish gives a temporary file its final name, unless that is taken. On a file system
+// without hard links, another process can take the name between the test and the rename.
 func publish(temp, path string) error {
 	err := os.Link(temp, path)
 	if errors.Is(err, fs.ErrExist) {

@@ -172,7 +172,7 @@ func (c *planConfig) options() []plan.Option {
 
 // checkRules checks the relayers to write by the rules of the flags, so that a plan shows
 // every problem. It creates them in memory. Only the database can check whether signers
-// are exclusive, and a server has rules of its own.
+// are exclusive, and only a server can check its rules.
 func (c *planConfig) checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan) error {
 	rules := c.target
 	rules.exclusiveSigners = false

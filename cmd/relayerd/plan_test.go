@@ -185,7 +185,7 @@ func TestExport_WithSecrets(t *testing.T) {
 	}
 }
 
-// A masked file creates no relayer, because nothing has the full URLs.
+// A masked file creates no relayer, because the full URLs are unknown.
 func TestApply_MaskedFile(t *testing.T) {
 	masked := writeFile(t, strings.ReplaceAll(publicConfig, password, "***"))
 	database := emptyDatabase(t)

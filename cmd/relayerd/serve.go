@@ -158,7 +158,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	received := receiveSignals()
 	defer received.stop()
 	received.ignoreUnused(ctx, c, logger)
-	unlock, err := c.backup.openDirectory(c.database, logger)
+	unlock, err := c.backup.lockDirectory(c.database, logger)
 	if err != nil {
 		return err
 	}

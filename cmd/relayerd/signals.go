@@ -14,8 +14,8 @@ type signals struct {
 	backup chan os.Signal // SIGUSR1
 }
 
-// receiveSignals also receives the signals that have no effect, because SIGHUP would
-// end the process.
+// receiveSignals receives every signal, even if its flag is not set: an unhandled signal
+// would end the process.
 func receiveSignals() signals {
 	s := signals{reload: make(chan os.Signal, 1), backup: make(chan os.Signal, 1)}
 	signal.Notify(s.reload, syscall.SIGHUP)

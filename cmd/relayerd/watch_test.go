@@ -182,7 +182,7 @@ func (f *follower) apply(fields map[string]string) {
 	}
 }
 
-// has reports whether the follower knows the relayer.
+// has reports whether the follower has received the relayer.
 func (f *follower) has(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -266,8 +266,8 @@ func createEnd(t *testing.T, server *process) {
 	}
 }
 
-// wantCaughtUp waits until the follower has the last relayer. Then it knows what is
-// stored, and has received every acknowledged write, except for those that began before
+// wantCaughtUp waits until the follower has the last relayer. Then its view equals
+// the store, and it has received every acknowledged write, except for those that began before
 // its last list.
 func (f *follower) wantCaughtUp(t *testing.T, server *process, w *writer) {
 	t.Helper()

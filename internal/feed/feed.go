@@ -1,6 +1,6 @@
 // Package feed fans out changes to subscribers, and retains the latest changes so that
-// a subscriber can resume. A publisher never waits: a subscriber that falls behind gets
-// an error in place of the changes that were dropped, and then the changes that follow.
+// a subscriber can resume. A publisher never waits. A subscriber that falls behind
+// gets an error in place of the dropped changes, and then the changes that follow.
 package feed
 
 import (
@@ -59,7 +59,7 @@ func (f *Feed[T]) Publish(change T, size int) {
 	}
 	f.last++
 	if !f.used {
-		return // nobody has a position before this change
+		return // no subscriber has a position before this change
 	}
 	f.recent = append(f.recent, item[T]{change, f.epoch + strconv.FormatUint(f.last, 10), size})
 	f.bytes += size
@@ -104,11 +104,11 @@ func (f *Feed[T]) wake() {
 }
 
 // Subscribe returns the changes published from the call on, until ctx is done. If after
-// is a position, it returns the changes after it instead; if they are not retained or
-// the position is of another Feed, the gap error comes first. The sequence continues
+// is a position, it returns the changes after it instead. The gap error comes first if
+// they are not retained or the position is of another Feed. The sequence continues
 // after the gap error; any other error is the last. It can be ranged over once.
 //
-// A subscription that is not ranged over costs nothing.
+// A subscription that is not ranged over uses no resources.
 func (f *Feed[T]) Subscribe(ctx context.Context, after string) iter.Seq2[T, error] {
 	s := f.subscribe(after)
 	var ranged atomic.Bool

@@ -11,7 +11,7 @@ import (
 
 // cache holds documents of the current snapshot that were verified when they were read
 // from the file. Its entries are records of one snapshot, and a read of another snapshot
-// bypasses them, so that the cache changes nothing that a read can see.
+// bypasses them. The result of a read is therefore the same with and without the cache.
 type cache struct {
 	limit int64 // in bytes
 	size  atomic.Int64

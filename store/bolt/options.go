@@ -30,14 +30,14 @@ func WithLockTimeout(timeout time.Duration) Option {
 // defaultCacheBytes has room for about 140,000 relayers of usual size.
 const defaultCacheBytes = 128 << 20
 
-// WithDocumentCache sets how many bytes of memory the store uses at most for documents
-// that were read before, so that [Store.AppendDocument] and [Store.AppendDocuments] need
-// not find and verify them in the file again. The cache grows with what is read. The
-// default is 128 MiB, and 0 disables the cache.
+// WithDocumentCache sets the maximum size of the document cache in bytes, at least 0. It
+// holds documents that were read before, so that [Store.AppendDocument] and
+// [Store.AppendDocuments] need not find and verify them in the file again. The cache
+// grows with what is read. The default is 128 MiB, and 0 disables the cache.
 func WithDocumentCache(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 0 {
-			return errors.New("the size of the document cache is negative")
+			return errors.New("the size of the document cache must be at least 0")
 		}
 		o.cacheBytes = bytes
 		return nil

@@ -11,8 +11,8 @@ var _ relayer.WatchStore = (*Store)(nil)
 
 // Watch returns the changes in the order in which they were made, until ctx is done:
 // from the call on, or after a position. The store retains the last 1,024 changes or
-// 16 MiB; a consumer that is further behind, or resumes at an earlier position or one
-// of another store, gets [relayer.ErrGap] in place of the dropped changes. The sequence
+// 16 MiB. It yields [relayer.ErrGap] in place of dropped changes to a consumer that is
+// further behind, or resumes at an earlier position or one of another store. The sequence
 // can be ranged over once.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
 	return s.changes.Subscribe(ctx, after)

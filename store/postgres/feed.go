@@ -28,7 +28,8 @@ const (
 )
 
 // feed reads the changes once for all watchers of a Store, while there are any, and
-// keeps the latest in memory. A watcher that is further behind reads for itself.
+// keeps the latest in memory. A watcher that is further behind reads from the
+// database.
 type feed struct {
 	store    *Store
 	listener *listener
@@ -175,7 +176,7 @@ func (f *feed) readOnce(ctx context.Context) bool {
 	case err != nil && !isPermanent(err):
 		return false
 	case err != nil || found.isCut:
-		// The watchers find out for themselves.
+		// Each watcher reads from the database, and gets the gap or the error there.
 		f.update(ctx, f.reset)
 		return err == nil
 	case len(found.changes) == 0:

@@ -33,8 +33,8 @@ const (
 // of the row past the dead versions that a long transaction keeps.
 //
 // The table pruning has one row as well: the number of the last change that has been
-// deleted, and its time, which together identify it. It is a separate table so that pruning does not wait for the write
-// lock, nor a writer for pruning.
+// deleted, and its time, which together identify it. It is a separate table, so that
+// pruning and writers do not wait for each other.
 //
 // Each change takes the next revision as its number, and so do a delete and an
 // import. The counts change with every create and delete, so their pages have

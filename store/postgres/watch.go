@@ -15,15 +15,16 @@ var _ relayer.WatchStore = (*Store)(nil)
 const imported relayer.ChangeKind = "imported"
 
 // Watch returns the changes made by all instances, in the order of their commits,
-// until ctx is done: from the call on, or after a position, which may come from
-// another instance. While the server cannot be reached there are none; afterwards
-// those follow that were made meanwhile. It yields [relayer.ErrGap] in place of
-// changes that were pruned before they were read (see [WithChangeRetention]) and of
-// records that were imported, and after a position that is not in the history of
-// this database, as after the restore of a backup. It ends with
-// [relayer.ErrUnavailable] if the Store is closed, or if the server will never
-// return the changes, such as for lack of a privilege. The sequence can be ranged
-// over once.
+// until ctx is done. They begin with the call, or after a position, which may come
+// from another instance. While the server cannot be reached, Watch waits, and then
+// returns the changes made meanwhile.
+//
+// It yields [relayer.ErrGap] in place of imported records, and of changes that were
+// pruned before they were read (see [WithChangeRetention]). It also yields ErrGap after
+// a position that is not in the history of this database, as after the restore of a
+// backup. It ends with [relayer.ErrUnavailable] if the Store is closed, or if the server
+// will never return the changes, for example if a privilege is missing. The sequence can
+// be ranged over once.
 //
 // Any number of watchers cost the server one reader per Store.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
@@ -41,16 +42,16 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 	}
 }
 
-// watcher is one consumer of changes, which reads at its own pace. It costs nothing
-// but the mark of the last change that it has seen.
+// watcher is one consumer of changes, which reads at its own pace. Between reads it
+// holds only the mark of the last change that it has seen.
 type watcher struct {
 	store  *Store
-	seen   *mark          // nil until it is known where to begin
+	seen   *mark          // nil until start or run has determined it
 	hasGap bool           // whether there is a gap before the next change
 	found  []storedChange // the next changes, if start has read them
 }
 
-// start finds where to begin. If it fails while the server cannot be reached, run
+// start determines the first change. If it fails while the server cannot be reached, run
 // continues with it.
 func (w *watcher) start(ctx context.Context, after string) {
 	seen, ok := parseMark(after)

@@ -41,7 +41,7 @@ func newPair(t *testing.T, connStrings [2]string, options ...postgres.Option) pa
 
 func both(connString string) [2]string { return [2]string{connString, connString} }
 
-// want wants both followers to receive a change.
+// want checks that both followers receive a change next.
 func (p pair) want(t *testing.T, kind relayer.ChangeKind, rec relayer.Record) {
 	t.Helper()
 	for _, changes := range p.changes {

@@ -79,7 +79,7 @@ func watchResumes(t *testing.T, store relayer.Store) {
 	}
 }
 
-// wantResumed expects either the missed changes and then a create, or ErrGap and then
+// wantResumed expects either the changes after the position and then a create, or ErrGap and then
 // the create.
 func wantResumed(t *testing.T, w watcher, missed []relayer.RecordChange, created relayer.Record) {
 	t.Helper()

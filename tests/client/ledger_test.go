@@ -73,7 +73,7 @@ func (l *ledger) compare(t *testing.T, left []string) {
 		delete(counts, name)
 	}
 	for name := range counts {
-		t.Errorf("%s is there, although nobody wrote it", name)
+		t.Errorf("%s is there, although no call wrote it", name)
 	}
 	if totals[written] == 0 {
 		t.Error("no write succeeded")
@@ -170,8 +170,8 @@ func testCreates(s *system) {
 	s.proxy.wantEveryFault()
 }
 
-// testSameID lets all workers create relayers with the same IDs. The signer tells
-// whose relayer it is.
+// testSameID lets all workers create relayers with the same IDs. The signer identifies
+// the worker.
 func testSameID(s *system) {
 	t, l := s.t, newLedger()
 	work(s, func(c *client.Client, worker, operation int) {
@@ -238,7 +238,7 @@ func testDeletes(s *system) {
 	l.compare(t, deleted)
 }
 
-// testUnconditionalPatches changes relayers that nobody else changes. After an
+// testUnconditionalPatches changes relayers that have only one writer each. After an
 // unknown outcome a late request may arrive, for which the worker waits.
 func testUnconditionalPatches(s *system) {
 	t := s.t

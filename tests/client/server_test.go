@@ -102,7 +102,7 @@ func (s *system) restart() {
 	s.start()
 }
 
-// client returns a client of its own connections, which go through the proxy.
+// client returns a client with new connections, which go through the proxy.
 func (s *system) client(options ...client.Option) *client.Client {
 	s.t.Helper()
 	transport := &http.Transport{}

@@ -61,7 +61,7 @@ func (p project) run(t *testing.T, name string, arguments ...string) {
 	}
 }
 
-// TestGoClient builds a client with oapi-codegen in a module of its own, as a user does.
+// TestGoClient builds a client with oapi-codegen in a separate module, as a user does.
 func TestGoClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the generator")
