@@ -195,13 +195,13 @@ func (c *Client) get(ctx context.Context, id string, attempts *attempts) (*relay
 	return resp.relayer, nil
 }
 
-// isID reports whether a relayer can have the ID. Others could change the path of a
-// request.
+// isID reports whether a relayer can have the ID. Any other ID could change the path of
+// a request.
 func isID(id string) bool {
 	isOther := func(r rune) bool {
 		isLetter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 		isDigit := '0' <= r && r <= '9'
 		return !isLetter && !isDigit && r != '_' && r != '-'
 	}
-	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, isOther)
+	return id != "" && len(id) <= relayer.MaxIDLength && !strings.ContainsFunc(id, isOther)
 }

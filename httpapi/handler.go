@@ -53,7 +53,8 @@ type exchange struct {
 	route     string // the matched pattern; empty before routing
 	relayerID string // in the path of one relayer
 
-	// values holds the values of header fields, to save an allocation for each.
+	// values holds the values of X-Request-Id, Content-Length and the two fields of
+	// response.header, to save an allocation for each.
 	values    [4]string
 	responded bool
 	status    int // of the response
@@ -109,8 +110,8 @@ func (a *API) serve(x *exchange, r *http.Request) {
 		return
 	}
 	if found, ok := a.findDirect(x, r); ok {
-		x.route, r.Pattern = found.pattern, found.pattern
-		x.respond(r, found.handle(x, r))
+		r.Pattern = found.pattern
+		x.call(r, found.handle)
 		return
 	}
 	if !isCleanPath(r) {
@@ -161,6 +162,14 @@ func (a *API) recoverPanic(x *exchange, r *http.Request) {
 // endpoint handles the requests of one route. It returns the response, unless it has
 // sent it.
 type endpoint func(*exchange, *http.Request) response
+
+// call calls the endpoint of the matched route.
+func (x *exchange) call(r *http.Request, handle endpoint) {
+	x.route = r.Pattern
+	if p := handle(x, r); !x.responded {
+		x.respond(r, p)
+	}
+}
 
 // route is a method, a path and their endpoint.
 type route struct {
@@ -215,6 +224,8 @@ type directRoute struct {
 	handle  endpoint
 }
 
+// newDirectRoutes returns all routes. findDirect uses those of the collection and of one
+// relayer.
 func (a *API) newDirectRoutes() map[target]directRoute {
 	direct := make(map[target]directRoute)
 	for _, route := range a.routes() {
@@ -242,10 +253,8 @@ func (a *API) newMux() *http.ServeMux {
 	register := func(pattern string, handle endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
-			x.route, x.relayerID = r.Pattern, r.PathValue("relayer_id")
-			if p := handle(x, r); !x.responded {
-				x.respond(r, p)
-			}
+			x.relayerID = r.PathValue("relayer_id")
+			x.call(r, handle)
 		})
 	}
 	routes := a.routes()

@@ -46,7 +46,7 @@ func replaceTexts(data []byte, replace func(string) string) []byte {
 		if start < 0 {
 			return append(out, data...)
 		}
-		end := start + literalLength(data[start:])
+		end := start + strictjson.StringLength(data[start:])
 		out = append(out, data[:start]...)
 		out = append(out, replaceText(data[start:end], isName(data[end:]), replace)...)
 		data = data[end:]
@@ -74,18 +74,4 @@ func replaceText(literal []byte, isName bool, replace func(string) string) []byt
 		return literal
 	}
 	return encoded
-}
-
-// literalLength returns the length of the string literal at the start of data, quotes
-// included.
-func literalLength(data []byte) int {
-	for i := 1; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
 }
