@@ -12,11 +12,9 @@ import (
 // token and show no relayer. The API handles every other path and method: a
 // ServeMux would respond to some of them in plain text.
 func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics http.Handler) http.Handler {
-	handlers := map[string]http.Handler{
-		"/":             newPage(),
-		"/healthz/live": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") }),
-		readinessPath:   readiness(ctx, store),
-	}
+	handlers := newPage()
+	handlers["/healthz/live"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") })
+	handlers[readinessPath] = readiness(ctx, store)
 	if metrics != nil {
 		handlers["/metrics"] = metrics
 	}

@@ -16,25 +16,43 @@ import (
 // visit opens every view with as much content as possible, and calls check in each.
 func (b *tab) visit(check func(view string)) {
 	b.t.Helper()
-	b.server.create("long", strings.Repeat("WithoutASpace", 20))
-	b.server.do("POST", collection, `{"id":"full","name":"Full","network":"devnet","network_type":"solana","paused":true,"signer_id":"s",
-		"custom_rpc_urls":[{"url":"https://`+strings.Repeat("long.", 40)+`example/v2"}],
-		"policies":{"max_allowed_fee_lamports":9223372036854775807,"allowed_accounts":[],
-			"allowed_tokens":[{"mint":"`+strings.Repeat("1", 100)+`","swap_config":{"max_amount":18446744073709551615}}]}}`, http.StatusCreated)
-	check("the token")
-	b.press("Show the relayers")
+	check("sign-in")
+	b.press("Sign in")
 	b.expectError("Enter the bearer token", "Bearer token")
-	check("a wrong token")
-	b.enter("All relayers")
-	check("the list")
-	b.fill("many", "Per page")
-	b.press("Show")
-	b.expectError("must be a whole number from 0 to 4294967295", "Per page")
-	check("the list with an error")
-	b.goTo("relayer=full", "Full")
-	check("a relayer")
-	b.goTo("relayer=nobody", "Relayer with ID nobody not found")
-	check("a problem")
+	check("sign-in with an error")
+	b.enter("Relayers")
+	b.expectText("There are no relayers yet.")
+	check("empty list")
+	b.fillServer()
+	b.goTo("page=1&per_page=3", "Relayers")
+	check("list")
+	b.goTo("page=1&per_page=many", "Relayers")
+	b.expectText("Rows must be a whole number")
+	check("list with an error")
+	for _, id := range []string{"evm", "solana", "stellar"} {
+		b.goTo("relayer="+id, "Full "+id)
+		check("relayer " + id)
+		b.press("Edit")
+		b.expectDialog("Edit Full " + id)
+		check("edit " + id)
+		b.fill("", "Name, required")
+		b.press("Save")
+		b.expectError("must not be empty", "Name, required")
+		check("edit " + id + " with an error")
+		b.press("Cancel")
+	}
+	b.press("Pause")
+	b.expectStatus("Full stellar is paused")
+	check("status")
+	b.press("Delete")
+	check("delete")
+	b.press("Delete the relayer")
+	b.expectError("This is not the ID of the relayer", "Type the ID to confirm")
+	check("delete with an error")
+	b.press("Cancel")
+	b.visitConflicts(check)
+	b.goTo("relayer=nobody", "There is no relayer nobody")
+	check("problem")
 	b.goTo("new", "New relayer")
 	b.press("Custom RPC URLs", "Add an endpoint")
 	for _, networkType := range []string{"evm", "solana", "stellar"} {
@@ -44,8 +62,50 @@ func (b *tab) visit(check func(view string)) {
 		}
 		b.press("Create the relayer")
 		b.expectError("must not be empty", "Name, required")
-		check("a new " + networkType + " relayer")
+		check("new " + networkType)
 	}
+}
+
+func (b *tab) visitConflicts(check func(view string)) {
+	b.t.Helper()
+	b.goTo("relayer=evm", "Full evm")
+	b.press("Edit")
+	b.fill("Renamed here", "Name, required")
+	b.fill("5000000000", policies, "Gas price cap (wei)")
+	b.server.do("PATCH", collection+"/evm", `{"name":"Renamed elsewhere","paused":true,"policies":{"min_balance":7,"whitelist_receivers":null}}`, http.StatusOK)
+	b.press("Save")
+	b.expectDialog("Another client changed this relayer")
+	check("conflict of an edit")
+	b.press("Discard my change")
+	b.expectTitle("Renamed elsewhere")
+	b.press("Delete")
+	b.fill("evm", "Type the ID to confirm")
+	b.server.do("PATCH", collection+"/evm", `{"name":"Full evm"}`, http.StatusOK)
+	b.press("Delete the relayer")
+	b.expectDialog("Another client changed this relayer")
+	check("conflict of a delete")
+	b.press("Keep the relayer")
+}
+
+// fillServer creates relayers of each network type with all fields, and one with a long
+// name.
+func (b *tab) fillServer() {
+	b.t.Helper()
+	const start = `{"paused":%s,"signer_id":"treasury","notification_id":"ops-alerts","id":%q,"name":%q,"network_type":%q,"network":%q,
+		"custom_rpc_urls":[{"url":"https://rpc.example/v2/KEY","weight":75},{"url":"https://` + "%s" + `example/v2"}],"policies":%s}`
+	swap := `{"slippage_percentage":0.5,"min_amount":1,"max_amount":18446744073709551615,"retain_min_amount":3}`
+	for _, r := range [][]any{
+		{"false", "evm", "Full evm", "evm", "sepolia", "backup.", `{"gas_price_cap":100000000000,"min_balance":500000000000000000,"eip1559_pricing":true,
+			"private_transactions":false,"whitelist_receivers":["0xd8da6bf26964af9d7eed9e03e53415d37aa96045"]}`},
+		{"true", "solana", "Full solana", "solana", "devnet", strings.Repeat("long.", 40), `{"max_allowed_fee_lamports":9223372036854775807,"min_balance":2500000000,
+			"allowed_accounts":[],"allowed_tokens":[{"mint":"` + strings.Repeat("1", 100) + `","symbol":"USDC","swap_config":` + swap + `}],
+			"swap_config":{"strategy":"jupiter-swap","jupiter_swap_options":{"priority_level":"high"}}}`},
+		{"false", "stellar", "Full stellar", "stellar", "testnet", "backup.", `{"max_fee":1000000,"timeout_seconds":30,"fee_payment_strategy":"user",
+			"allowed_tokens":[{"asset":"native","metadata":{"kind":"native","decimals":7},"swap_config":` + swap + `}],"swap_config":{"strategies":["order-book"]}}`},
+	} {
+		b.server.do("POST", collection, fmt.Sprintf(start, r...), http.StatusCreated)
+	}
+	b.server.create("long", strings.Repeat("WithoutASpace", 20))
 }
 
 func TestAccessibility_Names(t *testing.T) {
@@ -54,7 +114,7 @@ func TestAccessibility_Names(t *testing.T) {
 		unnamed := evaluate[[]string](b, `[...document.querySelectorAll('input, select, textarea')]
 			.filter((e) => e.labels.length !== 1 || e.labels[0].textContent.trim() === '').map((e) => e.outerHTML)`)
 		empty := evaluate[[]string](b, `[...document.querySelectorAll('button, fieldset > legend, h1, h2')]
-			.filter((e) => e.checkVisibility() && e.textContent.trim() === '').map((e) => e.outerHTML)`)
+			.filter((e) => e.checkVisibility() && (e.ariaLabel ?? e.textContent).trim() === '').map((e) => e.outerHTML)`)
 		dangling := evaluate[[]string](b, `[...document.querySelectorAll('[aria-describedby], [aria-labelledby]')].filter((e) => e.checkVisibility())
 			.flatMap((e) => ((e.getAttribute('aria-describedby') ?? '') + ' ' + (e.getAttribute('aria-labelledby') ?? '')).trim().split(/ +/))
 			.filter((id) => document.getElementById(id) === null)`)
@@ -86,16 +146,21 @@ const lowContrast = `(() => {
 		.filter(([contrast]) => contrast < 4.5).map(([contrast, text]) => contrast.toFixed(2) + ' ' + text);
 })()`
 
+func (b *tab) useScheme(scheme string) {
+	b.t.Helper()
+	b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+		return err
+	}))
+}
+
 func TestAccessibility_Contrast(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
 			b := open(t)
-			b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-				features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
-				_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
-				return err
-			}))
-			isDark := evaluate[string](b, `getComputedStyle(document.body).backgroundColor`) != "rgb(255, 255, 255)"
+			b.useScheme(scheme)
+			isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`)
 			if isDark != (scheme == "dark") {
 				t.Errorf("the page is dark: %t", isDark)
 			}
@@ -131,6 +196,25 @@ func TestAccessibility_NarrowScreen(t *testing.T) {
 	}
 }
 
+// TestAccessibility_Phone checks that the rows of the list come before the pager, that
+// their values are below each other with the title of their column, and that an open
+// dialog fits.
+func TestAccessibility_Phone(t *testing.T) {
+	b := open(t)
+	b.fillServer()
+	b.run(chromedp.EmulateViewport(390, 844))
+	b.enter("Relayers")
+	expect(b, true, `document.getElementById('rows').getBoundingClientRect().bottom <= document.getElementById('pager').getBoundingClientRect().top`)
+	expect(b, true, `[...document.querySelector('#rows tr').children].every((cell, i, all) => i === 0 || cell.getBoundingClientRect().top >= all[i - 1].getBoundingClientRect().bottom)`)
+	expect(b, []string{`"Network"`, `"Status"`, `"Address"`}, `[...document.querySelector('#rows tr').querySelectorAll('td')].map((cell) => getComputedStyle(cell, '::before').content)`)
+	expect(b, []string{"row", "rowheader", "cell"}, `['tr', 'th', 'td'].map((name) => document.querySelector('#rows ' + name).getAttribute('role'))`)
+	b.goTo("relayer=evm", "Full evm")
+	b.press("Edit")
+	expect(b, []any{390.0, 844.0, true}, `((dialog) => [dialog.offsetWidth, dialog.offsetHeight, dialog.scrollWidth <= 390])(document.querySelector('dialog[open]'))`)
+	// The buttons stay in sight while the form scrolls.
+	expect(b, true, `document.querySelector('dialog[open] .foot').getBoundingClientRect().bottom <= 844`)
+}
+
 // tabTo presses Tab until the focused control has the text or the label.
 func (b *tab) tabTo(text string, modifiers ...kb.Modifier) {
 	b.t.Helper()
@@ -157,10 +241,9 @@ func TestAccessibility_Keyboard(t *testing.T) {
 	for i := 1; i <= 11; i++ {
 		b.server.create(fmt.Sprintf("relayer-%d", i), fmt.Sprintf("Relayer %d", i))
 	}
-	expect(b, "enter-title", `document.activeElement.id`)
-	b.tabTo("Bearer token")
+	expect(b, "token", `document.activeElement.id`)
 	b.keys(token + kb.Enter)
-	b.expectTitle("All relayers")
+	b.expectTitle("Relayers")
 	b.tabTo("Next")
 	b.keys(kb.Enter)
 	b.expectRows(11, 11)
@@ -198,8 +281,46 @@ func TestAccessibility_Keyboard(t *testing.T) {
 	b.keys("s" + kb.Enter)
 	b.expectTitle("By keys")
 	b.expectText("1 wei")
-	b.tabTo("Forget the token", kb.ModifierShift)
+	b.tabTo("Sign out", kb.ModifierShift)
 	b.keys(kb.Enter)
-	b.expectTitle("Relayers")
+	b.expectTitle("Sign in")
 	expect(b, "token", `document.activeElement.id`)
+}
+
+// TestAccessibility_KeyboardChanges edits, pauses, resolves a conflict and deletes with
+// the keyboard only.
+func TestAccessibility_KeyboardChanges(t *testing.T) {
+	b := openFull(t, "evm")
+	b.tabTo("Edit")
+	b.keys(kb.Enter)
+	b.expectDialog("Edit Full evm")
+	b.keys(" by keys")
+	b.server.do("PATCH", collection+"/evm", `{"notification_id":"other"}`, http.StatusOK)
+	b.tabTo("Replace all URLs")
+	b.tabTo("Gas price cap (wei)")
+	b.keys("1000000000000" + kb.Enter)
+	b.expectDialog("Another client changed this relayer")
+	expect(b, "conflict-title", `document.activeElement.id`)
+	b.tabTo("Apply my change")
+	b.keys(kb.Enter)
+	b.expectDialog("")
+	b.expectTitle("Full evm by keys")
+	b.expectText("1000000000000 wei")
+	expect(b, "edit", `document.activeElement.id`)
+
+	b.tabTo("Pause")
+	b.keys(kb.Enter)
+	b.expectStatus("Full evm by keys is paused")
+	expect(b, "Resume", `document.activeElement.textContent`)
+	b.tabTo("Delete")
+	b.keys(kb.Enter)
+	b.expectDialog("Delete Full evm by keys?")
+	b.keys(kb.Escape)
+	b.expectDialog("")
+	expect(b, "delete", `document.activeElement.id`)
+	b.keys(kb.Enter)
+	b.expectDialog("Delete Full evm by keys?")
+	b.keys("evm" + kb.Enter)
+	b.expectTitle("Relayers")
+	expect(b, "list-title", `document.activeElement.id`)
 }

@@ -51,12 +51,12 @@ func decodeExactly(t *testing.T, text string) (value any) {
 	return value
 }
 
-const policies = "Policies"
+const policies = "Policy"
 
 func TestCreate_EVM(t *testing.T) {
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
 	b := open(t, "--network-rules")
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.begin("evm-1", "evm")
 	b.press("Paused")
 	b.fill("notify", "Notification ID")
@@ -88,11 +88,11 @@ func TestCreate_EVM(t *testing.T) {
 func TestCreate_Solana(t *testing.T) {
 	const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
 	b := open(t, "--network-rules")
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.begin("solana-1", "solana")
 	b.choose("user", policies, "Fee payment strategy")
-	b.fill("2.5", policies, "Fee margin percentage")
-	b.fill("9223372036854775807", policies, "Max allowed fee lamports")
+	b.fill("2.5", policies, "Fee margin (%)")
+	b.fill("9223372036854775807", policies, "Max allowed fee (lamports)")
 	b.fill("9007199254740993", policies, "Min balance (lamports)")
 	b.fill("8", policies, "Max signatures")
 	b.fill("1232", policies, "Max transaction data size (bytes)")
@@ -104,14 +104,14 @@ func TestCreate_Solana(t *testing.T) {
 	b.fill("USDC", one("Symbol")...)
 	b.fill("6", one("Decimals")...)
 	b.fill("18446744073709551615", one("Max allowed fee (smallest units)")...)
-	b.fill("0.5", one("Swap config", "Slippage percentage")...)
+	b.fill("0.5", one("Swap config", "Slippage (%)")...)
 	b.fill("1", one("Swap config", "Min amount (smallest units)")...)
 	b.fill("18446744073709551614", one("Swap config", "Max amount (smallest units)")...)
 	b.fill("3", one("Swap config", "Retain min amount (smallest units)")...)
 	b.choose("jupiter-swap", policies, "Swap config", "Strategy")
 	b.fill("0 */6 * * *", policies, "Swap config", "Cron schedule")
 	b.fill("100", policies, "Swap config", "Min balance threshold (lamports)")
-	b.fill("7", policies, "Swap config", "Jupiter swap options", "Priority fee max lamports")
+	b.fill("7", policies, "Swap config", "Jupiter swap options", "Max priority fee (lamports)")
 	b.choose("veryHigh", policies, "Swap config", "Jupiter swap options", "Priority level")
 	b.choose("No", policies, "Swap config", "Jupiter swap options", "Dynamic compute unit limit")
 	b.expectCreated("solana-1", `{"allowed_programs":["11111111111111111111111111111111"],
@@ -132,14 +132,14 @@ func TestCreate_Stellar(t *testing.T) {
 		kind   = `{"classic":{"code":"USDC","issuer":"` + issuer + `"}}`
 	)
 	b := open(t, "--network-rules")
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.begin("stellar-1", "stellar")
 	b.choose("user", policies, "Fee payment strategy")
-	b.fill("1", policies, "Fee margin percentage")
-	b.fill("0.25", policies, "Slippage percentage")
+	b.fill("1", policies, "Fee margin (%)")
+	b.fill("0.25", policies, "Slippage (%)")
 	b.fill("2147483647", policies, "Max fee (stroops)")
 	b.fill("9007199254740993", policies, "Min balance (stroops)")
-	b.fill("30", policies, "Timeout seconds")
+	b.fill("30", policies, "Timeout (seconds)")
 	b.choose("Yes", policies, "Concurrent transactions")
 	b.press(policies, "Allowed tokens", "Add a token")
 	one := func(path ...string) []string { return append([]string{policies, "Allowed tokens", "Token 1"}, path...) }
@@ -165,7 +165,7 @@ func TestCreate_Stellar(t *testing.T) {
 // type is sent.
 func TestCreate_NetworkTypeChanged(t *testing.T) {
 	b := open(t)
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.begin("chosen", "evm")
 	b.fill("1", policies, "Gas price cap (wei)")
 	b.choose("stellar", "Network type, required")
@@ -176,7 +176,7 @@ func TestCreate_NetworkTypeChanged(t *testing.T) {
 // TestCreate_FieldErrors checks that errors are shown next to their fields.
 func TestCreate_FieldErrors(t *testing.T) {
 	b := open(t, "--network-rules")
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.goTo("new", "New relayer")
 	b.press("Create the relayer")
 	for _, name := range []string{"Name", "Network", "Signer ID", "Network type"} {
@@ -194,7 +194,7 @@ func TestCreate_FieldErrors(t *testing.T) {
 	b.fill("1,000", policies, "Min balance (wei)")
 	b.fill("0x0000000000000000000000000000000000000001\n\nnobody", policies, "Whitelist receivers")
 	b.press("Create the relayer")
-	b.expectError("must be a number", policies, "Min balance (wei)")
+	b.expectError("must be a number or a string of decimal digits", policies, "Min balance (wei)")
 	b.expectError("must be 0 or more", policies, "Gas price cap (wei)")
 	b.expectError("must be 1 to 64 characters of A-Z a-z 0-9 _ and -", "ID")
 	b.expectError("must be an absolute http, https, ws or wss URL with a host", "Custom RPC URLs", "Endpoint 2", "URL, required")
@@ -206,7 +206,7 @@ func TestCreate_FieldErrors(t *testing.T) {
 	b.press("Custom RPC URLs", "Endpoint 2", "Remove endpoint 2")
 	b.press("Create the relayer")
 	b.expectErrorStart("line 3 must be", policies, "Whitelist receivers")
-	expect(b, []string{"Policies, Whitelist receivers"}, `[...document.querySelectorAll('.summary button')].map((b) => b.textContent.split(':')[0])`)
+	expect(b, []string{"Policy, Whitelist receivers"}, `[...document.querySelectorAll('.summary button')].map((b) => b.textContent.split(':')[0])`)
 	b.do(`document.querySelector('.summary button').click()`)
 	expect(b, true, `document.activeElement === `+findControl, []string{policies, "Whitelist receivers"})
 
@@ -221,7 +221,7 @@ func TestCreate_FieldErrors(t *testing.T) {
 // if it has no field of the form.
 func TestCreate_OtherErrors(t *testing.T) {
 	b := open(t, "--network-rules")
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.begin("stellar", "stellar")
 	b.press(policies, "Allowed tokens", "Add a token")
 	b.fill("native", policies, "Allowed tokens", "Token 1", "Asset, required")

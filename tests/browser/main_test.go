@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,6 +42,7 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
+	defer stopShared()
 	return m.Run()
 }
 
@@ -67,8 +69,10 @@ const collection = "/api/v1/relayers"
 
 // server is a running relayerd.
 type server struct {
-	t   *testing.T
-	url string
+	t       *testing.T
+	url     string
+	process *os.Process
+	log     *output
 }
 
 // output collects the output of a process.
@@ -94,9 +98,11 @@ var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
 func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	command := exec.Command(serverBinary, append([]string{"serve", "--addr", "127.0.0.1:0", "--db", "memory"}, args...)...)
-	command.Env = append(os.Environ(), "API_KEY="+token)
-	var log output
-	command.Stdout, command.Stderr = &log, &log
+	if !slices.Contains(args, "--tokens-file") {
+		command.Env = append(os.Environ(), "API_KEY="+token)
+	}
+	log := &output{}
+	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +112,11 @@ func startServer(t *testing.T, args ...string) *server {
 	})
 	for range 500 {
 		if found := listening.FindStringSubmatch(log.String()); found != nil {
-			return &server{t: t, url: "http://" + found[1]}
+			return &server{t: t, url: "http://" + found[1], process: command.Process, log: log}
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("the server does not start: %s", &log)
+	t.Fatalf("the server does not start: %s", log)
 	return nil
 }
 

@@ -3,11 +3,14 @@ package browser
 import (
 	"fmt"
 	"io/fs"
+	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -20,14 +23,275 @@ func TestToken_Wrong(t *testing.T) {
 		"":          "Enter the bearer token",
 	} {
 		b.fill(given, "Bearer token")
-		b.press("Show the relayers")
+		b.press("Sign in")
 		expect(b, message, `document.getElementById('token-wrong').innerText`)
 		expect(b, []string{"token", "true", ""}, `[document.activeElement.id, document.activeElement.getAttribute('aria-invalid'), document.activeElement.value]`)
 		expect(b, false, `document.getElementById('menu').checkVisibility()`)
 	}
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.expectText("There are no relayers yet.")
 	b.server.do("GET", collection, "", http.StatusOK)
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reload replaces the tokens of a running server.
+func (s *server) reload(path, lines string) {
+	s.t.Helper()
+	writeFile(s.t, path, lines)
+	if err := s.process.Signal(syscall.SIGHUP); err != nil {
+		s.t.Fatal(err)
+	}
+	for range 500 {
+		if strings.Contains(s.log.String(), "tokens reloaded") {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.t.Fatalf("the tokens are not reloaded: %s", s.log)
+}
+
+const tokenExpired = "The server no longer accepts this token: it has expired or was revoked. Sign in with another token."
+
+// TestToken_Revoked checks that each request with a revoked token leads to the sign-in,
+// and that an edit and the view survive it.
+func TestToken_Revoked(t *testing.T) {
+	for name, request := range map[string]func(*tab){
+		"list":  func(b *tab) { b.goTo("page=1", "Sign in") },
+		"get":   func(b *tab) { b.goTo("relayer=long", "Sign in") },
+		"pause": func(b *tab) { b.press("Pause") },
+		"edit":  func(b *tab) { b.edit("evm"); b.fill("Renamed", "Name, required"); b.press("Save") },
+		"delete": func(b *tab) {
+			b.press("Delete")
+			b.fill("evm", "Type the ID to confirm")
+			b.press("Delete the relayer")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "tokens")
+			writeFile(t, file, "alice "+token+"\n")
+			b := open(t, "--tokens-file", file)
+			b.fillServer()
+			b.blockFeed() // its end leads to the sign-in too, at an unknown time
+			b.enter("Relayers")
+			b.goTo("relayer=evm", "Full evm")
+			b.server.reload(file, "alice another-token\n")
+			request(b)
+			b.expectTitle("Sign in")
+			b.expectDialog("")
+			expect(b, tokenExpired, `document.getElementById('token-wrong').textContent`)
+			expect(b, []any{"token", "", 0.0}, `[document.activeElement.id, ['one-title', 'one-cards', 'rows'].map((id) => document.getElementById(id).textContent).join(''), sessionStorage.length]`)
+			if name == "edit" {
+				b.enterToken("another-token", "Full evm")
+				b.expectDialog("Edit Full evm")
+				expect(b, "Renamed", findControl+`.value`, []string{"Name, required"})
+				b.saved("Renamed was changed")
+			}
+		})
+	}
+}
+
+// TestToken_ReadOnly checks that the page names what a token may not do.
+func TestToken_ReadOnly(t *testing.T) {
+	const reader = "reader-token"
+	file := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, file, "alice "+token+"\nbob "+reader+" read\n")
+	b := open(t, "--tokens-file", file)
+	b.fillServer()
+	b.enterToken(reader, "Relayers")
+	b.goTo("relayer=evm", "Full evm")
+	b.press("Pause")
+	b.expectText("Not paused: This token may not change relayers. Nothing was changed.")
+	b.edit("evm")
+	b.fill("New", "Name, required")
+	b.press("Save")
+	b.expectText("This token may not change relayers. Nothing was changed.")
+	b.press("Cancel")
+	b.press("Delete")
+	b.fill("evm", "Type the ID to confirm")
+	b.press("Delete the relayer")
+	b.expectError("This token may not delete relayers. Nothing was changed.", "Type the ID to confirm")
+	b.press("Cancel")
+	b.begin("new", "evm")
+	b.press("Create the relayer")
+	b.expectText("This token may not create relayers. Nothing was changed.")
+	if got := b.server.stored("evm"); got.Name != "Full evm" || got.Paused {
+		t.Errorf("the relayer is %+v", got)
+	}
+}
+
+// TestToken_Kept checks that the token survives a reload only if the user chose that,
+// and until the user signs out.
+func TestToken_Kept(t *testing.T) {
+	b := open(t)
+	b.server.create("one", "One")
+	b.press("Keep the token in this tab")
+	b.enter("Relayers")
+	b.goTo("relayer=one", "One")
+	b.run(chromedp.Reload())
+	b.expectTitle("One")
+	b.run(chromedp.Navigate("about:blank"), chromedp.NavigateBack())
+	b.expectTitle("One")
+	b.do(`document.getElementById('leave').click()`)
+	b.expectTitle("Sign in")
+	expect(b, 0, `sessionStorage.length`)
+	b.run(chromedp.Reload())
+	b.expectTitle("Sign in")
+	expect(b, "token", `document.activeElement.id`)
+}
+
+func TestList_Empty(t *testing.T) {
+	b := open(t)
+	b.enter("Relayers")
+	b.expectText("There are no relayers yet.")
+	expect(b, []bool{false, false}, `['list-table', 'pager'].map((id) => document.getElementById(id).checkVisibility())`)
+	b.press("Create the first one")
+	b.expectTitle("New relayer")
+	b.begin("first", "evm")
+	b.press("Create the relayer")
+	b.expectTitle("Relayer first")
+	b.press("Back to the list")
+	b.expectTitle("Relayers")
+	expect(b, []bool{true, true, false}, `['list-table', 'pager', 'empty'].map((id) => document.getElementById(id).checkVisibility())`)
+}
+
+func TestList_Columns(t *testing.T) {
+	const address = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
+	file := filepath.Join(t.TempDir(), "signers.json")
+	writeFile(t, file, `{"s":{"evm":"`+address+`"}}`)
+	b := open(t, "--signers", file)
+	b.server.create("one", "One")
+	b.server.do("PATCH", collection+"/one", `{"paused":true}`, http.StatusOK)
+	b.enter("Relayers")
+	expect(b, []string{"Name and ID", "Network", "Status", "Address"}, `[...document.querySelectorAll('#list-table thead th')].map((th) => th.textContent)`)
+	expect(b, []string{"Oneone", "evmsepolia", "Paused", "0xd8da6b…a96045"}, `[...document.querySelectorAll('#rows tr > *')].map((cell) => cell.textContent)`)
+
+	// The browser asks the user before a page may read the clipboard.
+	b.do(`navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }`)
+	b.press("Copy the address of One")
+	b.expectStatus("Copied the address of One")
+	expect(b, address, `window.copied`)
+	b.press("Copy the ID of One")
+	b.expectStatus("Copied the ID of One")
+	expect(b, "one", `window.copied`)
+	b.do(`navigator.clipboard.writeText = () => Promise.reject(new Error('blocked'))`)
+	b.press("Copy the ID of One")
+	b.expectStatus("The browser does not allow to copy. Select the text and copy it by hand.")
+
+	// Over HTTP from another machine there is no clipboard object.
+	b.do(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
+	b.do(`addEventListener('copy', () => { window.copied = document.activeElement.value; })`)
+	b.press("Copy the address of One")
+	b.expectStatus("Copied the address of One")
+	expect(b, []string{address, "Copy the address of One"}, `[window.copied, document.activeElement.ariaLabel]`)
+}
+
+// TestAmounts compares exact amounts with amounts in larger units.
+func TestAmounts(t *testing.T) {
+	b := open(t)
+	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
+	for i, c := range []struct{ network, wei, human string }{
+		{"sepolia", "0", ""},
+		{"sepolia", "1", " = 0.000000001 gwei"},
+		{"sepolia", "100000000000", " = 100 gwei"},
+		{"sepolia", "999999999999999", " = 999999.999999999 gwei"},
+		{"mainnet", "1000000000000000", " = 0.001 ETH"},
+		{"arbitrum-sepolia", "1234567890123456789012345", " = 1234567.890123456789012345 ETH"},
+		{"polygon-amoy", "500000000000000000", " = 0.5 POL"},
+		{"somewhere", "500000000000000000", " = 0.5 native coins"},
+		{"mainnet", largest, " = " + largest[:60] + "." + largest[60:] + " ETH"},
+	} {
+		id := fmt.Sprint("amount-", i)
+		b.server.do("POST", collection, fmt.Sprintf(`{"id":%q,"name":%q,"network":%q,"network_type":"evm","paused":false,"signer_id":"s","policies":{"min_balance":%s}}`,
+			id, id, c.network, c.wei), http.StatusCreated)
+		if i == 0 {
+			b.enter("Relayers")
+		}
+		b.goTo("relayer="+id, id)
+		expect(b, c.wei+" wei"+c.human, `document.querySelector('.amount').textContent`)
+	}
+	b.fillServer()
+	b.goTo("relayer=solana", "Full solana")
+	b.expectText("2500000000 lamports = 2.5 SOL")
+	b.goTo("relayer=stellar", "Full stellar")
+	b.expectText("1000000 stroops = 0.1 XLM")
+}
+
+func TestStatus_Disabled(t *testing.T) {
+	b := open(t)
+	b.server.create("one", "One")
+	b.replaceInResponses(`"system_disabled":false`, `"system_disabled":true,"disabled_reason":{"type":"NonceSyncFailed","details":"the node is behind"}`)
+	b.enter("Relayers")
+	expect(b, []string{"Disabled: NonceSyncFailed"}, `[...document.querySelectorAll('#rows .pill')].map((pill) => pill.textContent)`)
+	b.goTo("relayer=one", "One")
+	b.expectText("Disabled: NonceSyncFailed")
+	b.expectText("NonceSyncFailed: the node is behind")
+}
+
+// replaceInResponses changes the responses that the page gets: relayerd has no host
+// application that disables relayers, and does not fail on demand.
+func (b *tab) replaceInResponses(old, replacement string) {
+	b.t.Helper()
+	b.do(`((old, replacement) => {
+		const send = fetch;
+		window.fetch = async (url, request) => {
+			const response = await send(url, request);
+			const text = (await response.text()).replaceAll(old, replacement);
+			return new Response(text, { status: response.status, headers: response.headers });
+		};
+	})(%s, %s)`, old, replacement)
+}
+
+// respond makes every request of the page fail with a status.
+func (b *tab) respond(status int, headers map[string]string) {
+	b.t.Helper()
+	if headers == nil {
+		headers = map[string]string{}
+	}
+	b.do(`((status, headers) => {
+		window.fetch = async () => {
+			if (status === 0) throw new TypeError('Failed to fetch');
+			return new Response('{"success":false,"data":null,"message":"Some Message"}', { status, headers });
+		};
+	})(%s, %s)`, status, headers)
+}
+
+func TestFailure_Texts(t *testing.T) {
+	b := open(t)
+	b.server.create("long", "Full long")
+	b.enter("Relayers")
+	b.goTo("relayer=long", "Full long")
+	const unknown = " The change may or may not be stored: read the relayer again."
+	for _, c := range []struct {
+		status     int
+		headers    map[string]string
+		text, more string // more is added if a write failed
+		retry      bool
+	}{
+		{0, nil, "The server cannot be reached.", unknown, true},
+		{429, map[string]string{"Retry-After": "7"}, "Too many requests. Try again in 7 s.", "", true},
+		{503, map[string]string{"Retry-After": "2"}, "The server is not available now. Try again in 2 s.", "", true},
+		{503, nil, "The server is not available now. Try again later.", "", true},
+		{500, map[string]string{"X-Request-Id": "abc"}, "The server had an internal error. Its log has the cause under the request ID abc.", unknown, true},
+		{502, nil, "Some Message.", "", true},
+		{403, nil, "This token may not read this relayer.", "", false},
+	} {
+		b.respond(c.status, c.headers)
+		if c.status != 403 {
+			b.press("Pause")
+			expect(b, "Not paused: "+c.text+c.more, `document.getElementById('one-wrong').textContent`)
+		}
+		b.do(`dispatchEvent(new HashChangeEvent('hashchange'))`)
+		expect(b, c.text, `document.getElementById('problem-text').textContent`)
+		expect(b, c.retry, `document.getElementById('again').checkVisibility()`)
+		b.run(chromedp.Reload())
+		b.enter("Full long")
+	}
 }
 
 func (b *tab) expectRows(first, last int) {
@@ -44,17 +308,17 @@ func TestList_Paging(t *testing.T) {
 	for i := 1; i <= 25; i++ {
 		b.server.create(fmt.Sprintf("relayer-%d", i), fmt.Sprintf("Relayer %d", i))
 	}
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.expectRows(1, 10)
-	b.expectText("1 to 10 of 25 relayers, page 1 of 3.")
+	b.expectText("1–10 of 25 relayers")
 	expect(b, "true", `document.getElementById('previous').ariaDisabled`)
 
 	b.press("Next")
 	b.expectRows(11, 20)
 	b.press("Next")
 	b.expectRows(21, 25)
-	b.expectText("21 to 25 of 25 relayers, page 3 of 3.")
-	expect(b, "21 to 25 of 25 relayers, page 3 of 3.", `document.getElementById('status').textContent`)
+	b.expectText("21–25 of 25 relayers")
+	expect(b, "21–25 of 25 relayers", `document.getElementById('status').textContent`)
 	expect(b, "true", `document.getElementById('next').ariaDisabled`)
 	b.press("Previous")
 	b.expectRows(11, 20)
@@ -63,30 +327,29 @@ func TestList_Paging(t *testing.T) {
 	b.expectTitle("Relayer 12")
 	expect(b, "one-title", `document.activeElement.id`)
 	b.run(chromedp.NavigateBack())
-	b.expectTitle("All relayers")
+	b.expectTitle("Relayers")
 	b.expectRows(11, 20)
 
-	b.fill("2", "Page")
-	b.fill("7", "Per page")
-	b.press("Show")
+	b.choose("25", "Rows")
+	b.expectRows(1, 25)
+	b.expectText("of 1")
+	expect(b, "per-page", `document.activeElement.id`)
+	b.goTo("page=2&per_page=7", "Relayers")
 	b.expectRows(8, 14)
 	b.fill("9", "Page")
-	b.press("Show")
-	b.expectText("Page 9 is empty, with 7 per page. There are 25 relayers.")
+	b.press("Go")
+	b.expectText("Page 9 is empty. There are 25 relayers.")
 	b.press("Previous")
 	b.expectRows(22, 25)
+	b.goTo("page=1&per_page=1000", "Relayers")
+	b.expectText("1–25 of 25 relayers")
+	expect(b, "100", findControl+`.value`, []string{"Rows"})
 
-	b.fill("1000", "Per page")
-	b.fill("1", "Page")
-	b.press("Show")
-	b.expectText("1 to 25 of 25 relayers, page 1 of 1.")
-	expect(b, "100", findControl+`.value`, []string{"Per page"})
-
-	b.fill("many", "Per page")
-	b.press("Show")
-	b.expectError("must be a whole number from 0 to 4294967295", "Per page")
-	b.fill("0", "Per page")
-	b.press("Show")
+	b.fill("many", "Page")
+	b.press("Go")
+	b.expectText("Page must be a whole number from 0 to 4294967295")
+	expect(b, []string{"page", "true"}, `[document.activeElement.id, document.activeElement.getAttribute('aria-invalid')]`)
+	b.goTo("page=1&per_page=0", "Relayers")
 	b.expectText("There are 25 relayers.")
 }
 
@@ -108,8 +371,9 @@ func (b *tab) expectErrorStart(want string, path ...string) {
 
 func TestRelayer_Unknown(t *testing.T) {
 	b := open(t)
-	b.goTo("relayer=..%2Fnobody", "Relayers")
-	b.enter("Relayer with ID ../nobody not found")
+	b.goTo("relayer=..%2Fnobody", "Sign in")
+	b.enter("There is no relayer ../nobody")
+	expect(b, false, `document.getElementById('again').checkVisibility()`)
 	b.server.create("late", "Late")
 	b.goTo("relayer=late", "Late")
 }
@@ -117,8 +381,9 @@ func TestRelayer_Unknown(t *testing.T) {
 func TestRate_Exceeded(t *testing.T) {
 	b := open(t, "--rate", "0.1") // one request at once, which checks the token
 	b.fill(token, "Bearer token")
-	b.press("Show the relayers")
-	expect(b, true, `/^Too Many Requests: try again in \d+ s$/.test(document.querySelector('section:not([hidden]) h1').textContent)`)
+	b.press("Sign in")
+	b.expectTitle("The request failed")
+	expect(b, true, `/^Too many requests\. Try again in \d+ s\.$/.test(document.getElementById('problem-text').textContent)`)
 	expect(b, "problem-title", `document.activeElement.id`)
 }
 
@@ -127,7 +392,7 @@ func TestEscaping_Markup(t *testing.T) {
 	const name = `<img src=x onerror=alert(1)><script>alert(2)</script>`
 	b := open(t)
 	b.server.create("markup", name)
-	b.enter("All relayers")
+	b.enter("Relayers")
 	expect(b, []string{name}, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent)`)
 	b.press(name)
 	b.expectTitle(name)
@@ -151,7 +416,7 @@ func TestEscaping_Markup(t *testing.T) {
 // requests.
 func TestContentSecurityPolicy_Blocks(t *testing.T) {
 	b := open(t)
-	b.expectTitle("Relayers")
+	b.expectTitle("Sign in")
 	const attempt = `(() => { try { %s; return ''; } catch (error) { return error.name; } })()`
 	for _, code := range []string{
 		`document.body.innerHTML = '<img src=x onerror=alert(1)>'`,
@@ -182,9 +447,9 @@ func TestContentSecurityPolicy_Blocks(t *testing.T) {
 // TestToken_NotStored checks that the page has the token only in memory, and loses it
 // when it is closed or reloaded.
 func TestToken_NotStored(t *testing.T) {
-	b := open(t)
+	b, profile, stop := openAlone(t)
 	b.server.create("one", "One")
-	b.enter("All relayers")
+	b.enter("Relayers")
 	b.press("One")
 	b.expectTitle("One")
 	b.goTo("new", "New relayer")
@@ -196,19 +461,20 @@ func TestToken_NotStored(t *testing.T) {
 	expect(b, databases, `window.count`)
 
 	b.do(`document.getElementById('leave').click()`)
-	b.expectTitle("Relayers")
-	expect(b, "", `document.getElementById('one').innerText + document.getElementById('rows').innerText`)
+	b.expectTitle("Sign in")
+	expect(b, "", `['one-title', 'one-state', 'one-cards', 'rows'].map((id) => document.getElementById(id).textContent).join('')`)
 	expect(b, "token", `document.activeElement.id`)
 
 	b.enter("New relayer")
 	b.run(chromedp.Reload())
-	b.expectTitle("Relayers")
+	b.expectTitle("Sign in")
 
 	b.enter("New relayer")
 	b.run(chromedp.Navigate("about:blank"), chromedp.NavigateBack())
-	b.expectTitle("Relayers")
+	b.expectTitle("Sign in")
 	b.close()
-	expectNotOnDisk(t, b.profile)
+	stop()
+	expectNotOnDisk(t, profile)
 }
 
 // expectNotOnDisk checks every file that the browser has written.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,58 +16,132 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// tab is a browser with the page open in it.
+// tab is a tab of a browser with the page open in it.
 type tab struct {
-	t       *testing.T
-	server  *server
-	ctx     context.Context
-	errors  *pageErrors
-	profile string
+	t      *testing.T
+	server *server
+	ctx    context.Context
+	errors *pageErrors
 }
 
-// open starts a server and a browser that shows its page. At the end of the test it
-// checks that there were no page errors.
+// shared is the browser of the tests. It is started once, because that takes most of
+// the time of a test.
+var shared struct {
+	sync.Once
+	ctx     context.Context
+	err     error
+	profile string
+	stop    func()
+}
+
+func startShared() {
+	if shared.profile, shared.err = os.MkdirTemp("", "profile"); shared.err != nil {
+		return
+	}
+	shared.ctx, shared.stop, shared.err = startBrowser(shared.profile)
+}
+
+// stopShared is called after the last test.
+func stopShared() {
+	if shared.stop != nil {
+		shared.stop()
+	}
+	if shared.profile != "" {
+		_ = os.RemoveAll(shared.profile)
+	}
+}
+
+// startBrowser starts a browser that writes its files to the profile.
+func startBrowser(profile string) (context.Context, func(), error) {
+	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), flags(browserPath(), profile)...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	stop := sync.OnceFunc(func() {
+		_ = chromedp.Cancel(ctx)
+		cancel()
+		cancelAllocator()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return ctx, stop, nil
+}
+
+// open starts a server and shows its page in a browser context, which shares no
+// storage with other tests. At the end of the test it checks that there were no page
+// errors.
 func open(t *testing.T, serverArgs ...string) *tab {
 	t.Helper()
-	path := browserPath()
-	if path == "" {
-		skipWithoutBrowser(t)
+	needBrowser(t)
+	shared.Do(startShared)
+	if shared.err != nil {
+		t.Fatal(shared.err)
 	}
+	return newTab(t, startServer(t, serverArgs...), shared.ctx, chromedp.WithNewBrowserContext())
+}
+
+// openAlone is like open with a browser for this test only.
+func openAlone(t *testing.T) (b *tab, profile string, stop func()) {
+	t.Helper()
+	needBrowser(t)
 	profile, err := os.MkdirTemp("", "profile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// t.TempDir fails the test if the browser still writes while it is removed.
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
-
-	s := startServer(t, serverArgs...)
-	deadline, cancelDeadline := context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(cancelDeadline)
-	allocator, cancelAllocator := chromedp.NewExecAllocator(deadline, flags(path, profile)...)
-	t.Cleanup(cancelAllocator)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-
-	b := &tab{t: t, server: s, ctx: ctx, errors: newPageErrors(s.url), profile: profile}
-	if err := chromedp.Listen(ctx, b.errors.note); err != nil {
+	ctx, stop, err := startBrowser(profile)
+	if err != nil {
 		t.Fatal(err)
 	}
-	b.run(chromedp.Func(b.errors.enable), chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.url+"/"))
-	t.Cleanup(b.close)
+	t.Cleanup(stop)
+	return newTab(t, startServer(t), ctx), profile, stop
+}
+
+// another opens a second tab, which shares the storage of the first one.
+func (b *tab) another() *tab {
+	b.t.Helper()
+	return newTab(b.t, b.server, b.ctx)
+}
+
+func newTab(t *testing.T, s *server, parent context.Context, options ...chromedp.ContextOption) *tab {
+	t.Helper()
+	deadline, cancelDeadline := context.WithTimeout(parent, 5*time.Minute)
+	t.Cleanup(cancelDeadline)
+	ctx, cancel := chromedp.NewContext(deadline, options...)
+	t.Cleanup(cancel)
+	b := &tab{t: t, server: s, ctx: ctx, errors: newPageErrors(s.url)}
+	b.load()
 	return b
 }
 
-// skipWithoutBrowser skips the test, or fails it if CI is set.
-func skipWithoutBrowser(t *testing.T) {
-	t.Helper()
-	const hint = "no browser: install chromium, or set CHROMIUM to the path of one"
-	if os.Getenv("CI") != "" {
-		t.Fatal(hint)
+// load opens the page in the tab.
+func (b *tab) load() {
+	b.t.Helper()
+	if err := chromedp.Listen(b.ctx, b.errors.note); err != nil {
+		b.t.Fatal(err)
 	}
-	t.Skip(hint)
+	b.run(chromedp.Func(b.errors.enable), chromedp.EmulateViewport(1000, 800), chromedp.Navigate(b.server.url+"/"))
+	b.t.Cleanup(b.close)
 }
 
-// close ends the browser and reports the page errors.
+func needBrowser(t *testing.T) {
+	t.Helper()
+	if browserPath() == "" {
+		skipUnlessCI(t, "no browser: install chromium, or set CHROMIUM to the path of one")
+	}
+}
+
+// skipUnlessCI skips the test, or fails it if CI is set.
+func skipUnlessCI(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// close closes the tab and reports the page errors.
 func (b *tab) close() {
 	b.t.Helper()
 	if b.ctx.Err() != nil {
@@ -148,16 +223,19 @@ func expect[T any](b *tab, want T, expression string, args ...any) {
 	b.t.Fatalf("%s is %v, want %v\n%s", fmt.Sprintf(expression, args...), got, want, b.text())
 }
 
+// visible is the open dialog, or else the content of the page.
+const visible = `(document.querySelector('dialog[open]') ?? document.querySelector('main'))`
+
 // text returns the visible text of the page.
 func (b *tab) text() string {
 	b.t.Helper()
-	return evaluate[string](b, `document.querySelector('main').innerText`)
+	return evaluate[string](b, visible+`.innerText`)
 }
 
 // expectText waits until the page shows the text.
 func (b *tab) expectText(want string) {
 	b.t.Helper()
-	expect(b, true, `document.querySelector('main').innerText.includes(%s)`, want)
+	expect(b, true, visible+`.innerText.includes(%s)`, want)
 }
 
 func (b *tab) expectTitle(want string) {
@@ -168,22 +246,23 @@ func (b *tab) expectTitle(want string) {
 // findControl returns the visible control at a path: the legends of its fieldsets,
 // the outermost first, and its label.
 const findControl = `((path) => {
-	const section = document.querySelector('main > section:not([hidden])');
+	const section = document.querySelector('dialog[open]') ?? document.querySelector('main > section:not([hidden])');
 	const all = (selector) => [...section.querySelectorAll(selector)].filter((e) => e.checkVisibility());
 	const label = path.pop();
 	let group = null;
 	for (const legend of path) {
 		group = all('fieldset').find((f) => f.parentElement.closest('fieldset') === group && f.firstElementChild.textContent === legend);
 	}
-	const found = all('label, button, a').filter((l) => l.closest('fieldset') === group && l.textContent === label);
+	const nameOf = (e) => e.ariaLabel ?? e.textContent;
+	const found = all('label, button, a').filter((l) => l.closest('fieldset') === group && nameOf(l) === label);
 	if (found.length !== 1) throw new Error(found.length + ' controls ' + label);
 	return found[0].control ?? found[0];
 })(%s)`
 
-// press clicks the control at the path.
+// press clicks the control at the path. Like a click of the mouse it moves the focus.
 func (b *tab) press(path ...string) {
 	b.t.Helper()
-	b.do(findControl+`.click()`, path)
+	b.do(`((control) => { control.focus(); control.click(); })(`+findControl+`)`, path)
 }
 
 // fill replaces the value of a field as if it was pasted.
@@ -204,6 +283,7 @@ func (b *tab) fill(value string, path ...string) {
 func (b *tab) choose(option string, path ...string) {
 	b.t.Helper()
 	b.do(`((select, text) => {
+		select.focus();
 		select.value = [...select.options].find((o) => o.text === text).value;
 		select.dispatchEvent(new Event('change', { bubbles: true }));
 	})(`+findControl+`, %s)`, path, option)
@@ -212,9 +292,25 @@ func (b *tab) choose(option string, path ...string) {
 // enter submits the token and waits for the view with the title.
 func (b *tab) enter(title string) {
 	b.t.Helper()
+	b.enterToken(token, title)
+}
+
+func (b *tab) enterToken(token, title string) {
+	b.t.Helper()
 	b.fill(token, "Bearer token")
-	b.press("Show the relayers")
+	b.press("Sign in")
 	b.expectTitle(title)
+}
+
+// expectDialog waits for a dialog with the title, or for no dialog if it is "".
+func (b *tab) expectDialog(title string) {
+	b.t.Helper()
+	expect(b, title, `document.querySelector('dialog[open] h2')?.textContent ?? ''`)
+}
+
+func (b *tab) expectStatus(want string) {
+	b.t.Helper()
+	expect(b, want, `document.getElementById('status').textContent`)
 }
 
 func (b *tab) goTo(hash, title string) {

@@ -1,0 +1,110 @@
+import { readJSON } from './json.js';
+
+// The token is stored only here, unless the user keeps it in the tab: other scripts
+// of the page cannot read the variables of a module.
+let token = '';
+
+const storageKey = 'relayerd-token';
+
+// The browser may block storage. The token is then kept in memory only.
+function inStorage(act) {
+  try {
+    return act(sessionStorage);
+  } catch {
+    return null;
+  }
+}
+
+export const hasToken = () => token !== '';
+
+export function setToken(given, isKept) {
+  token = given;
+  if (isKept) inStorage((storage) => storage.setItem(storageKey, given));
+}
+
+export function restoreToken() {
+  token = inStorage((storage) => storage.getItem(storageKey)) ?? '';
+}
+
+// Removes the token from memory. It stays in the tab if the user chose that.
+export function unloadToken() { token = ''; }
+
+export function removeToken() {
+  token = '';
+  inStorage((storage) => storage.removeItem(storageKey));
+}
+
+export class Refusal extends Error {
+  constructor({ status, message, errors, wait, requestID, isWrite }) {
+    super(message);
+    Object.assign(this, { status, errors: errors ?? [], wait, requestID, isWrite });
+  }
+}
+
+// A proxy in front of the API may respond in another format.
+function envelopeOf(text) {
+  try {
+    return readJSON(text) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function request(path, headers, more) {
+  return fetch('api/v1/relayers' + path, {
+    ...more,
+    headers: { ...headers, Authorization: 'Bearer ' + token },
+    cache: 'no-store', credentials: 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
+  });
+}
+
+// Sends a request and returns its data, pagination and ETag. It throws a Refusal if
+// the request fails, and an AbortError if it is canceled.
+export async function call(path, { method = 'GET', body, etag, signal } = {}) {
+  const isWrite = method !== 'GET';
+  const headers = {};
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (etag) headers['If-Match'] = etag;
+  let response, text;
+  try {
+    response = await request(path, headers, { method, body, signal });
+    text = await response.text();
+  } catch (error) {
+    throw error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
+  }
+  const envelope = envelopeOf(text);
+  if (response.ok && envelope.success === true) {
+    return { data: envelope.data, pagination: envelope.pagination, etag: response.headers.get('ETag') };
+  }
+  throw new Refusal({
+    status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
+    wait: response.headers.get('Retry-After'), requestID: response.headers.get('X-Request-Id'),
+  });
+}
+
+// Opens the change feed after an event, or now.
+export function openFeed(lastEvent, signal) {
+  const headers = { Accept: 'text/event-stream' };
+  if (lastEvent) headers['Last-Event-ID'] = lastEvent;
+  return request(':watch', headers, { signal });
+}
+
+export const pathOf = (id) => '/' + encodeURIComponent(id);
+
+export const expired = 'The server no longer accepts this token: it has expired or was revoked. Sign in with another token.';
+
+// Returns what is wrong and what to do next. doing completes "This token may not".
+export function explain(refusal, doing, id) {
+  const maybe = refusal.isWrite ? ' The change may or may not be stored: read the relayer again.' : '';
+  const again = refusal.wait ? ' Try again in ' + refusal.wait + ' s.' : ' Try again later.';
+  switch (refusal.status) {
+    case 0: return 'The server cannot be reached.' + maybe;
+    case 401: return expired;
+    case 403: return 'This token may not ' + doing + '.' + (refusal.isWrite ? ' Nothing was changed.' : '');
+    case 404: return 'There is no relayer ' + id + '.';
+    case 429: return 'Too many requests.' + again;
+    case 500: return 'The server had an internal error. Its log has the cause under the request ID ' + refusal.requestID + '.' + maybe;
+    case 503: return 'The server is not available now.' + again;
+    default: return refusal.message ? refusal.message + '.' : 'The server returned status ' + refusal.status + '.';
+  }
+}

@@ -1,0 +1,228 @@
+// The changes of a stored relayer: edit, pause, resume and delete. Each sends the ETag
+// of the revision that the user saw. If another client has changed the relayer since,
+// the API returns 412, and the user compares the revisions.
+
+import { call, explain, pathOf } from './api.js';
+import { conflictTable } from './conflict.js';
+import { byId, onSubmit, say } from './dom.js';
+import { editForm } from './forms.js';
+import { writeJSON } from './json.js';
+
+// The views that show the result of a write. main.js sets them.
+export const views = {};
+
+let isSending = false;
+export const isBusy = () => isSending;
+
+function setSending(sending) {
+  isSending = sending;
+  document.body.classList.toggle('busy', sending);
+}
+
+let editing; // the edit that is open, or suspended until the user signs in again
+let deleting;
+let conflict;
+
+const dialogs = ['edit', 'delete', 'conflict'].map((name) => byId(name + '-dialog'));
+
+function closeDialogs() {
+  for (const dialog of dialogs) if (dialog.open) dialog.close();
+}
+
+// Closes all dialogs and discards what was entered.
+export function dropDialogs() {
+  closeDialogs();
+  editing = deleting = conflict = undefined;
+  byId('edit-fields').replaceChildren();
+  byId('conflict-table').replaceChildren();
+}
+
+// Closes all dialogs. An edit is kept for the same relayer.
+export function suspendDialogs() {
+  if (editing) editing.isSuspended = true;
+  closeDialogs();
+}
+
+export function resumeDialogs(id) {
+  if (!editing?.isSuspended) return;
+  if (editing.base.id === id) showEdit();
+  else dropDialogs();
+}
+
+// Returns the problems of a refusal as the API lists them.
+export function problemsOf(refusal, doing, id) {
+  if (refusal.errors.length > 0) return refusal.errors;
+  if (refusal.status === 409) return [{ field: 'id', message: refusal.message }];
+  return [{ message: explain(refusal, doing, id) }];
+}
+
+const textOf = ({ field, message }) => (field ? field + ' ' + message : message);
+
+// Sends a change. Without fields to change it is a delete.
+async function send(change) {
+  if (isSending) return;
+  setSending(true);
+  const { id } = change.base;
+  try {
+    const request = change.fields ? { method: 'PATCH', body: writeJSON(change.fields) } : { method: 'DELETE' };
+    const result = await call(pathOf(id), { ...request, etag: change.etag });
+    dropDialogs();
+    if (change.fields) views.changed(result, change.notice(result.data));
+    else views.deleted(id, change.base.name + ' was deleted');
+  } catch (refusal) {
+    if (refusal.status === 412) await showConflict(change);
+    else refuse(change, refusal);
+  } finally {
+    setSending(false);
+  }
+}
+
+function refuse(change, refusal) {
+  if (refusal.status === 401) {
+    views.signOut();
+  } else if (refusal.status === 404) {
+    dropDialogs();
+    views.gone(change.base.id);
+  } else {
+    change.refuse(problemsOf(refusal, change.fields ? 'change relayers' : 'delete relayers', change.base.id));
+  }
+}
+
+// Pause and resume.
+
+export function setPaused({ data, etag }, paused) {
+  return send({
+    base: data, etag, fields: { paused },
+    notice: ({ name }) => name + (paused ? ' is paused' : ' is resumed'),
+    refuse: (problems) => views.refused(data.id, (paused ? 'Not paused: ' : 'Not resumed: ') + problems.map(textOf).join('; ')),
+  });
+}
+
+// Edit.
+
+function showEdit() {
+  editing.isSuspended = false;
+  noteEdit('');
+  byId('edit-dialog').showModal();
+}
+
+function noteEdit(text) { byId('edit-note').textContent = text; }
+
+export function openEdit({ data, etag }) {
+  const [form, changes] = editForm(data);
+  editing = { base: data, etag, form, changes };
+  byId('edit-title').textContent = 'Edit ' + data.name;
+  byId('edit-fields').replaceChildren(...form.elements);
+  showEdit();
+}
+
+const isEmpty = (object) => Object.keys(object).length === 0;
+
+function save() {
+  const { base, etag, form, changes } = editing;
+  form.clearErrors();
+  const fields = changes();
+  if (isEmpty(fields)) {
+    dropDialogs();
+    say('Nothing was changed');
+    return;
+  }
+  send({
+    base, etag, fields,
+    notice: ({ name }) => name + ' was changed',
+    refuse: (problems) => form.showErrors('The relayer was not changed', problems),
+  });
+}
+
+// Notes in the open form that its relayer has another revision.
+export function noteChange(id, etag, isDeleted) {
+  if (editing?.base.id !== id || (editing.etag === etag && !isDeleted) || isSending) return;
+  noteEdit(isDeleted
+    ? 'This relayer was deleted since you opened the form.'
+    : 'This relayer was changed since you opened the form. When you save, the page shows what changed.');
+}
+
+onSubmit(byId('edit-form'), save);
+byId('edit-dialog').addEventListener('cancel', (event) => {
+  event.preventDefault();
+  if (isEmpty(editing.changes())) dropDialogs();
+  else noteEdit('You have changes that are not saved. Save them, or press Cancel to discard them.');
+});
+
+// Delete.
+
+function refuseDelete(text) {
+  byId('delete-wrong').textContent = text;
+  byId('delete-id').toggleAttribute('aria-invalid', false);
+  if (!text) return;
+  byId('delete-id').setAttribute('aria-invalid', 'true');
+  byId('delete-id').focus();
+}
+
+export function openDelete({ data, etag }) {
+  deleting = { base: data, etag };
+  byId('delete-title').textContent = 'Delete ' + data.name + '?';
+  byId('delete-expected').textContent = data.id;
+  byId('delete-id').value = '';
+  refuseDelete('');
+  byId('delete-dialog').showModal();
+}
+
+onSubmit(byId('delete-form'), () => {
+  if (byId('delete-id').value.trim() !== deleting.base.id) {
+    refuseDelete('This is not the ID of the relayer');
+    return;
+  }
+  send({ ...deleting, refuse: (problems) => refuseDelete(problems.map(textOf).join('; ')) });
+});
+
+// Conflict.
+
+async function showConflict(change) {
+  const { base, fields } = change;
+  let current;
+  try {
+    current = await call(pathOf(base.id));
+  } catch (refusal) {
+    refuse(change, refusal);
+    return;
+  }
+  const refuseAgain = (problems) => {
+    byId('conflict-wrong').textContent = problems.map(textOf).join('; ');
+    byId('conflict-apply').focus();
+  };
+  conflict = { current, change: { ...change, etag: current.etag, refuse: refuseAgain } };
+  byId('conflict-wrong').textContent = '';
+  byId('conflict-text').textContent = fields
+    ? 'Your change is not stored. If you apply it, it is sent again for the current revision: fields that you did not change keep their current value.'
+    : 'The relayer is not deleted. Compare before you delete the current revision.';
+  byId('conflict-masked').hidden = !base.custom_rpc_urls && !current.data.custom_rpc_urls;
+  byId('conflict-table').replaceChildren(conflictTable(base, current.data, fields));
+  byId('conflict-apply').textContent = fields ? 'Apply my change' : 'Delete the current revision';
+  byId('conflict-apply').classList.toggle('danger', !fields);
+  byId('conflict-discard').textContent = fields ? 'Discard my change' : 'Keep the relayer';
+  byId('conflict-edit').hidden = !editing;
+  closeDialogs();
+  byId('conflict-dialog').showModal();
+}
+
+function discard() {
+  const { current, change } = conflict;
+  dropDialogs();
+  views.changed(current, change.fields ? 'Your change was discarded' : 'The relayer was not deleted');
+}
+
+byId('conflict-apply').addEventListener('click', () => send(conflict.change));
+byId('conflict-discard').addEventListener('click', discard);
+byId('conflict-edit').addEventListener('click', () => {
+  editing.etag = conflict.current.etag;
+  closeDialogs();
+  showEdit();
+});
+byId('conflict-dialog').addEventListener('cancel', (event) => {
+  event.preventDefault();
+  discard();
+});
+
+byId('delete-dialog').addEventListener('cancel', dropDialogs);
+for (const button of document.querySelectorAll('dialog .cancel')) button.addEventListener('click', dropDialogs);

@@ -1,0 +1,89 @@
+export const byId = (id) => document.getElementById(id);
+
+// A string becomes text and never markup.
+export function make(tag, attributes = {}, content = []) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (typeof content === 'string') element.textContent = content;
+  else element.append(...content);
+  return element;
+}
+
+export const icon = (name) => byId('icon-' + name).content.firstElementChild.cloneNode(true);
+
+let ids = 0;
+
+export const newID = (prefix) => prefix + '-' + ++ids;
+
+// Changes a node into another one. What is equal stays, so that the focus, a
+// selection and a pressed button survive an update.
+export function morph(old, fresh) {
+  if (old.nodeName !== fresh.nodeName) {
+    old.replaceWith(fresh);
+    return;
+  }
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const [before, after] = [[...old.childNodes], [...fresh.childNodes]];
+  after.forEach((node, index) => (before[index] ? morph(before[index], node) : old.append(node)));
+  before.slice(after.length).forEach((node) => node.remove());
+}
+
+let statusTimer;
+
+// Screen readers announce the status. It is hidden after some seconds, or at once if
+// the view shows the same text.
+export function say(words, isUnseen = false) {
+  const hide = () => byId('status').classList.add('unseen');
+  clearTimeout(statusTimer);
+  byId('status').textContent = words;
+  byId('status').classList.remove('unseen');
+  if (isUnseen) hide();
+  else statusTimer = setTimeout(hide, 8000);
+}
+
+export function onSubmit(form, act) {
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    act();
+  });
+}
+
+// Browsers offer the clipboard only over HTTPS and on the own machine.
+async function copy(text) {
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  const holder = make('textarea', { class: 'unseen' });
+  const focused = document.activeElement;
+  holder.value = text;
+  document.body.append(holder);
+  holder.select();
+  const isCopied = document.execCommand('copy');
+  holder.remove();
+  focused.focus();
+  if (!isCopied) throw new Error('not allowed');
+}
+
+export function copyButton(what, text) {
+  return make('button', { type: 'button', class: 'copy', 'data-copy': text, 'data-what': what, 'aria-label': 'Copy the ' + what, title: 'Copy the ' + what }, [icon('copy')]);
+}
+
+document.addEventListener('click', async (event) => {
+  const button = event.target.closest('[data-copy]');
+  if (!button) return;
+  const { copy: text, what } = button.dataset;
+  try {
+    await copy(text);
+    say('Copied the ' + what);
+    button.classList.add('done');
+    setTimeout(() => button.classList.remove('done'), 1500);
+  } catch {
+    say('The browser does not allow to copy. Select the text and copy it by hand.');
+  }
+});

@@ -1,0 +1,308 @@
+// Forms of relayers. A control has an element, is filled with a value, and collects
+// one: undefined if it is empty. While it collects, it adds itself to found under its
+// current JSON path, so that errors appear next to it. The path of a row changes when
+// rows above it are removed.
+
+import { humanAmount } from './amounts.js';
+import { make, newID } from './dom.js';
+import { networkTypeField, policyFields, relayerFields, titleOf } from './fields.js';
+import { Literal, numberOrText, patchBetween, writeJSON } from './json.js';
+import { valueOf } from './view.js';
+
+function wrongLine() {
+  const element = make('p', { class: 'wrong', id: newID('wrong') });
+  element.hidden = true;
+  return element;
+}
+
+function labelled(field, input, ...classes) {
+  const unit = field.unit ? ' (' + field.unit + ')' : '';
+  const wrong = wrongLine();
+  const described = [wrong.id];
+  input.id = newID('field');
+  const parts = [make('label', { for: input.id, class: classes.join(' ') }, titleOf(field) + unit + (field.required ? ', required' : ''))];
+  if (field.hint) {
+    described.unshift(newID('hint'));
+    parts.push(make('p', { class: 'hint', id: described[0] }, field.hint));
+  }
+  if (field.required) input.setAttribute('aria-required', 'true');
+  input.setAttribute('aria-describedby', described.join(' '));
+  return { title: titleOf(field), input, wrong, element: make('div', { class: 'field' }, [...parts, wrong, input]) };
+}
+
+// Returns the control of one input. read returns its value.
+function single(shown, read, fill) {
+  return { ...shown, fill, collect: (path, found) => (found.set(path, shown), read()) };
+}
+
+const plainInput = (more) => make('input', { type: 'text', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', ...more });
+
+function selectOf(field, options) {
+  const shown = labelled(field, make('select', {}, options.map(([value, label]) => make('option', { value }, label))));
+  return { shown, input: shown.input };
+}
+
+const controls = {
+  text(field) {
+    const shown = labelled(field, plainInput());
+    const { input } = shown;
+    return single(shown, () => (input.value === '' && !field.required ? undefined : input.value), (value) => { input.value = value; });
+  },
+
+  number(field, networkOf) {
+    const shown = labelled(field, plainInput({ inputmode: field.keys, class: 'exact' }));
+    const { input } = shown;
+    const human = make('p', { class: 'human', id: newID('human') });
+    const showHuman = () => {
+      const amount = humanAmount(input.value.trim(), field.unit, networkOf());
+      human.textContent = amount && '= ' + amount;
+    };
+    input.addEventListener('input', showHuman);
+    shown.element.append(human);
+    input.setAttribute('aria-describedby', input.getAttribute('aria-describedby') + ' ' + human.id);
+    const read = () => (input.value.trim() === '' ? undefined : numberOrText(input.value.trim()));
+    return single(shown, read, (value) => {
+      input.value = value.text;
+      showHuman();
+    });
+  },
+
+  json(field) {
+    const shown = labelled({ ...field, unit: 'JSON' }, make('textarea', { rows: 3, class: 'exact', spellcheck: 'false' }));
+    const { input } = shown;
+    const read = () => {
+      const value = input.value.trim();
+      if (value === '') return undefined;
+      try {
+        JSON.parse(value);
+        return new Literal(value);
+      } catch {
+        return value;
+      }
+    };
+    return single({ ...shown, below: (rest) => rest.replace(/^\./, '') + ' ' }, read, (value) => { input.value = writeJSON(value); });
+  },
+
+  flag(field) {
+    const shown = labelled(field, make('input', { type: 'checkbox' }), 'inline');
+    shown.element.prepend(shown.wrong, shown.input);
+    return single(shown, () => shown.input.checked, (value) => { shown.input.checked = value; });
+  },
+
+  choice(field) {
+    const { shown, input } = selectOf(field, [['', field.required ? 'Choose one' : 'Not set'], ...field.options.map((option) => [option, option])]);
+    return single(shown, () => (input.value === '' && !field.required ? undefined : input.value), (value) => { input.value = value; });
+  },
+
+  yesNo(field) {
+    const { shown, input } = selectOf(field, [['', 'Not set'], ['true', 'Yes'], ['false', 'No']]);
+    return single(shown, () => (input.value === '' ? undefined : input.value === 'true'), (value) => { input.value = String(value); });
+  },
+
+  lines(field) {
+    const shown = labelled({ hint: 'One per line', ...field }, make('textarea', { rows: 3, autocapitalize: 'none', spellcheck: 'false' }));
+    const { input } = shown;
+    const given = () => input.value.split('\n').map((line, index) => [line.trim(), index + 1]).filter(([line]) => line !== '');
+    const below = (rest) => 'line ' + given()[parseInt(rest.slice(1), 10)]?.[1] + ' ';
+    const read = () => (given().length > 0 ? given().map(([line]) => line) : undefined);
+    return single({ ...shown, below }, read, (value) => { input.value = value.join('\n'); });
+  },
+
+  group(field, networkOf) {
+    const parts = partsOf(field.fields, networkOf);
+    const { element, shown } = fieldset(titleOf(field), elementsOf(parts));
+    return {
+      element,
+      fill: (value) => fillParts(parts, value),
+      collect: (path, found) => (found.set(path, shown), collectParts(parts, path + '.', found)),
+    };
+  },
+
+  rows(field, networkOf) {
+    const add = make('button', { type: 'button' }, 'Add ' + (/^[aeiou]/.test(field.noun) ? 'an ' : 'a ') + field.noun);
+    const { element, shown } = fieldset(titleOf(field), [add]);
+    const present = [];
+    const renumber = () => present.forEach((row, index) => row.setNumber(index + 1));
+    const addRow = () => {
+      const row = makeRow(field, networkOf, () => {
+        present.splice(present.indexOf(row), 1);
+        row.element.remove();
+        renumber();
+        add.focus();
+      });
+      present.push(row);
+      renumber();
+      add.before(row.element);
+      return row;
+    };
+    add.addEventListener('click', () => addRow().element.querySelector('input').focus());
+    return {
+      element,
+      fill: (values) => values.forEach((value) => addRow().fill(value)),
+      collect(path, found) {
+        found.set(path, shown);
+        const values = present.map((row, index) => row.collect(path + '[' + index + ']', found));
+        return values.length > 0 ? values : undefined;
+      },
+    };
+  },
+
+  // The API shows URLs masked and replaces all of them at once, so that the user must
+  // ask for the replacement and enter each URL again.
+  replacedRows(field, networkOf) {
+    const list = controls.rows({ ...field, title: 'New ' + titleOf(field) }, networkOf);
+    const current = make('div');
+    const choice = controls.flag({ name: 'replace', title: 'Replace all URLs', hint: 'Enter every URL in full again: those above are masked. Without an endpoint, all are removed.' });
+    const { element, shown } = fieldset(titleOf(field), [current, choice.element, list.element]);
+    list.element.hidden = true;
+    choice.input.addEventListener('change', () => { list.element.hidden = !choice.input.checked; });
+    return {
+      element,
+      fill: (value) => current.replaceChildren(valueOf(value, field)),
+      collect(path, found) {
+        if (!choice.input.checked) {
+          found.set(path, shown);
+          return undefined;
+        }
+        return list.collect(path, found) ?? null;
+      },
+    };
+  },
+};
+
+function fieldset(title, content) {
+  const wrong = wrongLine();
+  const element = make('fieldset', { tabindex: -1, 'aria-describedby': wrong.id }, [make('legend', {}, title), wrong, ...content]);
+  return { element, shown: { title, input: element, wrong } };
+}
+
+const partsOf = (fields, networkOf) => fields.map((field) => [field.name, controls[field.kind](field, networkOf)]);
+const elementsOf = (parts) => parts.map(([, control]) => control.element);
+
+function fillParts(parts, object) {
+  for (const [name, control] of parts) if (object[name] !== undefined) control.fill(object[name]);
+}
+
+function collectParts(parts, prefix, found) {
+  const object = {};
+  for (const [name, control] of parts) {
+    const value = control.collect(prefix + name, found);
+    if (value !== undefined) object[name] = value;
+  }
+  return Object.keys(object).length > 0 ? object : undefined;
+}
+
+function makeRow(field, networkOf, remove) {
+  const parts = partsOf(field.fields, networkOf);
+  const button = make('button', { type: 'button' });
+  button.addEventListener('click', remove);
+  const { element, shown } = fieldset('', [...elementsOf(parts), button]);
+  return {
+    element,
+    setNumber(number) {
+      shown.title = titleOf({ name: field.noun }) + ' ' + number;
+      element.firstElementChild.textContent = shown.title;
+      button.textContent = 'Remove ' + field.noun + ' ' + number;
+    },
+    fill: (value) => fillParts(parts, value),
+    collect: (path, found) => (found.set(path, shown), collectParts(parts, path + '.', found) ?? {}),
+  };
+}
+
+// Errors next to their fields.
+
+// Returns the control of an error: the one at its path or, if a list or JSON is a
+// single control, the one above it.
+function controlAt(path, found) {
+  if (found.has(path)) return [found.get(path), ''];
+  for (let end = path.length; end > 0; end = Math.max(path.lastIndexOf('.', end - 1), path.lastIndexOf('[', end - 1))) {
+    const above = found.get(path.slice(0, end));
+    if (above) return above.below ? [above, above.below(path.slice(end))] : [];
+  }
+  return [];
+}
+
+// Returns the names of a control and of the groups around it, because two tokens
+// have fields with the same names.
+function fullTitle(control) {
+  const names = [control.title];
+  for (let group = control.input.parentElement.closest('fieldset'); group; group = group.parentElement.closest('fieldset')) {
+    names.unshift(group.firstElementChild.textContent);
+  }
+  return names.join(', ');
+}
+
+// Shows an error next to its field and returns its entry in the summary.
+function placeError({ field, message }, found) {
+  const [control, where] = field === undefined ? [] : controlAt(field, found);
+  if (!control) return make('li', {}, field === undefined ? message : field + ' ' + message);
+  control.wrong.textContent += (control.wrong.textContent ? '; ' : '') + where + message;
+  control.wrong.hidden = false;
+  if (control.input.tagName !== 'FIELDSET') control.input.setAttribute('aria-invalid', 'true');
+  const jump = make('button', { type: 'button', class: 'plain' }, fullTitle(control) + ': ' + where + message);
+  jump.addEventListener('click', () => control.input.focus());
+  return make('li', {}, [jump]);
+}
+
+class Form {
+  constructor(parts, content) {
+    this.parts = parts;
+    this.found = new Map();
+    const title = newID('summary');
+    this.summary = make('div', { class: 'summary', tabindex: -1, role: 'group', 'aria-labelledby': title }, [make('h2', { id: title }), make('ul')]);
+    this.summary.hidden = true;
+    this.elements = [this.summary, ...content];
+  }
+
+  collect() {
+    this.found.clear();
+    return collectParts(this.parts(), '', this.found) ?? {};
+  }
+
+  clearErrors() {
+    for (const { wrong, input } of this.found.values()) {
+      wrong.hidden = true;
+      wrong.textContent = '';
+      input.removeAttribute('aria-invalid');
+    }
+    this.summary.hidden = true;
+  }
+
+  showErrors(title, problems) {
+    const [heading, list] = this.summary.children;
+    heading.textContent = title;
+    list.replaceChildren(...problems.map((problem) => placeError(problem, this.found)));
+    this.summary.hidden = false;
+    this.summary.focus();
+  }
+}
+
+// Returns the form of a new relayer. The network type selects the policy.
+export function newRelayerForm() {
+  const parts = partsOf(relayerFields, () => valueIn('network'));
+  const valueIn = (name) => parts.find(([part]) => part === name)[1].input.value;
+  const policies = Object.fromEntries(Object.entries(policyFields).map(([type, fields]) => [type, controls.group({ name: 'policies', title: 'Policy', fields }, () => valueIn('network'))]));
+  const chosen = () => policies[valueIn(networkTypeField.name)];
+  const showPolicy = () => Object.values(policies).forEach((policy) => { policy.element.hidden = policy !== chosen(); });
+  const networkType = parts.find(([name]) => name === networkTypeField.name)[1].input;
+  networkType.addEventListener('change', showPolicy);
+  showPolicy();
+  const content = [...elementsOf(parts), ...Object.values(policies).map((policy) => policy.element)];
+  return new Form(() => (chosen() ? [...parts, ['policies', chosen()]] : parts), content);
+}
+
+// Returns the form of a stored relayer, and a function that returns the changes that
+// the user made as a merge patch. A field that the user did not change is not part of
+// it, so that it keeps its current value.
+export function editForm(relayer) {
+  const editable = relayerFields.flatMap((field) => {
+    if (field.name === 'custom_rpc_urls') return [{ ...field, kind: relayer.custom_rpc_urls ? 'replacedRows' : 'rows' }];
+    return ['name', 'notification_id'].includes(field.name) ? [field] : [];
+  });
+  const policy = { kind: 'group', name: 'policies', title: 'Policy', fields: policyFields[relayer.network_type] };
+  const parts = partsOf([...editable, policy], () => relayer.network);
+  fillParts(parts, relayer);
+  const form = new Form(() => parts, elementsOf(parts));
+  const before = form.collect();
+  return [form, () => patchBetween(before, form.collect())];
+}

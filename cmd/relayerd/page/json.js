@@ -1,0 +1,84 @@
+// Exact JSON. A number in JavaScript has 53 bits and an amount in wei has 256, so
+// numbers are kept as text in both directions.
+
+export class Literal {
+  constructor(text) { this.text = text; }
+}
+
+export const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof Literal);
+
+// A member may have the name __proto__.
+const newObject = () => Object.create(null);
+
+export function readJSON(text) {
+  JSON.parse(text); // throws if the text is invalid, so that the code below need not check it
+  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*|true|false|null|[{}[\]]/g);
+  let at = 0;
+  const value = () => {
+    const token = tokens[at++];
+    if (token === '{') return members();
+    if (token === '[') return elements();
+    return /^[-\d]/.test(token) ? new Literal(token) : JSON.parse(token);
+  };
+  const elements = () => {
+    const list = [];
+    while (tokens[at] !== ']') list.push(value());
+    at++;
+    return list;
+  };
+  const members = () => {
+    const object = newObject();
+    while (tokens[at] !== '}') object[value()] = value();
+    at++;
+    return object;
+  };
+  return value();
+}
+
+export function writeJSON(value) {
+  if (value instanceof Literal) return value.text;
+  if (Array.isArray(value)) return '[' + value.map(writeJSON).join(',') + ']';
+  if (!isObject(value)) return JSON.stringify(value);
+  const members = Object.entries(value).map(([name, member]) => JSON.stringify(name) + ':' + writeJSON(member));
+  return '{' + members.join(',') + '}';
+}
+
+// Text that is not a number is sent as a string, so that the API reports the
+// problem.
+export function numberOrText(text) {
+  return /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text) ? new Literal(text) : text;
+}
+
+export const isSame = (a, b) => writeJSON(a) === writeJSON(b);
+
+// Returns the JSON Merge Patch (RFC 7396) that changes one object into the other.
+export function patchBetween(before, after) {
+  const patch = newObject();
+  for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    const [from, to] = [before[name], after[name]];
+    if (isSame(from, to)) continue;
+    if (isObject(from) && isObject(to)) patch[name] = patchBetween(from, to);
+    else patch[name] = to === undefined ? null : to;
+  }
+  return patch;
+}
+
+export function applyPatch(object, patch) {
+  const result = Object.assign(newObject(), object);
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete result[name];
+    else if (isObject(value)) result[name] = applyPatch(isObject(result[name]) ? result[name] : {}, value);
+    else result[name] = value;
+  }
+  return result;
+}
+
+// Returns the values of an object and of the objects inside, by their JSON path.
+export function leavesOf(object, prefix = '') {
+  const leaves = new Map();
+  for (const [name, value] of Object.entries(object)) {
+    if (!isObject(value)) leaves.set(prefix + name, value);
+    else for (const [path, leaf] of leavesOf(value, prefix + name + '.')) leaves.set(path, leaf);
+  }
+  return leaves;
+}

@@ -1,0 +1,412 @@
+import { call, expired, explain, hasToken, pathOf, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
+import { dropDialogs, isBusy, noteChange, openDelete, openEdit, problemsOf, resumeDialogs, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
+import { byId, make, morph, onSubmit, say } from './dom.js';
+import { newRelayerForm } from './forms.js';
+import { writeJSON } from './json.js';
+import { cardsOf, rowOf, statusPills } from './view.js';
+import { follow } from './watch.js';
+
+const names = ['enter', 'list', 'one', 'new', 'problem'];
+
+const isShown = (view) => !byId(view).hidden;
+
+function show(view) {
+  const wasShown = isShown(view);
+  for (const name of names) byId(name).hidden = name !== view;
+  byId('menu').hidden = view === 'enter';
+  const heading = byId(view + '-title');
+  document.title = view === 'enter' ? 'Relayers' : heading.textContent + ' – Relayers';
+  const lostFocus = document.activeElement === null || document.activeElement === document.body;
+  if (!wasShown || lostFocus) heading.focus();
+}
+
+// The list.
+
+const queryOf = (page, perPage) => new URLSearchParams({ page, per_page: perPage }).toString();
+
+let listHash = '#page=1'; // the page of the list that the user saw last
+
+function setLink(link, isThere, page, perPage) {
+  if (isThere) {
+    link.setAttribute('href', '#' + queryOf(page, perPage));
+    link.removeAttribute('aria-disabled');
+    return;
+  }
+  if (document.activeElement === link) byId('list-title').focus();
+  link.removeAttribute('href');
+  link.setAttribute('aria-disabled', 'true');
+}
+
+function rangeOf(page, perPage, total, count) {
+  const all = total === 1 ? '1 relayer' : total + ' relayers';
+  if (total === 0) return 'There are no relayers yet.';
+  if (perPage === 0) return 'There are ' + all + '.';
+  if (count === 0) return 'Page ' + page + ' is empty. There are ' + all + '.';
+  const first = (page - 1) * perPage + 1;
+  return first + '–' + (first + count - 1) + ' of ' + all;
+}
+
+function choosePerPage(perPage) {
+  const select = byId('per-page');
+  if (![...select.options].some((option) => option.value === String(perPage))) select.append(make('option', {}, String(perPage)));
+  select.value = perPage;
+}
+
+function showPagerErrors(problems) {
+  byId('pager-wrong').textContent = problems.map(({ field, message }) => (field === 'per_page' ? 'Rows' : 'Page') + ' ' + message).join('; ');
+  for (const [id, name] of [['page', 'page'], ['per-page', 'per_page']]) {
+    byId(id).toggleAttribute('aria-invalid', false);
+    if (problems.some(({ field }) => field === name)) byId(id).setAttribute('aria-invalid', 'true');
+  }
+}
+
+// Rows that are shown already stay the same elements.
+function setRows(relayers) {
+  const rows = byId('rows');
+  const shown = new Map([...rows.children].map((row) => [row.dataset.id, row]));
+  rows.replaceChildren(...relayers.map((relayer) => {
+    const [old, fresh] = [shown.get(relayer.id), rowOf(relayer)];
+    if (!old) return fresh;
+    morph(old, fresh);
+    return old;
+  }));
+}
+
+function setList(data, page, perPage, total) {
+  const pages = perPage > 0 ? Math.ceil(total / perPage) : 0;
+  setRows(data);
+  byId('list-note').hidden = true;
+  byId('empty').hidden = total > 0;
+  byId('list-table').hidden = data.length === 0;
+  byId('pager').hidden = total === 0;
+  byId('range').textContent = rangeOf(page, perPage, total, data.length);
+  byId('page').value = page;
+  byId('page-count').textContent = 'of ' + Math.max(pages, 1);
+  choosePerPage(perPage);
+  setLink(byId('previous'), page > 1 && pages > 0, Math.min(page - 1, pages), perPage);
+  setLink(byId('next'), page < pages, page + 1, perPage);
+}
+
+async function readList(asked, signal) {
+  const before = changes;
+  const query = new URLSearchParams({ page: asked.get('page') || '1', per_page: asked.get('per_page') || '10' });
+  const { data, pagination } = await call('?' + query, { signal });
+  const [page, perPage, total] = [pagination.current_page, pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
+  setList(data, page, perPage, total);
+  if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
+}
+
+async function showList(asked, signal) {
+  listHash = location.hash || '#page=1';
+  try {
+    await readList(asked, signal);
+    showPagerErrors([]);
+    show('list');
+    if (byId('status').textContent === '') say(byId('range').textContent, true);
+  } catch (error) {
+    if (!(error.errors?.length > 0)) throw error;
+    setList([], asked.get('page') || 1, 10, 1);
+    byId('range').textContent = '';
+    showPagerErrors(error.errors);
+    show('list');
+    byId('pager').querySelector('[aria-invalid]')?.focus();
+  }
+}
+
+// One relayer.
+
+let shown; // its data and the ETag of the revision that the user sees
+
+function setOne(relayer) {
+  shown = relayer;
+  const { data } = relayer;
+  byId('one-title').textContent = data.name;
+  morph(byId('one-state'), make('p', { id: 'one-state' }, [statusPills(data)]));
+  morph(byId('one-cards'), cardsOf(data));
+  byId('pause').textContent = data.paused ? 'Resume' : 'Pause';
+  byId('back').href = listHash;
+}
+
+async function showOne(id, signal) {
+  setOne(await call(pathOf(id), { signal }));
+  refused('');
+  show('one');
+  resumeDialogs(id);
+}
+
+function refused(text) { byId('one-wrong').textContent = text; }
+
+// A problem.
+
+function showProblem(title, text, canRetry) {
+  byId('problem-title').textContent = title;
+  byId('problem-text').textContent = text;
+  byId('again').hidden = !canRetry;
+  show('problem');
+}
+
+function showGone(id) {
+  showProblem('There is no relayer ' + id, 'It was deleted, or the ID in the address is wrong.', false);
+}
+
+function showRefusal(refusal, doing, id) {
+  if (refusal.status === 401) signOut(expired);
+  else if (refusal.status === 404 && id !== undefined) showGone(id);
+  else if (refusal.status === 403) showProblem('Not permitted', explain(refusal, doing), false);
+  else showProblem('The request failed', explain(refusal, doing), true);
+}
+
+// A new relayer.
+
+let newForm;
+
+function buildNewForm() {
+  newForm = newRelayerForm();
+  byId('new-form').replaceChildren(...newForm.elements, make('button', { class: 'main' }, 'Create the relayer'));
+}
+
+let isCreating = false;
+let notice = ''; // the status text of the next view
+
+async function create() {
+  if (isCreating) return;
+  isCreating = true;
+  newForm.clearErrors();
+  say('Sending');
+  try {
+    const { data } = await call('', { method: 'POST', body: writeJSON(newForm.collect()) });
+    buildNewForm();
+    goTo('#relayer=' + encodeURIComponent(data.id), data.name + ' was created');
+  } catch (refusal) {
+    if (!(refusal instanceof Refusal)) throw refusal;
+    say('');
+    if (refusal.status === 401) signOut(expired);
+    else newForm.showErrors('The relayer was not created', problemsOf(refusal, 'create relayers'));
+  } finally {
+    isCreating = false;
+  }
+}
+
+// Navigation.
+
+let waiting = new AbortController();
+
+function goTo(hash, text = '') {
+  notice = text;
+  if (location.hash === hash) onNavigation();
+  else location.hash = hash;
+}
+
+function onNavigation() {
+  say(notice);
+  notice = '';
+  dropDialogs();
+  route();
+}
+
+// Shows the view that the fragment of the URL names. The fragment never contains the
+// token, because the browser history keeps it.
+async function route() {
+  waiting.abort();
+  waiting = new AbortController();
+  if (!hasToken()) return;
+  const { signal } = waiting;
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const id = asked.get('relayer') ?? undefined;
+  try {
+    if (asked.has('new')) show('new');
+    else if (id !== undefined) await showOne(id, signal);
+    else await showList(asked, signal);
+  } catch (error) {
+    if (error.name === 'AbortError') return;
+    if (!(error instanceof Refusal)) throw error;
+    showRefusal(error, id === undefined ? 'list relayers' : 'read this relayer', id);
+  }
+}
+
+// The user may have opened another view before the response of a write arrives.
+const isAt = (id) => new URLSearchParams(location.hash.slice(1)).get('relayer') === id;
+
+Object.assign(writeViews, {
+  changed(relayer, text) {
+    say(text);
+    if (!isAt(relayer.data.id)) return;
+    setOne(relayer);
+    refused('');
+    show('one');
+  },
+  deleted: (id, text) => (isAt(id) ? goTo(listHash, text) : say(text)),
+  gone: (id) => (isAt(id) ? showGone(id) : say('There is no relayer ' + id)),
+  refused: (id, text) => (isAt(id) ? refused(text) : say(text)),
+  signOut: () => signOut(expired),
+});
+
+// Changes by other clients.
+
+let feed = new AbortController();
+let changes = 0;
+let refreshTimer;
+
+async function refreshOne(signal) {
+  const before = shown;
+  const current = await call(pathOf(before.data.id), { signal });
+  if (shown === before && isShown('one')) setOne(current);
+}
+
+// Reads the shown view again. The rows stay as they are while the focus is in one.
+async function refresh() {
+  const { signal } = waiting;
+  try {
+    if (isShown('list') && byId('rows').contains(document.activeElement)) byId('list-note').hidden = false;
+    else if (isShown('list')) await readList(new URLSearchParams(location.hash.slice(1)), signal);
+    else if (isShown('one') && !isBusy()) await refreshOne(signal);
+  } catch (error) {
+    if (error.status === 401) signOut(expired);
+    else if (error.status === 404 && isShown('one')) showGone(shown.data.id);
+    else if (error.name !== 'AbortError' && !(error instanceof Refusal)) throw error;
+  }
+}
+
+function refreshSoon() {
+  clearTimeout(refreshTimer);
+  refreshTimer = setTimeout(refresh, 300);
+}
+
+function onChange(change, { relayer, etag }) {
+  changes++;
+  const isDeleted = change === 'deleted';
+  noteChange(relayer.id, etag, isDeleted);
+  const row = [...byId('rows').children].find((candidate) => candidate.dataset.id === relayer.id);
+  if (row) morph(row, rowOf(relayer, isDeleted));
+  if (change !== 'updated') refreshSoon();
+  else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {
+    setOne({ data: relayer, etag });
+    say(relayer.name + ' was changed by another client');
+  }
+}
+
+function startFeed() {
+  feed.abort();
+  feed = new AbortController();
+  follow(feed.signal, {
+    event: (event, change) => (event === 'resync' ? refreshSoon() : onChange(event, change)),
+    expired: () => signOut(expired),
+    state(state) {
+      byId('live').hidden = state === 'off';
+      byId('live').className = 'live ' + state;
+      byId('live').textContent = state === 'live' ? 'Live' : 'Reconnecting';
+    },
+  });
+}
+
+function stopFeed() {
+  feed.abort();
+  clearTimeout(refreshTimer);
+  byId('live').hidden = true;
+}
+
+// A browser opens six connections to a server over HTTP/1.1. Hidden tabs must not use
+// them up.
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) stopFeed();
+  else if (hasToken()) startFeed();
+});
+
+// The token.
+
+function refuseToken(why) {
+  byId('token-wrong').textContent = why;
+  byId('token').toggleAttribute('aria-invalid', false);
+  if (why) byId('token').setAttribute('aria-invalid', 'true');
+  byId('token').focus();
+}
+
+function clearViews() {
+  waiting.abort();
+  stopFeed();
+  for (const id of ['rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'problem-title', 'problem-text']) byId(id).replaceChildren();
+  shown = undefined;
+}
+
+// An edit and the form of a new relayer survive an expired token.
+function signOut(why) {
+  removeToken();
+  suspendDialogs();
+  clearViews();
+  say('');
+  show('enter');
+  refuseToken(why);
+}
+
+function leave() {
+  dropDialogs();
+  buildNewForm();
+  signOut('');
+}
+
+function start() {
+  say('');
+  startFeed();
+  return route();
+}
+
+async function signIn() {
+  const given = byId('token').value.trim();
+  byId('token').value = '';
+  refuseToken('');
+  if (!/^[\x21-\x7e]+$/.test(given)) {
+    refuseToken(given === '' ? 'Enter the bearer token' : 'A token consists of ASCII letters, digits and symbols, without spaces');
+    return;
+  }
+  setToken(given, false);
+  try {
+    await call('?per_page=0');
+  } catch (refusal) {
+    removeToken();
+    refuseToken(refusal.status === 401 ? 'The server does not accept this token' : explain(refusal, 'list relayers'));
+    return;
+  }
+  setToken(given, byId('keep').checked);
+  await start();
+}
+
+onSubmit(byId('enter-form'), signIn);
+onSubmit(byId('new-form'), create);
+onSubmit(byId('pager-form'), () => goTo('#' + queryOf(byId('page').value.trim(), byId('per-page').value)));
+byId('per-page').addEventListener('change', () => goTo('#' + queryOf(1, byId('per-page').value)));
+byId('edit').addEventListener('click', () => openEdit(shown));
+byId('pause').addEventListener('click', () => setPaused(shown, !shown.data.paused));
+byId('delete').addEventListener('click', () => openDelete(shown));
+byId('leave').addEventListener('click', leave);
+byId('again').addEventListener('click', onNavigation);
+byId('refresh').addEventListener('click', () => {
+  byId('list-title').focus();
+  refresh();
+});
+addEventListener('hashchange', onNavigation);
+
+// The browser may keep the state of the page for its back button.
+addEventListener('pagehide', () => {
+  dropDialogs();
+  buildNewForm();
+  clearViews();
+  unloadToken();
+  show('enter');
+});
+
+function open() {
+  restoreToken();
+  if (hasToken()) {
+    start();
+    return;
+  }
+  show('enter');
+  byId('token').focus();
+}
+
+addEventListener('pageshow', (event) => {
+  if (event.persisted) open();
+});
+
+buildNewForm();
+open();

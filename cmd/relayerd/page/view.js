@@ -1,0 +1,103 @@
+// How a relayer is shown.
+
+import { humanAmount } from './amounts.js';
+import { copyButton, make } from './dom.js';
+import { policyFields, relayerFields, titleOf } from './fields.js';
+import { Literal, isObject } from './json.js';
+
+const quiet = (text) => make('span', { class: 'quiet' }, text);
+
+export function networkBadge({ network_type: type, network }) {
+  return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), make('span', {}, network)]);
+}
+
+function statesOf(relayer) {
+  const states = [];
+  if (relayer.paused) states.push(['paused', 'Paused']);
+  if (relayer.system_disabled) states.push(['disabled', 'Disabled: ' + (relayer.disabled_reason?.type ?? 'no reason given')]);
+  return states.length > 0 ? states : [['active', 'Active']];
+}
+
+export const statusPills = (relayer) => make('span', { class: 'pills' }, statesOf(relayer).map(([state, text]) => make('span', { class: 'pill ' + state }, text)));
+
+const deletedPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Deleted')]);
+
+function shortened(address) {
+  return address.length > 16 ? address.slice(0, 8) + '…' + address.slice(-6) : address;
+}
+
+function copyable(text, what, shown = text) {
+  return make('span', { class: 'copyable' }, [make('span', { class: 'mono' }, shown), copyButton(what, text)]);
+}
+
+const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
+
+export function rowOf(relayer, isDeleted = false) {
+  const { id, name, address } = relayer;
+  const link = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id) }, name);
+  return make('tr', { role: 'row', 'data-id': id }, [
+    make('th', { role: 'rowheader', scope: 'row' }, [link, copyable(id, 'ID of ' + name)]),
+    cell('Network', [networkBadge(relayer)]),
+    cell('Status', [isDeleted ? deletedPill() : statusPills(relayer)]),
+    cell('Address', [address ? copyable(address, 'address of ' + name, shortened(address)) : quiet('None')]),
+  ]);
+}
+
+// Returns a value with its unit and, if there is one, the amount in a larger unit.
+function amountOf(text, unit, network) {
+  const parts = [make('span', { class: 'exact' }, text)];
+  if (unit) parts.push(make('span', { class: 'unit' }, ' ' + unit));
+  const human = humanAmount(text, unit, network);
+  if (human) parts.push(' ', make('span', { class: 'human' }, '= ' + human));
+  return make('span', { class: 'amount' }, parts);
+}
+
+// Strings in lists are addresses and assets.
+const elementOf = (element, field, network) => (typeof element === 'string' ? make('span', { class: 'mono' }, element) : valueOf(element, field, network));
+
+export function valueOf(value, field, network) {
+  if (value === undefined) return quiet('Not set');
+  if (value instanceof Literal) return amountOf(value.text, field?.unit, network);
+  if (Array.isArray(value)) {
+    return value.length > 0 ? make('ul', {}, value.map((element) => make('li', {}, [elementOf(element, field, network)]))) : quiet('Empty list');
+  }
+  if (isObject(value)) return membersOf(value, field?.fields, network);
+  if (typeof value === 'boolean') return make('span', {}, value ? 'Yes' : 'No');
+  return value === '' || value === null ? quiet('Empty') : make('span', {}, value);
+}
+
+function membersOf(object, fields = [], network) {
+  const parts = Object.entries(object).flatMap(([name, value]) => {
+    const field = fields.find((candidate) => candidate.name === name) ?? { name };
+    return [make('dt', {}, titleOf(field)), make('dd', {}, [valueOf(value, field, network)])];
+  });
+  return make('dl', {}, parts);
+}
+
+const rowOfDetails = (title, content) => [make('dt', {}, title), make('dd', {}, [content])];
+
+function detailsOf(relayer) {
+  const field = (name) => relayerFields.find((candidate) => candidate.name === name);
+  const parts = [
+    rowOfDetails('ID', copyable(relayer.id, 'ID')),
+    rowOfDetails('Network', networkBadge(relayer)),
+    rowOfDetails('Address', relayer.address ? copyable(relayer.address, 'address') : quiet('None')),
+    rowOfDetails('Signer ID', make('span', {}, relayer.signer_id)),
+    rowOfDetails('Notification ID', valueOf(relayer.notification_id)),
+    rowOfDetails('Custom RPC URLs', valueOf(relayer.custom_rpc_urls, field('custom_rpc_urls'))),
+  ];
+  const { disabled_reason: reason } = relayer;
+  if (reason) parts.push(rowOfDetails('Disabled because of', make('span', {}, reason.type + (reason.details ? ': ' + reason.details : ''))));
+  return make('dl', {}, parts.flat());
+}
+
+const card = (title, content) => make('div', { class: 'card' }, [make('h2', {}, title), content]);
+
+export function cardsOf(relayer) {
+  const { policies, network, network_type: type } = relayer;
+  const isSet = Object.keys(policies).length > 0;
+  return make('div', { id: 'one-cards', class: 'cards' }, [
+    card('Details', detailsOf(relayer)),
+    card('Policy', isSet ? membersOf(policies, policyFields[type], network) : make('p', { class: 'quiet' }, 'No policy field is set.')),
+  ]);
+}

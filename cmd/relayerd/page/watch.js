@@ -1,0 +1,62 @@
+// Follows the change feed of the API, in the format of Server-Sent Events. EventSource
+// cannot send the Authorization header, so that this reads the stream of a fetch.
+
+import { openFeed } from './api.js';
+import { readJSON } from './json.js';
+
+const sleep = (milliseconds, signal) => new Promise((resolve) => {
+  setTimeout(resolve, milliseconds);
+  signal.addEventListener('abort', resolve, { once: true });
+});
+
+// Calls onEvent for each event of a stream, with its id, event and data.
+async function readEvents(stream, onEvent) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let [event, rest] = [{}, ''];
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const lines = (rest + part.value).split('\n');
+    rest = lines.pop();
+    for (const line of lines.map((text) => text.replace(/\r$/, ''))) {
+      const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line);
+      if (line === '') {
+        if (event.event) onEvent(event);
+        event = {};
+      } else if (name === 'data' && event.data !== undefined) {
+        event.data += '\n' + value;
+      } else if (name !== '') {
+        event[name] = value;
+      }
+    }
+  }
+}
+
+// Calls on.event for each event until the signal is aborted, and on.state with
+// live, waiting or off. It reconnects after the last event with exponential backoff
+// and jitter. A server without a feed, or a token that may not read it, ends it.
+export async function follow(signal, on) {
+  let lastEvent;
+  for (let failures = 0; !signal.aborted; failures++) {
+    let wait = Math.min(30000, 500 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random() / 2);
+    try {
+      const response = await openFeed(lastEvent, signal);
+      if (response.status === 401) on.expired();
+      if ([400, 401, 403, 404, 405].includes(response.status)) break;
+      wait = Math.max(wait, 1000 * (Number(response.headers.get('Retry-After')) || 0));
+      if (response.ok) {
+        on.state('live');
+        await readEvents(response.body, ({ id, event, data }) => {
+          failures = 0;
+          lastEvent = id ?? lastEvent;
+          // An error of the page must not look like a lost connection.
+          queueMicrotask(() => on.event(event, readJSON(data ?? '{}')));
+        });
+      }
+    } catch {
+      // The connection is lost or the signal is aborted.
+    }
+    if (signal.aborted) return;
+    on.state('waiting');
+    await sleep(wait, signal);
+  }
+  if (!signal.aborted) on.state('off');
+}
