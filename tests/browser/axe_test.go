@@ -1,0 +1,140 @@
+package browser
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+var screenshots = flag.String("screenshots", "", "existing `directory` for a picture of each view")
+
+// axe-core is licensed under the MPL 2.0. It is used only here and not part of the
+// repository. The hash makes sure that the registry returns the known file.
+const (
+	axePackage = "axe-core@4.14.1"
+	axeHash    = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+)
+
+var axeScript = sync.OnceValues(func() (string, error) {
+	directory, err := os.MkdirTemp("", "axe")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(directory)
+	command := exec.Command("npm", "pack", "--prefer-offline", "--silent", axePackage)
+	command.Dir = directory
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("npm pack: %w: %s", err, output)
+	}
+	archive, err := os.ReadFile(filepath.Join(directory, strings.TrimSpace(string(output))))
+	if err != nil {
+		return "", err
+	}
+	if sum := sha512.Sum512(archive); base64.StdEncoding.EncodeToString(sum[:]) != axeHash {
+		return "", fmt.Errorf("%s has another hash", axePackage)
+	}
+	return fileIn(strings.NewReader(string(archive)), "package/axe.min.js")
+})
+
+// fileIn returns a file of a compressed archive.
+func fileIn(archive io.Reader, name string) (string, error) {
+	unzipped, err := gzip.NewReader(archive)
+	if err != nil {
+		return "", err
+	}
+	files := tar.NewReader(unzipped)
+	for {
+		header, err := files.Next()
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		if header.Name == name {
+			content, err := io.ReadAll(files)
+			return string(content), err
+		}
+	}
+}
+
+// loadAxe adds axe-core to the page. The policy of the page does not apply to scripts
+// of the debugger.
+func (b *tab) loadAxe() {
+	b.t.Helper()
+	script, err := axeScript()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](script+";0")); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// violationsOfAxe lists the rules of axe-core that the shown view violates, with the
+// elements.
+func (b *tab) violationsOfAxe() []string {
+	b.t.Helper()
+	b.do(`(window.axeResult = undefined, axe.run(document, { resultTypes: ['violations'] }).then((result) => {
+		window.axeResult = result.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.target.join(' ') + ' ' + n.failureSummary));
+	}), 0)`)
+	expect(b, true, `window.axeResult !== undefined`)
+	return evaluate[[]string](b, `window.axeResult`)
+}
+
+func (b *tab) savePicture(name string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	var picture []byte
+	b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		result, err := cdp.Call(ctx, target, page.CaptureScreenshot, page.CaptureScreenshotParams{})
+		picture = result.Data
+		return err
+	}))
+	if err := os.WriteFile(filepath.Join(*screenshots, strings.ReplaceAll(name, " ", "-")+".png"), picture, 0o600); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// TestAccessibility_Axe checks every view with axe-core, in light and dark colors and
+// on a phone. With -screenshots it saves a picture of each.
+func TestAccessibility_Axe(t *testing.T) {
+	if _, err := exec.LookPath("npm"); err != nil {
+		skipUnlessCI(t, "no npm, which downloads axe-core")
+	}
+	addresses := `{"evm":"0x742d35Cc6634C0532925a3b844Bc454e4438f44e","solana":"7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV","stellar":"GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"}`
+	signers := filepath.Join(t.TempDir(), "signers.json")
+	writeFile(t, signers, `{"s":`+addresses+`,"treasury":`+addresses+`}`)
+	for _, c := range []struct {
+		name, scheme string
+		width        int64
+	}{{"light", "light", 1100}, {"dark", "dark", 1100}, {"phone", "light", 390}} {
+		t.Run(c.name, func(t *testing.T) {
+			b := open(t, "--signers", signers)
+			b.useScheme(c.scheme)
+			b.run(chromedp.EmulateViewport(c.width, 844))
+			b.loadAxe()
+			b.visit(func(view string) {
+				b.savePicture(c.name + " " + view)
+				if found := b.violationsOfAxe(); len(found) > 0 {
+					t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
+				}
+			})
+		})
+	}
+}
