@@ -118,6 +118,9 @@ func TestErrors_Read(t *testing.T) {
 				}
 			}
 			wantNoSecret(t, "the error", err.Error())
+			if strings.Contains(err.Error(), "relayers.example") {
+				t.Errorf("%q repeats the URL", err)
+			}
 		})
 	}
 }

@@ -153,45 +153,67 @@ func mutate(t *testing.T, m *relayer.Manager, random *rand.Rand, lasting []strin
 	}
 }
 
-// TestAll_EqualRelayerCreatedAgain deletes, between two pages, more relayers than the
-// pages have in common, and creates some again as they were.
-func TestAll_EqualRelayerCreatedAgain(t *testing.T) {
-	ctx := t.Context()
-	m := newManager(t)
-	var want []string
-	for i := range 150 {
-		id := fmt.Sprint("r", i)
-		want = append(want, id)
-		if _, err := m.Create(ctx, evm(id)); err != nil {
-			t.Fatal(err)
-		}
+// TestAll_CreatedAgain deletes, between two pages, more relayers than the pages have in
+// common, and creates some again. The next page must not be taken for one that overlaps.
+func TestAll_CreatedAgain(t *testing.T) {
+	tests := map[string]struct {
+		deleted, again []int
+		rename         bool
+	}{
+		"in the middle of the next page":  {numbers(0, 30), numbers(0, 10), false},
+		"at the start of the next page":   {numbers(0, 55), numbers(0, 5), false},
+		"at a place that was read before": {append(numbers(0, 54), 99), []int{99}, true},
 	}
-	api, requests := handlerOf(t, m), 0
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if requests++; requests == 2 {
-			for i := range 30 {
-				if err := m.Delete(ctx, fmt.Sprint("r", i)); err != nil {
-					t.Error(err)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := newManager(t)
+			want := createAll(t, m, numbers(0, 150), false)
+			api, requests := handlerOf(t, m), 0
+			c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if requests++; requests == 2 {
+					for _, i := range test.deleted {
+						if err := m.Delete(t.Context(), fmt.Sprint("r", i)); err != nil {
+							t.Error(err)
+						}
+					}
+					createAll(t, m, test.again, test.rename)
 				}
-			}
-			for i := range 10 {
-				if _, err := m.Create(ctx, evm(fmt.Sprint("r", i))); err != nil {
-					t.Error(err)
+				api.ServeHTTP(w, r)
+			}))
+			var got []string
+			for r, err := range c.All(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
 				}
+				got = append(got, r.ID)
 			}
-		}
-		api.ServeHTTP(w, r)
-	}))
-	var got []string
-	for r, err := range c.All(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, r.ID)
+			if !slices.Equal(got, want) {
+				t.Errorf("the relayers are %v, want all 150", got)
+			}
+		})
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the relayers are %v, want all 150", got)
+}
+
+func numbers(from, to int) (list []int) {
+	for i := from; i < to; i++ {
+		list = append(list, i)
 	}
+	return list
+}
+
+// createAll creates relayers, and returns their IDs.
+func createAll(t *testing.T, m *relayer.Manager, numbers []int, rename bool) (ids []string) {
+	for _, i := range numbers {
+		req := evm(fmt.Sprint("r", i))
+		if rename {
+			req.Name = "renamed"
+		}
+		ids = append(ids, req.ID)
+		if _, err := m.Create(t.Context(), req); err != nil {
+			t.Error(err)
+		}
+	}
+	return ids
 }
 
 // One relayer that changes all the time does not stall the iteration, wherever it is.

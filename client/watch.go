@@ -137,10 +137,7 @@ func (w *watcher) connect(ctx context.Context) *failure {
 	}
 	timer := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
 	received, err := c.stream.Do(sent)
-	if isLate := !timer.Stop(); isLate && err == nil {
-		_ = received.Body.Close()
-		err = context.DeadlineExceeded
-	}
+	timer.Stop()
 	if err == nil && received.StatusCode == http.StatusOK && isEventStream(received.Header) {
 		w.stream = &eventStream{
 			body:    received.Body,

@@ -238,6 +238,17 @@ func TestWatch_Backoff(t *testing.T) {
 	}, resyncs...)
 }
 
+func TestWatch_RetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := scripted(t, nil, reset, fail(503, "", "Retry-After", "100"), fail(401, ""))
+		start := time.Now()
+		take(1, c.Watch(t.Context()))
+		if waited := time.Since(start); waited < 100*time.Second || waited > 102*time.Second {
+			t.Errorf("waited %s", waited)
+		}
+	})
+}
+
 // A long connection ends a series of failures, even if nothing changed.
 func TestWatch_BackoffAfterLongConnection(t *testing.T) {
 	var ended, opened time.Time
@@ -293,12 +304,14 @@ func TestWatch_EventFormat(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		wantItems(t, changes, "created b 5", "deleted b 5",
 			"client: GET /api/v1/relayers:watch: the response has no usable data",
+			"client: GET /api/v1/relayers:watch: the response has no usable data",
 			"client: GET /api/v1/relayers:watch: the response has no usable data", "updated a 6")
 	}, func(c *connection) {
 		c.send("\n\nretry: 5\n" + resync + ":comment\nevent: renamed\ndata: {}\n\nevent: updated\n\n")
 		c.send("id:1\r\nevent:created\r\ndata:{\"etag\":\"\\\"5\\\"\",\r\ndata: \"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1}}\r\n\r\n")
 		c.send("event: deleted\ndata: {\"etag\":\"\\\"5\\\"\",\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
 		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":\"tron\"}}\n\nevent: updated\ndata: no JSON\n\n")
+		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1\ndata: 2}}\n\n") // 1, a line break and 2
 		c.change(6)
 	})
 }
