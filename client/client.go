@@ -45,8 +45,8 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// WithInsecureHTTP permits http URLs for other hosts than the local one. Everyone on the
-// way can read the token and the RPC URLs.
+// WithInsecureHTTP permits http URLs of hosts that are not local. Anyone on the network
+// path can then read the token and the RPC URLs.
 func WithInsecureHTTP() Option {
 	return func(c *Client) error {
 		c.insecureHTTP = true
@@ -75,9 +75,9 @@ func WithTimeout(timeout time.Duration) Option {
 	}
 }
 
-// WithRetries sets how often a request is sent at most, and the time after which it is
-// not sent again. The defaults are 5 and 30 s; 1 attempt means no retries. Every method
-// starts anew, and All with every page. Watch reconnects without these limits.
+// WithRetries sets the maximum number of attempts of a call, and the time after which no
+// attempt starts. The defaults are 5 and 30 s; 1 attempt means no retries. All applies
+// the limits to each page. Watch reconnects without these limits.
 func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 	return func(c *Client) error {
 		if maxAttempts < 1 || maxTime < 0 {
@@ -104,8 +104,8 @@ func WithMaxResponseBytes(limit int64) Option {
 // https://relayers.example or https://example.com/prefix. The token is sent as bearer
 // token. New sends no request.
 //
-// It returns an error if an argument is invalid. That includes an http URL of another
-// host than the local one (see [WithInsecureHTTP]).
+// It returns an error if an argument is invalid, or if the URL is an http URL of a host
+// other than localhost or a loopback address (see [WithInsecureHTTP]).
 func New(baseURL, token string, options ...Option) (*Client, error) {
 	c := &Client{
 		token:            token,

@@ -123,7 +123,7 @@ func TestNew_Arguments(t *testing.T) {
 }
 
 // Values are printed and logged; the token must not be.
-func TestClient_Printed(t *testing.T) {
+func TestClient_PrintsNoToken(t *testing.T) {
 	c := newClient(t, "https://relayers.example/prefix")
 	var log bytes.Buffer
 	for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {

@@ -176,15 +176,15 @@ func TestApply_Failures(t *testing.T) {
 	}
 }
 
-// heedless ignores the end of a context.
-type heedless struct{ relayer.Registry }
+// contextIgnorer ignores the end of a context.
+type contextIgnorer struct{ relayer.Registry }
 
-func (h heedless) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
+func (h contextIgnorer) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
 	return h.Registry.Create(context.WithoutCancel(ctx), req)
 }
 
 func TestApply_Canceled(t *testing.T) {
-	m := heedless{newManager(t)}
+	m := contextIgnorer{newManager(t)}
 	p := newPlan(t, m, []relayer.CreateRequest{minimal("a"), minimal("b")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -301,7 +301,7 @@ func TestNew_InvalidInput(t *testing.T) {
 	})
 }
 
-func TestString(t *testing.T) {
+func TestPlan_String(t *testing.T) {
 	m := newManager(t)
 	moved := minimal("moved")
 	moved.SignerID = "s2"
@@ -339,7 +339,7 @@ the RPC URLs of 1 relayers are masked: only their visible part was compared
 }
 
 // No form in which a plan or a configuration is printed shows the hidden part of a URL.
-func TestSecrets(t *testing.T) {
+func TestPrint_NoSecrets(t *testing.T) {
 	m := newManager(t)
 	create(t, m, withURLs("a", "https://old.example/"+secret, "https://b.example/"+secret), withURLs("extra", "https://u:"+secret+"@x.example"))
 	desired := []relayer.CreateRequest{withURLs("a", "https://new.example/"+secret), withURLs("new", "https://c.example/"+secret), withURLs("m", "https://c.example/"+secret+"/***")}

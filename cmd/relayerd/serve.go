@@ -164,21 +164,11 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	}
 	defer unlock()
 	// The port is opened before the file, so that a failed start creates no file.
-	listener, err := listen("--addr", c.address)
+	listener, err := openListener(c, logger)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	if c.maxConnections > 0 {
-		listener = netutil.LimitListener(listener, c.maxConnections)
-	}
-	if c.tlsCert != "" {
-		loaded, err := openCertificate(c.tlsCert, c.tlsKey, logger)
-		if err != nil {
-			return err
-		}
-		listener = tls.NewListener(listener, loaded.config())
-	}
 	registry := newRegistry()
 	observer, err := prometheus.NewObserver(registry)
 	if err != nil {
@@ -224,6 +214,25 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		printToken(stdout, access.generated, c.scheme(), listener.Addr())
 	}
 	return serveHTTP(ctx, listener, newSite(ctx, api, store, metrics), api.Drain, logger)
+}
+
+// openListener listens on --addr, with the limit of connections and TLS of the flags.
+func openListener(c config, logger *slog.Logger) (net.Listener, error) {
+	listener, err := listen("--addr", c.address)
+	if err != nil {
+		return nil, err
+	}
+	if c.maxConnections > 0 {
+		listener = netutil.LimitListener(listener, c.maxConnections)
+	}
+	if c.tlsCert == "" {
+		return listener, nil
+	}
+	loaded, err := openCertificate(c.tlsCert, c.tlsKey, logger)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return tls.NewListener(listener, loaded.config()), nil
 }
 
 // access is who may call the API.

@@ -27,7 +27,7 @@ func (t *target) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&t.database, "db", defaultDatabase, "existing database `file` that no server has open, or a postgres:// URL")
 	flags.StringVar(&t.server, "server", "", "`URL` of a server, in place of --db")
-	flags.BoolVar(&t.insecureHTTP, "insecure-http", false, "permit an http URL of another host: everyone on the way can read the token and the RPC URLs")
+	flags.BoolVar(&t.insecureHTTP, "insecure-http", false, "permit an http URL of a host that is not local: anyone on the network path can read the token and the RPC URLs")
 	command.MarkFlagsMutuallyExclusive("db", "server")
 }
 

@@ -30,8 +30,8 @@ const (
 	htmlInstead         // a page with status 502 arrives, and the server gets nothing
 	htmlAfter           // the server responds, and a page with status 502 arrives
 	loginPage           // the server responds, and a page with status 200 arrives
-	unavailable         // 503 of the interface
-	tooMany             // 429 of the interface
+	unavailable         // 503 of package httpapi
+	tooMany             // 429 of package httpapi
 	proxyBusy           // 503 with a page, after the server has responded
 	countOfFaults       // the number of faults
 )
@@ -86,7 +86,7 @@ func (p *proxy) next() fault {
 	return p.last
 }
 
-// wantEveryFault fails the test if a fault has not occurred, so that it proves nothing.
+// wantEveryFault fails the test if a fault has not occurred: the run has not tested it.
 func (p *proxy) wantEveryFault() {
 	p.t.Helper()
 	if testing.Short() {
