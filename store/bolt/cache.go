@@ -22,7 +22,7 @@ type cache struct {
 	chunks map[uint64]*chunk // by sequence number / chunkSize
 }
 
-// cached is a record in the cache. It does not change.
+// cached is a record in the cache, or an empty place of a chunk.
 type cached struct {
 	id       string
 	sequence uint64
@@ -30,19 +30,20 @@ type cached struct {
 	document []byte
 }
 
-// chunk holds the entries of adjacent sequence numbers, for pages.
+// chunk holds the entries of adjacent sequence numbers next to each other, so that a page
+// is read from few places of the memory.
 type chunk struct {
-	entries [chunkSize]*cached
+	entries [chunkSize]cached
 	count   int
 }
 
 const (
-	chunkSize = 64
+	chunkSize = 32
 
 	// About what an entry needs in addition to its ID and its document, and what a chunk
 	// needs.
-	entryOverhead = 160
-	chunkOverhead = 8*chunkSize + 64
+	entryOverhead = 80
+	chunkOverhead = 2304
 )
 
 func (c *cached) size() int64 { return int64(len(c.id) + len(c.document) + entryOverhead) }
@@ -74,14 +75,15 @@ func (c *cache) advance(next *snapshot, changes []relayer.RecordChange) {
 	}
 }
 
-// get returns the entry of an ID, or nil.
-func (c *cache) get(snap *snapshot, id string) *cached {
+// appendDocument appends the document of an ID. It returns false if it is not cached.
+func (c *cache) appendDocument(snap *snapshot, dst []byte, id string) (extended []byte, revision uint64, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.snap != snap {
-		return nil
+	if c.snap != snap || c.byID[id] == nil {
+		return dst, 0, false
 	}
-	return c.byID[id]
+	entry := c.byID[id]
+	return append(dst, entry.document...), entry.revision, true
 }
 
 // appendPage appends the documents of consecutive records, separated by commas. If one of
@@ -94,12 +96,11 @@ func (c *cache) appendPage(snap *snapshot, dst []byte, from *sequences, records 
 	}
 	extended = dst
 	for {
-		sequence := from.sequence()
-		chunk := c.chunks[sequence/chunkSize]
-		if chunk == nil || chunk.entries[sequence%chunkSize] == nil {
+		entry := c.at(from.sequence())
+		if entry == nil {
 			return dst, false
 		}
-		extended = append(extended, chunk.entries[sequence%chunkSize].document...)
+		extended = append(extended, entry.document...)
 		if records--; records == 0 {
 			return extended, true
 		}
@@ -108,6 +109,15 @@ func (c *cache) appendPage(snap *snapshot, dst []byte, from *sequences, records 
 			return dst, false
 		}
 	}
+}
+
+// at returns the entry of a sequence number, or nil.
+func (c *cache) at(sequence uint64) *cached {
+	chunk := c.chunks[sequence/chunkSize]
+	if chunk == nil || chunk.entries[sequence%chunkSize].id == "" {
+		return nil
+	}
+	return &chunk.entries[sequence%chunkSize]
 }
 
 // admits reports whether a read should add its records. A cache that is nearly full takes
@@ -119,7 +129,7 @@ func (c *cache) admits() bool {
 
 // add adds a record, and evicts others at random if there is no room.
 func (c *cache) add(snap *snapshot, rec stored) {
-	entry := &cached{id: string(rec.id), sequence: rec.sequence, revision: rec.revision, document: bytes.Clone(rec.document)}
+	entry := cached{id: string(rec.id), sequence: rec.sequence, revision: rec.revision, document: bytes.Clone(rec.document)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.snap != snap || c.byID[entry.id] != nil || !c.makeRoom(entry.size()+chunkOverhead) {
@@ -131,9 +141,10 @@ func (c *cache) add(snap *snapshot, rec stored) {
 		c.chunks[entry.sequence/chunkSize] = into
 		c.size.Add(chunkOverhead)
 	}
-	into.entries[entry.sequence%chunkSize] = entry
+	place := &into.entries[entry.sequence%chunkSize]
+	*place = entry
 	into.count++
-	c.byID[entry.id] = entry
+	c.byID[entry.id] = place
 	c.size.Add(entry.size())
 }
 
@@ -152,10 +163,10 @@ func (c *cache) makeRoom(size int64) bool {
 func (c *cache) remove(entry *cached) {
 	delete(c.byID, entry.id)
 	c.size.Add(-entry.size())
-	from := c.chunks[entry.sequence/chunkSize]
-	from.entries[entry.sequence%chunkSize] = nil
-	if from.count--; from.count == 0 {
-		delete(c.chunks, entry.sequence/chunkSize)
+	number := entry.sequence / chunkSize
+	*entry = cached{}
+	if c.chunks[number].count--; c.chunks[number].count == 0 {
+		delete(c.chunks, number)
 		c.size.Add(-chunkOverhead)
 	}
 }

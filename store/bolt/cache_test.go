@@ -28,7 +28,7 @@ func openWithCache(t *testing.T, limit int) *bolt.Store {
 // Get and List read the file. AppendDocument and AppendDocuments, which use the cache,
 // must return the same at any time.
 func TestDocumentCache_SameAsFile(t *testing.T) {
-	for _, limit := range []int{0, 3000, 1 << 20} {
+	for _, limit := range []int{0, 10_000, 1 << 20} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			store := openWithCache(t, limit)
 			random := rand.New(rand.NewPCG(1, 2))

@@ -14,8 +14,8 @@ func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 	extended := dst
 	var revision uint64
 	err := s.read(ctx, func(snap *snapshot) error {
-		if hit := s.cache.get(snap, id); hit != nil {
-			extended, revision = append(dst, hit.document...), hit.revision
+		var isCached bool
+		if extended, revision, isCached = s.cache.appendDocument(snap, dst, id); isCached {
 			return nil
 		}
 		rec, err := snap.lookup(id)

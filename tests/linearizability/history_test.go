@@ -46,7 +46,7 @@ func TestHistories_Bolt(t *testing.T) {
 // TestHistories_BoltDocuments reads documents as a handler does, from the cache of the
 // store: from one with room for all relayers, and from one that evicts most.
 func TestHistories_BoltDocuments(t *testing.T) {
-	for name, bytes := range map[string]int{"whole": 1 << 20, "evicting": 1000} {
+	for name, bytes := range map[string]int{"whole": 1 << 20, "evicting": 2500} {
 		t.Run(name, func(t *testing.T) {
 			store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"), bolt.WithDocumentCache(bytes))
 			if err != nil {
