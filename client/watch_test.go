@@ -135,6 +135,16 @@ func TestWatch_Resync(t *testing.T) {
 	})
 }
 
+// A server that can return all changes from the call on need not send a resync.
+func TestWatch_ChangeAtStart(t *testing.T) {
+	follow(t, func(t *testing.T, _ *feed, changes iter.Seq2[relayer.Change, error]) {
+		wantItems(t, changes, "updated a 1", "updated a 2")
+	}, func(c *connection) {
+		c.change(1)
+		c.change(2)
+	})
+}
+
 func TestWatch_Resumes(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		wantItems(t, changes, "updated a 1", "updated a 2", "updated a 3", "gap", "updated a 4")

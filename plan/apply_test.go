@@ -194,3 +194,17 @@ func TestApply_Canceled(t *testing.T) {
 	}
 	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("a"), minimal("b")}), plan.Create, plan.Create)
 }
+
+// A relayer that is to be deleted, and that another writer has deleted, is no failure.
+func TestApply_DeletedSince(t *testing.T) {
+	m := newManager(t)
+	create(t, m, minimal("old"))
+	p := newPlan(t, m, nil, plan.WithPrune())
+	if err := m.Delete(t.Context(), "old"); err != nil {
+		t.Fatal(err)
+	}
+	want := []plan.Result{{ID: "old", Action: plan.Delete}}
+	if got := mustApply(t, p); !slices.Equal(got, want) {
+		t.Errorf("results %v, want %v", got, want)
+	}
+}

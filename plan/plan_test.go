@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -357,6 +358,28 @@ func TestPrint_NoSecrets(t *testing.T) {
 	for _, text := range texts {
 		if strings.Contains(text, secret) {
 			t.Errorf("secret in %s", text)
+		}
+	}
+}
+
+// unreadable is a registry without revisions in lists, whose Get fails.
+type unreadable struct{ remote }
+
+func (*unreadable) Get(context.Context, string) (*relayer.Relayer, error) {
+	return nil, relayer.ErrUnavailable
+}
+
+// A relayer whose revision cannot be read ends New, with its ID in the error.
+func TestNew_ReadFails(t *testing.T) {
+	m := newManager(t)
+	create(t, m, minimal("a"))
+	renamed := minimal("a")
+	renamed.Name = "new"
+	registry := &unreadable{remote{Registry: m}}
+	for name, desired := range map[string][]relayer.CreateRequest{"update": {renamed}, "delete": nil} {
+		_, err := plan.New(t.Context(), registry, desired, plan.WithPrune())
+		if !errors.Is(err, relayer.ErrUnavailable) || !strings.HasPrefix(err.Error(), "a: ") {
+			t.Errorf("%s: error %v, want ErrUnavailable of a", name, err)
 		}
 	}
 }
