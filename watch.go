@@ -98,8 +98,8 @@ func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
 }
 
 // WatchAfter resumes [Manager.Watch] after the [Change.Position] of an earlier change.
-// [ErrGap] comes first, and then the changes from the call on, if the feed no longer has
-// all changes after the position, or the position is of another feed. With the empty
+// If the feed no longer has all changes after the position, or the position is of another
+// feed, [ErrGap] comes first. The changes from the call on follow it. With the empty
 // position it is [Manager.Watch].
 //
 // The feeds of store/memory, of store/bolt and of a Manager are in memory. They retain up

@@ -104,8 +104,8 @@ func WithMaxResponseBytes(limit int64) Option {
 // https://relayers.example or https://example.com/prefix. The token is sent as bearer
 // token. New sends no request.
 //
-// It returns an error if an argument is invalid, or if the URL is an http URL of a host
-// other than localhost or a loopback address (see [WithInsecureHTTP]).
+// It returns an error if an argument is invalid. An http URL is valid only for localhost
+// and loopback addresses (see [WithInsecureHTTP]).
 func New(baseURL, token string, options ...Option) (*Client, error) {
 	c := &Client{
 		token:            token,

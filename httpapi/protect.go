@@ -6,8 +6,8 @@ import "net/http"
 // routes of the host application behind the same bearer tokens. It applies the limits
 // of requests in flight ([WithMaxInFlight]), of unknown tokens ([WithGuessLimit]) and of
 // the rate of the principal ([WithRateLimit]). Its requests and those of the API share
-// these limits. A rejected request gets the JSON response of the API. The function of [WithAuthorizer] is
-// not called, because it decides about relayers.
+// these limits. A rejected request gets the JSON response of the API. The function of
+// [WithAuthorizer] is not called, because it decides about relayers.
 //
 // [Principal] returns the caller from the context of the request that next gets. The
 // response has the X-Request-Id of the request, or a new one. A request no longer

@@ -23,8 +23,8 @@ import (
 
 const changesPath = collection + ":watch"
 
-// call sends a request to a server that may be killed meanwhile. It returns the revision
-// in the ETag.
+// call sends a request to a server that may be killed meanwhile. The headers are pairs of
+// names and values.
 func call(ctx context.Context, server *process, method, path, body string, headers ...string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, server.url+path, strings.NewReader(body))
 	if err != nil {
@@ -50,7 +50,8 @@ type seenChange struct {
 }
 
 // follower is a client of the change feed that keeps the revision of each relayer. It
-// connects to the current server again and again, with the id of the last event.
+// reconnects to the current server after every lost connection, with the id of the last
+// event.
 type follower struct {
 	server    atomic.Pointer[process]
 	connected atomic.Pointer[process] // the last server that accepted a connection

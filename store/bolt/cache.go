@@ -22,7 +22,8 @@ type cache struct {
 	chunks map[uint64]*chunk // by sequence number / chunkSize
 }
 
-// cached is a record in the cache, or an empty place of a chunk.
+// cached is a record in a slot of a chunk; the slot is empty if the ID is. The mutex of the
+// cache guards it, because remove empties the slot in place.
 type cached struct {
 	id       string
 	sequence uint64
@@ -31,7 +32,7 @@ type cached struct {
 }
 
 // chunk holds the entries of adjacent sequence numbers next to each other, so that a page
-// is read from few places of the memory.
+// is read from few areas of the memory.
 type chunk struct {
 	entries [chunkSize]cached
 	count   int
@@ -141,10 +142,10 @@ func (c *cache) add(snap *snapshot, rec stored) {
 		c.chunks[entry.sequence/chunkSize] = into
 		c.size.Add(chunkOverhead)
 	}
-	place := &into.entries[entry.sequence%chunkSize]
-	*place = entry
+	slot := &into.entries[entry.sequence%chunkSize]
+	*slot = entry
 	into.count++
-	c.byID[entry.id] = place
+	c.byID[entry.id] = slot
 	c.size.Add(entry.size())
 }
 
