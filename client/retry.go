@@ -17,8 +17,9 @@ type failure struct {
 	// isTemporary means that another attempt may succeed.
 	isTemporary bool
 
-	// isUnclear means that the server may have processed the request.
-	isUnclear bool
+	// isUnknown means that the outcome is unknown: the server may have processed the
+	// request.
+	isUnknown bool
 
 	// wait is the least time before another attempt.
 	wait time.Duration
@@ -86,7 +87,7 @@ func (c *Client) do(ctx context.Context, req *request, attempts *attempts) (*res
 		if failed == nil {
 			return resp, nil
 		}
-		isRepeatable := failed.isTemporary && (req.isRead() || !failed.isUnclear)
+		isRepeatable := failed.isTemporary && (req.isRead() || !failed.isUnknown)
 		if !isRepeatable {
 			return nil, failed
 		}
@@ -125,12 +126,12 @@ func (c *Client) judge(req *request, resp *response) (*response, *failure) {
 		return nil, &failure{
 			err:         errorOf(req, resp),
 			isTemporary: resp.isTemporary(),
-			isUnclear:   !resp.isRejection(),
+			isUnknown:   !resp.isRejection(),
 			wait:        resp.retryAfter(),
 		}
 	}
 	if err := req.decode(resp); err != nil {
-		return nil, &failure{err: req.errorf("%w", err), isUnclear: true}
+		return nil, &failure{err: req.errorf("%w", err), isUnknown: true}
 	}
 	return resp, nil
 }
@@ -138,7 +139,7 @@ func (c *Client) judge(req *request, resp *response) (*response, *failure) {
 // transportFailure returns the failure of a request without a response. An error of the
 // caller's context is returned as such.
 func (c *Client) transportFailure(ctx context.Context, req *request, err error, wasSent bool) *failure {
-	failed := &failure{isTemporary: true, isUnclear: wasSent}
+	failed := &failure{isTemporary: true, isUnknown: wasSent}
 	_, isUntrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -156,7 +157,7 @@ func (c *Client) transportFailure(ctx context.Context, req *request, err error, 
 // bodyFailure returns the failure to read the body of a response.
 func (c *Client) bodyFailure(ctx context.Context, req *request, status int, err error) *failure {
 	if errors.Is(err, errTooLarge) {
-		return &failure{err: req.errorf("status %d: %w", status, err), isUnclear: true}
+		return &failure{err: req.errorf("status %d: %w", status, err), isUnknown: true}
 	}
 	failed := c.transportFailure(ctx, req, err, true)
 	if ctx.Err() == nil {

@@ -150,15 +150,15 @@ type write struct {
 // write sends a write until its outcome is known, or the attempts are exhausted.
 func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) {
 	attempts := c.newAttempts()
-	isUnclear := false
+	isUnknown := false
 	for {
 		resp, failed := c.do(ctx, w.request, attempts)
 		if failed == nil {
 			return resp.relayer, nil
 		}
-		// After an unclear attempt, the failure of a later one may be its effect.
-		isUnclear = isUnclear || failed.isUnclear
-		if !isUnclear {
+		// After an attempt of unknown outcome, the failure of a later one may be its effect.
+		isUnknown = isUnknown || failed.isUnknown
+		if !isUnknown {
 			return nil, failed.err
 		}
 		current, err := c.readBack(ctx, w.id, attempts)
@@ -173,7 +173,7 @@ func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) 
 		case isUndecided:
 			return nil, &unknownOutcome{fmt.Errorf("%w; the relayer is not as requested", failed.err)}
 		}
-		if !failed.isUnclear && !failed.isTemporary || !attempts.next(ctx, failed.wait) {
+		if !failed.isUnknown && !failed.isTemporary || !attempts.next(ctx, failed.wait) {
 			return nil, &unknownOutcome{failed.withContextError(ctx).err}
 		}
 	}

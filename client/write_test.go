@@ -22,8 +22,8 @@ func changed(change func(*relayer.CreateRequest)) relayer.CreateRequest {
 	return req
 }
 
-// unclear are the responses after which a write may have taken effect.
-var unclear = map[string]step{
+// unknownOutcomes are the responses after which a write may have taken effect.
+var unknownOutcomes = map[string]step{
 	"reset":        reset,
 	"truncated":    truncated(201),
 	"500":          fail(500, "Internal Server Error"),
@@ -58,7 +58,7 @@ func TestCreate_UnknownOutcome(t *testing.T) {
 		"unreadable":     {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"rejected later": {[]step{notFound("a"), fail(400, "Bad Request"), notFound("a")}, relayer.ErrOutcomeUnknown, "POST GET POST GET"},
 	}
-	for response, first := range unclear {
+	for response, first := range unknownOutcomes {
 		for name, test := range tests {
 			t.Run(response+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestChange_UnknownOutcome(t *testing.T) {
 		"conditional delete, gone late":              {removeIf, []step{before, notFound("a"), notFound("a")}, nil, "DELETE GET DELETE GET"},
 		"conditional delete, created again":          {removeIf, []step{stored(t, evm("a"), 200, 8)}, relayer.ErrOutcomeUnknown, "DELETE GET"},
 	}
-	for response, first := range unclear {
+	for response, first := range unknownOutcomes {
 		if response == "another data" {
 			continue // a delete needs no data
 		}
