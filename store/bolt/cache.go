@@ -122,10 +122,10 @@ func (c *cache) at(sequence uint64) *cached {
 }
 
 // admits reports whether a read should add its records. A cache that is nearly full takes
-// the records of few reads, because each displaces another record.
+// those of one read in 128: each record displaces another one, which costs more than to
+// read it from the file.
 func (c *cache) admits() bool {
-	const few = 16 // one read of so many
-	return c.size.Load() < c.limit-c.limit/few || c.limit > 0 && rand.IntN(few) == 0
+	return c.size.Load() < c.limit-c.limit/16 || c.limit > 0 && rand.IntN(128) == 0
 }
 
 // add adds a record, and evicts others at random if there is no room.
