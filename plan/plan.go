@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-relayer/relayer"
 )
@@ -148,14 +149,12 @@ func check(requests []relayer.CreateRequest) error {
 
 // withDefaults sets what the registry sets if a request omits it.
 func withDefaults(req relayer.CreateRequest) relayer.CreateRequest {
-	endpoints := make([]relayer.RPCConfig, 0, len(req.CustomRPCURLs))
-	for _, endpoint := range req.CustomRPCURLs {
-		if endpoint.Weight == nil {
+	req.CustomRPCURLs = slices.Clone(req.CustomRPCURLs) // nil if omitted
+	for i := range req.CustomRPCURLs {
+		if endpoint := &req.CustomRPCURLs[i]; endpoint.Weight == nil {
 			endpoint.Weight = new(relayer.DefaultRPCWeight)
 		}
-		endpoints = append(endpoints, endpoint)
 	}
-	req.CustomRPCURLs = endpoints
 	if req.NetworkType != relayer.Solana {
 		return req
 	}

@@ -85,7 +85,7 @@ func (c *urlComparison) addHiddenChanges() {
 
 // patchValue is the value of custom_rpc_urls in a patch.
 func (c *urlComparison) patchValue() any {
-	if len(c.list) == 0 {
+	if c.list == nil {
 		return nil
 	}
 	return c.list
