@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	client "github.com/prometheus/client_golang/prometheus"
+	promclient "github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"github.com/go-relayer/relayer/store/bolt"
@@ -119,7 +119,7 @@ type backups struct {
 	metrics backupMetrics
 }
 
-func newBackups(c config, source *bolt.Store, registry client.Registerer, logger *slog.Logger) *backups {
+func newBackups(c config, source *bolt.Store, registry promclient.Registerer, logger *slog.Logger) *backups {
 	return &backups{
 		backupConfig: c.backup,
 		source:       source,

@@ -1,31 +1,36 @@
 package main
 
 import (
-	client "github.com/prometheus/client_golang/prometheus"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	promclient "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // newRegistry returns a registry with the metrics of the process.
-func newRegistry() *client.Registry {
-	registry := client.NewRegistry()
+func newRegistry() *promclient.Registry {
+	registry := promclient.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 
 // backupMetrics describe the backups of --backup.
 type backupMetrics struct {
-	total       *client.CounterVec
-	duration    client.Gauge
-	size        client.Gauge
-	lastSuccess client.Gauge
+	total       *promclient.CounterVec
+	duration    promclient.Gauge
+	size        promclient.Gauge
+	lastSuccess promclient.Gauge
 }
 
-func newBackupMetrics(registry client.Registerer) backupMetrics {
-	gauge := func(name, help string) client.Gauge {
-		return client.NewGauge(client.GaugeOpts{Name: name, Help: help})
+func newBackupMetrics(registry promclient.Registerer) backupMetrics {
+	gauge := func(name, help string) promclient.Gauge {
+		return promclient.NewGauge(promclient.GaugeOpts{Name: name, Help: help})
 	}
 	m := backupMetrics{
-		total:       client.NewCounterVec(client.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"}),
+		total:       promclient.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"}),
 		duration:    gauge("relayerd_backup_duration_seconds", "Duration of the last successful backup."),
 		size:        gauge("relayerd_backup_size_bytes", "Size of the last successful backup."),
 		lastSuccess: gauge("relayerd_backup_last_success_timestamp_seconds", "Unix time of the last successful backup, or 0."),
@@ -35,4 +40,35 @@ func newBackupMetrics(registry client.Registerer) backupMetrics {
 	}
 	registry.MustRegister(m.total, m.duration, m.size, m.lastSuccess)
 	return m
+}
+
+// openMetrics returns the handler of /metrics on the public port. With --metrics-addr it
+// returns nil, and serves /metrics there until stop is called.
+func openMetrics(c config, registry *promclient.Registry, logger *slog.Logger) (public http.Handler, stop func(), err error) {
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	if c.metricsAddress == "" {
+		return metrics, func() {}, nil
+	}
+	stop, err = serveMetrics(c.metricsAddress, metrics, logger)
+	return nil, stop, err
+}
+
+// serveMetrics serves /metrics on another address until stop is called.
+func serveMetrics(address string, metrics http.Handler, logger *slog.Logger) (stop func(), err error) {
+	listener, err := listen("--metrics-addr", address)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	server := newServer(mux, logger)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("metrics are not served any more", "error", err.Error())
+		}
+	}()
+	logger.Info("serving metrics", "address", listener.Addr().String())
+	return func() { _ = server.Close(); <-done }, nil
 }

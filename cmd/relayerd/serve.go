@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
@@ -174,15 +173,11 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
-	var metrics http.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	if c.metricsAddress != "" {
-		stop, err := serveMetrics(c.metricsAddress, metrics, logger)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		metrics = nil
+	metrics, stopMetrics, err := openMetrics(c, registry, logger)
+	if err != nil {
+		return err
 	}
+	defer stopMetrics()
 	access, err := openAccess(ctx, c, apiKey, received, logger)
 	if err != nil {
 		return err
@@ -368,24 +363,4 @@ func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
 
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
-}
-
-// serveMetrics serves /metrics on another address until stop is called.
-func serveMetrics(address string, metrics http.Handler, logger *slog.Logger) (stop func(), err error) {
-	listener, err := listen("--metrics-addr", address)
-	if err != nil {
-		return nil, err
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics)
-	server := newServer(mux, logger)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.Error("metrics are not served any more", "error", err.Error())
-		}
-	}()
-	logger.Info("serving metrics", "address", listener.Addr().String())
-	return func() { _ = server.Close(); <-done }, nil
 }
