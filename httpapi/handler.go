@@ -24,8 +24,8 @@ type API struct {
 	authorize     func(context.Context, Access) error // nil: all is allowed
 	guesses       *guessLimiter
 	readLimiter   *rateLimiter // nil: no limit
-	inFlight      inFlight
-	watchers      inFlight
+	inFlight      concurrencyLimit
+	watchers      concurrencyLimit
 	draining      context.Context // done after Drain
 	drain         context.CancelFunc
 	maxBodyBytes  int64
@@ -48,14 +48,14 @@ type exchange struct {
 	buffer    *[]byte
 
 	// inFlight counts the request until it is released; nil afterwards.
-	inFlight *inFlight
+	inFlight *concurrencyLimit
 
 	route     string // the matched pattern; empty before routing
 	relayerID string // in the path of one relayer
 
-	// values holds the values of X-Request-Id, Content-Length and the two fields of
-	// response.header, to save an allocation for each.
-	values    [4]string
+	// values holds the values of X-Request-Id, Content-Length and response.header, to
+	// save an allocation for each.
+	values    [2 + maxHeaderFields]string
 	responded bool
 	status    int // of the response
 	bytes     int // of the response body
@@ -224,12 +224,13 @@ type directRoute struct {
 	handle  endpoint
 }
 
-// newDirectRoutes returns all routes. findDirect uses those of the collection and of one
-// relayer.
-func (a *API) newDirectRoutes() map[target]directRoute {
+// newDirectRoutes returns the routes of the collection and of one relayer.
+func newDirectRoutes(routes []route) map[target]directRoute {
 	direct := make(map[target]directRoute)
-	for _, route := range a.routes() {
-		direct[target{route.method, route.path}] = directRoute{route.pattern(), route.handle}
+	for _, route := range routes {
+		if route.path == collection || route.path == single {
+			direct[target{route.method, route.path}] = directRoute{route.pattern(), route.handle}
+		}
 	}
 	return direct
 }
@@ -248,7 +249,7 @@ func (a *API) findDirect(x *exchange, r *http.Request) (directRoute, bool) {
 	return found, ok && r.URL.RawPath == ""
 }
 
-func (a *API) newMux() *http.ServeMux {
+func newMux(routes []route) *http.ServeMux {
 	mux := http.NewServeMux()
 	register := func(pattern string, handle endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -257,7 +258,6 @@ func (a *API) newMux() *http.ServeMux {
 			x.call(r, handle)
 		})
 	}
-	routes := a.routes()
 	for _, route := range routes {
 		register(route.pattern(), route.handle)
 	}

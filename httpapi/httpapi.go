@@ -91,8 +91,8 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API,
 		auth:         auth,
 		guesses:      newGuessLimiter(),
 		readLimiter:  newRateLimiter(DefaultRate, DefaultBurst),
-		inFlight:     inFlight{limit: defaultMaxInFlight},
-		watchers:     inFlight{limit: defaultMaxWatchers},
+		inFlight:     concurrencyLimit{limit: defaultMaxInFlight},
+		watchers:     concurrencyLimit{limit: defaultMaxWatchers},
 		maxBodyBytes: defaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
 		openAPI:      true,
@@ -107,6 +107,7 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API,
 			return nil, err
 		}
 	}
-	a.mux, a.direct = a.newMux(), a.newDirectRoutes()
+	routes := a.routes()
+	a.mux, a.direct = newMux(routes), newDirectRoutes(routes)
 	return a, nil
 }

@@ -21,20 +21,20 @@ func WithMaxInFlight(limit int) Option {
 	}
 }
 
-// inFlight counts what is in progress: requests, or streams.
-type inFlight struct {
+// concurrencyLimit limits how many requests, or streams, are in progress.
+type concurrencyLimit struct {
 	limit   int64
 	current atomic.Int64
 }
 
-// tryAcquire counts one more request, or reports false if the limit is reached.
+// tryAcquire counts one more, or reports false if the limit is reached.
 // Each successful call is paired with a release.
-func (f *inFlight) tryAcquire() bool {
-	if f.current.Add(1) <= f.limit {
+func (c *concurrencyLimit) tryAcquire() bool {
+	if c.current.Add(1) <= c.limit {
 		return true
 	}
-	f.current.Add(-1)
+	c.current.Add(-1)
 	return false
 }
 
-func (f *inFlight) release() { f.current.Add(-1) }
+func (c *concurrencyLimit) release() { c.current.Add(-1) }

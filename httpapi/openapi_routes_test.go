@@ -51,7 +51,7 @@ func TestOpenAPI_SameRoutesAsHandler(t *testing.T) {
 // TestMux_AllRoutesRegistered: the mux dispatches every route of the table.
 func TestMux_AllRoutesRegistered(t *testing.T) {
 	a := &API{openAPI: true}
-	routes := a.newMux()
+	routes := newMux(a.routes())
 	for _, route := range a.routes() {
 		path := strings.ReplaceAll(route.path, "{relayer_id}", "r-1")
 		request, err := http.NewRequest(route.method, path, nil)

@@ -23,11 +23,15 @@ const (
 	messagePreconditionFailed = "Precondition Failed"
 )
 
+// maxHeaderFields is how many header fields a response has in addition to those of every
+// response.
+const maxHeaderFields = 2
+
 // response is a complete response. It is built before the first byte is sent, so
 // that a fault on the way can still become a 500.
 type response struct {
 	status int
-	header [2]headerField
+	header [maxHeaderFields]headerField
 	body   []byte
 }
 
@@ -60,10 +64,11 @@ func (x *exchange) respond(r *http.Request, p response) {
 	header["Content-Type"] = contentTypeJSON
 	header["X-Content-Type-Options"] = noSniff
 	header["Cache-Control"] = noStore
-	x.values = [...]string{x.requestID, strconv.Itoa(len(p.body)), p.header[0].value, p.header[1].value}
+	x.values[0] = x.requestID
 	header["X-Request-Id"] = x.values[0:1:1]
 	for i, field := range p.header {
 		if field.name != "" {
+			x.values[2+i] = field.value
 			header[field.name] = x.values[2+i : 3+i : 3+i]
 		}
 	}
@@ -71,6 +76,7 @@ func (x *exchange) respond(r *http.Request, p response) {
 		x.WriteHeader(p.status)
 		return
 	}
+	x.values[1] = strconv.Itoa(len(p.body))
 	header["Content-Length"] = x.values[1:2:2]
 	x.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
