@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/go-relayer/relayer"
@@ -20,11 +21,26 @@ func isInEffect(body []byte, current *relayer.Relayer) bool {
 	if decodeNumbers(body, &wanted) != nil || decodeNumbers(encoded, &stored) != nil {
 		return false
 	}
-	maskURLs(wanted)
+	normalizeEndpoints(wanted)
+	normalizeEndpoints(stored)
 	if current.NetworkType == relayer.Solana {
 		dropDefault(stored, wanted)
 	}
+	normalizePolicies(stored, wanted)
 	return covers(stored, wanted)
+}
+
+// setsRPCURLs reports whether the body sets RPC URLs. The masked URLs of a relayer do not
+// show whether they are those of the body.
+func setsRPCURLs(body []byte) bool {
+	var wanted struct {
+		Endpoints json.RawMessage `json:"custom_rpc_urls"`
+	}
+	if json.Unmarshal(body, &wanted) != nil {
+		return true
+	}
+	text := string(wanted.Endpoints)
+	return text != "" && text != "null" && text != "[]"
 }
 
 // decodeNumbers decodes JSON without rounding its numbers.
@@ -34,13 +50,35 @@ func decodeNumbers(data []byte, into any) error {
 	return d.Decode(into)
 }
 
-func maskURLs(body map[string]any) {
-	endpoints, _ := body["custom_rpc_urls"].([]any)
+// normalizeEndpoints masks the URLs, sets default weights, and treats no endpoints like a
+// missing list, as servers do.
+func normalizeEndpoints(body map[string]any) {
+	const member = "custom_rpc_urls"
+	endpoints, ok := body[member].([]any)
+	if !ok {
+		return
+	}
+	if len(endpoints) == 0 {
+		body[member] = nil
+		return
+	}
 	for _, endpoint := range endpoints {
 		if members, ok := endpoint.(map[string]any); ok {
 			full, _ := members["url"].(string)
 			members["url"] = relayer.RPCURL(full).String()
+			if members["weight"] == nil {
+				members["weight"] = json.Number(strconv.FormatFloat(relayer.DefaultRPCWeight, 'f', -1, 64))
+			}
 		}
+	}
+}
+
+// normalizePolicies treats empty stored policies like missing ones, as servers do.
+func normalizePolicies(stored, wanted map[string]any) {
+	policies, _ := stored["policies"].(map[string]any)
+	stored["policies"] = policies
+	if len(policies) == 0 && wanted["policies"] == nil {
+		stored["policies"] = nil
 	}
 }
 
@@ -54,59 +92,52 @@ func dropDefault(stored, wanted map[string]any) {
 	}
 }
 
-// covers reports whether the stored value has all that is wanted. It may have more:
-// defaults. A wanted null matches a missing value and an empty object.
+// covers reports whether the stored value has all that is wanted. Objects are merged, so
+// that a stored one may have more members. Lists are replaced, so that they must be
+// equal. A wanted null matches only a missing value.
 func covers(stored, wanted any) bool {
+	members, ok := wanted.(map[string]any)
+	if !ok {
+		return isSame(stored, wanted)
+	}
+	storedMembers, ok := stored.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, value := range members {
+		if !covers(storedMembers[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// isSame compares values exactly. A member that is null counts as missing.
+func isSame(stored, wanted any) bool {
 	switch wanted := wanted.(type) {
-	case nil:
-		return isEmpty(stored)
 	case map[string]any:
-		return coversObject(stored, wanted)
+		members, ok := stored.(map[string]any)
+		return ok && hasSameMembers(members, wanted)
 	case []any:
-		return coversList(stored, wanted)
+		list, ok := stored.([]any)
+		return ok && slices.EqualFunc(list, wanted, isSame)
 	default:
 		return isEqual(stored, wanted)
 	}
 }
 
-func isEmpty(stored any) bool {
-	switch stored := stored.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(stored) == 0
-	default:
-		return false
-	}
-}
-
-func coversObject(stored any, wanted map[string]any) bool {
-	members, ok := stored.(map[string]any)
-	if !ok && stored != nil {
-		return false
-	}
-	for name, value := range wanted {
-		if !covers(members[name], value) {
-			return false
+func hasSameMembers(stored, wanted map[string]any) bool {
+	for _, members := range []map[string]any{stored, wanted} {
+		for name := range members {
+			if !isSame(stored[name], wanted[name]) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-func coversList(stored any, wanted []any) bool {
-	list, ok := stored.([]any)
-	if !ok && stored != nil || len(list) != len(wanted) {
-		return false
-	}
-	for i := range wanted {
-		if !covers(list[i], wanted[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// isEqual compares texts, booleans and numbers. An amount may be text in a request.
+// isEqual compares texts, booleans, numbers and null. An amount may be text in a request.
 func isEqual(stored, wanted any) bool {
 	number, ok := stored.(json.Number)
 	if !ok {

@@ -17,6 +17,14 @@ func TestPatch_InEffect(t *testing.T) {
 	evm, solana, stellar := evm("a"), relayer.CreateRequest{ID: "a", Name: "s", Network: "n", NetworkType: relayer.Solana, SignerID: "s"},
 		relayer.CreateRequest{ID: "a", Name: "s", Network: "n", NetworkType: relayer.Stellar, SignerID: "s",
 			Policies: &relayer.StellarPolicy{FeePaymentStrategy: new(relayer.FeePaidByUser), FeeMarginPercentage: new(0.5)}}
+	bare := changed(func(r *relayer.CreateRequest) { r.CustomRPCURLs = full("https://user:hunter2@rpc.example") })
+	token := relayer.StellarAllowedToken{Asset: "native", MaxAllowedFee: new(uint64(7)), Metadata: &relayer.StellarTokenMetadata{}}
+	tokens := stellar
+	tokens.Policies = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{token}, SwapConfig: &relayer.StellarSwapConfig{}}
+	noPolicy := changed(func(r *relayer.CreateRequest) { r.Policies = nil })
+	empty := changed(func(r *relayer.CreateRequest) { r.Policies = &relayer.EVMPolicy{WhitelistReceivers: []string{}} })
+	policies := func(members patch) patch { return patch{"policies": members} }
+	list := func(elements ...any) patch { return policies(patch{"allowed_tokens": elements}) }
 	tests := map[string]struct {
 		stored     relayer.CreateRequest
 		patch      patch
@@ -28,8 +36,9 @@ func TestPatch_InEffect(t *testing.T) {
 		"paused":                          {evm, patch{"paused": true}, false},
 		"a member not cleared":            {evm, patch{"notification_id": nil}, false},
 		"a cleared member":                {solana, patch{"notification_id": nil}, true},
-		"the URL":                         {evm, patch{"custom_rpc_urls": full("https://rpc.example/v2/secret-key")}, true},
-		"a URL that differs in its key":   {evm, patch{"custom_rpc_urls": full("https://rpc.example/other")}, true},
+		"the URL":                         {evm, patch{"custom_rpc_urls": full("https://rpc.example/v2/secret-key")}, false},
+		"a URL that differs in its key":   {evm, patch{"custom_rpc_urls": full("https://rpc.example/other")}, false},
+		"a URL without a mask":            {bare, patch{"custom_rpc_urls": full("https://rpc.example")}, false}, // user information is not shown
 		"another URL":                     {evm, patch{"custom_rpc_urls": full("https://other.example/v2/secret-key")}, false},
 		"another weight":                  {evm, patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/secret-key", Weight: new(1.0)}}}, false},
 		"no URLs":                         {evm, patch{"custom_rpc_urls": full("")[:0]}, false},
@@ -45,6 +54,20 @@ func TestPatch_InEffect(t *testing.T) {
 		"a cleared field":                 {evm, patch{"policies": patch{"min_balance": nil}}, true},
 		"a field not cleared":             {evm, patch{"policies": patch{"gas_price_cap": nil}}, false},
 		"policies not cleared":            {evm, patch{"policies": nil}, false},
+		"an element":                      {tokens, list(token), true},
+		"an element with null":            {tokens, list(patch{"asset": "native", "max_allowed_fee": json.Number("7.0"), "metadata": patch{}, "swap_config": nil}), true},
+		"an element with less":            {tokens, list(patch{"asset": "native", "metadata": patch{}}), false},
+		"an element with a missing part":  {tokens, list(patch{"asset": "native", "max_allowed_fee": 7}), false},
+		"an element with more":            {tokens, list(patch{"asset": "native", "max_allowed_fee": 7, "metadata": patch{}, "swap_config": patch{}}), false},
+		"more elements":                   {tokens, list(token, token), false},
+		"no elements":                     {tokens, list(), false},
+		"no elements, absent":             {noPolicy, policies(patch{"whitelist_receivers": []string{}}), false},
+		"no elements, as stored":          {empty, policies(patch{"whitelist_receivers": []string{}}), true},
+		"a list not cleared":              {empty, policies(patch{"whitelist_receivers": nil}), false},
+		"an empty object":                 {tokens, policies(patch{"swap_config": patch{}}), true},
+		"an empty object, absent":         {stellar, policies(patch{"swap_config": patch{}}), false},
+		"an empty object not cleared":     {tokens, policies(patch{"swap_config": nil}), false},
+		"an empty policy":                 {evm, policies(patch{}), true},
 		"a fraction":                      {stellar, patch{"policies": patch{"fee_margin_percentage": json.Number("5e-1")}}, true},
 		"another fraction":                {stellar, patch{"policies": patch{"fee_margin_percentage": 0.25}}, false},
 		"the strategy not cleared":        {stellar, patch{"policies": patch{"fee_payment_strategy": nil}}, false},

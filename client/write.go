@@ -59,10 +59,12 @@ func settleCreate(req relayer.CreateRequest, hasOwnID bool, body []byte, current
 // Patch changes a relayer like [relayer.Manager.Patch], and returns it as stored.
 //
 // If the outcome of a request is unknown, Patch reads the relayer. If it has all that
-// the patch sets, Patch returns it, even if another client has set it; RPC URLs are
-// compared masked. If it still has a revision of the conditions, Patch sends the request
-// again, which cannot take effect twice. If there is no relayer, it returns
-// [relayer.ErrNotFound]; otherwise [relayer.ErrOutcomeUnknown].
+// the patch sets, Patch returns it, even if another client has set it. This does not
+// apply to a patch that sets RPC URLs, because their masked form does not show them. If
+// the relayer still has a revision of the conditions, Patch sends the request again,
+// which cannot take effect twice. If there is no relayer, it returns
+// [relayer.ErrNotFound]; otherwise [relayer.ErrOutcomeUnknown]. Change RPC URLs with
+// [relayer.IfRevision], so that a lost request is sent again.
 func (c *Client) Patch(ctx context.Context, id string, patch relayer.Patch, conditions ...relayer.Condition) (*relayer.Relayer, error) {
 	body, err := patch.RequestBody()
 	if err != nil {
@@ -121,7 +123,7 @@ func settleChange(body []byte, revisions []uint64, current *relayer.Relayer) (ve
 		return hadEffect, nil
 	case current == nil:
 		return isDecided, relayer.ErrNotFound
-	case body != nil && isInEffect(body, current):
+	case body != nil && !setsRPCURLs(body) && isInEffect(body, current):
 		return hadEffect, nil
 	case slices.Contains(revisions, current.Revision):
 		return hadNoEffect, nil

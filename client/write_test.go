@@ -138,6 +138,15 @@ func TestChange_UnknownOutcome(t *testing.T) {
 		_, err := c.Patch(ctx, "a", relayer.Patch{"name": "new"}, relayer.IfRevision(4, 5))
 		return err
 	}
+	rotated := relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/hunter2"}}}
+	rotate := func(ctx context.Context, c *client.Client) error {
+		_, err := c.Patch(ctx, "a", rotated)
+		return err
+	}
+	rotateIf := func(ctx context.Context, c *client.Client) error {
+		_, err := c.Patch(ctx, "a", rotated, relayer.IfRevision(5))
+		return err
+	}
 	remove := func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, "a") }
 	removeIf := func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, "a", relayer.IfRevision(5)) }
 	deleted := respondJSON(200, `{"success":true,"data":"Relayer deleted successfully"}`)
@@ -157,6 +166,10 @@ func TestChange_UnknownOutcome(t *testing.T) {
 		"conditional patch, in effect late":          {renameIf, []step{before, changedSince, named("new", 6)}, nil, "PATCH GET PATCH GET"},
 		"conditional patch, overwritten":             {renameIf, []step{named("third", 7)}, relayer.ErrOutcomeUnknown, "PATCH GET"},
 		"conditional patch, overwritten after retry": {renameIf, []step{before, changedSince, named("third", 7)}, relayer.ErrOutcomeUnknown, "PATCH GET PATCH GET"},
+		"URL patch, unclear":                         {rotate, []step{before}, relayer.ErrOutcomeUnknown, "PATCH GET"},
+		"conditional URL patch, not in effect":       {rotateIf, []step{before, named("name of a", 6)}, nil, "PATCH GET PATCH"},
+		"conditional URL patch, unclear":             {rotateIf, []step{named("name of a", 6)}, relayer.ErrOutcomeUnknown, "PATCH GET"},
+		"conditional URL patch, unclear after retry": {rotateIf, []step{before, changedSince, named("name of a", 6)}, relayer.ErrOutcomeUnknown, "PATCH GET PATCH GET"},
 		"delete, gone":                               {remove, []step{notFound("a")}, nil, "DELETE GET"},
 		"delete, there":                              {remove, []step{before}, relayer.ErrOutcomeUnknown, "DELETE GET"},
 		"conditional delete, gone":                   {removeIf, []step{notFound("a")}, nil, "DELETE GET"},

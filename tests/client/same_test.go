@@ -64,8 +64,9 @@ func newDirect(t *rapid.T, losesWrites bool) *client.Client {
 
 // operation is a random call.
 type operation struct {
-	name string
-	run  func(relayer.Registry) (*relayer.Relayer, error)
+	name     string
+	run      func(relayer.Registry) (*relayer.Relayer, error)
+	setsURLs bool // by a patch, whose effect is not visible
 }
 
 var ctx = context.Background()
@@ -75,21 +76,22 @@ func drawOperation(t *rapid.T) operation {
 	switch kind := rapid.SampledFrom([]string{"create", "create", "patch", "patch", "patch", "pause", "resume", "get", "delete"}).Draw(t, "kind"); kind {
 	case "create":
 		req := drawRequest(t, rapid.SampledFrom([]string{"a", "b", "no id"}).Draw(t, "id"))
-		return operation{fmt.Sprint("create ", req), func(g relayer.Registry) (*relayer.Relayer, error) { return g.Create(ctx, req) }}
+		return operation{name: fmt.Sprint("create ", req), run: func(g relayer.Registry) (*relayer.Relayer, error) { return g.Create(ctx, req) }}
 	case "patch":
 		patch := drawPatch(t)
 		conditions := drawConditions(t)
+		urls, _ := patch["custom_rpc_urls"].([]relayer.RPCConfig)
 		return operation{fmt.Sprint("patch ", id, patch, conditions), func(g relayer.Registry) (*relayer.Relayer, error) {
 			return g.Patch(ctx, id, patch, conditions...)
-		}}
+		}, len(urls) > 0}
 	case "pause":
-		return operation{"pause " + id, func(g relayer.Registry) (*relayer.Relayer, error) { return g.Pause(ctx, id) }}
+		return operation{name: "pause " + id, run: func(g relayer.Registry) (*relayer.Relayer, error) { return g.Pause(ctx, id) }}
 	case "resume":
-		return operation{"resume " + id, func(g relayer.Registry) (*relayer.Relayer, error) { return g.Resume(ctx, id) }}
+		return operation{name: "resume " + id, run: func(g relayer.Registry) (*relayer.Relayer, error) { return g.Resume(ctx, id) }}
 	case "delete":
-		return operation{"delete " + id, func(g relayer.Registry) (*relayer.Relayer, error) { return nil, g.Delete(ctx, id) }}
+		return operation{name: "delete " + id, run: func(g relayer.Registry) (*relayer.Relayer, error) { return nil, g.Delete(ctx, id) }}
 	default:
-		return operation{"get " + id, func(g relayer.Registry) (*relayer.Relayer, error) { return g.Get(ctx, id) }}
+		return operation{name: "get " + id, run: func(g relayer.Registry) (*relayer.Relayer, error) { return g.Get(ctx, id) }}
 	}
 }
 
@@ -208,7 +210,8 @@ func TestClient_SameAsManager(t *testing.T) {
 }
 
 // TestClient_LostResponses runs random operations on a Manager, and on a client that gets
-// no response to its writes. What succeeds on the Manager must succeed on the client.
+// no response to its writes. What succeeds on the Manager must succeed on the client,
+// except a patch of RPC URLs, and must have the same effect.
 func TestClient_LostResponses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		manager, c := newManager(t), newDirect(t, true)
@@ -216,6 +219,9 @@ func TestClient_LostResponses(t *testing.T) {
 			operation := drawOperation(t)
 			want, wantErr := operation.run(manager)
 			got, err := operation.run(c)
+			if operation.setsURLs && errors.Is(err, relayer.ErrOutcomeUnknown) {
+				continue
+			}
 			if wantErr == nil && (err != nil || printed(t, got) != printed(t, want)) {
 				t.Fatalf("%s: %v, error %v, want %v", operation.name, got, err, want)
 			}
