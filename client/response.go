@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"strconv"
@@ -146,6 +147,9 @@ func (p *response) validationError() error {
 	return &relayer.ValidationError{Fields: fields}
 }
 
+// longestWait is far below the largest duration, so that sums of waits do not overflow.
+const longestWait = math.MaxInt32 * time.Second
+
 // retryAfter returns the wait of Retry-After, in seconds or as a date, or 0.
 func (p *response) retryAfter() time.Duration {
 	value := strings.TrimSpace(p.header.Get("Retry-After"))
@@ -154,7 +158,7 @@ func (p *response) retryAfter() time.Duration {
 		return time.Duration(seconds) * time.Second
 	}
 	if date, err := http.ParseTime(value); err == nil {
-		return max(0, time.Until(date))
+		return min(max(0, time.Until(date)), longestWait)
 	}
 	return 0
 }

@@ -26,10 +26,10 @@ import (
 // of the call failed, changes made before the first connection are such a gap. After ErrGap,
 // and after the error of a change that cannot be decoded, the sequence continues.
 //
-// Any other error is the last. Watch does not end while the server is unavailable, but
-// ends if the server rejects the request, for example with [ErrUnauthorized]. If the
-// server has no change feed, like OpenZeppelin Relayer, the error matches
-// [errors.ErrUnsupported].
+// Any other error is the last. Watch does not end while the server is unavailable; a
+// Retry-After counts as at most 5 minutes. Watch ends if the server rejects the request,
+// for example with [ErrUnauthorized]. If the server has no change feed, like OpenZeppelin
+// Relayer, the error matches [errors.ErrUnsupported].
 //
 // The sequence can be ranged over once. Until then, and until the range ends, it holds a
 // connection, which ctx releases.
@@ -55,7 +55,7 @@ func (c *Client) WatchAfter(ctx context.Context, position string) iter.Seq2[rela
 					return
 				}
 			case failed.isTemporary:
-				sleep(ctx, failed.wait+backOff(w.failures))
+				sleep(ctx, min(failed.wait, maxReconnectWait)+backOff(w.failures))
 				w.failures++
 			case ctx.Err() == nil:
 				yield(relayer.Change{}, failed.err)
@@ -64,6 +64,9 @@ func (c *Client) WatchAfter(ctx context.Context, position string) iter.Seq2[rela
 		}
 	}
 }
+
+// maxReconnectWait bounds the effect of Retry-After, which may be wrong by years.
+const maxReconnectWait = 5 * time.Minute
 
 // watcher follows the change feed over several connections.
 type watcher struct {

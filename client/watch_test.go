@@ -249,14 +249,18 @@ func TestWatch_Backoff(t *testing.T) {
 }
 
 func TestWatch_RetryAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := scripted(t, nil, reset, fail(503, "", "Retry-After", "100"), fail(401, ""))
-		start := time.Now()
-		take(1, c.Watch(t.Context()))
-		if waited := time.Since(start); waited < 100*time.Second || waited > 102*time.Second {
-			t.Errorf("waited %s", waited)
-		}
-	})
+	for header, want := range map[string]time.Duration{
+		"100": 100 * time.Second, "99999999999": 5 * time.Minute, farFuture: 5 * time.Minute,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := scripted(t, nil, reset, fail(503, "", "Retry-After", header), fail(401, ""))
+			start := time.Now()
+			take(1, c.Watch(t.Context()))
+			if waited := time.Since(start); waited < want || waited > want+2*time.Second {
+				t.Errorf("Retry-After %s: waited %s, want %s", header, waited, want)
+			}
+		})
+	}
 }
 
 // A long connection ends a series of failures, even if nothing changed.
