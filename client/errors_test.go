@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -166,6 +168,46 @@ func TestWithMaxResponseBytes_LargerResponse(t *testing.T) {
 	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(int64(len(body)))}, respondJSON(200, body))
 	if _, err := c.Get(t.Context(), "a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The body of a 101 is a connection that ignores the context.
+func TestErrors_SwitchedProtocol(t *testing.T) {
+	calls := map[string]func(context.Context, *client.Client) error{
+		"get":    func(ctx context.Context, c *client.Client) error { _, err := c.Get(ctx, "a"); return err },
+		"list":   func(ctx context.Context, c *client.Client) error { _, err := c.List(ctx, 1, 1); return err },
+		"delete": func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, "a") },
+		"watch": func(ctx context.Context, c *client.Client) error {
+			for _, err := range c.Watch(ctx) {
+				return err
+			}
+			return nil
+		},
+	}
+	for name, call := range calls {
+		synctest.Test(t, func(t *testing.T) {
+			opened, closed := 0, 0
+			c, _ := scripted(t, nil, func(r *http.Request) (*http.Response, error) {
+				resp, err := respond(101, "", "", "Connection", "Upgrade", "Upgrade", "other")(r)
+				reader, writer := io.Pipe()
+				opened++
+				resp.Body = struct {
+					io.Reader
+					io.Closer
+				}{reader, closeFunc(func() { closed++; _ = writer.Close() })}
+				return resp, err
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			start := time.Now()
+			err := call(ctx, c)
+			if err == nil || !strings.Contains(err.Error(), "status 101") || time.Since(start) != 0 || closed != opened {
+				t.Errorf("%s: error %v after %s, %d of %d bodies closed", name, err, time.Since(start), closed, opened)
+			}
+			if name == "delete" && !errors.Is(err, relayer.ErrOutcomeUnknown) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		})
 	}
 }
 

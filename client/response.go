@@ -41,6 +41,10 @@ var errTooLarge = errors.New("the response is larger than the limit: see WithMax
 // readResponse reads the body to its end, so that the connection can be used again.
 func (c *Client) readResponse(received *http.Response) (*response, error) {
 	defer func() { _ = received.Body.Close() }()
+	if received.StatusCode < http.StatusOK {
+		// The body is the connection, which neither ends nor follows the context.
+		return &response{client: c, status: received.StatusCode, header: received.Header}, nil
+	}
 	body, err := io.ReadAll(io.LimitReader(received.Body, c.maxResponseBytes+1))
 	if err != nil {
 		return nil, err
@@ -106,6 +110,9 @@ func (p *response) requestID(req *request) string {
 func (p *response) describe() string {
 	if message := p.message(); message != "" {
 		return message
+	}
+	if p.status < http.StatusOK {
+		return "the server switched to another protocol"
 	}
 	if p.envelope == nil && p.isJSON() {
 		return "the body is not a JSON object with a success member"
