@@ -138,9 +138,10 @@ func (w *watcher) connect(ctx context.Context) *failure {
 	if w.lastID != "" && isHeaderValue(w.lastID) {
 		sent.Header.Set("Last-Event-ID", w.lastID)
 	}
+	// Only a stream has no deadline; the body of a failure has.
 	timer := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
+	defer timer.Stop()
 	received, err := c.stream.Do(sent)
-	timer.Stop()
 	if err == nil && received.StatusCode == http.StatusOK && isEventStream(received.Header) {
 		w.stream = &eventStream{
 			body:    received.Body,

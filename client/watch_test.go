@@ -404,3 +404,46 @@ func TestWatch_Rejected(t *testing.T) {
 		})
 	}
 }
+
+// The body of a failure that never ends does not block Watch.
+func TestWatch_EndlessFailure(t *testing.T) {
+	for _, status := range []int{401, 503} {
+		synctest.Test(t, func(t *testing.T) {
+			drip := func(r *http.Request) (*http.Response, error) {
+				resp, err := respondJSON(status, "")(r)
+				resp.Body = io.NopCloser(&drippingReader{ctx: r.Context()})
+				return resp, err
+			}
+			c, s := scripted(t, []client.Option{client.WithTimeout(10 * time.Second)}, drip, drip, fail(403, "Forbidden"))
+			start := time.Now()
+			for _, err := range c.Watch(t.Context()) {
+				if !errors.Is(err, client.ErrForbidden) {
+					t.Errorf("status %d: error %v", status, err)
+				}
+			}
+			if waited := time.Since(start); len(s.seen) != 3 || waited > 25*time.Second {
+				t.Errorf("status %d: %d requests in %s", status, len(s.seen), waited)
+			}
+		})
+	}
+}
+
+// drippingReader sends a byte every second until its request ends, but not for ever if a
+// test fails.
+type drippingReader struct {
+	ctx  context.Context
+	sent int
+}
+
+func (r *drippingReader) Read(p []byte) (int, error) {
+	select {
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	case <-time.After(time.Second):
+		if r.sent++; r.sent > 100 {
+			return 0, io.EOF
+		}
+		p[0] = ' '
+		return 1, nil
+	}
+}
