@@ -34,8 +34,17 @@
 // true. Its URLs are compared by their visible part, and the entry has MaskedURLs set.
 // [WithRPCURLs] writes them anyway.
 //
-// A file of [Export] has masked URLs. A masked URL that matches the stored one at its
-// position keeps it. Any other masked URL blocks its entry.
+// A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. On
+// a Manager, a masked URL keeps the stored one with this mask, at any position. If several
+// endpoints have the same mask, the file must list them all, in their order and with their
+// weights; those that it has in full do not count. On a registry that masks URLs, a masked
+// URL must match the stored one at its position, and no endpoint of the relayer can
+// change. Otherwise the entry is [Blocked], and the file needs the full URL.
+//
+// A URL without a mark is a full one. To remove the user information of a stored URL, apply
+// a file without the endpoint first: a Manager rejects a URL that is the masked form of
+// the stored one, and the entry is [Blocked]. A server does not show user information. An
+// update that would remove it fails with an error that matches [relayer.ErrInvalid].
 //
 // # Concurrent changes
 //

@@ -10,9 +10,11 @@ import (
 )
 
 // Export returns the configuration file of a registry: all relayers in creation order,
-// with their RPC URLs masked. A plan of the file has no changes.
+// with their RPC URLs masked: a hidden path is /***, and hidden user information is ***@.
+// A plan of the file has no changes. A registry that masks RPC URLs does not show
+// whether they have user information: the file of such a registry lacks its mark.
 func Export(ctx context.Context, registry relayer.Registry) ([]byte, error) {
-	return export(ctx, registry, relayer.RPCURL.String)
+	return export(ctx, registry, maskOf)
 }
 
 // ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys.

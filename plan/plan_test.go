@@ -97,12 +97,12 @@ func TestNew_FullURLs(t *testing.T) {
 		changes []plan.Change
 	}{
 		"same":         {[]relayer.RPCURL{base + "1", "https://u:p@b.example", "wss://c.example"}, nil},
-		"masked":       {[]relayer.RPCURL{base + "***", "https://b.example", "wss://c.example"}, nil},
-		"hidden part":  {[]relayer.RPCURL{base + "2", "https://b.example", "wss://c.example"}, []plan.Change{{Path: "custom_rpc_urls[0].url", Old: `"` + base + `***"`, New: `"` + base + `***"`}}},
-		"visible part": {[]relayer.RPCURL{base + "1", "https://b.example", "wss://d.example"}, []plan.Change{{Path: "custom_rpc_urls[2].url", Old: `"wss://c.example"`, New: `"wss://d.example"`}}},
+		"masked":       {[]relayer.RPCURL{base + "***", "https://***@b.example", "wss://c.example"}, nil},
+		"hidden part":  {[]relayer.RPCURL{base + "2", "https://***@b.example", "wss://c.example"}, []plan.Change{{Path: "custom_rpc_urls[0].url", Old: `"` + base + `***"`, New: `"` + base + `***"`}}},
+		"visible part": {[]relayer.RPCURL{base + "1", "https://***@b.example", "wss://d.example"}, []plan.Change{{Path: "custom_rpc_urls[2].url", Old: `"wss://c.example"`, New: `"wss://d.example"`}}},
 		"fewer and masked": {[]relayer.RPCURL{base + "***", "https://u:p@b.example"}, []plan.Change{
 			{Path: "custom_rpc_urls[2]", Old: `{"url":"wss://c.example","weight":100}`}}},
-		"more": {[]relayer.RPCURL{base + "***", "https://b.example", "wss://c.example", base + "4"}, []plan.Change{
+		"more": {[]relayer.RPCURL{base + "***", "https://***@b.example", "wss://c.example", base + "4"}, []plan.Change{
 			{Path: "custom_rpc_urls[3]", New: `{"url":"` + base + `***","weight":100}`}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,10 @@ func TestNew_MaskedURLInFile(t *testing.T) {
 	}{
 		"create":                     {m, withURLs("new", mask), []relayer.FieldError{differs}},
 		"another host":               {m, withURLs("a", "https://other.example/***"), []relayer.FieldError{differs}},
-		"more":                       {m, withURLs("a", mask, "https://b.example/***", mask), []relayer.FieldError{{Field: "custom_rpc_urls[2].url", Message: differs.Message}}},
+		"more":                       {m, withURLs("a", mask, "https://b.example/***", "https://c.example/***"), []relayer.FieldError{{Field: "custom_rpc_urls[2].url", Message: differs.Message}}},
+		"longer path":                {m, withURLs("a", "https://rpc.example/v2/***"), []relayer.FieldError{differs}},
+		"user information":           {m, withURLs("a", "https://***@rpc.example/***"), []relayer.FieldError{differs}},
+		"create, user information":   {m, withURLs("new", "https://***@rpc.example"), []relayer.FieldError{differs}},
 		"masked registry":            {&remote{Registry: m}, withURLs("a", "https://other.example/***"), []relayer.FieldError{differs}},
 		"masked registry, unchanged": {&remote{Registry: m}, withURLs("a", mask, "https://b.example/***"), nil},
 		"masked registry, one full":  {&remote{Registry: m}, withURLs("a", mask, "https://c.example"), []relayer.FieldError{partial}},

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -19,18 +20,22 @@ type urlComparison struct {
 
 func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlComparison {
 	c := &urlComparison{list: slices.Clone(desired)}
-	for i, endpoint := range desired {
+	if !b.isMasked {
+		c.restoreURLs(stored)
+		c.checkUserInfo(stored)
+	}
+	for i, endpoint := range c.list {
 		switch {
 		case i < len(stored):
 			b.compareEndpoints(c, i, stored[i])
-		case looksMasked(endpoint.URL):
+		case b.isMasked && looksMasked(endpoint.URL):
 			c.addMasked(i)
 		default:
-			c.changes = append(c.changes, Change{Path: endpointPath(i), New: text(endpoint)})
+			c.changes = append(c.changes, Change{Path: endpointPath(i), New: endpointText(endpoint)})
 		}
 	}
 	for i := len(desired); i < len(stored); i++ {
-		c.changes = append(c.changes, Change{Path: endpointPath(i), Old: text(stored[i])})
+		c.changes = append(c.changes, Change{Path: endpointPath(i), Old: endpointText(stored[i])})
 	}
 	if b.isMasked && b.sendURLs && len(c.changes) == 0 && len(c.hidden) == 0 {
 		c.addHiddenChanges()
@@ -43,13 +48,90 @@ func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlCompariso
 	return c
 }
 
+// restoreURLs replaces the masked URLs of the list by the stored ones. A stored URL that
+// the list has in full is not one of the masked.
+func (c *urlComparison) restoreURLs(stored []relayer.RPCConfig) {
+	full := make(map[relayer.RPCURL]int)
+	for _, endpoint := range c.list {
+		if !looksMasked(endpoint.URL) {
+			full[endpoint.URL]++
+		}
+	}
+	positions := positionsByMask(c.list, looksMasked)
+	candidates := positionsByMask(stored, func(url relayer.RPCURL) bool {
+		full[url]--
+		return full[url] < 0 && looksMasked(relayer.RPCURL(maskOf(url)))
+	})
+	for i, endpoint := range c.list {
+		if looksMasked(endpoint.URL) {
+			mask := endpoint.URL.String()
+			c.restoreURL(i, stored, candidates[mask], positions[mask])
+		}
+	}
+}
+
+// restoreURL replaces a masked URL by the stored one. candidates are the positions of
+// the stored URLs with its mask, and positions those of the list.
+func (c *urlComparison) restoreURL(i int, stored []relayer.RPCConfig, candidates, positions []int) {
+	if len(candidates) == 0 {
+		c.addMasked(i)
+		return
+	}
+	if !c.isUnambiguous(stored, candidates, positions) {
+		c.problems.Add(endpointPath(i)+".url", "must be the full URL: several endpoints have this mask, and the file changes their number, order or weights")
+		return
+	}
+	url := stored[candidates[slices.Index(positions, i)]].URL
+	if given := c.list[i].URL; given != url && string(given) != maskOf(url) && string(given) != url.String() {
+		c.addMasked(i)
+		return
+	}
+	c.list[i].URL = url
+}
+
+// isUnambiguous reports whether each masked URL of the list has one stored URL. If
+// several endpoints have the same mask, only their number, order and weights can show
+// that none was removed or moved.
+func (c *urlComparison) isUnambiguous(stored []relayer.RPCConfig, candidates, positions []int) bool {
+	if len(candidates) == 1 && len(positions) == 1 {
+		return true
+	}
+	return slices.EqualFunc(candidates, positions, func(from, to int) bool {
+		return weightOf(stored[from]) == weightOf(c.list[to])
+	})
+}
+
+// checkUserInfo adds a problem for each stored URL that would lose its user information,
+// because a Manager rejects such a URL as a mask that was written back.
+func (c *urlComparison) checkUserInfo(stored []relayer.RPCConfig) {
+	for i, endpoint := range c.list {
+		isEqual := func(s relayer.RPCConfig) bool { return s.URL == endpoint.URL }
+		losesUser := func(s relayer.RPCConfig) bool {
+			return hasUserInfo(s.URL) && strings.TrimSuffix(s.URL.String(), "/") == strings.TrimSuffix(string(endpoint.URL), "/")
+		}
+		if !slices.ContainsFunc(stored, isEqual) && slices.ContainsFunc(stored, losesUser) {
+			c.problems.Add(endpointPath(i)+".url", "must not be a stored URL without its user information: to remove it, apply the file without this endpoint first")
+		}
+	}
+}
+
+// positionsByMask returns the positions of the URLs that match, by their visible part.
+func positionsByMask(endpoints []relayer.RPCConfig, matches func(relayer.RPCURL) bool) map[string][]int {
+	positions := make(map[string][]int)
+	for i, endpoint := range endpoints {
+		if matches(endpoint.URL) {
+			mask := endpoint.URL.String()
+			positions[mask] = append(positions[mask], i)
+		}
+	}
+	return positions
+}
+
 // compareEndpoints compares the desired endpoint at a position with the stored one.
 func (b *builder) compareEndpoints(c *urlComparison, i int, stored relayer.RPCConfig) {
 	desired := c.list[i]
-	isSame, isMask := b.isSameURL(desired.URL, stored.URL), looksMasked(desired.URL)
+	isSame, isMask := b.isSameURL(desired.URL, stored.URL), b.isMasked && looksMasked(desired.URL)
 	switch {
-	case isSame && !b.isMasked:
-		c.list[i].URL = stored.URL
 	case isSame && isMask:
 		c.hidden = append(c.hidden, i)
 	case isMask:
@@ -68,12 +150,12 @@ func (c *urlComparison) addMasked(i int) {
 }
 
 // isSameURL reports whether the desired URL is the stored one, as far as the registry
-// shows it. The masked form of the stored URL is the same URL.
+// shows it.
 func (b *builder) isSameURL(desired, stored relayer.RPCURL) bool {
 	if b.isMasked {
 		return desired.String() == stored.String()
 	}
-	return desired == stored || string(desired) == stored.String()
+	return desired == stored
 }
 
 // addHiddenChanges adds a change for each URL, because the hidden parts may differ.
@@ -94,12 +176,41 @@ func (c *urlComparison) patchValue() any {
 func endpointPath(i int) string { return fmt.Sprintf("custom_rpc_urls[%d]", i) }
 
 func urlChange(i int, from, to relayer.RPCURL) Change {
-	return Change{Path: endpointPath(i) + ".url", Old: text(from), New: text(to)}
+	return Change{Path: endpointPath(i) + ".url", Old: text(maskOf(from)), New: text(maskOf(to))}
 }
 
-// looksMasked reports whether a URL has the form in which responses show one with a
-// hidden path.
-func looksMasked(url relayer.RPCURL) bool { return strings.HasSuffix(string(url), "/***") }
+// The marks that replace a hidden path and hidden user information.
+const (
+	maskedPath = "/***"
+	maskedUser = "***@"
+)
+
+// maskOf returns the masked form of a URL in a file. Responses remove user information,
+// so that its loss would not be visible in a file. A URL without a hidden part is itself.
+func maskOf(full relayer.RPCURL) string {
+	masked := full.String()
+	switch {
+	case hasUserInfo(full):
+		scheme, rest, _ := strings.Cut(masked, "://")
+		return scheme + "://" + maskedUser + rest
+	case strings.HasSuffix(masked, maskedPath):
+		return masked
+	default:
+		return string(full)
+	}
+}
+
+func hasUserInfo(full relayer.RPCURL) bool {
+	parsed, err := url.Parse(string(full))
+	return err == nil && parsed.User != nil
+}
+
+// looksMasked reports whether a URL has the mark of a hidden part. A Manager would accept
+// hidden user information as a user name.
+func looksMasked(url relayer.RPCURL) bool {
+	_, rest, _ := strings.Cut(string(url), "://")
+	return strings.HasSuffix(rest, maskedPath) || strings.HasPrefix(rest, maskedUser)
+}
 
 func weightOf(endpoint relayer.RPCConfig) float64 {
 	if endpoint.Weight == nil {
@@ -108,7 +219,15 @@ func weightOf(endpoint relayer.RPCConfig) float64 {
 	return *endpoint.Weight
 }
 
-// text returns the JSON of a value, with RPC URLs masked, or "" for nil.
+// endpointText returns the JSON of an endpoint, with its URL masked as in a file.
+func endpointText(endpoint relayer.RPCConfig) string {
+	return text(struct {
+		URL    string   `json:"url"`
+		Weight *float64 `json:"weight"`
+	}{maskOf(endpoint.URL), endpoint.Weight})
+}
+
+// text returns the JSON of a value, or "" for nil.
 func text(value any) string {
 	if value == nil {
 		return ""

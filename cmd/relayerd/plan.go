@@ -273,8 +273,13 @@ order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 			if err != nil {
 				return err
 			}
-			_, err = command.OutOrStdout().Write(file)
-			return err
+			if _, err := command.OutOrStdout().Write(file); err != nil {
+				return err
+			}
+			if t.server == "" {
+				return nil
+			}
+			return warnOfUserInfo(command.ErrOrStderr(), file)
 		},
 	}
 	t.addFlags(command)
@@ -294,4 +299,25 @@ func export(ctx context.Context, t target, apiKey string, withSecrets bool) (fil
 		return plan.ExportWithSecrets(ctx, manager)
 	}
 	return plan.Export(ctx, registry)
+}
+
+// warnOfUserInfo prints a warning if the file of a server has URLs that do not look
+// masked.
+func warnOfUserInfo(stderr io.Writer, file []byte) error {
+	config, err := plan.Parse(file)
+	if err != nil {
+		return err
+	}
+	count := 0
+	for _, req := range config.Relayers {
+		for _, endpoint := range req.CustomRPCURLs {
+			if !strings.HasSuffix(string(endpoint.URL), "/***") {
+				count++
+			}
+		}
+	}
+	if count > 0 {
+		fmt.Fprintf(stderr, "%d RPC URLs have no path: the server does not show whether they have user information\n", count)
+	}
+	return nil
 }

@@ -185,6 +185,45 @@ func TestExport_WithSecrets(t *testing.T) {
 	}
 }
 
+// User information without a path is not lost silently.
+func TestExport_UserInformation(t *testing.T) {
+	file := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":["https://u:`+password+`@rpc.example"]}]}`)
+	for name, flags := range targets(t) {
+		t.Run(name, func(t *testing.T) {
+			expect(t, 0, on(flags, "apply", "--yes", "-f", file)...)
+			exported := expect(t, 0, on(flags, "export")...)
+			expect(t, 0, on(flags, "plan", "-f", writeFile(t, exported.stdout))...)
+			if name == "server" {
+				if want := "1 RPC URLs have no path: the server does not show whether they have user information\n"; exported.stderr != want {
+					t.Errorf("warning %q, want %q", exported.stderr, want)
+				}
+				return
+			}
+			done := expect(t, 1, "plan", "--db", emptyDatabase(t), "-f", writeFile(t, exported.stdout))
+			if exported.stderr != "" || !strings.Contains(done.stderr, "a: invalid relayer: custom_rpc_urls[0].url must be the full URL: it is masked") {
+				t.Errorf("warning %q, plan %+v", exported.stderr, done)
+			}
+		})
+	}
+}
+
+// Of two endpoints with the same mask, the one that a masked file keeps is unknown.
+func TestApply_EqualMasks(t *testing.T) {
+	database := emptyDatabase(t)
+	content := func(urls string) string {
+		return writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[`+urls+`]}]}`)
+	}
+	expect(t, 0, "apply", "--yes", "--db", database, "-f", content(`"https://h.example/v2/LEAKED","https://h.example/v2/GOOD"`))
+	done := expect(t, 1, "apply", "--yes", "--db", database, "-f", content(`"https://h.example/***"`))
+	if !strings.Contains(done.stderr, "custom_rpc_urls[0].url must be the full URL: several endpoints have this mask") {
+		t.Errorf("output %+v", done)
+	}
+	stored := expect(t, 0, "export", "--db", database, "--with-secrets")
+	if !strings.Contains(stored.stdout, "LEAKED") || !strings.Contains(stored.stdout, "GOOD") {
+		t.Errorf("stored %s", stored.stdout)
+	}
+}
+
 // A masked file creates no relayer, because the full URLs are unknown.
 func TestApply_MaskedFile(t *testing.T) {
 	masked := writeFile(t, strings.ReplaceAll(publicConfig, password, "***"))
