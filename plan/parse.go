@@ -43,7 +43,7 @@ func WithEnv(lookup func(name string) (value string, ok bool)) ParseOption {
 }
 
 // Parse reads a configuration file. It returns a [*relayer.ValidationError] with every
-// problem of every relayer; the path of a problem is such as
+// problem of every relayer, up to 1,000; the path of a problem is such as
 // relayers[3].policies.gas_price_cap.
 func Parse(data []byte, options ...ParseOption) (*Config, error) {
 	c := new(Config)
@@ -100,6 +100,9 @@ func parseEntries(data []byte, found *problems) []entry {
 func (c *Config) parseRelayers(entries []entry, found *problems) {
 	references := make(map[string]bool)
 	for i, data := range entries {
+		if found.Full() {
+			return
+		}
 		path := relayerPath(i)
 		var req relayer.CreateRequest
 		if data != nil {

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -166,6 +167,34 @@ func TestParse_InvalidOptions(t *testing.T) {
 	for name, option := range map[string]plan.ParseOption{"nil": nil, "nil lookup": plan.WithEnv(nil)} {
 		if _, err := plan.Parse([]byte(`{"relayers":[]}`), option); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// The number of problems is bounded, as for a request.
+func TestParse_ManyProblems(t *testing.T) {
+	const count = 10_000
+	invalid, requests := make([]string, count), make([]relayer.CreateRequest, count)
+	for i := range count {
+		invalid[i] = fmt.Sprintf(`{"id":"r%d"}`, i)
+		requests[i].ID = fmt.Sprint("r", i)
+	}
+	repeated := strings.Repeat(","+relayerWith("a"), count)[1:]
+	for name, parse := range map[string]func() error{
+		"fields": func() error {
+			_, err := plan.Parse([]byte(`{"relayers":[` + strings.Join(invalid, ",") + `]}`))
+			return err
+		},
+		"IDs": func() error { _, err := plan.Parse([]byte(`{"relayers":[` + repeated + `]}`)); return err },
+		"types": func() error {
+			_, err := plan.Parse([]byte(`{"relayers":[1` + strings.Repeat(",1", count) + `]}`))
+			return err
+		},
+		"requests": func() error { _, err := plan.New(t.Context(), newManager(t), requests); return err },
+	} {
+		problem, ok := errors.AsType[*relayer.ValidationError](parse())
+		if !ok || len(problem.Fields) != 1001 || problem.Fields[1000] != (relayer.FieldError{Message: "only the first 1000 problems are listed"}) {
+			t.Errorf("%s: error %.200v", name, problem)
 		}
 	}
 }

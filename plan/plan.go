@@ -137,6 +137,9 @@ func isMasked(registry relayer.Registry) bool {
 func check(requests []relayer.CreateRequest) error {
 	found := new(problems)
 	for i, req := range requests {
+		if found.Full() {
+			break
+		}
 		body, err := req.RequestBody()
 		if err == nil {
 			_, err = relayer.ParseCreateRequest(body)
