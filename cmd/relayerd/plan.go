@@ -115,7 +115,9 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if err := c.checkRules(ctx, desired, changes); err != nil {
 		return err
 	}
-	fmt.Fprint(command.OutOrStdout(), changes)
+	if _, err := fmt.Fprint(command.OutOrStdout(), changes); err != nil {
+		return fmt.Errorf("the plan was not shown, and nothing was changed: %w", err)
+	}
 	return act(changes)
 }
 
@@ -235,8 +237,8 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 	if isIncomplete {
 		err = errors.Join(err, errors.New("run apply again to resume"))
 	}
-	fmt.Fprintf(command.OutOrStdout(), "%d created, %d updated, %d deleted\n", counts[plan.Create], counts[plan.Update], counts[plan.Delete])
-	return err
+	_, printErr := fmt.Fprintf(command.OutOrStdout(), "%d created, %d updated, %d deleted\n", counts[plan.Create], counts[plan.Update], counts[plan.Delete])
+	return errors.Join(err, printErr)
 }
 
 // confirm asks on the terminal.

@@ -304,6 +304,28 @@ func TestApply_Confirmation(t *testing.T) {
 	}
 }
 
+// A plan that cannot be shown is an error, and is not applied.
+func TestPlan_FullDisk(t *testing.T) {
+	database, file := emptyDatabase(t), writeFile(t, publicConfig)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
+		command := program("", append(args, "--db", database, "-f", file)...)
+		var stderr bytes.Buffer
+		command.Stdout, command.Stderr = full, &stderr
+		_ = command.Run()
+		if status := command.ProcessState.ExitCode(); status != 1 || !strings.Contains(stderr.String(), "the plan was not shown, and nothing was changed: write ") {
+			t.Errorf("%s: exit status %d: %s", args, status, &stderr)
+		}
+	}
+	if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, `"id"`) {
+		t.Errorf("stored %s", done.stdout)
+	}
+}
+
 func TestPlan_KeepPaused(t *testing.T) {
 	for name, flags := range targets(t) {
 		t.Run(name, func(t *testing.T) {
