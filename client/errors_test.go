@@ -105,6 +105,7 @@ func TestErrors_Read(t *testing.T) {
 		"cut JSON":          {respondJSON(200, `{"success":tr`), nil, []string{"200"}, ""},
 		"no data":           {respondJSON(200, `{"success":true,"data":null}`), nil, []string{"no usable data"}, ""},
 		"other data":        {respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"tron"}}`), nil, []string{"no usable data"}, ""},
+		"another relayer":   {respondJSON(200, `{"success":true,"data":{"id":"b","network_type":"evm"}}`), nil, []string{"another ID than requested"}, ""},
 		"reset":             {reset, relayer.ErrUnavailable, []string{"connection reset"}, ""},
 	}
 	for name, test := range tests {

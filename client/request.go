@@ -27,6 +27,7 @@ type request struct {
 	path      string // below the base URL
 	query     string
 	id        string // of the relayer; empty for the collection
+	wantID    string // of the relayer in a success
 	body      []byte
 	ifMatch   string
 	requestID string
@@ -40,7 +41,7 @@ func newRequest(method, path string, body []byte) *request {
 	if id == path {
 		id = ""
 	}
-	return &request{method: method, path: path, id: id, body: body, requestID: rand.Text(), decode: decodeSingle}
+	return &request{method: method, path: path, id: id, wantID: id, body: body, requestID: rand.Text(), decode: decodeSingle}
 }
 
 func (r *request) isRead() bool { return r.method == http.MethodGet }

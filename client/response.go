@@ -170,7 +170,10 @@ func (p *response) retryAfter() time.Duration {
 	return 0
 }
 
-var errNoData = errors.New("the response has no usable data")
+var (
+	errNoData       = errors.New("the response has no usable data")
+	errOtherRelayer = errors.New("the response has a relayer with another ID than requested")
+)
 
 // decodeSingle reads a relayer and its revision.
 func decodeSingle(p *response) error {

@@ -133,6 +133,9 @@ func (c *Client) judge(req *request, resp *response) (*response, *failure) {
 	if err := req.decode(resp); err != nil {
 		return nil, &failure{err: req.errorf("%w", err), isUnknown: true}
 	}
+	if resp.relayer != nil && resp.relayer.ID != req.wantID {
+		return nil, &failure{err: req.errorf("%w", errOtherRelayer), isUnclear: true}
+	}
 	return resp, nil
 }
 

@@ -36,8 +36,10 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest) (*relaye
 	if err != nil {
 		return nil, err
 	}
+	create := newRequest(http.MethodPost, collectionPath, body)
+	create.wantID = req.ID
 	return c.write(ctx, &write{
-		request: newRequest(http.MethodPost, collectionPath, body),
+		request: create,
 		id:      req.ID,
 		settle:  func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, body, current) },
 	})

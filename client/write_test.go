@@ -32,6 +32,7 @@ var unknownOutcomes = map[string]step{
 	"HTML 504":     html(504),
 	"HTML 200":     html(200),
 	"another data": respondJSON(200, `{"success":true,"data":null}`),
+	"another ID":   respondJSON(200, `{"success":true,"data":{"id":"b","network_type":"evm"}}`),
 }
 
 func TestCreate_UnknownOutcome(t *testing.T) {
@@ -56,6 +57,7 @@ func TestCreate_UnknownOutcome(t *testing.T) {
 		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"another policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policies = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"unreadable":     {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"another ID":     {[]step{stored(t, evm("b"), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"rejected later": {[]step{notFound("a"), fail(400, "Bad Request"), notFound("a")}, relayer.ErrOutcomeUnknown, "POST GET POST GET"},
 	}
 	for response, first := range unknownOutcomes {
@@ -95,15 +97,18 @@ func checkOutcome(t *testing.T, err, want error) {
 func TestCreate_GeneratedID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		renamed := changed(func(r *relayer.CreateRequest) { r.Name = "changed since" })
-		c, s := scripted(t, nil, reset, notFound("x"), stored(t, renamed, 200, 9))
 		var ids []string
-		s.steps[1] = func(r *http.Request) (*http.Response, error) {
-			id := r.URL.Path[len("/prefix/api/v1/relayers/"):]
-			ids = append(ids, id)
-			return notFound(id)(r)
+		idOf := func(r *http.Request) string { return r.URL.Path[len("/prefix/api/v1/relayers/"):] }
+		missing := func(r *http.Request) (*http.Response, error) {
+			ids = append(ids, idOf(r))
+			return notFound(idOf(r))(r)
 		}
 		// Only this call uses the generated ID, so it has created the relayer.
-		s.steps = []step{reset, s.steps[1], reset, s.steps[2]}
+		changedSince := func(r *http.Request) (*http.Response, error) {
+			renamed.ID = idOf(r)
+			return stored(t, renamed, 200, 9)(r)
+		}
+		c, s := scripted(t, nil, reset, missing, reset, changedSince)
 		if _, err := c.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.ID = "" })); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +183,7 @@ func TestChange_UnknownOutcome(t *testing.T) {
 		"conditional delete, created again":          {removeIf, []step{stored(t, evm("a"), 200, 8)}, relayer.ErrOutcomeUnknown, "DELETE GET"},
 	}
 	for response, first := range unknownOutcomes {
-		if response == "another data" {
+		if response == "another data" || response == "another ID" {
 			continue // a delete needs no data
 		}
 		for name, test := range tests {
@@ -192,6 +197,15 @@ func TestChange_UnknownOutcome(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A response with another relayer does not show the outcome.
+func TestPatch_OtherRelayer(t *testing.T) {
+	other := stored(t, changed(func(r *relayer.CreateRequest) { r.ID, r.Paused = "b", true }), 200, 9)
+	c, s := scripted(t, nil, other)
+	if r, err := c.Pause(t.Context(), "a"); !errors.Is(err, relayer.ErrOutcomeUnknown) || s.methods() != "PATCH GET" {
+		t.Errorf("sent %s, got %v, error %v", s.methods(), r, err)
 	}
 }
 
