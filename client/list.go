@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/go-relayer/relayer"
@@ -65,10 +67,18 @@ func (l *listing) decode(resp *response) error {
 	return nil
 }
 
-// All returns every relayer in the order of [Client.List]. It reads in pages. A relayer
-// that exists during the whole iteration is returned exactly once, despite concurrent
-// writes, and no ID is returned twice; All keeps a digest of what it has read in memory.
-// The relayers have the Revision 0. The iteration ends after the first error.
+// All returns every relayer in the order of [Client.List]. It reads in pages. On a server
+// that lists in order of creation, a relayer that exists during the whole iteration is
+// returned exactly once, despite concurrent writes. No ID is returned twice. All keeps a
+// digest of what it has read in memory, and the relayers that follow if many writes
+// prevent it from reading in order. The relayers have the Revision 0.
+//
+// Lists have no revisions, so that a relayer that is deleted and created again with
+// equal content counts as unchanged. If this happens to several relayers between two
+// requests, and the list shrinks, relayers may be skipped.
+//
+// The iteration ends after the first error. A server that returns the same relayers
+// again and again is such an error.
 func (c *Client) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
 		w := &walk{client: c, seed: maphash.MakeSeed(), read: make(map[string]lastRead), largest: allPage}
@@ -89,23 +99,27 @@ func (c *Client) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
 
 // allPage is the size of the pages that All requests. allOverlap is the least number of
 // relayers in a page that All has read before. It is less if the server permits only
-// small pages.
+// small pages. allUnchanged is the number of them that must be unchanged.
 const (
-	allPage    = 100
-	allOverlap = 5
+	allPage      = 100
+	allOverlap   = 5
+	allUnchanged = 2
 )
 
 // walk reads the list of all relayers in overlapping pages, because deletes move later
 // relayers forward. A page has no gap before it if, ahead of any new relayer, it has one
 // that was read before and did not move back. All relayers before that one have then been
-// read too. Otherwise the walk steps back. A relayer that was deleted and created again moves to
-// the end of the list.
+// read too. A relayer that was deleted and created again moves to the end of the list.
+//
+// If a page shows no overlap, the walk reads the rest backward, from the end of the list.
+// Deletes move a relayer only toward the pages that follow, so that none is skipped.
 type walk struct {
 	client  *Client
 	seed    maphash.Seed
-	read    map[string]lastRead // by ID
+	read    map[string]lastRead // by ID; the zero value if those before it were not read
 	offset  uint32              // the relayers before it have been read
 	largest uint32              // size of a page that the server permits
+	idle    int                 // size of the pages since the last new relayer
 	isDone  bool
 }
 
@@ -115,41 +129,88 @@ type lastRead struct {
 	digest   uint64 // of its JSON
 }
 
-// next returns the relayers of a page that were not read before.
+// next returns the relayers of a page that were not read before, or all the others.
 func (w *walk) next(ctx context.Context) ([]*relayer.Relayer, error) {
-	page, size := pageAt(w.offset, w.largest)
-	listed, err := w.client.list(ctx, page, size)
+	listed, start, err := w.fetch(ctx, func() (page, size uint32) { return pageAt(w.offset, w.largest) })
 	if err != nil {
 		return nil, err
 	}
-	used := listed.Pagination.PerPage
-	if listed.Pagination.CurrentPage != page || used == 0 || used > size || uint64(len(listed.Relayers)) > uint64(used) {
-		return nil, fmt.Errorf("client: GET %s: the response is not the requested page", collectionPath)
+	if w.offset > 0 && !w.overlaps(listed, start) {
+		w.isDone = true
+		return w.backward(ctx, max(listed.Pagination.TotalItems, int(start)+len(listed.Relayers)))
 	}
-	if used < size { // the server has lowered it, and with it the start of the page
-		w.largest = used
+	unread := w.unread(listed)
+	for i, r := range listed.Relayers {
+		w.read[r.ID] = w.lastRead(listed, start, i)
 	}
-	start := (page - 1) * used
-	if start < w.offset && !w.overlaps(listed, start) {
-		w.offset -= min(w.offset, w.largest)
-		return nil, nil
-	}
-	w.isDone = uint32(len(listed.Relayers)) < used
-	w.offset = start + used
-	return w.unread(listed, start), nil
+	w.isDone = uint32(len(listed.Relayers)) < listed.Pagination.PerPage
+	w.offset = start + listed.Pagination.PerPage
+	return unread, w.checkProgress(listed, unread)
 }
 
+// backward returns the relayers that were not read before, of a list with the given
+// number of relayers.
+func (w *walk) backward(ctx context.Context, total int) ([]*relayer.Relayer, error) {
+	var newestFirst []*relayer.Relayer
+	end := min(total, math.MaxInt32) // all from there on have been read
+	for end > 0 {
+		listed, start, err := w.fetch(ctx, func() (page, size uint32) { return uint32(end-1)/w.largest + 1, w.largest })
+		if err != nil {
+			return nil, err
+		}
+		if int(start+listed.Pagination.PerPage) < end {
+			continue // the page size was lowered
+		}
+		hasOverlap := w.overlaps(listed, start)
+		unread := w.unread(listed)
+		if err := w.checkProgress(listed, unread); err != nil {
+			return nil, err
+		}
+		slices.Reverse(unread)
+		newestFirst = append(newestFirst, unread...)
+		if hasOverlap {
+			break
+		}
+		end = min(int(start), listed.Pagination.TotalItems)
+	}
+	slices.Reverse(newestFirst)
+	return newestFirst, nil
+}
+
+// fetch returns the page and the position of its first relayer. It asks for smaller
+// pages while they are larger than the limit of a response.
+func (w *walk) fetch(ctx context.Context, next func() (page, size uint32)) (*listing, uint32, error) {
+	for {
+		page, size := next()
+		listed, err := w.client.list(ctx, page, size)
+		if err != nil {
+			return nil, 0, err
+		}
+		used := listed.Pagination.PerPage
+		if listed.Pagination.CurrentPage != page || used == 0 || used > size || uint64(len(listed.Relayers)) > uint64(used) {
+			return nil, 0, fmt.Errorf("client: GET %s: the response is not the requested page", collectionPath)
+		}
+		if used < size { // the server has lowered it, and with it the start of the page
+			w.largest = used
+		}
+		return listed, (page - 1) * used, nil
+	}
+}
+
+// overlaps reports whether the page begins with relayers that were read before and did
+// not change or move back.
 func (w *walk) overlaps(listed *listing, start uint32) bool {
+	unchanged := 0
 	for i, r := range listed.Relayers {
 		last, ok := w.read[r.ID]
 		if !ok {
-			return false
+			break
 		}
 		if now := w.lastRead(listed, start, i); now.digest == last.digest && now.position <= last.position {
-			return true
+			unchanged++
 		}
 	}
-	return false
+	return unchanged >= allUnchanged
 }
 
 func (w *walk) lastRead(listed *listing, start uint32, i int) lastRead {
@@ -157,15 +218,28 @@ func (w *walk) lastRead(listed *listing, start uint32, i int) lastRead {
 }
 
 // unread returns the relayers that were not read before.
-func (w *walk) unread(listed *listing, start uint32) []*relayer.Relayer {
+func (w *walk) unread(listed *listing) []*relayer.Relayer {
 	var unread []*relayer.Relayer
-	for i, r := range listed.Relayers {
+	for _, r := range listed.Relayers {
 		if _, ok := w.read[r.ID]; !ok {
+			w.read[r.ID] = lastRead{}
 			unread = append(unread, r)
 		}
-		w.read[r.ID] = w.lastRead(listed, start, i)
 	}
 	return unread
+}
+
+// checkProgress returns an error if pages without new relayers go on for longer than a
+// second reading of the list can explain.
+func (w *walk) checkProgress(listed *listing, unread []*relayer.Relayer) error {
+	if len(unread) > 0 {
+		w.idle = 0
+		return nil
+	}
+	if w.idle += int(listed.Pagination.PerPage); w.idle > 2*len(w.read)+10*allPage {
+		return fmt.Errorf("client: GET %s: the list makes no progress: the server returns the same pages again", collectionPath)
+	}
+	return nil
 }
 
 // pageAt returns the page that has the relayer at the offset, overlaps with those before

@@ -98,10 +98,7 @@ func testAll(t *testing.T, random *rand.Rand, maxPerPage uint32) {
 		}
 	}
 	api := handlerOf(t, m)
-	writes := random.IntN(max(2, int(maxPerPage)/4))
-	if maxPerPage < 5 {
-		writes = 0 // pages that cannot overlap do not show a delete
-	}
+	writes := random.IntN(max(2, int(maxPerPage)))
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for range writes {
 			mutate(t, m, random, lasting, &fleeting)
@@ -163,6 +160,7 @@ func TestAll_CreatedAgain(t *testing.T) {
 		"in the middle of the next page":  {numbers(0, 30), numbers(0, 10), false},
 		"at the start of the next page":   {numbers(0, 55), numbers(0, 5), false},
 		"at a place that was read before": {append(numbers(0, 54), 99), []int{99}, true},
+		"unchanged":                       {append(numbers(0, 54), 99), []int{99}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -244,6 +242,68 @@ func TestAll_OneChangesConstantly(t *testing.T) {
 		}
 		if n != 250 {
 			t.Errorf("%d relayers", n)
+		}
+	}
+}
+
+// If all relayers change all the time, no page shows an overlap with those before it.
+func TestAll_AllChangeConstantly(t *testing.T) {
+	m := newManager(t)
+	want := createAll(t, m, numbers(0, 150), false)
+	api, requests := handlerOf(t, m), 0
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests > 10 {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		for _, id := range want {
+			if _, err := m.Patch(t.Context(), id, relayer.Patch{"name": fmt.Sprint(requests)}); err != nil {
+				t.Error(err)
+			}
+		}
+		api.ServeHTTP(w, r)
+	}))
+	var got []string
+	for r, err := range c.All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the relayers are %v, want all 150", got)
+	}
+}
+
+// A server that ignores the page number does not keep the iteration running.
+func TestAll_SamePageAgain(t *testing.T) {
+	for _, total := range []int{-1, 0, 150, 1 << 40} {
+		requests := 0
+		c, _ := scripted(t, nil, func(r *http.Request) (*http.Response, error) {
+			if requests++; requests > 1000 {
+				return fail(403, "Forbidden")(r)
+			}
+			var size int
+			if _, err := fmt.Sscan(r.URL.Query().Get("per_page"), &size); err != nil {
+				t.Error(err)
+			}
+			var page []string
+			for i := range size {
+				page = append(page, fmt.Sprintf(`{"id":"r%d","network_type":"evm"}`, i))
+			}
+			return respondJSON(200, fmt.Sprintf(`{"success":true,"data":[%s],"pagination":{"current_page":%s,"per_page":%d,"total_items":%d}}`,
+				strings.Join(page, ","), r.URL.Query().Get("page"), size, total))(r)
+		})
+		n, failures := 0, 0
+		for _, err := range c.All(t.Context()) {
+			if err != nil {
+				failures++
+			} else {
+				n++
+			}
+		}
+		if n != 100 || failures > 1 || total > 1000 && failures == 0 || requests > 100 {
+			t.Errorf("total %d: %d relayers and %d failures after %d requests", total, n, failures, requests)
 		}
 	}
 }
