@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"iter"
@@ -78,7 +79,8 @@ func (l *listing) decode(resp *response) error {
 // requests, and the list shrinks, relayers may be skipped.
 //
 // The iteration ends after the first error. A server that returns the same relayers
-// again and again is such an error.
+// again and again is such an error. A page larger than the limit of
+// [WithMaxResponseBytes] is requested again with half as many relayers.
 func (c *Client) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
 		w := &walk{client: c, seed: maphash.MakeSeed(), read: make(map[string]lastRead), largest: allPage}
@@ -183,6 +185,10 @@ func (w *walk) fetch(ctx context.Context, next func() (page, size uint32)) (*lis
 	for {
 		page, size := next()
 		listed, err := w.client.list(ctx, page, size)
+		if errors.Is(err, errTooLarge) && size > 1 {
+			w.largest = size / 2
+			continue
+		}
 		if err != nil {
 			return nil, 0, err
 		}

@@ -308,6 +308,29 @@ func TestAll_SamePageAgain(t *testing.T) {
 	}
 }
 
+// A page that is larger than the limit is read in parts, down to single relayers.
+func TestAll_LargePages(t *testing.T) {
+	m := newManager(t)
+	want := createAll(t, m, numbers(0, 150), false)
+	for _, limit := range []int64{20_000, 5_000, 1_000, 600} {
+		var got []string
+		for r, err := range serve(t, m, client.WithMaxResponseBytes(limit)).All(t.Context()) {
+			if err != nil {
+				t.Fatalf("limit %d: %v", limit, err)
+			}
+			got = append(got, r.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("limit %d: the relayers are %v, want all 150", limit, got)
+		}
+	}
+	for r, err := range serve(t, m, client.WithMaxResponseBytes(100)).All(t.Context()) {
+		if err == nil || !strings.Contains(err.Error(), "larger than the limit") {
+			t.Errorf("a relayer above the limit: %v, error %v", r, err)
+		}
+	}
+}
+
 func TestAll_Break(t *testing.T) {
 	m := newManager(t)
 	for i := range 3 {
