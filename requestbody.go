@@ -1,16 +1,24 @@
 package relayer
 
 import (
+	"cmp"
+	"encoding"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // RequestBody returns the JSON body of the HTTP request that creates the relayer, as
 // [Manager.CreateDocument] reads it. Unlike every other encoding of the request it
-// has the RPC URLs in full: it is for a server, not for a log.
+// has the RPC URLs in full: it is for a server, not for a log. It returns a
+// [*ValidationError] if a text is not UTF-8.
 func (r CreateRequest) RequestBody() ([]byte, error) {
 	body := struct {
 		ID             string      `json:"id,omitempty"`
@@ -31,7 +39,9 @@ func (r CreateRequest) RequestBody() ([]byte, error) {
 
 // RequestBody returns the JSON body of the HTTP request that applies the patch, as
 // [Manager.PatchDocument] reads it. Unlike every other encoding of the patch it has
-// the RPC URLs in full: it is for a server, not for a log.
+// the RPC URLs in full: it is for a server, not for a log. It returns a
+// [*ValidationError] if a text is not UTF-8, and another error if a value cannot be
+// encoded.
 func (p Patch) RequestBody() ([]byte, error) {
 	body := maps.Clone(p)
 	if body == nil {
@@ -49,7 +59,75 @@ func encodeRequest(body any) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("relayer: the request has a value that cannot be encoded as JSON")
 	}
+	// The encoder replaces what is not UTF-8. It also rejects cycles.
+	found := new(problems)
+	checkUTF8(reflect.ValueOf(body), "", found)
+	if err := found.err(); err != nil {
+		return nil, err
+	}
 	return encoded, nil
+}
+
+// checkUTF8 adds a problem for every text of an encoded value that is not UTF-8.
+func checkUTF8(value reflect.Value, path string, found *problems) {
+	if !value.IsValid() || encodesItself(value.Type()) {
+		return
+	}
+	switch value.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		checkUTF8(value.Elem(), path, found)
+	case reflect.String:
+		if !utf8.ValidString(value.String()) {
+			found.Add(path, "must be UTF-8")
+		}
+	case reflect.Slice, reflect.Array:
+		if value.Type().Elem().Kind() == reflect.Uint8 {
+			return // encoded as base64
+		}
+		for i := range value.Len() {
+			checkUTF8(value.Index(i), fmt.Sprintf("%s[%d]", path, i), found)
+		}
+	case reflect.Map:
+		checkMembersUTF8(value, path, found)
+	case reflect.Struct:
+		for field, member := range value.Fields() {
+			if name := jsonName(field); field.IsExported() && name != "-" {
+				checkUTF8(member, memberPath(path, cmp.Or(name, field.Name)), found)
+			}
+		}
+	}
+}
+
+func checkMembersUTF8(members reflect.Value, path string, found *problems) {
+	if patch, ok := members.Interface().(Patch); ok {
+		members = reflect.ValueOf(patch.masked()) // as it is encoded
+	}
+	keys := members.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		if !utf8.ValidString(key.String()) {
+			found.Add(path, "must have no member with a name that is not UTF-8")
+			continue
+		}
+		checkUTF8(members.MapIndex(key), memberPath(path, key.String()), found)
+	}
+}
+
+func memberPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// encodesItself reports whether a type of another package has its own encoding, which
+// need not contain its fields.
+func encodesItself(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() != reflect.TypeFor[Patch]().PkgPath() &&
+		(t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()))
 }
 
 // fullRPC is an [RPCConfig] that does not mask its URL.

@@ -2,6 +2,7 @@ package relayer_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -66,6 +67,57 @@ func TestRequestBody_NotJSON(t *testing.T) {
 	body, err := relayer.Patch{"name": func() {}, "custom_rpc_urls": "https://rpc.example/SECRET"}.RequestBody()
 	if err == nil || body != nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("got %s, %v", body, err)
+	}
+}
+
+// The encoder would replace what is not UTF-8, without an error.
+func TestRequestBody_NotUTF8(t *testing.T) {
+	const bad = "SECRET\xff"
+	type patch = relayer.Patch
+	loop := patch{}
+	loop["custom_rpc_urls"] = loop // is not encoded
+	kind := &relayer.StellarTokenKind{Classic: &relayer.StellarClassicAsset{Code: bad, Issuer: "i"}}
+	tokens := &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a"}, {Asset: bad, Metadata: &relayer.StellarTokenMetadata{Kind: kind}}}}
+	create := relayer.CreateRequest{ID: "a", Name: bad, SignerID: bad, CustomRPCURLs: []relayer.RPCConfig{{URL: "https://a.example"}, {URL: bad}}, Policies: tokens}
+	const tokenFields = "policies.allowed_tokens[1].asset policies.allowed_tokens[1].metadata.kind.classic.code"
+	for name, test := range map[string]struct {
+		request interface{ RequestBody() ([]byte, error) }
+		want    string
+	}{
+		"create":            {create, "name signer_id custom_rpc_urls[1].url " + tokenFields},
+		"member":            {patch{"name": bad, "paused": true, "notification_id": nil}, "name"},
+		"URL":               {patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: bad}}}, "custom_rpc_urls[0].url"},
+		"URL of other type": {patch{"custom_rpc_urls": []any{map[string]string{"url": bad}}}, "custom_rpc_urls[0].url"},
+		"policy":            {patch{"policies": tokens}, tokenFields},
+		"policy field":      {patch{"policies": patch{"a": json.RawMessage(`1`), "whitelist_receivers": []string{"", bad}}}, "policies.whitelist_receivers[1]"},
+		"member name":       {patch{"policies": patch{bad: 1, "b": []byte(bad)}}, "policies"},
+		"none":              {patch{"name": "\ufffd", "policies": loop, "custom_rpc_urls": []relayer.RPCConfig{}}, ""},
+	} {
+		body, err := test.request.RequestBody()
+		if problem, ok := errors.AsType[*relayer.ValidationError](err); ok {
+			var fields []string
+			for _, field := range problem.Fields {
+				fields = append(fields, field.Field)
+			}
+			if got := strings.Join(fields, " "); got != test.want || body != nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), "UTF-8") {
+				t.Errorf("%s: %s, %v, want problems of %s", name, body, err, test.want)
+			}
+		} else if err != nil || test.want != "" {
+			t.Errorf("%s: error %v, want problems of %q", name, err, test.want)
+		}
+	}
+}
+
+// A Manager does not store text that is not the text of the patch.
+func TestPatch_NotUTF8(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, minimal("a"))
+	_, err := m.Patch(t.Context(), "a", relayer.Patch{"name": "a\xff"})
+	if problem, ok := errors.AsType[*relayer.ValidationError](err); !ok || problem.Fields[0] != (relayer.FieldError{Field: "name", Message: "must be UTF-8"}) {
+		t.Errorf("error %v", err)
+	}
+	if r := mustGet(t, m, "a"); r.Name != "n" {
+		t.Errorf("stored %v", r)
 	}
 }
 

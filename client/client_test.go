@@ -168,6 +168,8 @@ func TestClient_SameAsManager(t *testing.T) {
 		{"create solana", create(solana)},
 		{"create stellar", create(stellar)},
 		{"create invalid", create(relayer.CreateRequest{ID: "a b", NetworkType: "tron", CustomRPCURLs: []relayer.RPCConfig{{URL: "x"}}})},
+		{"create not UTF-8", create(changed(func(r *relayer.CreateRequest) { r.ID, r.Name = "b", "a\xff" }))},
+		{"patch not UTF-8", patch("a", relayer.Patch{"name": "a\xff"})},
 		{"create protected", create(changed(func(r *relayer.CreateRequest) { r.ID = "protected" }))},
 		{"get", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "a") }},
 		{"get unknown", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "unknown") }},
