@@ -18,11 +18,13 @@ import (
 // one, a UUIDv7.
 //
 // If the outcome of a request is unknown, Create reads the relayer with the ID. If there
-// is none, it sends the request again, which cannot create the relayer twice. If there
-// is one with all that the request set, Create returns it; RPC URLs are compared masked.
-// It may be the equal relayer of another client that chose the same ID. If it has
-// another network or signer, Create returns [relayer.ErrExists]; otherwise
-// [relayer.ErrOutcomeUnknown], because it may have been changed since.
+// is none, it sends the request again. This never creates a second relayer next to the
+// first, but it creates the relayer again if another client has deleted it in the
+// meantime. If there is one with all that the request set, Create returns it; RPC URLs
+// are compared masked. It may be the equal relayer of another client that chose the same
+// ID, and then its RPC URLs may have other keys. If it has another network or signer,
+// Create returns [relayer.ErrExists]; otherwise [relayer.ErrOutcomeUnknown], because it
+// may have been changed since.
 func (c *Client) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
 	hasOwnID := req.ID == ""
 	if hasOwnID {
