@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -55,8 +57,23 @@ func (b *builder) compareNew(req relayer.CreateRequest) Entry {
 	}
 	return Entry{ID: req.ID, Action: Create, apply: func(ctx context.Context) error {
 		_, err := b.registry.Create(ctx, req)
-		return err
+		return b.nameHolder(err, req)
 	}}
+}
+
+// nameHolder adds the ID of the stored relayer that has the exclusive signer of a
+// request. A plan deletes last, so that it cannot resolve this conflict.
+func (b *builder) nameHolder(err error, req relayer.CreateRequest) error {
+	invalid, ok := errors.AsType[*relayer.ValidationError](err)
+	if !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Field != "signer_id" || !strings.HasPrefix(invalid.Fields[0].Message, "is used by another relayer") {
+		return err
+	}
+	for _, r := range b.listed {
+		if r.SignerID == req.SignerID && r.NetworkType == req.NetworkType && r.Network == req.Network {
+			return fmt.Errorf("%w, or first delete relayer %s, which has it", err, r.ID)
+		}
+	}
+	return err
 }
 
 func immutableProblems(req relayer.CreateRequest, stored *relayer.Relayer) []relayer.FieldError {

@@ -226,15 +226,16 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 		}
 	}
 	results, err := changes.Apply(command.Context())
-	counts, isIncomplete := make(map[plan.Action]int), false
+	counts, canResume := make(map[plan.Action]int), false
 	for _, result := range results {
 		if result.Err != nil {
-			isIncomplete = true
+			// An invalid relayer is invalid again.
+			canResume = canResume || !errors.Is(result.Err, relayer.ErrInvalid)
 			continue
 		}
 		counts[result.Action]++
 	}
-	if isIncomplete {
+	if canResume {
 		err = errors.Join(err, errors.New("run apply again to resume"))
 	}
 	_, printErr := fmt.Fprintf(command.OutOrStdout(), "%d created, %d updated, %d deleted\n", counts[plan.Create], counts[plan.Update], counts[plan.Delete])

@@ -369,6 +369,24 @@ func TestPlan_Rules(t *testing.T) {
 	}
 }
 
+// A file that gives the signer of an old relayer to a new one needs a delete first.
+func TestApply_SignerOfDeleted(t *testing.T) {
+	database := emptyDatabase(t)
+	content := func(id string) string {
+		return writeFile(t, `{"relayers":[{"id":"`+id+`","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+	}
+	flags := []string{"--yes", "--prune", "--exclusive-signers", "--db", database}
+	expect(t, 0, on(flags, "apply", "-f", content("old"))...)
+	done := expect(t, 1, on(flags, "apply", "-f", content("new"))...)
+	const want = "relayerd: new: invalid relayer: signer_id is used by another relayer on this network: choose another signer, or first delete relayer old, which has it; " +
+		"no relayer was deleted because of the failures: 1 are to be deleted\n"
+	if done.stderr != want {
+		t.Errorf("error %q, want %q", done.stderr, want)
+	}
+	expect(t, 0, on(flags, "apply", "-f", writeFile(t, noRelayers))...)
+	expect(t, 0, on(flags, "apply", "-f", content("new"))...)
+}
+
 func TestPlan_Arguments(t *testing.T) {
 	database, file := emptyDatabase(t), writeFile(t, noRelayers)
 	missing := filepath.Join(t.TempDir(), "missing")
