@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -56,7 +57,7 @@ func Parse(data []byte, options ...ParseOption) (*Config, error) {
 		}
 	}
 	found := new(problems)
-	if problem := strictjson.Check(data); problem != "" {
+	if problem := syntaxProblem(data); problem != "" {
 		found.Add("", "the file "+problem)
 		return nil, found.err()
 	}
@@ -70,6 +71,15 @@ func Parse(data []byte, options ...ParseOption) (*Config, error) {
 	delete(sections, "relayers")
 	c.Ignored = slices.Sorted(maps.Keys(sections))
 	return c, nil
+}
+
+// syntaxProblem returns why data is not a JSON object, or "". The position that
+// strictjson reports for a byte order mark would explain nothing, because editors hide it.
+func syntaxProblem(data []byte) string {
+	if bytes.HasPrefix(data, []byte("\ufeff")) {
+		return "must not begin with a byte order mark: save it as UTF-8 without one"
+	}
+	return strictjson.Check(data)
 }
 
 // entry is the JSON of one relayer.

@@ -76,6 +76,7 @@ func TestParse_Problems(t *testing.T) {
 	valid, anonymous := relayerWith("a"), strings.Replace(relayerWith("a"), `"id":"a",`, "", 1)
 	for text, want := range map[string][]problem{
 		``:                  {{Message: "the file must be a JSON object, not empty"}},
+		"\ufeff{}":          {{Message: "the file must not begin with a byte order mark: save it as UTF-8 without one"}},
 		`[` + valid + `]`:   {{Message: "the file must be a JSON object"}},
 		`{"relayer":[]}`:    {{Field: "relayers", Message: "is required"}},
 		`{"relayers":null}`: {{Field: "relayers", Message: "is required"}},

@@ -133,7 +133,8 @@ func (c *planConfig) read(stdin io.Reader, stderr io.Writer) ([]relayer.CreateRe
 	}
 	config, err := plan.Parse(data, options...)
 	if err != nil {
-		return nil, fmt.Errorf("--file: %w", err)
+		// The prefix of a ValidationError is about a single relayer.
+		return nil, errors.New("--file: " + strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": "))
 	}
 	if len(config.Ignored) > 0 {
 		fmt.Fprintf(stderr, "ignored sections of the file: %q\n", config.Ignored)
