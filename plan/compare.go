@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ import (
 // registry does not have it.
 func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (Entry, error) {
 	if stored == nil {
-		return b.compareNew(req), nil
+		return b.compareNew(req)
 	}
 	entry := Entry{ID: req.ID, Action: Unchanged, Problems: immutableProblems(req, stored)}
 	if b.keepPaused {
@@ -51,14 +52,23 @@ func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (E
 	return entry, nil
 }
 
-func (b *builder) compareNew(req relayer.CreateRequest) Entry {
-	if found := b.compareURLs(req.CustomRPCURLs, nil).problems; len(found.list) > 0 {
-		return Entry{ID: req.ID, Action: Blocked, Problems: found.list}
+func (b *builder) compareNew(req relayer.CreateRequest) (Entry, error) {
+	urls := b.compareURLs(req.CustomRPCURLs, nil)
+	if len(urls.problems.list) > 0 {
+		return Entry{ID: req.ID, Action: Blocked, Problems: urls.problems.list}, nil
 	}
-	return Entry{ID: req.ID, Action: Create, apply: func(ctx context.Context) error {
+	desired, err := membersOf(fields{req.Name, req.Paused, req.NotificationID, req.Policies})
+	if err != nil {
+		return Entry{}, err
+	}
+	desired["network"], desired["network_type"], desired["signer_id"] = req.Network, req.NetworkType, req.SignerID
+	var changes []Change
+	compareObjects("", map[string]any{"policies": map[string]any{}}, desired, &changes)
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(strings.Count(a.Path, "."), strings.Count(b.Path, ".")) })
+	return Entry{ID: req.ID, Action: Create, Changes: append(changes, urls.changes...), apply: func(ctx context.Context) error {
 		_, err := b.registry.Create(ctx, req)
 		return b.nameHolder(err, req)
-	}}
+	}}, nil
 }
 
 // nameHolder adds the ID of the stored relayer that has the exclusive signer of a

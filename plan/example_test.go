@@ -52,6 +52,8 @@ func Example() {
 	//     paused: false -> true
 	//     policies.gas_price_cap: (not set) -> 100000000000
 	// + create devnet-1
+	//     name: "Devnet", network: "devnet", network_type: "solana", paused: false, signer_id: "local-signer"
+	//     policies.fee_payment_strategy: "user"
 	// 1 to create, 1 to update, 0 to delete, 0 unchanged
 	// 0 to create, 0 to update, 0 to delete, 2 unchanged
 }

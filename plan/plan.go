@@ -25,7 +25,7 @@ type Entry struct {
 	ID     string
 	Action Action
 
-	// Changes are the fields that an update changes.
+	// Changes are the fields that an update changes, or those of a create.
 	Changes []Change
 
 	// Problems are the reasons for which the entry is Blocked.
@@ -52,7 +52,7 @@ const (
 	Blocked   Action = "blocked" // no change can make the relayer equal to the configuration
 )
 
-// Change is one field of an [Update], or a part of one.
+// Change is one field of an [Update] or a [Create], or a part of one.
 type Change struct {
 	// Path is the JSON path of the field, such as policies.min_balance.
 	Path string

@@ -229,6 +229,7 @@ func TestNew_NoRevisions(t *testing.T) {
 	const want = `! blocked b
     the registry returns no revision, so that a change could overwrite that of another writer
 + create d
+    name: "n", network: "sepolia", network_type: "evm", paused: false, signer_id: "s"
 ! blocked c
     the registry returns no revision, so that a change could overwrite that of another writer
 1 to create, 0 to update, 0 to delete, 1 unchanged, 2 blocked
@@ -319,6 +320,8 @@ func TestPlan_String(t *testing.T) {
     custom_rpc_urls[0].url: "https://old.example/***" -> "https://new.example/***"
     custom_rpc_urls[1].url: "https://b.example/***" (the hidden part differs)
 + create new
+    name: "n", network: "sepolia", network_type: "evm", paused: false, signer_id: "s"
+    custom_rpc_urls[0]: {"url":"https://c.example/***","weight":100}
 ! blocked moved
     signer_id: must not be changed from "s" to "s2": delete the relayer first
 ? extra extra (not in the file: kept)

@@ -9,7 +9,7 @@ import (
 // marks begin the lines of entries.
 var marks = map[Action]string{Create: "+", Update: "~", Delete: "-", Extra: "?", Blocked: "!"}
 
-// String returns a line for every entry that is not unchanged, with its changes or
+// String returns a line for every entry that is not unchanged, with its fields, changes or
 // problems below it. A line with the number of entries of each action follows. It contains no
 // secret and no control character except newlines.
 func (p *Plan) String() string {
@@ -44,10 +44,14 @@ func (e Entry) write(out *strings.Builder) {
 	if e.Action == Extra {
 		out.WriteString(" (not in the file: kept)")
 	}
-	out.WriteByte('\n')
-	for _, change := range e.Changes {
-		fmt.Fprintf(out, "    %s: %s\n", printable(change.Path), e.describe(change))
+	for i, change := range e.Changes {
+		separator := "\n    "
+		if i > 0 && e.Action == Create && !strings.ContainsAny(change.Path, ".[") {
+			separator = ", "
+		}
+		fmt.Fprintf(out, "%s%s: %s", separator, printable(change.Path), e.describe(change))
 	}
+	out.WriteByte('\n')
 	for _, problem := range e.Problems {
 		out.WriteString("    ")
 		if problem.Field != "" {
@@ -59,6 +63,8 @@ func (e Entry) write(out *strings.Builder) {
 
 func (e Entry) describe(change Change) string {
 	switch {
+	case e.Action == Create:
+		return printable(change.New)
 	case change.Old != change.New:
 		return shown(change.Old) + " -> " + shown(change.New)
 	case e.MaskedURLs:

@@ -96,8 +96,18 @@ func TestPlan_ExitStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, publicConfig)
 			done := expect(t, 2, on(flags, "plan", "--file", file)...)
-			if want := "+ create sepolia-example\n+ create solana-example\n2 to create, 0 to update, 0 to delete, 0 unchanged\n"; done.stdout != want {
-				t.Errorf("output %q, want %q", done.stdout, want)
+			const wantPlan = `+ create sepolia-example
+    name: "Sepolia Example", network: "sepolia", network_type: "evm", paused: false, signer_id: "local-signer"
+    policies.min_balance: 1000000000000000000000
+    custom_rpc_urls[0]: {"url":"https://rpc.example/***","weight":100}
+    custom_rpc_urls[1]: {"url":"https://backup.example/***","weight":5}
++ create solana-example
+    name: "Solana Example", network: "devnet", network_type: "solana", paused: false, signer_id: "local-signer"
+    policies.fee_payment_strategy: "user"
+2 to create, 0 to update, 0 to delete, 0 unchanged
+`
+			if done.stdout != wantPlan {
+				t.Errorf("output %s, want %s", done.stdout, wantPlan)
 			}
 			if want := "ignored sections of the file: [\"networks\" \"notifications\" \"plugins\" \"signers\"]\nnot expanded without --expand-env: ${KEY}\n"; done.stderr != want {
 				t.Errorf("warnings %q, want %q", done.stderr, want)
