@@ -161,3 +161,42 @@ func TestNew_UserInformationChanged(t *testing.T) {
 		expectChanges(t, newPlan(t, m, []relayer.CreateRequest{withURLs("a", url)}).Entries[0], want)
 	}
 }
+
+// For all triples of URLs: an exported file has no changes, and without one of its
+// endpoints it removes exactly that one or is blocked.
+func TestExport_EveryTriple(t *testing.T) {
+	urls := []relayer.RPCURL{
+		"https://h.example", "https://h.example/", "https://u:p@h.example", "https://v@h.example", "https://h.example/1", "https://h.example/2",
+		"https://u:p@h.example/3", "HTTPS://h.example", "https://h.example/***", "https://***@h.example", "https://h.example/4/***", "wss://h.example/5",
+	}
+	blocked, removed := 0, 0
+	for _, first := range urls {
+		for _, second := range urls {
+			for _, third := range urls {
+				m := newManager(t)
+				create(t, m, withURLs("a", first, second, third))
+				file := exported(t, m)
+				expectNoChanges(t, m, parse(t, file).Relayers)
+				for i := range 3 {
+					desired, want := parse(t, file).Relayers, urlsOf(get(t, m, "a"))
+					desired[0].CustomRPCURLs = slices.Delete(desired[0].CustomRPCURLs, i, i+1)
+					p := newPlan(t, m, desired)
+					if p.Entries[0].Action == plan.Blocked {
+						blocked++
+						continue
+					}
+					removed++
+					copied := newManager(t)
+					create(t, copied, withURLs("a", first, second, third))
+					mustApply(t, newPlan(t, copied, desired))
+					if got := urlsOf(get(t, copied, "a")); !slices.Equal(got, slices.Delete(want, i, i+1)) {
+						t.Fatalf("%q without the endpoint %d: stored %q", []string{string(first), string(second), string(third)}, i, got)
+					}
+				}
+			}
+		}
+	}
+	if blocked == 0 || removed == 0 {
+		t.Errorf("%d files were blocked, and %d removed an endpoint", blocked, removed)
+	}
+}
