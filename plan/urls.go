@@ -104,12 +104,15 @@ func (c *urlComparison) isUnambiguous(stored []relayer.RPCConfig, candidates, po
 // checkUserInfo adds a problem for each stored URL that would lose its user information,
 // because a Manager rejects such a URL as a mask that was written back.
 func (c *urlComparison) checkUserInfo(stored []relayer.RPCConfig) {
-	for i, endpoint := range c.list {
-		isEqual := func(s relayer.RPCConfig) bool { return s.URL == endpoint.URL }
-		losesUser := func(s relayer.RPCConfig) bool {
-			return hasUserInfo(s.URL) && strings.TrimSuffix(s.URL.String(), "/") == strings.TrimSuffix(string(endpoint.URL), "/")
+	known, withoutUser := make(map[relayer.RPCURL]bool), make(map[string]bool)
+	for _, endpoint := range stored {
+		known[endpoint.URL] = true
+		if hasUserInfo(endpoint.URL) {
+			withoutUser[strings.TrimSuffix(endpoint.URL.String(), "/")] = true
 		}
-		if !slices.ContainsFunc(stored, isEqual) && slices.ContainsFunc(stored, losesUser) {
+	}
+	for i, endpoint := range c.list {
+		if !known[endpoint.URL] && withoutUser[strings.TrimSuffix(string(endpoint.URL), "/")] {
 			c.problems.Add(endpointPath(i)+".url", "must not be a stored URL without its user information: to remove it, apply the file without this endpoint first")
 		}
 	}
