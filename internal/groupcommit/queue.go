@@ -70,6 +70,13 @@ func New[T any](limits Limits) *Queue[T] {
 // [ErrClosed] after Close. Once taken, the write runs to its end, even if ctx is
 // canceled.
 func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
+	return q.DoLeading(ctx, size, value, func() {})
+}
+
+// DoLeading is [Queue.Do], but calls lead before it notifies the writer. If no other
+// goroutine writes, lead may act as the writer once: take a batch and finish it. A write
+// that is alone then needs no switch to another goroutine and back.
+func (q *Queue[T]) DoLeading(ctx context.Context, size int, value T, lead func()) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -77,6 +84,8 @@ func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 	if !q.add(w) {
 		return ErrClosed
 	}
+	lead()
+	q.notify()
 	select {
 	case <-w.done:
 		return w.err
@@ -96,8 +105,16 @@ func (q *Queue[T]) add(w *Write[T]) bool {
 		return false
 	}
 	q.waiting = append(q.waiting, w)
-	q.arrived.Signal()
 	return true
+}
+
+// notify wakes the writer if writes are waiting.
+func (q *Queue[T]) notify() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) > 0 {
+		q.arrived.Signal()
+	}
 }
 
 // Wait blocks until a write is waiting. It returns false once the queue is

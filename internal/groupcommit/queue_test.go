@@ -60,6 +60,20 @@ func TestTake_OrderAndResults(t *testing.T) {
 	}
 }
 
+func TestDoLeading_CallerWrites(t *testing.T) {
+	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
+	err := q.DoLeading(t.Context(), 1, 7, func() {
+		batch := q.Take()
+		if got := values(batch); !slices.Equal(got, []int{7}) {
+			t.Errorf("batch is %v", got)
+		}
+		finish(batch, errRefused)
+	})
+	if err != errRefused || q.Len() != 0 {
+		t.Errorf("error is %v, want %v; %d writes wait", err, errRefused, q.Len())
+	}
+}
+
 func TestTake_Limits(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -40,6 +40,7 @@ type Store struct {
 	cache      *cache
 	changes    *feed.Feed[relayer.RecordChange]
 	backups    atomic.Int64    // running now
+	alone      atomic.Bool     // the last batch was a single write
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
 
@@ -70,7 +71,7 @@ var _ relayer.Store = (*Store)(nil)
 
 // do queues a write for the writer and returns its result.
 func (s *Store) do(ctx context.Context, size int, apply write) error {
-	err := s.queue.Do(ctx, size, apply)
+	err := s.queue.DoLeading(ctx, size, apply, s.lead)
 	if errors.Is(err, groupcommit.ErrClosed) {
 		return errClosed
 	}
@@ -244,9 +245,9 @@ func (s *Store) Close() error {
 		s.cancelWork()
 		s.queue.Close()
 		s.writing.Wait()
-		s.changes.Close(errClosed)
-		s.writeLock <- struct{}{}
+		s.writeLock <- struct{}{} // a caller can still be committing
 		defer func() { <-s.writeLock }()
+		s.changes.Close(errClosed)
 		s.closed = true
 		if err := s.closeAll(); err != nil {
 			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, err)

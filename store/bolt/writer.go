@@ -28,14 +28,41 @@ func (s *Store) run() {
 	}
 }
 
-// writeBatch commits the waiting writes in one transaction and returns their
-// number. It takes them from the queue only when the engine is ready: a check or
-// a recovery can be long, and until then their callers can give up.
+// lead commits a batch on the goroutine of a caller if that is likely to write alone: two
+// switches of goroutines would take longer than everything but the sync. A recovery is
+// left to the writer, because the caller could not give up while it runs.
+func (s *Store) lead() {
+	if !s.alone.Load() {
+		return
+	}
+	select {
+	case s.writeLock <- struct{}{}:
+	default:
+		return
+	}
+	defer func() { <-s.writeLock }()
+	if s.needsRecovery {
+		return
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	s.writeLocked()
+}
+
+// writeBatch commits the waiting writes and returns their number.
 func (s *Store) writeBatch() int {
 	s.writeLock <- struct{}{}
 	defer func() { <-s.writeLock }()
+	return s.writeLocked()
+}
+
+// writeLocked commits the waiting writes in one transaction and returns their
+// number. It takes them from the queue only when the engine is ready: a check or
+// a recovery can be long, and until then their callers can give up. The caller holds
+// the write lock.
+func (s *Store) writeLocked() int {
 	tx, err := s.beginWrite(s.closing)
 	taken := batch(s.queue.Take())
+	s.alone.Store(len(taken) == 1)
 	results := make([]error, len(taken))
 	if err == nil {
 		err = s.transact(tx, taken, results)
