@@ -49,7 +49,8 @@ func (w *Write[T]) Finish(err error) {
 func (w *Write[T]) begin() bool { return w.begun.CompareAndSwap(false, true) }
 
 // Queue holds the writes that wait for the writer. All methods are safe for
-// concurrent use, but only one goroutine may call Wait, Take and TakeAll.
+// concurrent use, but only one goroutine may call Wait, and only one at a time Take and
+// TakeAll.
 type Queue[T any] struct {
 	limits  Limits
 	mu      sync.Mutex
