@@ -134,7 +134,7 @@ func (c *Client) judge(req *request, resp *response) (*response, *failure) {
 		return nil, &failure{err: req.errorf("%w", err), isUnknown: true}
 	}
 	if resp.relayer != nil && resp.relayer.ID != req.wantID {
-		return nil, &failure{err: req.errorf("%w", errOtherRelayer), isUnclear: true}
+		return nil, &failure{err: req.errorf("%w", errOtherRelayer), isUnknown: true}
 	}
 	return resp, nil
 }
