@@ -112,14 +112,7 @@ func TestAuthFunc(t *testing.T) {
 }
 
 func TestTrustHost(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRateLimit(0.01, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler, manager := newAPI(t, httpapi.TrustHost(), httpapi.WithRateLimit(0.01, 1))
 	server := httptest.NewServer(recorded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r.WithContext(httpapi.WithPrincipal(r.Context(), r.Header.Get("X-User"))))
 	})))

@@ -354,14 +354,7 @@ func TestGet_IfNoneMatch(t *testing.T) {
 }
 
 func TestCreate_LocationUnderPrefix(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.New(manager, httpapi.Tokens(validToken))
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler, manager := newAPI(t, httpapi.Tokens(validToken))
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
 	mux.Handle("/registry/", http.StripPrefix("/registry", handler))
@@ -399,14 +392,7 @@ func TestCreate_LocationUnderPrefix(t *testing.T) {
 // TestRoutes_EscapedPath: a path that is spelled with escapes has the route of the plain
 // one, also for middleware of the host.
 func TestRoutes_EscapedPath(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.New(manager, httpapi.Tokens(validToken))
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler, manager := newAPI(t, httpapi.Tokens(validToken))
 	patterns := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r)

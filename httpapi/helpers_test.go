@@ -37,6 +37,20 @@ type service struct {
 	log     *syncBuffer
 }
 
+// newAPI returns an API on an empty store in memory, and its Manager.
+func newAPI(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*httpapi.API, *relayer.Manager) {
+	t.Helper()
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(manager, auth, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api, manager
+}
+
 // serve starts a registry that accepts validToken.
 func serve(t *testing.T, options ...httpapi.Option) *service {
 	return serveAs(t, httpapi.Tokens(validToken), nil, options...)

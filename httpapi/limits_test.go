@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestRateLimit_Refill(t *testing.T) {
@@ -114,14 +113,7 @@ func TestRateLimit_Contention(t *testing.T) {
 // newHandler returns the handler of an empty registry that accepts validToken.
 func newHandler(t *testing.T, options ...httpapi.Option) http.Handler {
 	t.Helper()
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.New(manager, httpapi.Tokens(validToken), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler, _ := newAPI(t, httpapi.Tokens(validToken), options...)
 	return handler
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 const openAPI = "/api/v1/openapi.json"
@@ -89,14 +88,7 @@ func TestOpenAPI_Disabled(t *testing.T) {
 }
 
 func TestOpenAPI_UnderPrefix(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.New(manager, httpapi.Tokens(validToken))
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler, _ := newAPI(t, httpapi.Tokens(validToken))
 	recorder := httptest.NewRecorder()
 	http.StripPrefix("/registry", recorded(handler)).ServeHTTP(recorder, httptest.NewRequest("GET", "/registry"+openAPI, nil))
 	if recorder.Code != http.StatusOK {

@@ -11,23 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // serveProtected serves an API, and below /host/ a route of the host that
 // writes the principal. Requests of the host route go to the URL returned.
 func serveProtected(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (url string) {
 	t.Helper()
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := httpapi.New(manager, auth, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api, _ := newAPI(t, auth, options...)
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/relayers", api)
 	mux.Handle("/", api.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,14 +102,7 @@ func TestProtect_SharesGuessLimitWithAPI(t *testing.T) {
 
 // A handler that is running no longer counts as in flight: here the only slot.
 func TestProtect_ReleasesInFlight(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := httpapi.New(manager, httpapi.Tokens("token"), httpapi.WithMaxInFlight(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	api, _ := newAPI(t, httpapi.Tokens("token"), httpapi.WithMaxInFlight(1))
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/relayers", api)
 	server := httptest.NewServer(mux)

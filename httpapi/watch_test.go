@@ -318,14 +318,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 
 // TestDrain: streams end, new ones are rejected, and Shutdown does not wait.
 func TestDrain(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := httpapi.New(manager, httpapi.Tokens(validToken))
-	if err != nil {
-		t.Fatal(err)
-	}
+	api, manager := newAPI(t, httpapi.Tokens(validToken))
 	server := httptest.NewUnstartedServer(recorded(api))
 	server.Config.RegisterOnShutdown(api.Drain)
 	server.Start()
@@ -451,14 +444,7 @@ func TestWatch_FeedEnds(t *testing.T) {
 // TestWatch_ResponseWriterWithoutDeadlines: the response says so before a stream begins.
 func TestWatch_ResponseWriterWithoutDeadlines(t *testing.T) {
 	log := new(syncBuffer)
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithLogger(newLogger(log)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	api, _ := newAPI(t, httpapi.TrustHost(), httpapi.WithLogger(newLogger(log)))
 	recorder := httptest.NewRecorder()
 	recorded(api).ServeHTTP(recorder, httptest.NewRequest("GET", changes, nil))
 	got := reply{recorder.Code, recorder.Header(), recorder.Body.String()}
@@ -475,14 +461,7 @@ func TestWatch_ServerTimeouts(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", version), func(t *testing.T) {
 			t.Parallel()
-			manager, err := relayer.New(memory.New())
-			if err != nil {
-				t.Fatal(err)
-			}
-			api, err := httpapi.New(manager, httpapi.Tokens(validToken))
-			if err != nil {
-				t.Fatal(err)
-			}
+			api, manager := newAPI(t, httpapi.Tokens(validToken))
 			server := httptest.NewUnstartedServer(recorded(api))
 			server.Config.ReadTimeout, server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
 			server.EnableHTTP2 = version == 2
@@ -543,14 +522,7 @@ func (p *pipes) dial() net.Conn {
 // relayerd, and opens a stream. The connection is not read further than the header.
 func watchInBubble(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*relayer.Manager, *httpapi.API, *rawStream) {
 	t.Helper()
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := httpapi.New(manager, auth, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api, manager := newAPI(t, auth, options...)
 	listener := newPipes()
 	server := &http.Server{Handler: api, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
 	go func() { _ = server.Serve(listener) }()
@@ -624,14 +596,7 @@ func TestWatch_Heartbeats(t *testing.T) {
 // so that none may be left.
 func TestWatch_IdleOverHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager, err := relayer.New(memory.New())
-		if err != nil {
-			t.Fatal(err)
-		}
-		api, err := httpapi.New(manager, httpapi.Tokens(validToken))
-		if err != nil {
-			t.Fatal(err)
-		}
+		api, manager := newAPI(t, httpapi.Tokens(validToken))
 		protocols := new(http.Protocols)
 		protocols.SetUnencryptedHTTP2(true)
 		listener := newPipes()
