@@ -135,13 +135,15 @@ func (e *unknownOutcome) Unwrap() []error {
 
 const maxMessageLength = 300
 
-var anyURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
+// anyURL also matches URLs whose scheme has the mask of the token.
+var anyURL = regexp.MustCompile(`[A-Za-z*][A-Za-z0-9+.*-]*://\S+`)
 
 // sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
 // control characters, and not too long.
 func (c *Client) sanitize(text string) string {
-	text = anyURL.ReplaceAllStringFunc(text, func(found string) string { return relayer.RPCURL(found).String() })
+	// First, because the mask of a URL would change the case of a token before it.
 	text = strings.ReplaceAll(text, c.token, "***")
+	text = anyURL.ReplaceAllStringFunc(text, maskURL)
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -152,6 +154,13 @@ func (c *Client) sanitize(text string) string {
 		text = strings.ToValidUTF8(text[:maxMessageLength], "") + "…"
 	}
 	return text
+}
+
+// maskURL masks a URL and all that follows it without a space, because a URL may contain
+// quotes and brackets. Only those at the end are kept.
+func maskURL(text string) string {
+	found := strings.TrimRight(text, `"'<>()[]{}.,;:!`)
+	return relayer.RPCURL(found).String() + text[len(found):]
 }
 
 // isPlain reports whether a request ID of a server can be printed.

@@ -3,6 +3,7 @@ package client_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,6 +78,44 @@ func TestErrors_Responses(t *testing.T) {
 				t.Errorf("the fields are %+v", problem.Fields)
 			}
 		})
+	}
+}
+
+// A server, or one that pretends to be it, may send back what it has received.
+func TestErrors_EchoedSecrets(t *testing.T) {
+	const plain, quoted = "Hunter2-plain", `Hunter2"quoted`
+	echo := func(text string) step {
+		encoded, _ := json.Marshal(text)
+		return respondJSON(400, fmt.Sprintf(`{"success":false,"errors":[{"field":%s,"message":%s}]}`, encoded, encoded))
+	}
+	tests := map[string]struct {
+		token string
+		step  step
+		want  string
+	}{
+		"a URL with a quote":       {plain, echo(`"https://rpc.example/a'secret-key" is down`), `"https://rpc.example/***" is down`},
+		"a URL with a bracket":     {plain, echo("<https://rpc.example/a>secret-key>, or"), "<https://rpc.example/***>, or"},
+		"a user with a quote":      {plain, echo("https://a'b:secret-key@rpc.example/"), "https://rpc.example/"},
+		"a URL, quoted":            {plain, echo(`'https://rpc.example': refused`), `'https://rpc.example': refused`},
+		"a token as scheme":        {plain, echo("x" + plain + "://rpc.example/secret-key"), "***"},
+		"a quoted token as scheme": {quoted, echo(quoted + "://rpc.example/secret-key"), "***"},
+		"a token in a media type":  {quoted, respond(400, "text/"+quoted, ""), "text/***"},
+		"a token in an ID":         {plain, respondJSON(400, `{"success":false}`, "X-Request-Id", "id-"+plain), "status 400"},
+	}
+	for name, test := range tests {
+		s := &script{steps: []step{test.step}}
+		c, err := client.New("https://relayers.example", test.token, client.WithHTTPClient(&http.Client{Transport: s}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Create(t.Context(), evm("a"))
+		text := fmt.Sprintf("%v %+v", err, errors.Unwrap(err))
+		if strings.Contains(text, "secret-key") || strings.Contains(strings.ToLower(text), "hunter2") || !strings.Contains(text, test.want) {
+			t.Errorf("%s: the error is %s, want %s", name, text, test.want)
+		}
+		if response, ok := errors.AsType[*client.ResponseError](err); !ok || response.RequestID != s.seen[0].header.Get("X-Request-Id") {
+			t.Errorf("%s: the request ID of %v is not the one that was sent", name, err)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ func FuzzResponse(f *testing.F) {
 	f.Add(400, "application/json; charset=utf-8", `{"success":false,"message":"see https://rpc.example/v2/secret-key","errors":[{"field":"a","message":"b"}]}`, "5")
 	f.Add(503, "text/html", "<html>", "Fri, 31 Dec 1999 23:59:59 GMT")
 	f.Fuzz(func(t *testing.T, status int, contentType, body, header string) {
-		if status < 200 || status > 599 {
+		if status < 100 || status > 599 {
 			return
 		}
 		synctest.Test(t, func(t *testing.T) {

@@ -100,8 +100,8 @@ func (p *response) isTemporary() bool {
 }
 
 func (p *response) requestID(req *request) string {
-	if id := p.header.Get("X-Request-Id"); isPlain(id) {
-		return p.client.sanitize(id)
+	if id := p.header.Get("X-Request-Id"); isPlain(id) && p.client.sanitize(id) == id {
+		return id
 	}
 	return req.requestID
 }
@@ -124,7 +124,7 @@ func (p *response) describe() string {
 }
 
 func (p *response) contentType() string {
-	return p.client.sanitize(strconv.Quote(p.header.Get("Content-Type")))
+	return strconv.Quote(p.client.sanitize(p.header.Get("Content-Type")))
 }
 
 // message returns the text of a failure, for errors.
@@ -149,6 +149,7 @@ func (p *response) validationError() error {
 		return &relayer.ValidationError{Fields: []relayer.FieldError{{Message: p.describe()}}}
 	}
 	for i := range fields {
+		fields[i].Field = p.client.sanitize(fields[i].Field)
 		fields[i].Message = p.client.sanitize(fields[i].Message)
 	}
 	return &relayer.ValidationError{Fields: fields}
