@@ -16,8 +16,8 @@ import (
 // Client is a [relayer.Registry] on a server. Create one with [New]. It is safe for
 // concurrent use, and starts no goroutine that outlives a call.
 type Client struct {
-	base             string // without a trailing slash
-	token            string
+	base             string  // without a trailing slash
+	token            *string // a pointer, because package fmt prints unexported fields
 	insecureHTTP     bool
 	http             *http.Client
 	stream           *http.Client // without a timeout for the body
@@ -108,7 +108,7 @@ func WithMaxResponseBytes(limit int64) Option {
 // and loopback addresses (see [WithInsecureHTTP]).
 func New(baseURL, token string, options ...Option) (*Client, error) {
 	c := &Client{
-		token:            token,
+		token:            &token,
 		http:             &http.Client{},
 		timeout:          defaultTimeout,
 		maxAttempts:      defaultMaxAttempts,
@@ -137,7 +137,7 @@ func New(baseURL, token string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Format prints the base URL, for every verb. The fields include the token.
+// Format prints the base URL, for every verb.
 func (c Client) Format(state fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(state, "client of %s", c.base)
 }

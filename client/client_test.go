@@ -131,6 +131,11 @@ func TestClient_PrintsNoToken(t *testing.T) {
 	}
 	text := log.String() + fmt.Sprintf("%v %+v %#v %s %d %v %+v %#v %x", c, c, c, c, c, *c, *c, *c, *c)
 	wantNoSecret(t, "a client", text)
+	host := struct { // package fmt calls no method of an unexported field
+		value   client.Client
+		pointer *client.Client
+	}{*c, c}
+	wantNoSecret(t, "a struct", fmt.Sprintf("%v %+v %#v %s %q %x", host, host, host, host, host, &host))
 	if !strings.Contains(text, "https://relayers.example/prefix") {
 		t.Errorf("a client prints as %s", text)
 	}

@@ -142,7 +142,7 @@ var anyURL = regexp.MustCompile(`[A-Za-z*][A-Za-z0-9+.*-]*://\S+`)
 // control characters, and not too long.
 func (c *Client) sanitize(text string) string {
 	// First, because the mask of a URL would change the case of a token before it.
-	text = strings.ReplaceAll(text, c.token, "***")
+	text = strings.ReplaceAll(text, *c.token, "***")
 	text = anyURL.ReplaceAllStringFunc(text, maskURL)
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -72,7 +72,7 @@ func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
 		sent.Header.Set("If-Match", r.ifMatch)
 	}
 	sent.Header.Set("Accept", "application/json")
-	sent.Header.Set("Authorization", "Bearer "+c.token)
+	sent.Header.Set("Authorization", "Bearer "+*c.token)
 	sent.Header.Set("X-Request-Id", r.requestID)
 	return sent, nil
 }
