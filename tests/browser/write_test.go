@@ -33,6 +33,20 @@ func (b *tab) blockFeed() {
 	})()`)
 }
 
+// holdResponses keeps the response of each request with the method until the script calls
+// release.
+func (b *tab) holdResponses(method string) {
+	b.t.Helper()
+	b.do(`(() => {
+		const send = fetch;
+		window.fetch = async (url, request) => {
+			const response = await send(url, request);
+			if (request.method === %s) await new Promise((resolve) => { window.release = resolve; });
+			return response;
+		};
+	})()`, method)
+}
+
 // openFull opens the page of a relayer that has every field. The page does not follow
 // changes, so that it keeps the revision that it has read.
 func openFull(t *testing.T, id string) *tab {
@@ -134,6 +148,52 @@ func TestEdit_NestedPolicy(t *testing.T) {
 	}
 }
 
+// openOne creates a relayer and opens its page, which does not follow changes.
+func openOne(t *testing.T, networkType, policies string) *tab {
+	t.Helper()
+	b := open(t)
+	b.server.do("POST", collection, `{"id":"one","name":"Full one","network":"testnet","network_type":"`+networkType+`","paused":false,"signer_id":"s","policies":`+policies+`}`, http.StatusCreated)
+	b.blockFeed()
+	b.goTo("relayer=one", "Sign in")
+	b.enter("Full one")
+	b.edit("one")
+	return b
+}
+
+func (b *tab) expectPolicies(want string) {
+	b.t.Helper()
+	if got := string(b.server.stored("one").Policies); got != want {
+		b.t.Errorf("the policies are %s, want %s", got, want)
+	}
+}
+
+// TestEdit_LastField checks that to clear the only field that the form shows as set
+// keeps an empty list, which the form shows like one that is not set.
+func TestEdit_LastField(t *testing.T) {
+	b := openOne(t, "evm", `{"min_balance":5,"whitelist_receivers":[]}`)
+	b.fill("", policies, "Min balance (wei)")
+	b.saved("Full one was changed")
+	b.expectPolicies(`{"whitelist_receivers":[]}`)
+}
+
+// TestEdit_LastFieldOfGroup checks that no empty object remains: network rules could
+// reject it.
+func TestEdit_LastFieldOfGroup(t *testing.T) {
+	b := openOne(t, "stellar", `{"max_fee":1,"swap_config":{"strategies":["soroswap"]}}`)
+	b.fill("", policies, "Swap config", "Strategies")
+	b.saved("Full one was changed")
+	b.expectPolicies(`{"max_fee":1}`)
+}
+
+// TestEdit_OtherRow checks that an edit of one token keeps the empty members of another.
+func TestEdit_OtherRow(t *testing.T) {
+	b := openOne(t, "solana", `{"allowed_tokens":[{"mint":"a","symbol":"","swap_config":{}},{"mint":"b","swap_config":{"min_amount":1}}]}`)
+	b.fill("B", policies, "Allowed tokens", "Token 2", "Symbol")
+	b.fill("", policies, "Allowed tokens", "Token 2", "Swap config", "Min amount (smallest units)")
+	b.saved("Full one was changed")
+	b.expectPolicies(`{"allowed_tokens":[{"mint":"a","symbol":"","swap_config":{}},{"mint":"b","symbol":"B"}],"fee_payment_strategy":"user"}`)
+}
+
 // TestEdit_URLs checks that the URLs are replaced only if the user asks for it, and
 // that the masked ones are not sent.
 func TestEdit_URLs(t *testing.T) {
@@ -218,14 +278,7 @@ func TestPause(t *testing.T) {
 // user has opened since.
 func TestPause_OtherView(t *testing.T) {
 	b := openFull(t, "evm")
-	b.do(`(() => {
-		const send = fetch;
-		window.fetch = async (url, request) => {
-			const response = await send(url, request);
-			if (request.method === 'PATCH') await new Promise((resolve) => { window.release = resolve; });
-			return response;
-		};
-	})()`)
+	b.holdResponses("PATCH")
 	b.press("Pause")
 	expect(b, "function", `typeof window.release`)
 	b.goTo("relayer=stellar", "Full stellar")
@@ -302,6 +355,27 @@ func TestConflict_Apply(t *testing.T) {
 	const policies = `{"eip1559_pricing":true,"gas_price_cap":5,"min_balance":7,"private_transactions":false,"whitelist_receivers":["0xd8da6bf26964af9d7eed9e03e53415d37aa96045"]}`
 	if got.Name != "From the first" || !got.Paused || got.NotificationID != "" || string(got.Policies) != policies {
 		t.Errorf("the relayer is %+v, policies %s", got, got.Policies)
+	}
+}
+
+// TestConflict_ClearedGroup checks that a group whose last field the user clears keeps
+// the fields that another client has set meanwhile.
+func TestConflict_ClearedGroup(t *testing.T) {
+	for _, again := range []func(*tab){
+		func(b *tab) { b.press("Apply my change"); b.expectDialog("") },
+		func(b *tab) { b.press("Edit again"); b.saved("Full one was changed") },
+	} {
+		b := openOne(t, "stellar", `{"swap_config":{"strategies":["soroswap"]}}`)
+		b.fill("", policies, "Swap config", "Strategies")
+		b.server.do("PATCH", collection+"/one", `{"policies":{"max_fee":5,"swap_config":{"min_balance_threshold":7}}}`, http.StatusOK)
+		b.press("Save")
+		b.expectConflict(
+			[]string{"Policy, Swap config, Strategies", "soroswap", "soroswap", "Not set"},
+			[]string{"Policy, Max fee", "Not set", "5 stroops = 0.0000005 XLM", "Not changed by you"},
+			[]string{"Policy, Swap config, Min balance threshold", "Not set", "7 stroops = 0.0000007 XLM", "Not changed by you"},
+		)
+		again(b)
+		b.expectPolicies(`{"max_fee":5,"swap_config":{"min_balance_threshold":7}}`)
 	}
 }
 

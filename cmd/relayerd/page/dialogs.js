@@ -6,7 +6,7 @@ import { call, explain, pathOf } from './api.js';
 import { conflictTable } from './conflict.js';
 import { byId, onSubmit, say } from './dom.js';
 import { editForm } from './forms.js';
-import { writeJSON } from './json.js';
+import { removeEmptied, writeJSON } from './json.js';
 
 // The views that show the result of a write. main.js sets them.
 export const views = {};
@@ -58,13 +58,13 @@ export function problemsOf(refusal, doing, id) {
 
 const textOf = ({ field, message }) => (field ? field + ' ' + message : message);
 
-// Sends a change. Without fields to change it is a delete.
+// Sends a change of the stored revision. Without fields to change it is a delete.
 async function send(change) {
   if (isSending) return;
   setSending(true);
   const { id } = change.base;
   try {
-    const request = change.fields ? { method: 'PATCH', body: writeJSON(change.fields) } : { method: 'DELETE' };
+    const request = change.fields ? { method: 'PATCH', body: writeJSON(removeEmptied(change.stored, change.fields)) } : { method: 'DELETE' };
     const result = await call(pathOf(id), { ...request, etag: change.etag });
     dropDialogs();
     if (change.fields) views.changed(result, change.notice(result.data));
@@ -92,7 +92,7 @@ function refuse(change, refusal) {
 
 export function setPaused({ data, etag }, paused) {
   return send({
-    base: data, etag, fields: { paused },
+    base: data, stored: data, etag, fields: { paused },
     notice: ({ name }) => name + (paused ? ' is paused' : ' is resumed'),
     refuse: (problems) => views.refused(data.id, (paused ? 'Not paused: ' : 'Not resumed: ') + problems.map(textOf).join('; ')),
   });
@@ -110,7 +110,7 @@ function noteEdit(text) { byId('edit-note').textContent = text; }
 
 export function openEdit({ data, etag }) {
   const [form, changes] = editForm(data);
-  editing = { base: data, etag, form, changes };
+  editing = { base: data, stored: data, etag, form, changes };
   byId('edit-title').textContent = 'Edit ' + data.name;
   byId('edit-fields').replaceChildren(...form.elements);
   showEdit();
@@ -119,7 +119,7 @@ export function openEdit({ data, etag }) {
 const isEmpty = (object) => Object.keys(object).length === 0;
 
 function save() {
-  const { base, etag, form, changes } = editing;
+  const { base, stored, etag, form, changes } = editing;
   form.clearErrors();
   const fields = changes();
   if (isEmpty(fields)) {
@@ -128,7 +128,7 @@ function save() {
     return;
   }
   send({
-    base, etag, fields,
+    base, stored, etag, fields,
     notice: ({ name }) => name + ' was changed',
     refuse: (problems) => form.showErrors('The relayer was not changed', problems),
   });
@@ -191,7 +191,7 @@ async function showConflict(change) {
     byId('conflict-wrong').textContent = problems.map(textOf).join('; ');
     byId('conflict-apply').focus();
   };
-  conflict = { current, change: { ...change, etag: current.etag, refuse: refuseAgain } };
+  conflict = { current, change: { ...change, stored: current.data, etag: current.etag, refuse: refuseAgain } };
   byId('conflict-wrong').textContent = '';
   byId('conflict-text').textContent = fields
     ? 'Your change is not stored. If you apply it, it is sent again for the current revision: fields that you did not change keep their current value.'
@@ -215,6 +215,7 @@ function discard() {
 byId('conflict-apply').addEventListener('click', () => send(conflict.change));
 byId('conflict-discard').addEventListener('click', discard);
 byId('conflict-edit').addEventListener('click', () => {
+  editing.stored = conflict.current.data;
   editing.etag = conflict.current.etag;
   closeDialogs();
   showEdit();

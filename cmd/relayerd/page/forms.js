@@ -6,7 +6,7 @@
 import { humanAmount } from './amounts.js';
 import { make, newID } from './dom.js';
 import { networkTypeField, policyFields, relayerFields, titleOf } from './fields.js';
-import { Literal, numberOrText, patchBetween, writeJSON } from './json.js';
+import { Literal, applyPatch, numberOrText, patchBetween, removeEmptied, writeJSON } from './json.js';
 import { valueOf } from './view.js';
 
 function wrongLine() {
@@ -192,8 +192,12 @@ function collectParts(parts, prefix, found) {
   return Object.keys(object).length > 0 ? object : undefined;
 }
 
+// A row keeps the members of its value that have no field, and those that the user did
+// not change.
 function makeRow(field, networkOf, remove) {
   const parts = partsOf(field.fields, networkOf);
+  const read = (path, found) => collectParts(parts, path + '.', found) ?? {};
+  let [stored, filled] = [{}, {}];
   const button = make('button', { type: 'button' });
   button.addEventListener('click', remove);
   const { element, shown } = fieldset('', [...elementsOf(parts), button]);
@@ -204,8 +208,14 @@ function makeRow(field, networkOf, remove) {
       element.firstElementChild.textContent = shown.title;
       button.textContent = 'Remove ' + field.noun + ' ' + number;
     },
-    fill: (value) => fillParts(parts, value),
-    collect: (path, found) => (found.set(path, shown), collectParts(parts, path + '.', found) ?? {}),
+    fill(value) {
+      fillParts(parts, value);
+      [stored, filled] = [value, read('', new Map())];
+    },
+    collect(path, found) {
+      found.set(path, shown);
+      return applyPatch(stored, removeEmptied(stored, patchBetween(filled, read(path, found))));
+    },
   };
 }
 
