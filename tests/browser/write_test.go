@@ -252,10 +252,32 @@ func TestEdit_Cancel(t *testing.T) {
 	b.keys(kb.Escape)
 	b.expectText("You have changes that are not saved.")
 	expect(b, "Unsaved", findControl+`.value`, []string{"Name, required"})
+	// Chromium closes a dialog at the third Escape without asking the page.
+	for range 3 {
+		b.keys(kb.Escape)
+	}
+	b.expectDialog("Edit Full evm")
+	b.expectText("You have changes that are not saved.")
+	expect(b, "Unsaved", findControl+`.value`, []string{"Name, required"})
 	b.press("Cancel")
 	b.expectDialog("")
 	b.edit("evm")
 	expect(b, "Full evm", findControl+`.value`, []string{"Name, required"})
+}
+
+// TestEdit_CanceledWhileSending checks that the problems of a change are shown even if
+// its form is closed.
+func TestEdit_CanceledWhileSending(t *testing.T) {
+	b := openFull(t, "evm")
+	b.edit("evm")
+	b.fill("", "Name, required")
+	b.holdResponses("PATCH")
+	b.press("Save")
+	expect(b, "function", `typeof window.release`)
+	b.press("Cancel")
+	b.expectDialog("")
+	b.do(`release()`)
+	b.expectText("Not stored: name must not be empty")
 }
 
 func TestPause(t *testing.T) {

@@ -29,17 +29,20 @@ function closeDialogs() {
   for (const dialog of dialogs) if (dialog.open) dialog.close();
 }
 
+const isAnyOpen = () => dialogs.some((dialog) => dialog.open);
+
 // Closes all dialogs and discards what was entered.
 export function dropDialogs() {
   closeDialogs();
   editing = deleting = conflict = undefined;
-  byId('edit-fields').replaceChildren();
-  byId('conflict-table').replaceChildren();
+  for (const id of ['edit-title', 'edit-fields', 'delete-title', 'delete-expected', 'conflict-table']) byId(id).replaceChildren();
+  byId('delete-id').value = '';
 }
 
 // Closes all dialogs. An edit is kept for the same relayer.
 export function suspendDialogs() {
   if (editing) editing.isSuspended = true;
+  deleting = conflict = undefined;
   closeDialogs();
 }
 
@@ -54,6 +57,15 @@ export function problemsOf(refusal, doing, id) {
   if (refusal.errors.length > 0) return refusal.errors;
   if (refusal.status === 409) return [{ field: 'id', message: refusal.message }];
   return [{ message: explain(refusal, doing, id) }];
+}
+
+// Returns a function that shows problems in an open dialog or, if the user has closed it,
+// in the page.
+function inDialog(name, id, show) {
+  return (problems) => {
+    if (byId(name + '-dialog').open) show(problems);
+    else views.refused(id, 'Not stored: ' + problems.map(textOf).join('; '));
+  };
 }
 
 const textOf = ({ field, message }) => (field ? field + ' ' + message : message);
@@ -78,6 +90,7 @@ async function send(change) {
 }
 
 function refuse(change, refusal) {
+  if (refusal.name === 'AbortError') return;
   if (refusal.status === 401) {
     views.signOut();
   } else if (refusal.status === 404) {
@@ -130,7 +143,7 @@ function save() {
   send({
     base, stored, etag, fields,
     notice: ({ name }) => name + ' was changed',
-    refuse: (problems) => form.showErrors('The relayer was not changed', problems),
+    refuse: inDialog('edit', base.id, (problems) => form.showErrors('The relayer was not changed', problems)),
   });
 }
 
@@ -143,10 +156,23 @@ export function noteChange(id, etag, isDeleted) {
 }
 
 onSubmit(byId('edit-form'), save);
+
+function cancelEdit() {
+  if (isEmpty(editing.changes())) {
+    dropDialogs();
+    return;
+  }
+  if (!byId('edit-dialog').open) showEdit();
+  noteEdit('You have changes that are not saved. Save them, or press Cancel to discard them.');
+}
+
 byId('edit-dialog').addEventListener('cancel', (event) => {
   event.preventDefault();
-  if (isEmpty(editing.changes())) dropDialogs();
-  else noteEdit('You have changes that are not saved. Save them, or press Cancel to discard them.');
+  cancelEdit();
+});
+// A browser closes a dialog without asking if Escape is pressed repeatedly.
+byId('edit-dialog').addEventListener('close', () => {
+  if (editing && !editing.isSuspended && !isAnyOpen()) cancelEdit();
 });
 
 // Delete.
@@ -173,7 +199,7 @@ onSubmit(byId('delete-form'), () => {
     refuseDelete('This is not the ID of the relayer');
     return;
   }
-  send({ ...deleting, refuse: (problems) => refuseDelete(problems.map(textOf).join('; ')) });
+  send({ ...deleting, refuse: inDialog('delete', deleting.base.id, (problems) => refuseDelete(problems.map(textOf).join('; '))) });
 });
 
 // Conflict.
@@ -187,10 +213,10 @@ async function showConflict(change) {
     refuse(change, refusal);
     return;
   }
-  const refuseAgain = (problems) => {
+  const refuseAgain = inDialog('conflict', base.id, (problems) => {
     byId('conflict-wrong').textContent = problems.map(textOf).join('; ');
     byId('conflict-apply').focus();
-  };
+  });
   conflict = { current, change: { ...change, stored: current.data, etag: current.etag, refuse: refuseAgain } };
   byId('conflict-wrong').textContent = '';
   byId('conflict-text').textContent = fields
@@ -217,12 +243,12 @@ byId('conflict-discard').addEventListener('click', discard);
 byId('conflict-edit').addEventListener('click', () => {
   editing.stored = conflict.current.data;
   editing.etag = conflict.current.etag;
+  conflict = undefined;
   closeDialogs();
   showEdit();
 });
-byId('conflict-dialog').addEventListener('cancel', (event) => {
-  event.preventDefault();
-  discard();
+byId('conflict-dialog').addEventListener('close', () => {
+  if (conflict && !isAnyOpen()) discard();
 });
 
 byId('delete-dialog').addEventListener('cancel', dropDialogs);
