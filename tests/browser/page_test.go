@@ -33,6 +33,53 @@ func TestToken_Wrong(t *testing.T) {
 	b.server.do("GET", collection, "", http.StatusOK)
 }
 
+// release passes on the response that is held, and waits until the page has handled it.
+func (b *tab) release() {
+	b.t.Helper()
+	b.do(`(() => { release(); setTimeout(() => { window.isHandled = true; }, 300); })()`)
+	expect(b, true, `window.isHandled === true`)
+}
+
+// TestToken_TwoSignIns checks that only the last of two overlapping sign-ins counts.
+func TestToken_TwoSignIns(t *testing.T) {
+	b := open(t)
+	b.do(`(() => {
+		const send = fetch;
+		window.fetch = async (url, request) => {
+			const response = await send(url, request);
+			if (!window.release) await new Promise((resolve) => { window.release = resolve; });
+			return response;
+		};
+	})()`)
+	b.fill(token, "Bearer token")
+	b.press("Sign in")
+	expect(b, "function", `typeof window.release`)
+	b.fill("wrong", "Bearer token")
+	b.press("Sign in")
+	b.expectText("The server does not accept this token")
+	b.release()
+	b.expectTitle("Sign in")
+	expect(b, false, `document.getElementById('menu').checkVisibility()`)
+}
+
+// TestSignOut_PendingWrite checks that a response after the sign-out shows nothing.
+func TestSignOut_PendingWrite(t *testing.T) {
+	b := openFull(t, "evm")
+	b.press("Edit")
+	b.press("Cancel")
+	b.press("Delete")
+	b.press("Cancel")
+	b.holdResponses("PATCH")
+	b.press("Pause")
+	expect(b, "function", `typeof window.release`)
+	b.do(`document.getElementById('leave').click()`)
+	b.expectTitle("Sign in")
+	b.release()
+	expect(b, false, `document.getElementById('menu').checkVisibility()`)
+	expect(b, false, `document.body.textContent.includes('Full evm')`)
+	expect(b, "Relayers", `document.title`)
+}
+
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

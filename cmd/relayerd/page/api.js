@@ -59,19 +59,22 @@ function request(path, headers, more) {
 }
 
 // Sends a request and returns its data, pagination and ETag. It throws a Refusal if
-// the request fails, and an AbortError if it is canceled.
+// the request fails, and an AbortError if it is canceled or the user has signed out.
 export async function call(path, { method = 'GET', body, etag, signal } = {}) {
   const isWrite = method !== 'GET';
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (etag) headers['If-Match'] = etag;
-  let response, text;
+  const used = token;
+  let response, text, failure;
   try {
     response = await request(path, headers, { method, body, signal });
     text = await response.text();
   } catch (error) {
-    throw error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
+    failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
   }
+  if (token !== used) throw new DOMException('The user has signed out', 'AbortError');
+  if (failure) throw failure;
   const envelope = envelopeOf(text);
   if (response.ok && envelope.success === true) {
     return { data: envelope.data, pagination: envelope.pagination, etag: response.headers.get('ETag') };

@@ -178,6 +178,7 @@ async function create() {
     buildNewForm();
     goTo('#relayer=' + encodeURIComponent(data.id), data.name + ' was created');
   } catch (refusal) {
+    if (refusal.name === 'AbortError') return;
     if (!(refusal instanceof Refusal)) throw refusal;
     say('');
     if (refusal.status === 401) signOut(expired);
@@ -341,6 +342,7 @@ function signOut(why) {
 function leave() {
   dropDialogs();
   buildNewForm();
+  byId('keep').checked = false;
   signOut('');
 }
 
@@ -362,6 +364,7 @@ async function signIn() {
   try {
     await call('?per_page=0');
   } catch (refusal) {
+    if (refusal.name === 'AbortError') return; // another sign-in was faster
     removeToken();
     refuseToken(refusal.status === 401 ? 'The server does not accept this token' : explain(refusal, 'list relayers'));
     return;
