@@ -26,12 +26,19 @@ func parseProxies(list string) (proxies, error) {
 
 func parseNetwork(text string) (netip.Prefix, error) {
 	if strings.Contains(text, "/") {
-		return netip.ParsePrefix(text)
+		network, err := netip.ParsePrefix(text)
+		if err == nil && network.Addr().Is4In6() {
+			// Addresses are compared without the prefix of the IPv6 form.
+			const prefixBits = 96
+			return network.Addr().Unmap().Prefix(network.Bits() - prefixBits)
+		}
+		return network, err
 	}
 	address, err := netip.ParseAddr(text)
 	if err != nil || address.Zone() != "" {
 		return netip.Prefix{}, errors.New("not an address")
 	}
+	address = address.Unmap()
 	return netip.PrefixFrom(address, address.BitLen()), nil
 }
 

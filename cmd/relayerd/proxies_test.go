@@ -39,8 +39,23 @@ func TestTrustedProxies_ClientAddress(t *testing.T) {
 	}
 }
 
+// TestTrustedProxies_IPv4InIPv6 checks the form of addresses in the logs of systems that
+// accept IPv4 on an IPv6 socket.
+func TestTrustedProxies_IPv4InIPv6(t *testing.T) {
+	trusted, err := parseProxies("::ffff:192.0.2.7,::ffff:10.0.0.0/104")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, remote := range []string{"192.0.2.7:1000", "[::ffff:10.9.9.9]:1000"} {
+		r := &http.Request{RemoteAddr: remote, Header: http.Header{"X-Forwarded-For": {"198.51.100.1"}}}
+		if got := trusted.clientAddress(r); got != "198.51.100.1" {
+			t.Errorf("%s: client %s", remote, got)
+		}
+	}
+}
+
 func TestTrustedProxies_Invalid(t *testing.T) {
-	for _, list := range []string{"10.0.0.0/8,", "10.0.0.0/33", "localhost", "u:" + password + "@h", "fe80::1%eth0", "10.0.0.0/8 ::1"} {
+	for _, list := range []string{"10.0.0.0/8,", "10.0.0.0/33", "localhost", "u:" + password + "@h", "fe80::1%eth0", "10.0.0.0/8 ::1", "::ffff:10.0.0.0/95"} {
 		expectSafeError(t, "--trusted-proxies must be a comma-separated list", "serve", "--db", "memory", "--trusted-proxies", list)
 	}
 }
