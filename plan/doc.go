@@ -32,7 +32,7 @@
 // A Manager has the full RPC URLs, and a plan compares them. A server returns them
 // masked. A registry whose URLs are masked has a method MasksRPCURLs() bool that returns
 // true. Its URLs are compared by their visible part, and the entry has MaskedURLs set.
-// [WithRPCURLs] writes them anyway.
+// [WithSendRPCURLs] writes them anyway.
 //
 // A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. On
 // a Manager, a masked URL keeps the stored one with this mask, at any position. If several

@@ -82,9 +82,9 @@ func WithKeepPaused() Option {
 	}
 }
 
-// WithRPCURLs writes the RPC URLs of every relayer that has some, if the registry masks
+// WithSendRPCURLs writes the RPC URLs of every relayer that has some, if the registry masks
 // them, although no difference is visible.
-func WithRPCURLs() Option {
+func WithSendRPCURLs() Option {
 	return func(p *Plan) error {
 		p.sendURLs = true
 		return nil

@@ -189,7 +189,7 @@ func TestNew_MaskedRegistry(t *testing.T) {
 		t.Errorf("name %s, URL %s", got.Name, string(got.CustomRPCURLs[0].URL))
 	}
 
-	p = newPlan(t, registry, desired, plan.WithRPCURLs())
+	p = newPlan(t, registry, desired, plan.WithSendRPCURLs())
 	expectActions(t, p, plan.Update, plan.Unchanged)
 	expectChanges(t, p.Entries[0], plan.Change{Path: "custom_rpc_urls[0].url", Old: `"https://rpc.example/***"`, New: `"https://rpc.example/***"`})
 	mustApply(t, p)
@@ -199,7 +199,7 @@ func TestNew_MaskedRegistry(t *testing.T) {
 
 	// A masked file has no URLs to send.
 	desired[0].CustomRPCURLs[0].URL = "https://rpc.example/***"
-	expectActions(t, newPlan(t, registry, desired[:1], plan.WithRPCURLs()), plan.Unchanged, plan.Extra)
+	expectActions(t, newPlan(t, registry, desired[:1], plan.WithSendRPCURLs()), plan.Unchanged, plan.Extra)
 }
 
 // Without revisions in the list, only relayers that differ are read again.
@@ -339,7 +339,7 @@ func TestPlan_String(t *testing.T) {
 0 to create, 1 to update, 3 to delete, 0 unchanged
 the RPC URLs of 1 relayers are masked: only their visible part was compared
 `
-	masked := newPlan(t, &remote{Registry: m}, []relayer.CreateRequest{withURLs("a", "https://old.example/x", "https://b.example/x")}, plan.WithPrune(), plan.WithRPCURLs())
+	masked := newPlan(t, &remote{Registry: m}, []relayer.CreateRequest{withURLs("a", "https://old.example/x", "https://b.example/x")}, plan.WithPrune(), plan.WithSendRPCURLs())
 	if got := masked.String(); got != wantMasked {
 		t.Errorf("got\n%s\nwant\n%s", got, wantMasked)
 	}

@@ -168,7 +168,7 @@ func (c *planConfig) options() []plan.Option {
 		options = append(options, plan.WithKeepPaused())
 	}
 	if c.sendURLs {
-		options = append(options, plan.WithRPCURLs())
+		options = append(options, plan.WithSendRPCURLs())
 	}
 	return options
 }
