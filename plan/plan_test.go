@@ -294,7 +294,9 @@ func TestNew_InvalidInput(t *testing.T) {
 	}
 	unencodable := withURLs("c", "https://x.example")
 	unencodable.CustomRPCURLs[0].Weight = new(math.NaN())
-	_, err := plan.New(t.Context(), m, []relayer.CreateRequest{minimal("a"), minimal(""), minimal("a"), {ID: "b"}, unencodable})
+	notUTF8 := minimal("d")
+	notUTF8.Name = "\xff"
+	_, err := plan.New(t.Context(), m, []relayer.CreateRequest{minimal("a"), minimal(""), minimal("a"), {ID: "b"}, unencodable, notUTF8})
 	expectAllProblems(t, err, []relayer.FieldError{
 		{Field: "relayers[1].id", Message: "is required"},
 		{Field: "relayers[2].id", Message: "must be unique: relayers[0] has the same"},
@@ -303,6 +305,7 @@ func TestNew_InvalidInput(t *testing.T) {
 		{Field: "relayers[3].network_type", Message: "must not be empty"},
 		{Field: "relayers[3].signer_id", Message: "must not be empty"},
 		{Field: "relayers[4]", Message: "relayer: the request has a value that cannot be encoded as JSON"},
+		{Field: "relayers[5].name", Message: "must be UTF-8"},
 	})
 }
 
