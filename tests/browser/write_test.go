@@ -276,8 +276,14 @@ func TestEdit_CanceledWhileSending(t *testing.T) {
 	expect(b, "function", `typeof window.release`)
 	b.press("Cancel")
 	b.expectDialog("")
+	for _, other := range []string{"Edit", "Delete"} {
+		b.press(other)
+		b.expectDialog("")
+		b.expectStatus("The last change is still being sent")
+	}
 	b.do(`release()`)
 	b.expectText("Not stored: name must not be empty")
+	b.edit("evm")
 }
 
 func TestPause(t *testing.T) {

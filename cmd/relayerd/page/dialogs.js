@@ -19,6 +19,12 @@ function setSending(sending) {
   document.body.classList.toggle('busy', sending);
 }
 
+// The response to a change closes all dialogs, so that none may open before it.
+function isStillSending() {
+  if (isSending) say('The last change is still being sent');
+  return isSending;
+}
+
 let editing; // the edit that is open, or suspended until the user signs in again
 let deleting;
 let conflict;
@@ -122,6 +128,7 @@ function showEdit() {
 function noteEdit(text) { byId('edit-note').textContent = text; }
 
 export function openEdit({ data, etag }) {
+  if (isStillSending()) return;
   const [form, changes] = editForm(data);
   editing = { base: data, stored: data, etag, form, changes };
   byId('edit-title').textContent = 'Edit ' + data.name;
@@ -186,6 +193,7 @@ function refuseDelete(text) {
 }
 
 export function openDelete({ data, etag }) {
+  if (isStillSending()) return;
   deleting = { base: data, etag };
   byId('delete-title').textContent = 'Delete ' + data.name + '?';
   byId('delete-expected').textContent = data.id;
