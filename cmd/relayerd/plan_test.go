@@ -289,6 +289,11 @@ func TestApply_Confirmation(t *testing.T) {
 	if done := expect(t, 1, "apply", "--db", database, "-f", file); done.stdout != "" || !strings.Contains(done.stderr, "not a terminal: use --yes") {
 		t.Errorf("without a terminal: %+v", done)
 	}
+	// A command without a standard input gets the null device, as a service does.
+	output, err := program("", "apply", "--db", database, "-f", file).CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "not a terminal: use --yes") {
+		t.Errorf("with the null device: %s, error %v", output, err)
+	}
 	for _, c := range []struct {
 		answer string
 		status int
