@@ -34,7 +34,7 @@ func StartPgBouncer(tb testing.TB, server *Server, poolMode string) (connString 
 		config: {
 			"[databases]", "postgres = host=" + server.directory,
 			"[pgbouncer]", "unix_socket_dir = " + directory, "listen_port = 5432",
-			"auth_type = trust", "auth_file = " + users, "pool_mode = " + poolMode, "max_client_conn = 500",
+			"auth_type = trust", "auth_file = " + users, "pool_mode = " + poolMode, "max_client_conn = 500", "server_reset_query_always = 1",
 		},
 	} {
 		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
@@ -46,6 +46,9 @@ func StartPgBouncer(tb testing.TB, server *Server, poolMode string) (connString 
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
+		if !bouncer.running() {
+			tb.Errorf("PgBouncer has ended:\n%s", tail(log))
+		}
 		_ = syscall.Kill(bouncer.pid, syscall.SIGTERM)
 		<-bouncer.exited
 	})
