@@ -25,10 +25,14 @@ function differences(base, current, changes) {
   });
 }
 
-function rowOf({ path, values, author }, titles, { network, network_type: type }) {
-  const fields = fieldsOn(path, type);
-  const title = fields.map(titleOf).join(', ');
-  const shown = values.map((value) => valueOf(value, fields.at(-1), network));
+// The current relayer can have another network than the one that the user started from,
+// if it was deleted and created again.
+function rowOf({ path, values, author }, titles, base, current) {
+  const title = fieldsOn(path, base.network_type).map(titleOf).join(', ');
+  const shown = values.map((value, index) => {
+    const { network, network_type: type } = index === 1 ? current : base;
+    return valueOf(value, fieldsOn(path, type).at(-1), network);
+  });
   if (author === 'other') shown[2] = make('span', { class: 'quiet' }, 'Not changed by you');
   const cells = titles.map((name, index) => make('td', { role: 'cell', 'data-title': name }, [shown[index]]));
   return make('tr', { role: 'row', class: author }, [
@@ -45,6 +49,6 @@ export function conflictTable(base, current, changes) {
   const heads = ['Field', ...titles].map((title) => make('th', { role: 'columnheader', scope: 'col' }, title));
   return make('table', { role: 'table', class: 'stacked', 'aria-labelledby': 'conflict-title' }, [
     make('thead', { role: 'rowgroup' }, [make('tr', { role: 'row' }, heads)]),
-    make('tbody', { role: 'rowgroup' }, found.map((row) => rowOf(row, titles, base))),
+    make('tbody', { role: 'rowgroup' }, found.map((row) => rowOf(row, titles, base, current))),
   ]);
 }
