@@ -15,11 +15,16 @@ import (
 	"testing"
 )
 
+// ResetAlways makes PgBouncer reset a server connection after every transaction, also in
+// transaction mode. Without it, PgBouncer before 1.21 can crash if a notification for a
+// client that is gone arrives while a query is canceled.
+const ResetAlways = "server_reset_query_always = 1"
+
 // StartPgBouncer runs PgBouncer in front of the server until the test ends and
 // returns the URL of the database postgres through it. The pool mode is session,
-// transaction or statement. It skips the test if the machine has no PgBouncer,
-// and fails it instead if CI is set.
-func StartPgBouncer(tb testing.TB, server *Server, poolMode string) (connString string) {
+// transaction or statement, and settings are further lines of its configuration. It
+// skips the test if the machine has no PgBouncer, and fails it instead if CI is set.
+func StartPgBouncer(tb testing.TB, server *Server, poolMode string, settings ...string) (connString string) {
 	tb.Helper()
 	path, err := findPgBouncer()
 	require(tb, err)
@@ -34,7 +39,7 @@ func StartPgBouncer(tb testing.TB, server *Server, poolMode string) (connString 
 		config: {
 			"[databases]", "postgres = host=" + server.directory,
 			"[pgbouncer]", "unix_socket_dir = " + directory, "listen_port = 5432",
-			"auth_type = trust", "auth_file = " + users, "pool_mode = " + poolMode, "max_client_conn = 500", "server_reset_query_always = 1",
+			"auth_type = trust", "auth_file = " + users, "pool_mode = " + poolMode, "max_client_conn = 500", strings.Join(settings, "\n"),
 		},
 	} {
 		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {

@@ -23,7 +23,7 @@ func TestPgBouncer(t *testing.T) {
 		"session":     "cache_statement",
 		"transaction": "cache_describe",
 	} {
-		connString := parameter(t, pgserver.StartPgBouncer(t, server, poolMode), "default_query_exec_mode", queryMode)
+		connString := parameter(t, pgserver.StartPgBouncer(t, server, poolMode, pgserver.ResetAlways), "default_query_exec_mode", queryMode)
 		t.Run(poolMode, func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(t *testing.T) relayer.Store {

@@ -116,7 +116,7 @@ func TestSynchronousStandby_Reads(t *testing.T) {
 	primary, standby := pgserver.StartPair(t)
 	schema := newSchema()
 	store, other := openAt(t, primary.ConnString(), schema, postgres.WithTimeout(500*time.Millisecond)), openAt(t, primary.ConnString(), schema)
-	two := create(t, store, record("two"))
+	two := create(t, other, record("two"))
 	if err := standby.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ func TestFailover_PgBouncer(t *testing.T) {
 		t.Run(poolMode, func(t *testing.T) {
 			t.Parallel()
 			primary, standby := pgserver.StartPair(t)
-			first, err := url.Parse(pgserver.StartPgBouncer(t, primary, poolMode))
+			first, err := url.Parse(pgserver.StartPgBouncer(t, primary, poolMode, pgserver.ResetAlways))
 			must(t, err)
-			second, err := url.Parse(pgserver.StartPgBouncer(t, standby, poolMode))
+			second, err := url.Parse(pgserver.StartPgBouncer(t, standby, poolMode, pgserver.ResetAlways))
 			must(t, err)
 			query := first.Query()
 			query.Set("host", query.Get("host")+","+second.Query().Get("host"))
