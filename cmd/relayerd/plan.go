@@ -177,9 +177,9 @@ func (c *planConfig) options() []plan.Option {
 // every problem. It creates them in memory. Only the database can check whether signers
 // are exclusive, and only a server can check its rules.
 func (c *planConfig) checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan) error {
-	rules := c.target
-	rules.exclusiveSigners = false
-	options, err := rules.managerOptions()
+	perRelayer := c.rules
+	perRelayer.exclusiveSigners = false
+	options, err := perRelayer.managerOptions()
 	if err != nil {
 		return err
 	}

@@ -26,21 +26,19 @@ import (
 
 // config holds the flags of the command serve.
 type config struct {
-	address          string
-	database         string
-	copyFrom         string
-	signersFile      string
-	tokensFile       string
-	networkRules     bool
-	exclusiveSigners bool
-	rate             float64
-	logRequests      bool
-	logFormat        string
-	metricsAddress   string
-	trustedProxies   string
-	tlsCert, tlsKey  string
-	maxConnections   int
-	backup           backupConfig
+	rules
+	address         string
+	database        string
+	copyFrom        string
+	tokensFile      string
+	rate            float64
+	logRequests     bool
+	logFormat       string
+	metricsAddress  string
+	trustedProxies  string
+	tlsCert, tlsKey string
+	maxConnections  int
+	backup          backupConfig
 }
 
 func newServeCommand(apiKey string) *cobra.Command {
@@ -143,7 +141,7 @@ func isAddress(text string) bool {
 
 // serve serves until ctx is done. Then it drains requests and closes the database.
 func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
-	options, err := managerOptions(c)
+	options, err := c.managerOptions()
 	if err != nil {
 		return err
 	}
@@ -253,24 +251,6 @@ func openAccess(ctx context.Context, c config, apiKey string, received signals, 
 	}
 	generated := rand.Text()
 	return access{authenticator: httpapi.Tokens(generated), generated: generated, close: func() {}}, nil
-}
-
-func managerOptions(c config) ([]relayer.Option, error) {
-	var options []relayer.Option
-	if c.networkRules {
-		options = append(options, relayer.WithNetworkRules())
-	}
-	if c.exclusiveSigners {
-		options = append(options, relayer.WithExclusiveSigners())
-	}
-	if c.signersFile != "" {
-		known, err := readSigners(c.signersFile)
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, relayer.WithAddressResolver(known.address))
-	}
-	return options, nil
 }
 
 func handlerOptions(c config) ([]httpapi.Option, error) {

@@ -15,12 +15,10 @@ const serverHelp = `With --server, the environment variable API_KEY is the beare
 
 // target holds the flags of the registry that a command uses: a database, or a server.
 type target struct {
-	database         string
-	server           string
-	insecureHTTP     bool
-	signersFile      string
-	networkRules     bool
-	exclusiveSigners bool
+	rules
+	database     string
+	server       string
+	insecureHTTP bool
 }
 
 func (t *target) addFlags(command *cobra.Command) {
@@ -40,10 +38,6 @@ func (t *target) addRuleFlags(command *cobra.Command) {
 	for _, name := range []string{"signers", "network-rules", "exclusive-signers"} {
 		command.MarkFlagsMutuallyExclusive(name, "server")
 	}
-}
-
-func (t *target) managerOptions() ([]relayer.Option, error) {
-	return managerOptions(config{signersFile: t.signersFile, networkRules: t.networkRules, exclusiveSigners: t.exclusiveSigners})
 }
 
 // open opens the registry of the flags.
