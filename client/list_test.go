@@ -178,18 +178,23 @@ func TestAll_CreatedAgain(t *testing.T) {
 				}
 				api.ServeHTTP(w, r)
 			}))
-			var got []string
-			for r, err := range c.All(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, r.ID)
-			}
-			if !slices.Equal(got, want) {
+			if got := listAll(t, c); !slices.Equal(got, want) {
 				t.Errorf("the relayers are %v, want all 150", got)
 			}
 		})
 	}
+}
+
+// listAll returns the IDs of all relayers.
+func listAll(t *testing.T, c *client.Client) (ids []string) {
+	t.Helper()
+	for r, err := range c.All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 func numbers(from, to int) (list []int) {
@@ -263,14 +268,7 @@ func TestAll_AllChangeConstantly(t *testing.T) {
 		}
 		api.ServeHTTP(w, r)
 	}))
-	var got []string
-	for r, err := range c.All(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, r.ID)
-	}
-	if !slices.Equal(got, want) {
+	if got := listAll(t, c); !slices.Equal(got, want) {
 		t.Errorf("the relayers are %v, want all 150", got)
 	}
 }

@@ -122,8 +122,8 @@ func (p *page) freeIDs() ([]byte, bool) {
 	return p.part(from, idSize*int64(count))
 }
 
-// countFits reports whether the first key starts where the table ends, as the
-// engine writes it: it does not if the count is damaged.
+// countFits reports whether the first key starts at the end of the table, as the
+// engine writes it. If the count is damaged it does not.
 func (p *page) countFits() bool {
 	if p.count == 0 {
 		return true
