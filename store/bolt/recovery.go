@@ -117,17 +117,22 @@ func (s *Store) awaitBackups(deadline <-chan struct{}) bool {
 // delete or a rename, writes would go to a file that the next start does not
 // find. The caller holds the write lock.
 func (s *Store) checkPath() (fs.FileInfo, error) {
-	found, err := os.Stat(s.path)
+	found, err := isAt(s.path, s.known)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errMissing
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !os.SameFile(s.known, found) {
+	if !found {
 		return nil, errReplaced
 	}
 	return s.known, nil
+}
+
+func isAtByStat(path string, known fs.FileInfo) (bool, error) {
+	found, err := os.Stat(path)
+	return err == nil && os.SameFile(known, found), err
 }
 
 // install makes an open file the one that the store serves.
