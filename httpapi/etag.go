@@ -12,7 +12,9 @@ import (
 // entityTag returns the ETag of a revision. It is a strong one, because a revision
 // is never reused for the same ID.
 func entityTag(revision uint64) string {
-	return `"` + strconv.FormatUint(revision, 10) + `"`
+	tag := make([]byte, 0, len(`"18446744073709551615"`))
+	tag = strconv.AppendUint(append(tag, '"'), revision, 10)
+	return string(append(tag, '"'))
 }
 
 // conditions returns the condition of If-Match: one of the listed revisions, or none

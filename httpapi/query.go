@@ -18,30 +18,29 @@ type listQuery struct {
 // [*relayer.ValidationError] that names every invalid parameter. Unknown parameters
 // are ignored, because proxies and caches add their own.
 func parseListQuery(raw string) (listQuery, error) {
-	query := listQuery{page: 1, perPage: relayer.DefaultPerPage}
+	page := parameter{name: "page", number: 1}
+	perPage := parameter{name: "per_page", number: relayer.DefaultPerPage}
 	if raw == "" {
-		return query, nil
+		return listQuery{page.number, perPage.number}, nil
 	}
-	page := parameter{name: "page", into: &query.page}
-	perPage := parameter{name: "per_page", into: &query.perPage}
 	for pair := range strings.SplitSeq(raw, "&") {
 		name, value, ok := unescapePair(pair)
 		if !ok {
-			return query, &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the query must be URL-encoded"}}}
+			return listQuery{}, &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the query must be URL-encoded"}}}
 		}
 		page.match(name, value)
 		perPage.match(name, value)
 	}
-	var invalid relayer.ValidationError
-	for _, p := range [...]parameter{page, perPage} {
+	var problems []relayer.FieldError
+	for _, p := range [...]*parameter{&page, &perPage} {
 		if problem := p.parse(); problem != "" {
-			invalid.Fields = append(invalid.Fields, relayer.FieldError{Field: p.name, Message: problem})
+			problems = append(problems, relayer.FieldError{Field: p.name, Message: problem})
 		}
 	}
-	if len(invalid.Fields) > 0 {
-		return query, &invalid
+	if len(problems) > 0 {
+		return listQuery{}, &relayer.ValidationError{Fields: problems}
 	}
-	return query, nil
+	return listQuery{page.number, perPage.number}, nil
 }
 
 // unescapePair parses a name and its value as [url.ParseQuery] does, without a map.
@@ -57,10 +56,10 @@ func unescapePair(pair string) (name, value string, ok bool) {
 
 // parameter is an optional parameter of a query.
 type parameter struct {
-	name  string
-	value string
-	count int
-	into  *uint32
+	name   string
+	value  string
+	count  int
+	number uint32 // the default before parse
 }
 
 func (p *parameter) match(name, value string) {
@@ -82,6 +81,6 @@ func (p *parameter) parse() (problem string) {
 	if err != nil {
 		return "must be a whole number from 0 to 4294967295"
 	}
-	*p.into = uint32(number)
+	p.number = uint32(number)
 	return ""
 }
