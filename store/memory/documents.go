@@ -33,19 +33,31 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 	if err := ctx.Err(); err != nil {
 		return dst, 0, err
 	}
+	if extended, total, ok := s.joinedPage(dst, offset, limit); ok {
+		return extended, total, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := len(s.byID)
+	limit = onPage(total, offset, limit)
+	s.order.join(offset, limit)
+	extended, _ := s.order.appendDocuments(dst, offset, limit)
+	return extended, total, nil
+}
+
+// joinedPage returns false if some of the documents are not joined.
+func (s *Store) joinedPage(dst []byte, offset, limit int) (extended []byte, total int, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	total := len(s.byID)
+	total = len(s.byID)
+	extended, ok = s.order.appendDocuments(dst, offset, onPage(total, offset, limit))
+	return extended, total, ok
+}
+
+// onPage returns the number of records on a page.
+func onPage(total, offset, limit int) int {
 	if offset < 0 || offset >= total || limit <= 0 {
-		return dst, total, nil
+		return 0
 	}
-	next := s.order.at(offset)
-	for i := range min(limit, total-offset) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, next.rec.Document...)
-		next = next.next
-	}
-	return dst, total, nil
+	return min(limit, total-offset)
 }

@@ -1,75 +1,80 @@
 package memory
 
 import (
+	"bytes"
 	"math/bits"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/joined"
 )
 
-// entry is one record in a list in creation order. Its rec is replaced whole, and the
-// bytes in it never change.
+// entry is one record. Its rec is replaced whole, and the bytes in it never change.
 type entry struct {
-	rec            relayer.Record
-	slot           int
-	previous, next *entry
+	rec  relayer.Record
+	slot int
 }
 
 // order is a list of entries in creation order with access by offset.
 //
-// Each entry has a slot, and a slot is not reused. A Fenwick tree counts the slots in
-// use, so that a descent of it finds the k-th one. From there a page follows the links
-// of the list and needs not skip empty slots. When most slots are empty, they are
-// renumbered.
+// Each entry has a slot, and a slot is not reused. Adjacent slots are in one piece. A Fenwick
+// tree counts the entries of the pieces, so that a descent of it finds the k-th entry. When
+// most slots are empty, they are renumbered.
 type order struct {
-	first, last *entry
-	live        int
-	slots       []*entry
-	counts      []int // counts[i] covers the slots (i - lowbit(i), i], from 1 on
+	live   int
+	slots  []*entry
+	pieces []piece
+	counts []int // counts[i] covers the pieces (i - lowbit(i), i], from 1 on
 }
 
+// piece describes [joined.Slots] slots.
+type piece struct {
+	used      joined.Set
+	documents joined.Documents // joined when a list reads them
+}
+
+// add adds an entry in the slot after the last one.
 func (o *order) add(added *entry) {
-	added.previous, added.next = o.last, nil
-	if o.last == nil {
-		o.first = added
-	} else {
-		o.last.next = added
+	added.slot = len(o.slots)
+	o.slots = append(o.slots, added)
+	if added.slot%joined.Slots == 0 {
+		o.addPiece()
 	}
-	o.last = added
-	o.live++
-	o.assignSlot(added)
+	changed := o.changed(added)
+	changed.used = changed.used.With(added.slot % joined.Slots)
+	o.count(added, 1)
 }
 
-// assignSlot assigns the slot after the last one to an entry.
-func (o *order) assignSlot(e *entry) {
+func (o *order) addPiece() {
+	o.pieces = append(o.pieces, piece{})
 	if len(o.counts) == 0 {
 		o.counts = append(o.counts, 0)
 	}
-	e.slot = len(o.slots)
-	o.slots = append(o.slots, e)
-	at := len(o.slots)
-	count := 1
+	at, count := len(o.pieces), 0
 	for child := at - 1; child > at-(at&-at); child -= child & -child {
 		count += o.counts[child]
 	}
 	o.counts = append(o.counts, count)
 }
 
+// changed returns the piece of an entry whose document changes.
+func (o *order) changed(e *entry) *piece {
+	changed := &o.pieces[e.slot/joined.Slots]
+	changed.documents.Clear()
+	return changed
+}
+
+func (o *order) count(e *entry, difference int) {
+	o.live += difference
+	for at := e.slot/joined.Slots + 1; at < len(o.counts); at += at & -at {
+		o.counts[at] += difference
+	}
+}
+
 func (o *order) remove(e *entry) {
-	if e.previous == nil {
-		o.first = e.next
-	} else {
-		e.previous.next = e.next
-	}
-	if e.next == nil {
-		o.last = e.previous
-	} else {
-		e.next.previous = e.previous
-	}
-	o.live--
 	o.slots[e.slot] = nil
-	for at := e.slot + 1; at < len(o.counts); at += at & -at {
-		o.counts[at]--
-	}
+	changed := o.changed(e)
+	changed.used = changed.used.Without(e.slot % joined.Slots)
+	o.count(e, -1)
 	o.renumber()
 }
 
@@ -82,21 +87,93 @@ func (o *order) renumber() {
 	if len(o.slots) < 2*o.live+spareSlots {
 		return
 	}
-	o.slots = make([]*entry, 0, o.live+spareSlots)
-	o.counts = make([]int, 0, o.live+spareSlots+1)
-	for next := o.first; next != nil; next = next.next {
-		o.assignSlot(next)
+	old := o.slots
+	*o = order{slots: make([]*entry, 0, o.live+spareSlots)}
+	for _, e := range old {
+		if e != nil {
+			// If it is joined, it keeps the documents of deleted entries in memory.
+			e.rec.Document = bytes.Clone(e.rec.Document)
+			o.add(e)
+		}
 	}
 }
 
-// at returns the entry at an offset, which must be less than the number of entries.
-func (o *order) at(offset int) *entry {
-	slot, rest := 0, offset
-	for step := 1 << (bits.Len(uint(len(o.slots))) - 1); step > 0; step >>= 1 {
-		if slot+step < len(o.counts) && o.counts[slot+step] <= rest {
-			slot += step
-			rest -= o.counts[slot]
+// at returns the piece of the entry at an offset, which must be less than the number of
+// entries, and how many entries of the piece come before it.
+func (o *order) at(offset int) (number, rank int) {
+	rank = offset
+	for step := 1 << (bits.Len(uint(len(o.pieces))) - 1); step > 0; step >>= 1 {
+		if number+step < len(o.counts) && o.counts[number+step] <= rank {
+			number += step
+			rank -= o.counts[number]
 		}
 	}
-	return o.slots[slot]
+	return number, rank
+}
+
+// span is the entries of a page that are in one piece.
+type span struct {
+	piece int
+	slots joined.Set
+}
+
+// spans calls yield for each span of a page, which must be in the list, until it returns
+// false.
+func (o *order) spans(offset, limit int, yield func(span) bool) bool {
+	for limit > 0 {
+		number, rank := o.at(offset)
+		for ; limit > 0 && number < len(o.pieces) && o.pieces[number].used != 0; number++ {
+			slots := o.pieces[number].used.Skip(rank).Take(limit)
+			if !yield(span{number, slots}) {
+				return false
+			}
+			offset, limit, rank = offset+slots.Len(), limit-slots.Len(), 0
+		}
+	}
+	return true
+}
+
+// appendDocuments appends the documents of a page, separated by commas. It returns false if
+// some of them are not joined.
+func (o *order) appendDocuments(dst []byte, offset, limit int) (extended []byte, ok bool) {
+	if limit == 0 {
+		return dst, true
+	}
+	extended = dst
+	ok = o.spans(offset, limit, func(s span) bool {
+		documents := &o.pieces[s.piece].documents
+		if documents.AreJoined() {
+			extended = documents.Append(extended, s.slots.First(), s.slots.Last())
+		}
+		return documents.AreJoined()
+	})
+	if !ok {
+		return dst, false
+	}
+	return extended[:len(extended)-len(",")], true
+}
+
+// join joins the documents of the pieces that a page is in.
+func (o *order) join(offset, limit int) {
+	o.spans(offset, limit, func(s span) bool {
+		if !o.pieces[s.piece].documents.AreJoined() {
+			o.joinPiece(s.piece)
+		}
+		return true
+	})
+}
+
+func (o *order) joinPiece(number int) {
+	var documents [joined.Slots]*[]byte
+	for i, e := range o.inPiece(number) {
+		if e != nil {
+			documents[i] = &e.rec.Document
+		}
+	}
+	o.pieces[number].documents.Join(&documents)
+}
+
+// inPiece returns the slots of a piece.
+func (o *order) inPiece(number int) []*entry {
+	return o.slots[number*joined.Slots : min(len(o.slots), (number+1)*joined.Slots)]
 }

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/go-relayer/relayer"
@@ -10,6 +11,13 @@ import (
 // checkLimits enforces the limits of durable stores, so that every record can be moved
 // to one. Only the size is not limited.
 func checkLimits(rec relayer.Record) error { return limits.Check(rec, math.MaxInt) }
+
+// ownCopyOf returns the record with copies of its bytes that do not share their memory: the
+// document is copied again when it is joined with others.
+func ownCopyOf(rec relayer.Record) relayer.Record {
+	rec.Document, rec.Private = bytes.Clone(rec.Document), bytes.Clone(rec.Private)
+	return rec
+}
 
 // copyOf returns the record with a copy of its bytes.
 func copyOf(rec relayer.Record) relayer.Record {

@@ -43,7 +43,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	own := copyOf(rec)
+	own := ownCopyOf(rec)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,15 +95,16 @@ func (s *Store) page(offset, limit int) ([]relayer.Record, int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	total := len(s.byID)
-	if offset < 0 || offset >= total || limit <= 0 {
-		return nil, total
-	}
-	recs := make([]relayer.Record, min(limit, total-offset))
-	next := s.order.at(offset)
-	for i := range recs {
-		recs[i] = next.rec
-		next = next.next
-	}
+	limit = onPage(total, offset, limit)
+	recs := make([]relayer.Record, 0, limit)
+	s.order.spans(offset, limit, func(found span) bool {
+		for slot, e := range s.order.inPiece(found.piece) {
+			if found.slots.Has(slot) {
+				recs = append(recs, e.rec)
+			}
+		}
+		return true
+	})
 	return recs, total
 }
 
@@ -114,7 +115,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	own := copyOf(rec)
+	own := ownCopyOf(rec)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,6 +129,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	own.Revision = s.nextRevision()
 	delete(s.claims, found.rec.Claim)
 	found.rec = own
+	s.order.changed(found)
 	s.hold(found)
 	s.publish(relayer.Updated, own)
 	rec.Revision = own.Revision
@@ -146,7 +148,8 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 	delete(s.byID, id)
 	delete(s.claims, found.rec.Claim)
 	s.order.remove(found)
-	s.publish(relayer.Deleted, found.rec)
+	// A copy, because the document shares its memory with those of other records.
+	s.publish(relayer.Deleted, copyOf(found.rec))
 	return nil
 }
 

@@ -65,6 +65,7 @@ var cases = []testCase{
 	{"list in creation order", listOrder},
 	{"list pages with totals", listPages},
 	{"list pages after deletes", listPagesAfterDeletes},
+	{"list pages among writes", listPagesAmongWrites},
 	{"list past the end", listPastEnd},
 	{"update replaces the record", updateReplaces},
 	{"update keeps the position", updateKeepsPosition},
