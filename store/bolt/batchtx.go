@@ -27,7 +27,7 @@ type batchTx struct {
 	ids      *bbolt.Bucket
 	claims   *bbolt.Bucket
 	state    state
-	blocks   map[uint64]*modifiedBlock
+	blocks   map[uint64]*bitmap // those that the batch changes
 	writes   int
 	failed   error
 
@@ -36,17 +36,12 @@ type batchTx struct {
 	counts  blockCounts
 }
 
-type modifiedBlock struct {
-	bitmap
-	before int
-}
-
 func newBatchTx(tx *bbolt.Tx, base *snapshot) (*batchTx, error) {
 	now, err := base.readState()
 	if err != nil {
 		return nil, err
 	}
-	b := &batchTx{tx: tx, base: base, verified: make(map[uint64]bool, 16), state: now, blocks: make(map[uint64]*modifiedBlock)}
+	b := &batchTx{tx: tx, base: base, verified: make(map[uint64]bool, 16), state: now, blocks: make(map[uint64]*bitmap)}
 	if err := base.meta.VerifyPath(stateKey, 0, b.verified); err != nil {
 		return nil, err
 	}
@@ -232,17 +227,16 @@ func (b *batchTx) releaseClaim(claim []byte) error {
 }
 
 // block returns the bitmap of a block for the batch to modify.
-func (b *batchTx) block(number uint64) (*modifiedBlock, error) {
+func (b *batchTx) block(number uint64) (*bitmap, error) {
 	if known := b.blocks[number]; known != nil {
 		return known, nil
 	}
-	opened := &modifiedBlock{}
+	opened := new(bitmap)
 	if value := b.tx.Bucket(blocksBucket).Get(numberKey(number)); value != nil {
 		if len(value) != bitmapSize {
 			return nil, corruptData(errBlocks)
 		}
-		opened.before = population(value)
-		copy(opened.bitmap[:], value)
+		copy(opened[:], value)
 	}
 	b.blocks[number] = opened
 	return opened, nil
@@ -251,17 +245,12 @@ func (b *batchTx) block(number uint64) (*modifiedBlock, error) {
 // finish writes the modified blocks and the state.
 func (b *batchTx) finish() error {
 	bucket := b.tx.Bucket(blocksBucket)
-	var deltas []countDelta
 	for number, block := range b.blocks {
-		count := block.population()
-		if err := putBlock(bucket, number, block, count); err != nil {
+		if err := putBlock(bucket, number, block); err != nil {
 			return unavailable(err)
 		}
-		if count != block.before {
-			deltas = append(deltas, countDelta{number, count - block.before})
-		}
 	}
-	b.counts = b.base.counts.after(deltas)
+	b.counts = b.base.counts.after(b.blocks)
 	if b.counts.total() != int(b.state.total) {
 		return corruptData(errBlocks)
 	}
@@ -273,9 +262,9 @@ func (b *batchTx) finish() error {
 
 // putBlock keeps no block without a record, so that the memory for the counts
 // depends on the number of records alone.
-func putBlock(bucket *bbolt.Bucket, number uint64, block *modifiedBlock, count int) error {
-	if count == 0 {
+func putBlock(bucket *bbolt.Bucket, number uint64, block *bitmap) error {
+	if block.population() == 0 {
 		return bucket.Delete(numberKey(number))
 	}
-	return bucket.Put(numberKey(number), block.bitmap[:])
+	return bucket.Put(numberKey(number), block[:])
 }

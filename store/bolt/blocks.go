@@ -1,13 +1,15 @@
 package bolt
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math/bits"
 	"slices"
 	"sort"
+
+	"github.com/go-relayer/relayer/internal/joined"
 )
 
 // blockSize is the number of sequence numbers in a block: its bitmap is small
@@ -27,21 +29,19 @@ func (b *bitmap) set(bit uint64)      { b[bit/8] |= 1 << (bit % 8) }
 func (b *bitmap) clear(bit uint64)    { b[bit/8] &^= 1 << (bit % 8) }
 func (b *bitmap) has(bit uint64) bool { return b[bit/8]&(1<<(bit%8)) != 0 }
 
-func (b *bitmap) population() int { return population(b[:]) }
-
-func population(bitmap []byte) int {
+func (b *bitmap) population() int {
 	count := 0
 	for at := 0; at < bitmapSize; at += 8 {
-		count += bits.OnesCount64(binary.LittleEndian.Uint64(bitmap[at:]))
+		count += bits.OnesCount64(binary.LittleEndian.Uint64(b[at:]))
 	}
 	return count
 }
 
-// selectBit returns the position of the set bit that has rank set bits before it:
-// the select operation of a bitmap.
-func selectBit(bitmap []byte, rank int) (uint64, bool) {
-	for at := 0; at < bitmapSize; at += 8 {
-		word := binary.LittleEndian.Uint64(bitmap[at:])
+// selectBit returns the position of the set bit that has rank set bits before it: the
+// select operation of a bitmap. There must be one.
+func (b *bitmap) selectBit(rank int) uint64 {
+	for at := 0; ; at += 8 {
+		word := binary.LittleEndian.Uint64(b[at:])
 		count := bits.OnesCount64(word)
 		if rank >= count {
 			rank -= count
@@ -50,21 +50,21 @@ func selectBit(bitmap []byte, rank int) (uint64, bool) {
 		for ; rank > 0; rank-- {
 			word &= word - 1
 		}
-		return uint64(at*8 + bits.TrailingZeros64(word)), true
+		return uint64(at*8 + bits.TrailingZeros64(word))
 	}
-	return 0, false
 }
 
-// blockCount is the number of records in all blocks up to and including a block.
-type blockCount struct {
-	block uint64
-	upTo  int
+// block is the records of a block, and their number in all blocks up to and including it.
+type block struct {
+	number  uint64
+	upTo    int
+	records *bitmap
 }
 
-// blockCounts has the running total of records for each block (prefix sums), so
-// that an offset is found by binary search. It is immutable. Blocks without a
-// record are left out.
-type blockCounts []blockCount
+// blockCounts has the running total of records for each block (prefix sums), so that an
+// offset is found by binary search. It is immutable, and so are its bitmaps. Blocks without
+// a record are left out.
+type blockCounts []block
 
 // readBlockCounts counts the records of each block in the bitmaps: 128 bytes for up
 // to 1024 records, and none of the records. It compares the sum with the stored
@@ -81,8 +81,9 @@ func (s *snapshot) readBlockCounts() (blockCounts, error) {
 			malformed = true
 			return
 		}
-		total += population(value)
-		counts = append(counts, blockCount{binary.BigEndian.Uint64(key), total})
+		records := bitmap(value)
+		total += records.population()
+		counts = append(counts, block{binary.BigEndian.Uint64(key), total, &records})
 	})
 	if err != nil {
 		return nil, err
@@ -117,92 +118,88 @@ func (c blockCounts) find(offset int) (at, rank int) {
 
 // sequences iterates over the sequence numbers of records, in their order.
 type sequences struct {
-	snap   *snapshot
+	counts blockCounts
 	block  int // index in the counts
-	bitmap []byte
 	bit    uint64
 }
 
 // sequencesFrom starts at the record at an offset below the total.
-func (s *snapshot) sequencesFrom(offset int) (*sequences, error) {
-	at, rank := s.counts.find(offset)
-	q := &sequences{snap: s, block: at}
-	if err := q.load(); err != nil {
-		return nil, err
-	}
-	var ok bool
-	if q.bit, ok = selectBit(q.bitmap, rank); !ok {
-		return nil, errBlocks
-	}
-	return q, nil
+func (c blockCounts) sequencesFrom(offset int) *sequences {
+	at, rank := c.find(offset)
+	return &sequences{counts: c, block: at, bit: c[at].records.selectBit(rank)}
 }
 
-// load reads the bitmap of the block.
-func (q *sequences) load() (err error) {
-	if q.bitmap, err = q.snap.blocks.Get(numberKey(q.snap.counts[q.block].block)); err != nil {
-		return err
-	}
-	if len(q.bitmap) != bitmapSize || population(q.bitmap) != q.snap.counts.population(q.block) {
-		return errBlocks
-	}
-	return nil
-}
-
-func (q *sequences) sequence() uint64 { return q.snap.counts[q.block].block*blockSize + q.bit }
+func (q *sequences) sequence() uint64 { return q.counts[q.block].number*blockSize + q.bit }
 
 // advance moves to the next record. There must be one.
-func (q *sequences) advance() error {
+func (q *sequences) advance() {
+	records := q.counts[q.block].records
 	for q.bit++; q.bit < blockSize; q.bit++ {
-		if q.bitmap[q.bit/8]&(1<<(q.bit%8)) != 0 {
-			return nil
+		if records.has(q.bit) {
+			return
 		}
 	}
-	if q.block++; q.block == len(q.snap.counts) {
-		return errBlocks
-	}
-	if err := q.load(); err != nil {
-		return err
-	}
-	first, ok := selectBit(q.bitmap, 0)
-	if !ok {
-		return errBlocks
-	}
-	q.bit = first
-	return nil
+	q.block++
+	q.bit = q.counts[q.block].records.selectBit(0)
 }
 
-// countDelta is how a transaction changes the number of records in one block.
-type countDelta struct {
-	block uint64
-	delta int
+// span is the records of a page whose sequence numbers are in one piece of
+// [joined.Slots] numbers.
+type span struct {
+	piece uint64
+	slots joined.Set
 }
 
-// after returns the counts after a transaction. A new block follows all others,
-// because sequence numbers only grow.
-func (c blockCounts) after(deltas []countDelta) blockCounts {
-	if len(deltas) == 0 {
+// spans calls yield for each span of the given number of records, which must exist, until it
+// returns false.
+func (q *sequences) spans(records int, yield func(span) bool) {
+	for {
+		slots := q.inPiece().Take(records)
+		if records -= slots.Len(); !yield(span{q.sequence() / joined.Slots, slots}) || records == 0 {
+			return
+		}
+		q.bit |= joined.Slots - 1
+		q.advance()
+	}
+}
+
+// inPiece returns the records of the piece from the current one on.
+func (q *sequences) inPiece() joined.Set {
+	first := q.bit / joined.Slots * joined.Slots
+	records := joined.Set(binary.LittleEndian.Uint32(q.counts[q.block].records[first/8:]))
+	return records.From(int(q.bit - first))
+}
+
+// after returns the counts after a transaction that has changed the records of some blocks.
+// A new block follows all others, because sequence numbers only grow.
+func (c blockCounts) after(changed map[uint64]*bitmap) blockCounts {
+	if len(changed) == 0 {
 		return c
 	}
-	slices.SortFunc(deltas, func(a, b countDelta) int { return cmp.Compare(a.block, b.block) })
-	next := make(blockCounts, 0, len(c)+len(deltas))
-	previous, shift := 0, 0
-	for _, count := range c {
-		inBlock := count.upTo - previous
-		previous = count.upTo
-		if len(deltas) > 0 && deltas[0].block == count.block {
-			inBlock += deltas[0].delta
-			shift += deltas[0].delta
-			deltas = deltas[1:]
-		}
-		if inBlock > 0 {
-			next = append(next, blockCount{count.block, count.upTo + shift})
+	next := make(blockCounts, 0, len(c)+len(changed))
+	total := 0
+	add := func(number uint64, records *bitmap, count int) {
+		if total += count; count > 0 {
+			next = append(next, block{number, total, records})
 		}
 	}
-	for _, added := range deltas {
-		shift += added.delta
-		if added.delta > 0 {
-			next = append(next, blockCount{added.block, previous + shift})
+	for at, old := range c {
+		if records := changed[old.number]; records != nil {
+			add(old.number, records, records.population())
+		} else {
+			add(old.number, old.records, c.population(at))
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(changed)) {
+		if len(c) == 0 || number > c[len(c)-1].number {
+			add(number, changed[number], changed[number].population())
 		}
 	}
 	return next
+}
+
+func (c blockCounts) equal(other blockCounts) bool {
+	return slices.EqualFunc(c, other, func(a, b block) bool {
+		return a.number == b.number && a.upTo == b.upTo && *a.records == *b.records
+	})
 }

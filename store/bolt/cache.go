@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/joined"
 )
 
 // cache holds documents of the current snapshot that were verified when they were read
@@ -19,32 +20,36 @@ type cache struct {
 	mu     sync.RWMutex // guards the fields below, and changes of size
 	snap   *snapshot    // whose records the entries are
 	byID   map[string]*cached
-	chunks map[uint64]*chunk // by sequence number / chunkSize
+	pieces map[uint64]*piece // by sequence number / joined.Slots
 }
 
-// cached is a record in a slot of a chunk; the slot is empty if the ID is. The mutex of the
-// cache guards it, because remove empties the slot in place.
+// cached is a record in a slot of a piece. The mutex of the cache guards it, because remove
+// empties the slot in place.
 type cached struct {
 	id       string
 	sequence uint64
 	revision uint64
 	document []byte
+	isJoined bool // the document shares its memory with others of the piece
 }
 
-// chunk holds the entries of adjacent sequence numbers next to each other, so that a page
-// is read from few areas of the memory.
-type chunk struct {
-	entries [chunkSize]cached
-	count   int
+// piece holds the entries of adjacent sequence numbers, and their documents next to each
+// other, so that a page is read from few areas of the memory.
+type piece struct {
+	used      joined.Set
+	documents joined.Documents // joined when a list reads them
+
+	// size is what the piece keeps in memory, which may include documents of removed
+	// entries.
+	size int64
+
+	entries [joined.Slots]cached
 }
 
+// About what an entry needs in addition to its ID and its document, and what a piece needs.
 const (
-	chunkSize = 32
-
-	// About what an entry needs in addition to its ID and its document, and what a chunk
-	// needs.
 	entryOverhead = 80
-	chunkOverhead = 2304
+	pieceOverhead = 2560
 )
 
 func (c *cached) size() int64 { return int64(len(c.id) + len(c.document) + entryOverhead) }
@@ -59,7 +64,7 @@ func newCache(limit int) *cache {
 func (c *cache) reset(snap *snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.snap, c.byID, c.chunks = snap, make(map[string]*cached), make(map[uint64]*chunk)
+	c.snap, c.byID, c.pieces = snap, make(map[string]*cached), make(map[uint64]*piece)
 	c.size.Store(0)
 }
 
@@ -87,8 +92,8 @@ func (c *cache) appendDocument(snap *snapshot, dst []byte, id string) (extended 
 	return append(dst, entry.document...), entry.revision, true
 }
 
-// appendPage appends the documents of consecutive records, separated by commas. If one of
-// them is not cached, it returns dst unchanged and false.
+// appendPage appends the documents of consecutive records, separated by commas. If they are
+// not all cached and joined, it returns dst unchanged and false.
 func (c *cache) appendPage(snap *snapshot, dst []byte, from *sequences, records int) (extended []byte, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -96,29 +101,47 @@ func (c *cache) appendPage(snap *snapshot, dst []byte, from *sequences, records 
 		return dst, false
 	}
 	extended = dst
-	for {
-		entry := c.at(from.sequence())
-		if entry == nil {
-			return dst, false
+	from.spans(records, func(s span) bool {
+		found := c.pieces[s.piece]
+		ok = found != nil && found.documents.AreJoined() && found.used.Contains(s.slots)
+		if ok {
+			extended = found.documents.Append(extended, s.slots.First(), s.slots.Last())
 		}
-		extended = append(extended, entry.document...)
-		if records--; records == 0 {
-			return extended, true
-		}
-		extended = append(extended, ',')
-		if from.advance() != nil {
-			return dst, false
-		}
+		return ok
+	})
+	if !ok {
+		return dst, false
 	}
+	return extended[:len(extended)-len(",")], true
 }
 
-// at returns the entry of a sequence number, or nil.
-func (c *cache) at(sequence uint64) *cached {
-	chunk := c.chunks[sequence/chunkSize]
-	if chunk == nil || chunk.entries[sequence%chunkSize].id == "" {
-		return nil
+// join joins the documents in the pieces of consecutive records, as far as they are cached.
+func (c *cache) join(snap *snapshot, from *sequences, records int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.snap != snap {
+		return
 	}
-	return &chunk.entries[sequence%chunkSize]
+	from.spans(records, func(s span) bool {
+		if found := c.pieces[s.piece]; found != nil && !found.documents.AreJoined() {
+			c.size.Add(-found.size)
+			found.join()
+			c.size.Add(found.size)
+		}
+		return true
+	})
+}
+
+func (p *piece) join() {
+	var documents [joined.Slots]*[]byte
+	p.size = pieceOverhead
+	for slot := range p.entries {
+		if entry := &p.entries[slot]; p.used.Has(slot) {
+			documents[slot], entry.isJoined = &entry.document, true
+			p.size += entry.size()
+		}
+	}
+	p.documents.Join(&documents)
 }
 
 // admits reports whether a read should add its records. A cache that is nearly full takes
@@ -130,44 +153,65 @@ func (c *cache) admits() bool {
 
 // add adds a record, and evicts others at random if there is no room.
 func (c *cache) add(snap *snapshot, rec stored) {
-	entry := cached{id: string(rec.id), sequence: rec.sequence, revision: rec.revision, document: bytes.Clone(rec.document)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.snap != snap || c.byID[entry.id] != nil || !c.makeRoom(entry.size()+chunkOverhead) {
+	if c.snap != snap || c.byID[string(rec.id)] != nil {
 		return
 	}
-	into := c.chunks[entry.sequence/chunkSize]
-	if into == nil {
-		into = new(chunk)
-		c.chunks[entry.sequence/chunkSize] = into
-		c.size.Add(chunkOverhead)
+	entry := cached{id: string(rec.id), sequence: rec.sequence, revision: rec.revision, document: bytes.Clone(rec.document)}
+	if !c.makeRoom(entry.size() + pieceOverhead) {
+		return
 	}
-	slot := &into.entries[entry.sequence%chunkSize]
-	*slot = entry
-	into.count++
-	c.byID[entry.id] = slot
+	into := c.pieces[entry.sequence/joined.Slots]
+	if into == nil {
+		into = &piece{size: pieceOverhead}
+		c.pieces[entry.sequence/joined.Slots] = into
+		c.size.Add(pieceOverhead)
+	}
+	slot := int(entry.sequence % joined.Slots)
+	into.entries[slot], into.used = entry, into.used.With(slot)
+	into.documents.Clear()
+	into.size += entry.size()
+	c.byID[entry.id] = &into.entries[slot]
 	c.size.Add(entry.size())
 }
 
-// makeRoom evicts entries in the order of a map, which is random. It returns false if the
+// makeRoom evicts pieces in the order of a map, which is random. It returns false if the
 // cache is too small.
 func (c *cache) makeRoom(size int64) bool {
-	for _, entry := range c.byID {
+	for number, evicted := range c.pieces {
 		if c.size.Load()+size <= c.limit {
 			break
 		}
-		c.remove(entry)
+		for slot := range evicted.entries {
+			if evicted.used.Has(slot) {
+				delete(c.byID, evicted.entries[slot].id)
+			}
+		}
+		c.drop(number)
 	}
 	return c.size.Load()+size <= c.limit
 }
 
+// remove removes an entry. The memory of a joined document is free when its piece is joined
+// again or dropped.
 func (c *cache) remove(entry *cached) {
 	delete(c.byID, entry.id)
-	c.size.Add(-entry.size())
-	number := entry.sequence / chunkSize
-	*entry = cached{}
-	if c.chunks[number].count--; c.chunks[number].count == 0 {
-		delete(c.chunks, number)
-		c.size.Add(-chunkOverhead)
+	number, slot := entry.sequence/joined.Slots, int(entry.sequence%joined.Slots)
+	from := c.pieces[number]
+	if !entry.isJoined {
+		from.size -= entry.size()
+		c.size.Add(-entry.size())
 	}
+	*entry = cached{}
+	from.used = from.used.Without(slot)
+	from.documents.Clear()
+	if from.used == 0 {
+		c.drop(number)
+	}
+}
+
+func (c *cache) drop(number uint64) {
+	c.size.Add(-c.pieces[number].size)
+	delete(c.pieces, number)
 }

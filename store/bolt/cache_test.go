@@ -145,6 +145,52 @@ func TestDocumentCache_Limit(t *testing.T) {
 	}
 }
 
+// What a page has left in the cache is counted until it is free, and then not any more.
+func TestDocumentCache_SizeAfterUpdates(t *testing.T) {
+	store := openWithCache(t, 1<<20)
+	createAll(t, store, 0, 200)
+	listAll := func() {
+		if _, _, err := store.AppendDocuments(t.Context(), nil, 0, 200); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listAll()
+	first := store.CacheSize()
+	for range 3 {
+		for i := range 200 {
+			rec, err := store.Get(t.Context(), numbered(i).ID)
+			if err == nil {
+				_, err = store.Update(t.Context(), rec)
+			}
+			if err == nil {
+				_, _, err = store.AppendDocument(t.Context(), nil, rec.ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if size := store.CacheSize(); size <= first || size > 2*first {
+			t.Errorf("after updates the cache has %d bytes, at first %d", size, first)
+		}
+	}
+	if listAll(); store.CacheSize() != first {
+		t.Errorf("after updates and a list the cache has %d bytes, at first %d", store.CacheSize(), first)
+	}
+}
+
+func TestDocumentCache_LimitOfPages(t *testing.T) {
+	const limit = 50_000
+	store := openWithCache(t, limit)
+	createAll(t, store, 0, 500)
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range 2000 {
+		expectSamePage(t, store, random.IntN(500), 1+random.IntN(100))
+		if size := store.CacheSize(); size > limit || i > 100 && size < limit/4 {
+			t.Fatalf("the cache has %d bytes", size)
+		}
+	}
+}
+
 func TestDocumentCache_NegativeLimit(t *testing.T) {
 	if store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"), bolt.WithDocumentCache(-1)); err == nil {
 		t.Error("a negative limit was accepted")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -230,13 +229,13 @@ func (s *snapshot) checkCounts(found *findings) {
 		found.add("%v", err)
 		return
 	}
-	if !slices.Equal(counted, s.counts) {
+	if !counted.equal(s.counts) {
 		found.add("the counts in memory are not those of the file")
 	}
 	previous := 0
 	for _, count := range counted {
 		if count.upTo == previous {
-			found.add("block %d is empty", count.block)
+			found.add("block %d is empty", count.number)
 		}
 		previous = count.upTo
 	}

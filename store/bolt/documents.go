@@ -46,13 +46,17 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 			return nil
 		}
 		admitted, separator := s.cache.admits(), ""
-		return snap.walkPage(ctx, offset, limit, func(rec stored) {
+		err := snap.walkPage(ctx, offset, limit, func(rec stored) {
 			if admitted {
 				s.cache.add(snap, rec)
 			}
 			extended = append(append(extended, separator...), rec.document...)
 			separator = ","
 		})
+		if err == nil && admitted {
+			s.cache.join(snap, snap.counts.sequencesFrom(offset), onPage(total, offset, limit))
+		}
+		return err
 	})
 	if err != nil {
 		return dst, 0, err
@@ -66,9 +70,5 @@ func (s *Store) cachedPage(snap *snapshot, dst []byte, offset, limit int) ([]byt
 	if records == 0 {
 		return dst, true
 	}
-	from, err := snap.sequencesFrom(offset)
-	if err != nil {
-		return dst, false
-	}
-	return s.cache.appendPage(snap, dst, from, records)
+	return s.cache.appendPage(snap, dst, snap.counts.sequencesFrom(offset), records)
 }

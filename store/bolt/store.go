@@ -191,10 +191,7 @@ func (s *snapshot) walkPage(ctx context.Context, offset, limit int, visit func(s
 	if left == 0 {
 		return nil
 	}
-	next, err := s.sequencesFrom(offset)
-	if err != nil {
-		return err
-	}
+	next := s.counts.sequencesFrom(offset)
 	cursor, err := s.relayers.Seek(numberKey(next.sequence()))
 	if err != nil {
 		return err
@@ -218,9 +215,7 @@ func (s *snapshot) walkPage(ctx context.Context, offset, limit int, visit func(s
 		visit(rec)
 		cursor.Next()
 		if left > 1 {
-			if err := next.advance(); err != nil {
-				return err
-			}
+			next.advance()
 		}
 	}
 	return nil
