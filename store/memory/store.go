@@ -10,9 +10,10 @@ import (
 	"github.com/go-relayer/relayer/internal/feed"
 )
 
-// Store is a [relayer.Store] in memory. Readers do not block each other. The cost of
-// a page grows with its size and the logarithm of the number of records, at any
-// offset and after any pattern of deletes.
+// Store is a [relayer.Store] in memory. Readers do not block each other, except that the
+// first list after a write copies the documents near it, 32 at a time. The cost of a page
+// grows with its size and the logarithm of the number of records, at any offset and after
+// any pattern of deletes.
 //
 // Create one with [New]. All methods are safe for concurrent use. A Store need not be
 // closed.
