@@ -64,7 +64,8 @@ type Store struct {
 	closeErr  error
 }
 
-// write is applied to the transaction of its batch by the writer.
+// write is applied to the transaction of its batch by the writer. It is applied again if
+// the file has to grow, so that it must not change what it reads.
 type write func(*batchTx) error
 
 var _ relayer.Store = (*Store)(nil)
@@ -105,13 +106,15 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	value := encode(rec)
+	var revision uint64
 	err := s.do(ctx, len(value.value), func(b *batchTx) (err error) {
-		rec.Revision, err = b.update(rec.ID, rec.Revision, rec.Claim, value)
+		revision, err = b.update(rec.ID, rec.Revision, rec.Claim, value)
 		return err
 	})
 	if err != nil {
 		return relayer.Record{}, err
 	}
+	rec.Revision = revision
 	return rec, nil
 }
 

@@ -426,6 +426,23 @@ func TestWrite_FileOutgrowsItsMapping(t *testing.T) {
 	wantSound(t, store)
 }
 
+// The batch is applied again after the file has grown.
+func TestUpdate_FileOutgrowsItsMapping(t *testing.T) {
+	store := open(t, filepath.Join(t.TempDir(), "relayers.db"), bolt.WithMapping(1<<16))
+	defer func() { _ = store.Close() }()
+	for i := range 10 {
+		rec, err := store.Create(t.Context(), numbered(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := rec.Revision
+		rec.Document = bytes.Repeat(rec.Document, 100)
+		if rec, err = store.Update(t.Context(), rec); err != nil || rec.Revision <= created {
+			t.Fatalf("update %d returned revision %d after %d, error %v", i, rec.Revision, created, err)
+		}
+	}
+}
+
 func TestWrite_CanceledDuringCheck(t *testing.T) {
 	store, _ := openTemp(t)
 	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
