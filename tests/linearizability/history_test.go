@@ -43,10 +43,15 @@ func TestHistories_Bolt(t *testing.T) {
 	}
 }
 
+// TestHistories_MemoryDocuments reads documents as a handler does.
+func TestHistories_MemoryDocuments(t *testing.T) {
+	checkHistories(t, documentReader{memory.New()})
+}
+
 // TestHistories_BoltDocuments reads documents as a handler does, from the cache of the
-// store: from one with room for all relayers, and from one that evicts most.
+// store: from one with room for all relayers, and from one with room for two.
 func TestHistories_BoltDocuments(t *testing.T) {
-	for name, bytes := range map[string]int{"whole": 1 << 20, "evicting": 2500} {
+	for name, bytes := range map[string]int{"whole": 1 << 20, "evicting": 5400} {
 		t.Run(name, func(t *testing.T) {
 			store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"), bolt.WithDocumentCache(bytes))
 			if err != nil {
@@ -58,21 +63,26 @@ func TestHistories_BoltDocuments(t *testing.T) {
 	}
 }
 
-// documentReader gets documents. Because the rest of a record is not part of its
-// document, a document here is the content followed by the claim.
-type documentReader struct{ *bolt.Store }
+type documentStore interface {
+	relayer.Store
+	relayer.DocumentStore
+}
+
+// documentReader gets and lists documents. Because the rest of a record is not part of its
+// document, a document here is the ID, the claim and the content. A list has no revisions.
+type documentReader struct{ documentStore }
 
 func (r documentReader) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	return r.write(ctx, rec, r.Store.Create)
+	return r.write(ctx, rec, r.documentStore.Create)
 }
 
 func (r documentReader) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	return r.write(ctx, rec, r.Store.Update)
+	return r.write(ctx, rec, r.documentStore.Update)
 }
 
 func (documentReader) write(ctx context.Context, rec relayer.Record, write func(context.Context, relayer.Record) (relayer.Record, error)) (relayer.Record, error) {
 	joined := rec
-	joined.Document = fmt.Appendf(nil, "%s/%s", rec.Document, rec.Claim)
+	joined.Document = fmt.Appendf(nil, "%s/%s/%s", rec.ID, rec.Claim, rec.Document)
 	written, err := write(ctx, joined)
 	rec.Revision = written.Revision
 	return rec, err
@@ -80,16 +90,30 @@ func (documentReader) write(ctx context.Context, rec relayer.Record, write func(
 
 func (r documentReader) Get(ctx context.Context, id string) (relayer.Record, error) {
 	document, revision, err := r.AppendDocument(ctx, nil, id)
-	content, claim, _ := strings.Cut(string(document), "/")
-	return relayer.Record{ID: id, Claim: claim, Revision: revision, Document: []byte(content), Private: []byte(content)}, err
+	if err != nil {
+		return relayer.Record{}, err
+	}
+	rec := parsed(string(document))
+	rec.Revision = revision
+	return rec, nil
 }
 
 func (r documentReader) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	recs, total, err := r.Store.List(ctx, offset, limit)
-	for i := range recs {
-		recs[i].Document = recs[i].Private
+	page, total, err := r.AppendDocuments(ctx, nil, offset, limit)
+	if err != nil || len(page) == 0 {
+		return nil, total, err
 	}
-	return recs, total, err
+	var recs []relayer.Record
+	for document := range strings.SplitSeq(string(page), ",") {
+		recs = append(recs, parsed(document))
+	}
+	return recs, total, nil
+}
+
+func parsed(document string) relayer.Record {
+	id, rest, _ := strings.Cut(document, "/")
+	claim, content, _ := strings.Cut(rest, "/")
+	return relayer.Record{ID: id, Claim: claim, Document: []byte(content), Private: []byte(content)}
 }
 
 // TestControl_StaleReads proves that the check can fail. It must catch a store with
@@ -99,6 +123,7 @@ func TestControl_StaleReads(t *testing.T) {
 	for name, stores := range map[string][]relayer.Store{
 		"one store":  {&stale{Store: alone}},
 		"two stores": {shared, &stale{Store: shared}},
+		"pages":      {documentReader{&stalePages{documentStore: memory.New()}}},
 	} {
 		t.Run(name, func(t *testing.T) { wantStale(t, stores) })
 	}
@@ -132,6 +157,36 @@ func (s *stale) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return rec, err
 }
 
+// stalePages returns the previous page again in one of four calls for the same page.
+type stalePages struct {
+	documentStore
+	mu       sync.Mutex
+	calls    int
+	previous map[[2]int]page
+}
+
+type page struct {
+	documents []byte
+	total     int
+}
+
+func (s *stalePages) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := [2]int{offset, limit}
+	if previous, ok := s.previous[of]; ok {
+		if s.calls++; s.calls%4 == 0 {
+			return append(dst, previous.documents...), previous.total, nil
+		}
+	}
+	documents, total, err := s.documentStore.AppendDocuments(ctx, nil, offset, limit)
+	if s.previous == nil {
+		s.previous = make(map[[2]int]page)
+	}
+	s.previous[of] = page{documents, total}
+	return append(dst, documents...), total, err
+}
+
 // checkHistories records histories of one store, or of several on the same data,
 // and checks that each is linearizable.
 func checkHistories(t *testing.T, stores ...relayer.Store) {
@@ -156,6 +211,9 @@ func checkHistories(t *testing.T, stores ...relayer.Store) {
 // empty deletes all records: the model begins without any.
 func empty(t *testing.T, store relayer.Store) {
 	t.Helper()
+	if reader, ok := store.(documentReader); ok {
+		store = reader.documentStore
+	}
 	recs, _, err := store.List(t.Context(), 0, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +319,9 @@ func (c *client) note(t *testing.T, recs []relayer.Record) []row {
 		if string(rec.Document) != string(rec.Private) {
 			t.Errorf("%s is from two writes", rec.ID)
 		}
-		c.seen[rec.ID] = rec.Revision
+		if rec.Revision > 0 {
+			c.seen[rec.ID] = rec.Revision
+		}
 		rows = append(rows, row{rec.ID, rec.Claim, string(rec.Document), rec.Revision})
 	}
 	return rows
