@@ -20,6 +20,7 @@ type Registry interface {
 	Resume(ctx context.Context, id string, conditions ...Condition) (*Relayer, error)
 	Delete(ctx context.Context, id string, conditions ...Condition) error
 	Watch(ctx context.Context) iter.Seq2[Change, error]
+	WatchAfter(ctx context.Context, position string) iter.Seq2[Change, error]
 }
 
 var _ Registry = (*Manager)(nil)

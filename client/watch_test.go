@@ -200,6 +200,38 @@ func TestWatchAfter(t *testing.T) {
 	})
 }
 
+// A program that accepts a Registry resumes after its last change, on a Manager and on a
+// client.
+func TestWatchAfter_Registry(t *testing.T) {
+	manager := newManager(t)
+	for name, registry := range map[string]relayer.Registry{"manager": manager, "client": serve(t, manager)} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			changes := registry.Watch(ctx)
+			for _, id := range []string{name + "-1", name + "-2"} {
+				if _, err := registry.Create(ctx, evm(id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var position string
+			for change, err := range changes {
+				if err != nil || change.Relayer.ID != name+"-1" {
+					t.Fatalf("the first change is %+v, error %v", change, err)
+				}
+				position = change.Position
+				break
+			}
+			for change, err := range registry.WatchAfter(ctx, position) {
+				if err != nil || change.Kind != relayer.Created || change.Relayer.ID != name+"-2" {
+					t.Errorf("the change after the position is %+v, error %v", change, err)
+				}
+				break
+			}
+		})
+	}
+}
+
 // If the first connection fails, the changes made until the next one are unknown.
 func TestWatch_FirstConnectionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
