@@ -439,8 +439,9 @@ func TestPlan_InsecureHTTP(t *testing.T) {
 	server := start(t, token, "--db", "memory")
 	defer server.stop()
 	url := strings.Replace(server.url, "127.0.0.1", "0.0.0.0", 1) // not a local host by its name
-	if done := expect(t, 1, "export", "--server", url); !strings.Contains(done.stderr, "--server: client: the base URL must be https") {
-		t.Errorf("output %+v", done)
+	const want = "relayerd: --server must be an https URL, because the token is sent to another host: use --insecure-http to permit http\n"
+	if done := expect(t, 1, "export", "--server", url); done.stderr != want {
+		t.Errorf("error %q, want %q", done.stderr, want)
 	}
 	expect(t, 0, "export", "--server", url, "--insecure-http")
 }

@@ -76,7 +76,16 @@ func (t *target) openServer(apiKey string) (relayer.Registry, func() error, erro
 	}
 	server, err := client.New(t.server, apiKey, options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--server: %w", err)
+		return nil, nil, t.serverError(err, apiKey)
 	}
 	return server, func() error { return nil }, nil
+}
+
+// serverError returns the error of a client with the name of the flag to change.
+func (t *target) serverError(err error, apiKey string) error {
+	// New sends no request. If it succeeds now, only --insecure-http was missing.
+	if _, err := client.New(t.server, apiKey, client.WithInsecureHTTP()); err == nil {
+		return errors.New("--server must be an https URL, because the token is sent to another host: use --insecure-http to permit http")
+	}
+	return fmt.Errorf("--server: %w", err)
 }
