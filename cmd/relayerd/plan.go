@@ -103,7 +103,11 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if err != nil {
 		return err
 	}
-	registry, closeRegistry, err := c.open(ctx, apiKey)
+	options, perRelayer, err := c.managerOptions()
+	if err != nil {
+		return err
+	}
+	registry, closeRegistry, err := c.open(ctx, apiKey, options...)
 	if err != nil {
 		return err
 	}
@@ -112,7 +116,7 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if err != nil {
 		return err
 	}
-	if err := c.checkRules(ctx, desired, changes); err != nil {
+	if err := checkRules(ctx, desired, changes, perRelayer); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprint(command.OutOrStdout(), changes); err != nil {
@@ -173,17 +177,11 @@ func (c *planConfig) options() []plan.Option {
 	return options
 }
 
-// checkRules checks the relayers to write by the rules of the flags, so that a plan shows
-// every problem. It creates them in memory. Only the database can check whether signers
-// are exclusive, and only a server can check its rules.
-func (c *planConfig) checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan) error {
-	perRelayer := c.rules
-	perRelayer.exclusiveSigners = false
-	options, err := perRelayer.managerOptions()
-	if err != nil {
-		return err
-	}
-	scratch, err := relayer.New(memory.New(), options...)
+// checkRules checks the relayers to write by the rules for one relayer alone, so that a
+// plan shows every problem. It creates them in memory. Only the database can check
+// whether signers are exclusive, and only a server can check its rules.
+func checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan, perRelayer []relayer.Option) error {
+	scratch, err := relayer.New(memory.New(), perRelayer...)
 	if err != nil {
 		return err
 	}

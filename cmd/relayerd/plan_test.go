@@ -384,6 +384,19 @@ func TestPlan_Rules(t *testing.T) {
 	}
 }
 
+// The signers can come from a pipe, such as <(command) of a shell.
+func TestPlan_SignersFromPipe(t *testing.T) {
+	const stdin = "/dev/stdin"
+	if _, err := os.Stat(stdin); err != nil {
+		t.Skip(err)
+	}
+	file := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+	command := program("", "plan", "--db", emptyDatabase(t), "-f", file, "--signers", stdin)
+	if done := finish(t, `{"s":{"evm":"0x1"}}`, command); done.status != 2 || done.stderr != "" {
+		t.Errorf("output %+v", done)
+	}
+}
+
 // A file that gives the signer of an old relayer to a new one needs a delete first.
 func TestApply_SignerOfDeleted(t *testing.T) {
 	database := emptyDatabase(t)

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/go-relayer/relayer"
+import (
+	"slices"
+
+	"github.com/go-relayer/relayer"
+)
 
 // rules holds the flags that determine which relayers are valid.
 type rules struct {
@@ -9,21 +13,23 @@ type rules struct {
 	exclusiveSigners bool
 }
 
-// managerOptions returns the options of a Manager that applies the rules.
-func (r rules) managerOptions() ([]relayer.Option, error) {
-	var options []relayer.Option
+// managerOptions returns the options of a Manager that applies all rules, and those of
+// the rules that apply to one relayer alone. It reads the signers file, which may be a
+// pipe, only once.
+func (r rules) managerOptions() (all, perRelayer []relayer.Option, err error) {
 	if r.networkRules {
-		options = append(options, relayer.WithNetworkRules())
-	}
-	if r.exclusiveSigners {
-		options = append(options, relayer.WithExclusiveSigners())
+		perRelayer = append(perRelayer, relayer.WithNetworkRules())
 	}
 	if r.signersFile != "" {
 		known, err := readSigners(r.signersFile)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		options = append(options, relayer.WithAddressResolver(known.address))
+		perRelayer = append(perRelayer, relayer.WithAddressResolver(known.address))
 	}
-	return options, nil
+	all = slices.Clone(perRelayer)
+	if r.exclusiveSigners {
+		all = append(all, relayer.WithExclusiveSigners())
+	}
+	return all, perRelayer, nil
 }

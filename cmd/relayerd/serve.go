@@ -107,7 +107,7 @@ func (c config) check() error {
 		}
 	}
 	for _, file := range []struct{ flag, name string }{
-		{"--signers", c.signersFile}, {"--tokens-file", c.tokensFile}, {"--tls-cert", c.tlsCert}, {"--tls-key", c.tlsKey},
+		{"--tokens-file", c.tokensFile}, {"--tls-cert", c.tlsCert}, {"--tls-key", c.tlsKey},
 	} {
 		if err := checkFile(file.flag, file.name); err != nil {
 			return err
@@ -141,7 +141,7 @@ func isAddress(text string) bool {
 
 // serve serves until ctx is done. Then it drains requests and closes the database.
 func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
-	options, err := c.managerOptions()
+	options, _, err := c.managerOptions()
 	if err != nil {
 		return err
 	}

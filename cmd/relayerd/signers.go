@@ -20,6 +20,9 @@ type signers map[string]struct {
 }
 
 func readSigners(file string) (signers, error) {
+	if err := checkFile("--signers", file); err != nil {
+		return nil, err
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("--signers: %w", err)

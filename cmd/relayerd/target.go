@@ -40,19 +40,12 @@ func (t *target) addRuleFlags(command *cobra.Command) {
 	}
 }
 
-// open opens the registry of the flags.
-func (t *target) open(ctx context.Context, apiKey string) (registry relayer.Registry, closeRegistry func() error, err error) {
+// open opens the registry of the flags. The options are those of a Manager.
+func (t *target) open(ctx context.Context, apiKey string, options ...relayer.Option) (registry relayer.Registry, closeRegistry func() error, err error) {
 	if t.server != "" {
 		return t.openServer(apiKey)
 	}
 	if err := checkDurable("--db", t.database); err != nil {
-		return nil, nil, err
-	}
-	if err := checkFile("--signers", t.signersFile); err != nil {
-		return nil, nil, err
-	}
-	options, err := t.managerOptions()
-	if err != nil {
 		return nil, nil, err
 	}
 	store, closeStore, err := openExisting(ctx, "--db", t.database, lockOnce())
