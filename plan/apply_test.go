@@ -176,6 +176,30 @@ func TestApply_Failures(t *testing.T) {
 	}
 }
 
+// A rejected signer_id names the stored relayer that has the signer, in any words of the
+// registry.
+func TestApply_SignerHolder(t *testing.T) {
+	otherNetwork := minimal("other")
+	otherNetwork.Network = "mainnet"
+	stored := newManager(t, relayer.WithExclusiveSigners())
+	create(t, stored, otherNetwork, minimal("old"))
+	rejected := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "must be unique"}}}
+	otherField := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "name", Message: "is used by another relayer"}}}
+	for name, c := range map[string]struct {
+		registry relayer.Registry
+		want     string
+	}{
+		"exclusive signers": {stored, "choose another signer (relayer old has this signer)"},
+		"other words":       {&refusing{stored, "new", rejected}, "new: invalid relayer: signer_id must be unique (relayer old has this signer)"},
+		"another field":     {&refusing{stored, "new", otherField}, "new: invalid relayer: name is used by another relayer"},
+	} {
+		_, err := newPlan(t, c.registry, []relayer.CreateRequest{otherNetwork, minimal("old"), minimal("new")}).Apply(t.Context())
+		if !errors.Is(err, relayer.ErrInvalid) || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want the end %s", name, err, c.want)
+		}
+	}
+}
+
 // contextIgnorer ignores the end of a context.
 type contextIgnorer struct{ relayer.Registry }
 

@@ -71,16 +71,17 @@ func (b *builder) compareNew(req relayer.CreateRequest) (Entry, error) {
 	}}, nil
 }
 
-// nameHolder adds the ID of the stored relayer that has the exclusive signer of a
-// request. A plan deletes last, so that it cannot resolve this conflict.
+// nameHolder adds the ID of the stored relayer that has the signer of a request, if the
+// registry rejects the signer_id: the signer may be exclusive. Over HTTP the reason is
+// only a text, so that this states what is true for every reason.
 func (b *builder) nameHolder(err error, req relayer.CreateRequest) error {
 	invalid, ok := errors.AsType[*relayer.ValidationError](err)
-	if !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Field != "signer_id" || !strings.HasPrefix(invalid.Fields[0].Message, "is used by another relayer") {
+	if !ok || !slices.ContainsFunc(invalid.Fields, func(f relayer.FieldError) bool { return f.Field == "signer_id" }) {
 		return err
 	}
 	for _, r := range b.listed {
 		if r.SignerID == req.SignerID && r.NetworkType == req.NetworkType && r.Network == req.Network {
-			return fmt.Errorf("%w, or first delete relayer %s, which has it", err, r.ID)
+			return fmt.Errorf("%w (relayer %s has this signer)", err, r.ID)
 		}
 	}
 	return err
