@@ -8,6 +8,9 @@ import (
 	promclient "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/observe/prometheus"
 )
 
 // newRegistry returns a registry with the metrics of the process.
@@ -42,15 +45,27 @@ func newBackupMetrics(registry promclient.Registerer) backupMetrics {
 	return m
 }
 
-// openMetrics returns the handler of /metrics on the public port. With --metrics-addr it
-// returns nil, and serves /metrics there until stop is called.
-func openMetrics(c config, registry *promclient.Registry, logger *slog.Logger) (public http.Handler, stop func(), err error) {
-	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	if c.metricsAddress == "" {
-		return metrics, func() {}, nil
+// metrics are the metrics of a server, and how they are served.
+type metrics struct {
+	registry *promclient.Registry
+	observer relayer.Observer
+	public   http.Handler // of /metrics on --addr; nil with --metrics-addr
+	stop     func()
+}
+
+// openMetrics serves /metrics on --metrics-addr, if it is set, until stop is called.
+func openMetrics(c config, logger *slog.Logger) (metrics, error) {
+	registry := newRegistry()
+	observer, err := prometheus.NewObserver(registry)
+	if err != nil {
+		return metrics{}, err
 	}
-	stop, err = serveMetrics(c.metricsAddress, metrics, logger)
-	return nil, stop, err
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	if c.metricsAddress == "" {
+		return metrics{registry, observer, handler, func() {}}, nil
+	}
+	stop, err := serveMetrics(c.metricsAddress, handler, logger)
+	return metrics{registry, observer, nil, stop}, err
 }
 
 // serveMetrics serves /metrics on another address until stop is called.

@@ -11,16 +11,16 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"slices"
+	"os"
 	"strings"
 	"time"
 
+	promclient "github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/observe/prometheus"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -141,15 +141,11 @@ func isAddress(text string) bool {
 
 // serve serves until ctx is done. Then it drains requests and closes the database.
 func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
-	options, _, err := c.managerOptions()
-	if err != nil {
-		return err
-	}
-	apiOptions, err := handlerOptions(c)
-	if err != nil {
-		return err
-	}
 	logger := newLogger(c.logFormat, stderr)
+	managerOptions, apiOptions, err := readOptions(c, logger)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	received := receiveSignals()
@@ -166,47 +162,80 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		return err
 	}
 	defer listener.Close()
-	registry := newRegistry()
-	observer, err := prometheus.NewObserver(registry)
+	metrics, err := openMetrics(c, logger)
 	if err != nil {
 		return err
 	}
-	metrics, stopMetrics, err := openMetrics(c, registry, logger)
-	if err != nil {
-		return err
-	}
-	defer stopMetrics()
+	defer metrics.stop()
 	access, err := openAccess(ctx, c, apiKey, received, logger)
 	if err != nil {
 		return err
 	}
 	defer access.close()
-	store, closeStore, err := openFilled(ctx, c, stderr, logger)
+	store, closeStore, err := openWithBackups(ctx, c, metrics.registry, received.backup, stderr, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	warnIfReadable(logger, "database file", c.database)
-	if file, ok := store.(*bolt.Store); ok && c.backup.directory != "" {
-		stop, err := startBackups(ctx, newBackups(c, file, registry, logger), received.backup)
-		if err != nil {
-			return err
-		}
-		defer stop()
-	}
-
-	manager, err := relayer.New(store, append(options, relayer.WithObserver(observer), relayer.WithLogger(logger))...)
+	api, err := newAPI(store, append(managerOptions, relayer.WithObserver(metrics.observer)), access, apiOptions)
 	if err != nil {
 		return err
-	}
-	api, err := httpapi.New(manager, access.authenticator, slices.Concat(apiOptions, access.options, logOptions(c, logger))...)
-	if err != nil {
-		return fmt.Errorf("API_KEY: %w", err)
 	}
 	if access.generated != "" {
 		printToken(stdout, access.generated, c.scheme(), listener.Addr())
 	}
-	return serveHTTP(ctx, listener, newSite(ctx, api, store, metrics), api.Drain, logger)
+	return serveHTTP(ctx, listener, newSite(ctx, api, store, metrics.public), api.Drain, logger)
+}
+
+// readOptions returns the options that the flags determine.
+func readOptions(c config, logger *slog.Logger) ([]relayer.Option, []httpapi.Option, error) {
+	managerOptions, _, err := c.managerOptions()
+	if err != nil {
+		return nil, nil, err
+	}
+	apiOptions := []httpapi.Option{rateLimit(c.rate), httpapi.WithLogger(logger)}
+	if c.logRequests {
+		apiOptions = append(apiOptions, httpapi.WithRequestLog(logger))
+	}
+	if c.trustedProxies != "" {
+		trusted, err := parseProxies(c.trustedProxies)
+		if err != nil {
+			return nil, nil, err
+		}
+		apiOptions = append(apiOptions, httpapi.WithClientAddress(trusted.clientAddress))
+	}
+	return append(managerOptions, relayer.WithLogger(logger)), apiOptions, nil
+}
+
+// openWithBackups opens the database, and starts the backups of --backup. The returned
+// function stops them and closes the database.
+func openWithBackups(ctx context.Context, c config, registry promclient.Registerer, requests <-chan os.Signal, stderr io.Writer, logger *slog.Logger) (relayer.Store, func() error, error) {
+	store, closeStore, err := openFilled(ctx, c, stderr, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	warnIfReadable(logger, "database file", c.database)
+	file, ok := store.(*bolt.Store)
+	if !ok || c.backup.directory == "" {
+		return store, closeStore, nil
+	}
+	stop, err := startBackups(ctx, newBackups(c, file, registry, logger), requests)
+	if err != nil {
+		return nil, nil, errors.Join(err, closeStore())
+	}
+	return store, func() error { stop(); return closeStore() }, nil
+}
+
+func newAPI(store relayer.Store, managerOptions []relayer.Option, access access, apiOptions []httpapi.Option) (*httpapi.API, error) {
+	manager, err := relayer.New(store, managerOptions...)
+	if err != nil {
+		return nil, err
+	}
+	api, err := httpapi.New(manager, access.authenticator, append(apiOptions, access.options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("API_KEY: %w", err)
+	}
+	return api, nil
 }
 
 // openListener listens on --addr, with the limit of connections and TLS of the flags.
@@ -251,26 +280,6 @@ func openAccess(ctx context.Context, c config, apiKey string, received signals, 
 	}
 	generated := rand.Text()
 	return access{authenticator: httpapi.Tokens(generated), generated: generated, close: func() {}}, nil
-}
-
-func handlerOptions(c config) ([]httpapi.Option, error) {
-	options := []httpapi.Option{rateLimit(c.rate)}
-	if c.trustedProxies != "" {
-		trusted, err := parseProxies(c.trustedProxies)
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, httpapi.WithClientAddress(trusted.clientAddress))
-	}
-	return options, nil
-}
-
-func logOptions(c config, logger *slog.Logger) []httpapi.Option {
-	options := []httpapi.Option{httpapi.WithLogger(logger)}
-	if c.logRequests {
-		options = append(options, httpapi.WithRequestLog(logger))
-	}
-	return options
 }
 
 func rateLimit(perSecond float64) httpapi.Option {
