@@ -194,6 +194,20 @@ func TestEdit_OtherRow(t *testing.T) {
 	b.expectPolicies(`{"allowed_tokens":[{"mint":"a","symbol":"","swap_config":{}},{"mint":"b","symbol":"B"}],"fee_payment_strategy":"user"}`)
 }
 
+// TestEdit_OtherLines checks that an edit of one line of a list keeps the exact values
+// of the other lines.
+func TestEdit_OtherLines(t *testing.T) {
+	b := openOne(t, "evm", `{"whitelist_receivers":["  spaced\t","two\r\nlines","","edited","same","same"]}`)
+	expect(b, "  spaced\t\ntwo↵lines\n\nedited\nsame\nsame", findControl+`.value`, []string{policies, "Whitelist receivers"})
+	b.fill("  spaced\t\n  new \ntwo↵lines\n\n edited here \nsame\nsame\n\n  \n", policies, "Whitelist receivers")
+	b.saved("Full one was changed")
+	b.expectPolicies(`{"whitelist_receivers":["  spaced\t","new","two\r\nlines","","edited here","same","same"]}`)
+	b.edit("one")
+	b.fill("", policies, "Whitelist receivers")
+	b.saved("Full one was changed")
+	b.expectPolicies(`{}`)
+}
+
 // TestEdit_URLs checks that the URLs are replaced only if the user asks for it, and
 // that the masked ones are not sent.
 func TestEdit_URLs(t *testing.T) {

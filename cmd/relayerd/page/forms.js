@@ -42,6 +42,21 @@ function selectOf(field, options) {
   return { shown, input: shown.input };
 }
 
+// A line break inside an entry would look like two entries.
+const lineOf = (entry) => entry.replace(/\r\n|[\r\n]/g, '↵');
+
+// Returns the entries of a list with the numbers of their lines. A line that shows a
+// stored entry has exactly its value, which may be empty. Of other lines, the empty
+// ones and the spaces around the text are removed.
+function entriesOf(text, stored) {
+  const unused = Map.groupBy(text === '' && stored.length > 1 ? [] : stored, lineOf);
+  return text.split('\n').flatMap((line, index) => {
+    const same = unused.get(line)?.shift();
+    const entry = same ?? line.trim();
+    return same === undefined && entry === '' ? [] : [{ entry, number: index + 1 }];
+  });
+}
+
 const controls = {
   text(field) {
     const shown = labelled(field, plainInput());
@@ -102,10 +117,16 @@ const controls = {
   lines(field) {
     const shown = labelled({ hint: 'One per line', ...field }, make('textarea', { rows: 3, autocapitalize: 'none', spellcheck: 'false' }));
     const { input } = shown;
-    const given = () => input.value.split('\n').map((line, index) => [line.trim(), index + 1]).filter(([line]) => line !== '');
-    const below = (rest) => 'line ' + given()[parseInt(rest.slice(1), 10)]?.[1] + ' ';
-    const read = () => (given().length > 0 ? given().map(([line]) => line) : undefined);
-    return single({ ...shown, below }, read, (value) => { input.value = value.join('\n'); });
+    const below = (rest) => 'line ' + entriesOf(input.value, stored)[parseInt(rest.slice(1), 10)]?.number + ' ';
+    let stored = [];
+    const read = () => {
+      const entries = entriesOf(input.value, stored).map(({ entry }) => entry);
+      return entries.length > 0 ? entries : undefined;
+    };
+    return single({ ...shown, below }, read, (value) => {
+      stored = value;
+      input.value = value.map(lineOf).join('\n');
+    });
   },
 
   group(field, networkOf) {
