@@ -239,7 +239,7 @@ func TestCreate_OtherErrors(t *testing.T) {
 	expect(b, true, `[...document.querySelectorAll('fieldset > .wrong')].some((p) => p.checkVisibility() && p.textContent === 'must not be set unless fee_payment_strategy is user')`)
 
 	b.goTo("new", "New relayer")
-	b.do(`document.getElementById('leave').click()`)
+	b.expectQuestion(discardQuestion, true, `document.getElementById('leave').click()`)
 	b.enter("New relayer")
 	b.begin("large", "evm")
 	b.do(`(() => { `+findControl+`.value = ('0'.repeat(600) + '\\n').repeat(2000); })()`, []string{policies, "Whitelist receivers"})

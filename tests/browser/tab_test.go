@@ -12,6 +12,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -22,6 +23,9 @@ type tab struct {
 	server *server
 	ctx    context.Context
 	errors *pageErrors
+
+	answers  chan bool   // the next answers to the questions of the browser
+	answered chan string // the questions that it asked
 }
 
 // shared is the browser of the tests. It is started once, because that takes most of
@@ -110,7 +114,7 @@ func newTab(t *testing.T, s *server, parent context.Context, options ...chromedp
 	t.Cleanup(cancelDeadline)
 	ctx, cancel := chromedp.NewContext(deadline, options...)
 	t.Cleanup(cancel)
-	b := &tab{t: t, server: s, ctx: ctx, errors: newPageErrors(s.url)}
+	b := &tab{t: t, server: s, ctx: ctx, errors: newPageErrors(s.url), answers: make(chan bool, 1), answered: make(chan string, 100)}
 	b.load()
 	return b
 }
@@ -118,8 +122,10 @@ func newTab(t *testing.T, s *server, parent context.Context, options ...chromedp
 // load opens the page in the tab.
 func (b *tab) load() {
 	b.t.Helper()
-	if err := chromedp.Listen(b.ctx, b.errors.note); err != nil {
-		b.t.Fatal(err)
+	for _, listener := range []func(any){b.errors.note, b.answer} {
+		if err := chromedp.Listen(b.ctx, listener); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 	b.run(chromedp.Func(b.errors.enable), chromedp.EmulateViewport(1000, 800), chromedp.Navigate(b.server.url+"/"))
 	b.t.Cleanup(b.close)
@@ -317,4 +323,42 @@ func (b *tab) goTo(hash, title string) {
 	b.t.Helper()
 	b.do(`location.hash = %s`, hash)
 	b.expectTitle(title)
+}
+
+// answer answers a question of the browser, such as whether to leave the page.
+func (b *tab) answer(event any) {
+	question, ok := event.(*page.EventJavascriptDialogOpening)
+	if !ok {
+		return
+	}
+	isAccepted := true
+	select {
+	case isAccepted = <-b.answers:
+	default:
+		b.errors.add("an unexpected question: %s %s", question.Type, question.Message)
+	}
+	// A listener must not wait for the browser.
+	go func() {
+		_ = chromedp.Do(b.ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: isAccepted})
+			return err
+		}))
+		b.answered <- string(question.Type) + " " + question.Message
+	}()
+}
+
+// expectQuestion runs a script, and gives an answer to the question that the browser
+// asks then.
+func (b *tab) expectQuestion(want string, accept bool, script string) {
+	b.t.Helper()
+	b.answers <- accept
+	b.do(`(setTimeout(() => { ` + script + ` }), 0)`)
+	select {
+	case question := <-b.answered:
+		if question != want {
+			b.t.Errorf("the question is %q, want %q", question, want)
+		}
+	case <-time.After(10 * time.Second):
+		b.t.Fatalf("%s: no question, want %q", script, want)
+	}
 }

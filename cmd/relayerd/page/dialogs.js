@@ -25,7 +25,8 @@ function isStillSending() {
   return isSending;
 }
 
-let editing; // the edit that is open, or suspended until the user signs in again
+let editing; // the edit that is open
+const drafts = new Map(); // the edits with changes whose form is closed, by the ID of their relayer
 let deleting;
 let conflict;
 
@@ -37,26 +38,43 @@ function closeDialogs() {
 
 const isAnyOpen = () => dialogs.some((dialog) => dialog.open);
 
-// Closes all dialogs and discards what was entered.
-export function dropDialogs() {
-  closeDialogs();
+// Closes all dialogs and discards what was entered in them.
+function dropDialogs() {
   editing = deleting = conflict = undefined;
+  closeDialogs();
   for (const id of ['edit-title', 'edit-fields', 'delete-title', 'delete-expected', 'conflict-table']) byId(id).replaceChildren();
   byId('delete-id').value = '';
 }
 
-// Closes all dialogs. An edit is kept for the same relayer.
+// Closes all dialogs. Changes that are not saved are kept until the user opens the
+// relayer again. Returns the name of their relayer.
 export function suspendDialogs() {
-  if (editing) editing.isSuspended = true;
-  deleting = conflict = undefined;
-  closeDialogs();
+  const kept = hasChanges() ? editing : undefined;
+  if (kept) drafts.set(kept.base.id, kept);
+  dropDialogs();
+  return kept?.base.name;
 }
 
-export function resumeDialogs(id) {
-  if (!editing?.isSuspended) return;
-  if (editing.base.id === id) showEdit();
-  else dropDialogs();
+// Opens the form with the changes of a relayer that are not saved, if there are any.
+export function resumeEdit({ data, etag }) {
+  if (isSending || !drafts.has(data.id)) return;
+  editing = drafts.get(data.id);
+  drafts.delete(data.id);
+  showEdit();
+  noteEdit(unsaved);
+  noteChange(data.id, etag, false);
 }
+
+export const dropEdit = (id) => drafts.delete(id);
+
+export function dropEdits() {
+  drafts.clear();
+  dropDialogs();
+}
+
+const hasChanges = () => editing !== undefined && editing.form.isChanged();
+
+export const hasUnsavedEdits = () => drafts.size > 0 || hasChanges();
 
 // Returns the problems of a refusal as the API lists them.
 export function problemsOf(refusal, doing, id) {
@@ -84,6 +102,7 @@ async function send(change) {
   try {
     const request = change.fields ? { method: 'PATCH', body: writeJSON(removeEmptied(change.stored, change.fields)) } : { method: 'DELETE' };
     const result = await call(pathOf(id), { ...request, etag: change.etag });
+    dropEdit(id);
     dropDialogs();
     if (change.fields) views.changed(result, change.notice(result.data));
     else views.deleted(id, change.base.name + ' was deleted');
@@ -100,7 +119,7 @@ function refuse(change, refusal) {
   if (refusal.status === 401) {
     views.signOut();
   } else if (refusal.status === 404) {
-    dropDialogs();
+    suspendDialogs();
     views.gone(change.base.id);
   } else {
     change.refuse(problemsOf(refusal, change.fields ? 'change relayers' : 'delete relayers', change.base.id));
@@ -119,30 +138,31 @@ export function setPaused({ data, etag }, paused) {
 
 // Edit.
 
+const unsaved = 'You have changes that are not saved. Save them, or press Cancel to discard them.';
+
 function showEdit() {
-  editing.isSuspended = false;
+  byId('edit-title').textContent = 'Edit ' + editing.base.name;
+  byId('edit-fields').replaceChildren(...editing.form.elements);
   noteEdit('');
   byId('edit-dialog').showModal();
 }
 
 function noteEdit(text) { byId('edit-note').textContent = text; }
 
-export function openEdit({ data, etag }) {
+export function openEdit(relayer) {
   if (isStillSending()) return;
-  const [form, changes] = editForm(data);
-  editing = { base: data, stored: data, etag, form, changes };
-  byId('edit-title').textContent = 'Edit ' + data.name;
-  byId('edit-fields').replaceChildren(...form.elements);
+  resumeEdit(relayer);
+  if (editing) return;
+  const { data, etag } = relayer;
+  editing = { base: data, stored: data, etag, form: editForm(data) };
   showEdit();
 }
 
-const isEmpty = (object) => Object.keys(object).length === 0;
-
 function save() {
-  const { base, stored, etag, form, changes } = editing;
+  const { base, stored, etag, form } = editing;
   form.clearErrors();
-  const fields = changes();
-  if (isEmpty(fields)) {
+  const fields = form.changes();
+  if (Object.keys(fields).length === 0) {
     dropDialogs();
     say('Nothing was changed');
     return;
@@ -165,12 +185,12 @@ export function noteChange(id, etag, isDeleted) {
 onSubmit(byId('edit-form'), save);
 
 function cancelEdit() {
-  if (isEmpty(editing.changes())) {
+  if (!hasChanges()) {
     dropDialogs();
     return;
   }
   if (!byId('edit-dialog').open) showEdit();
-  noteEdit('You have changes that are not saved. Save them, or press Cancel to discard them.');
+  noteEdit(unsaved);
 }
 
 byId('edit-dialog').addEventListener('cancel', (event) => {
@@ -179,7 +199,7 @@ byId('edit-dialog').addEventListener('cancel', (event) => {
 });
 // A browser closes a dialog without asking if Escape is pressed repeatedly.
 byId('edit-dialog').addEventListener('close', () => {
-  if (editing && !editing.isSuspended && !isAnyOpen()) cancelEdit();
+  if (editing && !isAnyOpen()) cancelEdit();
 });
 
 // Delete.
@@ -242,6 +262,7 @@ async function showConflict(change) {
 
 function discard() {
   const { current, change } = conflict;
+  dropEdit(change.base.id);
   dropDialogs();
   views.changed(current, change.fields ? 'Your change was discarded' : 'The relayer was not deleted');
 }

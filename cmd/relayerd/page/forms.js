@@ -6,7 +6,7 @@
 import { humanAmount } from './amounts.js';
 import { make, newID } from './dom.js';
 import { networkTypeField, policyFields, relayerFields, titleOf } from './fields.js';
-import { Literal, applyPatch, numberOrText, patchBetween, removeEmptied, writeJSON } from './json.js';
+import { Literal, applyPatch, isSame, numberOrText, patchBetween, removeEmptied, writeJSON } from './json.js';
 import { valueOf } from './view.js';
 
 function wrongLine() {
@@ -283,11 +283,18 @@ class Form {
     this.summary = make('div', { class: 'summary', tabindex: -1, role: 'group', 'aria-labelledby': title }, [make('h2', { id: title }), make('ul')]);
     this.summary.hidden = true;
     this.elements = [this.summary, ...content];
+    this.before = this.collect();
   }
 
-  collect() {
-    this.found.clear();
-    return collectParts(this.parts(), '', this.found) ?? {};
+  isChanged() { return !isSame(this.before, this.collect(new Map())); }
+
+  // Returns the changes of the user as a merge patch. A field that the user did not
+  // change is not part of it, so that it keeps its current value.
+  changes() { return patchBetween(this.before, this.collect()); }
+
+  collect(found = this.found) {
+    found.clear();
+    return collectParts(this.parts(), '', found) ?? {};
   }
 
   clearErrors() {
@@ -322,9 +329,7 @@ export function newRelayerForm() {
   return new Form(() => (chosen() ? [...parts, ['policies', chosen()]] : parts), content);
 }
 
-// Returns the form of a stored relayer, and a function that returns the changes that
-// the user made as a merge patch. A field that the user did not change is not part of
-// it, so that it keeps its current value.
+// Returns the form of a stored relayer.
 export function editForm(relayer) {
   const editable = relayerFields.flatMap((field) => {
     if (field.name === 'custom_rpc_urls') return [{ ...field, kind: relayer.custom_rpc_urls ? 'replacedRows' : 'rows' }];
@@ -333,7 +338,5 @@ export function editForm(relayer) {
   const policy = { kind: 'group', name: 'policies', title: 'Policy', fields: policyFields[relayer.network_type] };
   const parts = partsOf([...editable, policy], () => relayer.network);
   fillParts(parts, relayer);
-  const form = new Form(() => parts, elementsOf(parts));
-  const before = form.collect();
-  return [form, () => patchBetween(before, form.collect())];
+  return new Form(() => parts, elementsOf(parts));
 }

@@ -1,5 +1,5 @@
 import { call, expired, explain, hasToken, pathOf, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
-import { dropDialogs, isBusy, noteChange, openDelete, openEdit, problemsOf, resumeDialogs, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
+import { dropEdit, dropEdits, hasUnsavedEdits, isBusy, noteChange, openDelete, openEdit, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say } from './dom.js';
 import { newRelayerForm } from './forms.js';
 import { writeJSON } from './json.js';
@@ -131,7 +131,7 @@ async function showOne(id, signal) {
   setOne(await call(pathOf(id), { signal }));
   refused('');
   show('one');
-  resumeDialogs(id);
+  resumeEdit(shown);
 }
 
 function refused(text) { byId('one-wrong').textContent = text; }
@@ -146,7 +146,8 @@ function showProblem(title, text, canRetry) {
 }
 
 function showGone(id) {
-  showProblem('There is no relayer ' + id, 'It was deleted, or the ID in the address is wrong.', false);
+  const lost = dropEdit(id) ? ' Your changes are not saved.' : '';
+  showProblem('There is no relayer ' + id, 'It was deleted, or the ID in the address is wrong.' + lost, false);
 }
 
 function showRefusal(refusal, doing, id) {
@@ -199,9 +200,9 @@ function goTo(hash, text = '') {
 }
 
 function onNavigation() {
-  say(notice);
+  const kept = suspendDialogs();
+  say(notice || (kept ? 'Your changes of ' + kept + ' are not saved. Open it again to save or discard them.' : ''));
   notice = '';
-  dropDialogs();
   route();
 }
 
@@ -237,7 +238,10 @@ Object.assign(writeViews, {
     show('one');
   },
   deleted: (id, text) => (isAt(id) ? goTo(listHash, text) : say(text)),
-  gone: (id) => (isAt(id) ? showGone(id) : say('There is no relayer ' + id)),
+  gone(id) {
+    if (isAt(id)) showGone(id);
+    else say('There is no relayer ' + id + (dropEdit(id) ? '. Your changes are not saved.' : ''));
+  },
   refused: (id, text) => (isAt(id) ? refused(text) : say(text)),
   signOut: () => signOut(expired),
 });
@@ -339,8 +343,11 @@ function signOut(why) {
   refuseToken(why);
 }
 
+const hasUnsaved = () => hasUnsavedEdits() || newForm.isChanged();
+
 function leave() {
-  dropDialogs();
+  if (hasUnsaved() && !confirm('You have changes that are not saved. Discard them and sign out?')) return;
+  dropEdits();
   buildNewForm();
   byId('keep').checked = false;
   signOut('');
@@ -388,9 +395,14 @@ byId('refresh').addEventListener('click', () => {
 });
 addEventListener('hashchange', onNavigation);
 
+// The browser asks the user before it leaves the page.
+addEventListener('beforeunload', (event) => {
+  if (hasUnsaved()) event.preventDefault();
+});
+
 // The browser may keep the state of the page for its back button.
 addEventListener('pagehide', () => {
-  dropDialogs();
+  dropEdits();
   buildNewForm();
   clearViews();
   unloadToken();
