@@ -160,8 +160,8 @@ func disguised(text string) string {
 	}, text)
 }
 
-// FuzzParseAmount compares with arithmetic on rational numbers, and with the JSON form of
-// the same number.
+// FuzzParseAmount compares ParseAmount with arithmetic on rational numbers, and with the
+// JSON decoding of the same number.
 func FuzzParseAmount(f *testing.F) {
 	for _, text := range []string{"0", "5", "5.0", "50e-1", "1e21", "-0", "1e78", "0e99", "1.5", "-1", maxAmount, overMaxAmount, "", "+5", "05", "0x5", "1e", "5 ", "\x005", `"5`, `5"`, `"5"`, `"\u0035"`} {
 		f.Add(text)

@@ -59,7 +59,7 @@ type parameter struct {
 	name   string
 	value  string
 	count  int
-	number uint32 // the default before parse
+	number uint32 // the default until parse sets it
 }
 
 func (p *parameter) match(name, value string) {

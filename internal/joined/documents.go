@@ -1,19 +1,18 @@
-// Package joined keeps the documents of adjacent records next to each other in memory, so
-// that a page of them is copied in few pieces.
+// Package joined concatenates the documents of adjacent records, so that a page of a list
+// is copied from few areas of the memory.
 package joined
 
-// Slots is the number of records in one piece.
+// Slots is the number of slots in a piece. A slot has room for one record, and may be empty.
 const Slots = 32
 
-// Documents is the documents in up to [Slots] slots, in one piece of memory whose bytes never
-// change. The zero value has none.
+// Documents holds the concatenated documents of a piece. The zero value is not joined.
 type Documents struct {
-	text []byte     // each document with a comma after it
-	ends [Slots]int // in text, after the comma
+	text []byte     // each document with a comma after it; its bytes never change
+	ends [Slots]int // the offset in text after the comma of each slot
 }
 
-// Join copies the documents and replaces each by its copy, so that they need not be in
-// memory twice. The pointer of an empty slot is nil.
+// Join concatenates the documents and replaces each by its copy in the concatenation, so
+// that memory holds each document once. The pointer of an empty slot is nil.
 func (d *Documents) Join(documents *[Slots]*[]byte) {
 	size := 0
 	for _, document := range documents {
@@ -36,11 +35,11 @@ func (d *Documents) Join(documents *[Slots]*[]byte) {
 // AreJoined reports whether Join was called since the last Clear.
 func (d *Documents) AreJoined() bool { return d.text != nil }
 
-// Clear is called when the document of a slot changes.
+// Clear discards the concatenation. Call it when the document of a slot changes.
 func (d *Documents) Clear() { d.text = nil }
 
 // Append appends the documents from the first slot to the last one, each with a comma after
-// it.
+// it. They must be joined.
 func (d *Documents) Append(dst []byte, first, last int) []byte {
 	start := 0
 	if first > 0 {

@@ -2,7 +2,7 @@ package joined
 
 import "math/bits"
 
-// Set is the slots of a piece that are in use.
+// Set is a bit set of slots of a piece.
 type Set uint32
 
 // Len returns the number of slots in the set.

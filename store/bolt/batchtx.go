@@ -260,8 +260,8 @@ func (b *batchTx) finish() error {
 	return nil
 }
 
-// putBlock keeps no block without a record, so that the memory for the counts
-// depends on the number of records alone.
+// putBlock deletes a block without records, so that the memory for the counts depends
+// only on the number of records.
 func putBlock(bucket *bbolt.Bucket, number uint64, block *bitmap) error {
 	if block.population() == 0 {
 		return bucket.Delete(numberKey(number))

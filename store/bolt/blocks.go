@@ -54,10 +54,9 @@ func (b *bitmap) selectBit(rank int) uint64 {
 	}
 }
 
-// block is the records of a block, and their number in all blocks up to and including it.
 type block struct {
 	number  uint64
-	upTo    int
+	upTo    int // the number of records in this block and all before it
 	records *bitmap
 }
 
@@ -66,9 +65,8 @@ type block struct {
 // a record are left out.
 type blockCounts []block
 
-// readBlockCounts counts the records of each block in the bitmaps: 128 bytes for up
-// to 1024 records, and none of the records. It compares the sum with the stored
-// total.
+// readBlockCounts reads the bitmaps, counts their records, and compares the sum with the
+// stored total. It does not read the records.
 func (s *snapshot) readBlockCounts() (blockCounts, error) {
 	now, err := s.readState()
 	if err != nil {
@@ -143,10 +141,10 @@ func (q *sequences) advance() {
 	q.bit = q.counts[q.block].records.selectBit(0)
 }
 
-// span is the records of a page whose sequence numbers are in one piece of
-// [joined.Slots] numbers.
+// span identifies the records of a page that are in one piece of [joined.Slots] adjacent
+// sequence numbers.
 type span struct {
-	piece uint64
+	piece uint64 // sequence number / joined.Slots
 	slots joined.Set
 }
 
@@ -155,7 +153,10 @@ type span struct {
 func (q *sequences) spans(records int, yield func(span) bool) {
 	for {
 		slots := q.inPiece().Take(records)
-		if records -= slots.Len(); !yield(span{q.sequence() / joined.Slots, slots}) || records == 0 {
+		if !yield(span{q.sequence() / joined.Slots, slots}) {
+			return
+		}
+		if records -= slots.Len(); records == 0 {
 			return
 		}
 		q.bit |= joined.Slots - 1

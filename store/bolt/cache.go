@@ -12,44 +12,43 @@ import (
 
 // cache holds documents of the current snapshot that were verified when they were read
 // from the file. Its entries are records of one snapshot, and a read of another snapshot
-// bypasses them. The result of a read is therefore the same with and without the cache.
+// bypasses the cache. The result of a read is therefore the same with and without it.
 type cache struct {
 	limit int64 // in bytes
 	size  atomic.Int64
 
 	mu     sync.RWMutex // guards the fields below, and changes of size
-	snap   *snapshot    // whose records the entries are
+	snap   *snapshot    // the snapshot of the entries
 	byID   map[string]*cached
 	pieces map[uint64]*piece // by sequence number / joined.Slots
 }
 
-// cached is a record in a slot of a piece. The mutex of the cache guards it, because remove
-// empties the slot in place.
+// cached is a record in a slot of a piece. Read it only under the mutex of the cache,
+// because remove empties the slot in place.
 type cached struct {
 	id       string
 	sequence uint64
 	revision uint64
 	document []byte
-	isJoined bool // the document shares its memory with others of the piece
+	isJoined bool // the document shares its memory with others of the piece, also after Clear
 }
 
-// piece holds the entries of adjacent sequence numbers, and their documents next to each
-// other, so that a page is read from few areas of the memory.
+// piece holds the entries of [joined.Slots] adjacent sequence numbers.
 type piece struct {
 	used      joined.Set
-	documents joined.Documents // joined when a list reads them
+	documents joined.Documents // joined when a list has read them
 
-	// size is what the piece keeps in memory, which may include documents of removed
-	// entries.
+	// size is the memory that the piece holds, in bytes. It includes joined documents of
+	// removed entries until the piece is joined again.
 	size int64
 
 	entries [joined.Slots]cached
 }
 
-// About what an entry needs in addition to its ID and its document, and what a piece needs.
+// Estimates in bytes.
 const (
-	entryOverhead = 80
-	pieceOverhead = 2560
+	entryOverhead = 80   // of an entry in byID, without its ID and document
+	pieceOverhead = 2560 // of a piece with its slots
 )
 
 func (c *cached) size() int64 { return int64(len(c.id) + len(c.document) + entryOverhead) }
@@ -144,9 +143,8 @@ func (p *piece) join() {
 	p.documents.Join(&documents)
 }
 
-// admits reports whether a read should add its records. A cache that is nearly full takes
-// those of one read in 128: each record displaces another one, which costs more than to
-// read it from the file.
+// admits reports whether a read should add its records. A cache that is nearly full admits
+// one read in 128: the eviction for a new record costs more than a read from the file.
 func (c *cache) admits() bool {
 	return c.size.Load() < c.limit-c.limit/16 || c.limit > 0 && rand.IntN(128) == 0
 }
@@ -193,8 +191,8 @@ func (c *cache) makeRoom(size int64) bool {
 	return c.size.Load()+size <= c.limit
 }
 
-// remove removes an entry. The memory of a joined document is free when its piece is joined
-// again or dropped.
+// remove removes an entry. The memory of a joined document is freed when its piece is
+// joined again or dropped.
 func (c *cache) remove(entry *cached) {
 	delete(c.byID, entry.id)
 	number, slot := entry.sequence/joined.Slots, int(entry.sequence%joined.Slots)

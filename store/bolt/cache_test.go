@@ -145,7 +145,7 @@ func TestDocumentCache_Limit(t *testing.T) {
 	}
 }
 
-// What a page has left in the cache is counted until it is free, and then not any more.
+// The size includes the memory of updated documents until their piece is joined again.
 func TestDocumentCache_SizeAfterUpdates(t *testing.T) {
 	store := openWithCache(t, 1<<20)
 	createAll(t, store, 0, 200)

@@ -64,7 +64,7 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 	return extended, total, nil
 }
 
-// cachedPage appends the documents of a page if all are cached.
+// cachedPage appends the documents of a page if all are cached and joined.
 func (s *Store) cachedPage(snap *snapshot, dst []byte, offset, limit int) ([]byte, bool) {
 	records := onPage(snap.counts.total(), offset, limit)
 	if records == 0 {

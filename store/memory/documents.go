@@ -45,7 +45,7 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 	return extended, total, nil
 }
 
-// joinedPage returns false if some of the documents are not joined.
+// joinedPage appends the documents of a page, or returns false if some are not joined.
 func (s *Store) joinedPage(dst []byte, offset, limit int) (extended []byte, total int, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

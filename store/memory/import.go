@@ -20,7 +20,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		if err := limits.CheckImport(rec, math.MaxInt); err != nil {
 			return importError(rec, err)
 		}
-		added[i] = &entry{rec: ownCopyOf(rec)}
+		added[i] = &entry{rec: separateCopyOf(rec)}
 	}
 
 	s.mu.Lock()

@@ -29,7 +29,7 @@ type order struct {
 // piece describes [joined.Slots] slots.
 type piece struct {
 	used      joined.Set
-	documents joined.Documents // joined when a list reads them
+	documents joined.Documents // joined when a list has read them
 }
 
 // add adds an entry in the slot after the last one.
@@ -39,9 +39,9 @@ func (o *order) add(added *entry) {
 	if added.slot%joined.Slots == 0 {
 		o.addPiece()
 	}
-	changed := o.changed(added)
-	changed.used = changed.used.With(added.slot % joined.Slots)
-	o.count(added, 1)
+	into := o.invalidate(added)
+	into.used = into.used.With(added.slot % joined.Slots)
+	o.addCount(added, 1)
 }
 
 func (o *order) addPiece() {
@@ -56,14 +56,15 @@ func (o *order) addPiece() {
 	o.counts = append(o.counts, count)
 }
 
-// changed returns the piece of an entry whose document changes.
-func (o *order) changed(e *entry) *piece {
-	changed := &o.pieces[e.slot/joined.Slots]
-	changed.documents.Clear()
-	return changed
+// invalidate discards the joined documents of the piece of an entry, and returns the piece.
+func (o *order) invalidate(e *entry) *piece {
+	of := &o.pieces[e.slot/joined.Slots]
+	of.documents.Clear()
+	return of
 }
 
-func (o *order) count(e *entry, difference int) {
+// addCount adds a difference to the number of entries in the piece of an entry.
+func (o *order) addCount(e *entry, difference int) {
 	o.live += difference
 	for at := e.slot/joined.Slots + 1; at < len(o.counts); at += at & -at {
 		o.counts[at] += difference
@@ -72,9 +73,9 @@ func (o *order) count(e *entry, difference int) {
 
 func (o *order) remove(e *entry) {
 	o.slots[e.slot] = nil
-	changed := o.changed(e)
-	changed.used = changed.used.Without(e.slot % joined.Slots)
-	o.count(e, -1)
+	from := o.invalidate(e)
+	from.used = from.used.Without(e.slot % joined.Slots)
+	o.addCount(e, -1)
 	o.renumber()
 }
 
@@ -91,7 +92,7 @@ func (o *order) renumber() {
 	*o = order{slots: make([]*entry, 0, o.live+spareSlots)}
 	for _, e := range old {
 		if e != nil {
-			// If it is joined, it keeps the documents of deleted entries in memory.
+			// A joined document keeps its whole piece in memory, with deleted documents.
 			e.rec.Document = bytes.Clone(e.rec.Document)
 			o.add(e)
 		}
@@ -111,9 +112,9 @@ func (o *order) at(offset int) (number, rank int) {
 	return number, rank
 }
 
-// span is the entries of a page that are in one piece.
+// span identifies the entries of a page that are in one piece.
 type span struct {
-	piece int
+	piece int // index in the pieces
 	slots joined.Set
 }
 
@@ -153,7 +154,7 @@ func (o *order) appendDocuments(dst []byte, offset, limit int) (extended []byte,
 	return extended[:len(extended)-len(",")], true
 }
 
-// join joins the documents of the pieces that a page is in.
+// join joins the documents of all pieces that contain entries of a page.
 func (o *order) join(offset, limit int) {
 	o.spans(offset, limit, func(s span) bool {
 		if !o.pieces[s.piece].documents.AreJoined() {

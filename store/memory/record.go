@@ -12,14 +12,14 @@ import (
 // to one. Only the size is not limited.
 func checkLimits(rec relayer.Record) error { return limits.Check(rec, math.MaxInt) }
 
-// ownCopyOf returns the record with copies of its bytes that do not share their memory: the
-// document is copied again when it is joined with others.
-func ownCopyOf(rec relayer.Record) relayer.Record {
+// separateCopyOf copies the document and the private part into separate memory: the copy of
+// the document is freed when it is joined with others.
+func separateCopyOf(rec relayer.Record) relayer.Record {
 	rec.Document, rec.Private = bytes.Clone(rec.Document), bytes.Clone(rec.Private)
 	return rec
 }
 
-// copyOf returns the record with a copy of its bytes.
+// copyOf copies the bytes of a record with one allocation.
 func copyOf(rec relayer.Record) relayer.Record {
 	copyInto(&rec, make([]byte, 0, len(rec.Document)+len(rec.Private)))
 	return rec

@@ -10,10 +10,10 @@ import (
 	"github.com/go-relayer/relayer/internal/feed"
 )
 
-// Store is a [relayer.Store] in memory. Readers do not block each other, except that the
-// first list after a write copies the documents near it, 32 at a time. The cost of a page
-// grows with its size and the logarithm of the number of records, at any offset and after
-// any pattern of deletes.
+// Store is a [relayer.Store] in memory. Readers do not block each other, with one exception:
+// the first AppendDocuments after a write blocks other calls while it joins the documents of
+// its page. The cost of a page grows with its size and the logarithm of the number of
+// records, at any offset and after any pattern of deletes.
 //
 // Create one with [New]. All methods are safe for concurrent use. A Store need not be
 // closed.
@@ -44,7 +44,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	own := ownCopyOf(rec)
+	own := separateCopyOf(rec)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	own := ownCopyOf(rec)
+	own := separateCopyOf(rec)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	own.Revision = s.nextRevision()
 	delete(s.claims, found.rec.Claim)
 	found.rec = own
-	s.order.changed(found)
+	s.order.invalidate(found)
 	s.hold(found)
 	s.publish(relayer.Updated, own)
 	rec.Revision = own.Revision
