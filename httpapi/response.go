@@ -49,23 +49,30 @@ func (p response) withHeader(name, value string) response {
 	panic("httpapi: too many headers in a response")
 }
 
-// Header values of every response.
+// Header values of responses.
 var (
 	contentTypeJSON = []string{"application/json"}
 	noSniff         = []string{"nosniff"}
 	noStore         = []string{"no-store"}
 )
 
-// respond sends the response.
-func (x *exchange) respond(r *http.Request, p response) {
-	x.responded, x.status = true, p.status
+// startResponse records the status and returns the header with the fields of every
+// response. From then on the request does not count as in flight.
+func (x *exchange) startResponse(status int, contentType []string) http.Header {
+	x.responded, x.status = true, status
 	x.releaseInFlight()
 	header := x.Header()
-	header["Content-Type"] = contentTypeJSON
+	header["Content-Type"] = contentType
 	header["X-Content-Type-Options"] = noSniff
 	header["Cache-Control"] = noStore
 	x.values[0] = x.requestID
 	header["X-Request-Id"] = x.values[0:1:1]
+	return header
+}
+
+// respond sends the response.
+func (x *exchange) respond(r *http.Request, p response) {
+	header := x.startResponse(p.status, contentTypeJSON)
 	for i, field := range p.header {
 		if field.name != "" {
 			x.values[2+i] = field.value

@@ -227,14 +227,7 @@ var (
 
 // startStream sends the header of a stream.
 func (x *exchange) startStream() {
-	x.responded, x.status = true, http.StatusOK
-	x.releaseInFlight()
-	header := x.Header()
-	header["Content-Type"] = contentTypeEvents
-	header["X-Content-Type-Options"] = noSniff
-	header["Cache-Control"] = noStore
-	header["X-Request-Id"] = []string{x.requestID}
-	header["X-Accel-Buffering"] = noBuffering
+	x.startResponse(http.StatusOK, contentTypeEvents)["X-Accel-Buffering"] = noBuffering
 	x.WriteHeader(http.StatusOK)
 }
 
