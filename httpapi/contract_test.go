@@ -18,240 +18,267 @@ import (
 // TestContract_StatusCodes has a case for each row of the contract's table
 // "Status codes and bodies".
 func TestContract_StatusCodes(t *testing.T) {
-	t.Run("get returns 200 with an ETag", func(t *testing.T) {
-		s := serve(t)
-		s.create(minimal(`,"id":"r-1"`))
-		got := s.do("GET", collection+"/r-1", "")
-		want := `{"success":true,"data":{"id":"r-1","name":"n","network":"sepolia","network_type":"evm","address":"","paused":false,` +
-			`"system_disabled":false,"signer_id":"s","policies":{}}}`
-		if got.status != http.StatusOK || got.body != want {
-			t.Errorf("got %d %s\nwant %s", got.status, got.body, want)
-		}
-		if tag := got.header.Get("ETag"); tag == "" || tag[0] != '"' {
-			t.Errorf("ETag is %q", tag)
-		}
-	})
+	for _, row := range []struct {
+		name  string
+		check func(*testing.T)
+	}{
+		{"get returns 200 with an ETag", getReturns200},
+		{"list returns 200", listReturns200},
+		{"create returns 201 with Location and ETag", createReturns201},
+		{"a malformed or invalid request returns 400 with all problems", invalidRequestReturns400},
+		{"an invalid query value returns 400", invalidQueryReturns400},
+		{"a body above the limit returns 413", largeBodyReturns413},
+		{"a body above the default of 1 MiB returns 413", bodyAboveDefaultReturns413},
+		{"create without a JSON Content-Type returns 415", otherContentTypeReturns415},
+		{"no token returns 401 with WWW-Authenticate Bearer", noTokenReturns401},
+		{"a wrong token returns 401 with invalid_token", wrongTokenReturns401},
+		{"a refusal of the authorizer returns 403", refusalReturns403},
+		{"get of an unknown ID returns 404 with the ID", unknownIDReturns404},
+		{"create with a taken ID returns 409 and changes nothing", takenIDReturns409},
+		{"get and list above the rate limit return 429 with Retry-After, create never does", readsAboveRateReturn429},
+		{"a fault returns 500, and its cause is only in the log", faultReturns500},
+		{"an address from the resolver that cannot be stored returns 500", invalidAddressReturns500},
+		{"a panic in a host hook returns 500", panicReturns500},
+		{"an unknown path returns 404", unknownPathReturns404},
+		{"a known path with another method returns 405 with Allow", otherMethodReturns405},
+	} {
+		t.Run(row.name, row.check)
+	}
+}
 
-	t.Run("list returns 200", func(t *testing.T) {
-		s := serve(t)
-		got := s.do("GET", collection, "")
-		const want = `{"success":true,"data":[],"pagination":{"current_page":1,"per_page":10,"total_items":0}}`
-		if got.status != http.StatusOK || got.body != want {
-			t.Errorf("got %d %s\nwant %s", got.status, got.body, want)
-		}
-	})
+func getReturns200(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	got := s.do("GET", collection+"/r-1", "")
+	want := `{"success":true,"data":{"id":"r-1","name":"n","network":"sepolia","network_type":"evm","address":"","paused":false,` +
+		`"system_disabled":false,"signer_id":"s","policies":{}}}`
+	if got.status != http.StatusOK || got.body != want {
+		t.Errorf("got %d %s\nwant %s", got.status, got.body, want)
+	}
+	if tag := got.header.Get("ETag"); tag == "" || tag[0] != '"' {
+		t.Errorf("ETag is %q", tag)
+	}
+}
 
-	t.Run("create returns 201 with Location and ETag", func(t *testing.T) {
-		s := serve(t)
-		created := s.do("POST", collection, minimal(`,"id":"r-1"`))
-		if created.status != http.StatusCreated || created.header.Get("Location") != collection+"/r-1" {
-			t.Errorf("got %d with Location %q", created.status, created.header.Get("Location"))
-		}
-		got := s.do("GET", created.header.Get("Location"), "")
-		if got.body != created.body || got.header.Get("ETag") != created.header.Get("ETag") {
-			t.Errorf("created %q %s\nread %q %s", created.header.Get("ETag"), created.body, got.header.Get("ETag"), got.body)
-		}
-	})
+func listReturns200(t *testing.T) {
+	s := serve(t)
+	got := s.do("GET", collection, "")
+	const want = `{"success":true,"data":[],"pagination":{"current_page":1,"per_page":10,"total_items":0}}`
+	if got.status != http.StatusOK || got.body != want {
+		t.Errorf("got %d %s\nwant %s", got.status, got.body, want)
+	}
+}
 
-	t.Run("a malformed or invalid request returns 400 with all problems", func(t *testing.T) {
-		s := serve(t)
-		got := s.do("POST", collection, `{"name":5,"network":"","network_type":"evm","paused":false,"policies":{"gas_price_cap":-1}}`)
-		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-		wantProblem(t, got, "name", "must be a string")
-		wantProblem(t, got, "network", "must not be empty")
-		wantProblem(t, got, "signer_id", "is required")
-		wantProblem(t, got, "policies.gas_price_cap", "must be 0 or more")
-	})
+func createReturns201(t *testing.T) {
+	s := serve(t)
+	created := s.do("POST", collection, minimal(`,"id":"r-1"`))
+	if created.status != http.StatusCreated || created.header.Get("Location") != collection+"/r-1" {
+		t.Errorf("got %d with Location %q", created.status, created.header.Get("Location"))
+	}
+	got := s.do("GET", created.header.Get("Location"), "")
+	if got.body != created.body || got.header.Get("ETag") != created.header.Get("ETag") {
+		t.Errorf("created %q %s\nread %q %s", created.header.Get("ETag"), created.body, got.header.Get("ETag"), got.body)
+	}
+}
 
-	t.Run("an invalid query value returns 400", func(t *testing.T) {
-		got := serve(t).do("GET", collection+"?page=x&per_page=-1", "")
-		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-		wantProblem(t, got, "page", "must be a whole number from 0 to 4294967295")
-		wantProblem(t, got, "per_page", "must be a whole number from 0 to 4294967295")
-	})
+func invalidRequestReturns400(t *testing.T) {
+	s := serve(t)
+	got := s.do("POST", collection, `{"name":5,"network":"","network_type":"evm","paused":false,"policies":{"gas_price_cap":-1}}`)
+	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+	wantProblem(t, got, "name", "must be a string")
+	wantProblem(t, got, "network", "must not be empty")
+	wantProblem(t, got, "signer_id", "is required")
+	wantProblem(t, got, "policies.gas_price_cap", "must be 0 or more")
+}
 
-	t.Run("a body above the limit returns 413", func(t *testing.T) {
-		s := serve(t, httpapi.WithMaxBodyBytes(200))
-		exact := minimal(`,"id":"` + strings.Repeat("a", 40) + `"`)
-		fits := exact + strings.Repeat(" ", 200-len(exact))
-		got := s.do("POST", collection, fits+" ")
-		wantFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
-		wantProblem(t, got, "", "the body must be at most 200 bytes")
-		if s.contents() != "" {
-			t.Error("a body above the limit was stored")
-		}
-		if got := s.do("POST", collection, fits); got.status != http.StatusCreated {
-			t.Errorf("a body of exactly the limit returned %d", got.status)
-		}
-	})
+func invalidQueryReturns400(t *testing.T) {
+	got := serve(t).do("GET", collection+"?page=x&per_page=-1", "")
+	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+	wantProblem(t, got, "page", "must be a whole number from 0 to 4294967295")
+	wantProblem(t, got, "per_page", "must be a whole number from 0 to 4294967295")
+}
 
-	t.Run("a body above the default of 1 MiB returns 413", func(t *testing.T) {
-		s := serve(t)
-		padding := strings.Repeat("n", 1<<20)
-		got := s.do("POST", collection, minimal(`,"notification_id":"`+padding+`"`))
-		wantFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
-		room := 1<<20 - len(minimal(`,"notification_id":""`))
-		if got := s.do("POST", collection, minimal(`,"notification_id":"`+padding[:room]+`"`)); got.status != http.StatusCreated {
-			t.Errorf("a body of 1 MiB returned %d", got.status)
-		}
-	})
+func largeBodyReturns413(t *testing.T) {
+	s := serve(t, httpapi.WithMaxBodyBytes(200))
+	exact := minimal(`,"id":"` + strings.Repeat("a", 40) + `"`)
+	fits := exact + strings.Repeat(" ", 200-len(exact))
+	got := s.do("POST", collection, fits+" ")
+	wantFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
+	wantProblem(t, got, "", "the body must be at most 200 bytes")
+	if s.contents() != "" {
+		t.Error("a body above the limit was stored")
+	}
+	if got := s.do("POST", collection, fits); got.status != http.StatusCreated {
+		t.Errorf("a body of exactly the limit returned %d", got.status)
+	}
+}
 
-	t.Run("create without a JSON Content-Type returns 415", func(t *testing.T) {
-		s := serve(t)
-		for _, values := range [][]string{nil, {""}, {"application/json", "application/json"}, {"text/plain"}, {"application/jsonx"}, {"application/merge-patch+json"}, {"application/json;;="}} {
-			got := s.do("POST", collection, minimal(""), with("Content-Type", values...))
-			wantFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
-			wantProblem(t, got, "", "the Content-Type must be application/json")
-		}
-		if s.contents() != "" {
-			t.Error("a rejected request was stored")
-		}
-		for _, value := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
-			if got := s.do("POST", collection, minimal(""), with("Content-Type", value)); got.status != http.StatusCreated {
-				t.Errorf("Content-Type %q returned %d", value, got.status)
-			}
-		}
-	})
+func bodyAboveDefaultReturns413(t *testing.T) {
+	s := serve(t)
+	padding := strings.Repeat("n", 1<<20)
+	got := s.do("POST", collection, minimal(`,"notification_id":"`+padding+`"`))
+	wantFailure(t, got, http.StatusRequestEntityTooLarge, "Bad Request")
+	room := 1<<20 - len(minimal(`,"notification_id":""`))
+	if got := s.do("POST", collection, minimal(`,"notification_id":"`+padding[:room]+`"`)); got.status != http.StatusCreated {
+		t.Errorf("a body of 1 MiB returned %d", got.status)
+	}
+}
 
-	t.Run("no token returns 401 with WWW-Authenticate Bearer", func(t *testing.T) {
-		got := serve(t).do("GET", collection, "", with("Authorization"))
-		wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
-		if challenge := got.header.Get("WWW-Authenticate"); challenge != "Bearer" {
-			t.Errorf("WWW-Authenticate is %q", challenge)
+func otherContentTypeReturns415(t *testing.T) {
+	s := serve(t)
+	for _, values := range [][]string{nil, {""}, {"application/json", "application/json"}, {"text/plain"}, {"application/jsonx"}, {"application/merge-patch+json"}, {"application/json;;="}} {
+		got := s.do("POST", collection, minimal(""), with("Content-Type", values...))
+		wantFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
+		wantProblem(t, got, "", "the Content-Type must be application/json")
+	}
+	if s.contents() != "" {
+		t.Error("a rejected request was stored")
+	}
+	for _, value := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
+		if got := s.do("POST", collection, minimal(""), with("Content-Type", value)); got.status != http.StatusCreated {
+			t.Errorf("Content-Type %q returned %d", value, got.status)
 		}
-	})
+	}
+}
 
-	t.Run("a wrong token returns 401 with invalid_token", func(t *testing.T) {
-		got := serve(t).do("GET", collection, "", with("Authorization", "Bearer wrong"))
-		wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
-		if challenge := got.header.Get("WWW-Authenticate"); challenge != `Bearer error="invalid_token"` {
-			t.Errorf("WWW-Authenticate is %q", challenge)
-		}
-	})
+func noTokenReturns401(t *testing.T) {
+	got := serve(t).do("GET", collection, "", with("Authorization"))
+	wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+	if challenge := got.header.Get("WWW-Authenticate"); challenge != "Bearer" {
+		t.Errorf("WWW-Authenticate is %q", challenge)
+	}
+}
 
-	t.Run("a refusal of the authorizer returns 403", func(t *testing.T) {
-		refuse := func(context.Context, httpapi.Access) error { return errors.New("read only") }
-		got := serve(t, httpapi.WithAuthorizer(refuse)).do("POST", collection, minimal(""))
-		wantFailure(t, got, http.StatusForbidden, "Forbidden")
-	})
+func wrongTokenReturns401(t *testing.T) {
+	got := serve(t).do("GET", collection, "", with("Authorization", "Bearer wrong"))
+	wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+	if challenge := got.header.Get("WWW-Authenticate"); challenge != `Bearer error="invalid_token"` {
+		t.Errorf("WWW-Authenticate is %q", challenge)
+	}
+}
 
-	t.Run("get of an unknown ID returns 404 with the ID", func(t *testing.T) {
-		s := serve(t)
-		for escaped, id := range map[string]string{
-			"nobody":                "nobody",
-			strings.Repeat("a", 65): strings.Repeat("a", 65),
-			"a%20b":                 "a b",
-			"a%2Fb":                 "a/b",
-			"%2e%2e":                "..",
-			"%00":                   "\x00",
-			"%C3%A9":                "é",
-			"%22%5C":                `"\`,
-		} {
-			got := s.do("GET", collection+"/"+escaped, "")
-			wantFailure(t, got, http.StatusNotFound, "Relayer with ID "+id+" not found")
-		}
-	})
+func refusalReturns403(t *testing.T) {
+	refuse := func(context.Context, httpapi.Access) error { return errors.New("read only") }
+	got := serve(t, httpapi.WithAuthorizer(refuse)).do("POST", collection, minimal(""))
+	wantFailure(t, got, http.StatusForbidden, "Forbidden")
+}
 
-	t.Run("create with a taken ID returns 409 and changes nothing", func(t *testing.T) {
-		s := serve(t)
-		s.create(minimal(`,"id":"r-1"`))
-		before := s.contents()
-		got := s.do("POST", collection, minimal(`,"id":"r-1","notification_id":"other"`))
-		wantFailure(t, got, http.StatusConflict, "Relayer with this ID already exists")
-		if after := s.contents(); after != before {
-			t.Errorf("before\n%s\nafter\n%s", before, after)
-		}
-	})
+func unknownIDReturns404(t *testing.T) {
+	s := serve(t)
+	for escaped, id := range map[string]string{
+		"nobody":                "nobody",
+		strings.Repeat("a", 65): strings.Repeat("a", 65),
+		"a%20b":                 "a b",
+		"a%2Fb":                 "a/b",
+		"%2e%2e":                "..",
+		"%00":                   "\x00",
+		"%C3%A9":                "é",
+		"%22%5C":                `"\`,
+	} {
+		got := s.do("GET", collection+"/"+escaped, "")
+		wantFailure(t, got, http.StatusNotFound, "Relayer with ID "+id+" not found")
+	}
+}
 
-	t.Run("get and list above the rate limit return 429 with Retry-After, create never does", func(t *testing.T) {
-		s := serve(t, httpapi.WithRateLimit(0.01, 2))
-		s.do("GET", collection, "")
-		s.do("GET", collection+"/nobody", "")
-		for _, path := range []string{collection, collection + "?page=x", collection + "/nobody"} {
-			got := s.do("GET", path, "")
-			wantFailure(t, got, http.StatusTooManyRequests, "Too Many Requests")
-			if after := got.header.Get("Retry-After"); after != "100" {
-				t.Errorf("Retry-After is %q, want 100 seconds", after)
-			}
-		}
-		if got := s.do("HEAD", collection, ""); got.status != http.StatusTooManyRequests {
-			t.Errorf("HEAD above the rate limit returned %d", got.status)
-		}
-		for range 20 {
-			s.create(minimal(""))
-		}
-	})
+func takenIDReturns409(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	before := s.contents()
+	got := s.do("POST", collection, minimal(`,"id":"r-1","notification_id":"other"`))
+	wantFailure(t, got, http.StatusConflict, "Relayer with this ID already exists")
+	if after := s.contents(); after != before {
+		t.Errorf("before\n%s\nafter\n%s", before, after)
+	}
+}
 
-	t.Run("a fault returns 500, and its cause is only in the log", func(t *testing.T) {
-		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
-			return "", errors.New("vault sealed")
+func readsAboveRateReturn429(t *testing.T) {
+	s := serve(t, httpapi.WithRateLimit(0.01, 2))
+	s.do("GET", collection, "")
+	s.do("GET", collection+"/nobody", "")
+	for _, path := range []string{collection, collection + "?page=x", collection + "/nobody"} {
+		got := s.do("GET", path, "")
+		wantFailure(t, got, http.StatusTooManyRequests, "Too Many Requests")
+		if after := got.header.Get("Retry-After"); after != "100" {
+			t.Errorf("Retry-After is %q, want 100 seconds", after)
 		}
-		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
-		got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-7"))
-		wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
-		if strings.Contains(got.body, "vault") {
-			t.Errorf("the cause is in the body: %s", got.body)
-		}
-		if log := s.log.String(); !strings.Contains(log, "vault sealed") || !strings.Contains(log, "request_id=req-7") {
-			t.Errorf("the cause or the request ID is not in the log: %s", log)
-		}
-	})
+	}
+	if got := s.do("HEAD", collection, ""); got.status != http.StatusTooManyRequests {
+		t.Errorf("HEAD above the rate limit returned %d", got.status)
+	}
+	for range 20 {
+		s.create(minimal(""))
+	}
+}
 
-	t.Run("an address from the resolver that cannot be stored returns 500", func(t *testing.T) {
-		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
-			return "not an address\n\x00", nil
-		}
-		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
-		wantFailure(t, s.do("POST", collection, minimal("")), http.StatusInternalServerError, "Internal Server Error")
-		if log := s.log.String(); !strings.Contains(log, "address resolver") {
-			t.Errorf("the cause is not in the log: %s", log)
-		}
-		if s.contents() != "" {
-			t.Error("something was stored")
-		}
-	})
+func faultReturns500(t *testing.T) {
+	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+		return "", errors.New("vault sealed")
+	}
+	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+	got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-7"))
+	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
+	if strings.Contains(got.body, "vault") {
+		t.Errorf("the cause is in the body: %s", got.body)
+	}
+	if log := s.log.String(); !strings.Contains(log, "vault sealed") || !strings.Contains(log, "request_id=req-7") {
+		t.Errorf("the cause or the request ID is not in the log: %s", log)
+	}
+}
 
-	t.Run("a panic in a host hook returns 500", func(t *testing.T) {
-		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("hook broke") }
-		s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
-		got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-8"))
-		wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
-		if log := s.log.String(); !strings.Contains(log, "hook broke") || !strings.Contains(log, "request_id=req-8") {
-			t.Errorf("the panic or the request ID is not in the log: %s", log)
-		}
-		if s.contents() != "" {
-			t.Error("something was stored")
-		}
-	})
+func invalidAddressReturns500(t *testing.T) {
+	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+		return "not an address\n\x00", nil
+	}
+	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+	wantFailure(t, s.do("POST", collection, minimal("")), http.StatusInternalServerError, "Internal Server Error")
+	if log := s.log.String(); !strings.Contains(log, "address resolver") {
+		t.Errorf("the cause is not in the log: %s", log)
+	}
+	if s.contents() != "" {
+		t.Error("something was stored")
+	}
+}
 
-	t.Run("an unknown path returns 404", func(t *testing.T) {
-		s := serve(t)
-		for _, path := range []string{"", "/", "//", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", collection + "/.", collection + "/..", "/api/v2/relayers",
-			"//api/v1/relayers", "/api//v1/relayers", "/api/v1/./relayers", "/x/../api/v1/relayers", "/API/v1/relayers"} {
-			for _, method := range []string{"GET", "POST", "DELETE"} {
-				got := s.do(method, path, "")
-				wantFailure(t, got, http.StatusNotFound, "Not Found")
-			}
-		}
-	})
+func panicReturns500(t *testing.T) {
+	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("hook broke") }
+	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+	got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-8"))
+	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
+	if log := s.log.String(); !strings.Contains(log, "hook broke") || !strings.Contains(log, "request_id=req-8") {
+		t.Errorf("the panic or the request ID is not in the log: %s", log)
+	}
+	if s.contents() != "" {
+		t.Error("something was stored")
+	}
+}
 
-	t.Run("a known path with another method returns 405 with Allow", func(t *testing.T) {
-		s := serve(t)
-		for _, method := range []string{"PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
-			got := s.do(method, collection, "")
-			wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
-			if allow := got.header.Get("Allow"); allow != "GET, HEAD, POST" {
-				t.Errorf("Allow is %q", allow)
-			}
+func unknownPathReturns404(t *testing.T) {
+	s := serve(t)
+	for _, path := range []string{"", "/", "//", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", collection + "/.", collection + "/..", "/api/v2/relayers",
+		"//api/v1/relayers", "/api//v1/relayers", "/api/v1/./relayers", "/x/../api/v1/relayers", "/API/v1/relayers"} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			got := s.do(method, path, "")
+			wantFailure(t, got, http.StatusNotFound, "Not Found")
 		}
-		for _, method := range []string{"PUT", "POST", "OPTIONS", "TRACE", "BREW"} {
-			got := s.do(method, collection+"/r-1", "")
-			wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
-			if allow := got.header.Get("Allow"); allow != "GET, HEAD, PATCH, DELETE" {
-				t.Errorf("Allow is %q", allow)
-			}
+	}
+}
+
+func otherMethodReturns405(t *testing.T) {
+	s := serve(t)
+	for _, method := range []string{"PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
+		got := s.do(method, collection, "")
+		wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
+		if allow := got.header.Get("Allow"); allow != "GET, HEAD, POST" {
+			t.Errorf("Allow is %q", allow)
 		}
-	})
+	}
+	for _, method := range []string{"PUT", "POST", "OPTIONS", "TRACE", "BREW"} {
+		got := s.do(method, collection+"/r-1", "")
+		wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
+		if allow := got.header.Get("Allow"); allow != "GET, HEAD, PATCH, DELETE" {
+			t.Errorf("Allow is %q", allow)
+		}
+	}
 }
 
 func TestContract_StoreUnavailable(t *testing.T) {
