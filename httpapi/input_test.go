@@ -321,126 +321,8 @@ func TestCreate_ExactWei(t *testing.T) {
 // TestCreate_InvalidRequest has a case for each rule of the contract's section
 // "Reading a request" that the tests of types and bounds leave out.
 func TestCreate_InvalidRequest(t *testing.T) {
-	type problem struct{ field, message string }
-	const anyMessage = ""
-	cases := []struct {
-		name string
-		body string
-		want problem
-	}{
-		{"empty body", "", problem{"", "the body must be a JSON object, not empty"}},
-		{"white space", " \n", problem{"", "the body must be a JSON object, not empty"}},
-		{"null", "null", problem{"", "the body must be a JSON object"}},
-		{"array", "[" + minimal("") + "]", problem{"", "the body must be a JSON object"}},
-		{"string", `"x"`, problem{"", "the body must be a JSON object"}},
-		{"two objects", minimal("") + minimal(""), problem{"", "the body must be one JSON object with nothing after it"}},
-		{"trailing data", minimal("") + "x", problem{"", "the body must be one JSON object with nothing after it"}},
-		{"trailing NUL", minimal("") + "\x00", problem{"", "the body must be one JSON object with nothing after it"}},
-		{"byte order mark", "\uFEFF" + minimal(""), problem{"", anyMessage}},
-		{"comment", minimal("/**/"), problem{"", anyMessage}},
-		{"trailing comma", minimal(","), problem{"", anyMessage}},
-		{"single quotes", strings.ReplaceAll(minimal(""), `"`, "'"), problem{"", anyMessage}},
-		{"control character in a string", minimal(",\"notification_id\":\"a\nb\""), problem{"", anyMessage}},
-		{"leading zero", minimal(`,"policies":{"min_balance":01}`), problem{"", anyMessage}},
-		{"hexadecimal", minimal(`,"policies":{"min_balance":0x1}`), problem{"", anyMessage}},
-		{"NaN", minimal(`,"policies":{"min_balance":NaN}`), problem{"", anyMessage}},
-		{"bad UTF-8 in a value", minimal(",\"notification_id\":\"a\xffb\""), problem{"", "the body must be UTF-8"}},
-		{"bad UTF-8 in a name", minimal(",\"a\xff\":1"), problem{"", "the body must be UTF-8"}},
-		{"encoded surrogate", minimal(",\"notification_id\":\"\xed\xa0\x80\""), problem{"", "the body must be UTF-8"}},
-		{"half a surrogate pair", minimal(`,"notification_id":"\ud83d"`), problem{"notification_id", "must not contain half a surrogate pair"}},
-		{"surrogates the wrong way round", minimal(`,"notification_id":"\ude00\ud83d"`), problem{"notification_id", "must not contain half a surrogate pair"}},
-		{"NUL in a string", minimal(`,"notification_id":"a\u0000b"`), problem{"notification_id", "must not contain NUL"}},
-		{"NUL in a list", minimal(`,"policies":{"whitelist_receivers":["a","\u0000"]}`), problem{"policies.whitelist_receivers[1]", "must not contain NUL"}},
-		{"nesting 33 deep", minimal(`,"x":` + strings.Repeat("[", 32) + strings.Repeat("]", 32)), problem{"", "the body must not nest deeper than 32 levels"}},
-		{"nesting 100000 deep", strings.Repeat(`{"a":`, 100000), problem{"", "the body must not nest deeper than 32 levels"}},
-		{"nesting 32 deep is allowed", minimal(`,"x":` + strings.Repeat("[", 31) + strings.Repeat("]", 31)), problem{"x", "is not a known field"}},
-
-		{"unknown field", minimal(`,"color":1`), problem{"color", "is not a known field"}},
-		{"empty name", minimal(`,"":1`), problem{"", "must not have a member with an empty name"}},
-		{"empty name in a policy", minimal(`,"policies":{"":1}`), problem{"policies", "must not have a member with an empty name"}},
-		{"a name that looks like a path", minimal(`,"policies.gas_price_cap":1,"policies":{"gas_price_cap":-1}`), problem{"policies.gas_price_cap", "must be 0 or more"}},
-		{"a name below another", minimal(`,"a":1,"a.b":2`), problem{"a.b", "is not a known field"}},
-		{"an index below a name", minimal(`,"a":1,"a[0]":2`), problem{"a[0]", "is not a known field"}},
-		{"folded case", minimal(`,"ID":"x"`), problem{"ID", `is not a known field, did you mean "id"?`}},
-		{"folded case next to the right name", minimal(`,"Name":"x"`), problem{"Name", `is not a known field, did you mean "name"?`}},
-		{"folded by Unicode", minimal(`,"ſigner_id":"x"`), problem{"ſigner_id", `is not a known field, did you mean "signer_id"?`}},
-		{"unknown field of an endpoint", minimal(`,"custom_rpc_urls":[{"url":"https://a"},{"url":"https://a","key":1}]`), problem{"custom_rpc_urls[1].key", "is not a known field"}},
-		{"response field address", minimal(`,"address":"0x0"`), problem{"address", "is not a known field"}},
-		{"response field system_disabled", minimal(`,"system_disabled":false`), problem{"system_disabled", "is not a known field"}},
-		{"response field disabled_reason", minimal(`,"disabled_reason":null`), problem{"disabled_reason", "is not a known field"}},
-		{"duplicate field", minimal(`,"name":"n"`), problem{"name", "must not be given more than once"}},
-		{"duplicate by escape", minimal(`,"n\u0061me":"n"`), problem{"name", "must not be given more than once"}},
-		{"duplicate null", minimal(`,"id":null,"id":null`), problem{"id", "must not be given more than once"}},
-		{"duplicate policies", minimal(`,"policies":{},"policies":{}`), problem{"policies", "must not be given more than once"}},
-		{"duplicate field of a policy", minimal(`,"policies":{"min_balance":1,"min_balance":1}`), problem{"policies.min_balance", "must not be given more than once"}},
-		{"duplicate field of an endpoint", minimal(`,"custom_rpc_urls":[{"url":"https://a","url":"https://a"}]`), problem{"custom_rpc_urls[0].url", "must not be given more than once"}},
-
-		{"id empty", minimal(`,"id":""`), problem{"id", "must not be empty"}},
-		{"id of 65", minimal(`,"id":"` + strings.Repeat("a", 65) + `"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
-		{"id with a dot", minimal(`,"id":"a.b"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
-		{"id with a slash", minimal(`,"id":"a/b"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
-		{"id with a newline", minimal(`,"id":"a\n"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
-		{"id not ASCII", minimal(`,"id":"é"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
-		{"network type unknown", strings.Replace(minimal(""), "evm", "bitcoin", 1), problem{"network_type", "must be one of evm, solana, stellar"}},
-		{"network type in capitals", strings.Replace(minimal(""), "evm", "EVM", 1), problem{"network_type", "must be one of evm, solana, stellar"}},
-		{"notification_id empty", minimal(`,"notification_id":""`), problem{"notification_id", "must not be empty"}},
-		{"endpoint null", minimal(`,"custom_rpc_urls":[null]`), problem{"custom_rpc_urls[0]", "must be an object"}},
-		{"endpoint without url", minimal(`,"custom_rpc_urls":[{}]`), problem{"custom_rpc_urls[0].url", "is required"}},
-		{"endpoint url null", minimal(`,"custom_rpc_urls":[{"url":null}]`), problem{"custom_rpc_urls[0].url", "is required and must not be null"}},
-		{"endpoint url empty", minimal(`,"custom_rpc_urls":[{"url":""}]`), problem{"custom_rpc_urls[0].url", "must not be empty"}},
-		{"endpoint url relative", minimal(`,"custom_rpc_urls":[{"url":"/v2/key"}]`), problem{"custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"}},
-		{"endpoint url without host", minimal(`,"custom_rpc_urls":[{"url":"https:///v2"}]`), problem{"custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"}},
-		{"endpoint url javascript", minimal(`,"custom_rpc_urls":[{"url":"javascript:alert(1)"}]`), problem{"custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"}},
-		{"endpoint url file", minimal(`,"custom_rpc_urls":[{"url":"file://host/etc"}]`), problem{"custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"}},
-		{"endpoint url metadata", minimal(`,"custom_rpc_urls":[{"url":"http://169.254.169.254/latest"}]`), problem{"custom_rpc_urls[0].url", "must not point at a cloud metadata service"}},
-		{"endpoint url unspecified", minimal(`,"custom_rpc_urls":[{"url":"http://0.0.0.0:8545"}]`), problem{"custom_rpc_urls[0].url", "must not point at the unspecified address"}},
-		{"weight below 0", minimal(`,"custom_rpc_urls":[{"url":"https://a","weight":-0.5}]`), problem{"custom_rpc_urls[0].weight", "must be 0 or more"}},
-		{"weight above 100", minimal(`,"custom_rpc_urls":[{"url":"https://a","weight":100.5}]`), problem{"custom_rpc_urls[0].weight", "must be at most 100"}},
-		{"weight beyond a float", minimal(`,"custom_rpc_urls":[{"url":"https://a","weight":1e999}]`), problem{"custom_rpc_urls[0].weight", "must be a number that a 64-bit float can hold"}},
-
-		{"solana field in an evm policy", minimal(`,"policies":{"max_signatures":1}`), problem{"policies.max_signatures", "is not a known field"}},
-		{"evm field in a solana policy", solana(`{"gas_price_cap":1}`), problem{"policies.gas_price_cap", "is not a known field"}},
-		{"evm field in a stellar policy", stellar(`{"eip1559_pricing":true}`), problem{"policies.eip1559_pricing", "is not a known field"}},
-		{"policy field null of another network", minimal(`,"policies":{"max_signatures":null}`), problem{"policies.max_signatures", "is not a known field"}},
-		{"policies an array", minimal(`,"policies":[]`), problem{"policies", "must be an object"}},
-		{"list with null", minimal(`,"policies":{"whitelist_receivers":[null]}`), problem{"policies.whitelist_receivers[0]", "must be a string"}},
-		{"solana strategy unknown", solana(`{"fee_payment_strategy":"nobody"}`), problem{"policies.fee_payment_strategy", "must be one of user, relayer"}},
-		{"solana strategy empty", solana(`{"fee_payment_strategy":""}`), problem{"policies.fee_payment_strategy", "must be one of user, relayer"}},
-		{"stellar strategy unknown", stellar(`{"fee_payment_strategy":"User"}`), problem{"policies.fee_payment_strategy", "must be one of user, relayer"}},
-		{"solana swap strategy unknown", solana(`{"swap_config":{"strategy":"jupiter"}}`), problem{"policies.swap_config.strategy", "must be one of jupiter-swap, jupiter-ultra, noop"}},
-		{"solana priority level unknown", solana(`{"swap_config":{"jupiter_swap_options":{"priority_level":"low"}}}`), problem{"policies.swap_config.jupiter_swap_options.priority_level", "must be one of medium, high, veryHigh"}},
-		{"stellar swap strategy unknown", stellar(`{"swap_config":{"strategies":["order-book","x"]}}`), problem{"policies.swap_config.strategies[1]", "must be one of order-book, soroswap"}},
-		{"token without mint", solana(`{"allowed_tokens":[{"mint":"m"},{}]}`), problem{"policies.allowed_tokens[1].mint", "is required"}},
-		{"token without asset", stellar(`{"allowed_tokens":[{}]}`), problem{"policies.allowed_tokens[0].asset", "is required"}},
-		{"kind unknown", stellar(`{"allowed_tokens":[{"asset":"a","metadata":{"kind":"classic"}}]}`), problem{"policies.allowed_tokens[0].metadata.kind", `must be "native", {"classic":…} or {"contract":…}`}},
-		{"kind empty", stellar(`{"allowed_tokens":[{"asset":"a","metadata":{"kind":{}}}]}`), problem{"policies.allowed_tokens[0].metadata.kind", `must be "native", {"classic":…} or {"contract":…}`}},
-		{"kind both", stellar(`{"allowed_tokens":[{"asset":"a","metadata":{"kind":{"classic":{"code":"c","issuer":"i"},"contract":{"contract_id":"c"}}}}]}`), problem{"policies.allowed_tokens[0].metadata.kind", `must be "native", {"classic":…} or {"contract":…}`}},
-		{"kind without issuer", stellar(`{"allowed_tokens":[{"asset":"a","metadata":{"kind":{"classic":{"code":"c"}}}}]}`), problem{"policies.allowed_tokens[0].metadata.kind.classic.issuer", "is required"}},
-	}
-	for _, name := range []string{"name", "network", "network_type", "paused", "signer_id"} {
-		document := parse(t, minimal(""))
-		delete(document, name)
-		cases = append(cases, struct {
-			name, body string
-			want       problem
-		}{name + " missing", encode(t, document), problem{name, "is required"}})
-		document[name] = nil
-		cases = append(cases, struct {
-			name, body string
-			want       problem
-		}{name + " null", encode(t, document), problem{name, "is required and must not be null"}})
-		if name == "paused" || name == "network_type" {
-			continue
-		}
-		document[name] = ""
-		cases = append(cases, struct {
-			name, body string
-			want       problem
-		}{name + " empty", encode(t, document), problem{name, "must not be empty"}})
-	}
-
 	s := serve(t)
-	for _, c := range cases {
+	for _, c := range slices.Concat(invalidJSON, invalidMembers, invalidFields, invalidPolicies, missingFields(t)) {
 		t.Run(c.name, func(t *testing.T) {
 			s.t = t
 			got := s.do("POST", collection, c.body)
@@ -458,6 +340,133 @@ func TestCreate_InvalidRequest(t *testing.T) {
 	if contents := s.contents(); contents != "" {
 		t.Errorf("something was stored:\n%s", contents)
 	}
+}
+
+// invalidRequest is a body of a create with one problem.
+type invalidRequest struct {
+	name string
+	body string
+	want problem
+}
+
+type problem struct{ field, message string }
+
+// anyMessage accepts every message, because encoding/json writes the text.
+const anyMessage = ""
+
+var invalidJSON = []invalidRequest{
+	{"empty body", "", problem{"", "the body must be a JSON object, not empty"}},
+	{"white space", " \n", problem{"", "the body must be a JSON object, not empty"}},
+	{"null", "null", problem{"", "the body must be a JSON object"}},
+	{"array", "[" + minimal("") + "]", problem{"", "the body must be a JSON object"}},
+	{"string", `"x"`, problem{"", "the body must be a JSON object"}},
+	{"two objects", minimal("") + minimal(""), problem{"", "the body must be one JSON object with nothing after it"}},
+	{"trailing data", minimal("") + "x", problem{"", "the body must be one JSON object with nothing after it"}},
+	{"trailing NUL", minimal("") + "\x00", problem{"", "the body must be one JSON object with nothing after it"}},
+	{"byte order mark", "\uFEFF" + minimal(""), problem{"", anyMessage}},
+	{"comment", minimal("/**/"), problem{"", anyMessage}},
+	{"trailing comma", minimal(","), problem{"", anyMessage}},
+	{"single quotes", strings.ReplaceAll(minimal(""), `"`, "'"), problem{"", anyMessage}},
+	{"control character in a string", minimal(",\"notification_id\":\"a\nb\""), problem{"", anyMessage}},
+	{"leading zero", minimal(`,"policies":{"min_balance":01}`), problem{"", anyMessage}},
+	{"hexadecimal", minimal(`,"policies":{"min_balance":0x1}`), problem{"", anyMessage}},
+	{"NaN", minimal(`,"policies":{"min_balance":NaN}`), problem{"", anyMessage}},
+	{"bad UTF-8 in a value", minimal(",\"notification_id\":\"a\xffb\""), problem{"", "the body must be UTF-8"}},
+	{"bad UTF-8 in a name", minimal(",\"a\xff\":1"), problem{"", "the body must be UTF-8"}},
+	{"encoded surrogate", minimal(",\"notification_id\":\"\xed\xa0\x80\""), problem{"", "the body must be UTF-8"}},
+	{"half a surrogate pair", minimal(`,"notification_id":"\ud83d"`), problem{"notification_id", "must not contain half a surrogate pair"}},
+	{"surrogates the wrong way round", minimal(`,"notification_id":"\ude00\ud83d"`), problem{"notification_id", "must not contain half a surrogate pair"}},
+	{"NUL in a string", minimal(`,"notification_id":"a\u0000b"`), problem{"notification_id", "must not contain NUL"}},
+	{"NUL in a list", minimal(`,"policies":{"whitelist_receivers":["a","\u0000"]}`), problem{"policies.whitelist_receivers[1]", "must not contain NUL"}},
+	{"nesting 33 deep", minimal(`,"x":` + strings.Repeat("[", 32) + strings.Repeat("]", 32)), problem{"", "the body must not nest deeper than 32 levels"}},
+	{"nesting 100000 deep", strings.Repeat(`{"a":`, 100000), problem{"", "the body must not nest deeper than 32 levels"}},
+	{"nesting 32 deep is allowed", minimal(`,"x":` + strings.Repeat("[", 31) + strings.Repeat("]", 31)), problem{"x", "is not a known field"}},
+}
+
+var invalidMembers = []invalidRequest{
+	{"unknown field", minimal(`,"color":1`), problem{"color", "is not a known field"}},
+	{"empty name", minimal(`,"":1`), problem{"", "must not have a member with an empty name"}},
+	{"empty name in a policy", minimal(`,"policies":{"":1}`), problem{"policies", "must not have a member with an empty name"}},
+	{"a name that looks like a path", minimal(`,"policies.gas_price_cap":1,"policies":{"gas_price_cap":-1}`), problem{"policies.gas_price_cap", "must be 0 or more"}},
+	{"a name below another", minimal(`,"a":1,"a.b":2`), problem{"a.b", "is not a known field"}},
+	{"an index below a name", minimal(`,"a":1,"a[0]":2`), problem{"a[0]", "is not a known field"}},
+	{"folded case", minimal(`,"ID":"x"`), problem{"ID", `is not a known field, did you mean "id"?`}},
+	{"folded case next to the right name", minimal(`,"Name":"x"`), problem{"Name", `is not a known field, did you mean "name"?`}},
+	{"folded by Unicode", minimal(`,"ſigner_id":"x"`), problem{"ſigner_id", `is not a known field, did you mean "signer_id"?`}},
+	{"unknown field of an endpoint", minimal(`,"custom_rpc_urls":[{"url":"https://a"},{"url":"https://a","key":1}]`), problem{"custom_rpc_urls[1].key", "is not a known field"}},
+	{"response field address", minimal(`,"address":"0x0"`), problem{"address", "is not a known field"}},
+	{"response field system_disabled", minimal(`,"system_disabled":false`), problem{"system_disabled", "is not a known field"}},
+	{"response field disabled_reason", minimal(`,"disabled_reason":null`), problem{"disabled_reason", "is not a known field"}},
+	{"duplicate field", minimal(`,"name":"n"`), problem{"name", "must not be given more than once"}},
+	{"duplicate by escape", minimal(`,"n\u0061me":"n"`), problem{"name", "must not be given more than once"}},
+	{"duplicate null", minimal(`,"id":null,"id":null`), problem{"id", "must not be given more than once"}},
+	{"duplicate policies", minimal(`,"policies":{},"policies":{}`), problem{"policies", "must not be given more than once"}},
+	{"duplicate field of a policy", minimal(`,"policies":{"min_balance":1,"min_balance":1}`), problem{"policies.min_balance", "must not be given more than once"}},
+	{"duplicate field of an endpoint", minimal(`,"custom_rpc_urls":[{"url":"https://a","url":"https://a"}]`), problem{"custom_rpc_urls[0].url", "must not be given more than once"}},
+}
+
+var invalidFields = []invalidRequest{
+	{"id empty", minimal(`,"id":""`), problem{"id", "must not be empty"}},
+	{"id of 65", minimal(`,"id":"` + strings.Repeat("a", 65) + `"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
+	{"id with a dot", minimal(`,"id":"a.b"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
+	{"id with a slash", minimal(`,"id":"a/b"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
+	{"id with a newline", minimal(`,"id":"a\n"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
+	{"id not ASCII", minimal(`,"id":"é"`), problem{"id", "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"}},
+	{"network type unknown", strings.Replace(minimal(""), "evm", "bitcoin", 1), problem{"network_type", "must be one of evm, solana, stellar"}},
+	{"network type in capitals", strings.Replace(minimal(""), "evm", "EVM", 1), problem{"network_type", "must be one of evm, solana, stellar"}},
+	{"notification_id empty", minimal(`,"notification_id":""`), problem{"notification_id", "must not be empty"}},
+	{"endpoint null", minimal(`,"custom_rpc_urls":[null]`), problem{"custom_rpc_urls[0]", "must be an object"}},
+	{"endpoint without url", minimal(`,"custom_rpc_urls":[{}]`), problem{"custom_rpc_urls[0].url", "is required"}},
+	{"endpoint url null", minimal(`,"custom_rpc_urls":[{"url":null}]`), problem{"custom_rpc_urls[0].url", "is required and must not be null"}},
+	{"endpoint url empty", minimal(`,"custom_rpc_urls":[{"url":""}]`), problem{"custom_rpc_urls[0].url", "must not be empty"}},
+	{"endpoint url relative", minimal(`,"custom_rpc_urls":[{"url":"/v2/key"}]`), problem{"custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"}},
+	{"endpoint url without host", minimal(`,"custom_rpc_urls":[{"url":"https:///v2"}]`), problem{"custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"}},
+	{"endpoint url javascript", minimal(`,"custom_rpc_urls":[{"url":"javascript:alert(1)"}]`), problem{"custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"}},
+	{"endpoint url file", minimal(`,"custom_rpc_urls":[{"url":"file://host/etc"}]`), problem{"custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"}},
+	{"endpoint url metadata", minimal(`,"custom_rpc_urls":[{"url":"http://169.254.169.254/latest"}]`), problem{"custom_rpc_urls[0].url", "must not point at a cloud metadata service"}},
+	{"endpoint url unspecified", minimal(`,"custom_rpc_urls":[{"url":"http://0.0.0.0:8545"}]`), problem{"custom_rpc_urls[0].url", "must not point at the unspecified address"}},
+	{"weight below 0", minimal(`,"custom_rpc_urls":[{"url":"https://a","weight":-0.5}]`), problem{"custom_rpc_urls[0].weight", "must be 0 or more"}},
+	{"weight above 100", minimal(`,"custom_rpc_urls":[{"url":"https://a","weight":100.5}]`), problem{"custom_rpc_urls[0].weight", "must be at most 100"}},
+	{"weight beyond a float", minimal(`,"custom_rpc_urls":[{"url":"https://a","weight":1e999}]`), problem{"custom_rpc_urls[0].weight", "must be a number that a 64-bit float can hold"}},
+}
+
+var invalidPolicies = []invalidRequest{
+	{"solana field in an evm policy", minimal(`,"policies":{"max_signatures":1}`), problem{"policies.max_signatures", "is not a known field"}},
+	{"evm field in a solana policy", solana(`{"gas_price_cap":1}`), problem{"policies.gas_price_cap", "is not a known field"}},
+	{"evm field in a stellar policy", stellar(`{"eip1559_pricing":true}`), problem{"policies.eip1559_pricing", "is not a known field"}},
+	{"policy field null of another network", minimal(`,"policies":{"max_signatures":null}`), problem{"policies.max_signatures", "is not a known field"}},
+	{"policies an array", minimal(`,"policies":[]`), problem{"policies", "must be an object"}},
+	{"list with null", minimal(`,"policies":{"whitelist_receivers":[null]}`), problem{"policies.whitelist_receivers[0]", "must be a string"}},
+	{"solana strategy unknown", solana(`{"fee_payment_strategy":"nobody"}`), problem{"policies.fee_payment_strategy", "must be one of user, relayer"}},
+	{"solana strategy empty", solana(`{"fee_payment_strategy":""}`), problem{"policies.fee_payment_strategy", "must be one of user, relayer"}},
+	{"stellar strategy unknown", stellar(`{"fee_payment_strategy":"User"}`), problem{"policies.fee_payment_strategy", "must be one of user, relayer"}},
+	{"solana swap strategy unknown", solana(`{"swap_config":{"strategy":"jupiter"}}`), problem{"policies.swap_config.strategy", "must be one of jupiter-swap, jupiter-ultra, noop"}},
+	{"solana priority level unknown", solana(`{"swap_config":{"jupiter_swap_options":{"priority_level":"low"}}}`), problem{"policies.swap_config.jupiter_swap_options.priority_level", "must be one of medium, high, veryHigh"}},
+	{"stellar swap strategy unknown", stellar(`{"swap_config":{"strategies":["order-book","x"]}}`), problem{"policies.swap_config.strategies[1]", "must be one of order-book, soroswap"}},
+	{"token without mint", solana(`{"allowed_tokens":[{"mint":"m"},{}]}`), problem{"policies.allowed_tokens[1].mint", "is required"}},
+	{"token without asset", stellar(`{"allowed_tokens":[{}]}`), problem{"policies.allowed_tokens[0].asset", "is required"}},
+	{"kind unknown", stellar(`{"allowed_tokens":[{"asset":"a","metadata":{"kind":"classic"}}]}`), problem{"policies.allowed_tokens[0].metadata.kind", `must be "native", {"classic":…} or {"contract":…}`}},
+	{"kind empty", stellar(`{"allowed_tokens":[{"asset":"a","metadata":{"kind":{}}}]}`), problem{"policies.allowed_tokens[0].metadata.kind", `must be "native", {"classic":…} or {"contract":…}`}},
+	{"kind both", stellar(`{"allowed_tokens":[{"asset":"a","metadata":{"kind":{"classic":{"code":"c","issuer":"i"},"contract":{"contract_id":"c"}}}}]}`), problem{"policies.allowed_tokens[0].metadata.kind", `must be "native", {"classic":…} or {"contract":…}`}},
+	{"kind without issuer", stellar(`{"allowed_tokens":[{"asset":"a","metadata":{"kind":{"classic":{"code":"c"}}}}]}`), problem{"policies.allowed_tokens[0].metadata.kind.classic.issuer", "is required"}},
+}
+
+// missingFields leaves out each required field, sets it to null, and to the empty string.
+func missingFields(t *testing.T) []invalidRequest {
+	var requests []invalidRequest
+	for _, name := range []string{"name", "network", "network_type", "paused", "signer_id"} {
+		document := parse(t, minimal(""))
+		delete(document, name)
+		requests = append(requests, invalidRequest{name + " missing", encode(t, document), problem{name, "is required"}})
+		document[name] = nil
+		requests = append(requests, invalidRequest{name + " null", encode(t, document), problem{name, "is required and must not be null"}})
+		if name == "paused" || name == "network_type" {
+			continue
+		}
+		document[name] = ""
+		requests = append(requests, invalidRequest{name + " empty", encode(t, document), problem{name, "must not be empty"}})
+	}
+	return requests
 }
 
 func solana(policies string) string {
