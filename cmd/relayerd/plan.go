@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,11 +104,11 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if err != nil {
 		return err
 	}
-	options, perRelayer, err := c.managerOptions()
+	options, err := c.managerOptions()
 	if err != nil {
 		return err
 	}
-	registry, closeRegistry, err := c.open(ctx, apiKey, options...)
+	registry, closeRegistry, err := c.open(ctx, apiKey, options.all()...)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if err != nil {
 		return err
 	}
-	if err := checkRules(ctx, desired, changes, perRelayer); err != nil {
+	if err := checkRules(ctx, desired, changes, options); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprint(command.OutOrStdout(), changes); err != nil {
@@ -177,24 +178,33 @@ func (c *planConfig) options() []plan.Option {
 	return options
 }
 
-// checkRules checks the relayers to write by the rules for one relayer alone, so that a
-// plan shows every problem. It creates them in memory. Only the database can check
-// whether signers are exclusive, and only a server can check its rules.
-func checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan, perRelayer []relayer.Option) error {
-	scratch, err := relayer.New(memory.New(), perRelayer...)
+// checkRules checks the relayers to write by the rules for a relayer alone, so that a plan
+// shows every problem. It creates them in memory. Only the database can check whether
+// signers are exclusive, and only a server can check its rules.
+func checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan, options ruleOptions) error {
+	updates, err := relayer.New(memory.New(), options.relayer...)
 	if err != nil {
 		return err
 	}
-	isWritten := make(map[string]bool)
+	creates, err := relayer.New(memory.New(), slices.Concat(options.relayer, options.create)...)
+	if err != nil {
+		return err
+	}
+	checks := make(map[string]*relayer.Manager)
 	for _, entry := range changes.Entries {
-		isWritten[entry.ID] = entry.Action == plan.Create || entry.Action == plan.Update
+		switch entry.Action {
+		case plan.Create:
+			checks[entry.ID] = creates
+		case plan.Update:
+			checks[entry.ID] = updates
+		}
 	}
 	var problems []error
 	for _, req := range desired {
-		if !isWritten[req.ID] {
+		if checks[req.ID] == nil {
 			continue
 		}
-		if _, err := scratch.Create(ctx, req); err != nil {
+		if _, err := checks[req.ID].Create(ctx, req); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", req.ID, err))
 		}
 	}

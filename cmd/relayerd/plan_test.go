@@ -397,6 +397,20 @@ func TestPlan_SignersFromPipe(t *testing.T) {
 	}
 }
 
+// A registry checks the signer of a relayer only when it is created.
+func TestApply_UpdateWithRemovedSigner(t *testing.T) {
+	database := emptyDatabase(t)
+	content := func(name string) string {
+		return writeFile(t, `{"relayers":[{"id":"a","name":"`+name+`","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+	}
+	flags := func(signers string) []string { return []string{"--db", database, "--signers", writeFile(t, signers)} }
+	expect(t, 0, on(flags(`{"s":{"evm":"0x1"}}`), "apply", "--yes", "-f", content("old"))...)
+	done := expect(t, 0, on(flags(`{}`), "apply", "--yes", "-f", content("new"))...)
+	if !strings.HasSuffix(done.stdout, "\n0 created, 1 updated, 0 deleted\n") {
+		t.Errorf("output %s", done.stdout)
+	}
+}
+
 // A file that gives the signer of an old relayer to a new one needs a delete first.
 func TestApply_SignerOfDeleted(t *testing.T) {
 	database := emptyDatabase(t)

@@ -13,23 +13,29 @@ type rules struct {
 	exclusiveSigners bool
 }
 
-// managerOptions returns the options of a Manager that applies all rules, and those of
-// the rules that apply to one relayer alone. It reads the signers file, which may be a
-// pipe, only once.
-func (r rules) managerOptions() (all, perRelayer []relayer.Option, err error) {
+// ruleOptions holds the options of a Manager by what their rules need.
+type ruleOptions struct {
+	relayer  []relayer.Option // a relayer alone
+	create   []relayer.Option // a relayer alone, at its creation
+	registry []relayer.Option // the other relayers
+}
+
+func (o ruleOptions) all() []relayer.Option { return slices.Concat(o.relayer, o.create, o.registry) }
+
+// managerOptions reads the signers file, which may be a pipe.
+func (r rules) managerOptions() (o ruleOptions, err error) {
 	if r.networkRules {
-		perRelayer = append(perRelayer, relayer.WithNetworkRules())
+		o.relayer = append(o.relayer, relayer.WithNetworkRules())
 	}
 	if r.signersFile != "" {
 		known, err := readSigners(r.signersFile)
 		if err != nil {
-			return nil, nil, err
+			return ruleOptions{}, err
 		}
-		perRelayer = append(perRelayer, relayer.WithAddressResolver(known.address))
+		o.create = append(o.create, relayer.WithAddressResolver(known.address))
 	}
-	all = slices.Clone(perRelayer)
 	if r.exclusiveSigners {
-		all = append(all, relayer.WithExclusiveSigners())
+		o.registry = append(o.registry, relayer.WithExclusiveSigners())
 	}
-	return all, perRelayer, nil
+	return o, nil
 }

@@ -189,7 +189,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 
 // readOptions returns the options that the flags determine.
 func readOptions(c config, logger *slog.Logger) ([]relayer.Option, []httpapi.Option, error) {
-	managerOptions, _, err := c.managerOptions()
+	options, err := c.managerOptions()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -204,7 +204,7 @@ func readOptions(c config, logger *slog.Logger) ([]relayer.Option, []httpapi.Opt
 		}
 		apiOptions = append(apiOptions, httpapi.WithClientAddress(trusted.clientAddress))
 	}
-	return append(managerOptions, relayer.WithLogger(logger)), apiOptions, nil
+	return append(options.all(), relayer.WithLogger(logger)), apiOptions, nil
 }
 
 // openWithBackups opens the database, and starts the backups of --backup. The returned
