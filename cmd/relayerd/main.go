@@ -72,6 +72,10 @@ func newRootCommand(apiKey string) *cobra.Command {
 // rejectArguments replaces the errors of cobra, which contain the argument: it may
 // be a connection string.
 func rejectArguments(command *cobra.Command) {
+	if !command.Runnable() {
+		// cobra does not check the arguments of a command that cannot run.
+		command.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
+	}
 	command.Args = func(command *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
