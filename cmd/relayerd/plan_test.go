@@ -483,6 +483,15 @@ func TestPlan_WrongToken(t *testing.T) {
 	}
 }
 
+func TestPlan_MalformedToken(t *testing.T) {
+	for _, url := range []string{"https://relayers.example", "http://relayers.example"} {
+		done := finish(t, "", program("two words "+password, "export", "--server", url))
+		if done.status != 1 || !strings.HasPrefix(done.stderr, "relayerd: API_KEY: client: the token must not ") {
+			t.Errorf("%s: %+v", url, done)
+		}
+	}
+}
+
 // The hidden part of a URL is written to a server only on demand.
 func TestApply_SendRPCURLs(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "relayers.db")

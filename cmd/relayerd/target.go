@@ -74,9 +74,12 @@ func (t *target) openServer(apiKey string) (relayer.Registry, func() error, erro
 	return server, func() error { return nil }, nil
 }
 
-// serverError returns the error of a client with the name of the flag to change.
+// serverError returns the error of a client with the name of the setting to change. It
+// finds the setting by further calls of New, which sends no request.
 func (t *target) serverError(err error, apiKey string) error {
-	// New sends no request. If it succeeds now, only --insecure-http was missing.
+	if _, err := client.New("https://localhost", apiKey); err != nil {
+		return fmt.Errorf("API_KEY: %w", err)
+	}
 	if _, err := client.New(t.server, apiKey, client.WithInsecureHTTP()); err == nil {
 		return errors.New("--server must be an https URL, because the token is sent to another host: use --insecure-http to permit http")
 	}
