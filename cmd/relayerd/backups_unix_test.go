@@ -332,8 +332,8 @@ func TestBackups_FailedStart(t *testing.T) {
 		{"--backup-every requires --backup", []string{"--db", vacant, "--backup-every", "1h"}},
 		{"--backup-keep requires --backup", []string{"--db", vacant, "--backup-keep", "1"}},
 		{"--backup is empty", []string{"--db", vacant, "--backup", ""}},
-		{"no such file or directory", []string{"--db", vacant, "--backup", filepath.Join(directory, "none")}},
-		{"not a directory", []string{"--db", vacant, "--backup", file}},
+		{"--backup: cannot create a file in " + directory + "/none: no such file or directory", []string{"--db", vacant, "--backup", filepath.Join(directory, "none")}},
+		{"--backup: cannot create a file in " + file + ": not a directory", []string{"--db", vacant, "--backup", file}},
 		{"--backup must be a directory", []string{"--db", vacant, "--backup", "postgres://u:" + password + "@h/d"}},
 	} {
 		expectFailedStart(t, c.want, c.args...)

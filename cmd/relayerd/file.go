@@ -86,7 +86,12 @@ const tempSuffix = ".tmp"
 // createTemp creates an empty file next to path. [bolt.Open] removes such files that
 // a crash left behind.
 func createTemp(path string) (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
+	directory := filepath.Dir(path)
+	file, err := os.CreateTemp(directory, filepath.Base(path)+tempSuffix+"*")
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, fmt.Errorf("cannot create a file in %s: %w", directory, failed.Err)
+	}
+	return file, err
 }
 
 // writeTemp copies a store to a new file next to path and returns its name.

@@ -132,7 +132,7 @@ func TestCommands_Arguments(t *testing.T) {
 		"backup of PostgreSQL":      {[]string{"backup", "--db", url, "--to", vacant}, "--db must be a file"},
 		"backup to PostgreSQL":      {[]string{"backup", "--db", file, "--to", url}, "--to must be a file"},
 		"backup of a missing file":  {[]string{"backup", "--db", missing, "--to", vacant}, "--db: stat"},
-		"backup to no directory":    {[]string{"backup", "--db", file, "--to", filepath.Join(missing, "x.db")}, "--to: "},
+		"backup to no directory":    {[]string{"backup", "--db", file, "--to", filepath.Join(missing, "x.db")}, "--to: cannot create a file in " + missing + ": no such file"},
 		"restore without a source":  {[]string{"restore", "--db", vacant}, `required flag(s) "from" not set`},
 		"restore of a missing file": {[]string{"restore", "--from", missing, "--db", vacant}, "--from: stat"},
 		"compact of PostgreSQL":     {[]string{"compact", "--db", url}, "--db must be a file"},
