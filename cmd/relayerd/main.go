@@ -31,13 +31,20 @@ func main() {
 		os.Exit(2)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "relayerd:", joinLines.Replace(err.Error()))
+		fmt.Fprintln(os.Stderr, "relayerd:", errorText(ctx, err))
 		os.Exit(1)
 	}
 }
 
-// joinLines puts an error of several lines on one.
-var joinLines = strings.NewReplacer("\n", "; ")
+// errorText returns an error on one line. If a signal ended the command, it begins with
+// the signal.
+func errorText(ctx context.Context, err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return fmt.Sprintf("%v: %s", context.Cause(ctx), text)
+	}
+	return text
+}
 
 // run executes a command. No error contains the value of a flag that may hold a
 // connection string.

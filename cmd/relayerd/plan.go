@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 // run makes a plan, prints it, and passes it to act.
 func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.Plan) error) (err error) {
 	ctx := command.Context()
-	desired, err := c.read(command.InOrStdin(), command.ErrOrStderr())
+	desired, err := c.read(ctx, command.InOrStdin(), command.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -127,8 +128,8 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 }
 
 // read returns the relayers of the file, and prints which parts of it have no effect.
-func (c *planConfig) read(stdin io.Reader, stderr io.Writer) ([]relayer.CreateRequest, error) {
-	data, err := c.readFile(stdin)
+func (c *planConfig) read(ctx context.Context, stdin io.Reader, stderr io.Writer) ([]relayer.CreateRequest, error) {
+	data, err := readInput(ctx, func() ([]byte, error) { return c.readFile(stdin) })
 	if err != nil {
 		return nil, err
 	}
@@ -254,19 +255,33 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 // confirm asks on the terminal.
 func confirm(command *cobra.Command) error {
 	fmt.Fprint(command.ErrOrStderr(), "Make these changes? Type yes: ")
-	answer := make(chan string, 1)
+	answer, err := readInput(command.Context(), func() ([]byte, error) {
+		return bufio.NewReader(command.InOrStdin()).ReadBytes('\n')
+	})
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	if string(bytes.TrimSpace(answer)) != "yes" {
+		return errors.New("not confirmed: nothing was changed")
+	}
+	return nil
+}
+
+// readInput calls read, and waits until it ends or ctx is done: a read of a terminal or
+// pipe cannot be canceled.
+func readInput(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	var data []byte
+	done := make(chan error, 1)
 	go func() {
-		line, _ := bufio.NewReader(command.InOrStdin()).ReadString('\n')
-		answer <- strings.TrimSpace(line)
+		var err error
+		data, err = read()
+		done <- err
 	}()
 	select {
-	case text := <-answer:
-		if text == "yes" {
-			return nil
-		}
-		return errors.New("not confirmed: nothing was changed")
-	case <-command.Context().Done():
-		return command.Context().Err()
+	case err := <-done:
+		return data, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
