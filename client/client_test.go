@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,84 +145,6 @@ func TestClient_PrintsNoToken(t *testing.T) {
 // TestClient_SameAsManager runs the same operations on a Manager and on a client, and
 // compares the results and errors.
 func TestClient_SameAsManager(t *testing.T) {
-	type operation func(context.Context, relayer.Registry) (any, error)
-	revision := func(ctx context.Context, g relayer.Registry, id string) uint64 {
-		r, err := g.Get(ctx, id)
-		if err != nil {
-			return 0
-		}
-		return r.Revision
-	}
-	create := func(req relayer.CreateRequest) operation {
-		return func(ctx context.Context, g relayer.Registry) (any, error) { return g.Create(ctx, req) }
-	}
-	patch := func(id string, patch relayer.Patch) operation {
-		return func(ctx context.Context, g relayer.Registry) (any, error) { return g.Patch(ctx, id, patch) }
-	}
-	remove := func(id string) operation {
-		return func(ctx context.Context, g relayer.Registry) (any, error) { return nil, g.Delete(ctx, id) }
-	}
-	solana := relayer.CreateRequest{ID: "sol", Name: "s", Network: "devnet", NetworkType: relayer.Solana, SignerID: "s", Paused: true}
-	stellar := relayer.CreateRequest{ID: "xlm", Name: "s", Network: "testnet", NetworkType: relayer.Stellar, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{},
-		Policies: &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}}
-	operations := []struct {
-		name string
-		run  operation
-	}{
-		{"create", create(evm("a"))},
-		{"create again", create(evm("a"))},
-		{"create solana", create(solana)},
-		{"create stellar", create(stellar)},
-		{"create invalid", create(relayer.CreateRequest{ID: "a b", NetworkType: "tron", CustomRPCURLs: []relayer.RPCConfig{{URL: "x"}}})},
-		{"create not UTF-8", create(changed(func(r *relayer.CreateRequest) { r.ID, r.Name = "b", "a\xff" }))},
-		{"patch not UTF-8", patch("a", relayer.Patch{"name": "a\xff"})},
-		{"create protected", create(changed(func(r *relayer.CreateRequest) { r.ID = "protected" }))},
-		{"get", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "a") }},
-		{"get unknown", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "unknown") }},
-		{"get empty", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "") }},
-		{"get impossible", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, "../a?b") }},
-		{"list", func(ctx context.Context, g relayer.Registry) (any, error) { return g.List(ctx, 1, 2) }},
-		{"list past the end", func(ctx context.Context, g relayer.Registry) (any, error) { return g.List(ctx, 9, 2) }},
-		{"patch", patch("a", relayer.Patch{"name": "new", "notification_id": nil, "policies": relayer.Patch{"min_balance": 5, "gas_price_cap": nil}})},
-		{"patch nothing", patch("a", relayer.Patch{})},
-		{"patch nil", patch("a", nil)},
-		{"patch URLs", patch("a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://other.example/key", Weight: new(5.0)}}})},
-		{"patch policy", patch("sol", relayer.Patch{"policies": &relayer.SolanaPolicy{MaxSignatures: new(int32(3))}})},
-		{"patch policies away", patch("sol", relayer.Patch{"policies": nil})},
-		{"patch invalid", patch("a", relayer.Patch{"name": nil, "id": "b", "policies": relayer.Patch{"min_balance": -1}})},
-		{"patch a masked URL", patch("a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://other.example/***"}}})},
-		{"patch not JSON", patch("a", relayer.Patch{"name": func() {}})},
-		{"patch unknown", patch("unknown", relayer.Patch{"paused": true})},
-		{"patch impossible", patch("a/b", relayer.Patch{"paused": true})},
-		{"pause", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Pause(ctx, "a") }},
-		{"pause again", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Pause(ctx, "a") }},
-		{"resume at the revision", func(ctx context.Context, g relayer.Registry) (any, error) {
-			return g.Resume(ctx, "a", relayer.IfRevision(revision(ctx, g, "a"), 1), relayer.IfRevision(revision(ctx, g, "a")))
-		}},
-		{"resume at another", func(ctx context.Context, g relayer.Registry) (any, error) {
-			return g.Resume(ctx, "a", relayer.IfRevision(revision(ctx, g, "a")+1))
-		}},
-		{"resume never", func(ctx context.Context, g relayer.Registry) (any, error) {
-			return g.Resume(ctx, "a", relayer.IfRevision())
-		}},
-		{"delete at another", func(ctx context.Context, g relayer.Registry) (any, error) {
-			return nil, g.Delete(ctx, "a", relayer.IfRevision(revision(ctx, g, "a")+1))
-		}},
-		{"delete refused", remove("protected")},
-		{"delete", remove("a")},
-		{"delete again", remove("a")},
-		{"delete impossible", remove("..")},
-		{"all", func(ctx context.Context, g relayer.Registry) (any, error) {
-			var all []*relayer.Relayer
-			for r, err := range g.All(ctx) {
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, r)
-			}
-			return all, nil
-		}},
-	}
 	guard := relayer.WithDeleteGuard(func(_ context.Context, r *relayer.Relayer) (string, error) {
 		if r.ID == "protected" {
 			return "transactions are pending", nil
@@ -230,7 +153,8 @@ func TestClient_SameAsManager(t *testing.T) {
 	})
 	manager := newManager(t, guard)
 	c := serve(t, newManager(t, guard))
-	for _, operation := range operations {
+	// The operations of each group need the relayers that the groups before it have left.
+	for _, operation := range slices.Concat(creates(), reads(), patches(), switches(), deletes()) {
 		want, wantErr := operation.run(t.Context(), manager)
 		got, err := operation.run(t.Context(), c)
 		if printed(got) != printed(want) {
@@ -244,6 +168,122 @@ func TestClient_SameAsManager(t *testing.T) {
 			t.Errorf("%s: revision %d, want %d", operation.name, got.(*relayer.Relayer).Revision, r.Revision)
 		}
 	}
+}
+
+type operation struct {
+	name string
+	run  func(context.Context, relayer.Registry) (any, error)
+}
+
+func creates() []operation {
+	create := func(name string, req relayer.CreateRequest) operation {
+		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.Create(ctx, req) }}
+	}
+	solana := relayer.CreateRequest{ID: "sol", Name: "s", Network: "devnet", NetworkType: relayer.Solana, SignerID: "s", Paused: true}
+	stellar := relayer.CreateRequest{ID: "xlm", Name: "s", Network: "testnet", NetworkType: relayer.Stellar, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{},
+		Policies: &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}}
+	return []operation{
+		create("create", evm("a")),
+		create("create again", evm("a")),
+		create("create solana", solana),
+		create("create stellar", stellar),
+		create("create invalid", relayer.CreateRequest{ID: "a b", NetworkType: "tron", CustomRPCURLs: []relayer.RPCConfig{{URL: "x"}}}),
+		create("create not UTF-8", changed(func(r *relayer.CreateRequest) { r.ID, r.Name = "b", "a\xff" })),
+		create("create protected", changed(func(r *relayer.CreateRequest) { r.ID = "protected" })),
+	}
+}
+
+func reads() []operation {
+	get := func(name, id string) operation {
+		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, id) }}
+	}
+	list := func(name string, page uint32) operation {
+		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.List(ctx, page, 2) }}
+	}
+	return []operation{
+		get("get", "a"),
+		get("get unknown", "unknown"),
+		get("get empty", ""),
+		get("get impossible", "../a?b"),
+		list("list", 1),
+		list("list past the end", 9),
+		{"all", allOf},
+	}
+}
+
+func allOf(ctx context.Context, g relayer.Registry) (any, error) {
+	var all []*relayer.Relayer
+	for r, err := range g.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func patches() []operation {
+	patch := func(name, id string, patch relayer.Patch) operation {
+		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.Patch(ctx, id, patch) }}
+	}
+	urls := func(endpoint relayer.RPCConfig) relayer.Patch {
+		return relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{endpoint}}
+	}
+	return []operation{
+		patch("patch", "a", relayer.Patch{"name": "new", "notification_id": nil, "policies": relayer.Patch{"min_balance": 5, "gas_price_cap": nil}}),
+		patch("patch nothing", "a", relayer.Patch{}),
+		patch("patch nil", "a", nil),
+		patch("patch URLs", "a", urls(relayer.RPCConfig{URL: "https://other.example/key", Weight: new(5.0)})),
+		patch("patch policy", "sol", relayer.Patch{"policies": &relayer.SolanaPolicy{MaxSignatures: new(int32(3))}}),
+		patch("patch policies away", "sol", relayer.Patch{"policies": nil}),
+		patch("patch not UTF-8", "a", relayer.Patch{"name": "a\xff"}),
+		patch("patch invalid", "a", relayer.Patch{"name": nil, "id": "b", "policies": relayer.Patch{"min_balance": -1}}),
+		patch("patch a masked URL", "a", urls(relayer.RPCConfig{URL: "https://other.example/***"})),
+		patch("patch not JSON", "a", relayer.Patch{"name": func() {}}),
+		patch("patch unknown", "unknown", relayer.Patch{"paused": true}),
+		patch("patch impossible", "a/b", relayer.Patch{"paused": true}),
+	}
+}
+
+func switches() []operation {
+	return []operation{
+		{"pause", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Pause(ctx, "a") }},
+		{"pause again", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Pause(ctx, "a") }},
+		{"resume at the revision", func(ctx context.Context, g relayer.Registry) (any, error) {
+			return g.Resume(ctx, "a", relayer.IfRevision(currentRevision(ctx, g, "a"), 1), relayer.IfRevision(currentRevision(ctx, g, "a")))
+		}},
+		{"resume at another revision", func(ctx context.Context, g relayer.Registry) (any, error) {
+			return g.Resume(ctx, "a", relayer.IfRevision(currentRevision(ctx, g, "a")+1))
+		}},
+		{"resume at no revision", func(ctx context.Context, g relayer.Registry) (any, error) {
+			return g.Resume(ctx, "a", relayer.IfRevision())
+		}},
+	}
+}
+
+func deletes() []operation {
+	remove := func(name, id string) operation {
+		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return nil, g.Delete(ctx, id) }}
+	}
+	return []operation{
+		{"delete at another revision", func(ctx context.Context, g relayer.Registry) (any, error) {
+			return nil, g.Delete(ctx, "a", relayer.IfRevision(currentRevision(ctx, g, "a")+1))
+		}},
+		remove("delete refused", "protected"),
+		remove("delete", "a"),
+		remove("delete again", "a"),
+		remove("delete impossible", ".."),
+		{"all after the deletes", allOf},
+	}
+}
+
+// currentRevision returns 0 if the relayer cannot be read.
+func currentRevision(ctx context.Context, g relayer.Registry, id string) uint64 {
+	r, err := g.Get(ctx, id)
+	if err != nil {
+		return 0
+	}
+	return r.Revision
 }
 
 // printed returns the JSON of a result, in which URLs are masked and revisions absent.
