@@ -23,90 +23,99 @@ import (
 func TestSynchronousStandby_RepeatedWrites(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
-	imported := record("imported")
-	imported.Revision = 100
-	for name, c := range map[string]struct {
-		prepare func(t *testing.T, store *postgres.Store) relayer.Record
-		write   func(store *postgres.Store, rec relayer.Record) error
-		again   error // of the same write once the standby is back
-	}{
-		"Create": {
-			prepare: func(*testing.T, *postgres.Store) relayer.Record { return record("one") },
-			write: func(store *postgres.Store, rec relayer.Record) error {
-				_, err := store.Create(context.Background(), rec)
-				return err
-			},
-		},
-		"Update": {
-			prepare: func(t *testing.T, store *postgres.Store) relayer.Record { return create(t, store, record("one")) },
-			write: func(store *postgres.Store, rec relayer.Record) error {
-				_, err := store.Update(context.Background(), rec)
-				return err
-			},
-			again: relayer.ErrConflict,
-		},
-		"Delete": {
-			prepare: func(t *testing.T, store *postgres.Store) relayer.Record { return create(t, store, record("one")) },
-			write: func(store *postgres.Store, rec relayer.Record) error {
-				return store.Delete(context.Background(), rec.ID, rec.Revision)
-			},
-			again: relayer.ErrNotFound,
-		},
-		"Import": {
-			prepare: func(*testing.T, *postgres.Store) relayer.Record { return imported },
-			write: func(store *postgres.Store, rec relayer.Record) error {
-				return store.Import(context.Background(), []relayer.Record{rec})
-			},
-			again: relayer.ErrExists,
-		},
-		"Pause of a Manager": {
-			prepare: func(t *testing.T, store *postgres.Store) relayer.Record {
-				manager, err := relayer.New(store)
-				if err == nil {
-					_, err = manager.Create(t.Context(), requestFor("one"))
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				return record("one")
-			},
-			write: func(store *postgres.Store, rec relayer.Record) error {
-				manager, err := relayer.New(store)
-				if err == nil {
-					_, err = manager.Pause(context.Background(), rec.ID)
-				}
-				return err
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			store := openAt(t, primary.ConnString(), newSchema(), postgres.WithTimeout(500*time.Millisecond))
-			rec := c.prepare(t, store)
-			if err := standby.Stop(); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.write(store, rec); !errors.Is(err, relayer.ErrOutcomeUnknown) {
-				t.Errorf("error %v, want ErrOutcomeUnknown", err)
-			}
-			for range 3 {
-				if err := c.write(store, rec); !errors.Is(err, relayer.ErrOutcomeUnknown) && !errors.Is(err, relayer.ErrUnavailable) {
-					t.Errorf("again, without the standby: error %v, want ErrOutcomeUnknown or ErrUnavailable", err)
-				}
-			}
-			if err := standby.Restart(); err != nil {
-				t.Fatal(err)
-			}
-			var err error
-			eventually(t, "the outcome is known", func() bool {
-				err = c.write(store, rec)
-				return !errors.Is(err, relayer.ErrOutcomeUnknown) && !errors.Is(err, relayer.ErrUnavailable)
-			})
-			if !errors.Is(err, c.again) {
-				t.Errorf("again, with the standby: error %v, want %v", err, c.again)
-			}
-			wantConsistent(t, store)
-		})
+	for name, w := range repeatedWrites {
+		t.Run(name, func(t *testing.T) { w.repeat(t, primary, standby) })
 	}
+}
+
+// repeat makes the write without the standby, again without it, and again with it.
+func (w repeatedWrite) repeat(t *testing.T, primary, standby *pgserver.Server) {
+	store := openAt(t, primary.ConnString(), newSchema(), postgres.WithTimeout(500*time.Millisecond))
+	rec := w.prepare(t, store)
+	if err := standby.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.write(store, rec); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Errorf("error %v, want ErrOutcomeUnknown", err)
+	}
+	for range 3 {
+		if err := w.write(store, rec); !errors.Is(err, relayer.ErrOutcomeUnknown) && !errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("again, without the standby: error %v, want ErrOutcomeUnknown or ErrUnavailable", err)
+		}
+	}
+	if err := standby.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	eventually(t, "the outcome is known", func() bool {
+		err = w.write(store, rec)
+		return !errors.Is(err, relayer.ErrOutcomeUnknown) && !errors.Is(err, relayer.ErrUnavailable)
+	})
+	if !errors.Is(err, w.again) {
+		t.Errorf("again, with the standby: error %v, want %v", err, w.again)
+	}
+	wantConsistent(t, store)
+}
+
+type repeatedWrite struct {
+	prepare func(t *testing.T, store *postgres.Store) relayer.Record
+	write   func(store *postgres.Store, rec relayer.Record) error
+	again   error // of the same write once the standby is back
+}
+
+var repeatedWrites = map[string]repeatedWrite{
+	"Create": {
+		prepare: func(*testing.T, *postgres.Store) relayer.Record { return record("one") },
+		write: func(store *postgres.Store, rec relayer.Record) error {
+			_, err := store.Create(context.Background(), rec)
+			return err
+		},
+	},
+	"Update": {
+		prepare: func(t *testing.T, store *postgres.Store) relayer.Record { return create(t, store, record("one")) },
+		write: func(store *postgres.Store, rec relayer.Record) error {
+			_, err := store.Update(context.Background(), rec)
+			return err
+		},
+		again: relayer.ErrConflict,
+	},
+	"Delete": {
+		prepare: func(t *testing.T, store *postgres.Store) relayer.Record { return create(t, store, record("one")) },
+		write: func(store *postgres.Store, rec relayer.Record) error {
+			return store.Delete(context.Background(), rec.ID, rec.Revision)
+		},
+		again: relayer.ErrNotFound,
+	},
+	"Import": {
+		prepare: func(*testing.T, *postgres.Store) relayer.Record {
+			rec := record("imported")
+			rec.Revision = 100
+			return rec
+		},
+		write: func(store *postgres.Store, rec relayer.Record) error {
+			return store.Import(context.Background(), []relayer.Record{rec})
+		},
+		again: relayer.ErrExists,
+	},
+	"Pause of a Manager": {
+		prepare: func(t *testing.T, store *postgres.Store) relayer.Record {
+			manager, err := relayer.New(store)
+			if err == nil {
+				_, err = manager.Create(t.Context(), requestFor("one"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return record("one")
+		},
+		write: func(store *postgres.Store, rec relayer.Record) error {
+			manager, err := relayer.New(store)
+			if err == nil {
+				_, err = manager.Pause(context.Background(), rec.ID)
+			}
+			return err
+		},
+	},
 }
 
 // TestSynchronousStandby_Reads: other reads than those that a change is based on do
