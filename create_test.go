@@ -144,87 +144,16 @@ func TestCreate_UnknownNetworkType(t *testing.T) {
 	}
 }
 
-// These requests are possible only in Go.
+type invalidRequest struct {
+	name string
+	req  relayer.CreateRequest
+	want []string // the fields of the error
+}
+
+// TestCreate_InvalidRequests sends requests that are possible only in Go.
 func TestCreate_InvalidRequests(t *testing.T) {
-	bad := "a\xffb"
-	solana := func(policy relayer.SolanaPolicy) relayer.CreateRequest {
-		req := minimal("")
-		req.NetworkType, req.Policies = relayer.Solana, &policy
-		return req
-	}
-	stellar := func(policy relayer.StellarPolicy) relayer.CreateRequest {
-		req := minimal("")
-		req.NetworkType, req.Policies = relayer.Stellar, &policy
-		return req
-	}
-	evm := func(edit func(*relayer.CreateRequest)) relayer.CreateRequest {
-		req := minimal("")
-		edit(&req)
-		return req
-	}
-	endpoint := func(weight float64) []relayer.RPCConfig {
-		return []relayer.RPCConfig{{URL: "https://a.example"}, {URL: "https://b.example", Weight: &weight}}
-	}
-	tests := map[string]struct {
-		req  relayer.CreateRequest
-		want []string
-	}{
-		"nothing":                  {relayer.CreateRequest{}, []string{"name", "network", "network_type", "signer_id"}},
-		"another network's policy": {evm(func(r *relayer.CreateRequest) { r.Policies = &relayer.SolanaPolicy{} }), []string{"policies"}},
-		"and its problems": {evm(func(r *relayer.CreateRequest) {
-			r.Policies = &relayer.StellarPolicy{MaxFee: new(int32(-1))}
-			r.Name = ""
-		}), []string{"name", "policies.max_fee", "policies"}},
-		"bad UTF-8": {evm(func(r *relayer.CreateRequest) {
-			r.ID, r.Name, r.Network, r.SignerID, r.NotificationID = bad, bad, bad, bad, bad
-			r.Policies = &relayer.EVMPolicy{WhitelistReceivers: []string{"ok", bad}}
-		}), []string{"id", "name", "network", "signer_id", "notification_id", "policies.whitelist_receivers[1]"}},
-		"NUL": {evm(func(r *relayer.CreateRequest) {
-			r.Name, r.NotificationID = "\x00", "a\x00"
-			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/\x00"}}
-		}), []string{"name", "notification_id", "custom_rpc_urls[0].url"}},
-		"no URL":             {evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = make([]relayer.RPCConfig, 2) }), []string{"custom_rpc_urls[0].url", "custom_rpc_urls[1].url"}},
-		"weight NaN":         {evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.NaN()) }), []string{"custom_rpc_urls[1].weight"}},
-		"weight +Inf":        {evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Inf(1)) }), []string{"custom_rpc_urls[1].weight"}},
-		"weight -Inf":        {evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Inf(-1)) }), []string{"custom_rpc_urls[1].weight"}},
-		"weight over":        {evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Nextafter(100, 101)) }), []string{"custom_rpc_urls[1].weight"}},
-		"weight under":       {evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(-math.SmallestNonzeroFloat64) }), []string{"custom_rpc_urls[1].weight"}},
-		"Solana margin NaN":  {solana(relayer.SolanaPolicy{FeeMarginPercentage: new(math.NaN())}), []string{"policies.fee_margin_percentage"}},
-		"Solana margin Inf":  {solana(relayer.SolanaPolicy{FeeMarginPercentage: new(math.Inf(-1))}), []string{"policies.fee_margin_percentage"}},
-		"Stellar floats NaN": {stellar(relayer.StellarPolicy{FeeMarginPercentage: new(math.NaN()), SlippagePercentage: new(math.Inf(1))}), []string{"policies.fee_margin_percentage", "policies.slippage_percentage"}},
-		"token slippage NaN": {solana(relayer.SolanaPolicy{AllowedTokens: []relayer.SolanaAllowedToken{
-			{Mint: "m", SwapConfig: &relayer.TokenSwapConfig{SlippagePercentage: new(math.NaN())}},
-		}}), []string{"policies.allowed_tokens[0].swap_config.slippage_percentage"}},
-		"Solana under 0": {solana(relayer.SolanaPolicy{
-			MaxAllowedFeeLamports: new(int64(-1)), MaxSignatures: new(int32(-1)), MaxTxDataSize: new(int32(math.MinInt32)), MinBalance: new(int64(math.MinInt64)),
-		}), []string{"policies.max_allowed_fee_lamports", "policies.max_signatures", "policies.max_tx_data_size", "policies.min_balance"}},
-		"Stellar under 0": {stellar(relayer.StellarPolicy{MaxFee: new(int32(-1)), MinBalance: new(int64(-1)), TimeoutSeconds: new(int64(-1))}),
-			[]string{"policies.max_fee", "policies.min_balance", "policies.timeout_seconds"}},
-		"empty choices": {solana(relayer.SolanaPolicy{
-			FeePaymentStrategy: new(relayer.FeePaymentStrategy("")),
-			SwapConfig:         &relayer.SolanaSwapConfig{Strategy: new(relayer.SolanaSwapStrategy("")), JupiterSwapOptions: &relayer.JupiterSwapOptions{PriorityLevel: new(relayer.JupiterPriorityLevel("x"))}},
-		}), []string{"policies.fee_payment_strategy", "policies.swap_config.strategy", "policies.swap_config.jupiter_swap_options.priority_level"}},
-		"bad text in Solana": {solana(relayer.SolanaPolicy{
-			AllowedAccounts: []string{bad}, AllowedPrograms: []string{bad}, DisallowedAccounts: []string{bad},
-			AllowedTokens: []relayer.SolanaAllowedToken{{Mint: bad, Symbol: &bad}, {}},
-			SwapConfig:    &relayer.SolanaSwapConfig{CronSchedule: &bad},
-		}), []string{"policies.allowed_accounts[0]", "policies.allowed_programs[0]", "policies.disallowed_accounts[0]", "policies.allowed_tokens[0].mint",
-			"policies.allowed_tokens[0].symbol", "policies.allowed_tokens[1].mint", "policies.swap_config.cron_schedule"}},
-		"bad text in Stellar": {stellar(relayer.StellarPolicy{
-			AllowedTokens: []relayer.StellarAllowedToken{
-				{Asset: bad, Metadata: &relayer.StellarTokenMetadata{CanonicalAssetID: &bad, Kind: &relayer.StellarTokenKind{Classic: &relayer.StellarClassicAsset{Code: bad}}}},
-				{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{Contract: &relayer.StellarContractToken{}}}},
-			},
-			SwapConfig: &relayer.StellarSwapConfig{CronSchedule: &bad, Strategies: []relayer.StellarSwapStrategy{"soroswap", ""}},
-		}), []string{"policies.allowed_tokens[0].asset", "policies.allowed_tokens[0].metadata.canonical_asset_id", "policies.allowed_tokens[0].metadata.kind.classic.code",
-			"policies.allowed_tokens[0].metadata.kind.classic.issuer", "policies.allowed_tokens[1].metadata.kind.contract.contract_id",
-			"policies.swap_config.cron_schedule", "policies.swap_config.strategies[1]"}},
-		"both kinds": {stellar(relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{
-			Classic: &relayer.StellarClassicAsset{Code: "c", Issuer: "i"}, Contract: &relayer.StellarContractToken{ContractID: "c"},
-		}}}}}), []string{"policies.allowed_tokens[0].metadata.kind.contract"}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range slices.Concat(invalidFields(), invalidSolanaPolicies(), invalidStellarPolicies()) {
+		t.Run(test.name, func(t *testing.T) {
 			m := newManager(t)
 			r, err := m.Create(context.Background(), test.req)
 			if err == nil || r != nil {
@@ -235,6 +164,97 @@ func TestCreate_InvalidRequests(t *testing.T) {
 				t.Errorf("after a rejected create: %+v, %v", page, err)
 			}
 		})
+	}
+}
+
+// notUTF8 is rejected in every text.
+const notUTF8 = "a\xffb"
+
+func invalidFields() []invalidRequest {
+	evm := func(edit func(*relayer.CreateRequest)) relayer.CreateRequest {
+		req := minimal("")
+		edit(&req)
+		return req
+	}
+	endpoint := func(weight float64) []relayer.RPCConfig {
+		return []relayer.RPCConfig{{URL: "https://a.example"}, {URL: "https://b.example", Weight: &weight}}
+	}
+	return []invalidRequest{
+		{"nothing", relayer.CreateRequest{}, []string{"name", "network", "network_type", "signer_id"}},
+		{"another network's policy", evm(func(r *relayer.CreateRequest) { r.Policies = &relayer.SolanaPolicy{} }), []string{"policies"}},
+		{"another network's policy with a problem", evm(func(r *relayer.CreateRequest) {
+			r.Policies = &relayer.StellarPolicy{MaxFee: new(int32(-1))}
+			r.Name = ""
+		}), []string{"name", "policies.max_fee", "policies"}},
+		{"bad UTF-8", evm(func(r *relayer.CreateRequest) {
+			r.ID, r.Name, r.Network, r.SignerID, r.NotificationID = notUTF8, notUTF8, notUTF8, notUTF8, notUTF8
+			r.Policies = &relayer.EVMPolicy{WhitelistReceivers: []string{"ok", notUTF8}}
+		}), []string{"id", "name", "network", "signer_id", "notification_id", "policies.whitelist_receivers[1]"}},
+		{"NUL", evm(func(r *relayer.CreateRequest) {
+			r.Name, r.NotificationID = "\x00", "a\x00"
+			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/\x00"}}
+		}), []string{"name", "notification_id", "custom_rpc_urls[0].url"}},
+		{"no URL", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = make([]relayer.RPCConfig, 2) }), []string{"custom_rpc_urls[0].url", "custom_rpc_urls[1].url"}},
+		{"weight NaN", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.NaN()) }), []string{"custom_rpc_urls[1].weight"}},
+		{"weight +Inf", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Inf(1)) }), []string{"custom_rpc_urls[1].weight"}},
+		{"weight -Inf", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Inf(-1)) }), []string{"custom_rpc_urls[1].weight"}},
+		{"weight over", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Nextafter(100, 101)) }), []string{"custom_rpc_urls[1].weight"}},
+		{"weight under", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(-math.SmallestNonzeroFloat64) }), []string{"custom_rpc_urls[1].weight"}},
+	}
+}
+
+func invalidSolanaPolicies() []invalidRequest {
+	solana := func(policy relayer.SolanaPolicy) relayer.CreateRequest {
+		req := minimal("")
+		req.NetworkType, req.Policies = relayer.Solana, &policy
+		return req
+	}
+	bad := notUTF8
+	return []invalidRequest{
+		{"Solana margin NaN", solana(relayer.SolanaPolicy{FeeMarginPercentage: new(math.NaN())}), []string{"policies.fee_margin_percentage"}},
+		{"Solana margin Inf", solana(relayer.SolanaPolicy{FeeMarginPercentage: new(math.Inf(-1))}), []string{"policies.fee_margin_percentage"}},
+		{"token slippage NaN", solana(relayer.SolanaPolicy{AllowedTokens: []relayer.SolanaAllowedToken{
+			{Mint: "m", SwapConfig: &relayer.TokenSwapConfig{SlippagePercentage: new(math.NaN())}},
+		}}), []string{"policies.allowed_tokens[0].swap_config.slippage_percentage"}},
+		{"Solana under 0", solana(relayer.SolanaPolicy{
+			MaxAllowedFeeLamports: new(int64(-1)), MaxSignatures: new(int32(-1)), MaxTxDataSize: new(int32(math.MinInt32)), MinBalance: new(int64(math.MinInt64)),
+		}), []string{"policies.max_allowed_fee_lamports", "policies.max_signatures", "policies.max_tx_data_size", "policies.min_balance"}},
+		{"empty choices", solana(relayer.SolanaPolicy{
+			FeePaymentStrategy: new(relayer.FeePaymentStrategy("")),
+			SwapConfig:         &relayer.SolanaSwapConfig{Strategy: new(relayer.SolanaSwapStrategy("")), JupiterSwapOptions: &relayer.JupiterSwapOptions{PriorityLevel: new(relayer.JupiterPriorityLevel("x"))}},
+		}), []string{"policies.fee_payment_strategy", "policies.swap_config.strategy", "policies.swap_config.jupiter_swap_options.priority_level"}},
+		{"bad text in Solana", solana(relayer.SolanaPolicy{
+			AllowedAccounts: []string{bad}, AllowedPrograms: []string{bad}, DisallowedAccounts: []string{bad},
+			AllowedTokens: []relayer.SolanaAllowedToken{{Mint: bad, Symbol: &bad}, {}},
+			SwapConfig:    &relayer.SolanaSwapConfig{CronSchedule: &bad},
+		}), []string{"policies.allowed_accounts[0]", "policies.allowed_programs[0]", "policies.disallowed_accounts[0]", "policies.allowed_tokens[0].mint",
+			"policies.allowed_tokens[0].symbol", "policies.allowed_tokens[1].mint", "policies.swap_config.cron_schedule"}},
+	}
+}
+
+func invalidStellarPolicies() []invalidRequest {
+	stellar := func(policy relayer.StellarPolicy) relayer.CreateRequest {
+		req := minimal("")
+		req.NetworkType, req.Policies = relayer.Stellar, &policy
+		return req
+	}
+	bad := notUTF8
+	return []invalidRequest{
+		{"Stellar floats NaN", stellar(relayer.StellarPolicy{FeeMarginPercentage: new(math.NaN()), SlippagePercentage: new(math.Inf(1))}), []string{"policies.fee_margin_percentage", "policies.slippage_percentage"}},
+		{"Stellar under 0", stellar(relayer.StellarPolicy{MaxFee: new(int32(-1)), MinBalance: new(int64(-1)), TimeoutSeconds: new(int64(-1))}),
+			[]string{"policies.max_fee", "policies.min_balance", "policies.timeout_seconds"}},
+		{"bad text in Stellar", stellar(relayer.StellarPolicy{
+			AllowedTokens: []relayer.StellarAllowedToken{
+				{Asset: bad, Metadata: &relayer.StellarTokenMetadata{CanonicalAssetID: &bad, Kind: &relayer.StellarTokenKind{Classic: &relayer.StellarClassicAsset{Code: bad}}}},
+				{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{Contract: &relayer.StellarContractToken{}}}},
+			},
+			SwapConfig: &relayer.StellarSwapConfig{CronSchedule: &bad, Strategies: []relayer.StellarSwapStrategy{"soroswap", ""}},
+		}), []string{"policies.allowed_tokens[0].asset", "policies.allowed_tokens[0].metadata.canonical_asset_id", "policies.allowed_tokens[0].metadata.kind.classic.code",
+			"policies.allowed_tokens[0].metadata.kind.classic.issuer", "policies.allowed_tokens[1].metadata.kind.contract.contract_id",
+			"policies.swap_config.cron_schedule", "policies.swap_config.strategies[1]"}},
+		{"both kinds", stellar(relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{
+			Classic: &relayer.StellarClassicAsset{Code: "c", Issuer: "i"}, Contract: &relayer.StellarContractToken{ContractID: "c"},
+		}}}}}), []string{"policies.allowed_tokens[0].metadata.kind.contract"}},
 	}
 }
 
