@@ -20,7 +20,7 @@ type Option func(*Manager) error
 type AddressResolver func(ctx context.Context, signerID string, networkType NetworkType, network string) (address string, err error)
 
 // WithAddressResolver sets the function that returns the address of a new relayer.
-// Signers that it does not know are rejected. Without it every signer is accepted and the
+// Signers for which it returns [ErrUnknownSigner] are rejected. Without it every signer is accepted and the
 // address is "".
 func WithAddressResolver(resolve AddressResolver) Option {
 	return func(m *Manager) error {

@@ -125,7 +125,7 @@ type DisabledReason struct {
 // DisabledReasonType is the kind of a [DisabledReason].
 type DisabledReasonType string
 
-// The kinds of reason that clients of the interface know.
+// The kinds of reason that the interface defines.
 const (
 	NonceSyncFailed     DisabledReasonType = "NonceSyncFailed"
 	RPCValidationFailed DisabledReasonType = "RpcValidationFailed"
@@ -152,7 +152,7 @@ type CreateRequest struct {
 	// Paused creates the relayer paused.
 	Paused bool `json:"paused"`
 
-	// SignerID is required. The [AddressResolver], if any, must know the signer.
+	// SignerID is required. The [AddressResolver], if any, must have an address for it.
 	SignerID string `json:"signer_id"`
 
 	// NotificationID is optional.

@@ -213,7 +213,7 @@ func (p RPCPolicy) addressProblem(address netip.Addr) string {
 // everything that is not an IP address with a port, such as a Unix socket. A Dialer and an
 // http.Client return the error wrapped.
 //
-// DialControl does not know names, so that AllowedHosts has no effect on it. A name in
+// DialControl receives addresses, not names, so AllowedHosts has no effect on it. A name in
 // AllowedHosts that resolves to a private address is rejected by PublicOnly, unless the
 // address is in AllowedAddresses. Without PublicOnly, a redirect or the owner of a listed
 // name can lead to private addresses: set PublicOnly if clients are not trusted.

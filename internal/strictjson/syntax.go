@@ -16,7 +16,7 @@ const space = " \t\r\n"
 
 // Check returns a message if data is not exactly one JSON object in UTF-8,
 // nested at most 32 levels deep, and "" otherwise. It does not check names:
-// unknown and duplicate names are found by a [Decoder], which knows their paths.
+// a [Decoder] finds unknown and duplicate names, with their paths.
 func Check(data []byte) (problem string) {
 	if !utf8.Valid(data) {
 		return "must be UTF-8"

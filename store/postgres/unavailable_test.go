@@ -51,7 +51,7 @@ func operations(store *postgres.Store) map[string]func(context.Context) error {
 	}
 }
 
-// wantUnavailable wants every operation to end soon with ErrUnavailable and without an
+// wantUnavailable fails unless every operation returns ErrUnavailable in time, without an
 // error of the driver.
 func wantUnavailable(t *testing.T, store *postgres.Store, within time.Duration) {
 	t.Helper()

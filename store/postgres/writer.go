@@ -124,8 +124,8 @@ func (s *Store) tryTransaction(conn *pgxpool.Conn, taken batch) error {
 // settings apply to a transaction that writes. The server stops waiting for the write
 // lock before the Store stops waiting for the server, which would cost the
 // connection. A client that holds the write lock and stalls loses it soon, so that
-// other writers wait and do not fail. Commits are synced whatever the session is set
-// to. The planner uses the indexes even if a plan was made for small tables.
+// other writers wait and do not fail. Commits are synced even if the session turns that
+// off. The planner uses the indexes even if a plan was made for small tables.
 const settings = `
 	SELECT set_config('lock_timeout', $1::text, true),
 		set_config('statement_timeout', $2::text, true),
@@ -148,8 +148,8 @@ func (o options) parameters() []any {
 	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(max(o.timeout/10, minIdleTimeout))}
 }
 
-// transact runs a transaction outside of the writer, with the same settings whatever
-// the defaults of the session are.
+// transact runs a transaction outside of the writer. Its settings do not depend on the
+// defaults of the session.
 func transact(ctx context.Context, db interface {
 	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 }, opts options, do func(pgx.Tx) error) error {

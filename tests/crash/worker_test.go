@@ -32,8 +32,8 @@ type event struct {
 // workers is the number of concurrent writes.
 const workers = 16
 
-// worker writes to records that no other worker writes to, so that it knows the
-// current revision of each.
+// worker writes to records that no other worker writes to. Its last write therefore
+// determines the current revision of each.
 type worker struct {
 	number     int
 	round      int

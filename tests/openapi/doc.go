@@ -3,6 +3,6 @@
 // document must describe each exchange, and the suite must provoke every response
 // that the document describes.
 //
-// The go command does not know that the result depends on that suite. Use -count=1
-// if only the suite has changed.
+// The cache of the go command does not cover that suite. Use -count=1 if only the suite
+// has changed.
 package openapi

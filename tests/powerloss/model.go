@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// model knows which versions of each relayer the store may hold. An
+// model tracks which versions of each relayer the store may hold. An
 // acknowledged operation leaves one version, and an operation whose outcome is
 // not known adds one.
 type model struct {

@@ -26,8 +26,8 @@ func NewFile(mapped []byte, pageSize int) (File, error) {
 }
 
 // IsFreelist reports whether a page is a freelist with as many overflow pages as
-// its count can need. The engine allocates a freelist before it knows the final
-// count, which is lower by at most the pages of the freelist itself.
+// its count can need. The engine allocates a freelist before the final count is
+// known. The final count is lower by at most the pages of the freelist itself.
 func (f File) IsFreelist(id uint64) bool {
 	p, ok := f.page(id)
 	if !ok || p.kind != freelistPage {
