@@ -76,10 +76,10 @@ const (
 )
 
 // allRecords reads the list by offset. Deletes move later records forward, so that
-// an offset counted by the records read so far may be too large. A record that
-// still has the revision at which it was read was not deleted and created since,
-// so that all records before it have been read too. If a batch contains such a
-// record, no record was skipped; otherwise the walk steps back. The overlap has
+// an offset counted by the records read so far may be too large. If a record still
+// has the revision at which it was read, it was not deleted and created since, and
+// all records before it have been read too. If a batch contains such a record, no
+// record was skipped; otherwise the walk steps back. The overlap has
 // several records, so that one that changes constantly does not stall the walk.
 func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {

@@ -37,10 +37,10 @@ type RPCPolicy struct {
 
 	// PublicOnly rejects every address that is not part of the public internet: loopback,
 	// private, unique local, link-local, shared (carrier-grade NAT), multicast, broadcast,
-	// and addresses reserved for documentation, benchmarks or the future, as well as the
-	// IPv6 addresses that lead to such an IPv4 address. It also rejects the names of
-	// loopback, such as localhost and node.localhost. Other names are not resolved when a
-	// URL is written: [RPCPolicy.DialControl] checks their addresses.
+	// and addresses reserved for documentation, benchmarks or the future. It also rejects
+	// the IPv6 addresses that lead to such an IPv4 address, and the names of loopback, such
+	// as localhost and node.localhost. Other names are not resolved when a URL is written:
+	// [RPCPolicy.DialControl] checks their addresses.
 	PublicOnly bool
 
 	// AllowedAddresses are addresses that a URL may have as its host in addition to
@@ -208,10 +208,13 @@ func (p RPCPolicy) addressProblem(address netip.Addr) string {
 // It is called with each address after name resolution and before anything is sent, also
 // for redirects. It therefore stops DNS rebinding: a name that resolved to a public address
 // when its URL was checked, and resolves to another one now. It returns an error that
-// matches [ErrAddressRefused] for cloud metadata services, for the unspecified address,
-// with PublicOnly for every address that is neither public nor in AllowedAddresses, and for
-// everything that is not an IP address with a port, such as a Unix socket. A Dialer and an
-// http.Client return the error wrapped.
+// matches [ErrAddressRefused] for
+//
+//   - cloud metadata services and the unspecified address;
+//   - with PublicOnly, every address that is neither public nor in AllowedAddresses;
+//   - everything that is not an IP address with a port, such as a Unix socket.
+//
+// A Dialer and an http.Client return the error wrapped.
 //
 // DialControl receives addresses, not names, so AllowedHosts has no effect on it. A name in
 // AllowedHosts that resolves to a private address is rejected by PublicOnly, unless the

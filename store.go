@@ -146,10 +146,10 @@ type ImportStore interface {
 	// a greater revision than all imported ones. An import of no records succeeds.
 	//
 	// It is safe for concurrent use and atomic, like every write of a [Store], and it
-	// copies Document and Private. It returns an error if a revision is out of range,
-	// [ErrExists] if an ID is taken or occurs twice, otherwise [ErrClaimed] if a claim is
-	// held or occurs twice, and otherwise the errors of Create. If several records are
-	// rejected, the error is that of one of them.
+	// copies Document and Private. It returns an error if a revision is out of range. It
+	// returns [ErrExists] if an ID is taken or occurs twice, and otherwise [ErrClaimed] if
+	// a claim is held or occurs twice. Its other errors are those of Create. If several
+	// records are rejected, the error is that of one of them.
 	Import(ctx context.Context, records []Record) error
 }
 

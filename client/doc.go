@@ -9,10 +9,9 @@
 //   - RPC URLs that a server returns are masked.
 //   - The relayers of List and All have the Revision 0, because lists have no revisions.
 //     Get the relayer before a change with [relayer.IfRevision].
-//   - A server without entity tags has no revisions at all, and neither has one behind a
-//     proxy that rewrites them, such as "7-gzip" for "7" by mod_deflate of Apache. The
-//     condition IfRevision(0) never holds, so that such a change returns
-//     [relayer.ErrConflict].
+//   - If a server sends no ETags, relayers have no revisions. The same applies if a proxy
+//     rewrites ETags, as mod_deflate of Apache does: "7-gzip" for "7". The condition
+//     IfRevision(0) never holds, so a conditional change returns [relayer.ErrConflict].
 //
 // # Retries
 //
@@ -22,9 +21,9 @@
 // and a 5xx of a proxy. [WithRetries] sets the limits.
 //
 // A write whose response was lost may have taken effect. The client then reads the
-// relayer and compares it with the request. It repeats the write only if the server
-// rejects it while the first is in effect: a create by its ID, a change under the
-// revisions of [relayer.IfRevision]. If the outcome cannot be determined, the error matches
+// relayer and compares it with the request. It repeats the write only if a repetition
+// cannot take effect twice: a create with an ID, or a change under the revisions of
+// [relayer.IfRevision]. If the outcome cannot be determined, the error matches
 // [relayer.ErrOutcomeUnknown]. The methods document their rules.
 //
 // # Errors

@@ -48,8 +48,8 @@ const metadataMessage = "must not point at a cloud metadata service"
 // parsers disagree about which host the URL names.
 const hostEnds = ":/?#@\\"
 
-// HostProblem returns a message for hosts that are neither a name nor an address, and the
-// hosts that are never an RPC endpoint: cloud metadata services and the
+// HostProblem returns a message for hosts that are neither a name nor an address. It also
+// does so for hosts that are never an RPC endpoint: cloud metadata services and the
 // unspecified address, in any spelling.
 func HostProblem(host string) string {
 	name := FoldHost(host)
@@ -85,7 +85,7 @@ func isMetadata(address netip.Addr) bool  { return metadataAddresses[address] }
 func isSpecified(address netip.Addr) bool { return !address.IsUnspecified() }
 
 // FoldHost returns the form of a host that clients with support for international
-// names look up: full-width and circled digits become digits, ideographic full
+// names look up. Full-width and circled digits become digits, ideographic full
 // stops become dots, and invisible characters are removed.
 func FoldHost(host string) string {
 	folded := norm.NFKC.String(strings.ToLower(host))

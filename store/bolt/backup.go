@@ -12,10 +12,9 @@ import (
 // usual, because pages of the copied state are not reused before the copy ends.
 // [Open] opens the copy. It is durable after the caller has synced it.
 //
-// It returns the error of ctx if ctx ends,
-// [relayer.ErrUnavailable] if the store is closed, an error that
-// matches [relayer.ErrCorrupt] if the file was truncated or overwritten, and
-// otherwise the error of the writer.
+// It returns the error of ctx if ctx ends, and [relayer.ErrUnavailable] if the store
+// is closed. If the file was truncated or overwritten, the error matches
+// [relayer.ErrCorrupt]. Any other error is that of the writer.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err error) {
 	snap, err := s.acquire(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/go-relayer/relayer/internal/joined"
 )
 
-// blockSize is the number of sequence numbers in a block: its bitmap is small
-// enough to be searched at once, and a million records are a thousand blocks.
+// blockSize is the number of sequence numbers in a block. The bitmap of a block is small
+// enough to be scanned, and a million records need only a thousand blocks.
 const (
 	blockSize  = 1024
 	bitmapSize = blockSize / 8

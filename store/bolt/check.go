@@ -17,10 +17,10 @@ var _ relayer.CheckStore = (*Store)(nil)
 // maxProblems bounds what Check reports: a broken file can have any number.
 const maxProblems = 10
 
-// Check reads the whole file and returns [relayer.ErrCorrupt], with what it found,
-// if its parts contradict each other: first the pages of the engine, then for each
-// record its checksum, ID, claim and position, and all counts and totals. Reads go
-// on meanwhile, and writes wait. If pages are damaged, writes are refused until a
+// Check reads the whole file. If its parts contradict each other, Check returns
+// [relayer.ErrCorrupt] with the first problems. It checks the pages of the engine, then
+// the checksum, ID, claim and position of each record, and all counts and totals. Reads
+// go on meanwhile, and writes wait. If pages are damaged, writes are refused until a
 // check finds the pages sound: they could spread the damage.
 //
 // It returns the error of ctx if ctx ends first, and [relayer.ErrUnavailable] if

@@ -18,9 +18,9 @@ const (
 )
 
 // Ready returns nil if the store can take writes, and otherwise
-// [relayer.ErrUnavailable] with the reason: the file was deleted, replaced or
-// overwritten, damage was found, a failed commit cannot be recovered, or the disk
-// has no room. At most once a second it writes and removes a small file next to
+// [relayer.ErrUnavailable] with the reason. The reason can be that the file was
+// deleted, replaced or overwritten, that damage was found, that a failed commit
+// cannot be recovered, or that the disk has no room. At most once a second it writes and removes a small file next to
 // the store's own. It waits for a running check.
 func (s *Store) Ready(ctx context.Context) error {
 	return withoutOutcome(s.do(ctx, 0, s.probe))

@@ -176,10 +176,10 @@ func newestTransaction(e *engine) (uint64, error) {
 }
 
 // syncHeaders makes both headers durable. The engine reuses the pages that a
-// transaction freed as soon as it reads that transaction's header. If the header
-// was written but never synced (the process was killed in between, or the sync
-// failed and the kernel marked the page clean), a power cut then loses the header
-// and the reused pages with it. Writing the same bytes again marks the pages
+// transaction freed as soon as it reads that transaction's header. A header may have
+// been written but never synced: the process was killed in between, or the sync
+// failed and the kernel marked the page clean. A power cut then loses the header and
+// the reused pages with it. Writing the same bytes again marks the pages
 // dirty, so that the sync really writes them.
 func syncHeaders(e *engine) error {
 	headers, err := readHeaders(e)

@@ -28,8 +28,9 @@ func (s *Store) run() {
 	}
 }
 
-// lead commits a batch on the goroutine of a caller if that is likely to write alone: two
-// switches of goroutines would take longer than everything but the sync. A recovery is
+// lead commits a batch on the goroutine of a caller if that caller is likely to write
+// alone. It saves two switches of goroutines, which take longer than a write without its
+// sync. A recovery is
 // left to the writer, because the caller could not give up while it runs.
 func (s *Store) lead() {
 	if !s.alone.Load() {

@@ -40,11 +40,11 @@ const (
 // import. The counts change with every create and delete, so their pages have
 // room for new versions of a row (heap-only tuple updates).
 //
-// Reads are functions, so that a later version may change the tables under older
-// readers, and because a function can have planner settings, which keep the
-// planner to the indexes. Without them the server keeps plans that it made
-// for small tables, estimates the size of a page badly, and at times sorts a
-// table or compiles the statement, which takes a hundred times as long.
+// Reads are functions for two reasons. A later version can change the tables under
+// older readers, and a function can have planner settings, which keep the planner to
+// the indexes. Without these settings the server keeps plans that it made for small
+// tables, and estimates the size of a page badly. At times it then sorts a table or
+// compiles the statement, which takes a hundred times as long.
 const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,

@@ -48,9 +48,11 @@ const hostTimeout = 2 * time.Second
 const defaultMaxConns = 16
 
 // Open connects to a database. The connection string is a postgres:// URL or a list
-// of key=value settings, as libpq reads it; the PG… environment variables supply
-// missing settings. pool_max_conns limits the connections (default 16, or the number
-// of CPUs if greater); one more listens while there are watchers. connect_timeout
+// of key=value settings, as libpq reads it. The PG… environment variables supply
+// missing settings.
+//
+// pool_max_conns limits the connections. Its default is 16, or the number of CPUs if
+// greater. One more connection listens while there are watchers. connect_timeout
 // limits the attempt to connect to each host, in seconds (default 2). Of several
 // hosts the primary is used.
 //

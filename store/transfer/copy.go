@@ -66,9 +66,9 @@ func WithProgress(report func(Progress)) Option {
 // Copy resumes: if it ended early, for any reason, call it again. It finds the records that
 // dst already contains and adds the rest. After a complete copy it only verifies again.
 //
-// It returns [ErrDiffers] if dst contains anything but the beginning of src, or if the
-// stores differ at the end in their number of records or in the IDs, order, claims,
-// documents or private parts. There must be no other writers to either store during a copy.
+// It returns [ErrDiffers] if dst contains anything except the beginning of src. It also
+// does so if the stores differ at the end: in their number of records or in the IDs,
+// order, claims, documents or private parts. There must be no other writers to either store during a copy.
 // If there are, Copy may end with ErrDiffers; it does not change or remove any record.
 //
 // If dst is a [relayer.ImportStore], records keep their revisions, which are compared too,

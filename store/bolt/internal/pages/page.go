@@ -157,8 +157,8 @@ func (p *page) sound(pageSize int) bool {
 	return isInline || (end+pageSize-1)/pageSize == len(p.data)/pageSize
 }
 
-// search returns the index of the element that leads to a key: in a leaf the
-// first that is not below it, in a branch the last that is not above it.
+// search returns the index of the element that leads to a key. In a leaf it is the
+// first element whose key is not less, in a branch the last whose key is not greater.
 func (p *page) search(key []byte) (int, error) {
 	if !p.inTree() || !p.countFits() {
 		return 0, ErrDamaged
