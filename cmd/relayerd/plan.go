@@ -179,7 +179,7 @@ func (c *planConfig) options() []plan.Option {
 	return options
 }
 
-// checkRules checks the relayers to write by the rules for a relayer alone, so that a plan
+// checkRules checks the relayers to write by the rules for one relayer, so that a plan
 // shows every problem. It creates them in memory. Only the database can check whether
 // signers are exclusive, and only a server can check its rules.
 func checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan, options ruleOptions) error {

@@ -13,11 +13,11 @@ type rules struct {
 	exclusiveSigners bool
 }
 
-// ruleOptions holds the options of a Manager by what their rules need.
+// ruleOptions holds the options of a Manager, grouped by the data that their rules check.
 type ruleOptions struct {
-	relayer  []relayer.Option // a relayer alone
-	create   []relayer.Option // a relayer alone, at its creation
-	registry []relayer.Option // the other relayers
+	relayer  []relayer.Option // one relayer
+	create   []relayer.Option // one relayer, only when it is created
+	registry []relayer.Option // one relayer and all others
 }
 
 func (o ruleOptions) all() []relayer.Option { return slices.Concat(o.relayer, o.create, o.registry) }
