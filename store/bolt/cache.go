@@ -23,8 +23,7 @@ type cache struct {
 	pieces map[uint64]*piece // by sequence number / joined.Slots
 }
 
-// cached is a record in a slot of a piece. Read it only under the mutex of the cache,
-// because remove empties the slot in place.
+// cached is a record in a slot of a piece. The mutex of the cache guards it.
 type cached struct {
 	id       string
 	sequence uint64
@@ -42,13 +41,13 @@ type piece struct {
 	// removed entries until the piece is joined again.
 	size int64
 
-	entries [joined.Slots]cached
+	entries [joined.Slots]*cached
 }
 
 // Estimates in bytes.
 const (
-	entryOverhead = 80   // of an entry in byID, without its ID and document
-	pieceOverhead = 2560 // of a piece with its slots
+	entryOverhead = 144 // of an entry, without its ID and document
+	pieceOverhead = 640 // of a piece, without its entries
 )
 
 func (c *cached) size() int64 { return int64(len(c.id) + len(c.document) + entryOverhead) }
@@ -134,8 +133,8 @@ func (c *cache) join(snap *snapshot, from *sequences, records int) {
 func (p *piece) join() {
 	var documents [joined.Slots]*[]byte
 	p.size = pieceOverhead
-	for slot := range p.entries {
-		if entry := &p.entries[slot]; p.used.Has(slot) {
+	for slot, entry := range p.entries {
+		if entry != nil {
 			documents[slot], entry.isJoined = &entry.document, true
 			p.size += entry.size()
 		}
@@ -156,7 +155,7 @@ func (c *cache) add(snap *snapshot, rec stored) {
 	if c.snap != snap || c.byID[string(rec.id)] != nil {
 		return
 	}
-	entry := cached{id: string(rec.id), sequence: rec.sequence, revision: rec.revision, document: bytes.Clone(rec.document)}
+	entry := &cached{id: string(rec.id), sequence: rec.sequence, revision: rec.revision, document: bytes.Clone(rec.document)}
 	if !c.makeRoom(entry.size() + pieceOverhead) {
 		return
 	}
@@ -170,7 +169,7 @@ func (c *cache) add(snap *snapshot, rec stored) {
 	into.entries[slot], into.used = entry, into.used.With(slot)
 	into.documents.Clear()
 	into.size += entry.size()
-	c.byID[entry.id] = &into.entries[slot]
+	c.byID[entry.id] = entry
 	c.size.Add(entry.size())
 }
 
@@ -181,9 +180,9 @@ func (c *cache) makeRoom(size int64) bool {
 		if c.size.Load()+size <= c.limit {
 			break
 		}
-		for slot := range evicted.entries {
-			if evicted.used.Has(slot) {
-				delete(c.byID, evicted.entries[slot].id)
+		for _, entry := range evicted.entries {
+			if entry != nil {
+				delete(c.byID, entry.id)
 			}
 		}
 		c.drop(number)
@@ -201,8 +200,7 @@ func (c *cache) remove(entry *cached) {
 		from.size -= entry.size()
 		c.size.Add(-entry.size())
 	}
-	*entry = cached{}
-	from.used = from.used.Without(slot)
+	from.entries[slot], from.used = nil, from.used.Without(slot)
 	from.documents.Clear()
 	if from.used == 0 {
 		c.drop(number)

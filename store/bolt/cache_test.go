@@ -178,6 +178,24 @@ func TestDocumentCache_SizeAfterUpdates(t *testing.T) {
 	}
 }
 
+// A document that is cached alone must not take the memory of many.
+func TestDocumentCache_ScatteredReads(t *testing.T) {
+	const documents = 10
+	store := openWithCache(t, 1<<20)
+	createAll(t, store, 0, 32*documents)
+	size := 0
+	for i := range documents {
+		document, _, err := store.AppendDocument(t.Context(), nil, numbered(32*i).ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(document)
+	}
+	if overhead := (store.CacheSize() - size) / documents; overhead > 1024 {
+		t.Errorf("a document needs %d bytes in addition to itself", overhead)
+	}
+}
+
 func TestDocumentCache_LimitOfPages(t *testing.T) {
 	const limit = 50_000
 	store := openWithCache(t, limit)
