@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -115,10 +116,12 @@ func unknownFormat() error {
 	return fmt.Errorf("%w: choose another path", relayer.ErrUnknownFormat)
 }
 
-// inspectionError separates a damaged file from one that is no database.
+// inspectionError separates a damaged file from one that is no database, and from one
+// that the operating system cannot open now.
 func inspectionError(err error) error {
+	_, isOfSystem := errors.AsType[syscall.Errno](err)
 	switch {
-	case errors.Is(err, ErrLocked), errors.Is(err, relayer.ErrCorrupt), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), errors.Is(err, errReplaced):
+	case isOfSystem, errors.Is(err, ErrLocked), errors.Is(err, relayer.ErrCorrupt), errors.Is(err, errReplaced):
 		return err
 	case errors.Is(err, berrors.ErrChecksum), errors.Is(err, errPage):
 		return corruptFile(err)
