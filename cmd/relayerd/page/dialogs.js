@@ -7,6 +7,7 @@ import { conflictTable } from './conflict.js';
 import { byId, onSubmit, say } from './dom.js';
 import { editForm } from './forms.js';
 import { removeEmptied, writeJSON } from './json.js';
+import { nameInSentence } from './view.js';
 
 // The views that show the result of a write. main.js sets them.
 export const views = {};
@@ -52,7 +53,7 @@ export function suspendDialogs() {
   const kept = hasChanges() ? editing : undefined;
   if (kept) drafts.set(kept.base.id, kept);
   dropDialogs();
-  return kept?.base.name;
+  return kept && nameInSentence(kept.base);
 }
 
 // Opens the form with the changes of a relayer that are not saved, if there are any.
@@ -105,7 +106,7 @@ async function send(change) {
     dropEdit(id);
     dropDialogs();
     if (change.fields) views.changed(result, change.notice(result.data));
-    else views.deleted(id, change.base.name + ' was deleted');
+    else views.deleted(id, nameInSentence(change.base) + ' was deleted');
   } catch (refusal) {
     if (refusal.status === 412) await showConflict(change);
     else refuse(change, refusal);
@@ -131,7 +132,7 @@ function refuse(change, refusal) {
 export function setPaused({ data, etag }, paused) {
   return send({
     base: data, stored: data, etag, fields: { paused },
-    notice: ({ name }) => name + (paused ? ' is paused' : ' is resumed'),
+    notice: (relayer) => nameInSentence(relayer) + (paused ? ' is paused' : ' is resumed'),
     refuse: (problems) => views.refused(data.id, (paused ? 'Not paused: ' : 'Not resumed: ') + problems.map(textOf).join('; ')),
   });
 }
@@ -141,7 +142,7 @@ export function setPaused({ data, etag }, paused) {
 const unsaved = 'You have changes that are not saved. Save them, or press Cancel to discard them.';
 
 function showEdit() {
-  byId('edit-title').textContent = 'Edit ' + editing.base.name;
+  byId('edit-title').textContent = 'Edit ' + nameInSentence(editing.base);
   byId('edit-fields').replaceChildren(...editing.form.elements);
   noteEdit('');
   byId('edit-dialog').showModal();
@@ -169,7 +170,7 @@ function save() {
   }
   send({
     base, stored, etag, fields,
-    notice: ({ name }) => name + ' was changed',
+    notice: (relayer) => nameInSentence(relayer) + ' was changed',
     refuse: inDialog('edit', base.id, (problems) => form.showErrors('The relayer was not changed', problems)),
   });
 }
@@ -215,7 +216,7 @@ function refuseDelete(text) {
 export function openDelete({ data, etag }) {
   if (isStillSending()) return;
   deleting = { base: data, etag };
-  byId('delete-title').textContent = 'Delete ' + data.name + '?';
+  byId('delete-title').textContent = 'Delete ' + nameInSentence(data) + '?';
   byId('delete-expected').textContent = data.id;
   byId('delete-id').value = '';
   refuseDelete('');

@@ -179,7 +179,12 @@ const controls = {
     choice.input.addEventListener('change', () => { list.element.hidden = !choice.input.checked; });
     return {
       element,
-      fill: (value) => current.replaceChildren(valueOf(value, field)),
+      fill(value) {
+        const summary = make('summary', {}, 'Current URLs (' + value.length + ')');
+        const details = make('details', {}, [summary, valueOf(value, field)]);
+        details.open = value.length <= 5; // a long list would push the fields below out of sight
+        current.replaceChildren(details);
+      },
       collect(path, found) {
         if (!choice.input.checked) {
           found.set(path, shown);

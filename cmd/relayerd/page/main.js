@@ -3,7 +3,7 @@ import { dropEdit, dropEdits, hasUnsavedEdits, isBusy, noteChange, openDelete, o
 import { byId, make, morph, onSubmit, say } from './dom.js';
 import { newRelayerForm } from './forms.js';
 import { writeJSON } from './json.js';
-import { cardsOf, rowOf, statusPills } from './view.js';
+import { cardsOf, inSentence, nameInSentence, nameOf, rowOf, statusPills } from './view.js';
 import { follow } from './watch.js';
 
 const names = ['enter', 'list', 'one', 'new', 'problem'];
@@ -15,7 +15,7 @@ function show(view) {
   for (const name of names) byId(name).hidden = name !== view;
   byId('menu').hidden = view === 'enter';
   const heading = byId(view + '-title');
-  document.title = view === 'enter' ? 'Relayers' : heading.textContent + ' – Relayers';
+  document.title = view === 'enter' ? 'Relayers' : inSentence(heading.textContent) + ' – Relayers';
   const lostFocus = document.activeElement === null || document.activeElement === document.body;
   if (!wasShown || lostFocus) heading.focus();
 }
@@ -120,7 +120,7 @@ let shown; // its data and the ETag of the revision that the user sees
 function setOne(relayer) {
   shown = relayer;
   const { data } = relayer;
-  byId('one-title').textContent = data.name;
+  byId('one-title').textContent = nameOf(data);
   morph(byId('one-state'), make('p', { id: 'one-state' }, [statusPills(data)]));
   morph(byId('one-cards'), cardsOf(data));
   byId('pause').textContent = data.paused ? 'Resume' : 'Pause';
@@ -147,7 +147,7 @@ function showProblem(title, text, canRetry) {
 
 function showGone(id) {
   const lost = dropEdit(id) ? ' Your changes are not saved.' : '';
-  showProblem('There is no relayer ' + id, 'It was deleted, or the ID in the address is wrong.' + lost, false);
+  showProblem('There is no relayer ' + inSentence(id), 'It was deleted, or the ID in the address is wrong.' + lost, false);
 }
 
 function showRefusal(refusal, doing, id) {
@@ -177,7 +177,7 @@ async function create() {
   try {
     const { data } = await call('', { method: 'POST', body: writeJSON(newForm.collect()) });
     buildNewForm();
-    goTo('#relayer=' + encodeURIComponent(data.id), data.name + ' was created');
+    goTo('#relayer=' + encodeURIComponent(data.id), nameInSentence(data) + ' was created');
   } catch (refusal) {
     if (refusal.name === 'AbortError') return;
     if (!(refusal instanceof Refusal)) throw refusal;
@@ -286,7 +286,7 @@ function onChange(change, { relayer, etag }) {
   if (change !== 'updated') refreshSoon();
   else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {
     setOne({ data: relayer, etag });
-    say(relayer.name + ' was changed by another client');
+    say(nameInSentence(relayer) + ' was changed by another client');
   }
 }
 

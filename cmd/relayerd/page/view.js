@@ -7,8 +7,27 @@ import { Literal, isObject } from './json.js';
 
 const quiet = (text) => make('span', { class: 'quiet' }, text);
 
+// Embeddings, overrides and isolates of Unicode reorder the text after them.
+const printable = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+
+// A link or a heading must not be invisible.
+export function nameOf({ name }) {
+  const isBlank = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u.test(name);
+  return isBlank ? '(blank name)' : printable(name);
+}
+
+// Returns a text as a part of a sentence: short, and isolated if it may be written
+// from right to left, so that the words around it keep their order.
+export function inSentence(text) {
+  const characters = [...printable(text)];
+  const short = characters.slice(0, 60).join('') + (characters.length > 60 ? '…' : '');
+  return /^[ -~]*…?$/.test(short) ? short : '\u2068' + short + '\u2069';
+}
+
+export const nameInSentence = (relayer) => inSentence(nameOf(relayer));
+
 export function networkBadge({ network_type: type, network }) {
-  return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), make('span', {}, network)]);
+  return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), make('span', {}, printable(network))]);
 }
 
 function statesOf(relayer) {
@@ -33,8 +52,9 @@ function copyable(text, what, shown = text) {
 const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
 
 export function rowOf(relayer, isDeleted = false) {
-  const { id, name, address } = relayer;
-  const link = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id) }, name);
+  const { id, address } = relayer;
+  const name = nameInSentence(relayer);
+  const link = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id) }, nameOf(relayer));
   return make('tr', { role: 'row', 'data-id': id }, [
     make('th', { role: 'rowheader', scope: 'row' }, [link, copyable(id, 'ID of ' + name)]),
     cell('Network', [networkBadge(relayer)]),
@@ -53,7 +73,7 @@ function amountOf(text, unit, network) {
 }
 
 // Strings in lists are addresses and assets.
-const elementOf = (element, field, network) => (typeof element === 'string' ? make('span', { class: 'mono' }, element) : valueOf(element, field, network));
+const elementOf = (element, field, network) => (typeof element === 'string' ? make('span', { class: 'mono' }, printable(element)) : valueOf(element, field, network));
 
 export function valueOf(value, field, network) {
   if (value === undefined) return quiet('Not set');
@@ -63,7 +83,7 @@ export function valueOf(value, field, network) {
   }
   if (isObject(value)) return membersOf(value, field?.fields, network);
   if (typeof value === 'boolean') return make('span', {}, value ? 'Yes' : 'No');
-  return value === '' || value === null ? quiet('Empty') : make('span', {}, value);
+  return value === '' || value === null ? quiet('Empty') : make('span', {}, printable(value));
 }
 
 function membersOf(object, fields = [], network) {
@@ -82,7 +102,7 @@ function detailsOf(relayer) {
     rowOfDetails('ID', copyable(relayer.id, 'ID')),
     rowOfDetails('Network', networkBadge(relayer)),
     rowOfDetails('Address', relayer.address ? copyable(relayer.address, 'address') : quiet('None')),
-    rowOfDetails('Signer ID', make('span', {}, relayer.signer_id)),
+    rowOfDetails('Signer ID', make('span', {}, printable(relayer.signer_id))),
     rowOfDetails('Notification ID', valueOf(relayer.notification_id)),
     rowOfDetails('Custom RPC URLs', valueOf(relayer.custom_rpc_urls, field('custom_rpc_urls'))),
   ];
