@@ -341,6 +341,33 @@ func TestFailure_Texts(t *testing.T) {
 	}
 }
 
+// shortenTimeouts makes requests fail without a response after a tenth of a second.
+func (b *tab) shortenTimeouts() {
+	b.t.Helper()
+	b.do(`(() => {
+		const timeout = AbortSignal.timeout;
+		AbortSignal.timeout = () => timeout.call(AbortSignal, 100);
+	})()`)
+}
+
+// TestFailure_NoResponse checks that the page does not wait forever for a server that
+// keeps the connection open.
+func TestFailure_NoResponse(t *testing.T) {
+	b := openFull(t, "evm")
+	b.edit("evm")
+	b.fill("Renamed", "Name, required")
+	if err := b.server.process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.server.process.Signal(syscall.SIGCONT) }()
+	b.press("Save")
+	expect(b, "Saving", `document.getElementById('edit-note').textContent`)
+	b.press("Cancel")
+	b.shortenTimeouts()
+	b.goTo("page=1", "The request failed")
+	b.expectText("The server cannot be reached.")
+}
+
 func (b *tab) expectRows(first, last int) {
 	b.t.Helper()
 	var want []string

@@ -50,6 +50,9 @@ function envelopeOf(text) {
   }
 }
 
+// A server or a network that is gone may not close the connection.
+const timeout = 30000;
+
 function request(path, headers, more) {
   return fetch('api/v1/relayers' + path, {
     ...more,
@@ -66,9 +69,10 @@ export async function call(path, { method = 'GET', body, etag, signal } = {}) {
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (etag) headers['If-Match'] = etag;
   const used = token;
+  const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];
   let response, text, failure;
   try {
-    response = await request(path, headers, { method, body, signal });
+    response = await request(path, headers, { method, body, signal: AbortSignal.any(signals) });
     text = await response.text();
   } catch (error) {
     failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });

@@ -168,10 +168,14 @@ function save() {
     say('Nothing was changed');
     return;
   }
+  if (!isSending) noteEdit('Saving');
   send({
     base, stored, etag, fields,
     notice: (relayer) => nameInSentence(relayer) + ' was changed',
-    refuse: inDialog('edit', base.id, (problems) => form.showErrors('The relayer was not changed', problems)),
+    refuse: inDialog('edit', base.id, (problems) => {
+      noteEdit('');
+      form.showErrors('The relayer was not changed', problems);
+    }),
   });
 }
 

@@ -9,13 +9,32 @@ const sleep = (milliseconds, signal) => new Promise((resolve) => {
   signal.addEventListener('abort', resolve, { once: true });
 });
 
-// Calls onEvent for each event of a stream, with its id, event and data.
-async function readEvents(stream, onEvent) {
+// The server sends a comment every 15 seconds. A network that is gone may not close
+// the connection.
+const longestSilence = 45000;
+
+// Returns a signal that is aborted with another one, or if alive is not called in time.
+function watchdog(signal) {
+  const silence = new AbortController();
+  let timer;
+  const stop = () => clearTimeout(timer);
+  const alive = () => {
+    stop();
+    timer = setTimeout(() => silence.abort(), longestSilence);
+  };
+  alive();
+  return { signal: AbortSignal.any([signal, silence.signal]), alive, stop };
+}
+
+// Calls onEvent for each event of a stream, with its id, event and data, and alive for
+// everything that it receives.
+async function readEvents(stream, alive, onEvent) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let [event, rest] = [{}, ''];
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     const lines = (rest + part.value).split('\n');
     rest = lines.pop();
+    alive();
     for (const line of lines.map((text) => text.replace(/\r$/, ''))) {
       const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line);
       if (line === '') {
@@ -36,15 +55,16 @@ async function readEvents(stream, onEvent) {
 export async function follow(signal, on) {
   let lastEvent;
   for (let failures = 0; !signal.aborted; failures++) {
+    const connection = watchdog(signal);
     let wait = Math.min(30000, 500 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random() / 2);
     try {
-      const response = await openFeed(lastEvent, signal);
+      const response = await openFeed(lastEvent, connection.signal);
       if (response.status === 401) on.expired();
       if ([400, 401, 403, 404, 405].includes(response.status)) break;
       wait = Math.max(wait, 1000 * (Number(response.headers.get('Retry-After')) || 0));
       if (response.ok) {
         on.state('live');
-        await readEvents(response.body, ({ id, event, data }) => {
+        await readEvents(response.body, connection.alive, ({ id, event, data }) => {
           failures = 0;
           lastEvent = id ?? lastEvent;
           // An error of the page must not look like a lost connection.
@@ -53,6 +73,8 @@ export async function follow(signal, on) {
       }
     } catch {
       // The connection is lost or the signal is aborted.
+    } finally {
+      connection.stop();
     }
     if (signal.aborted) return;
     on.state('waiting');
