@@ -248,6 +248,24 @@ func TestCreate_OtherErrors(t *testing.T) {
 	b.expectFocusOnSummary()
 }
 
+// TestCreate_OtherView checks that a late response does not replace the view that the
+// user has opened since.
+func TestCreate_OtherView(t *testing.T) {
+	for name, want := range map[string]string{"Late": "Late was created", "": "The relayer was not created. The form shows why."} {
+		b := open(t)
+		b.enter("Relayers")
+		b.begin("late", "evm")
+		b.fill(name, "Name, required")
+		b.holdResponses("POST")
+		b.press("Create the relayer")
+		expect(b, "function", `typeof window.release`)
+		b.goTo("page=1", "Relayers")
+		b.release()
+		b.expectStatus(want)
+		b.expectTitle("Relayers")
+	}
+}
+
 func (b *tab) expectFocusOnSummary() {
 	b.t.Helper()
 	expect(b, "summary", `document.activeElement.className`)

@@ -150,6 +150,42 @@ func TestLive_StaleRelayer(t *testing.T) {
 	expect(b, "Renamed", `document.getElementById('one-title').textContent`)
 }
 
+// TestLive_Silence checks that the page connects again if the stream stays open without
+// the comments that the server sends. A timeout of 45 seconds passes at once.
+func TestLive_Silence(t *testing.T) {
+	b := open(t)
+	b.server.create("one", "One")
+	b.do(`(() => {
+		const [send, later] = [fetch, setTimeout];
+		let streams = 0;
+		window.setTimeout = (act, milliseconds) => later(act, milliseconds === 45000 && streams === 1 ? 100 : milliseconds);
+		window.fetch = (url, request) => {
+			if (!url.endsWith(':watch') || streams++ > 0) return send(url, request);
+			return Promise.resolve(new Response(new ReadableStream({ start(stream) {
+				stream.enqueue(new TextEncoder().encode(': heartbeat\n\n'));
+				request.signal.addEventListener('abort', () => stream.error(request.signal.reason));
+			} })));
+		};
+	})()`)
+	b.enter("Relayers")
+	expect(b, "Reconnecting", `document.getElementById('live').textContent`)
+	expect(b, "Live", `document.getElementById('live').textContent`)
+}
+
+// TestLive_DeletedWhileEditing checks that the focus is not lost with the form of a
+// relayer that another client has deleted.
+func TestLive_DeletedWhileEditing(t *testing.T) {
+	b := openLive(t, "relayer=relayer-1", "Relayer 1")
+	b.press("Edit")
+	b.fill("Entered", "Name, required")
+	b.server.do("DELETE", collection+"/relayer-1", "", http.StatusOK)
+	b.expectTitle("There is no relayer relayer-1")
+	expect(b, "Entered", findControl+`.value`, []string{"Name, required"})
+	b.press("Save")
+	b.expectDialog("")
+	expect(b, "problem-title", `document.activeElement.id`)
+}
+
 // TestLive_HiddenTab checks that a hidden tab holds no connection, and shows the
 // current relayers when it is visible again.
 func TestLive_HiddenTab(t *testing.T) {

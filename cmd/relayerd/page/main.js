@@ -16,7 +16,8 @@ function show(view) {
   byId('menu').hidden = view === 'enter';
   const heading = byId(view + '-title');
   document.title = view === 'enter' ? 'Relayers' : inSentence(heading.textContent) + ' – Relayers';
-  const lostFocus = document.activeElement === null || document.activeElement === document.body;
+  const { activeElement: focused, body } = document;
+  const lostFocus = focused === null || focused === body || !focused.checkVisibility();
   if (!wasShown || lostFocus) heading.focus();
 }
 
@@ -177,13 +178,16 @@ async function create() {
   try {
     const { data } = await call('', { method: 'POST', body: writeJSON(newForm.collect()) });
     buildNewForm();
-    goTo('#relayer=' + encodeURIComponent(data.id), nameInSentence(data) + ' was created');
+    const created = nameInSentence(data) + ' was created';
+    if (isShown('new')) goTo('#relayer=' + encodeURIComponent(data.id), created);
+    else say(created); // the user has opened another view
   } catch (refusal) {
     if (refusal.name === 'AbortError') return;
     if (!(refusal instanceof Refusal)) throw refusal;
     say('');
     if (refusal.status === 401) signOut(expired);
     else newForm.showErrors('The relayer was not created', problemsOf(refusal, 'create relayers'));
+    if (!isShown('new') && !isShown('enter')) say('The relayer was not created. The form shows why.');
   } finally {
     isCreating = false;
   }
