@@ -124,7 +124,20 @@ func TestAccessibility_Names(t *testing.T) {
 			t.Errorf("%s: without a name %q, empty %q, missing descriptions %q, duplicate IDs %q, %d headings, want 1", view, unnamed, empty, dangling, twice, headings)
 		}
 	})
+	b.expectStatusRegions()
 	expect(b, []string{"en", "1", "1"}, `[document.documentElement.lang, String(document.querySelectorAll('main').length), String(document.querySelectorAll('header').length)]`)
+}
+
+// expectStatusRegions checks that the regions for a status are there before they get a
+// text: a screen reader does not announce a region that appears with its text.
+func (b *tab) expectStatusRegions() {
+	b.t.Helper()
+	const isPresent = `((e) => e.textContent === '' && e.checkVisibility() && e.role === 'status')(document.getElementById(%s))`
+	b.goTo("relayer=long", strings.Repeat("WithoutASpace", 20))
+	expect(b, true, isPresent, "status")
+	b.press("Edit")
+	expect(b, true, isPresent, "edit-note")
+	b.press("Cancel")
 }
 
 // lowContrast lists the texts with a contrast below 4.5:1, as WCAG defines it.

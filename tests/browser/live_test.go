@@ -41,6 +41,7 @@ func TestLive_ListWithFocus(t *testing.T) {
 	expect(b, "Renamed", `document.activeElement.textContent`)
 	b.server.do("DELETE", collection+"/relayer-1", "", http.StatusOK)
 	b.expectText("The list may have changed.")
+	b.expectStatus("The list may have changed")
 	expect(b, []any{"Deleted", 3.0, "Renamed"}, `[document.querySelector('[data-id=relayer-1] .pill').textContent, document.querySelectorAll('#rows tr').length, document.activeElement.textContent]`)
 	b.press("Show the changes")
 	expect(b, []any{2.0, "list-title", false}, `[document.querySelectorAll('#rows tr').length, document.activeElement.id, document.getElementById('list-note').checkVisibility()]`)

@@ -262,11 +262,17 @@ async function refreshOne(signal) {
   if (shown === before && isShown('one')) setOne(current);
 }
 
+function noteList() {
+  if (!byId('list-note').hidden) return;
+  byId('list-note').hidden = false;
+  say('The list may have changed', true);
+}
+
 // Reads the shown view again. The rows stay as they are while the focus is in one.
 async function refresh() {
   const { signal } = waiting;
   try {
-    if (isShown('list') && byId('rows').contains(document.activeElement)) byId('list-note').hidden = false;
+    if (isShown('list') && byId('rows').contains(document.activeElement)) noteList();
     else if (isShown('list')) await readList(new URLSearchParams(location.hash.slice(1)), signal);
     else if (isShown('one') && !isBusy()) await refreshOne(signal);
   } catch (error) {
