@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,36 +87,60 @@ func expectSamePage(t *testing.T, store *bolt.Store, offset, limit int) {
 	}
 }
 
-// Readers fill the cache while a writer updates the record that they read.
+// Readers of the record and of its page fill the cache while a writer updates the record.
 func TestDocumentCache_ReadAfterWrite(t *testing.T) {
 	store := openWithCache(t, 1<<20)
-	rec, err := store.Create(t.Context(), numbered(0))
+	createAll(t, store, 0, 40)
+	id := numbered(20).ID
+	rec, err := store.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := rec.ID
 	var acknowledged atomic.Uint64
-	acknowledged.Store(rec.Revision)
-	var readers sync.WaitGroup
 	end := time.Now().Add(time.Second)
-	for range 4 {
+	update := func(number int) {
+		rec.Document = fmt.Appendf(nil, "number %d", number)
+		if rec, err = store.Update(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged.Store(uint64(number))
+	}
+	update(0)
+	var readers sync.WaitGroup
+	expectUpdated := func(read func(dst []byte) ([]byte, error)) {
 		readers.Go(func() {
 			for time.Now().Before(end) {
 				least := acknowledged.Load()
-				if _, revision, err := store.AppendDocument(t.Context(), nil, id); err != nil || revision < least {
-					t.Errorf("revision %d after the write of %d, error %v", revision, least, err)
+				found, err := read(nil)
+				if number := numberIn(found); err != nil || number < least {
+					t.Errorf("number %d after the write of %d, error %v", number, least, err)
 					return
 				}
 			}
 		})
 	}
-	for time.Now().Before(end) {
-		if rec, err = store.Update(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
-		acknowledged.Store(rec.Revision)
+	for range 2 {
+		expectUpdated(func(dst []byte) ([]byte, error) {
+			document, _, err := store.AppendDocument(t.Context(), dst, id)
+			return document, err
+		})
+		expectUpdated(func(dst []byte) ([]byte, error) {
+			page, _, err := store.AppendDocuments(t.Context(), dst, 0, 40)
+			return page, err
+		})
+	}
+	for number := 1; time.Now().Before(end); number++ {
+		update(number)
 	}
 	readers.Wait()
+}
+
+// numberIn returns the number in one of the documents.
+func numberIn(documents []byte) uint64 {
+	_, text, _ := bytes.Cut(documents, []byte("number "))
+	text, _, _ = bytes.Cut(text, []byte(","))
+	number, _ := strconv.ParseUint(string(text), 10, 64)
+	return number
 }
 
 func TestDocumentCache_Limit(t *testing.T) {
