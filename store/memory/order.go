@@ -75,6 +75,10 @@ func (o *order) remove(e *entry) {
 	o.slots[e.slot] = nil
 	from := o.invalidate(e)
 	from.used = from.used.Without(e.slot % joined.Slots)
+	if from.used.Len() <= joined.Slots/4 {
+		// Few documents must not keep those of deleted entries in memory.
+		o.joinPiece(e.slot / joined.Slots)
+	}
 	o.addCount(e, -1)
 	o.renumber()
 }

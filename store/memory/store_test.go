@@ -3,6 +3,7 @@ package memory_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -44,6 +45,45 @@ func TestList_AfterRenumbering(t *testing.T) {
 			wantIDs(t, store, offset, ids)
 		}
 	}
+}
+
+// TestDelete_FreesMemory deletes most of the documents that a list has put next to each
+// other.
+func TestDelete_FreesMemory(t *testing.T) {
+	const size, count = 256 << 10, 256 // 64 MiB, of which the feed may keep 16
+	store := memory.New()
+	before := heapInUse()
+	for i := range count {
+		if _, err := store.Create(t.Context(), relayer.Record{ID: fmt.Sprint(i), Document: make([]byte, size)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page, _, err := store.AppendDocuments(t.Context(), nil, 0, count); len(page) < size*count || err != nil {
+		t.Fatalf("the page has %d bytes, error %v", len(page), err)
+	}
+	for i := range count {
+		if i%32 == 0 {
+			continue
+		}
+		rec, err := store.Get(t.Context(), fmt.Sprint(i))
+		if err == nil {
+			err = store.Delete(t.Context(), rec.ID, rec.Revision)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept := heapInUse() - before; kept > 32<<20 {
+		t.Errorf("after the deletes %d MiB are in use", kept>>20)
+	}
+	runtime.KeepAlive(store)
+}
+
+func heapInUse() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
 
 func wantIDs(t *testing.T, store relayer.Store, offset int, ids []string) {
