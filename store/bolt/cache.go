@@ -176,6 +176,9 @@ func (c *cache) add(snap *snapshot, rec stored) {
 // makeRoom evicts pieces in the order of a map, which is random. It returns false if the
 // cache is too small.
 func (c *cache) makeRoom(size int64) bool {
+	if size > c.limit {
+		return false
+	}
 	for number, evicted := range c.pieces {
 		if c.size.Load()+size <= c.limit {
 			break
@@ -187,7 +190,7 @@ func (c *cache) makeRoom(size int64) bool {
 		}
 		c.drop(number)
 	}
-	return c.size.Load()+size <= c.limit
+	return true
 }
 
 // remove removes an entry. The memory of a joined document is freed when its piece is

@@ -170,6 +170,23 @@ func TestDocumentCache_Limit(t *testing.T) {
 	}
 }
 
+// A document that is larger than the cache does not evict others.
+func TestDocumentCache_LargeDocument(t *testing.T) {
+	store := openWithCache(t, 50_000)
+	createAll(t, store, 0, 10)
+	large, err := store.Create(t.Context(), relayer.Record{ID: "large", Document: make([]byte, 60_000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectSamePage(t, store, 0, 10)
+	before := store.CacheSize()
+	expectSameDocument(t, store, large.ID)
+	expectSamePage(t, store, 0, 11)
+	if size := store.CacheSize(); size != before || before == 0 {
+		t.Errorf("the cache has %d bytes, before it had %d", size, before)
+	}
+}
+
 // The size includes the memory of updated documents until their piece is joined again.
 func TestDocumentCache_SizeAfterUpdates(t *testing.T) {
 	store := openWithCache(t, 1<<20)
