@@ -269,6 +269,11 @@ func (s *subject) wantRecord(t *rapid.T, id string) {
 	want, wantErr := s.model.get(id)
 	s.wantError(t, "Get", err, wantErr)
 	s.wantSame(t, got, want)
+	document, revision, err := s.instance(t).(relayer.DocumentStore).AppendDocument(t.Context(), nil, id)
+	s.wantError(t, "AppendDocument", err, wantErr)
+	if revision != want.Revision || !bytes.Equal(document, want.Document) {
+		t.Fatalf("%s: the document of %s at %d, want it at %d", s.name, id, revision, want.Revision)
+	}
 }
 
 func (s *subject) wantPage(t *rapid.T, offset, limit int) {
@@ -278,8 +283,15 @@ func (s *subject) wantPage(t *rapid.T, offset, limit int) {
 		t.Fatalf("%s: List(%d, %d): %d records of %d, want %d of %d; error %v",
 			s.name, offset, limit, len(got), total, len(want), len(s.model.recs), err)
 	}
+	joined := make([][]byte, len(want))
 	for i := range want {
 		s.wantSame(t, got[i], want[i])
+		joined[i] = want[i].Document
+	}
+	page, total, err := s.instance(t).(relayer.DocumentStore).AppendDocuments(t.Context(), nil, offset, limit)
+	if err != nil || total != len(s.model.recs) || !bytes.Equal(page, bytes.Join(joined, []byte(","))) {
+		t.Fatalf("%s: AppendDocuments(%d, %d): %d bytes, %d records in all, want the documents of List and %d; error %v",
+			s.name, offset, limit, len(page), total, len(s.model.recs), err)
 	}
 }
 
