@@ -202,6 +202,9 @@ func checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *p
 	}
 	var problems []error
 	for _, req := range desired {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if checks[req.ID] == nil {
 			continue
 		}

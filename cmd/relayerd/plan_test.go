@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/plan"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -394,6 +397,21 @@ func TestPlan_SignersFromPipe(t *testing.T) {
 	command := program("", "plan", "--db", emptyDatabase(t), "-f", file, "--signers", stdin)
 	if done := finish(t, `{"s":{"evm":"0x1"}}`, command); done.status != 2 || done.stderr != "" {
 		t.Errorf("output %+v", done)
+	}
+}
+
+// An interrupt is one error, and not a problem of every relayer that follows.
+func TestCheckRules_Canceled(t *testing.T) {
+	var desired []relayer.CreateRequest
+	var changes plan.Plan
+	for _, id := range []string{"a", "b", "c"} {
+		desired = append(desired, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
+		changes.Entries = append(changes.Entries, plan.Entry{ID: id, Action: plan.Create})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := checkRules(ctx, desired, &changes, ruleOptions{}); err != context.Canceled {
+		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
 
