@@ -61,10 +61,12 @@ func (t *attempts) next(ctx context.Context, wait time.Duration) bool {
 	return sleep(ctx, wait)
 }
 
+const longestBackOff = 10 * time.Second
+
 // backOff returns a random wait below a limit that doubles with every attempt.
 func backOff(made int) time.Duration {
-	const first, longest = 100 * time.Millisecond, 10 * time.Second
-	return rand.N(min(longest, first<<min(made, 10)))
+	const first = 100 * time.Millisecond
+	return rand.N(min(longestBackOff, first<<min(made, 10)))
 }
 
 // sleep reports false if ctx is done before the end.

@@ -75,7 +75,7 @@ type watcher struct {
 	lastID   string
 	pending  *event   // read by start
 	rejected *failure // by start
-	failures int      // since the last change
+	failures int      // since the last change or long connection
 }
 
 // start opens the first stream. Its resync event marks the start of the feed.
@@ -110,7 +110,7 @@ func (w *watcher) next(ctx context.Context) (event, *failure) {
 	if err == nil {
 		return e, nil
 	}
-	if time.Since(w.stream.opened) > maxSilence {
+	if time.Since(w.stream.opened) > longestBackOff {
 		w.failures = 0
 	}
 	w.disconnect()

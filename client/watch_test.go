@@ -321,6 +321,30 @@ func TestWatch_BackoffAfterLongConnection(t *testing.T) {
 	}, scripts...)
 }
 
+// A proxy may limit the duration of a connection to less than three heartbeats.
+func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
+	var ended, opened time.Time
+	scripts := make([]func(*connection), 12)
+	for i := range scripts {
+		scripts[i] = func(c *connection) {
+			c.send(resync)
+			time.Sleep(30 * time.Second)
+			ended = time.Now()
+			end(c)
+		}
+	}
+	scripts = append(scripts, func(c *connection) {
+		opened = time.Now()
+		c.change(1)
+	})
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		take(12, changes)
+		if waited := opened.Sub(ended); opened.IsZero() || waited > 100*time.Millisecond {
+			t.Errorf("the next connection was opened after %s", waited)
+		}
+	}, scripts...)
+}
+
 func TestWatch_SilentConnection(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		time.Sleep(time.Hour) // the time before the range is no silence
