@@ -140,7 +140,11 @@ func (c *planConfig) read(ctx context.Context, stdin io.Reader, stderr io.Writer
 	config, err := plan.Parse(data, options...)
 	if err != nil {
 		// The prefix of a ValidationError is about a single relayer.
-		return nil, errors.New("--file: " + strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": "))
+		problem := "--file: " + strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": ")
+		if !c.expandEnv && bytes.Contains(data, []byte("${")) {
+			problem += " (${NAME} is not expanded without --expand-env)"
+		}
+		return nil, errors.New(problem)
 	}
 	if len(config.Ignored) > 0 {
 		fmt.Fprintf(stderr, "ignored sections of the file: %q\n", config.Ignored)

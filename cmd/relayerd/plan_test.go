@@ -252,6 +252,18 @@ func TestApply_MaskedFile(t *testing.T) {
 	}
 }
 
+// An unexpanded reference is often the reason why a value is invalid.
+func TestPlan_InvalidUnexpanded(t *testing.T) {
+	database, file := emptyDatabase(t), writeFile(t, strings.Replace(publicConfig, "https://backup.example/${KEY}", "${KEY}", 1))
+	const want = "relayers[0].custom_rpc_urls[1].url must be an absolute http, https, ws or wss URL with a host (${NAME} is not expanded without --expand-env)"
+	expectFailure(t, want, "plan", "--db", database, "-f", file)
+	command := program("", "plan", "--expand-env", "--db", database, "-f", file)
+	command.Env = append(command.Env, "KEY=invalid")
+	if done := finish(t, "", command); done.status != 1 || strings.Contains(done.stderr, "not expanded") {
+		t.Errorf("with --expand-env: %+v", done)
+	}
+}
+
 func TestPlan_ExpandEnv(t *testing.T) {
 	database, file := emptyDatabase(t), writeFile(t, publicConfig)
 	command := program("", "apply", "--yes", "--expand-env", "--db", database, "-f", file)
