@@ -363,8 +363,10 @@ func TestFailure_NoResponse(t *testing.T) {
 	b.press("Save")
 	expect(b, "Saving", `document.getElementById('edit-note').textContent`)
 	b.press("Cancel")
+	b.do(`location.hash = 'page=1'`)
+	b.expectStatus("Waiting for the server")
 	b.shortenTimeouts()
-	b.goTo("page=1", "The request failed")
+	b.goTo("page=2", "The request failed")
 	b.expectText("The server cannot be reached.")
 }
 

@@ -146,6 +146,35 @@ func TestUnsaved_BackWhileSending(t *testing.T) {
 	}
 }
 
+// TestUnsaved_Sending checks that the user cannot enter a text that the response would
+// discard, and can enter one again after a refusal.
+func TestUnsaved_Sending(t *testing.T) {
+	for _, c := range []struct {
+		method, button, problem string
+		open                    func(*tab)
+	}{
+		{"PATCH", "Save", "The relayer was not changed", func(b *tab) { b.edit("evm") }},
+		{"POST", "Create the relayer", "The relayer was not created", func(b *tab) { b.begin("new", "evm") }},
+	} {
+		b := openFull(t, "evm")
+		c.open(b)
+		b.fill("", "Name, required")
+		b.holdResponses(c.method)
+		b.press(c.button)
+		expect(b, "function", `typeof window.release`)
+		b.do(findControl+`.focus()`, []string{"Name, required"})
+		b.keys("lost")
+		expect(b, "", findControl+`.value`, []string{"Name, required"})
+		b.do(`release()`)
+		b.expectText(c.problem)
+		b.expectError("must not be empty", "Name, required")
+		expect(b, "summary", `document.activeElement.className`)
+		b.fill("Right", "Name, required")
+		expect(b, "Right", findControl+`.value`, []string{"Name, required"})
+		b.do(`location.hash = 'page=1'`)
+	}
+}
+
 // TestUnsaved_Deleted checks that the page mentions an edit that can no longer be saved.
 func TestUnsaved_Deleted(t *testing.T) {
 	const lost = "It was deleted, or the ID in the address is wrong. Your changes are not saved."

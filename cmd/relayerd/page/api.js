@@ -1,3 +1,4 @@
+import { sayWhile } from './dom.js';
 import { readJSON } from './json.js';
 
 // The token is stored only here, unless the user keeps it in the tab: other scripts
@@ -69,6 +70,7 @@ export async function call(path, { method = 'GET', body, etag, signal } = {}) {
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (etag) headers['If-Match'] = etag;
   const used = token;
+  const stopSaying = sayWhile('Waiting for the server');
   const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];
   let response, text, failure;
   try {
@@ -77,6 +79,7 @@ export async function call(path, { method = 'GET', body, etag, signal } = {}) {
   } catch (error) {
     failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
   }
+  stopSaying();
   if (token !== used) throw new DOMException('The user has signed out', 'AbortError');
   if (failure) throw failure;
   const envelope = envelopeOf(text);

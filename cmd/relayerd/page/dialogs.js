@@ -18,6 +18,7 @@ export const isBusy = () => isSending;
 function setSending(sending) {
   isSending = sending;
   document.body.classList.toggle('busy', sending);
+  byId('edit-fields').inert = sending; // what is entered now would be lost with the form
 }
 
 // The response to a change closes all dialogs, so that none may open before it.
@@ -116,6 +117,7 @@ async function send(change) {
 }
 
 function refuse(change, refusal) {
+  setSending(false);
   if (refusal.name === 'AbortError') return;
   if (refusal.status === 401) {
     views.signOut();

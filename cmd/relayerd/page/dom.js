@@ -46,6 +46,15 @@ export function say(words, isUnseen = false) {
   else statusTimer = setTimeout(hide, 8000);
 }
 
+// Says words after a second, until the returned function is called.
+export function sayWhile(words) {
+  const timer = setTimeout(() => say(words), 1000);
+  return () => {
+    clearTimeout(timer);
+    if (byId('status').textContent === words) say('');
+  };
+}
+
 export function onSubmit(form, act) {
   form.addEventListener('submit', (event) => {
     event.preventDefault();

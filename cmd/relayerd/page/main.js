@@ -168,11 +168,17 @@ function buildNewForm() {
 }
 
 let isCreating = false;
+
+function setCreating(creating) {
+  isCreating = creating;
+  byId('new-form').inert = creating; // what is entered now would be lost with the form
+}
+
 let notice = ''; // the status text of the next view
 
 async function create() {
   if (isCreating) return;
-  isCreating = true;
+  setCreating(true);
   newForm.clearErrors();
   say('Sending');
   try {
@@ -182,6 +188,7 @@ async function create() {
     if (isShown('new')) goTo('#relayer=' + encodeURIComponent(data.id), created);
     else say(created); // the user has opened another view
   } catch (refusal) {
+    setCreating(false);
     if (refusal.name === 'AbortError') return;
     if (!(refusal instanceof Refusal)) throw refusal;
     say('');
@@ -189,7 +196,7 @@ async function create() {
     else newForm.showErrors('The relayer was not created', problemsOf(refusal, 'create relayers'));
     if (!isShown('new') && !isShown('enter')) say('The relayer was not created. The form shows why.');
   } finally {
-    isCreating = false;
+    setCreating(false);
   }
 }
 
