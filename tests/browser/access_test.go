@@ -228,6 +228,34 @@ func TestAccessibility_Phone(t *testing.T) {
 	expect(b, true, `document.querySelector('dialog[open] .foot').getBoundingClientRect().bottom <= 844`)
 }
 
+// isOnTop reports whether a click on the focused control reaches it.
+const isOnTop = `((e) => {
+	const { left, top, width, height } = e.getBoundingClientRect();
+	return document.elementFromPoint(left + width / 2, top + height / 2) === e;
+})(document.activeElement)`
+
+// TestAccessibility_LargeZoom checks that nothing covers the focused control at a zoom of
+// 400 percent.
+func TestAccessibility_LargeZoom(t *testing.T) {
+	b := openFull(t, "evm")
+	b.run(chromedp.EmulateViewport(320, 256))
+	b.press("Pause")
+	b.expectStatus("Full evm is paused")
+	expect(b, true, isOnTop)
+	b.press("Delete")
+	b.press("Delete the relayer")
+	b.expectError("This is not the ID of the relayer", "Type the ID to confirm")
+	expect(b, true, isOnTop)
+	b.press("Cancel")
+	b.edit("evm")
+	b.fill("5", policies, "Gas price cap (wei)")
+	expect(b, true, isOnTop)
+	b.server.do("PATCH", collection+"/evm", `{"name":"Other"}`, http.StatusOK)
+	b.press("Save")
+	b.expectDialog("Another client changed this relayer")
+	expect(b, true, `document.querySelector('dialog[open] .foot').getBoundingClientRect().top > 256`)
+}
+
 // tabTo presses Tab until the focused control has the text or the label.
 func (b *tab) tabTo(text string, modifiers ...kb.Modifier) {
 	b.t.Helper()
