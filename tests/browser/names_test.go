@@ -40,7 +40,10 @@ func TestName_RightToLeft(t *testing.T) {
 	b := open(t)
 	b.server.createNamed("hebrew", "שלום")
 	b.server.createNamed("override", "\u2069\u202elive")
-	b.enter("Relayers")
+	b.goTo("relayer=%D7%A9", "Sign in")
+	b.enter("There is no relayer \u2068ש\u2069")
+	expect(b, "There is no relayer \u2068ש\u2069 – Relayers", `document.title`)
+	b.goTo("page=1", "Relayers")
 	expect(b, []string{"שלום", "\ufffd\ufffdlive"}, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent)`)
 	for id, name := range map[string]string{"hebrew": "\u2068שלום\u2069", "override": "\u2068\ufffd\ufffdlive\u2069"} {
 		b.do(`location.hash = %s`, "relayer="+id)

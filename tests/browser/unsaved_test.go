@@ -85,7 +85,7 @@ func TestUnsaved_Back(t *testing.T) {
 		b.run(chromedp.NavigateBack())
 		b.expectTitle("Relayers")
 		b.expectDialog("")
-		b.expectStatus("Your changes of Full " + id + " are not saved. Open it again to save or discard them.")
+		b.expectStatus("Your changes to Full " + id + " are not saved. Open it again to save or discard them.")
 	}
 	b.expectQuestion(leaveQuestion, false, `location.reload()`)
 	for _, id := range []string{"evm", "stellar"} {

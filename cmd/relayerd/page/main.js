@@ -15,7 +15,8 @@ function show(view) {
   for (const name of names) byId(name).hidden = name !== view;
   byId('menu').hidden = view === 'enter';
   const heading = byId(view + '-title');
-  document.title = view === 'enter' ? 'Relayers' : inSentence(heading.textContent) + ' – Relayers';
+  const title = view === 'one' ? nameInSentence(shown.data) : heading.textContent;
+  document.title = view === 'enter' ? 'Relayers' : title + ' – Relayers';
   const { activeElement: focused, body } = document;
   const lostFocus = focused === null || focused === body || !focused.checkVisibility();
   if (!wasShown || lostFocus) heading.focus();
@@ -212,7 +213,7 @@ function goTo(hash, text = '') {
 
 function onNavigation() {
   const kept = suspendDialogs();
-  say(notice || (kept ? 'Your changes of ' + kept + ' are not saved. Open it again to save or discard them.' : ''));
+  say(notice || (kept ? 'Your changes to ' + kept + ' are not saved. Open it again to save or discard them.' : ''));
   notice = '';
   route();
 }
@@ -251,7 +252,7 @@ Object.assign(writeViews, {
   deleted: (id, text) => (isAt(id) ? goTo(listHash, text) : say(text)),
   gone(id) {
     if (isAt(id)) showGone(id);
-    else say('There is no relayer ' + id + (dropEdit(id) ? '. Your changes are not saved.' : ''));
+    else say('There is no relayer ' + inSentence(id) + (dropEdit(id) ? '. Your changes are not saved.' : ''));
   },
   refused: (id, text) => (isAt(id) ? refused(text) : say(text)),
   signOut: () => signOut(expired),
