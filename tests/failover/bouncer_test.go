@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
 )
@@ -27,8 +26,7 @@ func TestFailover_PgBouncer(t *testing.T) {
 			query.Set("host", query.Get("host")+","+second.Query().Get("host"))
 			first.RawQuery = query.Encode()
 			store := open(t, first.String()+"&target_session_attrs=primary"+settings, postgres.WithTimeout(time.Second))
-			_, err = store.Create(t.Context(), relayer.Record{ID: "before"})
-			must(t, err)
+			createSettled(t, store, "before")
 			must(t, primary.Kill())
 			must(t, standby.Promote())
 			wantRecovered(t, store)
