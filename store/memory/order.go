@@ -8,7 +8,8 @@ import (
 	"github.com/go-relayer/relayer/internal/joined"
 )
 
-// entry is one record. Its rec is replaced whole, and the bytes in it never change.
+// entry is one record. Writes and join replace parts of rec, but never change the bytes in
+// it.
 type entry struct {
 	rec  relayer.Record
 	slot int
