@@ -152,7 +152,12 @@ func TestStandby_ConnectionLedElsewhere(t *testing.T) {
 	p := newProxy(t, primary.Socket())
 	pool := newPoolWith(t, p.connString(), func(config *pgxpool.Config) { config.MaxConns = 4 })
 	store := openOn(t, pool, schema)
-	execute(t, newPool(t, standby.ConnString()), "SELECT pg_wal_replay_pause()")
+	onStandby := newPool(t, standby.ConnString())
+	written := queryOne[string](t, newPool(t, primary.ConnString()), "SELECT pg_current_wal_lsn()::text")
+	eventually(t, "the standby has the record", func() bool {
+		return queryOne[bool](t, onStandby, "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", written)
+	})
+	execute(t, onStandby, "SELECT pg_wal_replay_pause()")
 	one = update(t, store, one)
 	for range 3 {
 		p.leadTo(standby.Socket())

@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -64,10 +65,16 @@ func hasSchema(t *testing.T, server *pgserver.Server, schema string) (exists boo
 	return exists
 }
 
-// survivorsOn checks the schema that is left and returns its records.
+// survivorsOn checks the schema that is left and returns its records. The server may still
+// be in recovery.
 func survivorsOn(t *testing.T, server *pgserver.Server, schema string) []relayer.Record {
 	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
 	store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(schema))
+	for errors.Is(err, relayer.ErrUnavailable) && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Millisecond)
+		store, err = postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(schema))
+	}
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}
