@@ -77,7 +77,8 @@ func WithTimeout(timeout time.Duration) Option {
 
 // WithRetries sets the maximum number of attempts of a call, and the time after which no
 // attempt starts. The defaults are 5 and 30 s; 1 attempt means no retries. All applies
-// the limits to each page. Watch reconnects without these limits.
+// the limits to each page. Watch reconnects without these limits, except that the time
+// limits how long it tolerates responses of a proxy before its first connection.
 func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 	return func(c *Client) error {
 		if maxAttempts < 1 || maxTime < 0 {

@@ -63,12 +63,11 @@ func (e *ResponseError) Unwrap() error { return e.err }
 
 // errorOf returns the error of a response that is not a success.
 func errorOf(req *request, resp *response) error {
-	return &ResponseError{
-		Status:    resp.status,
-		RequestID: resp.requestID(req),
-		request:   req.String(),
-		err:       causeOf(req, resp),
-	}
+	return newResponseError(req, resp, causeOf(req, resp))
+}
+
+func newResponseError(req *request, resp *response, cause error) error {
+	return &ResponseError{Status: resp.status, RequestID: resp.requestID(req), request: req.String(), err: cause}
 }
 
 func causeOf(req *request, resp *response) error {

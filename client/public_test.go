@@ -10,8 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
 )
 
 // publicServer responds like OpenZeppelin Relayer: with its envelope, without entity tags,
@@ -144,7 +146,7 @@ func (s *publicServer) list(w http.ResponseWriter, r *http.Request) {
 // TestClient_OpenZeppelinRelayer drives a server that responds like OpenZeppelin Relayer.
 func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	server := &publicServer{relayers: make(map[string]map[string]any)}
-	c := clientOf(t, server)
+	c := clientOf(t, server, client.WithRetries(5, time.Second))
 	ctx := t.Context()
 	created, err := c.Create(ctx, evm("a"))
 	if err != nil || created.Revision != 0 || created.Address != "0x0" || *created.Policies.(*relayer.EVMPolicy).GasPriceCap != relayer.NewAmount(1e18) {

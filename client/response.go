@@ -63,9 +63,13 @@ func (c *Client) readResponse(received *http.Response) (*response, error) {
 	return resp, nil
 }
 
-func (p *response) isJSON() bool {
-	mediaType, _, err := mime.ParseMediaType(p.header.Get("Content-Type"))
-	return err == nil && mediaType == "application/json"
+func (p *response) isJSON() bool { return isJSON(p.header) }
+
+func isJSON(header http.Header) bool { return hasMediaType(header, "application/json") }
+
+func hasMediaType(header http.Header, want string) bool {
+	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	return err == nil && mediaType == want
 }
 
 func (p *response) isSuccess() bool {

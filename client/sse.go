@@ -60,7 +60,7 @@ func (s *eventStream) next() (event, error) {
 		if e.data != nil {
 			return e, nil
 		}
-		e, size = event{}, 0
+		e, size = event{}, 0 // an event without data is ignored
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"mime"
 	"net/http"
 	"time"
 
@@ -26,10 +25,12 @@ import (
 // of the call failed, changes made before the first connection are such a gap. After ErrGap,
 // and after the error of a change that cannot be decoded, the sequence continues.
 //
-// Any other error is the last. Watch does not end while the server is unavailable; a
-// Retry-After counts as at most 5 minutes. Watch ends if the server rejects the request,
-// for example with [ErrUnauthorized]. If the server has no change feed, like OpenZeppelin
-// Relayer, the error matches [errors.ErrUnsupported].
+// Any other error is the last. Watch ends if the server rejects the request, for example
+// with [ErrUnauthorized]. It does not end while the server is unavailable, nor if a load
+// balancer responds in its place, for example with 404 or a web page. Only before the
+// first connection, such a response ends Watch after the time of [WithRetries]. A
+// Retry-After counts as at most 5 minutes. If the server has no change feed, like
+// OpenZeppelin Relayer, the error matches [errors.ErrUnsupported].
 //
 // The sequence can be ranged over once. Until then, and until the range ends, it holds a
 // connection, which ctx releases.
@@ -76,6 +77,9 @@ type watcher struct {
 	pending  *event   // read by start
 	rejected *failure // by start
 	failures int      // since the last change or long connection
+
+	hasConnected bool
+	proxyLimit   time.Time // no retries after it before the first connection; zero until a failure of a proxy
 }
 
 // start opens the first stream. Its resync event marks the start of the feed.
@@ -142,7 +146,8 @@ func (w *watcher) connect(ctx context.Context) *failure {
 	timer := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
 	received, err := c.stream.Do(sent)
-	if err == nil && received.StatusCode == http.StatusOK && isEventStream(received.Header) {
+	if err == nil && received.StatusCode == http.StatusOK && hasMediaType(received.Header, eventStreamType) {
+		w.hasConnected = true
 		w.stream = &eventStream{
 			body:    received.Body,
 			lines:   bufio.NewReader(received.Body),
@@ -154,9 +159,9 @@ func (w *watcher) connect(ctx context.Context) *failure {
 	}
 	defer cancel(nil)
 	if err != nil {
-		return c.transportFailure(ctx, req, withoutURL(err), false)
+		return w.tolerate(c.transportFailure(ctx, req, withoutURL(err), false))
 	}
-	return c.watchFailure(ctx, req, received)
+	return w.rejection(ctx, req, received)
 }
 
 const (
@@ -164,22 +169,13 @@ const (
 	resyncKind      = "resync"
 )
 
-func isEventStream(header http.Header) bool {
-	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
-	return err == nil && mediaType == eventStreamType
-}
-
-// watchFailure returns the failure of a response that is not a stream.
-func (c *Client) watchFailure(ctx context.Context, req *request, received *http.Response) *failure {
-	if received.StatusCode == http.StatusOK {
-		_ = received.Body.Close()
-		resp := &response{client: c, status: received.StatusCode, header: received.Header}
-		return &failure{err: &ResponseError{
-			Status:    resp.status,
-			RequestID: resp.requestID(req),
-			request:   req.String(),
-			err:       fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType),
-		}}
+// rejection returns the failure of a response that is not a stream. A response without an
+// envelope is one of a proxy.
+func (w *watcher) rejection(ctx context.Context, req *request, received *http.Response) *failure {
+	c := w.client
+	if received.StatusCode == http.StatusOK && !isJSON(received.Header) {
+		_ = received.Body.Close() // it may have no end
+		received.Body = http.NoBody
 	}
 	resp, err := c.readResponse(received)
 	if err != nil {
@@ -188,16 +184,28 @@ func (c *Client) watchFailure(ctx context.Context, req *request, received *http.
 	failed := &failure{err: errorOf(req, resp), wait: resp.retryAfter()}
 	switch resp.status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		failed.err = &ResponseError{
-			Status:    resp.status,
-			RequestID: resp.requestID(req),
-			request:   req.String(),
-			err:       fmt.Errorf("the server has no change feed: %w", errors.ErrUnsupported),
-		}
+		failed.err = newResponseError(req, resp, fmt.Errorf("the server has no change feed: %w", errors.ErrUnsupported))
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		failed.isTemporary = true
+	case http.StatusOK:
+		failed.err = newResponseError(req, resp, fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType))
 	default:
 		failed.isTemporary = resp.status/100 == 5
+	}
+	if resp.envelope == nil {
+		return w.tolerate(failed)
+	}
+	return failed
+}
+
+// tolerate makes the failure of a proxy temporary, before the first connection only for
+// the time of [WithRetries].
+func (w *watcher) tolerate(failed *failure) *failure {
+	if w.proxyLimit.IsZero() {
+		w.proxyLimit = time.Now().Add(w.client.maxRetryTime)
+	}
+	if w.hasConnected || time.Now().Before(w.proxyLimit) {
+		failed.isTemporary = true
 	}
 	return failed
 }

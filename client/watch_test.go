@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -40,8 +41,10 @@ const (
 )
 
 // change sends an update of relayer a to the revision, whose position is the same number.
-func (c *connection) change(revision int) {
-	c.send(fmt.Sprintf("id: p%d\nevent: updated\ndata: {\"etag\":\"\\\"%d\\\"\",\"relayer\":{\"id\":\"a\",\"network_type\":\"evm\"}}\n\n", revision, revision))
+func (c *connection) change(revision int) { c.send(changeEvent(revision)) }
+
+func changeEvent(revision int) string {
+	return fmt.Sprintf("id: p%d\nevent: updated\ndata: {\"etag\":\"\\\"%d\\\"\",\"relayer\":{\"id\":\"a\",\"network_type\":\"evm\"}}\n\n", revision, revision)
 }
 
 func (f *feed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -382,6 +385,9 @@ func TestWatch_EventFormat(t *testing.T) {
 		c.send("event: deleted\ndata: {\"etag\":\"\\\"5\\\"\",\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
 		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":\"tron\"}}\n\nevent: updated\ndata: no JSON\n\n")
 		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1\ndata: 2}}\n\n") // 1, a line break and 2
+		// Neither the type nor the size of an event without data counts for the next one.
+		c.send("event: deleted\n\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
+		c.send(strings.Repeat("event: "+strings.Repeat("x", 1<<10)+"\n\n", 100))
 		c.change(6)
 	})
 }
@@ -426,6 +432,7 @@ func TestWatch_ContextDone(t *testing.T) {
 	}
 }
 
+// An envelope of the server ends Watch at once, also after temporary failures.
 func TestWatch_Rejected(t *testing.T) {
 	tests := map[string]struct {
 		step step
@@ -435,28 +442,101 @@ func TestWatch_Rejected(t *testing.T) {
 		"unauthorized": {fail(401, "Unauthorized"), client.ErrUnauthorized, "401"},
 		"forbidden":    {fail(403, "Forbidden"), client.ErrForbidden, "403"},
 		"no feed":      {fail(404, "Not Found"), errors.ErrUnsupported, "no change feed"},
-		"public":       {respond(404, "", ""), errors.ErrUnsupported, "no change feed"},
-		"no method":    {html(405), errors.ErrUnsupported, "no change feed"},
-		"redirect":     {respond(302, "", "", "Location", "https://elsewhere.example/login"), nil, "302"},
-		"login page":   {html(200), nil, "text/html"},
+		"another API":  {respondJSON(200, `{"success":true,"data":[]}`), nil, "application/json"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, steps := range [][]step{{test.step}, {busy, fail(429, ""), html(502), fail(500, ""), reset, truncated(503), blocked, test.step}} {
 				synctest.Test(t, func(t *testing.T) {
 					c, s := scripted(t, nil, steps...)
-					n, start := 0, time.Now()
-					for _, err := range c.Watch(t.Context()) {
-						if n++; n > 1 || err == nil || test.is != nil && !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.text) {
-							t.Fatalf("item %d: error %v", n, err)
-						}
-						wantNoSecret(t, "the error", err.Error())
-					}
-					if n != 1 || len(s.seen) != len(steps) || time.Since(start) > 2*time.Minute {
-						t.Errorf("%d items, %d requests in %s", n, len(s.seen), time.Since(start))
+					start := time.Now()
+					wantFailure(t, c.Watch(t.Context()), test.is, test.text)
+					if len(s.seen) != len(steps) || time.Since(start) > 2*time.Minute {
+						t.Errorf("%d requests in %s", len(s.seen), time.Since(start))
 					}
 				})
 			}
+		})
+	}
+}
+
+// wantFailure reads the only item of the changes, an error.
+func wantFailure(t *testing.T, changes iter.Seq2[relayer.Change, error], want error, text string) {
+	t.Helper()
+	n := 0
+	for _, err := range changes {
+		if n++; n > 1 || err == nil || want != nil && !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
+			t.Fatalf("item %d: error %v", n, err)
+		}
+		wantNoSecret(t, "the error", err.Error())
+	}
+	if n != 1 {
+		t.Errorf("%d items", n)
+	}
+}
+
+// Responses of a load balancer while the server restarts do not end a feed that has
+// worked. Before that, they end it after the time of WithRetries.
+func TestWatch_LoadBalancer(t *testing.T) {
+	untrusted := func(*http.Request) (*http.Response, error) {
+		return nil, &tls.CertificateVerificationError{Err: errors.New("a default certificate")}
+	}
+	tests := map[string]struct {
+		step step
+		is   error
+		text string
+	}{
+		"302":           {respond(302, "", "", "Location", "https://elsewhere.example/login"), nil, "302"},
+		"401":           {html(401), client.ErrUnauthorized, "401"},
+		"403":           {html(403), client.ErrForbidden, "403"},
+		"404":           {html(404), errors.ErrUnsupported, "no change feed"},
+		"404, no body":  {respond(404, "", ""), errors.ErrUnsupported, "no change feed"},
+		"405":           {html(405), errors.ErrUnsupported, "no change feed"},
+		"404 in JSON":   {respondJSON(404, `{"message":"no Route matched with those values"}`), errors.ErrUnsupported, "no change feed"},
+		"421":           {html(421), nil, "421"},
+		"425":           {html(425), nil, "425"},
+		"a web page":    {html(200), nil, "text/html"},
+		"a certificate": {untrusted, nil, "certificate"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // the server restarts for 5 minutes
+				c, s := scripted(t, nil, nil)
+				ready := time.Now()
+				s.steps[0] = func(r *http.Request) (*http.Response, error) {
+					if time.Now().Before(ready) {
+						return test.step(r)
+					}
+					ready = time.Now().Add(5 * time.Minute)
+					return respond(200, "text/event-stream", resync+changeEvent(1))(r)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				wantItems(t, c.Watch(ctx), "updated a 1", "gap", "updated a 1")
+			})
+			synctest.Test(t, func(t *testing.T) { // it starts after 20 s
+				c, s := scripted(t, nil, nil)
+				ready := time.Now().Add(20 * time.Second)
+				s.steps[0] = func(r *http.Request) (*http.Response, error) {
+					if time.Now().Before(ready) {
+						return test.step(r)
+					}
+					return respond(200, "text/event-stream", resync+changeEvent(1))(r)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				wantItems(t, c.Watch(ctx), "gap", "updated a 1")
+			})
+			synctest.Test(t, func(t *testing.T) { // there is no server
+				c, _ := scripted(t, nil, test.step)
+				changes := c.WatchAfter(t.Context(), "p1")
+				time.Sleep(time.Hour) // the time before the range does not count
+				start := time.Now()
+				wantFailure(t, changes, test.is, test.text)
+				if waited := time.Since(start); waited < 30*time.Second || waited > 42*time.Second {
+					t.Errorf("ended after %s", waited)
+				}
+			})
 		})
 	}
 }
