@@ -10,16 +10,28 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// isInEffect reports whether the relayer has all that the body of a create or of a patch
-// sets. RPC URLs are compared masked, because the relayer has no others.
-func isInEffect(body []byte, current *relayer.Relayer) bool {
-	encoded, err := json.Marshal(current)
-	if err != nil {
-		return false
+// isCreated reports whether the relayer is what the body of a create makes: it has all
+// that the body sets, and nothing else. RPC URLs are compared masked, because the relayer
+// has no others. What only a host sets is not compared.
+func isCreated(body []byte, current *relayer.Relayer) bool {
+	wanted, stored, ok := comparedForms(body, current)
+	for _, member := range []string{"address", "system_disabled", "disabled_reason"} {
+		delete(stored, member)
 	}
-	var wanted, stored map[string]any
-	if decodeNumbers(body, &wanted) != nil || decodeNumbers(encoded, &stored) != nil {
-		return false
+	return ok && isSame(stored, wanted)
+}
+
+// isPatched reports whether the relayer has all that the body of a patch sets.
+func isPatched(body []byte, current *relayer.Relayer) bool {
+	wanted, stored, ok := comparedForms(body, current)
+	return ok && covers(stored, wanted)
+}
+
+// comparedForms returns the members of a body and of a relayer in the same form.
+func comparedForms(body []byte, current *relayer.Relayer) (wanted, stored map[string]any, ok bool) {
+	encoded, err := json.Marshal(current)
+	if err != nil || decodeNumbers(body, &wanted) != nil || decodeNumbers(encoded, &stored) != nil {
+		return nil, nil, false
 	}
 	normalizeEndpoints(wanted)
 	normalizeEndpoints(stored)
@@ -27,7 +39,7 @@ func isInEffect(body []byte, current *relayer.Relayer) bool {
 		dropDefault(stored, wanted)
 	}
 	normalizePolicies(stored, wanted)
-	return covers(stored, wanted)
+	return wanted, stored, true
 }
 
 // setsRPCURLs reports whether the body sets RPC URLs. The masked URLs of a relayer do not

@@ -88,3 +88,63 @@ func TestPatch_InEffect(t *testing.T) {
 		})
 	}
 }
+
+// TestCreate_InEffect loses the response to a create, reads a relayer with its ID, and
+// checks whether it counts as the created one.
+func TestCreate_InEffect(t *testing.T) {
+	minimal := relayer.CreateRequest{ID: "a", Name: "n", Network: "n", NetworkType: relayer.EVM, SignerID: "s"}
+	with := func(change func(*relayer.CreateRequest)) relayer.CreateRequest {
+		req := minimal
+		change(&req)
+		return req
+	}
+	endpoint := relayer.RPCConfig{URL: "https://rpc.example/v2/secret-key"}
+	endpoints := func(list ...relayer.RPCConfig) relayer.CreateRequest {
+		return with(func(r *relayer.CreateRequest) { r.CustomRPCURLs = list })
+	}
+	policy := func(policy relayer.Policy) relayer.CreateRequest {
+		return with(func(r *relayer.CreateRequest) { r.NetworkType, r.Policies = policy.NetworkType(), policy })
+	}
+	tests := map[string]struct {
+		request, stored relayer.CreateRequest
+		isInEffect      bool
+	}{
+		"equal":                 {evm("a"), evm("a"), true},
+		"minimal":               {minimal, minimal, true},
+		"default weight":        {endpoints(endpoint), endpoints(relayer.RPCConfig{URL: endpoint.URL, Weight: new(100.0)}), true},
+		"no endpoints":          {endpoints(), minimal, true},
+		"default strategy":      {policy(&relayer.SolanaPolicy{}), policy(&relayer.SolanaPolicy{FeePaymentStrategy: new(relayer.FeePaidByUser)}), true},
+		"empty policy":          {policy(&relayer.EVMPolicy{}), minimal, true},
+		"another endpoint":      {minimal, endpoints(endpoint), false},
+		"more endpoints":        {endpoints(endpoint), endpoints(endpoint, endpoint), false},
+		"another weight":        {endpoints(endpoint), endpoints(relayer.RPCConfig{URL: endpoint.URL, Weight: new(1.0)}), false},
+		"another notification":  {minimal, with(func(r *relayer.CreateRequest) { r.NotificationID = "n" }), false},
+		"another paused":        {minimal, with(func(r *relayer.CreateRequest) { r.Paused = true }), false},
+		"another policy":        {minimal, policy(&relayer.EVMPolicy{WhitelistReceivers: []string{"0x1"}}), false},
+		"an empty list":         {minimal, policy(&relayer.EVMPolicy{WhitelistReceivers: []string{}}), false},
+		"more in the policy":    {policy(&relayer.EVMPolicy{MinBalance: new(relayer.NewAmount(1))}), policy(&relayer.EVMPolicy{MinBalance: new(relayer.NewAmount(1)), GasPriceCap: new(relayer.NewAmount(1))}), false},
+		"not the default value": {policy(&relayer.SolanaPolicy{}), policy(&relayer.SolanaPolicy{FeePaymentStrategy: new(relayer.FeePaidByRelayer)}), false},
+	}
+	for name, test := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := scripted(t, nil, reset, stored(t, test.stored, 200, 9))
+			_, err := c.Create(t.Context(), test.request)
+			if test.isInEffect && err != nil || !test.isInEffect && !errors.Is(err, relayer.ErrOutcomeUnknown) {
+				t.Errorf("%s: error %v, want in effect: %t", name, err, test.isInEffect)
+			}
+		})
+	}
+}
+
+// A host sets these members, also right after the create.
+func TestCreate_InEffectHostMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		found := respondJSON(200, `{"success":true,"data":{"id":"a","name":"n","network":"n","network_type":"evm","address":"0x1","paused":false,
+			"system_disabled":true,"disabled_reason":{"type":"NonceSyncFailed","details":"d"},"signer_id":"s","policies":{},"new":1}}`)
+		c, _ := scripted(t, nil, reset, found)
+		r, err := c.Create(t.Context(), relayer.CreateRequest{ID: "a", Name: "n", Network: "n", NetworkType: relayer.EVM, SignerID: "s"})
+		if err != nil || !r.SystemDisabled {
+			t.Errorf("created %v, error %v", r, err)
+		}
+	})
+}

@@ -20,11 +20,12 @@ import (
 // If the outcome of a request is unknown, Create reads the relayer with the ID. If there
 // is none, it sends the request again. This never creates a second relayer next to the
 // first, but it creates the relayer again if another client has deleted it in the
-// meantime. If there is one with all that the request set, Create returns it; RPC URLs
-// are compared masked. It may be the equal relayer of another client that chose the same
-// ID, and then its RPC URLs may have other keys. If it has another network or signer,
-// Create returns [relayer.ErrExists]; otherwise [relayer.ErrOutcomeUnknown], because it
-// may have been changed since.
+// meantime. If there is one that equals the request, with the defaults of package
+// relayer, Create returns it. It may be the equal relayer of another client that chose the
+// same ID; its RPC URLs are compared masked, so that they may have other keys. If it has
+// another network or signer, it is another relayer, and Create returns
+// [relayer.ErrExists]. Otherwise Create returns [relayer.ErrOutcomeUnknown]: the relayer
+// may have been changed since, or the server sets other defaults.
 func (c *Client) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
 	hasOwnID := req.ID == ""
 	if hasOwnID {
@@ -51,7 +52,7 @@ func settleCreate(req relayer.CreateRequest, hasOwnID bool, body []byte, current
 	switch {
 	case current == nil:
 		return hadNoEffect, nil
-	case hasOwnID || isInEffect(body, current):
+	case hasOwnID || isCreated(body, current):
 		return hadEffect, nil
 	case current.Network != req.Network || current.NetworkType != req.NetworkType || current.SignerID != req.SignerID:
 		return isDecided, relayer.ErrExists
@@ -127,7 +128,7 @@ func settleChange(body []byte, revisions []uint64, current *relayer.Relayer) (ve
 		return hadEffect, nil
 	case current == nil:
 		return isDecided, relayer.ErrNotFound
-	case body != nil && !setsRPCURLs(body) && isInEffect(body, current):
+	case body != nil && !setsRPCURLs(body) && isPatched(body, current):
 		return hadEffect, nil
 	case slices.Contains(revisions, current.Revision):
 		return hadNoEffect, nil
@@ -141,7 +142,7 @@ type verdict int
 
 const (
 	hadEffect   verdict = iota
-	hadNoEffect         // or will have it at most once, even if it is sent again
+	hadNoEffect         // and can be sent again: the ID or the revision permits one effect only
 	isDecided           // the error is the result
 	isUndecided
 )

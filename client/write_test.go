@@ -56,6 +56,9 @@ func TestCreate_UnknownOutcome(t *testing.T) {
 			r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: "https://other.example/x"})
 		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"another policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policies = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"a stricter policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) {
+			r.Policies.(*relayer.EVMPolicy).MinBalance = new(relayer.NewAmount(1))
+		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"unreadable":     {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"another ID":     {[]step{stored(t, evm("b"), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"rejected later": {[]step{notFound("a"), fail(400, "Bad Request"), notFound("a")}, relayer.ErrOutcomeUnknown, "POST GET POST GET"},
