@@ -109,9 +109,9 @@ const (
 )
 
 // walk reads the list of all relayers in overlapping pages, because deletes move later
-// relayers forward. A page has no gap before it if, ahead of any new relayer, it has one
-// that was read before and did not move back. All relayers before that one have then been
-// read too. A relayer that was deleted and created again moves to the end of the list.
+// relayers forward. A page follows without a gap if it begins with relayers that were read
+// before, and that did not move back. A relayer that was deleted and created again moves
+// to the end of the list.
 //
 // If a page shows no overlap, the walk reads the rest backward, from the end of the list.
 // Deletes move a relayer only toward the pages that follow, so that none is skipped.

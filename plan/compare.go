@@ -71,9 +71,8 @@ func (b *builder) compareNew(req relayer.CreateRequest) (Entry, error) {
 	}}, nil
 }
 
-// nameHolder adds the ID of the stored relayer that has the signer of a request, if the
-// registry rejects the signer_id: the signer may be exclusive. Over HTTP the reason is
-// only a text, so that this states what is true for every reason.
+// nameHolder adds the ID of the stored relayer with the same signer to an error on
+// signer_id: if signers are exclusive, that relayer is the cause.
 func (b *builder) nameHolder(err error, req relayer.CreateRequest) error {
 	invalid, ok := errors.AsType[*relayer.ValidationError](err)
 	if !ok || !slices.ContainsFunc(invalid.Fields, func(f relayer.FieldError) bool { return f.Field == "signer_id" }) {

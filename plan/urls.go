@@ -48,8 +48,8 @@ func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlCompariso
 	return c
 }
 
-// restoreURLs replaces the masked URLs of the list by the stored ones. A stored URL that
-// the list has in full is not one of the masked.
+// restoreURLs replaces the masked URLs of the list by the stored ones. Stored URLs that
+// the list contains in full are not candidates.
 func (c *urlComparison) restoreURLs(stored []relayer.RPCConfig) {
 	full := make(map[relayer.RPCURL]int)
 	for _, endpoint := range c.list {
@@ -113,7 +113,7 @@ func (c *urlComparison) checkUserInfo(stored []relayer.RPCConfig) {
 	}
 	for i, endpoint := range c.list {
 		if !known[endpoint.URL] && withoutUser[strings.TrimSuffix(string(endpoint.URL), "/")] {
-			c.problems.Add(endpointPath(i)+".url", "must not be a stored URL without its user information: to remove it, apply the file without this endpoint first")
+			c.problems.Add(endpointPath(i)+".url", "must not be the stored URL without its user information: to remove the user information, apply the file without this endpoint first")
 		}
 	}
 }

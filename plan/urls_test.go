@@ -135,7 +135,7 @@ func TestNew_UserInformationRemoved(t *testing.T) {
 		without := []relayer.CreateRequest{withURLs("a", bare, "https://b.example")}
 		p := newPlan(t, m, without)
 		expectActions(t, p, plan.Blocked)
-		const message = "must not be a stored URL without its user information: to remove it, apply the file without this endpoint first"
+		const message = "must not be the stored URL without its user information: to remove the user information, apply the file without this endpoint first"
 		if got := p.Entries[0].Problems; len(got) != 1 || got[0] != (relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: message}) {
 			t.Errorf("problems %v", got)
 		}
