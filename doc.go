@@ -32,8 +32,13 @@
 // # Policies
 //
 // The [Policy] of a relayer is an [*EVMPolicy], a [*SolanaPolicy] or a [*StellarPolicy],
-// depending on its [NetworkType]. No other type is possible. A relayer read from a
-// Manager always has a policy.
+// depending on its [NetworkType]. It is an [*UnknownPolicy] if a newer version stored a
+// relayer of a network type that this version does not have. A relayer read from a Manager
+// always has a policy.
+//
+// Instances of a host can be upgraded one after the other: a change keeps the members of a
+// stored relayer that a newer version added. Those of an object that the change removes or
+// replaces whole are removed with it.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. In a literal, new takes the value:

@@ -42,6 +42,8 @@ func ExamplePolicy() {
 		fmt.Println("fees paid by", *policy.FeePaymentStrategy)
 	case *relayer.StellarPolicy:
 		fmt.Println("waits", policy.TimeoutSeconds)
+	default:
+		fmt.Println("a newer version created the relayer")
 	}
 	// Output:
 	// stops below 1000000000000000000 wei; private transactions set: false

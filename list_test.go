@@ -382,12 +382,12 @@ func TestManager_DamagedRecords(t *testing.T) {
 	ctx := context.Background()
 	const document = `{"id":"a","network_type":"evm","custom_rpc_urls":[{"url":"https://a.example/***","weight":1}],"policies":{}}`
 	for name, rec := range map[string]relayer.Record{
-		"no document":          {ID: "a"},
-		"no JSON":              {ID: "a", Document: []byte(`{`)},
-		"unknown network type": {ID: "a", Document: []byte(`{"id":"a","network_type":"x"}`)},
-		"no private JSON":      {ID: "a", Document: []byte(document), Private: []byte(`"https://a.example/SECRET`)},
-		"private of another":   {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":["https://a.example/SECRET","https://b.example/SECRET"]}`)},
-		"private of a kind":    {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":"https://a.example/SECRET"}`)},
+		"no document":        {ID: "a"},
+		"no JSON":            {ID: "a", Document: []byte(`{`)},
+		"no network type":    {ID: "a", Document: []byte(`{"id":"a","network_type":""}`)},
+		"no private JSON":    {ID: "a", Document: []byte(document), Private: []byte(`"https://a.example/SECRET`)},
+		"private of another": {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":["https://a.example/SECRET","https://b.example/SECRET"]}`)},
+		"private of a kind":  {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":"https://a.example/SECRET"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memory.New()

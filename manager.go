@@ -164,6 +164,8 @@ func isNil(policy Policy) bool {
 		return policy == nil
 	case *StellarPolicy:
 		return policy == nil
+	case *UnknownPolicy:
+		return policy == nil
 	default:
 		return policy == nil
 	}

@@ -99,6 +99,9 @@ func parsePatch(body []byte, networkType NetworkType) *patch {
 	d.decodePatchable(body, networkType)
 	members, _ := strictjson.Members(body)
 	p.hasURLs = members["custom_rpc_urls"] != nil
+	if newPolicy(networkType) == nil && members["policies"] != nil {
+		p.problems.Add("policies", unknownTypeMessage)
+	}
 	return p
 }
 
@@ -124,7 +127,9 @@ func (p *patch) apply(r *Relayer, found *problems) error {
 	r.Name = result.Name
 	r.Paused = result.Paused
 	r.NotificationID = result.NotificationID
-	r.Policies = result.Policies
+	if newPolicy(p.networkType) != nil {
+		r.Policies = result.Policies
+	}
 	// The URLs are replaced whole, and are not part of the merge: encoded they
 	// would be masked.
 	if p.hasURLs {

@@ -1,9 +1,13 @@
 package relayer
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
-// Policy restricts what a relayer does. It is always one of [*EVMPolicy], [*SolanaPolicy]
-// and [*StellarPolicy], so that a type switch over these three is exhaustive.
+// Policy restricts what a relayer does. It is one of [*EVMPolicy], [*SolanaPolicy] and
+// [*StellarPolicy], or an [*UnknownPolicy] if a newer version of this package stored the
+// relayer. A type switch over policies therefore needs a default.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. A literal for a pointer field is new(value), as in
@@ -44,6 +48,34 @@ func (*EVMPolicy) NetworkType() NetworkType { return EVM }
 
 // Format prints the JSON form of the policy, for every verb.
 func (p EVMPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
+
+// UnknownPolicy is the policy of a relayer whose network type this version of the package
+// does not have. A newer version, or another server, created the relayer. It can be read,
+// listed, paused, disabled and deleted, and its other fields can be changed. A relayer
+// with an UnknownPolicy cannot be created, and the policy cannot be changed.
+type UnknownPolicy struct {
+	// Type is the network type of the relayer.
+	Type NetworkType
+
+	// Raw is the JSON of the policy.
+	Raw json.RawMessage
+}
+
+// NetworkType returns Type.
+func (p *UnknownPolicy) NetworkType() NetworkType { return p.Type }
+
+// MarshalJSON returns Raw, or an empty object if Raw is empty.
+func (p UnknownPolicy) MarshalJSON() ([]byte, error) {
+	if len(p.Raw) == 0 {
+		return []byte("{}"), nil
+	}
+	return p.Raw, nil
+}
+
+// Format prints Raw, for every verb.
+func (p UnknownPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
+
+func (*UnknownPolicy) checkNetworkRules(*problems) {}
 
 // FeePaymentStrategy selects who pays the fees of a relayer's transactions.
 type FeePaymentStrategy string

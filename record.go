@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 type privatePart struct {
 	// CustomRPCURLs are the full URLs, in the order of the masked ones in the
 	// document.
-	CustomRPCURLs []string `json:"custom_rpc_urls"`
+	CustomRPCURLs []string `json:"custom_rpc_urls,omitempty"`
 }
 
 // newRecord returns the record of a relayer, with defaults for what is not set.
@@ -28,19 +29,27 @@ func (m *Manager) newRecord(r *Relayer) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
 	}
-	rec := Record{ID: r.ID, Claim: m.claimOf(r), Document: document}
+	private, err := encodePrivate(r)
+	if err != nil {
+		return Record{}, err
+	}
+	return Record{ID: r.ID, Claim: m.claimOf(r), Document: document, Private: private}, nil
+}
+
+// encodePrivate returns the private part of a relayer, or nil if it has none.
+func encodePrivate(r *Relayer) ([]byte, error) {
 	if len(r.CustomRPCURLs) == 0 {
-		return rec, nil
+		return nil, nil
 	}
 	var private privatePart
 	for _, endpoint := range r.CustomRPCURLs {
 		private.CustomRPCURLs = append(private.CustomRPCURLs, string(endpoint.URL))
 	}
-	rec.Private, err = strictjson.Encode(private)
+	encoded, err := strictjson.Encode(private)
 	if err != nil {
-		return Record{}, fmt.Errorf("relayer: encoding the private part of %s: %w", r.ID, err)
+		return nil, fmt.Errorf("relayer: encoding the private part of %s: %w", r.ID, err)
 	}
-	return rec, nil
+	return encoded, nil
 }
 
 func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {
@@ -113,8 +122,8 @@ func relayerOf(rec Record) (*Relayer, error) {
 }
 
 // UnmarshalJSON decodes the document of a relayer, as clients of the HTTP API
-// receive it. The network_type selects the type of Policies. The RPC URLs remain
-// masked.
+// receive it. The network_type selects the type of Policies, which is an
+// [*UnknownPolicy] if this version does not have the type. The RPC URLs remain masked.
 func (r *Relayer) UnmarshalJSON(data []byte) error {
 	type plain Relayer // without this method
 	var response struct {
@@ -124,18 +133,27 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &response); err != nil {
 		return err
 	}
-	policies := newPolicy(response.NetworkType)
-	if policies == nil {
-		return fmt.Errorf("relayer: unknown network type %q", response.NetworkType)
+	if response.NetworkType == "" {
+		return errors.New("relayer: network_type is missing")
 	}
-	if len(response.Policies) > 0 {
-		if err := json.Unmarshal(response.Policies, policies); err != nil {
-			return err
-		}
+	policies, err := readPolicy(response.NetworkType, response.Policies)
+	if err != nil {
+		return err
 	}
 	*r = Relayer(response.plain)
 	r.Policies = policies
 	return nil
+}
+
+func readPolicy(networkType NetworkType, data json.RawMessage) (Policy, error) {
+	policy := newPolicy(networkType)
+	if policy == nil {
+		return &UnknownPolicy{Type: networkType, Raw: data}, nil
+	}
+	if len(data) == 0 {
+		return policy, nil
+	}
+	return policy, json.Unmarshal(data, policy)
 }
 
 // UnmarshalJSON decodes a reason. The details may also be a list of reasons, as

@@ -62,8 +62,8 @@ type Relayer struct {
 	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero" validate:"dive"`
 
 	// Policies restricts what the relayer does. Its type follows NetworkType:
-	// [*EVMPolicy], [*SolanaPolicy] or [*StellarPolicy]. It is never nil in a relayer
-	// read from a [Manager].
+	// [*EVMPolicy], [*SolanaPolicy], [*StellarPolicy], or [*UnknownPolicy] for a type of
+	// a newer version. It is never nil in a relayer read from a [Manager].
 	Policies Policy `json:"policies"`
 
 	// Revision grows with every change of the relayer and is never reused for its ID.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -117,9 +118,25 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	keep("network_type", r.NetworkType == stored.NetworkType)
 	keep("signer_id", r.SignerID == stored.SignerID)
 	keep("address", r.Address == stored.Address)
+	if _, isUnknown := stored.Policies.(*UnknownPolicy); isUnknown {
+		if !reflect.DeepEqual(r.Policies, stored.Policies) {
+			found.Add("policies", unknownTypeMessage)
+		}
+		r = withKnownType(r)
+	}
 	m.check(r, found)
 	checkDisabled(r, found)
 	checkMasks(r, stored, found)
+}
+
+const unknownTypeMessage = "must not be changed: this version does not support the network type"
+
+// withKnownType returns a relayer to which the rules of the fields apply that do not
+// depend on the network type.
+func withKnownType(r *Relayer) *Relayer {
+	known := *r
+	known.NetworkType, known.Policies = EVM, nil
+	return &known
 }
 
 func checkDisabled(r *Relayer, found *problems) {
@@ -218,7 +235,11 @@ func (m *Manager) changed(current Record, apply applyFunc) (Record, error) {
 		return Record{}, err
 	}
 	rec, err := m.newRecord(r)
+	if err != nil {
+		return Record{}, err
+	}
 	rec.Revision = current.Revision
+	err = keepUnknown(&rec, r, current, stored)
 	return rec, err
 }
 

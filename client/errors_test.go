@@ -143,7 +143,7 @@ func TestErrors_Read(t *testing.T) {
 		"truncated":         {truncated(200), relayer.ErrUnavailable, []string{"200", "incomplete"}, ""},
 		"cut JSON":          {respondJSON(200, `{"success":tr`), nil, []string{"200"}, ""},
 		"no data":           {respondJSON(200, `{"success":true,"data":null}`), nil, []string{"no usable data"}, ""},
-		"other data":        {respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"tron"}}`), nil, []string{"no usable data"}, ""},
+		"other data":        {respondJSON(200, `{"success":true,"data":{"id":"a","network_type":5}}`), nil, []string{"no usable data"}, ""},
 		"another relayer":   {respondJSON(200, `{"success":true,"data":{"id":"b","network_type":"evm"}}`), nil, []string{"another ID than requested"}, ""},
 		"reset":             {reset, relayer.ErrUnavailable, []string{"connection reset"}, ""},
 	}

@@ -383,7 +383,7 @@ func TestWatch_EventFormat(t *testing.T) {
 		c.send("\n\nretry: 5\n" + resync + ":comment\nevent: renamed\ndata: {}\n\nevent: updated\n\n")
 		c.send("id:1\r\nevent:created\r\ndata:{\"etag\":\"\\\"5\\\"\",\r\ndata: \"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1}}\r\n\r\n")
 		c.send("event: deleted\ndata: {\"etag\":\"\\\"5\\\"\",\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
-		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":\"tron\"}}\n\nevent: updated\ndata: no JSON\n\n")
+		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":5}}\n\nevent: updated\ndata: no JSON\n\n")
 		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1\ndata: 2}}\n\n") // 1, a line break and 2
 		// Neither the type nor the size of an event without data counts for the next one.
 		c.send("event: deleted\n\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
