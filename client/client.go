@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Client is a [relayer.Registry] on a server. Create one with [New]. It is safe for
@@ -124,7 +125,7 @@ func New(baseURL, token string, options ...Option) (*Client, error) {
 			return nil, err
 		}
 	}
-	if !isToken(token) {
+	if !wire.IsToken(token) {
 		return nil, errors.New("client: the token must not be empty or have spaces, control or non-ASCII characters")
 	}
 	base, err := parseBase(baseURL, c.insecureHTTP)
@@ -147,12 +148,6 @@ func withoutRedirects(client *http.Client) *http.Client {
 	copied := *client
 	copied.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &copied
-}
-
-// isToken reports whether text can be sent as a bearer token.
-func isToken(text string) bool {
-	isOther := func(r rune) bool { return r <= ' ' || r >= 0x7f }
-	return text != "" && !strings.ContainsFunc(text, isOther)
 }
 
 // parseBase returns the URL without a trailing slash. Its errors do not quote the URL,

@@ -12,16 +12,17 @@ import (
 	"unicode"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Errors of HTTP, which a Manager does not return. Match them with [errors.Is].
 var (
 	// ErrUnauthorized reports that the server does not accept the token.
-	ErrUnauthorized = errors.New("the token is not accepted")
+	ErrUnauthorized = wire.ErrUnauthorized
 
 	// ErrForbidden reports that the server does not permit the operation with this
 	// token.
-	ErrForbidden = errors.New("the operation is not permitted with this token")
+	ErrForbidden = wire.ErrForbidden
 )
 
 // RateError reports that the server rejected a request because there were too many. The
@@ -71,29 +72,24 @@ func newResponseError(req *request, resp *response, cause error) error {
 }
 
 func causeOf(req *request, resp *response) error {
-	switch resp.status {
-	case http.StatusUnauthorized:
-		return ErrUnauthorized
-	case http.StatusForbidden:
-		return ErrForbidden
-	case http.StatusTooManyRequests:
+	err := wire.ErrorOf(resp.status)
+	switch {
+	case resp.status == http.StatusTooManyRequests:
 		return &RateError{Wait: resp.retryAfter()}
-	}
-	if resp.status == http.StatusServiceUnavailable || resp.isOfProxy() {
+	case err == ErrUnauthorized, err == ErrForbidden:
+		return err
+	case err == relayer.ErrUnavailable, resp.isOfProxy():
 		return fmt.Errorf("%w: %s", relayer.ErrUnavailable, resp.describe())
-	}
-	if !resp.isFailure() {
+	case !resp.isFailure():
 		return errors.New(resp.describe())
 	}
-	switch resp.status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+	switch err {
+	case relayer.ErrInvalid:
 		return resp.validationError()
-	case http.StatusNotFound:
+	case relayer.ErrNotFound:
 		return notFoundError(req, resp)
-	case http.StatusConflict:
-		return relayer.ErrExists
-	case http.StatusPreconditionFailed:
-		return relayer.ErrConflict
+	case relayer.ErrExists, relayer.ErrConflict:
+		return err
 	default:
 		return errors.New(resp.describe())
 	}
@@ -103,9 +99,9 @@ func causeOf(req *request, resp *response) error {
 // also responds with 404 if a signer or notification that the body names is missing.
 func notFoundError(req *request, resp *response) error {
 	switch message := resp.text(); {
-	case req.id != "" && message == "Relayer with ID "+req.id+" not found":
+	case req.id != "" && message == wire.Message(http.StatusNotFound, req.id):
 		return relayer.ErrNotFound
-	case message != http.StatusText(http.StatusNotFound) && req.body != nil:
+	case message != wire.Message(http.StatusNotFound, "") && req.body != nil:
 		return resp.validationError()
 	default:
 		return fmt.Errorf("the base URL may be wrong: %s", resp.describe())

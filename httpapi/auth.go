@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Authenticator decides who may call the API. It is the result of [Tokens],
@@ -69,7 +71,7 @@ func (f AuthFunc) check(ctx context.Context, token string) (string, error) {
 	switch {
 	case err == nil:
 		return principal, nil
-	case isUnavailable(ctx, err):
+	case isTemporary(ctx, err):
 		return "", err
 	default:
 		return "", errInvalidToken
@@ -98,7 +100,7 @@ func Tokens(valid ...string) Authenticator {
 	}
 	var t tokens
 	for i, token := range valid {
-		if !isToken(token) {
+		if !wire.IsToken(token) {
 			return tokens{err: fmt.Errorf("httpapi: bearer token %d is empty or contains spaces, control or non-ASCII characters", i+1)}
 		}
 		t.digests = append(t.digests, digestOf(token))
@@ -183,16 +185,10 @@ func bearerToken(header http.Header) (string, error) {
 		if !strings.EqualFold(scheme, "Bearer") || token == "" {
 			continue
 		}
-		if len(values) == 1 && isToken(token) {
+		if len(values) == 1 && wire.IsToken(token) {
 			return token, nil
 		}
 		err = errInvalidToken
 	}
 	return "", err
-}
-
-// isToken reports whether a client could send text as a bearer token.
-func isToken(text string) bool {
-	isOther := func(r rune) bool { return r <= ' ' || r >= 0x7f }
-	return text != "" && !strings.ContainsFunc(text, isOther)
 }

@@ -3,9 +3,11 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Action is what a request does with relayers.
@@ -38,19 +40,24 @@ type Access struct {
 	ID string
 }
 
+// ErrForbidden is the error of an authorizer that refuses a request: see
+// [WithAuthorizer].
+var ErrForbidden = wire.ErrForbidden
+
 // WithAuthorizer calls a function for every request to the relayers, after
 // authentication and before the rate limit, the body and the store. The request
-// proceeds if the function returns nil. Otherwise the response is
+// proceeds only if the function returns nil. Otherwise the response is
 //
+//   - 403 if the error matches [ErrForbidden];
+//   - 404 if the error matches [relayer.ErrNotFound]: the response to an unknown relayer,
+//     so that the caller does not learn which exist. It is 403 if the request has no ID;
 //   - 503 if the error matches [relayer.ErrUnavailable], or if ctx is done;
-//   - 404 if the error matches [relayer.ErrNotFound] and the request has an ID: the
-//     response to an unknown relayer, so that the caller does not learn which exist;
-//   - 403 for every other error. Its text is neither sent nor logged.
+//   - 500 for every other error, and for a panic: a fault of the host, which is logged.
 //
-// A panic of the function is a fault (500), and the request does not proceed. The
-// function must be safe for concurrent use. A list and the change feed show all
+// The function must be safe for concurrent use. A list and the change feed show all
 // relayers: a function that hides single relayers must refuse [ActionList] and
-// [ActionWatch].
+// [ActionWatch]. A caller that may create relayers can still detect a hidden one: a create
+// with its ID returns 409.
 //
 // Without the option every authenticated caller may do everything.
 func WithAuthorizer(authorize func(ctx context.Context, access Access) error) Option {
@@ -70,15 +77,15 @@ func (a *API) authorized(action Action, handle endpoint) endpoint {
 	}
 	return func(x *exchange, r *http.Request) response {
 		access := Access{Principal: x.principal, Action: action, ID: x.relayerID}
-		err := a.authorize(&x.ctx, access)
+		err := a.authorize(r.Context(), access)
 		switch {
 		case err == nil:
 			return handle(x, r)
-		case isUnavailable(&x.ctx, err):
-			return a.errorResponse(x, r, err)
 		case errors.Is(err, relayer.ErrNotFound) && access.ID != "":
-			return relayerNotFound(access.ID)
+			return failureOf(http.StatusNotFound, access.ID)
+		case errors.Is(err, relayer.ErrNotFound), errors.Is(err, ErrForbidden):
+			return failure(http.StatusForbidden)
 		}
-		return failure(http.StatusForbidden, messageForbidden)
+		return a.faultResponse(x, r, fmt.Errorf("authorizer: %w", err))
 	}
 }

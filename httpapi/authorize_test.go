@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -113,30 +114,22 @@ func TestAuthorizer_NotCalled(t *testing.T) {
 func TestAuthorizer_Refusal(t *testing.T) {
 	s, a := serveAuthorized(t, httpapi.WithMaxBodyBytes(200))
 	before := s.contents()
-	for name, err := range map[string]error{
-		"any error":           errors.New("-secret"),
-		"validation":          &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "id", Message: "-secret"}}},
-		"taken ID":            relayer.ErrExists,
-		"corrupt store":       relayer.ErrCorrupt,
-		"nil of another type": (*relayer.ValidationError)(nil),
-	} {
-		a.set(returning(err))
-		for _, r := range authorizedRequests {
-			for _, body := range []string{r.body, "{", strings.Repeat(" ", 300)} {
-				for _, contentType := range []string{"application/json", "text/plain"} {
-					got := s.do(r.method, r.path, body, with("Content-Type", contentType), with("If-Match", `"0"`), with("If-None-Match", "*"))
-					if got.status != http.StatusForbidden {
-						t.Errorf("%s: %s %s returned %d", name, r.method, r.path, got.status)
-					}
-					if r.method != "HEAD" {
-						wantFailure(t, got, http.StatusForbidden, "Forbidden")
-					}
+	a.set(returning(fmt.Errorf("read only, -secret: %w", httpapi.ErrForbidden)))
+	for _, r := range authorizedRequests {
+		for _, body := range []string{r.body, "{", strings.Repeat(" ", 300)} {
+			for _, contentType := range []string{"application/json", "text/plain"} {
+				got := s.do(r.method, r.path, body, with("Content-Type", contentType), with("If-Match", `"0"`), with("If-None-Match", "*"))
+				if got.status != http.StatusForbidden {
+					t.Errorf("%s %s returned %d", r.method, r.path, got.status)
+				}
+				if r.method != "HEAD" {
+					wantFailure(t, got, http.StatusForbidden, "Forbidden")
 				}
 			}
 		}
-		if got := s.do("GET", collection+"?page=x", ""); got.status != http.StatusForbidden {
-			t.Errorf("%s: an invalid query returned %d", name, got.status)
-		}
+	}
+	if got := s.do("GET", collection+"?page=x", ""); got.status != http.StatusForbidden {
+		t.Errorf("an invalid query returned %d", got.status)
 	}
 	if after := s.contents(); after != before {
 		t.Errorf("contents\n%s\nwant\n%s", after, before)
@@ -172,7 +165,7 @@ func TestAuthorizer_HiddenRelayer(t *testing.T) {
 
 func TestAuthorizer_BeforeRateLimit(t *testing.T) {
 	s, a := serveAuthorized(t, httpapi.WithRateLimit(0.01, 1))
-	a.set(returning(errors.New("read only")))
+	a.set(returning(httpapi.ErrForbidden))
 	for range 3 {
 		if got := s.do("GET", collection, ""); got.status != http.StatusForbidden {
 			t.Fatalf("returned %d, want 403", got.status)
@@ -185,12 +178,14 @@ func TestAuthorizer_BeforeRateLimit(t *testing.T) {
 	if got := s.do("GET", collection, ""); got.status != http.StatusTooManyRequests {
 		t.Errorf("returned %d, want 429", got.status)
 	}
-	a.set(returning(errors.New("read only")))
+	a.set(returning(httpapi.ErrForbidden))
 	if got := s.do("GET", collection, ""); got.status != http.StatusForbidden {
 		t.Errorf("above the rate, status %d, want 403", got.status)
 	}
 }
 
+// TestAuthorizer_Fault: an error that is not a refusal is a fault of the host, whatever it
+// means elsewhere.
 func TestAuthorizer_Fault(t *testing.T) {
 	s, a := serveAuthorized(t)
 	before := s.contents()
@@ -199,6 +194,10 @@ func TestAuthorizer_Fault(t *testing.T) {
 		want    int
 	}{
 		{returning(relayer.ErrUnavailable), http.StatusServiceUnavailable},
+		{returning(errors.New("connection refused")), http.StatusInternalServerError},
+		{returning(&relayer.ValidationError{Fields: []relayer.FieldError{{Field: "id", Message: "bad"}}}), http.StatusInternalServerError},
+		{returning(relayer.ErrExists), http.StatusInternalServerError},
+		{returning((*relayer.ValidationError)(nil)), http.StatusInternalServerError},
 		{func() error { panic("the directory failed") }, http.StatusInternalServerError},
 	} {
 		a.set(c.outcome)
@@ -211,6 +210,9 @@ func TestAuthorizer_Fault(t *testing.T) {
 	}
 	if after := s.contents(); after != before {
 		t.Errorf("contents\n%s\nwant\n%s", after, before)
+	}
+	if log := s.log.String(); !strings.Contains(log, "connection refused") {
+		t.Errorf("the cause is not in the log: %s", log)
 	}
 }
 

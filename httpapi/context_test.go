@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,124 +16,130 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// slowStore waits before each operation, and returns early if its context is done.
-type slowStore struct {
-	relayer.Store
-	wait time.Duration
+// waitingStore is a store that does not respond before the context is done.
+type waitingStore struct{ relayer.Store }
+
+func (waitingStore) List(ctx context.Context, _, _ int) ([]relayer.Record, int, error) {
+	<-ctx.Done()
+	return nil, 0, ctx.Err()
 }
 
-func (s slowStore) delay(ctx context.Context) error {
-	select {
-	case <-time.After(s.wait):
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
+// TestContext_Ended: an operation ends with the context of the request, whether the host
+// has set a deadline or the client is gone.
+func TestContext_Ended(t *testing.T) {
+	type key struct{}
+	auth := httpapi.AuthFunc(func(ctx context.Context, _ string) (string, error) {
+		if ctx.Value(key{}) != "value" {
+			return "", errors.New("no value in the context")
+		}
+		return "alice", nil
+	})
+	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		},
+		"gone client": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			handler := handlerOn(t, waitingStore{memory.New()}, auth)
+			ctx, cancel := end(context.WithValue(t.Context(), key{}, "value"))
+			defer cancel()
+			begin := time.Now()
+			got := serveHTTP(ctx, handler, "GET", collection, "")
+			if took := time.Since(begin); got.Code != http.StatusServiceUnavailable || took != time.Second {
+				t.Errorf("%s: returned %d after %v", name, got.Code, took)
+			}
+		})
 	}
 }
 
-func (s slowStore) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := s.delay(ctx); err != nil {
-		return relayer.Record{}, err
+// TestWrite_OutcomeUnknown: a write that may have taken effect is not reported as 503,
+// which promises no effect, even if the context of the request is done.
+func TestWrite_OutcomeUnknown(t *testing.T) {
+	for _, deadline := range []time.Duration{time.Second, 0} {
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", collection, minimal(`,"id":"r-2"`)},
+			{"PATCH", collection + "/r-1", `{"paused":true}`},
+			{"DELETE", collection + "/r-1", ""},
+		} {
+			t.Run(fmt.Sprintf("%s, deadline %v", c.method, deadline), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					stored := memory.New()
+					handler := handlerOn(t, stored, httpapi.Tokens(validToken))
+					if got := serveHTTP(t.Context(), handler, "POST", collection, minimal(`,"id":"r-1"`)); got.Code != http.StatusCreated {
+						t.Fatalf("create returned %d", got.Code)
+					}
+					before := serveHTTP(t.Context(), handler, "GET", collection, "").Body.String()
+					ctx := t.Context()
+					if deadline > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, deadline)
+						defer cancel()
+					}
+					lossy := handlerOn(t, lossyStore{stored}, httpapi.Tokens(validToken))
+					if got := serveHTTP(ctx, lossy, c.method, c.path, c.body); got.Code != http.StatusInternalServerError {
+						t.Errorf("%s with a deadline of %v returned %d, want 500", c.method, deadline, got.Code)
+					}
+					if after := serveHTTP(t.Context(), handler, "GET", collection, "").Body.String(); after == before {
+						t.Errorf("%s had no effect", c.method)
+					}
+				})
+			})
+		}
 	}
-	return s.Store.Create(ctx, rec)
 }
 
-func (s slowStore) Get(ctx context.Context, id string) (relayer.Record, error) {
-	if err := s.delay(ctx); err != nil {
-		return relayer.Record{}, err
+// lossyStore stores, and does not learn the outcome before the end of the context, if it
+// has a deadline.
+type lossyStore struct{ relayer.Store }
+
+func (s lossyStore) lose(ctx context.Context, err error) error {
+	if err != nil {
+		return err
 	}
-	return s.Store.Get(ctx, id)
+	if _, ok := ctx.Deadline(); ok {
+		<-ctx.Done()
+	}
+	return relayer.ErrOutcomeUnknown
 }
 
-func (s slowStore) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	if err := s.delay(ctx); err != nil {
-		return nil, 0, err
-	}
-	return s.Store.List(ctx, offset, limit)
+func (s lossyStore) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	rec, err := s.Store.Create(ctx, rec)
+	return rec, s.lose(ctx, err)
 }
 
-func slowManager(t *testing.T, wait time.Duration) *relayer.Manager {
+func (s lossyStore) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	rec, err := s.Store.Update(ctx, rec)
+	return rec, s.lose(ctx, err)
+}
+
+func (s lossyStore) Delete(ctx context.Context, id string, revision uint64) error {
+	return s.lose(ctx, s.Store.Delete(ctx, id, revision))
+}
+
+func handlerOn(t *testing.T, store relayer.Store, auth httpapi.Authenticator, options ...httpapi.Option) http.Handler {
 	t.Helper()
-	manager, err := relayer.New(slowStore{memory.New(), wait})
+	manager, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return manager
-}
-
-// TestRequestContext_HalfClosedClient: a client that closes its sending side after a
-// complete request gets the response.
-func TestRequestContext_HalfClosedClient(t *testing.T) {
-	const wait = 50 * time.Millisecond // net/http cancels the context meanwhile
-	auth := httpapi.AuthFunc(func(ctx context.Context, _ string) (string, error) {
-		time.Sleep(wait)
-		return "alice", ctx.Err()
-	})
-	s := serveManager(t, slowManager(t, wait), auth)
-	request := func(method, path, body string) string {
-		return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-			method, path, validToken, len(body), body)
+	handler, err := httpapi.New(manager, auth, options...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		method, path, body string
-		want               int
-	}{
-		{"POST", collection, minimal(`,"id":"r-1"`), http.StatusCreated},
-		{"GET", collection, "", http.StatusOK},
-		{"GET", collection + "/r-1", "", http.StatusOK},
-		{"PATCH", collection + "/r-1", `{"paused":true}`, http.StatusOK},
-		{"DELETE", collection + "/r-1", "", http.StatusOK},
-		{"GET", collection + "/r-1", "", http.StatusNotFound},
-	} {
-		got := raw(t, s, request(c.method, c.path, c.body), (*net.TCPConn).CloseWrite)
-		if got.status != c.want {
-			t.Errorf("%s %s returned %d, want %d: %s", c.method, c.path, got.status, c.want, got.body)
-		}
-	}
+	return handler
 }
 
-// TestRequestContext_GoneClient: an operation for a client that is gone is canceled.
-func TestRequestContext_GoneClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		handler, err := httpapi.New(slowManager(t, time.Hour), httpapi.TrustHost())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		begin := time.Now()
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, "GET", collection, nil))
-		if took := time.Since(begin); recorder.Code != http.StatusServiceUnavailable || took < 2*time.Second || took > time.Minute {
-			t.Errorf("returned %d after %v", recorder.Code, took)
-		}
-	})
-}
-
-// TestRequestContext_Deadline: a deadline of the host is not delayed, and context
-// values reach the hooks.
-func TestRequestContext_Deadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type key struct{}
-		auth := httpapi.AuthFunc(func(ctx context.Context, _ string) (string, error) {
-			if ctx.Value(key{}) != "value" {
-				return "", errors.New("no value in the context")
-			}
-			return "alice", nil
-		})
-		handler, err := httpapi.New(slowManager(t, time.Hour), auth)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Second)
-		defer cancel()
-		begin := time.Now()
-		recorder := httptest.NewRecorder()
-		request := httptest.NewRequestWithContext(ctx, "GET", collection, nil)
-		request.Header.Set("Authorization", "Bearer "+validToken)
-		handler.ServeHTTP(recorder, request)
-		if took := time.Since(begin); recorder.Code != http.StatusServiceUnavailable || took != time.Second {
-			t.Errorf("returned %d after %v", recorder.Code, took)
-		}
-	})
+// serveHTTP calls the handler with validToken.
+func serveHTTP(ctx context.Context, handler http.Handler, method, path, body string) *httptest.ResponseRecorder {
+	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	request.Header.Set("Authorization", "Bearer "+validToken)
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, request)
+	return recorder
 }

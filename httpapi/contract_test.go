@@ -158,7 +158,7 @@ func wrongTokenReturns401(t *testing.T) {
 }
 
 func refusalReturns403(t *testing.T) {
-	refuse := func(context.Context, httpapi.Access) error { return errors.New("read only") }
+	refuse := func(context.Context, httpapi.Access) error { return httpapi.ErrForbidden }
 	got := serve(t, httpapi.WithAuthorizer(refuse)).do("POST", collection, minimal(""))
 	wantFailure(t, got, http.StatusForbidden, "Forbidden")
 }

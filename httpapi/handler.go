@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // API is the handler of the /api/v1 endpoints. Create one with [New]. It is safe for
@@ -32,7 +33,6 @@ type API struct {
 	logger        *slog.Logger
 	requestLogger *slog.Logger // nil: requests are not logged
 	mux           *http.ServeMux
-	direct        map[target]directRoute
 	openAPI       bool      // serve the OpenAPI document
 	buffers       sync.Pool // of *[]byte, for response bodies
 }
@@ -41,7 +41,6 @@ type API struct {
 // [http.ResponseWriter] that the mux passes to the endpoints.
 type exchange struct {
 	http.ResponseWriter
-	ctx       requestContext
 	requestID string
 	principal string
 	received  time.Time // zero if requests are not logged
@@ -83,17 +82,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handle calls proceed for a request, unless too many are in flight.
 func (a *API) handle(w http.ResponseWriter, r *http.Request, proceed func(*exchange, *http.Request)) {
 	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
-	x.ctx.Context = r.Context()
 	if a.requestLogger != nil {
 		x.received = time.Now()
 	}
 	defer a.putBuffer(x)
-	defer x.ctx.release()
 	defer a.logRequest(x, r)
 	defer a.recoverPanic(x, r)
 
 	if !a.inFlight.tryAcquire() {
-		x.respond(r, failure(http.StatusServiceUnavailable, messageUnavailable).withHeader("Retry-After", "1"))
+		x.respond(r, failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1"))
 		return
 	}
 	x.inFlight = &a.inFlight
@@ -109,14 +106,9 @@ func (a *API) serve(x *exchange, r *http.Request) {
 	if !a.authenticate(x, r) {
 		return
 	}
-	if found, ok := a.findDirect(x, r); ok {
-		r.Pattern = found.pattern
-		x.call(r, found.handle)
-		return
-	}
 	if !isCleanPath(r) {
 		// ServeMux would respond with a redirect in HTML.
-		x.respond(r, failure(http.StatusNotFound, messageNotFound))
+		x.respond(r, failure(http.StatusNotFound))
 		return
 	}
 	a.mux.ServeHTTP(x, r)
@@ -125,7 +117,7 @@ func (a *API) serve(x *exchange, r *http.Request) {
 // authenticate sets the principal of the exchange, or sends the response and reports
 // false.
 func (a *API) authenticate(x *exchange, r *http.Request) bool {
-	principal, err := a.auth.authenticate(&x.ctx, r, a.guesses)
+	principal, err := a.auth.authenticate(r.Context(), r, a.guesses)
 	if err != nil {
 		x.respond(r, a.authFailure(x, r, err))
 		return false
@@ -156,7 +148,7 @@ func (a *API) recoverPanic(x *exchange, r *http.Request) {
 		// does not take it for a complete response.
 		panic(http.ErrAbortHandler)
 	}
-	x.respond(r, failure(http.StatusInternalServerError, messageInternal))
+	x.respond(r, failure(http.StatusInternalServerError))
 }
 
 // endpoint handles the requests of one route. It returns the response, unless it has
@@ -215,40 +207,6 @@ func allowedMethods(routes []route) map[string][]string {
 	return methods
 }
 
-// target is the method of a request and the path of its route.
-type target struct{ method, path string }
-
-// directRoute is a route that findDirect can match.
-type directRoute struct {
-	pattern string
-	handle  endpoint
-}
-
-// newDirectRoutes returns the routes of the collection and of one relayer.
-func newDirectRoutes(routes []route) map[target]directRoute {
-	direct := make(map[target]directRoute)
-	for _, route := range routes {
-		if route.path == collection || route.path == single {
-			direct[target{route.method, route.path}] = directRoute{route.pattern(), route.handle}
-		}
-	}
-	return direct
-}
-
-// findDirect returns the route of a request to the collection or to one relayer, at a
-// fraction of the cost of the mux. It returns false if the path may need cleaning or
-// unescaping, or if there is no such route: then the mux decides.
-func (a *API) findDirect(x *exchange, r *http.Request) (directRoute, bool) {
-	path := r.URL.Path
-	if id, ok := strings.CutPrefix(path, collection+"/"); ok && id != "" && !strings.ContainsAny(id, "/.") {
-		x.relayerID, path = id, single
-	} else if path != collection {
-		return directRoute{}, false
-	}
-	found, ok := a.direct[target{r.Method, path}]
-	return found, ok && r.URL.RawPath == ""
-}
-
 func newMux(routes []route) *http.ServeMux {
 	mux := http.NewServeMux()
 	register := func(pattern string, handle endpoint) {
@@ -265,14 +223,14 @@ func newMux(routes []route) *http.ServeMux {
 		register(path, methodNotAllowed(strings.Join(methods, ", ")))
 	}
 	register("/", func(*exchange, *http.Request) response {
-		return failure(http.StatusNotFound, messageNotFound)
+		return failure(http.StatusNotFound)
 	})
 	return mux
 }
 
 func methodNotAllowed(allowed string) endpoint {
 	return func(*exchange, *http.Request) response {
-		return failure(http.StatusMethodNotAllowed, messageMethodNotAllowed).withHeader("Allow", allowed)
+		return failure(http.StatusMethodNotAllowed).withHeader("Allow", allowed)
 	}
 }
 
@@ -287,7 +245,7 @@ func (a *API) rateLimited(handle endpoint) endpoint {
 }
 
 func tooManyRequests(wait time.Duration) response {
-	return failure(http.StatusTooManyRequests, messageTooManyRequests).withHeader("Retry-After", retryAfter(wait))
+	return failure(http.StatusTooManyRequests).withHeader("Retry-After", retryAfter(wait))
 }
 
 // retryAfter converts a wait to whole seconds, rounded up.
@@ -306,49 +264,52 @@ func (a *API) authFailure(x *exchange, r *http.Request, err error) response {
 	}
 	switch {
 	case errors.Is(err, errNoToken):
-		return failure(http.StatusUnauthorized, messageUnauthorized).withHeader("Www-Authenticate", "Bearer")
+		return failure(http.StatusUnauthorized).withHeader("Www-Authenticate", "Bearer")
 	case errors.Is(err, errInvalidToken):
-		return failure(http.StatusUnauthorized, messageUnauthorized).withHeader("Www-Authenticate", `Bearer error="invalid_token"`)
+		return failure(http.StatusUnauthorized).withHeader("Www-Authenticate", `Bearer error="invalid_token"`)
 	default:
 		return a.errorResponse(x, r, err)
 	}
 }
 
-// errorResponse returns the response to a request that failed with err, and logs
-// err if it is a fault of the server.
+// errorResponse returns the response to a request that failed with err.
 func (a *API) errorResponse(x *exchange, r *http.Request, err error) response {
-	var invalid *relayer.ValidationError
-	switch {
-	case errors.As(err, &invalid):
+	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
 		return invalidRequest(http.StatusBadRequest, invalid.Fields...)
-	case errors.Is(err, relayer.ErrExists):
-		return failure(http.StatusConflict, messageExists)
-	case isUnavailable(&x.ctx, err):
-		a.logFault(x, r, err)
-		return failure(http.StatusServiceUnavailable, messageUnavailable).withHeader("Retry-After", "1")
-	default:
-		a.logFault(x, r, err)
-		return failure(http.StatusInternalServerError, messageInternal)
 	}
+	if status, ok := wire.Status(err); ok && status < http.StatusInternalServerError {
+		return failureOf(status, x.relayerID)
+	}
+	return a.faultResponse(x, r, err)
 }
 
-// isUnavailable reports whether a retry may succeed: the store is unreachable,
-// other writers contend for the relayer, or the request took too long.
-func isUnavailable(ctx context.Context, err error) bool {
-	return errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrConflict) || ctx.Err() != nil
+// faultResponse returns the response to a fault of the server or the host, and logs it.
+func (a *API) faultResponse(x *exchange, r *http.Request, err error) response {
+	a.logFault(x, r, err)
+	if isTemporary(r.Context(), err) {
+		return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1")
+	}
+	return failure(http.StatusInternalServerError)
+}
+
+// isTemporary reports whether a retry may succeed. The error counts before ctx: a write
+// may have taken effect, which its error reports, although ctx is done.
+func isTemporary(ctx context.Context, err error) bool {
+	status, ok := wire.Status(err)
+	return status == http.StatusServiceUnavailable || !ok && ctx.Err() != nil
 }
 
 // logFault logs the cause of an error response. The level is debug if the context is
 // done, because then the client is gone or a deadline of the host has passed.
 func (a *API) logFault(x *exchange, r *http.Request, err error) {
 	level := slog.LevelError
-	if x.ctx.Err() != nil {
+	if r.Context().Err() != nil {
 		level = slog.LevelDebug
 	}
 	// The logger's handler is code of the host. If it panics there is no other logger
 	// to report to.
 	defer func() { _ = recover() }()
-	a.logger.LogAttrs(&x.ctx, level, "request failed",
+	a.logger.LogAttrs(r.Context(), level, "request failed",
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.principal),
 		slog.String("method", loggedMethod(r)),

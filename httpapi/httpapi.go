@@ -107,7 +107,6 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API,
 			return nil, err
 		}
 	}
-	routes := a.routes()
-	a.mux, a.direct = newMux(routes), newDirectRoutes(routes)
+	a.mux = newMux(a.routes())
 	return a, nil
 }

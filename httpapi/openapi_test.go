@@ -250,7 +250,7 @@ func (e *examples) checkRefusals() {
 	e.expect("MethodNotAllowed", "not-allowed", e.do("PUT", example, ""))
 	e.expect("RelayerExists", "exists", e.create("evm"))
 	e.expect("PreconditionFailed", "changed", e.patch(`{}`, with("If-Match", `"0"`)))
-	refuse := func(context.Context, httpapi.Access) error { return errors.New("read only") }
+	refuse := func(context.Context, httpapi.Access) error { return httpapi.ErrForbidden }
 	e.expect("Forbidden", "forbidden", serve(e.t, httpapi.WithAuthorizer(refuse)).do("GET", collection, ""))
 	limited := serve(e.t, httpapi.WithRateLimit(0.01, 1))
 	limited.do("GET", collection, "")

@@ -15,11 +15,7 @@ import (
 )
 
 func (a *API) getRelayer(x *exchange, r *http.Request) response {
-	id := x.relayerID
-	body, revision, err := a.manager.AppendDocument(&x.ctx, x.startBody(), id)
-	if errors.Is(err, relayer.ErrNotFound) {
-		return relayerNotFound(id)
-	}
+	body, revision, err := a.manager.AppendDocument(r.Context(), x.startBody(), x.relayerID)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
@@ -38,7 +34,7 @@ func (a *API) createRelayer(x *exchange, r *http.Request) response {
 	if rejection != nil {
 		return *rejection
 	}
-	document, err := a.manager.CreateDocument(&x.ctx, body)
+	document, err := a.manager.CreateDocument(r.Context(), body)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
@@ -52,7 +48,7 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	body, pagination, err := a.manager.AppendDocuments(&x.ctx, append(x.startBody(), '['), query.page, query.perPage)
+	body, pagination, err := a.manager.AppendDocuments(r.Context(), append(x.startBody(), '['), query.page, query.perPage)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
@@ -76,36 +72,27 @@ func (a *API) patchRelayer(x *exchange, r *http.Request) response {
 	if rejection != nil {
 		return *rejection
 	}
-	id := x.relayerID
-	document, err := a.manager.PatchDocument(&x.ctx, id, body, conditions(r.Header)...)
+	document, err := a.manager.PatchDocument(r.Context(), x.relayerID, body, conditions(r.Header)...)
 	if err != nil {
-		return a.writeErrorResponse(x, r, id, err)
+		return a.conditionalErrorResponse(x, r, err)
 	}
 	return x.success(http.StatusOK, append(x.startBody(), document.JSON...)).withHeader("Etag", entityTag(document.Revision))
 }
 
 func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
-	id := x.relayerID
-	if err := a.manager.Delete(&x.ctx, id, conditions(r.Header)...); err != nil {
-		return a.writeErrorResponse(x, r, id, err)
+	if err := a.manager.Delete(r.Context(), x.relayerID, conditions(r.Header)...); err != nil {
+		return a.conditionalErrorResponse(x, r, err)
 	}
 	return x.success(http.StatusOK, append(x.startBody(), `"Relayer deleted successfully"`...))
 }
 
-// writeErrorResponse returns the response to a patch or delete that failed with err.
-func (a *API) writeErrorResponse(x *exchange, r *http.Request, id string, err error) response {
-	switch {
-	case errors.Is(err, relayer.ErrNotFound):
-		return relayerNotFound(id)
-	case errors.Is(err, relayer.ErrConflict) && len(r.Header["If-Match"]) > 0:
-		return failure(http.StatusPreconditionFailed, messagePreconditionFailed)
-	default:
-		return a.errorResponse(x, r, err)
+// conditionalErrorResponse returns the response to a patch or delete that failed with
+// err. A conflict without If-Match is contention: a later request may succeed.
+func (a *API) conditionalErrorResponse(x *exchange, r *http.Request, err error) response {
+	if errors.Is(err, relayer.ErrConflict) && len(r.Header["If-Match"]) == 0 {
+		err = fmt.Errorf("%w: %w", relayer.ErrUnavailable, err)
 	}
-}
-
-func relayerNotFound(id string) response {
-	return failure(http.StatusNotFound, "Relayer with ID "+id+" not found")
+	return a.errorResponse(x, r, err)
 }
 
 const (

@@ -49,7 +49,7 @@ func (a *API) logRequest(x *exchange, r *http.Request) {
 			a.logFault(x, r, fmt.Errorf("request log panicked: %v\n%s", cause, debug.Stack()))
 		}
 	}()
-	a.requestLogger.LogAttrs(&x.ctx, slog.LevelInfo, "request",
+	a.requestLogger.LogAttrs(r.Context(), slog.LevelInfo, "request",
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.principal),
 		slog.String("method", loggedMethod(r)),

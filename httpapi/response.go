@@ -6,21 +6,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
-)
-
-// The messages of failure responses. The message of an unknown relayer also has its
-// ID.
-const (
-	messageBadRequest         = "Bad Request"
-	messageUnauthorized       = "Unauthorized"
-	messageForbidden          = "Forbidden"
-	messageExists             = "Relayer with this ID already exists"
-	messageTooManyRequests    = "Too Many Requests"
-	messageInternal           = "Internal Server Error"
-	messageUnavailable        = "Service Unavailable"
-	messageNotFound           = "Not Found"
-	messageMethodNotAllowed   = "Method Not Allowed"
-	messagePreconditionFailed = "Precondition Failed"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // maxHeaderFields is how many header fields a response has in addition to those of every
@@ -117,15 +103,18 @@ func (a *API) putBuffer(x *exchange) {
 	}
 }
 
-// failure returns a failure response with one of the messages.
-func failure(status int, message string) response {
-	return response{status: status, body: encodeJSON(relayer.Failure{Message: message})}
+// failure returns a failure response that is not about one relayer.
+func failure(status int) response { return failureOf(status, "") }
+
+// failureOf returns a failure response. id is the relayer ID in the path, or empty.
+func failureOf(status int, id string) response {
+	return response{status: status, body: encodeJSON(relayer.Failure{Message: wire.Message(status, id)})}
 }
 
 // invalidRequest returns the response to a malformed or invalid request, with all
 // problems found.
 func invalidRequest(status int, problems ...relayer.FieldError) response {
-	return response{status: status, body: encodeJSON(relayer.Failure{Message: messageBadRequest, Errors: problems})}
+	return response{status: status, body: encodeJSON(relayer.Failure{Message: wire.Message(status, ""), Errors: problems})}
 }
 
 // encodeJSON encodes a value that consists of strings and numbers, which cannot

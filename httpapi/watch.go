@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // defaultMaxWatchers is the limit of [WithMaxWatchers] if it is not set.
@@ -50,7 +51,7 @@ func (a *API) Drain() { a.drain() }
 // itself, except for one that rejects the request.
 func (a *API) watchRelayers(x *exchange, r *http.Request) response {
 	if a.draining.Err() != nil || !a.watchers.tryAcquire() {
-		return failure(http.StatusServiceUnavailable, messageUnavailable).withHeader("Retry-After", "5")
+		return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "5")
 	}
 	defer a.watchers.release()
 	if r.Method == http.MethodHead {
@@ -60,8 +61,7 @@ func (a *API) watchRelayers(x *exchange, r *http.Request) response {
 	return a.stream(eventStream{x, http.NewResponseController(x.ResponseWriter)}, r)
 }
 
-// stream returns when the client, the feed or the API ends the stream. The context is
-// not the delayed one of the exchange: a client that closes its sending side is gone.
+// stream returns when the client, the feed or the API ends the stream.
 func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(a.draining, cancel)
@@ -132,7 +132,7 @@ func lastEventID(header http.Header) string {
 // isPosition reports whether text can be a position. No other text may become a line
 // of a stream.
 func isPosition(text string) bool {
-	return isToken(text) && len(text) <= relayer.MaxPositionLength
+	return wire.IsToken(text) && len(text) <= relayer.MaxPositionLength
 }
 
 // arrival is one item of the feed. The zero arrival is its end.

@@ -258,7 +258,7 @@ func TestWatch_HEAD(t *testing.T) {
 func TestWatch_Refused(t *testing.T) {
 	refuse := func(_ context.Context, access httpapi.Access) error {
 		if access.Action == httpapi.ActionWatch {
-			return errors.New("no")
+			return httpapi.ErrForbidden
 		}
 		return nil
 	}
@@ -729,7 +729,7 @@ func TestWatch_TokenRevoked(t *testing.T) {
 // and if the authorizer panics.
 func TestWatch_AuthorizerRefusesLater(t *testing.T) {
 	for name, refuse := range map[string]func() error{
-		"refusal": func() error { return errors.New("no longer") },
+		"refusal": func() error { return httpapi.ErrForbidden },
 		"panic":   func() error { panic("directory broke") },
 	} {
 		t.Run(name, func(t *testing.T) {

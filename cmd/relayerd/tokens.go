@@ -135,7 +135,7 @@ func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) error {
 	granted, ok := f.current.Load().roles[access.Principal]
 	isRead := access.Action == httpapi.ActionGet || access.Action == httpapi.ActionList || access.Action == httpapi.ActionWatch
 	if !ok || granted == readOnly && !isRead {
-		return errors.New("not allowed")
+		return httpapi.ErrForbidden
 	}
 	return nil
 }
