@@ -60,13 +60,29 @@ func (p proxies) clientAddress(r *http.Request) string {
 		if !p.trusts(client) {
 			break
 		}
-		address, err := netip.ParseAddr(strings.TrimSpace(hop))
+		hop = strings.Trim(hop, " \t\"")
+		if hop == "" {
+			continue // an empty element of a header list has no meaning
+		}
+		address, err := parseHop(hop)
 		if err != nil {
 			break
 		}
 		client = normalized(address)
 	}
 	return networkOf(client)
+}
+
+// parseHop parses an address with or without a port and brackets: proxies write all
+// these forms.
+func parseHop(text string) (netip.Addr, error) {
+	if withPort, err := netip.ParseAddrPort(text); err == nil {
+		return withPort.Addr(), nil
+	}
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		text = strings.TrimSuffix(inner, "]")
+	}
+	return netip.ParseAddr(text)
 }
 
 // normalized removes the zone, and the prefix of an IPv4 address in IPv6 form.
