@@ -1,6 +1,6 @@
 // Command relayerd serves a relayer registry over HTTP, and maintains its database.
 //
-//	API_KEY=secret relayerd serve --addr 127.0.0.1:8080 --db relayers.db
+//	API_KEY=$(openssl rand -hex 16) relayerd serve --addr 127.0.0.1:8080 --db relayers.db
 //
 // relayerd --help lists the commands, and relayerd serve --help the flags of one.
 package main

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	token      = "test-token"
+	token      = "test-token-0123456789"
 	collection = "/api/v1/relayers"
 )
 
@@ -784,9 +784,16 @@ func TestServe_FailedStart(t *testing.T) {
 	}
 	running.stop()
 
+	t.Run("short token", func(t *testing.T) {
+		text, err := serverCommand("only-15-letters", "--db", "memory", "--addr", "127.0.0.1:0").CombinedOutput()
+		want := "API_KEY: the token has fewer than 16 bytes: generate one with openssl rand -hex 16, or use --allow-short-tokens"
+		if err == nil || !strings.Contains(string(text), want) || strings.Contains(string(text), "letters") {
+			t.Errorf("error %v: %s", err, text)
+		}
+	})
 	t.Run("bad token", func(t *testing.T) {
-		text, err := serverCommand("two words", "--db", "memory", "--addr", "127.0.0.1:0").CombinedOutput()
-		if err == nil || !strings.Contains(string(text), "API_KEY") || strings.Contains(string(text), "two words") {
+		text, err := serverCommand("a token of words", "--db", "memory", "--addr", "127.0.0.1:0").CombinedOutput()
+		if err == nil || !strings.Contains(string(text), "API_KEY") || strings.Contains(string(text), "of words") {
 			t.Errorf("error %v: %s", err, text)
 		}
 	})

@@ -27,18 +27,19 @@ import (
 // config holds the flags of the command serve.
 type config struct {
 	rules
-	address         string
-	database        string
-	copyFrom        string
-	tokensFile      string
-	rate            float64
-	logRequests     bool
-	logFormat       string
-	metricsAddress  string
-	trustedProxies  string
-	tlsCert, tlsKey string
-	maxConnections  int
-	backup          backupConfig
+	address          string
+	database         string
+	copyFrom         string
+	tokensFile       string
+	allowShortTokens bool
+	rate             float64
+	logRequests      bool
+	logFormat        string
+	metricsAddress   string
+	trustedProxies   string
+	tlsCert, tlsKey  string
+	maxConnections   int
+	backup           backupConfig
 }
 
 func newServeCommand(apiKey string) *cobra.Command {
@@ -49,7 +50,8 @@ func newServeCommand(apiKey string) *cobra.Command {
 		Long: `Serve the API under /api/v1, a web page at /, health checks at /healthz/live and
 /healthz/ready, and metrics at /metrics.
 
-The environment variable API_KEY is the bearer token of the API. For several tokens use
+The environment variable API_KEY is the bearer token of the API: at least 16 bytes, such
+as the output of openssl rand -hex 16. For several tokens use
 --tokens-file: a file with a line "name token" for each, or "name token read" for a
 token that may only get, list and watch. SIGHUP reloads the file. If neither is set, the
 server generates a token and prints it.
@@ -71,6 +73,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.copyFrom, "copy-from", "", "`file` or postgres:// URL whose relayers are copied to --db before serving; a restart resumes an interrupted copy")
 	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist; without it every signer is accepted")
 	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded on SIGHUP, in place of API_KEY")
+	flags.BoolVar(&c.allowShortTokens, "allow-short-tokens", false, "accept tokens of fewer than 16 bytes, which can be guessed")
 	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets, lists and watches per second for each token; 0 disables the limit")
@@ -268,7 +271,7 @@ type access struct {
 // openAccess uses the tokens file, API_KEY, or a generated token.
 func openAccess(ctx context.Context, c config, apiKey string, received signals, logger *slog.Logger) (access, error) {
 	if c.tokensFile != "" {
-		file, stop, err := openTokensFile(ctx, c.tokensFile, received.reload, logger)
+		file, stop, err := openTokensFile(ctx, c, received.reload, logger)
 		if err != nil {
 			return access{}, err
 		}
@@ -276,6 +279,9 @@ func openAccess(ctx context.Context, c config, apiKey string, received signals, 
 		return access{authenticator: httpapi.AuthFunc(file.authenticate), options: options, close: stop}, nil
 	}
 	if apiKey != "" {
+		if err := checkTokenLength(apiKey, minTokenBytesOf(c)); err != nil {
+			return access{}, fmt.Errorf("API_KEY: %w", err)
+		}
 		return access{authenticator: httpapi.Tokens(apiKey), close: func() {}}, nil
 	}
 	generated := rand.Text()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -26,6 +27,8 @@ const (
 type tokenTable struct {
 	names map[[sha256.Size]byte]string // by the digest of the token
 	roles map[string]role              // by name
+
+	minBytes int // the shortest length of a token
 }
 
 var (
@@ -33,10 +36,32 @@ var (
 	bearerToken   = regexp.MustCompile(`^[!-~]+$`)
 )
 
+// minTokenBytes is the length of a token of 128 random bits. Shorter tokens can be
+// guessed.
+const minTokenBytes = 16
+
+// minTokenBytesOf returns the shortest length of a token that the flags permit.
+func minTokenBytesOf(c config) int {
+	if c.allowShortTokens {
+		return 1
+	}
+	return minTokenBytes
+}
+
+func checkTokenLength(token string, minBytes int) error {
+	if len(token) < minBytes {
+		return fmt.Errorf("the token has fewer than %d bytes: generate one with openssl rand -hex 16, or use --allow-short-tokens", minBytes)
+	}
+	return nil
+}
+
 // parseTokens reads lines of the form "name token" or "name token read". Errors
 // contain line numbers, and no part of the file.
-func parseTokens(text string) (*tokenTable, error) {
-	table := &tokenTable{names: make(map[[sha256.Size]byte]string), roles: make(map[string]role)}
+func parseTokens(text string, minBytes int) (*tokenTable, error) {
+	if hasByteOrderMark(text) {
+		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
+	}
+	table := &tokenTable{names: make(map[[sha256.Size]byte]string), roles: make(map[string]role), minBytes: minBytes}
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -54,6 +79,14 @@ func parseTokens(text string) (*tokenTable, error) {
 	return table, nil
 }
 
+// hasByteOrderMark reports whether a text begins with a mark of UTF-8 or UTF-16, which
+// editors hide.
+func hasByteOrderMark(text string) bool {
+	return slices.ContainsFunc([]string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"}, func(mark string) bool {
+		return strings.HasPrefix(text, mark)
+	})
+}
+
 func (t *tokenTable) add(fields []string) error {
 	granted := readWrite
 	switch {
@@ -69,6 +102,9 @@ func (t *tokenTable) add(fields []string) error {
 	if !bearerToken.MatchString(token) {
 		return errors.New("the token must consist of ASCII letters, digits and symbols")
 	}
+	if err := checkTokenLength(token, t.minBytes); err != nil {
+		return err
+	}
 	digest := sha256.Sum256([]byte(token))
 	if _, exists := t.names[digest]; exists {
 		return errors.New("an earlier line has the same token")
@@ -83,9 +119,10 @@ func (t *tokenTable) add(fields []string) error {
 
 // tokensFile authenticates and authorizes requests with the tokens of a file.
 type tokensFile struct {
-	path    string
-	logger  *slog.Logger
-	current atomic.Pointer[tokenTable]
+	path     string
+	minBytes int // the shortest length of a token
+	logger   *slog.Logger
+	current  atomic.Pointer[tokenTable]
 }
 
 // load reads the file. If it is invalid, the earlier tokens stay valid.
@@ -94,7 +131,7 @@ func (f *tokensFile) load() error {
 	if err != nil {
 		return fmt.Errorf("--tokens-file: %w", err)
 	}
-	table, err := parseTokens(string(text))
+	table, err := parseTokens(string(text), f.minBytes)
 	if err != nil {
 		return fmt.Errorf("--tokens-file: %s: %w", f.path, err)
 	}
@@ -142,8 +179,8 @@ func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) error {
 
 // openTokensFile loads a tokens file and reloads it for each signal until stop is
 // called.
-func openTokensFile(ctx context.Context, path string, signals <-chan os.Signal, logger *slog.Logger) (file *tokensFile, stop func(), err error) {
-	file = &tokensFile{path: path, logger: logger}
+func openTokensFile(ctx context.Context, c config, signals <-chan os.Signal, logger *slog.Logger) (file *tokensFile, stop func(), err error) {
+	file = &tokensFile{path: c.tokensFile, minBytes: minTokenBytesOf(c), logger: logger}
 	if err := file.load(); err != nil {
 		return nil, nil, err
 	}

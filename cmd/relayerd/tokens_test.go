@@ -188,6 +188,33 @@ func TestTokensFile_Readable(t *testing.T) {
 	server.stop()
 }
 
+// TestShortTokens_Allowed checks a flag for tests and for tokens that cannot be changed
+// yet.
+func TestShortTokens_Allowed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "alice short")
+	for _, server := range []*process{
+		start(t, "", "--db", "memory", "--allow-short-tokens", "--tokens-file", path),
+		start(t, "short", "--db", "memory", "--allow-short-tokens"),
+	} {
+		server.expectStatus("GET", collection, "short", "", http.StatusOK)
+		server.expectStatus("GET", collection, "shor", "", http.StatusUnauthorized)
+		server.stop()
+	}
+}
+
+// TestTokensFile_ShortTokenOnReload checks that a reload refuses a short token too.
+func TestTokensFile_ShortTokenOnReload(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "alice "+oldToken)
+	server := start(t, "", "--db", "memory", "--tokens-file", path)
+	writeTokens(t, path, "alice short")
+	server.reload("line 1: the token has fewer than 16 bytes", 1)
+	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
+	server.expectStatus("GET", collection, "short", "", http.StatusUnauthorized)
+	server.stop()
+}
+
 func TestTokensFile_FailedStart(t *testing.T) {
 	for name, c := range map[string]struct{ content, want string }{
 		"empty":           {"", "the file contains no token"},
@@ -199,6 +226,9 @@ func TestTokensFile_FailedStart(t *testing.T) {
 		"invalid name":    {"alice@" + password + " " + oldToken, "line 1: the name must"},
 		"long name":       {strings.Repeat("a", 65) + " " + oldToken, "line 1: the name must"},
 		"token not ASCII": {"alice é" + oldToken, "line 1: the token must"},
+		"short token":     {"alice " + oldToken + "\nbob only-15-letters\n", "line 2: the token has fewer than 16 bytes: generate one with openssl rand -hex 16, or use --allow-short-tokens"},
+		"UTF-8 mark":      {"\ufeffalice " + oldToken, "the file begins with a byte order mark: save it as UTF-8 without one"},
+		"UTF-16 mark":     {"\xff\xfea\x00l\x00", "the file begins with a byte order mark"},
 		"token twice":     {"alice " + oldToken + "\nbob " + oldToken, "line 2: an earlier line has the same token"},
 		"two roles":       {"alice " + oldToken + "\nalice " + newToken + " read", "line 2: an earlier line gives this name another role"},
 	} {

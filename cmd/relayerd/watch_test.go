@@ -429,7 +429,7 @@ func TestWatch_ReadToken(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("watch with a read token returned %d", response.StatusCode)
 	}
-	writeFiles(t, map[string][]byte{file: []byte("reader another-token read\n")})
+	writeFiles(t, map[string][]byte{file: []byte("reader another-token-0123 read\n")})
 	if err := server.command.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

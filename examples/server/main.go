@@ -1,6 +1,6 @@
 // Command server serves the relayer API over HTTP from one durable file.
 //
-//	API_KEY=secret go run ./examples/server -addr 127.0.0.1:8080 -db relayers.db
+//	API_KEY=$(openssl rand -hex 16) go run ./examples/server -addr 127.0.0.1:8080 -db example.db
 //
 // If API_KEY is not set, it generates a bearer token and prints it. For PostgreSQL,
 // metrics, a web page and backups, use cmd/relayerd.
@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, token string) (err error) {
 func parseFlags(args []string) (address, database string, err error) {
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)
 	flags.StringVar(&address, "addr", "127.0.0.1:8080", "`host:port` to listen on")
-	flags.StringVar(&database, "db", "relayers.db", "database `file`, created if missing; memory stores nothing on disk")
+	flags.StringVar(&database, "db", "example.db", "database `file`, created if missing; memory stores nothing on disk")
 
 	// By default, package flag prints the error and the usage as well.
 	flags.SetOutput(io.Discard)

@@ -127,7 +127,7 @@ func TestToken_Revoked(t *testing.T) {
 			b.blockFeed() // its end leads to the sign-in too, at an unknown time
 			b.enter("Relayers")
 			b.goTo("relayer=evm", "Full evm")
-			b.server.reload(file, "alice another-token\n")
+			b.server.reload(file, "alice another-token-0123\n")
 			request(b)
 			b.expectTitle("Sign in")
 			b.expectDialog("")
@@ -145,7 +145,7 @@ func TestToken_Revoked(t *testing.T) {
 
 // TestToken_ReadOnly checks that the page names what a token may not do.
 func TestToken_ReadOnly(t *testing.T) {
-	const reader = "reader-token"
+	const reader = "reader-token-0123456789"
 	file := filepath.Join(t.TempDir(), "tokens")
 	writeFile(t, file, "alice "+token+"\nbob "+reader+" read\n")
 	b := open(t, "--tokens-file", file)
