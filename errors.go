@@ -23,6 +23,11 @@ var (
 	// which the caller based its change.
 	ErrConflict = errors.New("relayer was changed by another writer")
 
+	// ErrNoRevision reports that a relayer has no revision, which a server may not return.
+	// A change that is conditional on revision 0 returns it, and has no effect. List and
+	// All of a client return it together with the relayers.
+	ErrNoRevision = errors.New("relayer has no revision")
+
 	// ErrInvalid reports that the input is invalid. The error that wraps it is a
 	// [*ValidationError], which lists every problem.
 	ErrInvalid = errors.New("invalid relayer")

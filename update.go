@@ -23,19 +23,25 @@ type Condition struct {
 
 // IfRevision returns a condition that holds if the current revision is one of
 // these. A change whose condition does not hold returns [ErrConflict].
-// IfRevision() without arguments never holds.
+// IfRevision() without arguments never holds. A change with a condition on revision 0,
+// which no stored relayer has, returns [ErrNoRevision].
 func IfRevision(revisions ...uint64) Condition { return Condition{revisions: revisions} }
 
 // Revisions returns the revisions for which the condition holds.
 func (c Condition) Revisions() []uint64 { return slices.Clone(c.revisions) }
 
-func allHold(conditions []Condition, revision uint64) bool {
+// checkConditions returns an error unless all conditions hold at the revision.
+func checkConditions(conditions []Condition, revision uint64) error {
+	var err error
 	for _, condition := range conditions {
+		if slices.Contains(condition.revisions, 0) {
+			return ErrNoRevision
+		}
 		if !slices.Contains(condition.revisions, revision) {
-			return false
+			err = ErrConflict
 		}
 	}
-	return true
+	return err
 }
 
 // maxAttempts bounds the retries of a change. Each retry means that another writer
@@ -252,10 +258,7 @@ func (m *Manager) current(ctx context.Context, id string, conditions []Condition
 	if err != nil {
 		return Record{}, err
 	}
-	if !allHold(conditions, rec.Revision) {
-		return Record{}, ErrConflict
-	}
-	return rec, nil
+	return rec, checkConditions(conditions, rec.Revision)
 }
 
 // lostRace marks the [ErrConflict] of a store, the only error that is retried: a hook

@@ -206,6 +206,15 @@ func TestIfRevision(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for name, err := range map[string]error{
+		"revision 0":    second(m.Pause(t.Context(), "evm", relayer.IfRevision(0))),
+		"0 and current": second(m.Patch(t.Context(), "evm", relayer.Patch{"name": "changed"}, relayer.IfRevision(0, paused.Revision))),
+		"0 and another": m.Delete(t.Context(), "evm", relayer.IfRevision(first), relayer.IfRevision(0)),
+	} {
+		if !errors.Is(err, relayer.ErrNoRevision) || errors.Is(err, relayer.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if r := mustGet(t, m, "evm"); !reflect.DeepEqual(r, paused) {
 		t.Errorf("changed to %+v", r)
 	}

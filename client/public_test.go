@@ -156,7 +156,7 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 		t.Errorf("patched %v, error %v", r, err)
 	}
 	// OpenZeppelin Relayer ignores If-Match, so the client must not send the change.
-	if _, err := c.Pause(ctx, "a", relayer.IfRevision(created.Revision)); !errors.Is(err, relayer.ErrConflict) {
+	if _, err := c.Pause(ctx, "a", relayer.IfRevision(created.Revision)); !errors.Is(err, relayer.ErrNoRevision) {
 		t.Errorf("a conditional change: error %v", err)
 	}
 	if r, err := c.Get(ctx, "a"); err != nil || r.Paused {

@@ -105,8 +105,8 @@ func withoutURL(err error) error {
 }
 
 // ifMatch returns the value of If-Match for the conditions, or "" if there are none. It
-// returns [relayer.ErrConflict] if no revision satisfies them all. Revision 0 means that
-// the revision is unknown.
+// returns [relayer.ErrNoRevision] if one has revision 0, and [relayer.ErrConflict] if no
+// revision satisfies them all.
 func ifMatch(conditions []relayer.Condition) (string, []uint64, error) {
 	if len(conditions) == 0 {
 		return "", nil, nil
@@ -114,13 +114,16 @@ func ifMatch(conditions []relayer.Condition) (string, []uint64, error) {
 	allowed := make(map[uint64]int)
 	for _, condition := range conditions {
 		for _, revision := range distinct(condition.Revisions()) {
+			if revision == 0 {
+				return "", nil, relayer.ErrNoRevision
+			}
 			allowed[revision]++
 		}
 	}
 	var revisions []uint64
 	var tags []string
 	for _, revision := range distinct(conditions[0].Revisions()) {
-		if revision != 0 && allowed[revision] == len(conditions) {
+		if allowed[revision] == len(conditions) {
 			revisions = append(revisions, revision)
 			tags = append(tags, `"`+strconv.FormatUint(revision, 10)+`"`)
 		}

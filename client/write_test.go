@@ -286,16 +286,17 @@ func TestConditions_IfMatch(t *testing.T) {
 			t.Errorf("If-Match is %s, want %s", got, test.want)
 		}
 	}
-	// Revision 0 is that of a relayer without a revision.
-	never := [][]relayer.Condition{{revisions()}, {revisions(0)}, {revisions(5), revisions(6)}, {revisions(5, 6), revisions(6), revisions(5)}}
-	for _, conditions := range never {
-		c, s := scripted(t, nil, stored(t, evm("a"), 200, 9))
-		_, err := c.Resume(t.Context(), "a", conditions...)
-		if !errors.Is(err, relayer.ErrConflict) || len(s.seen) != 0 {
-			t.Errorf("%v: error %v, %d requests", conditions, err, len(s.seen))
-		}
-		if err := c.Delete(t.Context(), "a", conditions...); !errors.Is(err, relayer.ErrConflict) || len(s.seen) != 0 {
-			t.Errorf("%v: error %v, %d requests", conditions, err, len(s.seen))
+	never := map[error][][]relayer.Condition{
+		relayer.ErrConflict:   {{revisions()}, {revisions(5), revisions(6)}, {revisions(5, 6), revisions(6), revisions(5)}},
+		relayer.ErrNoRevision: {{revisions(0)}, {revisions(0, 5)}, {revisions(5), revisions(6), revisions(0)}},
+	}
+	for want, all := range never {
+		for _, conditions := range all {
+			c, s := scripted(t, nil, stored(t, evm("a"), 200, 9))
+			_, err := c.Resume(t.Context(), "a", conditions...)
+			if deleteErr := c.Delete(t.Context(), "a", conditions...); !errors.Is(err, want) || !errors.Is(deleteErr, want) || len(s.seen) != 0 {
+				t.Errorf("%v: errors %v and %v, %d requests", conditions, err, deleteErr, len(s.seen))
+			}
 		}
 	}
 }

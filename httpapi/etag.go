@@ -28,7 +28,7 @@ func conditions(header http.Header) []relayer.Condition {
 	var revisions []uint64
 	for _, tag := range entityTags(values) {
 		revision, err := strconv.ParseUint(strings.Trim(tag, `"`), 10, 64)
-		if err == nil && entityTag(revision) == tag {
+		if err == nil && revision != 0 && entityTag(revision) == tag {
 			revisions = append(revisions, revision)
 		}
 	}

@@ -31,7 +31,7 @@ const (
 	// a delete has this outcome too.
 	Invalid Outcome = "invalid"
 
-	// Conflict means [relayer.ErrConflict].
+	// Conflict means [relayer.ErrConflict] or [relayer.ErrNoRevision].
 	Conflict Outcome = "conflict"
 
 	// Unavailable means [relayer.ErrUnavailable].
@@ -81,6 +81,7 @@ var sentinels = []struct {
 	{relayer.ErrExists, Exists},
 	{relayer.ErrInvalid, Invalid},
 	{relayer.ErrConflict, Conflict},
+	{relayer.ErrNoRevision, Conflict},
 }
 
 // Of returns the outcome of an operation that ran with ctx and returned err.

@@ -34,6 +34,7 @@ func TestOf(t *testing.T) {
 		"exists":                       {live, relayer.ErrExists, outcome.Exists},
 		"invalid":                      {live, &relayer.ValidationError{}, outcome.Invalid},
 		"conflict":                     {live, relayer.ErrConflict, outcome.Conflict},
+		"no revision":                  {live, relayer.ErrNoRevision, outcome.Conflict},
 		"unavailable":                  {live, relayer.ErrUnavailable, outcome.Unavailable},
 		"unavailable and canceled":     {canceled, fmt.Errorf("%w: %w", relayer.ErrUnavailable, context.Canceled), outcome.Canceled},
 		"unknown":                      {live, relayer.ErrOutcomeUnknown, outcome.Unknown},
