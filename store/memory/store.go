@@ -4,190 +4,124 @@ package memory
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/feed"
+	"github.com/go-relayer/relayer/store/internal/limits"
+	"github.com/go-relayer/relayer/store/internal/table"
 )
 
-// Store is a [relayer.Store] in memory. Readers do not block each other, with one exception:
-// the first AppendDocuments after a write blocks other calls while it joins the documents of
-// its page. The cost of a page grows with its size and the logarithm of the number of
-// records, at any offset and after any pattern of deletes.
+// Store is a [relayer.Store] in memory. Readers do not block each other. The cost of a
+// page grows with its size and the logarithm of the number of records, at any offset and
+// after any pattern of deletes.
 //
 // Create one with [New]. All methods are safe for concurrent use. A Store need not be
 // closed.
 type Store struct {
-	changes *feed.Feed[relayer.RecordChange]
-
-	mu       sync.RWMutex
-	byID     map[string]*entry
-	claims   map[string]*entry
-	order    order
-	revision uint64
+	table   *table.Table
+	changes *feed.Feed[table.Published]
+	writing sync.Mutex
 }
 
-var _ relayer.Store = (*Store)(nil)
+var (
+	_ relayer.Store         = (*Store)(nil)
+	_ relayer.DocumentStore = (*Store)(nil)
+	_ relayer.ImportStore   = (*Store)(nil)
+)
 
 // New returns an empty Store.
-func New() *Store {
-	return &Store{
-		changes: feed.New(relayer.ErrGap, delivered),
-		byID:    make(map[string]*entry),
-		claims:  make(map[string]*entry),
+func New() *Store { return &Store{table: table.New(0), changes: table.NewFeed()} }
+
+// write validates and applies one write.
+func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
 	}
+	batch := s.table.Begin()
+	if err := validate(batch); err != nil {
+		return err
+	}
+	s.table.Apply(batch)
+	batch.Publish(s.changes)
+	return nil
 }
+
+// The limits of durable stores are enforced, so that every record can be moved to one.
+// Only the size is not limited.
+const maxBytes = math.MaxInt
 
 // Create adds a record. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := checkLimits(rec); err != nil {
+	if err := limits.Check(rec, maxBytes); err != nil {
 		return relayer.Record{}, err
 	}
-	own := separateCopyOf(rec)
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	added := table.NewRecord(rec)
+	if err := s.write(ctx, func(b *table.Batch) error { return b.Create(added) }); err != nil {
 		return relayer.Record{}, err
 	}
-	if s.byID[rec.ID] != nil {
-		return relayer.Record{}, relayer.ErrExists
-	}
-	if s.claims[rec.Claim] != nil {
-		return relayer.Record{}, relayer.ErrClaimed
-	}
-	own.Revision = s.nextRevision()
-	s.add(&entry{rec: own})
-	rec.Revision = own.Revision
+	rec.Revision = added.Revision()
 	return rec, nil
-}
-
-// Get returns the record, or [relayer.ErrNotFound].
-func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
-	if err := ctx.Err(); err != nil {
-		return relayer.Record{}, err
-	}
-	s.mu.RLock()
-	found := s.byID[id]
-	if found == nil {
-		s.mu.RUnlock()
-		return relayer.Record{}, relayer.ErrNotFound
-	}
-	rec := found.rec
-	s.mu.RUnlock()
-	return copyOf(rec), nil
-}
-
-// List returns up to limit records from offset on, oldest first, and the number of
-// all records.
-func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, err
-	}
-	recs, total := s.page(offset, limit)
-	copyAll(recs)
-	return recs, total, nil
-}
-
-// page returns records that share their bytes with the store. Stored bytes never
-// change, so that they can be copied after the lock is released.
-func (s *Store) page(offset, limit int) ([]relayer.Record, int) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	total := len(s.byID)
-	limit = onPage(total, offset, limit)
-	recs := make([]relayer.Record, 0, limit)
-	s.order.spans(offset, limit, func(found span) bool {
-		for slot, e := range s.order.inPiece(found.piece) {
-			if found.slots.Has(slot) {
-				recs = append(recs, e.rec)
-			}
-		}
-		return true
-	})
-	return recs, total
 }
 
 // Update replaces the record whose current revision is rec.Revision. It returns
 // [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another,
 // and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := checkLimits(rec); err != nil {
+	if err := limits.Check(rec, maxBytes); err != nil {
 		return relayer.Record{}, err
 	}
-	own := separateCopyOf(rec)
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, err := s.current(ctx, rec.ID, rec.Revision)
-	if err != nil {
+	changed := table.NewRecord(rec)
+	if err := s.write(ctx, func(b *table.Batch) error { return b.Update(changed, rec.Revision) }); err != nil {
 		return relayer.Record{}, err
 	}
-	if holder := s.claims[rec.Claim]; holder != nil && holder != found {
-		return relayer.Record{}, relayer.ErrClaimed
-	}
-	own.Revision = s.nextRevision()
-	delete(s.claims, found.rec.Claim)
-	found.rec = own
-	s.order.invalidate(found)
-	s.hold(found)
-	s.publish(relayer.Updated, own)
-	rec.Revision = own.Revision
+	rec.Revision = changed.Revision()
 	return rec, nil
 }
 
 // Delete removes the record whose current revision is revision. It returns
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is another.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, err := s.current(ctx, id, revision)
-	if err != nil {
-		return err
-	}
-	delete(s.byID, id)
-	delete(s.claims, found.rec.Claim)
-	s.order.remove(found)
-	// A copy, because the document shares its memory with those of other records.
-	s.publish(relayer.Deleted, copyOf(found.rec))
-	return nil
+	return s.write(ctx, func(b *table.Batch) error { return b.Delete(id, revision) })
 }
 
-// current returns the entry that a write is based on.
-func (s *Store) current(ctx context.Context, id string, revision uint64) (*entry, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+// Import adds the records after all others, with the revisions given: all of them or
+// none. It returns [relayer.ErrExists] if an ID is taken or occurs twice, and
+// [relayer.ErrClaimed] if a claim is held or occurs twice.
+func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
+	added := make([]*table.Record, len(records))
+	for i, rec := range records {
+		if err := limits.CheckImport(rec, maxBytes); err != nil {
+			return table.ImportError(rec.ID, err)
+		}
+		added[i] = table.NewRecord(rec)
 	}
-	found := s.byID[id]
-	if found == nil {
-		return nil, relayer.ErrNotFound
-	}
-	if found.rec.Revision != revision {
-		return nil, relayer.ErrConflict
-	}
-	return found, nil
+	return s.write(ctx, func(b *table.Batch) error { return b.Import(added) })
 }
 
-// add appends a record whose ID and claim are free.
-func (s *Store) add(added *entry) {
-	s.byID[added.rec.ID] = added
-	s.hold(added)
-	s.order.add(added)
-	s.publish(relayer.Created, added.rec)
+// Get returns the record, or [relayer.ErrNotFound].
+func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
+	return s.table.Get(ctx, id)
 }
 
-// hold stores the claim of an entry. The empty claim is not stored, so that it has no
-// holder.
-func (s *Store) hold(holder *entry) {
-	if holder.rec.Claim != "" {
-		s.claims[holder.rec.Claim] = holder
-	}
+// List returns up to limit records from offset on, oldest first, and the number of
+// all records.
+func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	return s.table.List(ctx, offset, limit)
 }
 
-// nextRevision counts for the whole store, so that an ID that is deleted and created
-// again does not reuse a revision.
-func (s *Store) nextRevision() uint64 {
-	s.revision++
-	return s.revision
+// AppendDocument appends the document of the record to dst and returns its
+// revision, or [relayer.ErrNotFound].
+func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
+	return s.table.AppendDocument(ctx, dst, id)
+}
+
+// AppendDocuments appends up to limit documents from offset on, oldest first,
+// separated by commas, and returns the number of all records.
+func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
+	return s.table.AppendDocuments(ctx, dst, offset, limit)
 }

@@ -15,9 +15,8 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) relayer.Store { return memory.New() })
 }
 
-// TestList_AfterRenumbering deletes so many records, one by one and in runs, that the
-// slots are renumbered several times.
-func TestList_AfterRenumbering(t *testing.T) {
+// TestList_AfterDeletes deletes records one by one and in runs, between creates.
+func TestList_AfterDeletes(t *testing.T) {
 	store := memory.New()
 	random := rand.New(rand.NewPCG(3, 4))
 	var ids []string
@@ -47,8 +46,6 @@ func TestList_AfterRenumbering(t *testing.T) {
 	}
 }
 
-// TestDelete_FreesMemory deletes most of the documents that a list has put next to each
-// other.
 func TestDelete_FreesMemory(t *testing.T) {
 	const size, count = 256 << 10, 256 // 64 MiB, of which the feed may keep 16
 	store := memory.New()

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/internal/table"
 )
 
 var _ relayer.WatchStore = (*Store)(nil)
@@ -15,17 +16,5 @@ var _ relayer.WatchStore = (*Store)(nil)
 // further behind, or resumes at an earlier position or one of another store. The sequence
 // can be ranged over once.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	return s.changes.Subscribe(ctx, after)
-}
-
-func delivered(change relayer.RecordChange, position string) relayer.RecordChange {
-	change.Record = copyOf(change.Record)
-	change.Position = position
-	return change
-}
-
-// publish is called with the lock held, so that changes are published in the order in
-// which they are made. It shares the bytes of the record with the store.
-func (s *Store) publish(kind relayer.ChangeKind, rec relayer.Record) {
-	s.changes.Publish(relayer.RecordChange{Kind: kind, Record: rec}, len(rec.Document)+len(rec.Private))
+	return table.Watch(ctx, s.changes, after)
 }

@@ -1,0 +1,190 @@
+package table
+
+import (
+	"fmt"
+
+	"github.com/go-relayer/relayer"
+)
+
+// Change is one validated write: Old is nil for a create, and New for a delete.
+type Change struct{ Old, New *Record }
+
+// Kind returns the kind of the change.
+func (c Change) Kind() relayer.ChangeKind {
+	switch {
+	case c.Old == nil:
+		return relayer.Created
+	case c.New == nil:
+		return relayer.Deleted
+	}
+	return relayer.Updated
+}
+
+// Record returns the record that the change is about: the new one, or the deleted one.
+func (c Change) Record() *Record {
+	if c.New == nil {
+		return c.Old
+	}
+	return c.New
+}
+
+// Batch validates writes against a table and against earlier writes of the batch. A
+// rejected write does not affect the others. Nothing changes in the table before
+// [Table.Apply].
+type Batch struct {
+	// Changes are the accepted writes in order, and Counters are those after them.
+	Changes  []Change
+	Counters Counters
+
+	table *Table
+
+	// What the batch changes: nil if nothing has the ID or the claim any more.
+	byID    map[string]*Record
+	byClaim map[string]*Record
+}
+
+// Begin returns an empty batch.
+func (t *Table) Begin() *Batch { return &Batch{table: t, Counters: t.counters} }
+
+func (b *Batch) record(id string) *Record {
+	if found, isChanged := b.byID[id]; isChanged {
+		return found
+	}
+	return b.table.byID[id]
+}
+
+// holder returns the record that holds a claim. The empty claim has no holder.
+func (b *Batch) holder(claim string) *Record {
+	if found, isChanged := b.byClaim[claim]; isChanged {
+		return found
+	}
+	return b.table.byClaim[claim]
+}
+
+// Create adds a record. It sets the revision and the sequence number.
+func (b *Batch) Create(added *Record) error {
+	if b.record(added.ID()) != nil {
+		return relayer.ErrExists
+	}
+	if b.holder(added.Claim()) != nil {
+		return relayer.ErrClaimed
+	}
+	added.revision = b.Counters.NextRevision
+	b.append(added)
+	return nil
+}
+
+// Import adds records with the revisions that they have, all or none.
+func (b *Batch) Import(added []*Record) error {
+	ids := make(map[string]bool, len(added))
+	claims := make(map[string]bool)
+	for _, r := range added {
+		if ids[r.ID()] || b.record(r.ID()) != nil {
+			return ImportError(r.ID(), relayer.ErrExists)
+		}
+		if claims[r.Claim()] || b.holder(r.Claim()) != nil {
+			return ImportError(r.ID(), relayer.ErrClaimed)
+		}
+		ids[r.ID()] = true
+		if r.claimSize > 0 {
+			claims[r.Claim()] = true
+		}
+	}
+	for _, r := range added {
+		b.append(r)
+	}
+	return nil
+}
+
+// ImportError names the record that was rejected.
+func ImportError(id string, err error) error { return fmt.Errorf("import %q: %w", id, err) }
+
+func (b *Batch) append(added *Record) {
+	added.sequence = b.Counters.NextSequence
+	b.Counters.NextSequence++
+	b.change(Change{New: added})
+}
+
+// Update replaces the record with the same ID if its revision is the given one. It sets
+// the next revision.
+func (b *Batch) Update(changed *Record, revision uint64) error {
+	current := b.record(changed.ID())
+	if current == nil {
+		return relayer.ErrNotFound
+	}
+	if err := current.check(); err != nil {
+		return err
+	}
+	if current.revision != revision {
+		return relayer.ErrConflict
+	}
+	if holder := b.holder(changed.Claim()); holder != nil && holder != current {
+		return relayer.ErrClaimed
+	}
+	changed.revision, changed.sequence = b.Counters.NextRevision, current.sequence
+	b.change(Change{current, changed})
+	return nil
+}
+
+// Delete removes a record if its revision is the given one. The revision of a damaged
+// record is not known, so that any one matches.
+func (b *Batch) Delete(id string, revision uint64) error {
+	current := b.record(id)
+	if current == nil {
+		return relayer.ErrNotFound
+	}
+	if current.revision != revision && !current.isDamaged {
+		return relayer.ErrConflict
+	}
+	b.change(Change{Old: current})
+	return nil
+}
+
+// change records an accepted write. The claim of the old record is released before the
+// new one holds its own: the two can be the same.
+func (b *Batch) change(c Change) {
+	if b.byID == nil {
+		b.byID, b.byClaim = make(map[string]*Record), make(map[string]*Record)
+	}
+	b.Changes = append(b.Changes, c)
+	b.byID[c.Record().ID()] = c.New
+	if c.Old != nil && c.Old.claimSize > 0 && b.holder(c.Old.Claim()) == c.Old {
+		b.byClaim[c.Old.Claim()] = nil
+	}
+	if c.New == nil {
+		return
+	}
+	if c.New.claimSize > 0 {
+		b.byClaim[c.New.Claim()] = c.New
+	}
+	b.Counters.NextRevision = max(b.Counters.NextRevision, c.New.revision+1)
+}
+
+// Apply makes all changes of a batch visible at once. No other batch may have been
+// applied since the batch began.
+func (t *Table) Apply(b *Batch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range b.Changes {
+		t.apply(c)
+	}
+	t.counters = b.Counters
+}
+
+func (t *Table) apply(c Change) {
+	if c.Old != nil {
+		t.release(c.Old)
+	}
+	if c.New == nil {
+		delete(t.byID, c.Old.ID())
+		t.order.Remove(c.Old)
+		return
+	}
+	t.byID[c.New.ID()] = c.New
+	t.hold(c.New)
+	if c.Old == nil {
+		t.order.Insert(c.New)
+	} else {
+		t.order.Replace(c.New)
+	}
+}

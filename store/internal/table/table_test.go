@@ -1,0 +1,203 @@
+package table_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/internal/table"
+)
+
+func record(id, claim string) *table.Record {
+	return table.NewRecord(relayer.Record{ID: id, Claim: claim, Document: []byte("document of " + id), Private: []byte("private")})
+}
+
+// A write is validated against the earlier writes of its batch, and the table has none of
+// them before they are applied.
+func TestBatch_SeesEarlierWrites(t *testing.T) {
+	records := table.New(0)
+	b := records.Begin()
+	a, second := record("a", "claim"), record("b", "")
+	steps := []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"create", b.Create(a), nil},
+		{"create again", b.Create(record("a", "")), relayer.ErrExists},
+		{"create with its claim", b.Create(record("b", "claim")), relayer.ErrClaimed},
+		{"update to the same claim", b.Update(record("a", "claim"), 1), nil},
+		{"update of the old revision", b.Update(record("a", ""), 1), relayer.ErrConflict},
+		{"update to another claim", b.Update(record("a", "other"), 2), nil},
+		{"create with the released claim", b.Create(second), nil},
+		{"take its claim", b.Update(record("b", "other"), 4), relayer.ErrClaimed},
+		{"delete", b.Delete("a", 3), nil},
+		{"delete again", b.Delete("a", 3), relayer.ErrNotFound},
+		{"update after the delete", b.Update(record("a", ""), 3), relayer.ErrNotFound},
+		{"claim of the deleted record", b.Update(record("b", "other"), 4), nil},
+		{"create after the delete", b.Create(record("a", "claim")), nil},
+		{"import of a taken ID", b.Import([]*table.Record{record("c", ""), record("a", "")}), relayer.ErrExists},
+		{"nothing of the import", b.Delete("c", 0), relayer.ErrNotFound},
+	}
+	for _, step := range steps {
+		if !errors.Is(step.err, step.want) || step.want == nil && step.err != nil {
+			t.Errorf("%s: error %v, want %v", step.name, step.err, step.want)
+		}
+	}
+	if _, err := records.Get(t.Context(), "b"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("before the batch is applied: error %v", err)
+	}
+	records.Apply(b)
+	wantContent(t, records, []string{"b other 5", "a claim 6"})
+}
+
+// TestApply_RandomBatches applies batches of random writes, and compares the table with
+// one to which the accepted writes were applied one at a time.
+func TestApply_RandomBatches(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	batched, single := table.New(0), table.New(0)
+	for range 2000 {
+		b := batched.Begin()
+		for range 1 + random.IntN(12) {
+			id, claim := fmt.Sprint("id-", random.IntN(20)), ""
+			if n := random.IntN(8); n > 0 {
+				claim = fmt.Sprint("claim-", n)
+			}
+			revision := uint64(0)
+			if found, err := single.Get(t.Context(), id); err == nil && random.IntN(8) > 0 {
+				revision = found.Revision
+			}
+			kind := random.IntN(3)
+			apply := func(b *table.Batch) error {
+				switch kind {
+				case 0:
+					return b.Create(record(id, claim))
+				case 1:
+					return b.Update(record(id, claim), revision)
+				}
+				return b.Delete(id, revision)
+			}
+			alone := single.Begin()
+			want := apply(alone)
+			if got := apply(b); !errors.Is(got, want) {
+				t.Fatalf("write of %s: error %v in the batch, %v alone", id, got, want)
+			}
+			if want == nil {
+				single.Apply(alone)
+			}
+		}
+		batched.Apply(b)
+		wantContent(t, batched, content(t, single))
+	}
+}
+
+func content(t *testing.T, records *table.Table) (all []string) {
+	t.Helper()
+	page, total, err := records.List(t.Context(), 0, 1000)
+	if err != nil || total != len(page) || total != records.Len() {
+		t.Fatalf("%d records, total %d, length %d, error %v", len(page), total, records.Len(), err)
+	}
+	for _, rec := range page {
+		if got, err := records.Get(t.Context(), rec.ID); err != nil || got.Revision != rec.Revision {
+			t.Errorf("Get of %s: revision %d, error %v, want %d", rec.ID, got.Revision, err, rec.Revision)
+		}
+		all = append(all, fmt.Sprint(rec.ID, " ", rec.Claim, " ", rec.Revision))
+	}
+	return all
+}
+
+func wantContent(t *testing.T, records *table.Table, want []string) {
+	t.Helper()
+	if got := content(t, records); strings.Join(got, ",") != strings.Join(want, ",") {
+		t.Fatalf("records %q, want %q", got, want)
+	}
+}
+
+func stored(sequence, revision uint64, claim string, isDamaged bool) *table.Record {
+	id := fmt.Sprint("id", sequence)
+	return table.Stored{
+		Sequence: sequence, Revision: revision, Parts: id + claim + "{}", ID: len(id), Claim: len(claim), Document: 2, IsDamaged: isDamaged,
+	}.Record()
+}
+
+func TestLoad_Contradictions(t *testing.T) {
+	for name, rejected := range map[string]*table.Record{
+		"same ID":       table.Stored{Sequence: 2, Revision: 3, Parts: "id1", ID: 3}.Record(),
+		"same claim":    stored(2, 3, "claim1", false),
+		"high sequence": stored(9, 3, "", false),
+		"high revision": stored(2, 9, "", false),
+	} {
+		records := table.New(0)
+		records.SetCounters(table.Counters{NextSequence: 9, NextRevision: 9})
+		if !records.Load(stored(1, 1, "claim1", false)) || records.Load(rejected) {
+			t.Errorf("%s: not rejected, or the first record was", name)
+		}
+		if !records.Load(stored(2, 3, "claim2", false)) {
+			t.Errorf("%s: a valid record was rejected after it", name)
+		}
+	}
+}
+
+// A damaged record is named by reads of it and of its page, keeps its ID and its claim,
+// and can only be deleted. Other records stay usable.
+func TestLoad_DamagedRecord(t *testing.T) {
+	records := table.New(0)
+	records.SetCounters(table.Counters{NextSequence: 9, NextRevision: 9})
+	for _, r := range []*table.Record{stored(1, 1, "", false), stored(2, 1<<60, "claim", true), stored(3, 3, "", false)} {
+		if !records.Load(r) {
+			t.Fatal("a record was rejected")
+		}
+	}
+	ctx := t.Context()
+	_, getErr := records.Get(ctx, "id2")
+	_, _, documentErr := records.AppendDocument(ctx, nil, "id2")
+	_, _, listErr := records.List(ctx, 1, 1)
+	_, _, documentsErr := records.AppendDocuments(ctx, nil, 0, 3)
+	b := records.Begin()
+	for i, err := range []error{getErr, documentErr, listErr, documentsErr, b.Update(record("id2", ""), 1<<60)} {
+		if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), `"id2"`) {
+			t.Errorf("call %d: error %v, want %v with the ID", i, err, relayer.ErrCorrupt)
+		}
+	}
+	if err := errors.Join(b.Update(record("id1", ""), 1), b.Delete("id3", 3)); err != nil {
+		t.Errorf("writes of other records: %v", err)
+	}
+	if err := b.Create(record("id4", "claim")); !errors.Is(err, relayer.ErrClaimed) {
+		t.Errorf("create with the claim of a damaged record: error %v", err)
+	}
+	if err := errors.Join(b.Delete("id2", 0), b.Create(record("id4", "claim"))); err != nil {
+		t.Errorf("after the delete: %v", err)
+	}
+	records.Apply(b)
+	wantContent(t, records, []string{"id1  9", "id4 claim 10"})
+}
+
+// The claim of a damaged record may be the part that is damaged.
+func TestLoad_ClaimOfDamagedRecord(t *testing.T) {
+	for _, damagedFirst := range []bool{true, false} {
+		records := table.New(0)
+		records.SetCounters(table.Counters{NextSequence: 9, NextRevision: 9})
+		if !records.Load(stored(1, 1, "claim", damagedFirst)) || !records.Load(stored(2, 1, "claim", !damagedFirst)) {
+			t.Fatal("a record was rejected")
+		}
+		damaged, sound := "id2", "id1"
+		if damagedFirst {
+			damaged, sound = sound, damaged
+		}
+		b := records.Begin()
+		if err := b.Delete(damaged, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Create(record("new", "claim")); !errors.Is(err, relayer.ErrClaimed) {
+			t.Errorf("error %v, want %v", err, relayer.ErrClaimed)
+		}
+		records.Apply(b)
+		b = records.Begin()
+		if err := errors.Join(b.Delete(sound, 1), b.Create(record("new", "claim"))); err != nil {
+			t.Error(err)
+		}
+	}
+}
