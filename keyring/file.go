@@ -1,0 +1,268 @@
+package keyring
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// fileHeader is the first line of a key file.
+const fileHeader = "relayer-keyring 1"
+
+// fileMode permits the owner of a key file alone to read it.
+const fileMode = 0o600
+
+// Parse reads the content of a key file:
+//
+//	relayer-keyring 1
+//	primary 2026-07
+//	key 2026-01 <32 bytes in base64>
+//	key 2026-07 <32 bytes in base64>
+//
+// Errors name the line, and contain no part of it but a valid key ID.
+func Parse(data []byte) (Keyring, error) {
+	parsed, err := parse(data)
+	if err != nil {
+		return Keyring{}, fmt.Errorf("keyring: %w", err)
+	}
+	return newKeyring(parsed), nil
+}
+
+func parse(data []byte) (*ring, error) {
+	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	if lines[0] != fileHeader {
+		return nil, fmt.Errorf("line 1 must be %q", fileHeader)
+	}
+	parsed := &ring{keys: make(map[string][]byte)}
+	for i, line := range lines[1:] {
+		if err := parsed.parseLine(strings.Split(line, " ")); err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+2, err)
+		}
+	}
+	if parsed.primary == "" {
+		return nil, errors.New("the file does not name a primary key")
+	}
+	if parsed.keys[parsed.primary] == nil {
+		return nil, noKey(parsed.primary)
+	}
+	return parsed, nil
+}
+
+func noKey(id string) error { return fmt.Errorf("key %s: %w", id, ErrUnknownKey) }
+
+func (r *ring) parseLine(fields []string) error {
+	const message = `must be "primary ID" or "key ID VALUE"`
+	if len(fields) < 2 {
+		return errors.New(message)
+	}
+	id := fields[1]
+	if !isKeyID(id) {
+		return errKeyID
+	}
+	switch {
+	case fields[0] == "primary" && len(fields) == 2:
+		if r.primary != "" {
+			return errors.New("an earlier line names the primary key")
+		}
+		r.primary = id
+		return nil
+	case fields[0] == "key" && len(fields) == 3:
+		return r.parseKey(id, fields[2])
+	}
+	return errors.New(message)
+}
+
+func (r *ring) parseKey(id, text string) error {
+	// The decoder ignores line breaks.
+	key, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(key) != keyLength || strings.ContainsAny(text, "\r\n") {
+		return fmt.Errorf("key %s must have a value of %d bytes in base64", id, keyLength)
+	}
+	if r.keys[id] != nil {
+		return fmt.Errorf("an earlier line has the key %s", id)
+	}
+	for _, other := range r.ids {
+		if bytes.Equal(r.keys[other], key) {
+			return fmt.Errorf("key %s has the same value as key %s", id, other)
+		}
+	}
+	r.add(id, key)
+	return nil
+}
+
+var errKeyID = errors.New("a key ID must have 1 to 64 letters, digits, dots, hyphens or underscores")
+
+func (r *ring) add(id string, key []byte) {
+	r.ids = append(r.ids, id)
+	r.keys[id] = key
+}
+
+// encode returns the content of a key file.
+func (r *ring) encode() []byte {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s\nprimary %s\n", fileHeader, r.primary)
+	for _, id := range r.ids {
+		fmt.Fprintf(&text, "key %s %s\n", id, base64.StdEncoding.EncodeToString(r.keys[id]))
+	}
+	return text.Bytes()
+}
+
+// Load reads a key file. It returns an error if users other than the owner and the
+// group may read it, or others than the owner may write it.
+func Load(path string) (Keyring, error) {
+	loaded, err := load(path)
+	if err != nil {
+		return Keyring{}, fmt.Errorf("keyring: %w", err)
+	}
+	return newKeyring(loaded), nil
+}
+
+func load(path string) (*ring, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o027 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("%s has the mode %v: run chmod 600", path, mode)
+	}
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return loaded, nil
+}
+
+// AddKey adds a new random key to a key file. It creates a missing file with mode 0600,
+// and its first key is the primary key. It returns an error if the ID is taken or
+// invalid: 1 to 64 of A–Z a–z 0–9 . _ and -.
+//
+// AddKey, [UseKey] and [RemoveKey] replace the file atomically, and sync it. Only one of
+// them at a time can change a file.
+func AddKey(path, id string) error {
+	if !isKeyID(id) {
+		return fmt.Errorf("keyring: %w", errKeyID)
+	}
+	return change(path, func(r *ring) error {
+		if r.keys[id] != nil {
+			return fmt.Errorf("key %s exists", id)
+		}
+		key := make([]byte, keyLength)
+		rand.Read(key) // never fails
+		r.add(id, key)
+		if r.primary == "" {
+			r.primary = id
+		}
+		return nil
+	})
+}
+
+// UseKey makes a key of a file the primary key. It returns an error that matches
+// [ErrUnknownKey] if the file does not have it.
+func UseKey(path, id string) error {
+	return change(path, func(r *ring) error {
+		if r.keys[id] == nil {
+			return noKey(id)
+		}
+		r.primary = id
+		return nil
+	})
+}
+
+// RemoveKey removes a key from a file. What is sealed under it cannot be opened after
+// that. It returns an error if the key is the primary key, and one that matches
+// [ErrUnknownKey] if the file does not have it.
+func RemoveKey(path, id string) error {
+	return change(path, func(r *ring) error {
+		if r.keys[id] == nil {
+			return noKey(id)
+		}
+		if r.primary == id {
+			return fmt.Errorf("key %s is the primary key: make another one primary first", id)
+		}
+		delete(r.keys, id)
+		r.ids = slices.DeleteFunc(r.ids, func(other string) bool { return other == id })
+		return nil
+	})
+}
+
+// change replaces a key file.
+func change(path string, modify func(*ring) error) error {
+	err := replace(path, func() ([]byte, error) { return changed(path, modify) })
+	if err != nil {
+		return fmt.Errorf("keyring: %w", err)
+	}
+	return nil
+}
+
+// replace replaces a file atomically. It writes the new content to a second file, whose
+// name only one process can create: it is also the lock.
+func replace(path string, content func() ([]byte, error)) error {
+	next := path + ".new"
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists: another process changes the keys, or was interrupted: in that case, delete the file", next)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := content()
+	if err == nil {
+		_, err = file.Write(data)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+// changed returns the new content of a key file.
+func changed(path string, modify func(*ring) error) ([]byte, error) {
+	r, err := load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		r, err = &ring{keys: make(map[string][]byte)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := modify(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r.encode(), nil
+}
+
+// syncDirectory makes the name of a file durable. Windows cannot sync a directory.
+func syncDirectory(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	directory, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(directory.Sync(), directory.Close())
+}

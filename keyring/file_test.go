@@ -1,0 +1,228 @@
+package keyring_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer/keyring"
+)
+
+func TestParse_Errors(t *testing.T) {
+	const header = "relayer-keyring 1\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"empty":               {"", `line 1 must be "relayer-keyring 1"`},
+		"newer version":       {"relayer-keyring 2\n", `line 1 must be "relayer-keyring 1"`},
+		"no lines":            {header, "does not name a primary key"},
+		"no primary":          {header + "key a " + keyValue('k') + "\n", "does not name a primary key"},
+		"primary missing":     {header + "primary b\nkey a " + keyValue('k') + "\n", "key b: no such key"},
+		"two primaries":       {keyFile("k", "k") + "primary k\n", "line 4: an earlier line names the primary key"},
+		"duplicate ID":        {keyFile("k", "k", "k"), "line 4: an earlier line has the key k"},
+		"duplicate value":     {keyFile("k", "k", "k2"), "line 4: key k2 has the same value as key k"},
+		"short key":           {header + "primary a\nkey a " + keyValue('k')[4:] + "\n", "line 3: key a must have a value of 32 bytes"},
+		"long key":            {header + "primary a\nkey a aaaa" + keyValue('k') + "\n", "line 3: key a must have a value of 32 bytes"},
+		"not base64":          {header + "primary a\nkey a !" + keyValue('k')[1:] + "\n", "line 3: key a must have a value of 32 bytes"},
+		"line break":          {header + "primary a\r\nkey a " + keyValue('k') + "\r\n", "line 2: a key ID must have"},
+		"carriage return":     {header + "primary a\nkey a " + keyValue('k') + "\r\n", "line 3: key a must have a value of 32 bytes"},
+		"empty line":          {header + "\n" + keyFile("k", "k")[len(header):], `line 2: must be "primary ID" or "key ID VALUE"`},
+		"two spaces":          {header + "primary a\nkey  a " + keyValue('k') + "\n", "line 3: a key ID must have"},
+		"key in place of ID":  {header + "primary a\nkey " + keyValue('k') + " a\n", "line 3: a key ID must have"},
+		"key as primary":      {header + "primary " + keyValue('k') + "\n", "line 2: a key ID must have"},
+		"unknown directive":   {header + "secret a " + keyValue('k') + "\n", "line 2: must be"},
+		"text after key":      {header + "primary a\nkey a " + keyValue('k') + " x\n", "line 3: must be"},
+		"key without value":   {header + "primary a\nkey a\n", "line 3: must be"},
+		"ID that is too long": {header + "primary " + strings.Repeat("a", 65) + "\n", "line 2: a key ID must have 1 to 64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := keyring.Parse([]byte(test.text))
+			if err == nil {
+				t.Fatal("parsed")
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %q, want %q", err, test.want)
+			}
+			expectNoKey(t, err.Error(), 'k')
+		})
+	}
+}
+
+func TestParse_WithoutLastLineBreak(t *testing.T) {
+	if _, err := keyring.Parse([]byte(strings.TrimSuffix(keyFile("a", "a"), "\n"))); err != nil {
+		t.Error(err)
+	}
+}
+
+func keyPath(t *testing.T) string { return filepath.Join(t.TempDir(), "relayer.keys") }
+
+func mustAdd(t *testing.T, path, id string) {
+	t.Helper()
+	if err := keyring.AddKey(path, id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func load(t *testing.T, path string) keyring.Keyring {
+	t.Helper()
+	ring, err := keyring.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func expectKeys(t *testing.T, path, primary string, ids ...string) {
+	t.Helper()
+	ring := load(t, path)
+	if ring.PrimaryKeyID() != primary || !slices.Equal(ring.KeyIDs(), ids) {
+		t.Errorf("the file has the keys %q and the primary key %q, want %q and %q",
+			ring.KeyIDs(), ring.PrimaryKeyID(), ids, primary)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the directory has %v, want only the key file; error %v", entries, err)
+	}
+}
+
+func TestKeyFile_Rotation(t *testing.T) {
+	path := keyPath(t)
+	mustAdd(t, path, "2026-01")
+	expectKeys(t, path, "2026-01", "2026-01")
+	sealed := seal(t, load(t, path))
+
+	mustAdd(t, path, "2026-07")
+	expectKeys(t, path, "2026-01", "2026-01", "2026-07")
+
+	if err := keyring.UseKey(path, "2026-07"); err != nil {
+		t.Fatal(err)
+	}
+	expectKeys(t, path, "2026-07", "2026-01", "2026-07")
+	if opened, err := load(t, path).Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
+		t.Errorf("Open under the old key returned %q and %v", opened, err)
+	}
+
+	if err := keyring.RemoveKey(path, "2026-01"); err != nil {
+		t.Fatal(err)
+	}
+	expectKeys(t, path, "2026-07", "2026-07")
+	expectRefused(t, load(t, path), sealed, boundTo, keyring.ErrUnknownKey)
+}
+
+func TestKeyFile_Mode(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no file modes")
+	}
+	path := keyPath(t)
+	mustAdd(t, path, "a")
+	mustAdd(t, path, "b")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the mode is %v, want 0600", mode)
+	}
+	for mode, accepted := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o440: true, 0o660: false, 0o644: false, 0o604: false, 0o602: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keyring.Load(path); (err == nil) != accepted {
+			t.Errorf("with mode %v Load returned %v", mode, err)
+		}
+	}
+}
+
+func TestKeyFile_RefusedChanges(t *testing.T) {
+	path := keyPath(t)
+	mustAdd(t, path, "a")
+	mustAdd(t, path, "b")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"add a key that exists":  keyring.AddKey(path, "a"),
+		"add an invalid ID":      keyring.AddKey(path, "a b"),
+		"add an empty ID":        keyring.AddKey(path, ""),
+		"remove the primary key": keyring.RemoveKey(path, "a"),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for name, err := range map[string]error{
+		"use an unknown key":    keyring.UseKey(path, "c"),
+		"remove an unknown key": keyring.RemoveKey(path, "c"),
+		"use without a file":    keyring.UseKey(path+"-missing", "c"),
+		"remove without a file": keyring.RemoveKey(path+"-missing", "c"),
+	} {
+		if !errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), "key c") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || string(after) != string(before) {
+		t.Errorf("a refused change changed the file; error %v", err)
+	}
+	expectKeys(t, path, "a", "a", "b")
+}
+
+// A damaged file is never replaced: it may contain keys that can be recovered.
+func TestKeyFile_DamagedFileIsKept(t *testing.T) {
+	path := keyPath(t)
+	damaged := keyFile("a", "a") + "key b\n"
+	if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := keyring.AddKey(path, "c"); err == nil || !strings.Contains(err.Error(), "line 4") {
+		t.Errorf("the error is %v, want one of line 4", err)
+	}
+	if content, err := os.ReadFile(path); err != nil || string(content) != damaged {
+		t.Errorf("the file was changed; error %v", err)
+	}
+}
+
+func TestKeyFile_InterruptedChange(t *testing.T) {
+	path := keyPath(t)
+	mustAdd(t, path, "a")
+	if err := os.WriteFile(path+".new", []byte("relayer-key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := keyring.AddKey(path, "b"); err == nil || !strings.Contains(err.Error(), "delete the file") {
+		t.Errorf("the error is %v, want one that says to delete the file", err)
+	}
+	if err := os.Remove(path + ".new"); err != nil {
+		t.Fatal(err)
+	}
+	mustAdd(t, path, "b")
+	expectKeys(t, path, "a", "a", "b")
+}
+
+// A change either has its effect or returns an error: no key is lost.
+func TestKeyFile_ConcurrentChanges(t *testing.T) {
+	path := keyPath(t)
+	mustAdd(t, path, "first")
+	added := []string{"first"}
+	var mutex sync.Mutex
+	var group sync.WaitGroup
+	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		group.Go(func() {
+			if keyring.AddKey(path, id) == nil {
+				mutex.Lock()
+				defer mutex.Unlock()
+				added = append(added, id)
+			}
+		})
+	}
+	group.Wait()
+	ids := load(t, path).KeyIDs()
+	slices.Sort(ids)
+	slices.Sort(added)
+	if !slices.Equal(ids, added) {
+		t.Errorf("the file has the keys %q, want %q", ids, added)
+	}
+}

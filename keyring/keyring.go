@@ -1,0 +1,189 @@
+// Package keyring seals small secrets under a file of named keys that rotate. A
+// [Keyring] is a sealer for the RPC URLs of relayers: see docs/sealing.md.
+//
+// The encryption is AES-256-GCM. Every sealed text has its own key, which HKDF-SHA256
+// derives from a key of the file and a random salt. The number of texts that one key of
+// the file may seal is therefore not limited in practice.
+package keyring
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// The errors of Open and of [KeyID]. Match them with [errors.Is].
+var (
+	// ErrUnknownKey reports that the keyring does not have the key. The error that wraps
+	// it names the key.
+	ErrUnknownKey = errors.New("no such key in the keyring")
+
+	// ErrNotAuthentic reports that a sealed text or its associated data was changed, or
+	// that a key has the right name and the wrong value.
+	ErrNotAuthentic = errors.New("sealed text is not authentic")
+
+	// ErrFormat reports that a text was not sealed by this package, was truncated, or
+	// was sealed by a newer version.
+	ErrFormat = errors.New("not a sealed text of this version")
+)
+
+// Keyring seals and opens texts. It has one primary key, which seals, and any number of
+// other keys, which only open. It never changes, and all methods are safe for concurrent
+// use. Get one from [Load] or [Parse]; the zero value has no keys.
+//
+// A keyring that is printed, logged or encoded shows no key.
+type Keyring struct {
+	// load is a function, because package fmt prints only its address. In an unexported
+	// field of another struct fmt does not call Format, and prints all data that it can
+	// reach.
+	load func() *ring
+}
+
+func newKeyring(r *ring) Keyring { return Keyring{func() *ring { return r }} }
+
+// ring returns the keys. Those of the zero value are empty.
+func (k Keyring) ring() *ring {
+	if k.load == nil {
+		return new(ring)
+	}
+	return k.load()
+}
+
+type ring struct {
+	primary string
+	ids     []string // in the order of the file
+	keys    map[string][]byte
+}
+
+// keyLength is the length of a key in bytes.
+const keyLength = 32
+
+// PrimaryKeyID returns the ID of the key that Seal uses.
+func (k Keyring) PrimaryKeyID() string { return k.ring().primary }
+
+// KeyIDs returns the IDs of all keys, in the order of the file.
+func (k Keyring) KeyIDs() []string { return slices.Clone(k.ring().ids) }
+
+// Format prints the IDs of the keys, for every verb.
+func (k Keyring) Format(state fmt.State, _ rune) {
+	fmt.Fprintf(state, "keyring%q primary %q", k.KeyIDs(), k.PrimaryKeyID())
+}
+
+// A sealed text is a header, a nonce, the encrypted text and its authentication tag. The
+// header is the version, the length of the key ID, the key ID and the salt.
+const (
+	version    = 1
+	saltLength = 16
+)
+
+// purpose separates the derived keys from other uses of a key.
+const purpose = "relayer keyring 1"
+
+// Seal encrypts plaintext under the primary key. Open needs the same associatedData,
+// which is authenticated and not stored. The result is 46 bytes longer than plaintext
+// and the key ID together.
+func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	id := k.PrimaryKeyID()
+	if id == "" {
+		return nil, errors.New("keyring: the keyring has no keys")
+	}
+	header := make([]byte, 0, headerLength(id)+overhead+len(plaintext))
+	header = append(header, version, byte(len(id)))
+	header = append(header, id...)
+	header = header[:headerLength(id)]
+	salt := header[len(header)-saltLength:]
+	rand.Read(salt) // never fails
+	aead, err := k.ring().aead(id, salt)
+	if err != nil {
+		return nil, fmt.Errorf("keyring: sealing: %w", err)
+	}
+	return aead.Seal(header, nil, plaintext, authenticated(header, associatedData)), nil
+}
+
+// Open decrypts a result of Seal. It returns an error that matches [ErrUnknownKey] and
+// names the key, [ErrNotAuthentic] or [ErrFormat].
+func (k Keyring) Open(_ context.Context, sealed, associatedData []byte) ([]byte, error) {
+	id, err := KeyID(sealed)
+	if err != nil {
+		return nil, err
+	}
+	if k.ring().keys[id] == nil {
+		return nil, fmt.Errorf("keyring: %w", noKey(id))
+	}
+	header := sealed[:headerLength(id)]
+	aead, err := k.ring().aead(id, header[len(header)-saltLength:])
+	if err != nil {
+		return nil, fmt.Errorf("keyring: key %s: %w", id, err)
+	}
+	plaintext, err := aead.Open(nil, nil, sealed[len(header):], authenticated(header, associatedData))
+	if err != nil {
+		return nil, fmt.Errorf("keyring: key %s: %w", id, ErrNotAuthentic)
+	}
+	return plaintext, nil
+}
+
+// KeyID returns the ID of the key that sealed a text. It does not verify the text. It
+// returns an error that matches [ErrFormat] if no keyring of this version sealed it.
+func KeyID(sealed []byte) (string, error) {
+	if len(sealed) < 2 || sealed[0] != version {
+		return "", fmt.Errorf("keyring: %w", ErrFormat)
+	}
+	length := int(sealed[1])
+	if len(sealed) < 2+length+saltLength+overhead {
+		return "", fmt.Errorf("keyring: %w", ErrFormat)
+	}
+	id := string(sealed[2 : 2+length])
+	if !isKeyID(id) {
+		return "", fmt.Errorf("keyring: %w", ErrFormat)
+	}
+	return id, nil
+}
+
+// KeyID is [KeyID], as a method of a sealer with named keys.
+func (Keyring) KeyID(sealed []byte) (string, error) { return KeyID(sealed) }
+
+// overhead is the length of nonce and authentication tag.
+const overhead = 12 + 16
+
+func headerLength(id string) int { return 2 + len(id) + saltLength }
+
+// aead returns the cipher of one sealed text. It chooses a random nonce in addition, so
+// that even a repeated salt is harmless.
+func (r *ring) aead(id string, salt []byte) (cipher.AEAD, error) {
+	derived, err := hkdf.Expand(sha256.New, r.keys[id], purpose+string(salt), keyLength)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(derived)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// authenticated returns header and associatedData. The header contains its own length,
+// so that the concatenation is unambiguous.
+func authenticated(header, associatedData []byte) []byte {
+	return append(header[:len(header):len(header)], associatedData...)
+}
+
+// isKeyID reports whether id is 1 to 64 of A–Z a–z 0–9 . _ and -.
+func isKeyID(id string) bool {
+	if len(id) < 1 || len(id) > 64 {
+		return false
+	}
+	for _, c := range []byte(id) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}

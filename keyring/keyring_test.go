@@ -1,0 +1,276 @@
+package keyring_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/keyring"
+)
+
+var _ relayer.Sealer = keyring.Keyring{}
+
+const secret = "https://rpc.example.com/v3/0123456789abcdef"
+
+var boundTo = []byte("relayer sepolia-1")
+
+// keyValue returns the text of a key whose bytes are all b.
+func keyValue(b byte) string {
+	return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32))
+}
+
+// keyFile returns the content of a key file. The value of a key depends only on its ID.
+func keyFile(primary string, ids ...string) string {
+	text := "relayer-keyring 1\nprimary " + primary + "\n"
+	for _, id := range ids {
+		text += "key " + id + " " + keyValue(id[0]) + "\n"
+	}
+	return text
+}
+
+func parse(t testing.TB, primary string, ids ...string) keyring.Keyring {
+	t.Helper()
+	ring, err := keyring.Parse([]byte(keyFile(primary, ids...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func seal(t testing.TB, ring keyring.Keyring) []byte {
+	t.Helper()
+	sealed, err := ring.Seal(t.Context(), []byte(secret), boundTo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealed
+}
+
+// expectRefused opens a text that must be refused with the error.
+func expectRefused(t testing.TB, ring keyring.Keyring, sealed, associatedData []byte, want error) {
+	t.Helper()
+	plaintext, err := ring.Open(context.Background(), sealed, associatedData)
+	if !errors.Is(err, want) || plaintext != nil {
+		t.Fatalf("Open returned %q and %v, want %v", plaintext, err, want)
+	}
+}
+
+func TestOpen_ReturnsWhatWasSealed(t *testing.T) {
+	ring := parse(t, "b", "a", "b")
+	for _, plaintext := range []string{"", "x", secret, strings.Repeat(secret, 1000)} {
+		sealed, err := ring.Seal(t.Context(), []byte(plaintext), boundTo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plaintext != "" && plaintext != "x" && bytes.Contains(sealed, []byte(plaintext[:8])) {
+			t.Error("the sealed text contains a part of the plaintext")
+		}
+		opened, err := ring.Open(t.Context(), sealed, boundTo)
+		if err != nil || string(opened) != plaintext {
+			t.Errorf("opened %d bytes with error %v, sealed %d", len(opened), err, len(plaintext))
+		}
+		if extra := len(sealed) - len(plaintext) - len("b"); extra != 46 {
+			t.Errorf("the sealed text is %d bytes longer than plaintext and key ID, want 46", extra)
+		}
+	}
+}
+
+func TestSeal_SameTextTwice(t *testing.T) {
+	ring := parse(t, "a", "a")
+	if bytes.Equal(seal(t, ring), seal(t, ring)) {
+		t.Error("the sealed texts are equal")
+	}
+}
+
+func TestSeal_ArgumentsUnchanged(t *testing.T) {
+	ring := parse(t, "a", "a")
+	plaintext, associated := append(make([]byte, 0, 500), secret...), append(make([]byte, 0, 500), boundTo...)
+	if _, err := ring.Seal(t.Context(), plaintext, associated); err != nil {
+		t.Fatal(err)
+	}
+	if string(plaintext) != secret || !bytes.Equal(associated, boundTo) ||
+		!bytes.Equal(plaintext[:500][len(secret):], make([]byte, 500-len(secret))) {
+		t.Error("Seal changed its arguments")
+	}
+}
+
+func TestOpen_UsesTheKeyThatSealed(t *testing.T) {
+	sealed := seal(t, parse(t, "a", "a"))
+	rotated := parse(t, "b", "a", "b")
+	if opened, err := rotated.Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
+		t.Errorf("after a rotation Open returned %q and %v", opened, err)
+	}
+	if id, err := keyring.KeyID(sealed); id != "a" || err != nil {
+		t.Errorf("KeyID is %q with error %v, want a", id, err)
+	}
+	if id, err := rotated.KeyID(seal(t, rotated)); id != "b" || err != nil {
+		t.Errorf("KeyID after the rotation is %q with error %v, want b", id, err)
+	}
+}
+
+func TestOpen_RemovedKey(t *testing.T) {
+	sealed := seal(t, parse(t, "old-key", "old-key"))
+	ring := parse(t, "b", "b")
+	expectRefused(t, ring, sealed, boundTo, keyring.ErrUnknownKey)
+	if _, err := ring.Open(t.Context(), sealed, boundTo); !strings.Contains(err.Error(), "old-key") {
+		t.Errorf("the error does not name the key: %v", err)
+	}
+}
+
+func TestOpen_OtherKeyOfTheSameName(t *testing.T) {
+	sealed := seal(t, parse(t, "a", "a"))
+	other, err := keyring.Parse([]byte("relayer-keyring 1\nprimary a\nkey a " + keyValue('b') + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectRefused(t, other, sealed, boundTo, keyring.ErrNotAuthentic)
+	if _, err := other.Open(t.Context(), sealed, boundTo); !strings.Contains(err.Error(), "key a:") {
+		t.Errorf("the error does not name the key: %v", err)
+	}
+}
+
+// A text cannot be claimed for another key of the ring either.
+func TestOpen_KeyIDReplaced(t *testing.T) {
+	ring := parse(t, "a", "a", "b")
+	sealed := seal(t, ring)
+	sealed[2] = 'b'
+	expectRefused(t, ring, sealed, boundTo, keyring.ErrNotAuthentic)
+}
+
+func TestOpen_OtherAssociatedData(t *testing.T) {
+	ring := parse(t, "a", "a")
+	for _, other := range []string{"", "relayer sepolia-2", string(boundTo) + " ", string(boundTo[1:])} {
+		expectRefused(t, ring, seal(t, ring), []byte(other), keyring.ErrNotAuthentic)
+	}
+}
+
+func TestOpen_Truncated(t *testing.T) {
+	ring := parse(t, "a", "a")
+	sealed := seal(t, ring)
+	shortest := len(sealed) - len(secret)
+	for length := range len(sealed) {
+		want := keyring.ErrNotAuthentic
+		if length < shortest {
+			want = keyring.ErrFormat
+		}
+		expectRefused(t, ring, sealed[:length], boundTo, want)
+	}
+	expectRefused(t, ring, append(sealed, 0), boundTo, keyring.ErrNotAuthentic)
+}
+
+func TestOpen_EveryBitChanged(t *testing.T) {
+	ring := parse(t, "a", "a")
+	sealed := seal(t, ring)
+	for i := range sealed {
+		for bit := range 8 {
+			changed := slices.Clone(sealed)
+			changed[i] ^= 1 << bit
+			plaintext, err := ring.Open(t.Context(), changed, boundTo)
+			if plaintext != nil || !isKnown(err) {
+				t.Fatalf("with bit %d of byte %d changed, Open returned %q and %v", bit, i, plaintext, err)
+			}
+		}
+	}
+}
+
+// isKnown reports whether an error matches exactly one of the sentinel errors.
+func isKnown(err error) bool {
+	matches := 0
+	for _, known := range []error{keyring.ErrFormat, keyring.ErrNotAuthentic, keyring.ErrUnknownKey} {
+		if errors.Is(err, known) {
+			matches++
+		}
+	}
+	return matches == 1
+}
+
+func TestOpen_NewerVersion(t *testing.T) {
+	ring := parse(t, "a", "a")
+	sealed := seal(t, ring)
+	sealed[0]++
+	expectRefused(t, ring, sealed, boundTo, keyring.ErrFormat)
+}
+
+func TestKeyring_ZeroValue(t *testing.T) {
+	var zero keyring.Keyring
+	if sealed, err := zero.Seal(t.Context(), []byte(secret), nil); err == nil || sealed != nil {
+		t.Errorf("Seal returned %q and %v", sealed, err)
+	}
+	expectRefused(t, zero, seal(t, parse(t, "a", "a")), boundTo, keyring.ErrUnknownKey)
+	if zero.PrimaryKeyID() != "" || zero.KeyIDs() != nil {
+		t.Errorf("the keys are %q, the primary key is %q", zero.KeyIDs(), zero.PrimaryKeyID())
+	}
+}
+
+func TestKeyring_NeverPrintsKeys(t *testing.T) {
+	ring := parse(t, "k", "k")
+	type holder struct {
+		ring    keyring.Keyring
+		pointer *keyring.Keyring
+		any     any
+	}
+	held := holder{ring, &ring, ring}
+	var printed strings.Builder
+	for _, value := range []any{ring, &ring, held, &held, []keyring.Keyring{ring}, map[string]any{"ring": ring}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%o", "%b"} {
+			fmt.Fprintf(&printed, verb+"\n", value)
+		}
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed.Write(encoded)
+		slog.New(slog.NewTextHandler(&printed, nil)).Info("text", "value", value)
+		slog.New(slog.NewJSONHandler(&printed, nil)).Info("json", "value", value)
+	}
+	expectNoKey(t, printed.String(), 'k')
+	if !strings.Contains(printed.String(), `keyring["k"] primary "k"`) {
+		t.Error("the IDs of the keys were not printed")
+	}
+}
+
+// expectNoKey checks that text has no part of the key whose bytes are all b, in any
+// usual form.
+func expectNoKey(t *testing.T, text string, b byte) {
+	t.Helper()
+	for _, form := range []string{"%s", "%x", "%X", "% x", "%d", "%o", "%b", "%#v"} {
+		part := fmt.Sprintf(form, bytes.Repeat([]byte{b}, 8))
+		part = strings.Trim(strings.TrimPrefix(part, "[]byte{"), "[]{}")
+		if strings.Contains(text, part) {
+			t.Errorf("found the key in the form %s", form)
+		}
+	}
+	if strings.Contains(text, keyValue(b)[:16]) {
+		t.Error("found the key in base64")
+	}
+}
+
+func BenchmarkSeal(b *testing.B) {
+	ring := parse(b, "2026-07", "2026-07")
+	plaintext := []byte(`{"custom_rpc_urls":["` + secret + `","` + secret + `"]}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ring.Seal(b.Context(), plaintext, boundTo); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	ring := parse(b, "2026-07", "2026-07")
+	sealed := seal(b, ring)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ring.Open(b.Context(), sealed, boundTo); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
