@@ -28,7 +28,7 @@ func (p *Plan) Apply(ctx context.Context) ([]Result, error) {
 	changes, deletes := p.pending()
 	a.run(ctx, changes)
 	if a.err != nil && len(deletes) > 0 {
-		a.err = errors.Join(a.err, fmt.Errorf("no relayer was deleted because of the failures: %d are to be deleted", len(deletes)))
+		a.err = errors.Join(a.err, fmt.Errorf("no relayer was deleted because of the failures: %s left to delete", count(len(deletes), "relayer")))
 		return a.results, a.err
 	}
 	a.run(ctx, deletes)
@@ -69,7 +69,7 @@ func (a *applier) run(ctx context.Context, entries []Entry) {
 			continue
 		}
 		if rest := len(entries) - i - 1; rest > 0 {
-			a.err = errors.Join(a.err, fmt.Errorf("stopped: %d changes were not tried", rest))
+			a.err = errors.Join(a.err, fmt.Errorf("stopped: %s not tried", count(rest, "change")))
 		}
 		return
 	}

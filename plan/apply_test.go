@@ -133,7 +133,7 @@ func TestApply_DeletesAfterFailure(t *testing.T) {
 		if name == "conflict" {
 			create(t, m, minimal("new"))
 		}
-		if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "no relayer was deleted because of the failures: 1 are to be deleted") {
+		if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "no relayer was deleted because of the failures: 1 relayer left to delete") {
 			t.Errorf("%s: error %v", name, err)
 		}
 		get(t, m, "extra")
@@ -170,7 +170,7 @@ func TestApply_Failures(t *testing.T) {
 		if !slices.Equal(ids, want) || !errors.Is(got, err) || results[0].Err != nil || !errors.Is(results[1].Err, err) {
 			t.Errorf("%v: results %v, error %v", err, results, got)
 		}
-		if isStopped := strings.Contains(got.Error(), "stopped: 1 changes were not tried"); isStopped != (len(want) == 2) {
+		if isStopped := strings.Contains(got.Error(), "stopped: 1 change not tried"); isStopped != (len(want) == 2) {
 			t.Errorf("%v: error %v", err, got)
 		}
 	}

@@ -73,13 +73,17 @@ func Parse(data []byte, options ...ParseOption) (*Config, error) {
 	return c, nil
 }
 
-// syntaxProblem returns why data is not a JSON object, or "". The position that
-// strictjson reports for a byte order mark would explain nothing, because editors hide it.
+// syntaxProblem returns why data is not a JSON object, or "". For two common mistakes the
+// position that strictjson reports would explain nothing.
 func syntaxProblem(data []byte) string {
 	if bytes.HasPrefix(data, []byte("\ufeff")) {
 		return "must not begin with a byte order mark: save it as UTF-8 without one"
 	}
-	return strictjson.Check(data)
+	problem := strictjson.Check(data)
+	if start := bytes.TrimSpace(data); problem != "" && len(start) > 0 && start[0] != '{' && start[0] != '[' {
+		return "must be a JSON object, which begins with {: convert it if it is YAML or has comments"
+	}
+	return problem
 }
 
 // entry is the JSON of one relayer.

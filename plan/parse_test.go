@@ -75,13 +75,16 @@ func TestParse_Problems(t *testing.T) {
 	type problem = relayer.FieldError
 	valid, anonymous := relayerWith("a"), strings.Replace(relayerWith("a"), `"id":"a",`, "", 1)
 	for text, want := range map[string][]problem{
-		``:                  {{Message: "the file must be a JSON object, not empty"}},
-		"\ufeff{}":          {{Message: "the file must not begin with a byte order mark: save it as UTF-8 without one"}},
-		`[` + valid + `]`:   {{Message: "the file must be a JSON object"}},
-		`{"relayer":[]}`:    {{Field: "relayers", Message: "is required"}},
-		`{"relayers":null}`: {{Field: "relayers", Message: "is required"}},
-		`{"relayers":{}}`:   {{Field: "relayers", Message: "must be an array"}},
-		`{"relayers":[]}]`:  {{Message: "the file must be one JSON object with nothing after it"}},
+		``:                                   {{Message: "the file must be a JSON object, not empty"}},
+		"\ufeff{}":                           {{Message: "the file must not begin with a byte order mark: save it as UTF-8 without one"}},
+		`[` + valid + `]`:                    {{Message: "the file must be a JSON object"}},
+		"# relayers\nrelayers:\n  - id: a\n": {{Message: "the file must be a JSON object, which begins with {: convert it if it is YAML or has comments"}},
+		"{\n  \"relayers\": [],\n  \"é\": é\n}":      {{Message: "the file must be valid JSON: the error is at or before line 3, column 8"}},
+		"{\"relayers\": [],\n":                       {{Message: "the file must be valid JSON: the error is at or before line 1, column 17"}},
+		`{"relayer":[]}`:                             {{Field: "relayers", Message: "is required"}},
+		`{"relayers":null}`:                          {{Field: "relayers", Message: "is required"}},
+		`{"relayers":{}}`:                            {{Field: "relayers", Message: "must be an array"}},
+		`{"relayers":[]}]`:                           {{Message: "the file must be one JSON object with nothing after it"}},
 		`{"relayers":[],"relayers":[` + valid + `]}`: {{Field: "relayers", Message: "must not be given more than once"}},
 		`{"relayers":[1,` + valid + `,null]}`: {
 			{Field: "relayers[0]", Message: "must be an object"}, {Field: "relayers[2]", Message: "must be an object"},

@@ -340,7 +340,7 @@ func TestPlan_String(t *testing.T) {
 - delete same
 - delete extra
 0 to create, 1 to update, 3 to delete, 0 unchanged
-the RPC URLs of 1 relayers are masked: only their visible part was compared
+the RPC URLs of 1 relayer are masked: only their visible part was compared
 `
 	masked := newPlan(t, &remote{Registry: m}, []relayer.CreateRequest{withURLs("a", "https://old.example/x", "https://b.example/x")}, plan.WithPrune(), plan.WithSendRPCURLs())
 	if got := masked.String(); got != wantMasked {

@@ -31,9 +31,17 @@ func (p *Plan) String() string {
 	}
 	out.WriteByte('\n')
 	if compared > 0 {
-		fmt.Fprintf(&out, "the RPC URLs of %d relayers are masked: only their visible part was compared\n", compared)
+		fmt.Fprintf(&out, "the RPC URLs of %s are masked: only their visible part was compared\n", count(compared, "relayer"))
 	}
 	return out.String()
+}
+
+// count returns the number and the noun, which has a regular plural.
+func count(number int, noun string) string {
+	if number == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", number, noun)
 }
 
 func (e Entry) write(out *strings.Builder) {

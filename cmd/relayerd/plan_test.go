@@ -451,7 +451,7 @@ func TestApply_SignerOfDeleted(t *testing.T) {
 	expect(t, 0, on(flags, "apply", "-f", content("old"))...)
 	done := expect(t, 1, on(flags, "apply", "-f", content("new"))...)
 	const want = "relayerd: new: invalid relayer: signer_id is used by another relayer on this network: choose another signer (relayer old has this signer); " +
-		"no relayer was deleted because of the failures: 1 are to be deleted\n"
+		"no relayer was deleted because of the failures: 1 relayer left to delete\n"
 	if done.stderr != want {
 		t.Errorf("error %q, want %q", done.stderr, want)
 	}
@@ -528,7 +528,7 @@ func TestApply_SendRPCURLs(t *testing.T) {
 	server := start(t, token, "--db", database)
 	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", writeFile(t, publicConfig))
 	rotated := writeFile(t, strings.ReplaceAll(publicConfig, password, password+"-2"))
-	if done := expect(t, 0, "plan", "--server", server.url, "-f", rotated); !strings.HasSuffix(done.stdout, "the RPC URLs of 1 relayers are masked: only their visible part was compared\n") {
+	if done := expect(t, 0, "plan", "--server", server.url, "-f", rotated); !strings.HasSuffix(done.stdout, "the RPC URLs of 1 relayer are masked: only their visible part was compared\n") {
 		t.Errorf("output %s", done.stdout)
 	}
 	done := expect(t, 2, "plan", "--server", server.url, "-f", rotated, "--send-rpc-urls")

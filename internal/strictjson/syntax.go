@@ -47,15 +47,18 @@ func syntaxProblem(data []byte) string {
 	if err := decoder.Decode(&first); err == nil {
 		return "must be one JSON object with nothing after it"
 	}
-	return fmt.Sprintf("must be valid JSON: the error is at or before byte %d", syntaxErrorOffset(data))
+	line, column := syntaxErrorPosition(data)
+	return fmt.Sprintf("must be valid JSON: the error is at or before line %d, column %d", line, column)
 }
 
-func syntaxErrorOffset(data []byte) int64 {
+// syntaxErrorPosition returns the position in lines and characters, from 1.
+func syntaxErrorPosition(data []byte) (line, column int) {
 	var value json.RawMessage
 	if err, ok := json.Unmarshal(data, &value).(*json.SyntaxError); ok {
-		return err.Offset
+		data = data[:max(0, min(int(err.Offset)-1, len(data)))]
 	}
-	return int64(len(data))
+	lineStart := bytes.LastIndexByte(data, '\n') + 1
+	return 1 + bytes.Count(data, []byte("\n")), 1 + utf8.RuneCount(data[lineStart:])
 }
 
 // depth returns the deepest nesting in data, which need not be valid JSON.
