@@ -45,7 +45,7 @@ func identityOf(r *Relayer) strictjson.Identity {
 		isElement := index >= 0
 		switch {
 		case member == "custom_rpc_urls" && isElement:
-			return string(r.CustomRPCURLs[index].URL) // value has the masked URL
+			return r.CustomRPCURLs[index].URL.Unmasked() // value has the masked URL
 		case member == "allowed_tokens" && isElement:
 			return tokenIdentity(value)
 		case member == "policies" && isNil(r.Policies):

@@ -272,7 +272,7 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 	want(m.Enable(ctx, "bitcoin"))
 	want(m.Patch(ctx, "bitcoin", relayer.Patch{"paused": true, "name": "m"}))
 
-	const message = "must not be changed: this version does not support the network type"
+	const message = "cannot be changed: this version does not support the network type"
 	for name, err := range map[string]error{
 		"patch":       second(m.PatchDocument(ctx, "bitcoin", []byte(`{"policies":{"max_sats":1}}`))),
 		"null patch":  second(m.PatchDocument(ctx, "bitcoin", []byte(`{"policies":null}`))),

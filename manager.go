@@ -107,6 +107,7 @@ func newRelayer(req CreateRequest) *Relayer {
 // returned together with those found before.
 func (m *Manager) create(ctx context.Context, r *Relayer, found *problems) (Record, error) {
 	m.check(r, found)
+	checkMasks(r, new(Relayer), found)
 	address, err := m.addressOf(ctx, r, found)
 	if problem := found.err(); problem != nil {
 		return Record{}, problem
@@ -147,7 +148,7 @@ func (m *Manager) check(r *Relayer, found *problems) {
 		return
 	}
 	if r.Policies.NetworkType() != r.NetworkType {
-		found.Add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", r.Policies.NetworkType()))
+		found.Add("policies", otherPolicyMessage(r.Policies))
 		return
 	}
 	if m.networkRules {

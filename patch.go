@@ -2,6 +2,8 @@ package relayer
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -17,8 +19,8 @@ type patchable struct {
 
 // Patch is a partial change of a relayer, a JSON Merge Patch (RFC 7396). An absent member
 // stays as it is, nil clears it, and any other value replaces it. The value of policies
-// is a Patch too, or a [Policy] of which only the fields that are set count. The members
-// are those of [Manager.PatchDocument].
+// is a Patch too, or a [Policy] of the relayer's network type, of which only the fields
+// that are set count. The members are those of [Manager.PatchDocument].
 //
 //	relayer.Patch{
 //		"paused":          true,
@@ -31,14 +33,15 @@ type patchable struct {
 type Patch map[string]any
 
 // Patch changes a relayer like [Manager.PatchDocument], and returns it as stored. It
-// returns an error if a value of the patch cannot be encoded as JSON.
+// returns an error if a value of the patch cannot be encoded as JSON, and a
+// [*ValidationError] if its [Policy] is a nil pointer or that of another network type.
 func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions ...Condition) (*Relayer, error) {
 	body, err := patch.RequestBody()
 	if err != nil {
 		return nil, err
 	}
 	return observe(ctx, m, OperationUpdate, &id, func() (*Relayer, error) {
-		rec, err := m.patchRecord(ctx, id, body, conditions)
+		rec, err := m.patchRecord(ctx, id, body, patch.CheckPolicy, conditions)
 		if err != nil {
 			return nil, err
 		}
@@ -49,11 +52,12 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions 
 // PatchDocument changes a relayer by a JSON Merge Patch (RFC 7396), which must be
 // strict JSON. Its members are name, paused, policies (merged field by field; null
 // clears one field or all), notification_id (null clears it) and custom_rpc_urls
-// (replaced whole; null clears them). The result is checked as a whole. An empty
-// patch changes nothing. Errors are those of [Manager.Update].
+// (replaced whole; null clears them). The other members of a relayer cannot be changed.
+// The result is checked as a whole. An empty patch changes nothing. Errors are those of
+// [Manager.Update].
 func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, conditions ...Condition) (Document, error) {
 	return observe(ctx, m, OperationUpdate, &id, func() (Document, error) {
-		rec, err := m.patchRecord(ctx, id, body, conditions)
+		rec, err := m.patchRecord(ctx, id, body, anyPolicy, conditions)
 		if err != nil {
 			return Document{}, err
 		}
@@ -61,9 +65,32 @@ func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, con
 	})
 }
 
-func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, conditions []Condition) (Record, error) {
+// CheckPolicy returns a [*ValidationError] if the value of policies is the [Policy] of
+// another network type than networkType, that of the relayer. The JSON of a patch does not
+// show it: MinBalance is in wei or in lamports. A Manager checks it; a caller that sends
+// [Patch.RequestBody] to a server should.
+func (p Patch) CheckPolicy(networkType NetworkType) error {
+	policy, ok := p["policies"].(Policy)
+	if !ok || policy.NetworkType() == networkType {
+		return nil
+	}
+	found := new(problems)
+	found.Add("policies", otherPolicyMessage(policy))
+	return found.err()
+}
+
+func anyPolicy(NetworkType) error { return nil }
+
+func otherPolicyMessage(policy Policy) string {
+	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
+}
+
+func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, checkPolicy func(NetworkType) error, conditions []Condition) (Record, error) {
 	var p *patch // parsed by the first attempt, because an unknown ID comes first
 	return m.updateRecord(ctx, id, conditions, func(r, stored *Relayer) error {
+		if err := checkPolicy(r.NetworkType); err != nil {
+			return err
+		}
 		if p == nil || p.networkType != r.NetworkType {
 			p = parsePatch(body, r.NetworkType)
 		}
@@ -97,12 +124,25 @@ func parsePatch(body []byte, networkType NetworkType) *patch {
 	d := newDecoder(p.problems)
 	d.AllowMissing = true
 	d.decodePatchable(body, networkType)
+	p.problems.nameFixed()
 	members, _ := strictjson.Members(body)
 	p.hasURLs = members["custom_rpc_urls"] != nil
 	if newPolicy(networkType) == nil && members["policies"] != nil {
 		p.problems.Add("policies", unknownTypeMessage)
 	}
 	return p
+}
+
+// fixed are the members of a relayer that no patch can change.
+var fixed = []string{"id", "network", "network_type", "signer_id", "address", "system_disabled", "disabled_reason"}
+
+// nameFixed replaces the messages of fixed members, which are unknown to a patch.
+func (p *problems) nameFixed() {
+	for i, problem := range p.list {
+		if slices.Contains(fixed, problem.Field) {
+			p.list[i].Message = "cannot be changed"
+		}
+	}
 }
 
 // apply merges the patch into the relayer. The merged result shows which required

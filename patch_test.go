@@ -101,7 +101,6 @@ func TestPatch_MaskedURLs(t *testing.T) {
 		"an empty query":               {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/***?"}]`, "custom_rpc_urls[0].url"},
 		"an empty fragment":            {[]relayer.RPCURL{secret}, `[{"url":"https://elsewhere.example/***#"}]`, "custom_rpc_urls[0].url"},
 		"escaped":                      {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/%2A%2A%2A"}]`, "custom_rpc_urls[0].url"},
-		"a mask stored as it is":       {[]relayer.RPCURL{"https://h.example/***", "https://h.example/KEY"}, `[{"url":"https://h.example/***"},{"url":"https://h.example/***"}]`, "custom_rpc_urls[1].url"},
 		"another URL of the same host": {[]relayer.RPCURL{"https://h.example/KEY"}, `[{"url":"https://h.example/"}]`, ""},
 		"a URL without a secret":       {[]relayer.RPCURL{bare}, `[{"url":"https://h.example"}]`, ""},
 	} {
@@ -136,13 +135,109 @@ func TestPatch_MaskedURLs(t *testing.T) {
 	}
 }
 
-func TestPatch_UnknownFields(t *testing.T) {
+func TestPatch_FixedAndUnknownMembers(t *testing.T) {
 	m := registry(t)
-	_, err := m.PatchDocument(t.Context(), "evm", []byte(`{"id":"x","network":"y","policies":{"max_fee":1}}`))
-	var invalid *relayer.ValidationError
-	if !errors.As(err, &invalid) || len(invalid.Fields) != 3 {
-		t.Errorf("got %v", err)
+	_, err := m.PatchDocument(t.Context(), "evm", []byte(`{"id":"x","network":"y","network_type":null,"signer_id":"s-evm","address":1,`+
+		`"system_disabled":false,"disabled_reason":{},"revision":1,"policies":{"id":1}}`))
+	want := []relayer.FieldError{
+		{Field: "id", Message: "cannot be changed"},
+		{Field: "network", Message: "cannot be changed"},
+		{Field: "network_type", Message: "cannot be changed"},
+		{Field: "signer_id", Message: "cannot be changed"},
+		{Field: "address", Message: "cannot be changed"},
+		{Field: "system_disabled", Message: "cannot be changed"},
+		{Field: "disabled_reason", Message: "cannot be changed"},
+		{Field: "revision", Message: "is not a known field"},
+		{Field: "policies.id", Message: "is not a known field"},
 	}
+	if got := fieldErrors(t, err); !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// The JSON of a policy does not show its Go type, or that it was a pointer.
+func TestPatch_PolicyType(t *testing.T) {
+	m := registry(t)
+	if _, err := m.Patch(t.Context(), "evm", relayer.Patch{"policies": &relayer.EVMPolicy{WhitelistReceivers: []string{"a"}}}); err != nil {
+		t.Fatal(err)
+	}
+	before := mustGet(t, m, "evm")
+	for name, policy := range map[string]any{
+		"of Solana":          &relayer.SolanaPolicy{MinBalance: new(int64(5))},
+		"of Stellar":         &relayer.StellarPolicy{},
+		"of unknown type":    &relayer.UnknownPolicy{Type: "bitcoin", Raw: []byte(`{"min_balance":5}`)},
+		"nil EVM":            (*relayer.EVMPolicy)(nil),
+		"nil Solana":         (*relayer.SolanaPolicy)(nil),
+		"nil unknown":        (*relayer.UnknownPolicy)(nil),
+		"no pointer":         relayer.EVMPolicy{},
+		"Solana, no pointer": relayer.SolanaPolicy{MinBalance: new(int64(5))},
+	} {
+		wantFields(t, fieldErrors(t, second(m.Patch(t.Context(), "evm", relayer.Patch{"policies": policy}))), "policies")
+		if after := mustGet(t, m, "evm"); !reflect.DeepEqual(after, before) {
+			t.Errorf("%s: changed to %v", name, after)
+		}
+	}
+	if _, err := m.Patch(t.Context(), "nobody", relayer.Patch{"policies": &relayer.SolanaPolicy{}}); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("an unknown ID: %v", err)
+	}
+}
+
+// No call stores a masked URL. One that is stored already does not prevent other changes.
+func TestMaskedURL_NeverStored(t *testing.T) {
+	m := registry(t)
+	for _, masked := range []relayer.RPCURL{
+		"https://x.example/***", "wss://x.example:8545/***", "https://x.example/v2/***", "https://x.example/%2A%2A%2A", "https://x.example/***?", "https://x.example/***#f",
+		"https://x.example/***?k=v", "https://x.example?***", "https://***@x.example/v2/KEY", "https://***:***@x.example", mustGet(t, m, "evm").CustomRPCURLs[0].URL + "/***",
+	} {
+		if !masked.IsMasked() {
+			t.Errorf("%s is not taken for a mask", masked.Unmasked())
+		}
+		endpoints := []relayer.RPCConfig{{URL: masked}}
+		list := `"custom_rpc_urls":[{"url":` + treeText(t, masked.Unmasked()) + `}]`
+		req := minimal("new")
+		req.CustomRPCURLs = endpoints
+		for call, err := range map[string]error{
+			"Create":         second(m.Create(t.Context(), req)),
+			"CreateDocument": second(m.CreateDocument(t.Context(), []byte(evmBody(list)))),
+			"Patch":          second(m.Patch(t.Context(), "evm", relayer.Patch{"custom_rpc_urls": endpoints})),
+			"PatchDocument":  second(m.PatchDocument(t.Context(), "evm", []byte("{"+list+"}"))),
+			"Update":         second(m.Update(t.Context(), "evm", func(r *relayer.Relayer) error { r.CustomRPCURLs = endpoints; return nil })),
+		} {
+			problems := fieldErrors(t, err)
+			if problems[0] != (relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: "must be the full URL, not the masked one that responses show"}) {
+				t.Errorf("%s of %s: %+v", call, masked.Unmasked(), problems)
+			}
+		}
+	}
+	for _, full := range []relayer.RPCURL{"https://x.example", "https://x.example/", "https://x.example/**", "https://x.example/a***", "https://x.example?a=***", "***x://"} {
+		if full.IsMasked() {
+			t.Errorf("%s is taken for a mask", full.Unmasked())
+		}
+	}
+	if !relayer.RPCURL(relayer.RPCURL("no URL").String()).IsMasked() {
+		t.Error("the mask of text that is no URL is not recognized")
+	}
+}
+
+func TestMaskedURL_StoredBefore(t *testing.T) {
+	store := memory.New()
+	_, err := store.Create(t.Context(), relayer.Record{ID: "a",
+		Document: []byte(evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"https://h.example/***","weight":1}]`, `"policies":{}`)),
+		Private:  []byte(`{"custom_rpc_urls":["https://h.example/***"]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{`{"name":"m"}`, `{"custom_rpc_urls":[{"url":"https://h.example/***","weight":2}]}`} {
+		if _, err := m.PatchDocument(t.Context(), "a", []byte(body)); err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	twice := `{"custom_rpc_urls":[{"url":"https://h.example/***"},{"url":"https://h.example/***"}]}`
+	wantFields(t, fieldErrors(t, second(m.PatchDocument(t.Context(), "a", []byte(twice)))), "custom_rpc_urls[1].url")
 }
 
 // Unset, null and a value are three different things.

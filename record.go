@@ -43,7 +43,7 @@ func encodePrivate(r *Relayer) ([]byte, error) {
 	}
 	var private privatePart
 	for _, endpoint := range r.CustomRPCURLs {
-		private.CustomRPCURLs = append(private.CustomRPCURLs, string(endpoint.URL))
+		private.CustomRPCURLs = append(private.CustomRPCURLs, endpoint.URL.Unmasked())
 	}
 	encoded, err := strictjson.Encode(private)
 	if err != nil {

@@ -40,17 +40,34 @@ func (r CreateRequest) RequestBody() ([]byte, error) {
 // RequestBody returns the JSON body of the HTTP request that applies the patch, as
 // [Manager.PatchDocument] reads it. Unlike every other encoding of the patch it has
 // the RPC URLs in full: it is for a server, not for a log. It returns a
-// [*ValidationError] if a text is not UTF-8, and another error if a value cannot be
-// encoded.
+// [*ValidationError] if a text is not UTF-8 or the [Policy] is a nil pointer, and another
+// error if a value cannot be encoded.
 func (p Patch) RequestBody() ([]byte, error) {
 	body := maps.Clone(p)
 	if body == nil {
 		body = Patch{}
 	}
+	if err := policyPointerError(body["policies"]); err != nil {
+		return nil, err
+	}
 	if endpoints, ok := body["custom_rpc_urls"].([]RPCConfig); ok {
 		body["custom_rpc_urls"] = fullRPCs(endpoints)
 	}
 	return encodeRequest(map[string]any(body))
+}
+
+// policyPointerError rejects what would clear a policy or change it by mistake.
+func policyPointerError(policies any) error {
+	found := new(problems)
+	switch policy := policies.(type) {
+	case EVMPolicy, SolanaPolicy, StellarPolicy, UnknownPolicy:
+		found.Add("policies", "must be a policy by its address, a patch of one, or null")
+	case Policy:
+		if isNil(policy) {
+			found.Add("policies", "must not be empty: only null clears the policy")
+		}
+	}
+	return found.err()
 }
 
 // encodeRequest returns no error of the encoder, which may quote a URL.
@@ -142,7 +159,7 @@ func fullRPCs(endpoints []RPCConfig) []fullRPC {
 	}
 	full := make([]fullRPC, 0, len(endpoints))
 	for _, endpoint := range endpoints {
-		full = append(full, fullRPC{string(endpoint.URL), endpoint.Weight})
+		full = append(full, fullRPC{endpoint.URL.Unmasked(), endpoint.Weight})
 	}
 	return full
 }

@@ -106,7 +106,7 @@ func (p RPCPolicy) folded() (RPCPolicy, error) {
 // checkURLs adds a problem for every URL that the policy rejects.
 func (p RPCPolicy) checkURLs(endpoints []RPCConfig, found *problems) {
 	for i, endpoint := range endpoints {
-		if problem := p.urlProblem(string(endpoint.URL)); problem != "" {
+		if problem := p.urlProblem(endpoint.URL.Unmasked()); problem != "" {
 			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), problem)
 		}
 	}

@@ -8,44 +8,36 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/netguard"
 )
 
 // RPCURL is the URL of an RPC endpoint. It often contains API keys, and is therefore
 // masked if it is printed by package fmt, logged by log/slog, or encoded as JSON or text
-// (see [RPCURL.String]). string(u) is the full URL.
+// (see [RPCURL.String]). [RPCURL.Unmasked] is the full URL.
 //
 // The following bypass the mask: the verbs %p and %w, package fmt on an unexported field
 // of another struct or below a pointer in one, encoding/gob, and map keys in JSON.
 type RPCURL string
 
-// maskedRest replaces path, query and fragment.
-const maskedRest = "/***"
-
 // String returns the masked form: scheme, host and port are kept, user information is
 // removed, and any path, query or fragment other than a single / becomes /***. Text that
 // is not a URL with a host becomes ***.
-func (u RPCURL) String() string {
-	parsed, err := url.Parse(string(u))
-	if err != nil || parsed.Host == "" || parsed.Scheme == "" {
-		return "***"
-	}
-	authority, rest := u.split()
-	host := authority[strings.LastIndexByte(authority, '@')+1:]
-	if rest != "" && rest != "/" {
-		rest = maskedRest
-	}
-	return parsed.Scheme + "://" + host + rest
-}
+func (u RPCURL) String() string { return mask.URL(string(u)) }
 
-// split returns user information, host and port, and the rest after them.
-func (u RPCURL) split() (authority, rest string) {
-	_, afterScheme, _ := strings.Cut(string(u), "://")
-	end := strings.IndexAny(afterScheme, "/?#")
-	if end < 0 {
-		return afterScheme, ""
+// Unmasked returns the full URL, for the code that connects to it.
+func (u RPCURL) Unmasked() string { return string(u) }
+
+// IsMasked reports whether the URL has the mark of a hidden part: a path that ends with
+// /***, the query *** or the user ***. A response or an exported file contained it, and its
+// full URL is elsewhere. A Manager never stores it. Hidden user information that left no
+// mark cannot be recognized.
+func (u RPCURL) IsMasked() bool {
+	parsed, err := url.Parse(string(u))
+	if err != nil {
+		return false
 	}
-	return afterScheme[:end], afterScheme[end:]
+	return strings.HasSuffix("/"+parsed.Path, mask.Path) || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden
 }
 
 // canonicalURL returns the same text for equivalent notations of a URL, or "" if it has

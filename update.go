@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -116,7 +115,7 @@ func setPaused(paused bool) applyFunc {
 func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	keep := func(field string, isKept bool) {
 		if !isKept {
-			found.Add(field, "must not be changed")
+			found.Add(field, "cannot be changed")
 		}
 	}
 	keep("id", r.ID == stored.ID)
@@ -135,7 +134,7 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	checkMasks(r, stored, found)
 }
 
-const unknownTypeMessage = "must not be changed: this version does not support the network type"
+const unknownTypeMessage = "cannot be changed: this version does not support the network type"
 
 // withKnownType returns a relayer to which the rules of the fields apply that do not
 // depend on the network type.
@@ -164,15 +163,15 @@ func checkDisabled(r *Relayer, found *problems) {
 	}
 }
 
-// checkMasks rejects a masked URL that was read and is written back, because it
-// would replace the full URL. A stored URL that happens to look like a mask may
-// stay, as many times as it is stored.
+// checkMasks rejects masked URLs: those with a mark, and the masked form of a stored URL,
+// which may have none. They would replace the full URL. An endpoint that is stored in this
+// form is kept.
 func checkMasks(r, stored *Relayer, found *problems) {
 	kept, masks := make(map[RPCURL]int), make(map[string]bool)
 	for _, endpoint := range stored.CustomRPCURLs {
 		kept[endpoint.URL]++
-		if mask := endpoint.URL.String(); mask != string(endpoint.URL) {
-			masks[canonicalURL(mask)] = true
+		if masked := endpoint.URL.String(); masked != endpoint.URL.Unmasked() {
+			masks[canonicalURL(masked)] = true
 		}
 	}
 	for i, endpoint := range r.CustomRPCURLs {
@@ -180,7 +179,7 @@ func checkMasks(r, stored *Relayer, found *problems) {
 			kept[endpoint.URL]--
 			continue
 		}
-		if form := canonicalURL(string(endpoint.URL)); masks[form] || strings.HasSuffix(form, maskedRest) {
+		if endpoint.URL.IsMasked() || masks[canonicalURL(endpoint.URL.Unmasked())] {
 			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
 		}
 	}

@@ -107,11 +107,11 @@ func TestUpdate_InvalidResult(t *testing.T) {
 		field   string
 		message string
 	}{
-		"id":             {"evm", func(r *relayer.Relayer) { r.ID = "other" }, "id", "must not be changed"},
-		"network":        {"evm", func(r *relayer.Relayer) { r.Network = "mainnet" }, "network", "must not be changed"},
-		"network type":   {"evm", func(r *relayer.Relayer) { r.NetworkType = relayer.Solana }, "network_type", "must not be changed"},
-		"signer":         {"evm", func(r *relayer.Relayer) { r.SignerID = "other" }, "signer_id", "must not be changed"},
-		"address":        {"evm", func(r *relayer.Relayer) { r.Address = "0x0" }, "address", "must not be changed"},
+		"id":             {"evm", func(r *relayer.Relayer) { r.ID = "other" }, "id", "cannot be changed"},
+		"network":        {"evm", func(r *relayer.Relayer) { r.Network = "mainnet" }, "network", "cannot be changed"},
+		"network type":   {"evm", func(r *relayer.Relayer) { r.NetworkType = relayer.Solana }, "network_type", "cannot be changed"},
+		"signer":         {"evm", func(r *relayer.Relayer) { r.SignerID = "other" }, "signer_id", "cannot be changed"},
+		"address":        {"evm", func(r *relayer.Relayer) { r.Address = "0x0" }, "address", "cannot be changed"},
 		"empty name":     {"evm", func(r *relayer.Relayer) { r.Name = "" }, "name", "must not be empty"},
 		"bad text":       {"evm", func(r *relayer.Relayer) { r.NotificationID = "\xff" }, "notification_id", "must be UTF-8"},
 		"bad URL":        {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "ftp://x" }, "custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"},

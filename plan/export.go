@@ -19,7 +19,7 @@ func Export(ctx context.Context, registry relayer.Registry) ([]byte, error) {
 
 // ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys.
 func ExportWithSecrets(ctx context.Context, manager *relayer.Manager) ([]byte, error) {
-	return export(ctx, manager, func(url relayer.RPCURL) string { return string(url) })
+	return export(ctx, manager, relayer.RPCURL.Unmasked)
 }
 
 func export(ctx context.Context, registry relayer.Registry, shown func(relayer.RPCURL) string) ([]byte, error) {

@@ -28,7 +28,7 @@ func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlCompariso
 		switch {
 		case i < len(stored):
 			b.compareEndpoints(c, i, stored[i])
-		case b.isMasked && looksMasked(endpoint.URL):
+		case b.isMasked && endpoint.URL.IsMasked():
 			c.addMasked(i)
 		default:
 			c.changes = append(c.changes, Change{Path: endpointPath(i), New: endpointText(endpoint)})
@@ -53,17 +53,17 @@ func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlCompariso
 func (c *urlComparison) restoreURLs(stored []relayer.RPCConfig) {
 	full := make(map[relayer.RPCURL]int)
 	for _, endpoint := range c.list {
-		if !looksMasked(endpoint.URL) {
+		if !endpoint.URL.IsMasked() {
 			full[endpoint.URL]++
 		}
 	}
-	positions := positionsByMask(c.list, looksMasked)
+	positions := positionsByMask(c.list, relayer.RPCURL.IsMasked)
 	candidates := positionsByMask(stored, func(url relayer.RPCURL) bool {
 		full[url]--
-		return full[url] < 0 && looksMasked(relayer.RPCURL(maskOf(url)))
+		return full[url] < 0 && relayer.RPCURL(maskOf(url)).IsMasked()
 	})
 	for i, endpoint := range c.list {
-		if looksMasked(endpoint.URL) {
+		if endpoint.URL.IsMasked() {
 			mask := endpoint.URL.String()
 			c.restoreURL(i, stored, candidates[mask], positions[mask])
 		}
@@ -112,7 +112,7 @@ func (c *urlComparison) checkUserInfo(stored []relayer.RPCConfig) {
 		}
 	}
 	for i, endpoint := range c.list {
-		if !known[endpoint.URL] && withoutUser[strings.TrimSuffix(string(endpoint.URL), "/")] {
+		if !known[endpoint.URL] && withoutUser[strings.TrimSuffix(endpoint.URL.Unmasked(), "/")] {
 			c.problems.Add(endpointPath(i)+".url", "must not be the stored URL without its user information: to remove the user information, apply the file without this endpoint first")
 		}
 	}
@@ -133,7 +133,7 @@ func positionsByMask(endpoints []relayer.RPCConfig, matches func(relayer.RPCURL)
 // compareEndpoints compares the desired endpoint at a position with the stored one.
 func (b *builder) compareEndpoints(c *urlComparison, i int, stored relayer.RPCConfig) {
 	desired := c.list[i]
-	isSame, isMask := b.isSameURL(desired.URL, stored.URL), b.isMasked && looksMasked(desired.URL)
+	isSame, isMask := b.isSameURL(desired.URL, stored.URL), b.isMasked && desired.URL.IsMasked()
 	switch {
 	case isSame && isMask:
 		c.hidden = append(c.hidden, i)
@@ -182,11 +182,8 @@ func urlChange(i int, from, to relayer.RPCURL) Change {
 	return Change{Path: endpointPath(i) + ".url", Old: text(maskOf(from)), New: text(maskOf(to))}
 }
 
-// The marks that replace a hidden path and hidden user information.
-const (
-	maskedPath = "/***"
-	maskedUser = "***@"
-)
+// maskedUser replaces hidden user information.
+const maskedUser = "***@"
 
 // maskOf returns the masked form of a URL in a file. Responses remove user information,
 // so that its loss would not be visible in a file. A URL without a hidden part is itself.
@@ -196,7 +193,7 @@ func maskOf(full relayer.RPCURL) string {
 	case hasUserInfo(full):
 		scheme, rest, _ := strings.Cut(masked, "://")
 		return scheme + "://" + maskedUser + rest
-	case strings.HasSuffix(masked, maskedPath):
+	case relayer.RPCURL(masked).IsMasked():
 		return masked
 	default:
 		return string(full)
@@ -206,13 +203,6 @@ func maskOf(full relayer.RPCURL) string {
 func hasUserInfo(full relayer.RPCURL) bool {
 	parsed, err := url.Parse(string(full))
 	return err == nil && parsed.User != nil
-}
-
-// looksMasked reports whether a URL has the mark of a hidden part. A Manager would accept
-// hidden user information as a user name.
-func looksMasked(url relayer.RPCURL) bool {
-	_, rest, _ := strings.Cut(string(url), "://")
-	return strings.HasSuffix(rest, maskedPath) || strings.HasPrefix(rest, maskedUser)
 }
 
 func weightOf(endpoint relayer.RPCConfig) float64 {

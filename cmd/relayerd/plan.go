@@ -345,7 +345,7 @@ func warnOfUserInfo(stderr io.Writer, file []byte) error {
 	count := 0
 	for _, req := range config.Relayers {
 		for _, endpoint := range req.CustomRPCURLs {
-			if !strings.HasSuffix(string(endpoint.URL), "/***") {
+			if !endpoint.URL.IsMasked() {
 				count++
 			}
 		}

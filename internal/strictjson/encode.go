@@ -6,7 +6,7 @@ import (
 )
 
 // Encode encodes value as it is served: without the escapes for HTML and
-// without a final newline.
+// without a final newline. The number -0 becomes 0.
 func Encode(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -14,5 +14,34 @@ func Encode(value any) ([]byte, error) {
 	if err := encoder.Encode(value); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return withoutNegativeZero(bytes.TrimSuffix(out.Bytes(), []byte("\n"))), nil
+}
+
+// withoutNegativeZero replaces the number -0 of Go by 0, as which the decoder reads it:
+// the two are equal, and must have the same encoding.
+func withoutNegativeZero(encoded []byte) []byte {
+	if !bytes.Contains(encoded, []byte("-0")) {
+		return encoded
+	}
+	var out []byte
+	for at := 0; at < len(encoded); {
+		length := 1
+		switch {
+		case encoded[at] == '"':
+			length = StringLength(encoded[at:])
+		case isNegativeZero(encoded[at:]) && (at == 0 || !isNumberByte(encoded[at-1])):
+			at++
+		}
+		out = append(out, encoded[at:at+length]...)
+		at += length
+	}
+	return out
+}
+
+func isNegativeZero(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("-0")) && (len(data) == 2 || !isNumberByte(data[2]))
+}
+
+func isNumberByte(c byte) bool {
+	return c >= '0' && c <= '9' || bytes.IndexByte([]byte("+-.eE"), c) >= 0
 }
