@@ -28,7 +28,8 @@ func newHealthcheckCommand() *cobra.Command {
 		Use:   "healthcheck",
 		Short: "Check that a server is ready",
 		Long: `Healthcheck requests /healthz/ready from a server. It exits with status 0 if the server
-is ready, and otherwise with status 1 after at most 5 seconds. It needs no token, and
+is ready, and otherwise with status 1 after at most 5 seconds. With --tls it also fails if
+the certificate has expired. It needs no token, and
 runs in a container that has neither a shell nor curl.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !isAddress(address) {
@@ -42,7 +43,7 @@ runs in a container that has neither a shell nor curl.`,
 		},
 	}
 	command.Flags().StringVar(&address, "addr", defaultAddress, "`host:port` of the server")
-	command.Flags().BoolVar(&useTLS, "tls", false, "use HTTPS, with any certificate: the request contains no secret")
+	command.Flags().BoolVar(&useTLS, "tls", false, "use HTTPS, with any certificate that has not expired: the request contains no secret")
 	return command
 }
 
@@ -69,7 +70,7 @@ func checkReady(ctx context.Context, address string, useTLS bool) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusOK {
-		return nil
+		return checkExpiry(response.TLS)
 	}
 	const shownBytes = 200
 	reason, err := io.ReadAll(io.LimitReader(response.Body, shownBytes))
@@ -77,4 +78,16 @@ func checkReady(ctx context.Context, address string, useTLS bool) error {
 		return fmt.Errorf("status %s: %w", response.Status, err)
 	}
 	return fmt.Errorf("status %s: %q", response.Status, strings.TrimSpace(string(reason)))
+}
+
+// checkExpiry fails if the certificate of a connection has expired. Clients would refuse
+// it.
+func checkExpiry(connection *tls.ConnectionState) error {
+	if connection == nil {
+		return nil
+	}
+	if expiry := connection.PeerCertificates[0].NotAfter; time.Now().After(expiry) {
+		return fmt.Errorf("its certificate expired on %s", expiry.UTC().Format(time.RFC3339))
+	}
+	return nil
 }

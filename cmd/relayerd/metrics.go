@@ -45,6 +45,11 @@ func newBackupMetrics(registry promclient.Registerer) backupMetrics {
 	return m
 }
 
+func newExpiryMetric(c *certificate) promclient.Collector {
+	options := promclient.GaugeOpts{Name: "relayerd_tls_certificate_expiry_timestamp_seconds", Help: "Unix time at which the certificate of --tls-cert expires."}
+	return promclient.NewGaugeFunc(options, func() float64 { return float64(c.expiry().Unix()) })
+}
+
 // metrics are the metrics of a server, and how they are served.
 type metrics struct {
 	registry *promclient.Registry
@@ -54,8 +59,11 @@ type metrics struct {
 }
 
 // openMetrics serves /metrics on --metrics-addr, if it is set, until stop is called.
-func openMetrics(c config, logger *slog.Logger) (metrics, error) {
+func openMetrics(c config, certificate *certificate, logger *slog.Logger) (metrics, error) {
 	registry := newRegistry()
+	if certificate != nil {
+		registry.MustRegister(newExpiryMetric(certificate))
+	}
 	observer, err := prometheus.NewObserver(registry)
 	if err != nil {
 		return metrics{}, err

@@ -214,11 +214,15 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 	o.server.stop()
 }
 
-// metricsOf returns the metrics of a server with backups.
+// metricsOf returns the metrics of a server with backups and a certificate.
 func metricsOf(t *testing.T) string {
 	t.Helper()
-	server := start(t, token, "--db", makeFile(t, 1), "--backup", t.TempDir())
-	_, metrics := server.do("GET", "/metrics", "")
+	cert, key := newCertificate(t, "metrics")
+	directory := t.TempDir()
+	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
+	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key})
+	server := start(t, token, "--db", makeFile(t, 1), "--backup", t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile)
+	metrics := scrapeTLS(t, server)
 	server.stop()
 	return metrics
 }
@@ -252,7 +256,7 @@ func TestOperatingPage_AlertSyntax(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFiles(t, map[string][]byte{path: []byte(operatingBlocks(t, "yaml")[0])})
-	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "8 rules found") {
+	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "9 rules found") {
 		t.Errorf("error %v: %s", err, output)
 	}
 }

@@ -159,13 +159,17 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		return err
 	}
 	defer unlock()
+	certificate, err := openCertificate(c, logger)
+	if err != nil {
+		return err
+	}
 	// The port is opened before the file, so that a failed start creates no file.
-	listener, err := openListener(c, logger)
+	listener, err := openListener(c, certificate)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	metrics, err := openMetrics(c, logger)
+	metrics, err := openMetrics(c, certificate, logger)
 	if err != nil {
 		return err
 	}
@@ -241,8 +245,9 @@ func newAPI(store relayer.Store, managerOptions []relayer.Option, access access,
 	return api, nil
 }
 
-// openListener listens on --addr, with the limit of connections and TLS of the flags.
-func openListener(c config, logger *slog.Logger) (net.Listener, error) {
+// openListener listens on --addr, with the limit of connections, and with TLS if there is
+// a certificate.
+func openListener(c config, certificate *certificate) (net.Listener, error) {
 	listener, err := listen("--addr", c.address)
 	if err != nil {
 		return nil, err
@@ -250,14 +255,10 @@ func openListener(c config, logger *slog.Logger) (net.Listener, error) {
 	if c.maxConnections > 0 {
 		listener = netutil.LimitListener(listener, c.maxConnections)
 	}
-	if c.tlsCert == "" {
-		return listener, nil
+	if certificate != nil {
+		listener = tls.NewListener(listener, certificate.config())
 	}
-	loaded, err := openCertificate(c.tlsCert, c.tlsKey, logger)
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	return tls.NewListener(listener, loaded.config()), nil
+	return listener, nil
 }
 
 // access is who may call the API.

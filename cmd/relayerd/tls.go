@@ -29,12 +29,16 @@ type fileVersion struct {
 // certificateCheckInterval bounds how often the files are examined.
 const certificateCheckInterval = time.Second
 
-func openCertificate(certFile, keyFile string, logger *slog.Logger) (*certificate, error) {
-	c := &certificate{certFile: certFile, keyFile: keyFile, logger: logger}
+// openCertificate returns nil without --tls-cert.
+func openCertificate(flags config, logger *slog.Logger) (*certificate, error) {
+	if flags.tlsCert == "" {
+		return nil, nil
+	}
+	c := &certificate{certFile: flags.tlsCert, keyFile: flags.tlsKey, logger: logger}
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	warnIfReadable(logger, "private key", keyFile)
+	warnIfReadable(logger, "private key", c.keyFile)
 	return c, nil
 }
 
@@ -51,7 +55,16 @@ func (c *certificate) load() error {
 		return fmt.Errorf("--tls-cert, --tls-key: %w", err)
 	}
 	c.current = &pair
+	if expiry := pair.Leaf.NotAfter; time.Now().After(expiry) {
+		c.logger.Warn("the certificate has expired: clients refuse to connect", "expired", expiry)
+	}
 	return nil
+}
+
+// expiry returns when the certificate in use expires.
+func (c *certificate) expiry() time.Time {
+	current, _ := c.get(nil) // never fails
+	return current.Leaf.NotAfter
 }
 
 func (c *certificate) versions() (versions [2]fileVersion, err error) {

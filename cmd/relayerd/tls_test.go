@@ -9,18 +9,27 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// newCertificate returns a self-signed certificate for 127.0.0.1 and its key.
+// newCertificate returns a self-signed certificate for 127.0.0.1 and its key. It is valid
+// for an hour.
 func newCertificate(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	return newCertificateUntil(t, name, time.Now().Add(time.Hour))
+}
+
+func newCertificateUntil(t *testing.T, name string, expiry time.Time) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -28,7 +37,7 @@ func newCertificate(t *testing.T, name string) (cert, key []byte) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: expiry.Add(-48 * time.Hour), NotAfter: expiry,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
@@ -106,6 +115,70 @@ func TestTLS_ReloadsCertificate(t *testing.T) {
 		t.Errorf("error %v, want an unknown authority", err)
 	}
 	server.stop()
+}
+
+// TestTLS_ExpiredCertificate checks that each way to look at a server shows that its
+// certificate has expired, at the start and after a reload.
+func TestTLS_ExpiredCertificate(t *testing.T) {
+	directory := t.TempDir()
+	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
+	expiry := time.Now().Add(-time.Hour).Truncate(time.Second).UTC()
+	expired, expiredKey := newCertificateUntil(t, "expired", expiry)
+	valid, validKey := newCertificate(t, "valid")
+	const warning = "the certificate has expired: clients refuse to connect"
+
+	writeFiles(t, map[string][]byte{certFile: expired, keyFile: expiredKey})
+	server := start(t, token, "--db", "memory", "--tls-cert", certFile, "--tls-key", keyFile)
+	address := strings.TrimPrefix(server.url, "http://")
+	server.output.awaitText(t, warning, 1)
+	expectFailure(t, "its certificate expired on "+expiry.Format(time.RFC3339), "healthcheck", "--addr", address, "--tls")
+	if got := servedExpiry(t, server); got != expiry.Unix() {
+		t.Errorf("the metric of the expiry is %d, want %d", got, expiry.Unix())
+	}
+
+	writeFiles(t, map[string][]byte{certFile: valid, keyFile: validKey})
+	if !await(func() bool { return servedExpiry(t, server) > time.Now().Unix() }) {
+		t.Errorf("the metric of the expiry is still %d", servedExpiry(t, server))
+	}
+	if output := runCommand(t, "healthcheck", "--addr", address, "--tls"); output != "ready\n" {
+		t.Errorf("output %q", output)
+	}
+	writeFiles(t, map[string][]byte{certFile: expired, keyFile: expiredKey})
+	if !await(func() bool { return servedExpiry(t, server) == expiry.Unix() }) {
+		t.Errorf("the expired certificate was not loaded: %s", server.output)
+	}
+	server.output.awaitText(t, warning, 2)
+	server.stop()
+}
+
+// scrapeTLS returns the metrics of a server with a certificate.
+func scrapeTLS(t *testing.T, server *process) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Get(strings.Replace(server.url, "http://", "https://", 1) + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// servedExpiry returns the metric of the expiry.
+func servedExpiry(t *testing.T, server *process) int64 {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^relayerd_tls_certificate_expiry_timestamp_seconds (\S+)$`).FindStringSubmatch(scrapeTLS(t, server))
+	if found == nil {
+		t.Fatal("there is no metric of the expiry")
+	}
+	value, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(value)
 }
 
 func isUnknownAuthority(err error) bool {
