@@ -13,7 +13,6 @@ import (
 	"time"
 
 	promclient "github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
 
 	"github.com/go-relayer/relayer/store/bolt"
 )
@@ -23,15 +22,6 @@ type backupConfig struct {
 	directory string // empty: no backups
 	every     time.Duration
 	keep      int
-}
-
-func checkBackupFlags(flags *pflag.FlagSet) error {
-	for _, name := range []string{"backup-every", "backup-keep"} {
-		if flags.Changed(name) && !flags.Changed("backup") {
-			return fmt.Errorf("--%s requires --backup", name)
-		}
-	}
-	return nil
 }
 
 func (c backupConfig) check(database string) error {

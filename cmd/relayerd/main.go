@@ -12,13 +12,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"regexp"
 	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 func main() {
@@ -62,8 +60,10 @@ func newRootCommand(apiKey string) *cobra.Command {
 		Short:             "Serve a relayer registry over HTTP, and maintain its database",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(command *cobra.Command, _ []string) error { return checkNotEmpty(command) },
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error { return checkFlags(command) },
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
+
+		SuggestionsMinimumDistance: suggestionDistance,
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(), newRestoreCommand(),
@@ -88,50 +88,13 @@ func rejectArguments(command *cobra.Command) {
 		case len(args) == 0:
 			return nil
 		case command.HasSubCommands():
-			return fmt.Errorf("unknown command (%s --help lists the commands)", command.CommandPath())
+			return fmt.Errorf("unknown command%s (%s --help lists the commands)", suggestion("", command.SuggestionsFor(args[0])), command.CommandPath())
 		}
 		return fmt.Errorf("unexpected argument: %s takes only flags (%[1]s --help lists them)", command.CommandPath())
 	}
 	for _, child := range command.Commands() {
 		rejectArguments(child)
 	}
-}
-
-// plainName matches the name of a flag, and no connection string.
-var plainName = regexp.MustCompile(`^[a-z][a-z-]*$`)
-
-// flagError describes a problem of a flag without the value of the flag.
-func flagError(command *cobra.Command, err error) error {
-	if errors.Is(err, pflag.ErrHelp) {
-		return err
-	}
-	problem := "malformed flag"
-	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		problem = "invalid value for --" + invalid.GetFlag().Name
-	}
-	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		problem = "missing value for --" + missing.GetFlag().Name
-	}
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		problem = "unknown flag"
-		if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() != "" {
-			problem += ": flags begin with two dashes"
-		} else if plainName.MatchString(name) {
-			problem += " --" + name
-		}
-	}
-	return fmt.Errorf("%s (%s --help lists the flags)", problem, command.CommandPath())
-}
-
-// checkNotEmpty rejects a flag with an empty value: it may come from an unset shell
-// variable.
-func checkNotEmpty(command *cobra.Command) (err error) {
-	command.Flags().Visit(func(flag *pflag.Flag) {
-		if flag.Value.String() == "" {
-			err = fmt.Errorf("--%s is empty", flag.Name)
-		}
-	})
-	return err
 }
 
 func newVersionCommand() *cobra.Command {

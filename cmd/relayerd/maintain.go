@@ -162,12 +162,3 @@ func copyDatabase(ctx context.Context, from, to string, stderr io.Writer) (err e
 	defer func() { err = errors.Join(err, closeDestination()) }()
 	return copyAll(ctx, destination, source, newProgress(stderr, slog.New(slog.NewTextHandler(stderr, nil))))
 }
-
-// require makes flags required.
-func require(command *cobra.Command, flags ...string) {
-	for _, flag := range flags {
-		if err := command.MarkFlagRequired(flag); err != nil {
-			panic(err) // the flag is not defined
-		}
-	}
-}

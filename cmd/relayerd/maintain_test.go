@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -32,13 +33,17 @@ func runCommand(t *testing.T, args ...string) (output string) {
 // line.
 func expectFailure(t *testing.T, want string, args ...string) {
 	t.Helper()
-	command := program("", args...)
+	expectFailureOf(t, want, program("", args...))
+}
+
+func expectFailureOf(t *testing.T, want string, command *exec.Cmd) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	_ = command.Run()
 	text := stderr.String()
 	if command.ProcessState.ExitCode() != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || stdout.Len() > 0 {
-		t.Errorf("%q: exit status %d, stdout %q, stderr %q, want one line with %q", args, command.ProcessState.ExitCode(), &stdout, text, want)
+		t.Errorf("%q: exit status %d, stdout %q, stderr %q, want one line with %q", command.Args[1:], command.ProcessState.ExitCode(), &stdout, text, want)
 	}
 	expectNoPassword(t, text)
 }
@@ -124,23 +129,24 @@ func TestCommands_Arguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		"check of a missing file":   {[]string{"check", "--db", missing}, "--db: stat " + missing + ": no such file"},
+		"check of a missing file":   {[]string{"check", "--db", missing}, "--db: there is no file " + missing},
+		"check in no directory":     {[]string{"check", "--db", filepath.Join(missing, "x.db")}, "--db: the directory " + missing + " does not exist"},
 		"check of memory":           {[]string{"check", "--db", "memory"}, "--db must be a file or a postgres:// URL"},
 		"check of a bad URL":        {[]string{"check", "--db", "postgres://u:%zz" + password + "@h/d"}, "--db: postgres: invalid connection string"},
 		"check without a value":     {[]string{"check", "--db="}, "--db is empty"},
-		"backup without a target":   {[]string{"backup", "--db", file}, `required flag(s) "to" not set`},
+		"backup without a target":   {[]string{"backup", "--db", file}, "--to is required (relayerd backup --help lists the flags)"},
 		"backup of PostgreSQL":      {[]string{"backup", "--db", url, "--to", vacant}, "--db must be a file"},
 		"backup to PostgreSQL":      {[]string{"backup", "--db", file, "--to", url}, "--to must be a file"},
-		"backup of a missing file":  {[]string{"backup", "--db", missing, "--to", vacant}, "--db: stat"},
+		"backup of a missing file":  {[]string{"backup", "--db", missing, "--to", vacant}, "--db: there is no file"},
 		"backup to no directory":    {[]string{"backup", "--db", file, "--to", filepath.Join(missing, "x.db")}, "--to: cannot create a file in " + missing + ": no such file"},
-		"restore without a source":  {[]string{"restore", "--db", vacant}, `required flag(s) "from" not set`},
-		"restore of a missing file": {[]string{"restore", "--from", missing, "--db", vacant}, "--from: stat"},
+		"restore without a source":  {[]string{"restore", "--db", vacant}, "--from is required (relayerd restore --help lists the flags)"},
+		"restore of a missing file": {[]string{"restore", "--from", missing, "--db", vacant}, "--from: there is no file"},
 		"compact of PostgreSQL":     {[]string{"compact", "--db", url}, "--db must be a file"},
 		"compact of a missing file": {[]string{"compact", "--db", missing}, "--db: lstat " + missing + ": no such file"},
-		"copy without databases":    {[]string{"copy"}, `required flag(s) "from", "to" not set`},
+		"copy without databases":    {[]string{"copy"}, "--from is required; --to is required (relayerd copy --help lists the flags)"},
 		"copy to itself":            {[]string{"copy", "--from", file, "--to", filepath.Dir(file) + "/./" + filepath.Base(file)}, "--from is the same as --to"},
 		"copy to memory":            {[]string{"copy", "--from", file, "--to", "memory"}, "--to must be a file or a postgres:// URL"},
-		"copy of a missing file":    {[]string{"copy", "--from", missing, "--to", vacant}, "--from: stat"},
+		"copy of a missing file":    {[]string{"copy", "--from", missing, "--to", vacant}, "--from: there is no file"},
 		"copy of keywords":          {[]string{"copy", "--from", "password=" + password, "--to", vacant}, "--from must be a file, or a URL"},
 	} {
 		t.Run(name, func(t *testing.T) { expectFailure(t, c.want, c.args...) })

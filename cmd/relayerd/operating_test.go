@@ -90,11 +90,13 @@ type operator struct {
 func newOperator(t *testing.T) operator {
 	t.Helper()
 	database, repository := readFile(t, makeFile(t, 30)), absolute(t, "../..")
+	signers := operatingBlocks(t, "json")[0]
 	t.Chdir(t.TempDir())
 	t.Setenv("REPOSITORY", repository)
 	t.Setenv("GOBIN", absolute(t, "bin"))
 	cert, key := newCertificate(t, "operator")
-	writeFiles(t, map[string][]byte{"relayers.db": database, "cert.pem": cert, "key.pem": key, "tokens": []byte("alice " + oldToken + "\n")})
+	writeFiles(t, map[string][]byte{"relayers.db": database, "cert.pem": cert, "key.pem": key, "tokens": []byte("alice " + oldToken + "\n"),
+		"signers.json": []byte(signers)})
 	if err := os.Mkdir("backups", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -217,10 +219,7 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 // metricsOf returns the metrics of a server with backups and a certificate.
 func metricsOf(t *testing.T) string {
 	t.Helper()
-	cert, key := newCertificate(t, "metrics")
-	directory := t.TempDir()
-	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
-	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key})
+	certFile, keyFile := writeCertificate(t)
 	server := start(t, token, "--db", makeFile(t, 1), "--backup", t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile)
 	metrics := scrapeTLS(t, server)
 	server.stop()

@@ -113,7 +113,7 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeRegistry()) }()
+	defer func() { err = errors.Join(c.explain(err), closeRegistry()) }()
 	changes, err := plan.New(ctx, registry, desired, c.options()...)
 	if err != nil {
 		return err
@@ -318,7 +318,7 @@ order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 	}
 	t.addFlags(command)
 	command.Flags().BoolVar(&withSecrets, "with-secrets", false, "print the full RPC URLs of --db, which often contain API keys")
-	command.MarkFlagsMutuallyExclusive("with-secrets", "server")
+	annotate(command, "with-secrets", excludes, "server")
 	return command
 }
 
@@ -328,7 +328,7 @@ func export(ctx context.Context, t target, apiKey string, withSecrets bool) (fil
 		return nil, err
 	}
 	// The registry is only read, so that an error of the close loses nothing.
-	defer func() { _ = closeRegistry() }()
+	defer func() { _, err = closeRegistry(), t.explain(err) }()
 	if manager, ok := registry.(*relayer.Manager); ok && withSecrets {
 		return plan.ExportWithSecrets(ctx, manager)
 	}

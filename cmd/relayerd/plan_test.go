@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -467,20 +468,64 @@ func TestPlan_Arguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":                {[]string{"plan", "--db", database}, `required flag(s) "file" not set`},
+		"no file":                {[]string{"plan", "--db", database}, "--file is required"},
 		"missing file":           {[]string{"plan", "--db", database, "-f", missing}, "--file: open " + missing + ": no such file"},
 		"URL as file":            {[]string{"plan", "--db", database, "-f", "https://u:" + password + "@h"}, "--file must be a file"},
 		"invalid file":           {[]string{"apply", "--yes", "--db", database, "-f", invalid}, "--file: relayers[0].name is required; "},
 		"byte order mark":        {[]string{"plan", "--db", database, "-f", writeFile(t, "\ufeff"+noRelayers)}, "--file: the file must not begin with a byte order mark"},
-		"missing database":       {[]string{"apply", "--yes", "--db", missing, "-f", file}, "--db: stat " + missing + ": no such file"},
+		"broken file":            {[]string{"plan", "--db", database, "-f", writeFile(t, "{\n \"relayers\": [\n  {\"ä\": }]}")}, "--file: the file must be valid JSON: the error is at or before line 3, column 9"},
+		"YAML":                   {[]string{"plan", "--db", database, "-f", writeFile(t, "# relayers\nrelayers:\n  - id: a\n")}, "--file: the file must be a JSON object, which begins with {: convert it if it is YAML"},
+		"authority of a file":    {[]string{"export", "--db", database, "--ca-file", file}, "--ca-file requires --server"},
+		"missing authority":      {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", missing}, "--ca-file: open " + missing + ": no such file"},
+		"no authority":           {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", file}, "--ca-file: " + file + " contains no certificate in PEM format"},
+		"missing database":       {[]string{"apply", "--yes", "--db", missing, "-f", file}, "--db: there is no file " + missing},
 		"memory":                 {[]string{"apply", "--yes", "--db", "memory", "-f", file}, "--db must be a file or a postgres:// URL"},
 		"malformed database":     {[]string{"export", "--db", "u:" + password + "@h"}, "--db must be a file, or a URL"},
-		"database and server":    {[]string{"plan", "--db", database, "--server", "https://x", "-f", file}, "[db server] were all set"},
-		"secrets of a server":    {[]string{"export", "--server", "https://x", "--with-secrets"}, "[server with-secrets] were all set"},
-		"rules with a server":    {[]string{"plan", "--server", "https://x", "--network-rules", "-f", file}, "[network-rules server] were all set"},
+		"database and server":    {[]string{"plan", "--db", database, "--server", "https://x", "-f", file}, "--db and --server exclude each other"},
+		"secrets of a server":    {[]string{"export", "--server", "https://x", "--with-secrets"}, "--with-secrets and --server exclude each other"},
+		"rules with a server":    {[]string{"plan", "--server", "https://x", "--network-rules", "-f", file}, "--network-rules and --server exclude each other"},
 		"server without a token": {[]string{"export", "--server", "https://x"}, "API_KEY is not set"},
 	} {
-		t.Run(name, func(t *testing.T) { expectFailure(t, c.want, c.args...) })
+		t.Run(name, func(t *testing.T) {
+			apiKey := token
+			if name == "server without a token" {
+				apiKey = ""
+			}
+			expectFailureOf(t, c.want, program(apiKey, c.args...))
+		})
+	}
+}
+
+// TestPlan_WrongScheme checks that an error names the scheme that the server has.
+func TestPlan_WrongScheme(t *testing.T) {
+	certFile, keyFile := writeCertificate(t)
+	encrypted := start(t, token, "--db", "memory", "--tls-cert", certFile, "--tls-key", keyFile)
+	plain := start(t, token, "--db", "memory")
+	httpsURL, httpURL := strings.Replace(encrypted.url, "http:", "https:", 1), plain.url
+	expectFailureOf(t, "(the server speaks HTTPS: change --server to an https URL)", program(token, "export", "--server", encrypted.url))
+	expectFailureOf(t, "(the server speaks HTTP: change --server to an http URL, or to its HTTPS port)",
+		program(token, "export", "--server", strings.Replace(httpURL, "http:", "https:", 1)))
+	expectFailureOf(t, "(the authority of the certificate is not known: name its file with --ca-file)", program(token, "export", "--server", httpsURL))
+	expectFailureOf(t, "(the authority of the certificate is not known: name its file with --ca-file)",
+		program(token, "plan", "--server", httpsURL, "-f", writeFile(t, noRelayers)))
+	for _, args := range [][]string{{"export"}, {"plan", "-f", writeFile(t, noRelayers)}} {
+		if output, err := program(token, append(args, "--server", httpsURL, "--ca-file", certFile)...).CombinedOutput(); err != nil {
+			t.Errorf("%q: %v: %s", args, err, output)
+		}
+	}
+	encrypted.stop()
+	plain.stop()
+}
+
+// TestPlan_HTTPSPortOfProxy checks the responses of proxies to an HTTP request.
+func TestPlan_HTTPSPortOfProxy(t *testing.T) {
+	for _, page := range []string{
+		"<html>\r\n<head><title>400 The plain HTTP request was sent to HTTPS port</title></head>",
+		"Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, page, http.StatusBadRequest) }))
+		expectFailureOf(t, "(the server speaks HTTPS: change --server to an https URL)", program(token, "export", "--server", server.URL))
+		server.Close()
 	}
 }
 

@@ -246,7 +246,7 @@ func TestDatabase_FailedStart(t *testing.T) {
 		"another scheme":        {[]string{"--db", "mysql://u:" + password + "@localhost/x"}, "--db must be a file, or a URL that begins with postgres://"},
 		"keywords":              {[]string{"--db", "host=localhost password=" + password}, "--db must be a file, or a URL that begins with postgres://"},
 		"no flag":               {[]string{good}, "unexpected argument"},
-		"no source":             {[]string{"--db", fresh, "--copy-from", nowhere}, "nowhere.db: no such file or directory"},
+		"no source":             {[]string{"--db", fresh, "--copy-from", nowhere}, "--copy-from: there is no file "},
 		"directory as source":   {[]string{"--db", good, "--copy-from", t.TempDir()}, "--copy-from"},
 		"memory as source":      {[]string{"--db", good, "--copy-from", "memory"}, "--copy-from must be a file or a postgres:// URL"},
 		"another source":        {[]string{"--db", good, "--copy-from", "mysql://u:" + password + "@localhost/x"}, "--copy-from must be a file"},

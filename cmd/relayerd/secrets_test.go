@@ -60,6 +60,13 @@ var misplaced = map[string]struct {
 	"unknown flag":             {[]string{"serve", "--dbb=postgres://u:" + password + "@h/d"}, "unknown flag --dbb"},
 }
 
+func TestUnknownCommand_Suggestion(t *testing.T) {
+	for _, name := range []string{"serv", "Serve", "srve"} {
+		expectSafeError(t, "unknown command, did you mean serve? (relayerd --help lists the commands)", name)
+	}
+	expectSafeError(t, "unknown command (relayerd --help lists the commands)", "something-else")
+}
+
 func TestSecrets_MalformedDatabase(t *testing.T) {
 	for name, value := range malformedDatabases {
 		for flag, args := range map[string][]string{

@@ -58,7 +58,7 @@ server generates a token and prints it.
 
 With --backup, SIGUSR1 writes a backup at once.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := errors.Join(c.check(), checkBackupFlags(command.Flags())); err != nil {
+			if err := c.check(); err != nil {
 				return err
 			}
 			if c.tokensFile != "" && apiKey != "" {
@@ -71,7 +71,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.address, "addr", defaultAddress, "`host:port` to listen on")
 	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, created if missing, or the postgres:// URL of a database that several servers share; memory stores nothing on disk")
 	flags.StringVar(&c.copyFrom, "copy-from", "", "`file` or postgres:// URL whose relayers are copied to --db before serving; a restart resumes an interrupted copy")
-	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist; without it every signer is accepted")
+	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist, read once; without it every signer is accepted")
 	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded on SIGHUP, in place of API_KEY")
 	flags.BoolVar(&c.allowShortTokens, "allow-short-tokens", false, "accept tokens of fewer than 16 bytes, which can be guessed")
 	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
@@ -80,7 +80,8 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain; --addr then serves HTTPS, and reloads the files when they change")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` of the private key of --tls-cert")
-	command.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	annotate(command, "tls-cert", needs, "tls-key")
+	annotate(command, "tls-key", needs, "tls-cert")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated `networks` of proxies whose X-Forwarded-For header names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
@@ -88,6 +89,8 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.backup.directory, "backup", "", "existing `directory` for backups of the database file")
 	flags.DurationVar(&c.backup.every, "backup-every", time.Hour, "`duration` between backups")
 	flags.IntVar(&c.backup.keep, "backup-keep", 24, "`number` of backups to keep; older ones are removed")
+	annotate(command, "backup-every", needs, "backup")
+	annotate(command, "backup-keep", needs, "backup")
 	return command
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
 )
@@ -35,23 +37,38 @@ func readSigners(file string) (signers, error) {
 }
 
 func parseSigners(data []byte) (signers, error) {
+	if hasByteOrderMark(string(data)) {
+		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
+	}
+	const form = `must be a JSON object, such as {"treasury":{"evm":"0x…"}}`
 	var known signers
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&known)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok || err == nil && known == nil {
-		return nil, errors.New("must be an object of objects of addresses")
+		return nil, errors.New(form)
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return nil, fmt.Errorf("%s: the error is at or before %s", form, position(data, syntax.Offset))
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, errors.New("unexpected end")
+		return nil, fmt.Errorf("%s: it ends too early", form)
 	}
 	if err != nil {
-		return nil, err
+		// An unknown field.
+		return nil, fmt.Errorf("%s: %s: the network types are evm, solana and stellar", form, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")
 	}
 	return known, nil
+}
+
+// position returns the line and the column of the last of the first bytes of a text.
+func position(text []byte, bytesRead int64) string {
+	before := text[:max(0, bytesRead-1)]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return fmt.Sprintf("line %d, column %d", 1+bytes.Count(before, []byte("\n")), 1+utf8.RuneCount(before[start:]))
 }
 
 // address is a [relayer.AddressResolver]. A signer without an address for a network

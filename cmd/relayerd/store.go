@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -36,11 +37,23 @@ func openStore(ctx context.Context, flag, name string, options ...bolt.Option) (
 	case isPostgres(name):
 		return openPostgres(ctx, flag, name)
 	}
+	if err := checkParent(flag, name); err != nil {
+		return nil, nil, err
+	}
 	file, err := openFile(ctx, flag, name, options...)
 	if err != nil {
 		return nil, nil, err
 	}
 	return file, file.Close, nil
+}
+
+// checkParent returns an error if the directory of a file is missing.
+func checkParent(flag, path string) error {
+	directory := filepath.Dir(path)
+	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: the directory %s does not exist: create it first", flag, directory)
+	}
+	return nil
 }
 
 // openExisting opens a database that must exist.
@@ -56,7 +69,12 @@ func openExisting(ctx context.Context, flag, name string, options ...bolt.Option
 }
 
 func openExistingFile(ctx context.Context, flag, path string, options ...bolt.Option) (*bolt.Store, error) {
-	if _, err := os.Stat(path); err != nil {
+	if err := checkParent(flag, path); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no file %s", flag, path)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return openFile(ctx, flag, path, options...)

@@ -1,9 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +27,8 @@ type target struct {
 	database     string
 	server       string
 	insecureHTTP bool
+	caFile       string
+	diagnosis    *diagnosis // of the connection to the server; nil without --server
 }
 
 func (t *target) addFlags(command *cobra.Command) {
@@ -26,7 +36,10 @@ func (t *target) addFlags(command *cobra.Command) {
 	flags.StringVar(&t.database, "db", defaultDatabase, "existing database `file` that no server has open, or a postgres:// URL")
 	flags.StringVar(&t.server, "server", "", "`URL` of a server, in place of --db")
 	flags.BoolVar(&t.insecureHTTP, "insecure-http", false, "permit an http URL of a host that is not local: anyone on the network path can read the token and the RPC URLs")
-	command.MarkFlagsMutuallyExclusive("db", "server")
+	flags.StringVar(&t.caFile, "ca-file", "", "PEM `file` of the authority of the server's certificate, if it is not a public one")
+	annotate(command, "db", excludes, "server")
+	annotate(command, "ca-file", needs, "server")
+	annotate(command, "insecure-http", needs, "server")
 }
 
 // addRuleFlags adds the flags of serve that determine which relayers are valid.
@@ -36,7 +49,7 @@ func (t *target) addRuleFlags(command *cobra.Command) {
 	flags.BoolVar(&t.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network, as for serve")
 	flags.BoolVar(&t.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network, as for serve")
 	for _, name := range []string{"signers", "network-rules", "exclusive-signers"} {
-		command.MarkFlagsMutuallyExclusive(name, "server")
+		annotate(command, name, excludes, "server")
 	}
 }
 
@@ -63,7 +76,12 @@ func (t *target) openServer(apiKey string) (relayer.Registry, func() error, erro
 	if apiKey == "" {
 		return nil, nil, errors.New("API_KEY is not set: --server needs the token of the server")
 	}
-	var options []client.Option
+	transport, err := t.transport()
+	if err != nil {
+		return nil, nil, err
+	}
+	t.diagnosis = &diagnosis{transport: transport}
+	options := []client.Option{client.WithHTTPClient(&http.Client{Transport: t.diagnosis})}
 	if t.insecureHTTP {
 		options = append(options, client.WithInsecureHTTP())
 	}
@@ -71,8 +89,87 @@ func (t *target) openServer(apiKey string) (relayer.Registry, func() error, erro
 	if err != nil {
 		return nil, nil, t.serverError(err, apiKey)
 	}
-	return server, func() error { return nil }, nil
+	return server, func() error { transport.CloseIdleConnections(); return nil }, nil
 }
+
+// transport returns a transport that trusts the authority of --ca-file too.
+func (t *target) transport() (*http.Transport, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if t.caFile == "" {
+		return transport, nil
+	}
+	if err := checkFile("--ca-file", t.caFile); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(t.caFile)
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
+	}
+	authorities, err := x509.SystemCertPool()
+	if err != nil {
+		authorities = x509.NewCertPool()
+	}
+	if !authorities.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("--ca-file: %s contains no certificate in PEM format", t.caFile)
+	}
+	transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	return transport, nil
+}
+
+// explain adds to an error of a server which flag to change.
+func (t *target) explain(err error) error {
+	if err == nil || t.diagnosis == nil {
+		return err
+	}
+	if advice := t.diagnosis.advice.Load(); advice != nil {
+		return fmt.Errorf("%w (%s)", err, *advice)
+	}
+	return err
+}
+
+// diagnosis is a transport that recognizes wrong flags by the failures of connections. The
+// errors of the client do not wrap those of the transport.
+type diagnosis struct {
+	transport http.RoundTripper
+	advice    atomic.Pointer[string] // nil if there is none
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (d *diagnosis) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := d.transport.RoundTrip(request)
+	advice := ""
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		advice = "the authority of the certificate is not known: name its file with --ca-file"
+	}
+	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
+		advice = "the server speaks HTTP: change --server to an http URL, or to its HTTPS port"
+	}
+	if err == nil && request.URL.Scheme == "http" && expectsHTTPS(response) {
+		advice = "the server speaks HTTPS: change --server to an https URL"
+	}
+	if advice != "" {
+		d.advice.Store(&advice)
+	}
+	return response, err
+}
+
+// expectsHTTPS recognizes the response of an HTTPS port of Go, nginx or Apache to an HTTP
+// request.
+func expectsHTTPS(response *http.Response) bool {
+	if response.StatusCode != http.StatusBadRequest {
+		return false
+	}
+	const shownBytes = 4 << 10
+	// The reader of the response gets an error of this read again.
+	start, _ := io.ReadAll(io.LimitReader(response.Body, shownBytes))
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(start), response.Body), response.Body}
+	return httpsPort.Match(start)
+}
+
+var httpsPort = regexp.MustCompile(`HTTP request to an HTTPS server|plain HTTP request was sent to HTTPS port|speaking plain HTTP to an SSL-enabled`)
 
 // serverError returns the error of a client with the name of the setting to change. It
 // finds the setting by further calls of New, which sends no request.

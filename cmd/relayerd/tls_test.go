@@ -51,6 +51,16 @@ func newCertificateUntil(t *testing.T, name string, expiry time.Time) (cert, key
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
+// writeCertificate writes a self-signed certificate for 127.0.0.1 and its key.
+func writeCertificate(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	directory := t.TempDir()
+	certFile, keyFile = filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
+	cert, key := newCertificate(t, "relayerd")
+	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key})
+	return certFile, keyFile
+}
+
 func writeFiles(t *testing.T, contents map[string][]byte) {
 	t.Helper()
 	for path, content := range contents {
@@ -196,7 +206,7 @@ func TestTLS_FailedStart(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--tls-cert", certFile}, "missing [tls-key]"},
+		{[]string{"--tls-cert", certFile}, "--tls-cert requires --tls-key (relayerd serve --help lists the flags)"},
 		{[]string{"--tls-cert", certFile, "--tls-key", filepath.Join(directory, "none.pem")}, "none.pem: no such file"},
 		{[]string{"--tls-cert", certFile, "--tls-key", otherKey}, "--tls-cert, --tls-key: tls: private key does not match public key"},
 		{[]string{"--tls-cert", keyFile, "--tls-key", keyFile}, "--tls-cert, --tls-key: "},
