@@ -42,9 +42,10 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest) (*relaye
 	create := newRequest(http.MethodPost, collectionPath, body)
 	create.wantID = req.ID
 	return c.write(ctx, &write{
-		request: create,
-		id:      req.ID,
-		settle:  func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, body, current) },
+		request:  create,
+		id:       req.ID,
+		hasOwnID: hasOwnID,
+		settle:   func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, body, current) },
 	})
 }
 
@@ -150,8 +151,9 @@ const (
 // write is a request that changes something.
 type write struct {
 	*request
-	id     string
-	settle func(current *relayer.Relayer) (verdict, error)
+	id       string
+	hasOwnID bool // no other client uses the ID
+	settle   func(current *relayer.Relayer) (verdict, error)
 }
 
 // write sends a write until its outcome is known, or the attempts are exhausted.
@@ -164,7 +166,8 @@ func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) 
 			return resp.relayer, nil
 		}
 		// After an attempt of unknown outcome, the failure of a later one may be its effect.
-		isUnknown = isUnknown || failed.isUnknown
+		// So may ErrExists for a generated ID: a proxy may have sent the request twice.
+		isUnknown = isUnknown || failed.isUnknown || w.hasOwnID && errors.Is(failed.err, relayer.ErrExists)
 		if !isUnknown {
 			return nil, failed.err
 		}

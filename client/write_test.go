@@ -1,10 +1,13 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +134,32 @@ func TestCreate_GeneratedID(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A proxy sends a create twice, and returns the second response.
+func TestCreate_SentTwice(t *testing.T) {
+	m := newManager(t)
+	api := handlerOf(t, m)
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if r.Method == http.MethodPost {
+			first := r.Clone(r.Context())
+			first.Body = io.NopCloser(bytes.NewReader(body))
+			api.ServeHTTP(httptest.NewRecorder(), first)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		api.ServeHTTP(w, r)
+	}))
+	created, err := c.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.ID = "" }))
+	if err != nil || created.Name != "name of a" {
+		t.Errorf("created %v, error %v", created, err)
+	}
+	if _, err := c.Create(t.Context(), evm("taken")); !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("an ID of the caller: error %v", err)
+	}
 }
 
 func TestChange_UnknownOutcome(t *testing.T) {

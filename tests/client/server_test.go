@@ -5,7 +5,6 @@ package client
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"testing"
 	"time"
@@ -24,18 +23,36 @@ const token = "token-of-the-client-suite"
 
 // suite are the tests of one store. open returns a new one.
 func suite(t *testing.T, open func(t *testing.T) relayer.Store) {
+	writes(t, open)
+	start(t, "reads", open, testReads)
+	start(t, "watch", open, testWatch)
+}
+
+// start runs a test on a new store, in parallel to others: they mostly wait.
+func start(t *testing.T, name string, open func(t *testing.T) relayer.Store, run func(*system)) {
+	t.Run(name, func(t *testing.T) {
+		s := newSystem(t, open(t))
+		t.Parallel()
+		run(s)
+	})
+}
+
+// writes are the tests that compare the outcomes of writes with the content of the store.
+func writes(t *testing.T, open func(t *testing.T) relayer.Store) {
 	tests := map[string]func(*system){
 		"creates":               testCreates,
 		"creates of the same":   testSameID,
 		"conditional patches":   testConditionalPatches,
 		"unconditional patches": testUnconditionalPatches,
 		"deletes":               testDeletes,
-		"reads":                 testReads,
-		"watch":                 testWatch,
 	}
 	for name, run := range tests {
-		t.Run(name, func(t *testing.T) { run(newSystem(t, open(t))) })
+		start(t, name, open, run)
 	}
+}
+
+func TestFaults_UncertainStore(t *testing.T) {
+	writes(t, func(*testing.T) relayer.Store { return &uncertain{Store: memory.New()} })
 }
 
 func TestFaults_Memory(t *testing.T) {
@@ -69,8 +86,9 @@ func TestFaults_Postgres(t *testing.T) {
 type system struct {
 	t       *testing.T
 	manager *relayer.Manager // without HTTP
-	proxy   *proxy
-	server  *httptest.Server
+	proxy   *faults
+
+	isUncertain bool
 }
 
 func newSystem(t *testing.T, store relayer.Store) *system {
@@ -79,27 +97,34 @@ func newSystem(t *testing.T, store relayer.Store) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &system{t: t, manager: manager, proxy: startProxy(t)}
-	s.start()
-	t.Cleanup(func() { s.server.Close() })
+	s := &system{t: t, manager: manager}
+	unsure, isUncertain := store.(*uncertain)
+	s.isUncertain = isUncertain
+	s.proxy = startFaults(t, s.newServer())
+	if isUncertain {
+		unsure.rate = &s.proxy.rate
+	}
 	return s
 }
 
-func (s *system) start() {
+func (s *system) newServer() http.Handler {
 	api, err := httpapi.New(s.manager, httpapi.Tokens(token), httpapi.WithoutRateLimit())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.server = httptest.NewServer(api)
-	s.proxy.target.Store(s.server.URL)
+	if s.isUncertain {
+		return withDeadline(api)
+	}
+	return api
 }
 
 // restart ends the server for a moment, with all its connections.
 func (s *system) restart() {
-	s.server.CloseClientConnections()
-	s.server.Close()
+	s.proxy.next.Store(nil)
+	s.proxy.server.CloseClientConnections()
 	time.Sleep(50 * time.Millisecond)
-	s.start()
+	next := s.newServer()
+	s.proxy.next.Store(&next)
 }
 
 // client returns a client with new connections, which go through the proxy.
@@ -112,7 +137,7 @@ func (s *system) client(options ...client.Option) *client.Client {
 		client.WithTimeout(2 * time.Second),
 		client.WithRetries(4, 10*time.Second),
 	}, options...)
-	c, err := client.New(s.proxy.url, token, options...)
+	c, err := client.New(s.proxy.server.URL, token, options...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
