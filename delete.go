@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // DeleteGuard lets the host refuse a delete, for example while transactions are
@@ -57,7 +59,7 @@ func (m *Manager) guardDelete(ctx context.Context, rec Record) error {
 	}
 	refusal, err := m.mayDelete(ctx, r)
 	if err != nil {
-		return fmt.Errorf("relayer: delete guard of %s: %w", rec.ID, err)
+		return fmt.Errorf("relayer: delete guard of %s: %w", rec.ID, mask.Error(err))
 	}
 	if refusal != "" {
 		return &ValidationError{Fields: []FieldError{{Message: refusal}}}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/go-relayer/relayer/internal/feed"
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -195,7 +196,7 @@ func (m *Manager) addressOf(ctx context.Context, r *Relayer, found *problems) (s
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", err)
+		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", mask.Error(err))
 	}
 	if problem := m.addressProblem(address, r.NetworkType); problem != "" {
 		// It is not a ValidationError, because the client cannot correct it, and

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -25,6 +26,7 @@ func (m *Manager) newRecord(r *Relayer) (Record, error) {
 	complete := *r
 	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
 	complete.Policies = withPolicyDefaults(r.Policies, r.NetworkType)
+	complete.DisabledReason = maskedReason(r.DisabledReason)
 	document, err := strictjson.Encode(complete)
 	if err != nil {
 		return Record{}, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
@@ -34,6 +36,15 @@ func (m *Manager) newRecord(r *Relayer) (Record, error) {
 		return Record{}, err
 	}
 	return Record{ID: r.ID, Claim: m.claimOf(r), Document: document, Private: private}, nil
+}
+
+// maskedReason returns the reason to store. Health checks quote the errors of RPC clients,
+// and those quote the URL.
+func maskedReason(reason *DisabledReason) *DisabledReason {
+	if reason == nil {
+		return nil
+	}
+	return &DisabledReason{Type: DisabledReasonType(mask.Text(string(reason.Type))), Details: mask.Text(reason.Details)}
 }
 
 // encodePrivate returns the private part of a relayer, or nil if it has none.

@@ -112,7 +112,9 @@ type RPCConfig struct {
 // DefaultRPCWeight is the weight of an [RPCConfig] without one.
 const DefaultRPCWeight = 100.0
 
-// DisabledReason is the reason for which the host disabled a relayer.
+// DisabledReason is the reason for which the host disabled a relayer. Every URL in it is
+// masked like an [RPCURL] before it is stored, so that Details may be the text of an error
+// that quotes a URL with a key.
 type DisabledReason struct {
 	// Type is the kind of reason: one of the constants of this package, or a string
 	// of the host application.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -148,6 +149,63 @@ func TestDisable_InvalidReason(t *testing.T) {
 	}
 	if r := mustGet(t, m, "evm"); r.SystemDisabled {
 		t.Error("disabled for no reason")
+	}
+}
+
+// Health checks pass the text of an error, which quotes the URL with its key.
+func TestDisable_URLsMasked(t *testing.T) {
+	m := registry(t)
+	const key = "PATHKEY"
+	failed := &url.Error{Op: "Post", URL: "https://rpc.example/v2/" + key, Err: errors.New("wss://u:" + key + "@ws.example refused")}
+	reason := relayer.DisabledReason{Type: relayer.DisabledReasonType("https://rpc.example/" + key), Details: failed.Error()}
+	r, err := m.Disable(t.Context(), "evm", reason)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := relayer.DisabledReason{Type: "https://rpc.example/***", Details: `Post "https://rpc.example/***": wss://ws.example refused`}
+	if *r.DisabledReason != want || strings.Contains(storedDocument(t, m, "evm"), key) {
+		t.Errorf("the reason is %+v, want %+v", *r.DisabledReason, want)
+	}
+	if again, err := m.Disable(t.Context(), "evm", reason); err != nil || again.Revision != r.Revision {
+		t.Errorf("the same reason again: %v, error %v", again, err)
+	}
+	_, err = m.Update(t.Context(), "solana", func(r *relayer.Relayer) error {
+		r.SystemDisabled, r.DisabledReason = true, &reason
+		return nil
+	})
+	if err != nil || strings.Contains(storedDocument(t, m, "solana"), key) {
+		t.Errorf("an update stores %s, error %v", storedDocument(t, m, "solana"), err)
+	}
+	if strings.Contains(failed.Error(), "***") || !strings.Contains(reason.Details, key) {
+		t.Error("the reason of the caller was changed")
+	}
+}
+
+// An error of a hook quotes a URL too. Its text is masked, and it still matches.
+func TestHookErrors_URLsMasked(t *testing.T) {
+	cause := &url.Error{Op: "Get", URL: secretURL, Err: context.DeadlineExceeded}
+	var observed []error
+	m := registry(t,
+		relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { return "", cause }),
+		relayer.WithAddressResolver(func(_ context.Context, signer string, _ relayer.NetworkType, _ string) (string, error) {
+			if signer == "s" {
+				return "", cause
+			}
+			return "", nil
+		}),
+		relayer.WithObserver(func(_ context.Context, o relayer.Operation) { observed = append(observed, o.Err) }))
+	observed = nil
+	for call, err := range map[string]error{"delete": m.Delete(t.Context(), "evm"), "create": second(m.Create(t.Context(), minimal("new")))} {
+		if !errors.Is(err, cause) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "https://rpc.example:8545/***") {
+			t.Errorf("%s: %v", call, err)
+		}
+		observed = append(observed, err)
+	}
+	for _, err := range observed {
+		wantMasked(t, "an error", err.Error())
+	}
+	if len(observed) != 4 {
+		t.Errorf("%d errors", len(observed))
 	}
 }
 

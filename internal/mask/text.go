@@ -1,0 +1,175 @@
+package mask
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Text returns text in which every URL is masked like [URL], for texts that quote the
+// errors of clients of these URLs. It recognizes
+//
+//   - URLs of any scheme, also with escaped slashes (https:\/\/, https%3A%2F%2F);
+//   - host and path without a scheme (rpc.example/v2/KEY, localhost:8545/KEY);
+//   - credentials before a host without a scheme (user:password@rpc.example).
+//
+// It masks too much rather than too little: up to the closing quote or the next space.
+// Masked text stays as it is.
+func Text(text string) string {
+	var out strings.Builder
+	for text != "" {
+		length := tokenLength(text)
+		maskToken(&out, text[:length])
+		text = text[length:]
+	}
+	return out.String()
+}
+
+// tokenLength returns the length of the spaces at the start of text, or of what is before
+// the next space.
+func tokenLength(text string) int {
+	isSpace := isSeparator(rune(text[0]))
+	for i, r := range text {
+		if i > 0 && isSeparator(r) != isSpace {
+			return i
+		}
+	}
+	return len(text)
+}
+
+func isSeparator(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+
+// scheme matches a scheme with :// in the notations of URLs, of JSON and of queries.
+var scheme = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*(?::|\\u003a|%(?:25)*3a)(?:/|\\/|\\u002f|%(?:25)*2f){2}`)
+
+// maskToken writes a text without spaces, with its URLs masked.
+func maskToken(out *strings.Builder, token string) {
+	for {
+		found := scheme.FindStringIndex(token)
+		if found == nil {
+			out.WriteString(maskWithoutScheme(token))
+			return
+		}
+		before, rest := token[:found[0]], token[found[1]:]
+		length := urlLength(before, rest)
+		out.WriteString(maskWithoutScheme(before))
+		out.WriteString(token[found[0]:found[1]])
+		out.WriteString(maskRest(rest[:length]))
+		token = rest[length:]
+	}
+}
+
+// urlLength returns the length of the rest of a URL: up to the quote that was opened
+// before it, and otherwise the token without the punctuation at its end.
+func urlLength(before, rest string) int {
+	if before != "" && strings.ContainsRune("\"'`<", rune(before[len(before)-1])) {
+		closing := before[len(before)-1]
+		if closing == '<' {
+			closing = '>'
+		}
+		if end := unescapedIndex(rest, closing); end >= 0 {
+			return end
+		}
+	}
+	return len(trimPunctuation(rest))
+}
+
+// unescapedIndex returns the index of the first quote without a backslash before it.
+func unescapedIndex(text string, quote byte) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case quote:
+			return i
+		}
+	}
+	return -1
+}
+
+// trimPunctuation removes what ends a sentence or closes a bracket that was opened before.
+func trimPunctuation(text string) string {
+	for text != "" {
+		last := text[len(text)-1]
+		opening := map[byte]string{')': "(", ']': "[", '}': "{"}[last]
+		if !strings.ContainsRune(`.,;:!?"'>)]}`+"`\\", rune(last)) || opening != "" && strings.Contains(text, opening) {
+			return text
+		}
+		text = text[:len(text)-1]
+	}
+	return text
+}
+
+// pathStart matches what ends the authority of a URL.
+var pathStart = regexp.MustCompile(`(?i)[/?#\\]|%(?:25)*(?:2f|3f|23)`)
+
+// at matches the end of user information.
+var at = regexp.MustCompile(`(?i)@|\\u0040|%(?:25)*40`)
+
+// maskRest masks a URL without its scheme.
+func maskRest(rest string) string {
+	authority, path := rest, ""
+	if start := pathStart.FindStringIndex(rest); start != nil {
+		authority, path = rest[:start[0]], rest[start[0]:]
+	}
+	if ends := at.FindAllStringIndex(authority, -1); ends != nil {
+		authority = authority[ends[len(ends)-1][1]:]
+	}
+	if !isHost(authority) {
+		return Hidden
+	}
+	if path != "" && path != "/" {
+		path = Path
+	}
+	return authority + path
+}
+
+// host matches a host with an optional port. A port that is not a number is the start of
+// a password.
+var host = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%a-z]+\]|[\pL\pN._~-]+)(?::([0-9]*))?$`)
+
+func isHost(text string) bool {
+	found := host.FindStringSubmatch(text)
+	if found == nil {
+		return false
+	}
+	_, err := strconv.ParseUint(found[1], 10, 16)
+	return found[1] == "" || err == nil
+}
+
+var (
+	// credentials matches user information with a password, and the rest of the token.
+	credentials = regexp.MustCompile("[^\\s\"'`<>(\\[{,;=]*:[^\\s]*@([^\\s@]*)$")
+
+	// hostAndPath matches a name with a dot or a host with a port, followed by a path.
+	hostAndPath = regexp.MustCompile(`(?i)((?:[\pL\pN-]+\.)+[\pL\pN-]+\.?(?::[0-9]+)?|[\pL\pN-]+:[0-9]+|\[[0-9a-f:.]+\](?::[0-9]+)?)([/?#].*)$`)
+)
+
+// maskWithoutScheme masks credentials, and the path after a host.
+func maskWithoutScheme(token string) string {
+	if found := credentials.FindStringSubmatchIndex(token); found != nil {
+		rest := token[found[2]:]
+		length := len(trimPunctuation(rest))
+		return token[:found[0]] + maskRest(rest[:length]) + rest[length:]
+	}
+	found := hostAndPath.FindStringSubmatchIndex(token)
+	if found == nil {
+		return token
+	}
+	rest := token[found[4]:]
+	length := len(trimPunctuation(rest))
+	if length < 2 {
+		return token
+	}
+	return token[:found[4]] + Path + rest[length:]
+}
+
+// Error returns an error with the masked text of err, which wraps err.
+func Error(err error) error { return masked{err} }
+
+type masked struct{ error }
+
+func (m masked) Error() string { return Text(m.error.Error()) }
+
+func (m masked) Unwrap() error { return m.error }

@@ -1,0 +1,117 @@
+package mask_test
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer/internal/mask"
+)
+
+func TestText(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		"nonce 5 is too low (want 7/8)":   "nonce 5 is too low (want 7/8)",
+		"dial tcp 10.0.0.1:8545: refused": "dial tcp 10.0.0.1:8545: refused",
+		"lookup a.example on 127.0.0.53:53: no such host":  "lookup a.example on 127.0.0.53:53: no such host",
+		"mail ops@example.com or @team, net/http: timeout": "mail ops@example.com or @team, net/http: timeout",
+		"\tat  10:30\n": "\tat  10:30\n",
+		`Post "https://h.example/v2/KEY": dial tcp: refused`:          `Post "https://h.example/***": dial tcp: refused`,
+		`Post "https://h.example": EOF`:                               `Post "https://h.example": EOF`,
+		`Get "https://h.example/KEY\"KEY": EOF`:                       `Get "https://h.example/***": EOF`,
+		`{"url":"https://h.example/KEY","code":5}`:                    `{"url":"https://h.example/***","code":5}`,
+		"websocket: wss://h.example:8546/ws/KEY?a=KEY closed":         "websocket: wss://h.example:8546/*** closed",
+		"HTTPS://H.example/KEY.":                                      "HTTPS://H.example/***.",
+		"https://user:KEY@h.example":                                  "https://h.example",
+		"https://user:KE@Y@h.example/":                                "https://h.example/",
+		"https://KEY@h.example:8545/, again":                          "https://h.example:8545/, again",
+		"https://us/KEY:KEY@h.example/":                               "https://us/***",
+		"https://user:KEY/KEY@h.example/":                             "https://***",
+		"https://h.example:KEY":                                       "https://***",
+		"https://h.example?KEY and https://i.example#KEY":             "https://h.example/*** and https://i.example/***",
+		"(see https://h.example/KEY)":                                 "(see https://h.example/***)",
+		"<https://h.example/KEY>;":                                    "<https://h.example/***>;",
+		"'https://h.example/KEY','https://i.example/KEY'":             "'https://h.example/***','https://i.example/***'",
+		"https://h.example/KEY,https://i.example/KEY":                 "https://h.example/***",
+		"http://[::1]:8545/KEY http://[fe80::1] http://127.0.0.1/KEY": "http://[::1]:8545/*** http://[fe80::1] http://127.0.0.1/***",
+		"https://bücher.example/KEY":                                  "https://bücher.example/***",
+		`https:\/\/h.example\/v2\/KEY`:                                `https:\/\/h.example/***`,
+		"https%3A%2F%2Fuser%3AKEY%40h.example%2Fv2%2FKEY":             "https%3A%2F%2Fh.example/***",
+		"url=https%253a%252f%252fh.example%252fKEY":                   "url=https%253a%252f%252fh.example/***",
+		"postgres://u:KEY@db:5432/KEY redis://:KEY@cache":             "postgres://db:5432/*** redis://cache",
+		"file:///KEY": "file://***",
+		`Get "h.example/v2/KEY": unsupported protocol scheme ""`:        `Get "h.example/***": unsupported protocol scheme ""`,
+		"to localhost:8545/KEY, or 127.0.0.1:8545/KEY or //h.example/K": "to localhost:8545/***, or 127.0.0.1:8545/*** or //h.example/***",
+		"dial user:KEY@h.example:8545: refused":                         "dial h.example:8545: refused",
+		"dial user:K@E/Y@h.example/KEY":                                 "dial h.example/***",
+		"h.example/ h.example/.":                                        "h.example/ h.example/.",
+		"https://h.example/*** stays":                                   "https://h.example/*** stays",
+	} {
+		if got := mask.Text(text); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
+		}
+		if again := mask.Text(want); again != want {
+			t.Errorf("%s masked again is %s", want, again)
+		}
+	}
+}
+
+func TestError(t *testing.T) {
+	cause := &url.Error{Op: "Post", URL: "https://h.example/KEY", Err: errors.New("refused")}
+	err := fmt.Errorf("hook: %w", mask.Error(cause))
+	if err.Error() != `hook: Post "https://h.example/***": refused` || !errors.Is(err, cause) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzText puts a secret into each part of a URL, and the URL into texts that quote it.
+func FuzzText(f *testing.F) {
+	f.Add("https", "h.example", "dial tcp: ", ": refused", "KEY")
+	f.Add("WSS", "[::1]:8545", `{"a":"b","url":"`, `","c":"d"}`, "a,b;c)d")
+	f.Add("http", "localhost", "(", ").", "%41@:/")
+	f.Add("https", "h.example", "u:p@https://i.example/", ",https://", "x'y")
+	f.Fuzz(func(t *testing.T, scheme, host, before, after, part string) {
+		const mark = "S3CR3T"
+		if strings.Contains(before+after+host+scheme, mark) || strings.ContainsFunc(part, func(r rune) bool {
+			return r <= ' ' || r == '"' || r == '\\' || r == '\'' || r == '`' || r == '<' || r == '>' || r == 0x7f
+		}) {
+			return
+		}
+		secret := part + mark + part
+		parsed, err := url.Parse(scheme + "://" + host + "/" + secret)
+		if err != nil || parsed.Host != host || host == "" || parsed.User != nil || strings.ContainsFunc(secret, isSpace) {
+			return
+		}
+		urls := []string{
+			parsed.String(),
+			scheme + "://" + host + "/" + secret,
+			scheme + "://" + host + "?k=" + secret,
+			scheme + "://" + host + "#" + secret,
+			scheme + "://" + url.UserPassword(secret, secret).String() + "@" + host,
+			url.QueryEscape(parsed.String()),
+		}
+		for _, whole := range urls {
+			for _, text := range []string{
+				before + " " + whole + " " + after,
+				before + " " + whole,
+				before + (&url.Error{Op: "Post", URL: whole, Err: errors.New(after)}).Error(),
+				fmt.Sprintf("%s%q%s", before+" ", whole, after),
+				whole + " " + whole + ", " + whole + ": " + after,
+			} {
+				masked := mask.Text(text)
+				if strings.Contains(masked, mark) {
+					t.Errorf("%q shows the secret in %q", text, masked)
+				}
+				if again := mask.Text(masked); again != masked {
+					t.Errorf("%q masked again is %q", masked, again)
+				}
+			}
+		}
+	})
+}
+
+func isSpace(r rune) bool {
+	return strings.TrimSpace(string(r)) == "" || r < ' ' || r == 0x85 || r >= 0x80 && r < 0xa0
+}
