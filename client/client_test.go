@@ -236,6 +236,9 @@ func patches() []operation {
 		patch("patch URLs", "a", urls(relayer.RPCConfig{URL: "https://other.example/key", Weight: new(5.0)})),
 		patch("patch policy", "sol", relayer.Patch{"policies": &relayer.SolanaPolicy{MaxSignatures: new(int32(3))}}),
 		patch("patch policies away", "sol", relayer.Patch{"policies": nil}),
+		patch("patch another policy", "a", relayer.Patch{"policies": &relayer.SolanaPolicy{MinBalance: new(int64(5))}}),
+		patch("patch another policy of an unknown relayer", "unknown", relayer.Patch{"policies": &relayer.SolanaPolicy{}}),
+		patch("patch nil policy", "a", relayer.Patch{"policies": (*relayer.EVMPolicy)(nil)}),
 		patch("patch not UTF-8", "a", relayer.Patch{"name": "a\xff"}),
 		patch("patch invalid", "a", relayer.Patch{"name": nil, "id": "b", "policies": relayer.Patch{"min_balance": -1}}),
 		patch("patch a masked URL", "a", urls(relayer.RPCConfig{URL: "https://other.example/***"})),
@@ -325,6 +328,58 @@ func TestCreate_FullURLs(t *testing.T) {
 		if err != nil || string(r.CustomRPCURLs[0].URL) != want {
 			t.Errorf("the server has %v, error %v", r, err)
 		}
+	}
+}
+
+// What a client has returned cannot be sent back: the full URLs would be lost.
+func TestClient_MaskedURLsSentBack(t *testing.T) {
+	m := newManager(t)
+	c := serve(t, m)
+	created, err := c.Create(t.Context(), evm("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := evm("b")
+	copied.CustomRPCURLs = created.CustomRPCURLs
+	_, createErr := c.Create(t.Context(), copied)
+	_, patchErr := c.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": created.CustomRPCURLs})
+	for _, err := range []error{createErr, patchErr} {
+		if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Field != "custom_rpc_urls[0].url" {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	if r, err := m.Get(t.Context(), "a"); err != nil || r.CustomRPCURLs[0].URL.Unmasked() != "https://rpc.example/v2/secret-key" {
+		t.Errorf("the server has %v, error %v", r, err)
+	}
+}
+
+// A relayer that a newer server has stored does not fail the reads of others.
+func TestClient_UnknownNetworkType(t *testing.T) {
+	const unknown = `{"id":"btc","name":"n","network":"main","network_type":"bitcoin","paused":false,"signer_id":"s","policies":{"fee_rate":5},"owner":"x"}`
+	c, _ := scripted(t, nil,
+		respondJSON(200, `{"success":true,"data":[`+unknown+`,{"id":"a","network_type":"evm"}],"revisions":[4,5],"pagination":{"current_page":1,"per_page":100,"total_items":2},"trace":{}}`),
+		respondJSON(200, `{"success":true,"data":`+unknown+`}`, "ETag", `"4"`),
+		respond(200, "text/event-stream", resync+"event: updated\ndata: {\"etag\":\"\\\"6\\\"\",\"relayer\":"+unknown+"}\n\n"),
+	)
+	page, err := c.List(t.Context(), 1, 100)
+	if err != nil || len(page.Relayers) != 2 {
+		t.Fatalf("the page is %v, error %v", page, err)
+	}
+	r, err := c.Get(t.Context(), "btc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for change, err := range c.Watch(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []*relayer.Relayer{page.Relayers[0], r, change.Relayer} {
+			policy, ok := r.Policies.(*relayer.UnknownPolicy)
+			if !ok || r.NetworkType != "bitcoin" || policy.Type != "bitcoin" || string(policy.Raw) != `{"fee_rate":5}` {
+				t.Errorf("the relayer is %v", r)
+			}
+		}
+		break
 	}
 }
 

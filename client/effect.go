@@ -21,10 +21,32 @@ func isCreated(body []byte, current *relayer.Relayer) bool {
 	return ok && isSame(stored, wanted)
 }
 
-// isPatched reports whether the relayer has all that the body of a patch sets.
+// isPatched reports whether the relayer has all that the body of a patch sets. A body that
+// a server rejects has no effect, even if the relayer has its values.
 func isPatched(body []byte, current *relayer.Relayer) bool {
 	wanted, stored, ok := comparedForms(body, current)
-	return ok && covers(stored, wanted)
+	return ok && covers(stored, wanted) && isValidPatch(body, current)
+}
+
+// isValidPatch checks the members of a patch by the rules of a create, and that none of
+// them is one that cannot be changed.
+func isValidPatch(body []byte, current *relayer.Relayer) bool {
+	create := map[string]any{"name": current.Name, "paused": current.Paused}
+	if decodeNumbers(body, &create) != nil {
+		return false
+	}
+	for member, value := range map[string]any{"id": current.ID, "network": current.Network, "network_type": current.NetworkType, "signer_id": current.SignerID} {
+		if _, ok := create[member]; ok {
+			return false
+		}
+		create[member] = value
+	}
+	encoded, err := json.Marshal(create)
+	if err != nil {
+		return false
+	}
+	_, err = relayer.ParseCreateRequest(encoded)
+	return err == nil
 }
 
 // comparedForms returns the members of a body and of a relayer in the same form.

@@ -17,6 +17,8 @@ func TestPatch_InEffect(t *testing.T) {
 	evm, solana, stellar := evm("a"), relayer.CreateRequest{ID: "a", Name: "s", Network: "n", NetworkType: relayer.Solana, SignerID: "s"},
 		relayer.CreateRequest{ID: "a", Name: "s", Network: "n", NetworkType: relayer.Stellar, SignerID: "s",
 			Policies: &relayer.StellarPolicy{FeePaymentStrategy: new(relayer.FeePaidByUser), FeeMarginPercentage: new(0.5)}}
+	lamports := solana
+	lamports.Policies = &relayer.SolanaPolicy{MinBalance: new(int64(5))}
 	bare := changed(func(r *relayer.CreateRequest) { r.CustomRPCURLs = full("https://user:hunter2@rpc.example") })
 	token := relayer.StellarAllowedToken{Asset: "native", MaxAllowedFee: new(uint64(7)), Metadata: &relayer.StellarTokenMetadata{}}
 	tokens := stellar
@@ -74,12 +76,20 @@ func TestPatch_InEffect(t *testing.T) {
 		"policies cleared to a default":   {solana, patch{"policies": nil}, true},
 		"a field cleared to a default":    {solana, patch{"policies": patch{"fee_payment_strategy": nil}}, true},
 		"a field set to the default":      {solana, patch{"policies": patch{"fee_payment_strategy": "user"}}, true},
+		"a fixed member":                  {evm, patch{"network": "sepolia"}, false}, // a server rejects these, although the values are equal
+		"an unknown member":               {evm, patch{"owner": nil}, false},
+		"an unknown field":                {evm, policies(patch{"max_fee": nil}), false},
+		"a number as text":                {lamports, policies(patch{"min_balance": "5"}), false},
 		"a field not set from a default":  {solana, patch{"policies": patch{"fee_payment_strategy": "relayer"}}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, _ := scripted(t, nil, reset, stored(t, test.stored, 200, 9))
+				steps := []step{reset, stored(t, test.stored, 200, 9)}
+				if _, ok := test.patch["policies"].(relayer.Policy); ok { // its type is checked first
+					steps = append([]step{stored(t, test.stored, 200, 9)}, steps...)
+				}
+				c, _ := scripted(t, nil, steps...)
 				_, err := c.Patch(t.Context(), "a", test.patch)
 				if test.isInEffect && err != nil || !test.isInEffect && !errors.Is(err, relayer.ErrOutcomeUnknown) {
 					t.Errorf("error %v, want in effect: %t", err, test.isInEffect)

@@ -71,10 +71,23 @@ func settleCreate(req relayer.CreateRequest, hasOwnID bool, body []byte, current
 // which cannot take effect twice. If there is no relayer, it returns
 // [relayer.ErrNotFound]; otherwise [relayer.ErrOutcomeUnknown]. Change RPC URLs with
 // [relayer.IfRevision], so that a lost request is sent again.
+//
+// If the value of policies is a [relayer.Policy], Patch first reads the relayer, and
+// returns a [*relayer.ValidationError] if it has another network type: the body of a
+// request does not show whether MinBalance is in wei or in lamports.
 func (c *Client) Patch(ctx context.Context, id string, patch relayer.Patch, conditions ...relayer.Condition) (*relayer.Relayer, error) {
 	body, err := patch.RequestBody()
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := patch["policies"].(relayer.Policy); ok {
+		current, err := c.Get(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := patch.CheckPolicy(current.NetworkType); err != nil {
+			return nil, err
+		}
 	}
 	return c.change(ctx, http.MethodPatch, id, body, conditions)
 }
