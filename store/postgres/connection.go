@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
 )
 
 // connector is acquire, or acquireAlive for a second attempt.
@@ -22,23 +23,25 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return acquire(ctx, s.pool, s.opts.connectTimeout)
 }
 
-// acquire returns a connection to a primary. During a failover it waits for one
-// until the timeout.
+// acquire returns a connection to a primary. Until the timeout it waits for one if the
+// reason why there is none may pass.
 func acquire(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration) (*pgxpool.Conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	late := fmt.Errorf("no connection within %v", timeout)
-	for pause := time.Millisecond; ; pause = min(2*pause, maxPrimaryPause) {
+	for pause := time.Millisecond; ; pause = min(2*pause, maxAcquirePause) {
 		conn, err := acquirePrimary(waiting, pool)
 		switch {
 		case err == nil:
 			return conn, nil
+		case ctx.Err() != nil:
+			return nil, noConnection{ctx.Err()}
 		case errors.Is(err, errStandby):
 			late = errStandby
-		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			return nil, noConnection{late}
-		default:
+		case !mayPass(err):
 			return nil, noConnection{err}
+		case waiting.Err() == nil:
+			late = fmt.Errorf("no connection within %v: %w", timeout, err)
 		}
 		select {
 		case <-waiting.Done():
@@ -48,8 +51,23 @@ func acquire(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration) (*p
 	}
 }
 
-// maxPrimaryPause is the longest pause between two looks for a primary.
-const maxPrimaryPause = 25 * time.Millisecond
+// maxAcquirePause is the longest pause between two attempts to get a connection.
+const maxAcquirePause = 25 * time.Millisecond
+
+// mayPass reports whether another attempt to connect may succeed: the server restarts, a
+// failover is not complete, or all of its connections are in use. It returns false if the
+// server refuses the role or the database, and if the pool is closed.
+func mayPass(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return !errors.Is(err, puddle.ErrClosedPool)
+	}
+	switch refusal.Code[:min(2, len(refusal.Code))] {
+	case connectionException, "53", "57": // resources, intervention of an operator
+		return true
+	}
+	return false
+}
 
 // acquirePrimary returns errStandby if the pool has connected to a standby. Idle
 // connections that have been lost are discarded.

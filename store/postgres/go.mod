@@ -6,6 +6,7 @@ require (
 	github.com/go-relayer/relayer v0.0.0
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jackc/puddle/v2 v2.2.3
 	go.uber.org/goleak v1.3.0
 )
 
@@ -16,7 +17,6 @@ require (
 	github.com/go-playground/validator/v10 v10.30.6 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
-	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/leodido/go-urn v1.5.0 // indirect
 	github.com/mr-tron/base58 v1.3.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect

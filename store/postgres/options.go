@@ -53,9 +53,12 @@ func WithoutSetup() Option {
 	}
 }
 
-// WithConnectTimeout limits how long an operation waits for a connection to the
-// primary, new or from the pool. Then it returns [relayer.ErrUnavailable]. The
-// default is 1 second.
+// WithConnectTimeout sets how long an operation waits for a connection to the primary, new
+// or from the pool. Then it returns [relayer.ErrUnavailable] with the last reason. It
+// waits for every reason that may pass: no server can be reached, all of them are
+// standbys, the server starts or shuts down, or its connections or those of the pool are
+// all in use. An operation fails at once if the server refuses the role, the password or
+// the database. The default is 1 second.
 func WithConnectTimeout(timeout time.Duration) Option {
 	return func(o *options) error {
 		o.connectTimeout = timeout
@@ -79,7 +82,8 @@ func WithTimeout(timeout time.Duration) Option {
 // WithChangeRetention sets how long changes are stored for watchers. The default is
 // 10 minutes. A watcher that is cut off for longer receives [relayer.ErrGap]. The
 // shortest retention of all instances applies, and nothing is pruned while no
-// instance runs. A stored change contains the whole relayer, RPC URLs included, also
+// instance runs. After the clock of the server was ahead, changes are kept for up to
+// twice the retention. A stored change contains the whole relayer, RPC URLs included, also
 // if the relayer was deleted.
 func WithChangeRetention(retention time.Duration) Option {
 	return func(o *options) error {
