@@ -30,6 +30,7 @@ const (
 	featureNotSupported  = "0A000"
 	undefinedTable       = "42P01"
 	undefinedColumn      = "42703"
+	programLimitExceeded = "54000"
 	duplicateTable       = "42P07"
 	duplicateFunction    = "42723"
 	duplicateObject      = "42710"
@@ -90,8 +91,10 @@ func isDataError(err error) bool {
 		return false
 	}
 	switch refusal.Code[:2] {
-	case "22", "23", "44", "54", "P0": // data, integrity, views, limits, triggers
+	case "22", "23", "44", "P0": // data, integrity, views, triggers
 		return true
+	case "54": // limits
+		return refusal.Code != programLimitExceeded
 	}
 	return false
 }
@@ -108,13 +111,13 @@ func isSchemaError(err error) bool {
 // new connection solves that as well.
 func isStandbyError(err error) bool { return hasCode(err, readOnlyTransaction, featureNotSupported) }
 
-// isTransient reports whether a repetition may succeed: after a serialization failure
-// or a lost connection.
+// isTransient reports whether a repetition may succeed: after a serialization failure,
+// a commit for whose notification the queue had no room, or a lost connection.
 func isTransient(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, relayer.ErrNewerFormat) {
 		return false
 	}
-	if hasCode(err, serializationFailure, deadlockDetected) || isStandbyError(err) {
+	if hasCode(err, serializationFailure, deadlockDetected, programLimitExceeded) || isStandbyError(err) {
 		return true
 	}
 	return !isRefusal(err)

@@ -21,21 +21,40 @@ const (
 func (s *Store) pruneChanges() {
 	ticker := time.NewTicker(min(s.opts.changeRetention, pruneInterval))
 	defer ticker.Stop()
+	var seen sighting
+	var old int64
 	for {
 		select {
 		case <-s.ended.Done():
 			return
 		case <-ticker.C:
-			s.pruneOldChanges()
+			last, err := s.lastChange(s.ended)
+			switch now := time.Now(); {
+			case err != nil:
+				continue
+			case last.number < seen.number: // as after the restore of a backup
+				old, seen = 0, sighting{now, last.number}
+			case now.Sub(seen.at) > s.opts.changeRetention:
+				old, seen = seen.number, sighting{now, last.number}
+			}
+			s.pruneOldChanges(old)
 		}
 	}
 }
 
-// pruneOldChanges repeats steps until no old change is left. An error ends it:
-// the next tick goes on.
-func (s *Store) pruneOldChanges() {
+// sighting is the number of the last change at a time of the Store's own clock. The times
+// of the changes are those of the server: if its clock was ahead, they alone would keep
+// changes for too long. With it, a change is kept for at most twice the retention.
+type sighting struct {
+	at     time.Time
+	number int64
+}
+
+// pruneOldChanges repeats steps until no old change is left. Changes up to the number
+// are old, whatever their time is. An error ends it: the next tick goes on.
+func (s *Store) pruneOldChanges(old int64) {
 	for {
-		pruned, err := s.pruneOnce()
+		pruned, err := s.pruneOnce(old)
 		if err != nil || !pruned {
 			return
 		}
@@ -49,7 +68,7 @@ func (s *Store) pruneOldChanges() {
 
 // pruneOnce deletes the oldest changes, up to pruneStep, in one transaction. It
 // reports whether there were any. If another instance prunes now, it does nothing.
-func (s *Store) pruneOnce() (pruned bool, err error) {
+func (s *Store) pruneOnce(old int64) (pruned bool, err error) {
 	ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
 	defer cancel()
 	err = transact(ctx, s.pool, s.opts, func(tx pgx.Tx) error {
@@ -61,7 +80,7 @@ func (s *Store) pruneOnce() (pruned bool, err error) {
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, s.sql.prune, last, pruneStep, s.opts.changeRetention.Microseconds(), s.opts.version())
+		tag, err := tx.Exec(ctx, s.sql.prune, last, pruneStep, s.opts.changeRetention.Microseconds(), s.opts.version(), old)
 		pruned = tag.RowsAffected() > 0
 		return err
 	})

@@ -115,7 +115,9 @@ func statementsIn(schema string) statements {
 		// The driver prepares it when the write lock is held: even to prepare a
 		// statement that writes to state waits for that lock. The commit must not end by
 		// the timeout of the server, which would report success without having waited for
-		// the synchronous standby.
+		// the synchronous standby. A full queue of notifications would refuse the commit,
+		// so none is sent if the queue is half full: watchers then poll. To ask how full it
+		// is also frees what no listener needs any more.
 		finish: in(`
 			WITH counted AS (
 				INSERT INTO $schema.counts (level, node, live)
@@ -125,7 +127,7 @@ func statementsIn(schema string) statements {
 				UPDATE $schema.state SET last_position = $4::bigint, last_revision = $5::bigint
 				WHERE last_revision = $6::bigint
 			)
-			SELECT pg_notify($7::text, ''), set_config('statement_timeout', '0', true)`),
+			SELECT CASE WHEN pg_notification_queue_usage() < 0.5 THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
 
 		get:       in(`SELECT id, revision, claim, document, private FROM $schema.relayer($1::text)`),
 		document:  in(`SELECT revision, document FROM $schema.relayer($1::text)`),
@@ -145,7 +147,8 @@ func statementsIn(schema string) statements {
 			FOR UPDATE OF pruning SKIP LOCKED`),
 
 		// The scan begins at the last pruned number, past the deleted rows that a long
-		// transaction keeps. Nothing is pruned if a newer version forbids it.
+		// transaction keeps. A change is old by its time, or by the time at which a Store has
+		// read its number ($5). Nothing is pruned if a newer version forbids it.
 		prune: in(`
 			WITH oldest AS (
 				SELECT number, changed_at FROM $schema.changes
@@ -153,7 +156,8 @@ func statementsIn(schema string) statements {
 					SELECT min_writer_version FROM $schema.state ORDER BY last_revision DESC LIMIT 1)
 				ORDER BY number LIMIT $2::integer
 			), last AS (
-				SELECT number, changed_at FROM oldest WHERE changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
+				SELECT number, changed_at FROM oldest
+				WHERE number <= $5::bigint OR changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
 				ORDER BY number DESC LIMIT 1
 			), gone AS (
 				DELETE FROM $schema.changes USING last WHERE changes.number > $1::bigint AND changes.number <= last.number

@@ -240,12 +240,12 @@ func failures(t *testing.T, admin *pgxpool.Pool, schema string) int {
 	return queryOne[int](t, admin, fmt.Sprintf(`SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM %s.calls`, schema))
 }
 
-// TestWrite_SerializationFailure: a write is repeated if the server asks for that, up
-// to a limit.
+// TestWrite_SerializationFailure: a write is repeated if the server asks for that, or if
+// its queue of notifications is full, up to a limit.
 func TestWrite_SerializationFailure(t *testing.T) {
 	t.Parallel()
 	for where, trigger := range map[string]string{"at once": onInsert, "at the commit": onCommit} {
-		for _, code := range []string{"40001", "40P01"} {
+		for _, code := range []string{"40001", "40P01", "54000"} {
 			t.Run(code+" "+where, func(t *testing.T) {
 				store, admin, schema := openWithAdmin(t)
 				addTrigger(t, admin, schema, fmt.Sprintf(`

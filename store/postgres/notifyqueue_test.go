@@ -1,0 +1,40 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// TestNotifyQueue_Full replaces the functions of the server: to fill its queue takes 8 GB.
+// Writes succeed without a notification, and watchers receive them.
+func TestNotifyQueue_Full(t *testing.T) {
+	t.Parallel()
+	for name, usage := range map[string]string{"known before": "1.0", "found at the commit": "0.0"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			schema, shadow := schemaName(), schemaName()
+			admin := newPool(t, server.ConnString())
+			execute(t, admin,
+				"CREATE SCHEMA "+shadow,
+				fmt.Sprintf(`CREATE SEQUENCE %s.refused`, shadow),
+				// Another session may fill the queue after the question.
+				fmt.Sprintf(`CREATE FUNCTION %s.pg_notification_queue_usage() RETURNS float8 LANGUAGE sql VOLATILE AS
+					$$ SELECT CASE WHEN nextval('%[1]s.refused') %% 3 = 0 THEN 1.0 ELSE %s END $$`, shadow, usage),
+				fmt.Sprintf(`CREATE FUNCTION %s.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
+					$$ BEGIN RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000'; END $$`, shadow))
+			store := openAt(t, parameter(t, server.ConnString(), "search_path", shadow+",pg_catalog"), postgres.WithSchema(schema))
+			changes := watch(t, openOn(t, admin, postgres.WithSchema(schema)))
+			rec := create(t, store, record("one"))
+			changes.want(t, relayer.Created, rec)
+			rec = update(t, store, rec)
+			changes.want(t, relayer.Updated, rec)
+			remove(t, store, rec)
+			changes.want(t, relayer.Deleted, rec)
+		})
+	}
+}
