@@ -15,6 +15,8 @@ var _ relayer.CheckStore = (*Store)(nil)
 // contradictions are the inconsistencies that Check looks for. Each statement counts
 // one kind of them.
 var contradictions = []struct{ what, sql string }{
+	{"missing or additional rows of state", `SELECT abs(count(*) - 1) FROM $schema.state`},
+	{"missing or additional rows of pruning", `SELECT abs(count(*) - 1) FROM $schema.pruning`},
 	{"counts that differ from the number of relayers", `
 		WITH real AS (
 			SELECT level, position >> (7 * level) AS node, count(*) AS live
@@ -22,14 +24,28 @@ var contradictions = []struct{ what, sql string }{
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.counts AS stored USING (level, node)
 		WHERE coalesce(real.live, 0) <> coalesce(stored.live, 0)`},
-	{"missing or additional rows of state", `SELECT abs(count(*) - 1) FROM $schema.state`},
+	{"negative counts", `SELECT count(*) FROM $schema.counts WHERE live < 0`},
+	{"counters that are negative", `
+		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_position, last_revision, pruned) < 0`},
+	{"relayers with an impossible ID or claim", `
+		SELECT count(*) FROM $schema.relayers WHERE octet_length(id) NOT BETWEEN 1 AND 64 OR octet_length(claim) NOT BETWEEN 1 AND 128`},
+	{"relayers with a position or revision below 1", `
+		SELECT count(*) FROM $schema.relayers WHERE least(position, revision) < 1`},
 	{"relayers above the last position", `
 		SELECT count(*) FROM $schema.relayers WHERE position > (SELECT last_position FROM $schema.state)`},
 	{"revisions above the last revision", `
 		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_revision FROM $schema.state)`},
+	// The changes are numbered without holes, except that an import may skip numbers.
+	{"holes in the changes", `
+		SELECT count(*) FROM (
+			SELECT number, kind, lag(number, 1, pruned) OVER (ORDER BY number) AS before
+			FROM $schema.changes, $schema.pruning
+		) AS change WHERE kind <> 'imported' AND number <> before + 1`},
+	{"missing last changes", `
+		SELECT count(*) FROM $schema.state, $schema.pruning
+		WHERE last_revision > greatest(pruned, (SELECT max(number) FROM $schema.changes))`},
 	{"changes above the last revision", `
 		SELECT count(*) FROM $schema.changes WHERE number > (SELECT last_revision FROM $schema.state)`},
-	{"missing or additional rows of pruning", `SELECT abs(count(*) - 1) FROM $schema.pruning`},
 	{"changes that should be pruned", `
 		SELECT count(*) FROM $schema.changes WHERE number <= (SELECT pruned FROM $schema.pruning)`},
 	{"pruned changes above the last revision", `
@@ -37,8 +53,8 @@ var contradictions = []struct{ what, sql string }{
 }
 
 // Check reads all tables in one snapshot and returns [relayer.ErrCorrupt] if they
-// contradict each other. Reads and writes continue. [WithTimeout] does not apply: a
-// million relayers take seconds.
+// contradict each other. Reads and writes continue. Neither [WithTimeout] nor the
+// statement_timeout of the session applies: a million relayers take seconds.
 func (s *Store) Check(ctx context.Context) error {
 	if s.ended.Err() != nil {
 		return errClosed
@@ -66,7 +82,13 @@ func (s *Store) findContradiction(ctx context.Context) error {
 	defer conn.Release()
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+			return err
+		}
 		found, err := readFormat(ctx, tx, s.opts.schema)
+		if errors.Is(err, relayer.ErrUnknownFormat) { // which it was not when the Store was opened
+			return s.corrupt("the table state has no version")
+		}
 		if err == nil {
 			err = found.permits(s.opts.version())
 		}
@@ -79,9 +101,13 @@ func (s *Store) findContradiction(ctx context.Context) error {
 				return err
 			}
 			if count > 0 {
-				return fmt.Errorf("postgres: schema %s: %w: %d %s", s.opts.schema, relayer.ErrCorrupt, count, c.what)
+				return s.corrupt(fmt.Sprintf("%d %s", count, c.what))
 			}
 		}
 		return nil
 	})
+}
+
+func (s *Store) corrupt(what string) error {
+	return fmt.Errorf("postgres: schema %s: %w: %s", s.opts.schema, relayer.ErrCorrupt, what)
 }

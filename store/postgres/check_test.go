@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -23,6 +24,20 @@ func TestCheck_Contradictions(t *testing.T) {
 		"no row of pruning":            `DELETE FROM spoiled.pruning`,
 		"a change that was pruned":     `UPDATE spoiled.pruning SET pruned = 1`,
 		"a prune above the counter":    `DELETE FROM spoiled.changes; UPDATE spoiled.pruning SET pruned = 4`,
+		"a hole in the changes":        `DELETE FROM spoiled.changes WHERE number = 2`,
+		"no first change":              `DELETE FROM spoiled.changes WHERE number = 1`,
+		"no last change":               `DELETE FROM spoiled.changes WHERE number = 3`,
+		"no changes":                   `DELETE FROM spoiled.changes`,
+		"a revision of 0":              `UPDATE spoiled.relayers SET revision = 0 WHERE id = 'a'`,
+		"a negative revision":          `UPDATE spoiled.relayers SET revision = -1 WHERE id = 'a'`,
+		"an empty ID":                  `UPDATE spoiled.relayers SET id = '' WHERE id = 'a'`,
+		"a long ID":                    `UPDATE spoiled.relayers SET id = repeat('a', 65) WHERE id = 'a'`,
+		"an empty claim":               `UPDATE spoiled.relayers SET claim = '' WHERE id = 'a'`,
+		"a long claim":                 `UPDATE spoiled.relayers SET claim = decode(repeat('ab', 129), 'hex') WHERE id = 'a'`,
+		"a negative count":             `INSERT INTO spoiled.counts VALUES (1, 99, -1), (2, 99, 0)`,
+		"a negative prune":             `UPDATE spoiled.pruning SET pruned = -1`,
+		"no row of counters":           `DELETE FROM spoiled.state`,
+		"no version":                   `UPDATE spoiled.state SET version = 0`,
 		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, version, 0, 0 FROM spoiled.state`,
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -71,5 +86,51 @@ func TestCounters_SetBack(t *testing.T) {
 	}
 	if _, total, err := store.List(t.Context(), 0, 3); total != 2 || err != nil {
 		t.Errorf("listed %d, error %v, want 2", total, err)
+	}
+}
+
+// TestCheck_AfterImport: an import skips numbers of changes.
+func TestCheck_AfterImport(t *testing.T) {
+	t.Parallel()
+	store := open(t, newSchema())
+	create(t, store, record("one"))
+	for _, revision := range []uint64{1, 70} {
+		rec := record(fmt.Sprintf("imported-%d", revision))
+		rec.Revision = revision
+		if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
+			t.Fatal(err)
+		}
+		create(t, store, record(fmt.Sprintf("after-%d", revision)))
+	}
+	wantConsistent(t, store)
+}
+
+// TestCheck_StatementTimeout checks with sessions whose timeout ends every statement of
+// some duration.
+func TestCheck_StatementTimeout(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
+	execute(t, admin,
+		fmt.Sprintf(`ALTER TABLE %s.counts RENAME TO stored`, schema),
+		fmt.Sprintf(`CREATE VIEW %s.counts AS SELECT stored.* FROM %[1]s.stored, (SELECT pg_sleep(0.5)) AS pause`, schema))
+	limited := openAt(t, asRole(t, map[string]string{"statement_timeout": "400ms"}), postgres.WithSchema(schema))
+	wantConsistent(t, limited)
+}
+
+// TestList_NegativeTotal: damaged counts are an error, not a page.
+func TestList_NegativeTotal(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := openOn(t, admin, postgres.WithSchema(schema))
+	create(t, store, record("one"))
+	execute(t, admin, `UPDATE `+schema+`.counts SET live = -1`)
+	if recs, total, err := store.List(t.Context(), 0, 10); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("List: %d of %d, error %v, want ErrCorrupt", len(recs), total, err)
+	}
+	if _, total, err := store.AppendDocuments(t.Context(), nil, 0, 10); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("AppendDocuments: %d, error %v, want ErrCorrupt", total, err)
 	}
 }

@@ -51,6 +51,9 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 			if err := rows.Scan(&total, &extended); err != nil {
 				return err
 			}
+			if total < 0 {
+				return errNegativeTotal
+			}
 			extended.separator = ","
 		}
 		return rows.Err()

@@ -13,10 +13,10 @@ import (
 const readAttempts = 5
 
 // read runs one statement and passes its rows to use. It returns the error of the
-// context or one of package relayer.
+// context or one of package relayer: ErrNotFound and ErrCorrupt of use unchanged.
 func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	err := s.tryRead(ctx, sql, args, use)
-	if err == nil || err == ctx.Err() || errors.Is(err, relayer.ErrNotFound) {
+	if err == nil || err == ctx.Err() || errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {
 		return err
 	}
 	return unavailable(err)
@@ -35,7 +35,7 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 			return errClosed
 		}
 		err = s.readOnce(ctx, acquire, sql, args, use)
-		if err == nil || errors.Is(err, relayer.ErrNotFound) {
+		if err == nil || errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"fmt"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
@@ -20,12 +22,18 @@ func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
 	return row.record(), rows.Err()
 }
 
+// errNegativeTotal means that the counts are damaged.
+var errNegativeTotal = fmt.Errorf("postgres: %w: the number of relayers is negative", relayer.ErrCorrupt)
+
 // page reads the rows of a page. An empty page is one row with only the total.
 func page(rows pgx.Rows) (recs []relayer.Record, total int, err error) {
 	for rows.Next() {
 		var row row
 		if err := rows.Scan(append([]any{&total}, row.fields()...)...); err != nil {
 			return nil, 0, err
+		}
+		if total < 0 {
+			return nil, 0, errNegativeTotal
 		}
 		if row.id != nil {
 			recs = append(recs, row.record())

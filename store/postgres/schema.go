@@ -30,7 +30,9 @@ const (
 // order and the last revision; both are raised once per commit, under the write
 // lock. They are ordinary columns because a SEQUENCE with a cache would hand out
 // numbers out of order. The index on last_revision leads to the current version
-// of the row past the dead versions that a long transaction keeps.
+// of the row past the dead versions that a long transaction keeps. A vacuum of it holds
+// a lock that writers wait for, so it neither pauses nor truncates the file: to truncate,
+// it would wait up to 5 seconds for all readers and writers.
 //
 // The table pruning has one row as well: the number of the last change that has been
 // deleted, and its time, which together identify it. It is a separate table, so that
@@ -51,7 +53,7 @@ CREATE TABLE $schema.state (
 	min_writer_version integer NOT NULL,
 	last_position bigint NOT NULL,
 	last_revision bigint PRIMARY KEY
-);
+) WITH (vacuum_truncate = off, autovacuum_vacuum_cost_delay = 0);
 INSERT INTO $schema.state VALUES (1, 1, 0, 0);
 
 CREATE TABLE $schema.pruning (
@@ -236,10 +238,18 @@ func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) erro
 	return checkShape(ctx, conn, opts)
 }
 
-// errBytesAsText is an error of Open, because no record could be read.
-var errBytesAsText = errors.New("with default_query_exec_mode exec or simple_protocol the server's bytea_output must be hex")
+// errSession is an error of Open and New, because the Store could not read or write
+// correctly with a setting of the session.
+var errSession = errors.New("unsupported setting of the session")
 
+// checkSession checks the settings that the Store cannot set for a transaction. Those
+// that Open sets are reported by the server without a query.
 func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
+	for name, want := range sessionSettings {
+		if is := conn.Conn().PgConn().ParameterStatus(name); is != want {
+			return fmt.Errorf("%w: %s must be %s, and is %s", errSession, name, want, is)
+		}
+	}
 	if err := checkEngine(ctx, conn); err != nil {
 		return err
 	}
@@ -250,7 +260,7 @@ func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
 	var output string
 	err := conn.QueryRow(ctx, `SELECT current_setting('bytea_output')`).Scan(&output)
 	if err == nil && output != "hex" {
-		return errBytesAsText
+		return fmt.Errorf("%w: with default_query_exec_mode exec or simple_protocol bytea_output must be hex", errSession)
 	}
 	return err
 }
@@ -339,7 +349,7 @@ func setupError(ctx context.Context, schema string, err error) error {
 		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
 	case errors.Is(err, ErrNoSchema):
 		return fmt.Errorf("postgres: schema %s: %w", schema, err)
-	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errBytesAsText) ||
+	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errSession) ||
 		errors.Is(err, errUnsupportedEngine) || isRefusal(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}

@@ -116,3 +116,48 @@ func TestOpen_SessionFormats(t *testing.T) {
 		}
 	}
 }
+
+// TestImport_ArrayNulls imports records without claims in sessions that read NULL in an
+// array as a text.
+func TestImport_ArrayNulls(t *testing.T) {
+	t.Parallel()
+	role := asRole(t, map[string]string{"array_nulls": "off"})
+	for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			store := openAt(t, parameter(t, role, "default_query_exec_mode", mode), newSchema())
+			records := []relayer.Record{{ID: "one", Revision: 1}, {ID: "NULL", Revision: 2}}
+			if err := store.Import(t.Context(), records); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range records {
+				if got := get(t, store, want.ID); !same(got, want) {
+					t.Errorf("got %+v, want %+v", got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestOpen_Encoding: Open sets what makes IDs and statements readable. A pool of the host
+// with other settings is refused.
+func TestOpen_Encoding(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{"client_encoding": "LATIN1", "standard_conforming_strings": "off"} {
+		t.Run(name, func(t *testing.T) {
+			role := asRole(t, map[string]string{name: value})
+			for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
+				connString := parameter(t, role, "default_query_exec_mode", mode)
+				schema := newSchema()
+				store := openAt(t, connString, schema)
+				made := create(t, store, record(`пароль\'`))
+				if got := get(t, open(t, schema), made.ID); !same(got, made) {
+					t.Errorf("%s: got %+v, want %+v", mode, got, made)
+				}
+				_, err := postgres.New(t.Context(), newPool(t, connString), newSchema())
+				if err == nil || !strings.Contains(err.Error(), name) || errors.Is(err, relayer.ErrUnavailable) {
+					t.Errorf("%s: New returns the error %v", mode, err)
+				}
+			}
+		})
+	}
+}

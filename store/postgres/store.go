@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +48,10 @@ const hostTimeout = 2 * time.Second
 // defaultMaxConns is pool_max_conns if it is not set.
 const defaultMaxConns = 16
 
+// sessionSettings are the settings of every session: IDs are text, and values may be
+// part of a statement.
+var sessionSettings = map[string]string{"client_encoding": "UTF8", "standard_conforming_strings": "on"}
+
 // Open connects to a database. The connection string is a postgres:// URL or a list
 // of key=value settings, as libpq reads it. The PG… environment variables supply
 // missing settings.
@@ -69,6 +74,7 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "relayer"
 	}
+	maps.Copy(config.ConnConfig.RuntimeParams, sessionSettings)
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = hostTimeout
 	}
@@ -188,7 +194,7 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 }
 
 // List returns up to limit records from offset on, oldest first, and the number of all
-// records.
+// records. It returns [relayer.ErrCorrupt] if the stored counts cannot be true.
 func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
 	var recs []relayer.Record
 	var total int

@@ -159,11 +159,18 @@ func cancelCommits(t *testing.T, admin *pgxpool.Pool) {
 	})
 }
 
-// If the wait for the standby is canceled, the server reports success and a warning.
+// If the wait for the standby is canceled, the server reports success and a warning, which
+// a setting of the session can hide.
 func TestSynchronousStandby_CommitCanceled(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
-	store := openAt(t, primary.ConnString(), newSchema(), postgres.WithTimeout(30*time.Second))
+	for _, level := range []string{"notice", "error"} {
+		t.Run("client_min_messages="+level, func(t *testing.T) { wantCanceledCommit(t, primary, standby, level) })
+	}
+}
+
+func wantCanceledCommit(t *testing.T, primary, standby *pgserver.Server, level string) {
+	store := openAt(t, parameter(t, primary.ConnString(), "client_min_messages", level), newSchema(), postgres.WithTimeout(30*time.Second))
 	admin := newPool(t, primary.ConnString())
 	if err := standby.Stop(); err != nil {
 		t.Fatal(err)

@@ -125,12 +125,16 @@ func (s *Store) tryTransaction(conn *pgxpool.Conn, taken batch) error {
 // lock before the Store stops waiting for the server, which would cost the
 // connection. A client that holds the write lock and stalls loses it soon, so that
 // other writers wait and do not fail. Commits are synced even if the session turns that
-// off. The planner uses the indexes even if a plan was made for small tables.
+// off. Warnings are sent, because a canceled wait for the standby is only reported by
+// one. NULL in an array is NULL, also in the text format. The planner uses the indexes
+// even if a plan was made for small tables.
 const settings = `
 	SELECT set_config('lock_timeout', $1::text, true),
 		set_config('statement_timeout', $2::text, true),
 		set_config('idle_in_transaction_session_timeout', $3::text, true),
 		CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END,
+		set_config('client_min_messages', 'warning', true),
+		set_config('array_nulls', 'on', true),
 		set_config('enable_seqscan', 'off', true),
 		set_config('jit', 'off', true)`
 
