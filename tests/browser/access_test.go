@@ -109,6 +109,7 @@ func (b *tab) fillServer() {
 }
 
 func TestAccessibility_Names(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.visit(func(view string) {
 		unnamed := evaluate[[]string](b, `[...document.querySelectorAll('input, select, textarea')]
@@ -169,8 +170,10 @@ func (b *tab) useScheme(scheme string) {
 }
 
 func TestAccessibility_Contrast(t *testing.T) {
+	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
 			b := open(t)
 			b.useScheme(scheme)
 			isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`)
@@ -189,11 +192,13 @@ func TestAccessibility_Contrast(t *testing.T) {
 // TestAccessibility_NarrowScreen checks that the page does not scroll sideways at a
 // width of 320 pixels, and of 640 pixels with double font size.
 func TestAccessibility_NarrowScreen(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		width    int64
 		fontSize string
 	}{{320, "100%"}, {640, "200%"}} {
 		t.Run(fmt.Sprint(c.width), func(t *testing.T) {
+			t.Parallel()
 			b := open(t)
 			b.run(chromedp.EmulateViewport(c.width, 640))
 			b.do(`document.documentElement.style.fontSize = %s`, c.fontSize)
@@ -213,6 +218,7 @@ func TestAccessibility_NarrowScreen(t *testing.T) {
 // their values are below each other with the title of their column, and that an open
 // dialog fits.
 func TestAccessibility_Phone(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.fillServer()
 	b.run(chromedp.EmulateViewport(390, 844))
@@ -237,6 +243,7 @@ const isOnTop = `((e) => {
 // TestAccessibility_LargeZoom checks that nothing covers the focused control at a zoom of
 // 400 percent.
 func TestAccessibility_LargeZoom(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.run(chromedp.EmulateViewport(320, 256))
 	b.press("Pause")
@@ -278,6 +285,7 @@ func (b *tab) keys(text string) {
 
 // TestAccessibility_Keyboard uses the page with the keyboard only.
 func TestAccessibility_Keyboard(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	for i := 1; i <= 11; i++ {
 		b.server.create(fmt.Sprintf("relayer-%d", i), fmt.Sprintf("Relayer %d", i))
@@ -331,6 +339,7 @@ func TestAccessibility_Keyboard(t *testing.T) {
 // TestAccessibility_KeyboardChanges edits, pauses, resolves a conflict and deletes with
 // the keyboard only.
 func TestAccessibility_KeyboardChanges(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.tabTo("Edit")
 	b.keys(kb.Enter)

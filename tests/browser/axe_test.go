@@ -114,6 +114,7 @@ func (b *tab) savePicture(name string) {
 // TestAccessibility_Axe checks every view with axe-core, in light and dark colors and
 // on a phone. With -screenshots it saves a picture of each.
 func TestAccessibility_Axe(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("npm"); err != nil {
 		skipUnlessCI(t, "no npm, which downloads axe-core")
 	}
@@ -125,6 +126,7 @@ func TestAccessibility_Axe(t *testing.T) {
 		width        int64
 	}{{"light", "light", 1100}, {"dark", "dark", 1100}, {"phone", "light", 390}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, "--signers", signers)
 			b.useScheme(c.scheme)
 			b.run(chromedp.EmulateViewport(c.width, 844))

@@ -54,6 +54,7 @@ func decodeExactly(t *testing.T, text string) (value any) {
 const policies = "Policy"
 
 func TestCreate_EVM(t *testing.T) {
+	t.Parallel()
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
 	b := open(t, "--network-rules")
 	b.enter("Relayers")
@@ -86,6 +87,7 @@ func TestCreate_EVM(t *testing.T) {
 }
 
 func TestCreate_Solana(t *testing.T) {
+	t.Parallel()
 	const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
 	b := open(t, "--network-rules")
 	b.enter("Relayers")
@@ -126,6 +128,7 @@ func TestCreate_Solana(t *testing.T) {
 }
 
 func TestCreate_Stellar(t *testing.T) {
+	t.Parallel()
 	const (
 		issuer = "GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"
 		usdc   = "USDC:" + issuer
@@ -164,6 +167,7 @@ func TestCreate_Stellar(t *testing.T) {
 // TestCreate_NetworkTypeChanged checks that only the policy of the selected network
 // type is sent.
 func TestCreate_NetworkTypeChanged(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.enter("Relayers")
 	b.begin("chosen", "evm")
@@ -175,6 +179,7 @@ func TestCreate_NetworkTypeChanged(t *testing.T) {
 
 // TestCreate_FieldErrors checks that errors are shown next to their fields.
 func TestCreate_FieldErrors(t *testing.T) {
+	t.Parallel()
 	b := open(t, "--network-rules")
 	b.enter("Relayers")
 	b.goTo("new", "New relayer")
@@ -220,6 +225,7 @@ func TestCreate_FieldErrors(t *testing.T) {
 // TestCreate_OtherErrors checks that an error is shown in the summary or at its group
 // if it has no field of the form.
 func TestCreate_OtherErrors(t *testing.T) {
+	t.Parallel()
 	b := open(t, "--network-rules")
 	b.enter("Relayers")
 	b.begin("stellar", "stellar")
@@ -251,6 +257,7 @@ func TestCreate_OtherErrors(t *testing.T) {
 // TestCreate_OtherView checks that a late response does not replace the view that the
 // user has opened since.
 func TestCreate_OtherView(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{"Late": "Late was created", "": "The relayer was not created. The form shows why."} {
 		b := open(t)
 		b.enter("Relayers")

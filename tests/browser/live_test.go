@@ -22,6 +22,7 @@ func openLive(t *testing.T, hash, title string) *tab {
 // TestLive_List checks that a change of another client appears in the same row, and
 // that created and deleted relayers appear and disappear.
 func TestLive_List(t *testing.T) {
+	t.Parallel()
 	b := openLive(t, "page=1", "Relayers")
 	b.do(`window.row = document.querySelector('[data-id=relayer-2]')`)
 	b.server.do("PATCH", collection+"/relayer-2", `{"name":"Renamed","paused":true}`, http.StatusOK)
@@ -35,6 +36,7 @@ func TestLive_List(t *testing.T) {
 
 // TestLive_ListWithFocus checks that rows do not move while the focus is in one.
 func TestLive_ListWithFocus(t *testing.T) {
+	t.Parallel()
 	b := openLive(t, "page=1", "Relayers")
 	b.do(`document.querySelector('[data-id=relayer-2] a').focus()`)
 	b.server.do("PATCH", collection+"/relayer-2", `{"name":"Renamed"}`, http.StatusOK)
@@ -48,6 +50,7 @@ func TestLive_ListWithFocus(t *testing.T) {
 }
 
 func TestLive_Relayer(t *testing.T) {
+	t.Parallel()
 	b := openLive(t, "relayer=relayer-1", "Relayer 1")
 	b.do(`document.querySelector('#one-cards .copy').focus()`)
 	b.server.do("PATCH", collection+"/relayer-1", `{"name":"Renamed","paused":true,"notification_id":"ops"}`, http.StatusOK)
@@ -64,6 +67,7 @@ func TestLive_Relayer(t *testing.T) {
 
 // TestLive_EditNote checks that an open form keeps what was entered.
 func TestLive_EditNote(t *testing.T) {
+	t.Parallel()
 	b := openLive(t, "relayer=relayer-1", "Relayer 1")
 	b.press("Edit")
 	b.fill("Entered", "Name, required")
@@ -79,6 +83,7 @@ func TestLive_EditNote(t *testing.T) {
 
 // TestLive_NoFeed checks that the page works with a server that has no change feed.
 func TestLive_NoFeed(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.press("Pause")
 	b.expectStatus("Full evm is paused")
@@ -87,6 +92,7 @@ func TestLive_NoFeed(t *testing.T) {
 
 // TestLive_Reconnects checks that the page resumes after the last event that it got.
 func TestLive_Reconnects(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.server.create("one", "One")
 	b.do(`(() => {
@@ -123,6 +129,7 @@ const holdReads = `(() => {
 
 // TestLive_StaleList checks that a list that is older than a change does not undo it.
 func TestLive_StaleList(t *testing.T) {
+	t.Parallel()
 	b := openLive(t, "page=1", "Relayers")
 	b.do(holdReads)
 	b.server.create("relayer-4", "Relayer 4")
@@ -137,6 +144,7 @@ func TestLive_StaleList(t *testing.T) {
 
 // TestLive_StaleRelayer checks the same for the page of a relayer.
 func TestLive_StaleRelayer(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.server.create("one", "One")
 	b.goTo("relayer=one", "Sign in")
@@ -154,6 +162,7 @@ func TestLive_StaleRelayer(t *testing.T) {
 // TestLive_Silence checks that the page connects again if the stream stays open without
 // the comments that the server sends. A timeout of 45 seconds passes at once.
 func TestLive_Silence(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.server.create("one", "One")
 	b.do(`(() => {
@@ -176,6 +185,7 @@ func TestLive_Silence(t *testing.T) {
 // TestLive_DeletedWhileEditing checks that the focus is not lost with the form of a
 // relayer that another client has deleted.
 func TestLive_DeletedWhileEditing(t *testing.T) {
+	t.Parallel()
 	b := openLive(t, "relayer=relayer-1", "Relayer 1")
 	b.press("Edit")
 	b.fill("Entered", "Name, required")
@@ -190,6 +200,7 @@ func TestLive_DeletedWhileEditing(t *testing.T) {
 // TestLive_HiddenTab checks that a hidden tab holds no connection, and shows the
 // current relayers when it is visible again.
 func TestLive_HiddenTab(t *testing.T) {
+	t.Parallel()
 	b := openLive(t, "page=1", "Relayers")
 	b.do(`window.setHidden = (hidden) => {
 		Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
@@ -207,6 +218,7 @@ func TestLive_HiddenTab(t *testing.T) {
 
 // TestLive_TokenRevoked checks that the end of the stream leads to the sign-in.
 func TestLive_TokenRevoked(t *testing.T) {
+	t.Parallel()
 	b := openLive(t, "page=1", "Relayers")
 	b.do(`window.fetch = async () => new Response('{"success":false,"data":null,"message":"Unauthorized"}', { status: 401 })`)
 	b.server.create("late", "Late")

@@ -110,11 +110,10 @@ func startServer(t *testing.T, args ...string) *server {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		_ = command.Wait()
 	})
-	for range 500 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pollInterval) {
 		if found := listening.FindStringSubmatch(log.String()); found != nil {
 			return &server{t: t, url: "http://" + found[1], process: command.Process, log: log}
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatalf("the server does not start: %s", log)
 	return nil

@@ -23,6 +23,7 @@ func (s *server) createNamed(id, name string) {
 // TestName_Blank checks that the user can see and open a relayer whose name has no
 // visible character.
 func TestName_Blank(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	for i, name := range []string{" ", "\u200b", "\u202e", "\u3164"} {
 		b.server.createNamed(fmt.Sprint("blank-", i), name)
@@ -37,6 +38,7 @@ func TestName_Blank(t *testing.T) {
 // TestName_RightToLeft checks that a name that is written from right to left does not
 // reorder the words around it.
 func TestName_RightToLeft(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.server.createNamed("hebrew", "שלום")
 	b.server.createNamed("override", "\u2069\u202elive")
@@ -68,6 +70,7 @@ func TestName_RightToLeft(t *testing.T) {
 // TestName_Long checks that a long name neither hides the rest of the list nor fills a
 // dialog or the status.
 func TestName_Long(t *testing.T) {
+	t.Parallel()
 	const shortened = "A long name A long name A long name A long name A long name …"
 	name := strings.Repeat("A long name ", 80)
 	b := open(t)
@@ -91,6 +94,7 @@ func TestName_Long(t *testing.T) {
 // TestEdit_ManyURLs checks that a long list of URLs does not push the other fields of
 // the form out of sight.
 func TestEdit_ManyURLs(t *testing.T) {
+	t.Parallel()
 	var urls []string
 	for i := range 100 {
 		urls = append(urls, fmt.Sprintf(`{"url":"https://rpc-%d.example/KEY"}`, i))

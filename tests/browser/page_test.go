@@ -16,6 +16,7 @@ import (
 )
 
 func TestToken_Wrong(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	for given, message := range map[string]string{
 		"wrong":     "The server does not accept this token",
@@ -42,6 +43,7 @@ func (b *tab) release() {
 
 // TestToken_TwoSignIns checks that only the last of two overlapping sign-ins counts.
 func TestToken_TwoSignIns(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.do(`(() => {
 		const send = fetch;
@@ -64,6 +66,7 @@ func TestToken_TwoSignIns(t *testing.T) {
 
 // TestSignOut_PendingWrite checks that a response after the sign-out shows nothing.
 func TestSignOut_PendingWrite(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.press("Edit")
 	b.press("Cancel")
@@ -94,11 +97,10 @@ func (s *server) reload(path, lines string) {
 	if err := s.process.Signal(syscall.SIGHUP); err != nil {
 		s.t.Fatal(err)
 	}
-	for range 500 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pollInterval) {
 		if strings.Contains(s.log.String(), "tokens reloaded") {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	s.t.Fatalf("the tokens are not reloaded: %s", s.log)
 }
@@ -108,6 +110,7 @@ const tokenExpired = "The server no longer accepts this token: it has expired or
 // TestToken_Revoked checks that each request with a revoked token leads to the sign-in,
 // and that an edit and the view survive it.
 func TestToken_Revoked(t *testing.T) {
+	t.Parallel()
 	for name, request := range map[string]func(*tab){
 		"list":  func(b *tab) { b.goTo("page=1", "Sign in") },
 		"get":   func(b *tab) { b.goTo("relayer=long", "Sign in") },
@@ -120,6 +123,7 @@ func TestToken_Revoked(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			file := filepath.Join(t.TempDir(), "tokens")
 			writeFile(t, file, "alice "+token+"\n")
 			b := open(t, "--tokens-file", file)
@@ -134,7 +138,7 @@ func TestToken_Revoked(t *testing.T) {
 			expect(b, tokenExpired, `document.getElementById('token-wrong').textContent`)
 			expect(b, []any{"token", "", 0.0}, `[document.activeElement.id, ['one-title', 'one-cards', 'rows'].map((id) => document.getElementById(id).textContent).join(''), sessionStorage.length]`)
 			if name == "edit" {
-				b.enterToken("another-token", "Full evm")
+				b.enterToken("another-token-0123", "Full evm")
 				b.expectDialog("Edit Full evm")
 				expect(b, "Renamed", findControl+`.value`, []string{"Name, required"})
 				b.saved("Renamed was changed")
@@ -145,6 +149,7 @@ func TestToken_Revoked(t *testing.T) {
 
 // TestToken_ReadOnly checks that the page names what a token may not do.
 func TestToken_ReadOnly(t *testing.T) {
+	t.Parallel()
 	const reader = "reader-token-0123456789"
 	file := filepath.Join(t.TempDir(), "tokens")
 	writeFile(t, file, "alice "+token+"\nbob "+reader+" read\n")
@@ -175,6 +180,7 @@ func TestToken_ReadOnly(t *testing.T) {
 // TestToken_Kept checks that the token survives a reload only if the user chose that,
 // and until the user signs out.
 func TestToken_Kept(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.server.create("one", "One")
 	b.press("Keep the token in this tab")
@@ -193,6 +199,7 @@ func TestToken_Kept(t *testing.T) {
 }
 
 func TestList_Empty(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.enter("Relayers")
 	b.expectText("There are no relayers yet.")
@@ -208,6 +215,7 @@ func TestList_Empty(t *testing.T) {
 }
 
 func TestList_Columns(t *testing.T) {
+	t.Parallel()
 	const address = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
 	file := filepath.Join(t.TempDir(), "signers.json")
 	writeFile(t, file, `{"s":{"evm":"`+address+`"}}`)
@@ -240,6 +248,7 @@ func TestList_Columns(t *testing.T) {
 
 // TestAmounts compares exact amounts with amounts in larger units.
 func TestAmounts(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
 	for i, c := range []struct{ network, wei, human string }{
@@ -270,6 +279,7 @@ func TestAmounts(t *testing.T) {
 }
 
 func TestStatus_Disabled(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.server.create("one", "One")
 	b.replaceInResponses(`"system_disabled":false`, `"system_disabled":true,"disabled_reason":{"type":"NonceSyncFailed","details":"the node is behind"}`)
@@ -309,6 +319,7 @@ func (b *tab) respond(status int, headers map[string]string) {
 }
 
 func TestFailure_Texts(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.server.create("long", "Full long")
 	b.enter("Relayers")
@@ -353,6 +364,7 @@ func (b *tab) shortenTimeouts() {
 // TestFailure_NoResponse checks that the page does not wait forever for a server that
 // keeps the connection open.
 func TestFailure_NoResponse(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.edit("evm")
 	b.fill("Renamed", "Name, required")
@@ -380,6 +392,7 @@ func (b *tab) expectRows(first, last int) {
 }
 
 func TestList_Paging(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	for i := 1; i <= 25; i++ {
 		b.server.create(fmt.Sprintf("relayer-%d", i), fmt.Sprintf("Relayer %d", i))
@@ -446,6 +459,7 @@ func (b *tab) expectErrorStart(want string, path ...string) {
 }
 
 func TestRelayer_Unknown(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.goTo("relayer=..%2Fnobody", "Sign in")
 	b.enter("There is no relayer ../nobody")
@@ -455,6 +469,7 @@ func TestRelayer_Unknown(t *testing.T) {
 }
 
 func TestRate_Exceeded(t *testing.T) {
+	t.Parallel()
 	b := open(t, "--rate", "0.1") // one request at once, which checks the token
 	b.fill(token, "Bearer token")
 	b.press("Sign in")
@@ -465,6 +480,7 @@ func TestRate_Exceeded(t *testing.T) {
 
 // TestEscaping_Markup checks that the page shows markup in names as text.
 func TestEscaping_Markup(t *testing.T) {
+	t.Parallel()
 	const name = `<img src=x onerror=alert(1)><script>alert(2)</script>`
 	b := open(t)
 	b.server.create("markup", name)
@@ -491,6 +507,7 @@ func TestEscaping_Markup(t *testing.T) {
 // TestContentSecurityPolicy_Blocks checks that the policy blocks injected code and
 // requests.
 func TestContentSecurityPolicy_Blocks(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.expectTitle("Sign in")
 	const attempt = `(() => { try { %s; return ''; } catch (error) { return error.name; } })()`
@@ -523,6 +540,7 @@ func TestContentSecurityPolicy_Blocks(t *testing.T) {
 // TestToken_NotStored checks that the page has the token only in memory, and loses it
 // when it is closed or reloaded.
 func TestToken_NotStored(t *testing.T) {
+	t.Parallel()
 	b, profile, stop := openAlone(t)
 	b.server.create("one", "One")
 	b.enter("Relayers")

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -10,11 +11,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+)
+
+const (
+	// patience is how long a test waits for what must happen. A busy machine is slow.
+	patience = 30 * time.Second
+
+	pollInterval = 5 * time.Millisecond
 )
 
 // tab is a tab of a browser with the page open in it.
@@ -195,6 +204,15 @@ func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 // evaluate returns the value of an expression.
 func evaluate[T any](b *tab, expression string, args ...any) T {
 	b.t.Helper()
+	value, err := tryEvaluate[T](b, expression, args...)
+	if err != nil {
+		b.t.Fatalf("%v\n%s", err, b.errors)
+	}
+	return value
+}
+
+func tryEvaluate[T any](b *tab, expression string, args ...any) (T, error) {
+	b.t.Helper()
 	quoted := make([]any, len(args))
 	for i, arg := range args {
 		text, err := json.Marshal(arg)
@@ -205,9 +223,16 @@ func evaluate[T any](b *tab, expression string, args ...any) T {
 	}
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](fmt.Sprintf(expression, quoted...)))
 	if err != nil {
-		b.t.Fatalf("%s: %v\n%s", fmt.Sprintf(expression, quoted...), err, b.errors)
+		err = fmt.Errorf("%s: %w", fmt.Sprintf(expression, quoted...), err)
 	}
-	return value
+	return value, err
+}
+
+// isNavigation reports whether an expression has no value because the browser is replacing
+// the page.
+func isNavigation(err error) bool {
+	failed, ok := errors.AsType[*cdproto.Error](err)
+	return ok && failed.Code == -32000
 }
 
 // do evaluates an expression for its side effects.
@@ -216,15 +241,19 @@ func (b *tab) do(expression string, args ...any) {
 	evaluate[chromedp.Void](b, expression, args...)
 }
 
-// expect waits until an expression has the value.
+// expect waits until an expression has the value, in this page or in the next one.
 func expect[T any](b *tab, want T, expression string, args ...any) {
 	b.t.Helper()
 	var got T
-	for range 500 {
-		if got = evaluate[T](b, expression, args...); reflect.DeepEqual(got, want) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pollInterval) {
+		var err error
+		got, err = tryEvaluate[T](b, expression, args...)
+		if err != nil && !isNavigation(err) {
+			b.t.Fatalf("%v\n%s", err, b.errors)
+		}
+		if err == nil && reflect.DeepEqual(got, want) {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	b.t.Fatalf("%s is %v, want %v\n%s", fmt.Sprintf(expression, args...), got, want, b.text())
 }
@@ -358,7 +387,7 @@ func (b *tab) expectQuestion(want string, accept bool, script string) {
 		if question != want {
 			b.t.Errorf("the question is %q, want %q", question, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		b.t.Fatalf("%s: no question, want %q", script, want)
 	}
 }

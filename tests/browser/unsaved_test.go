@@ -23,6 +23,7 @@ func (b *tab) typeInto(text string, path ...string) {
 
 // TestUnsaved_Edit checks that the browser asks before an edit is lost.
 func TestUnsaved_Edit(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.edit("evm")
 	b.typeInto("!", "Name, required")
@@ -37,6 +38,7 @@ func TestUnsaved_Edit(t *testing.T) {
 // TestUnsaved_Create checks the same for the form of a new relayer, and that the form
 // is kept while the user opens another view.
 func TestUnsaved_Create(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.enter("Relayers")
 	b.goTo("new", "New relayer")
@@ -56,6 +58,7 @@ func TestUnsaved_Create(t *testing.T) {
 // TestUnsaved_NoChange checks that the page asks nothing without a change: the test
 // fails if there is a question.
 func TestUnsaved_NoChange(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.edit("evm")
 	b.typeInto("!", "Name, required")
@@ -75,6 +78,7 @@ func TestUnsaved_NoChange(t *testing.T) {
 
 // TestUnsaved_Back checks that the edits of two relayers survive the back button.
 func TestUnsaved_Back(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.goTo("page=1", "Relayers")
 	for _, id := range []string{"evm", "stellar"} {
@@ -105,6 +109,7 @@ func TestUnsaved_Back(t *testing.T) {
 // TestUnsaved_BackWithConflict checks that an edit that is kept is compared with the
 // revision that another client has stored meanwhile.
 func TestUnsaved_BackWithConflict(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.edit("evm")
 	b.typeInto("!", "Name, required")
@@ -132,6 +137,7 @@ func TestUnsaved_BackWithConflict(t *testing.T) {
 // TestUnsaved_BackWhileSending checks that an edit is kept until its response arrives,
 // and only if it is not stored.
 func TestUnsaved_BackWhileSending(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{"": "Edit Full evm", "Sent": ""} {
 		b := openFull(t, "evm")
 		b.edit("evm")
@@ -149,6 +155,7 @@ func TestUnsaved_BackWhileSending(t *testing.T) {
 // TestUnsaved_Sending checks that the user cannot enter a text that the response would
 // discard, and can enter one again after a refusal.
 func TestUnsaved_Sending(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		method, button, problem string
 		open                    func(*tab)
@@ -177,6 +184,7 @@ func TestUnsaved_Sending(t *testing.T) {
 
 // TestUnsaved_Deleted checks that the page mentions an edit that can no longer be saved.
 func TestUnsaved_Deleted(t *testing.T) {
+	t.Parallel()
 	const lost = "It was deleted, or the ID in the address is wrong. Your changes are not saved."
 	b := openFull(t, "evm")
 	b.edit("evm")

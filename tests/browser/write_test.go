@@ -75,6 +75,7 @@ func (b *tab) saved(status string) {
 }
 
 func TestEdit_Fields(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.edit("evm")
 	expect(b, "= 100 gwei", findControl+`.closest('.field').querySelector('.human').textContent`, []string{policies, "Gas price cap (wei)"})
@@ -102,6 +103,7 @@ func TestEdit_Fields(t *testing.T) {
 // TestEdit_UnchangedFieldsNotSent checks that a field that the user did not touch keeps
 // a value that another client stored, also without a conflict.
 func TestEdit_UnchangedFieldsNotSent(t *testing.T) {
+	t.Parallel()
 	for _, id := range []string{"evm", "solana", "stellar"} {
 		b := openFull(t, id)
 		before := b.server.stored(id)
@@ -120,6 +122,7 @@ func TestEdit_UnchangedFieldsNotSent(t *testing.T) {
 }
 
 func TestEdit_NestedPolicy(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "solana")
 	b.edit("solana")
 	b.choose("jupiter-ultra", policies, "Swap config", "Strategy")
@@ -170,6 +173,7 @@ func (b *tab) expectPolicies(want string) {
 // TestEdit_LastField checks that to clear the only field that the form shows as set
 // keeps an empty list, which the form shows like one that is not set.
 func TestEdit_LastField(t *testing.T) {
+	t.Parallel()
 	b := openOne(t, "evm", `{"min_balance":5,"whitelist_receivers":[]}`)
 	b.fill("", policies, "Min balance (wei)")
 	b.saved("Full one was changed")
@@ -179,6 +183,7 @@ func TestEdit_LastField(t *testing.T) {
 // TestEdit_LastFieldOfGroup checks that no empty object remains: network rules could
 // reject it.
 func TestEdit_LastFieldOfGroup(t *testing.T) {
+	t.Parallel()
 	b := openOne(t, "stellar", `{"max_fee":1,"swap_config":{"strategies":["soroswap"]}}`)
 	b.fill("", policies, "Swap config", "Strategies")
 	b.saved("Full one was changed")
@@ -187,6 +192,7 @@ func TestEdit_LastFieldOfGroup(t *testing.T) {
 
 // TestEdit_OtherRow checks that an edit of one token keeps the empty members of another.
 func TestEdit_OtherRow(t *testing.T) {
+	t.Parallel()
 	b := openOne(t, "solana", `{"allowed_tokens":[{"mint":"a","symbol":"","swap_config":{}},{"mint":"b","swap_config":{"min_amount":1}}]}`)
 	b.fill("B", policies, "Allowed tokens", "Token 2", "Symbol")
 	b.fill("", policies, "Allowed tokens", "Token 2", "Swap config", "Min amount (smallest units)")
@@ -197,6 +203,7 @@ func TestEdit_OtherRow(t *testing.T) {
 // TestEdit_OtherLines checks that an edit of one line of a list keeps the exact values
 // of the other lines.
 func TestEdit_OtherLines(t *testing.T) {
+	t.Parallel()
 	b := openOne(t, "evm", `{"whitelist_receivers":["  spaced\t","two\r\nlines","","edited","same","same"]}`)
 	expect(b, "  spaced\t\ntwo↵lines\n\nedited\nsame\nsame", findControl+`.value`, []string{policies, "Whitelist receivers"})
 	b.fill("  spaced\t\n  new \ntwo↵lines\n\n edited here \nsame\nsame\n\n  \n", policies, "Whitelist receivers")
@@ -211,6 +218,7 @@ func TestEdit_OtherLines(t *testing.T) {
 // TestEdit_URLs checks that the URLs are replaced only if the user asks for it, and
 // that the masked ones are not sent.
 func TestEdit_URLs(t *testing.T) {
+	t.Parallel()
 	const urls = "Custom RPC URLs"
 	b := openFull(t, "evm")
 	b.edit("evm")
@@ -240,6 +248,7 @@ func TestEdit_URLs(t *testing.T) {
 }
 
 func TestEdit_FieldErrors(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.edit("evm")
 	b.fill("", "Name, required")
@@ -256,6 +265,7 @@ func TestEdit_FieldErrors(t *testing.T) {
 
 // TestEdit_Cancel checks that Escape does not discard changes.
 func TestEdit_Cancel(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.edit("evm")
 	b.keys(kb.Escape)
@@ -282,6 +292,7 @@ func TestEdit_Cancel(t *testing.T) {
 // TestEdit_CanceledWhileSending checks that the problems of a change are shown even if
 // its form is closed.
 func TestEdit_CanceledWhileSending(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.edit("evm")
 	b.fill("", "Name, required")
@@ -301,6 +312,7 @@ func TestEdit_CanceledWhileSending(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.press("Pause")
 	b.expectStatus("Full evm is paused")
@@ -319,6 +331,7 @@ func TestPause(t *testing.T) {
 // TestPause_OtherView checks that a late response does not replace the view that the
 // user has opened since.
 func TestPause_OtherView(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.holdResponses("PATCH")
 	b.press("Pause")
@@ -330,6 +343,7 @@ func TestPause_OtherView(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.press("Delete")
 	b.expectDialog("Delete Full evm?")
@@ -389,6 +403,7 @@ func openTwo(t *testing.T) (first, second *tab) {
 }
 
 func TestConflict_Apply(t *testing.T) {
+	t.Parallel()
 	first, _ := openTwo(t)
 	first.press("Apply my change")
 	first.expectDialog("")
@@ -403,6 +418,7 @@ func TestConflict_Apply(t *testing.T) {
 // TestConflict_ClearedGroup checks that a group whose last field the user clears keeps
 // the fields that another client has set meanwhile.
 func TestConflict_ClearedGroup(t *testing.T) {
+	t.Parallel()
 	for _, again := range []func(*tab){
 		func(b *tab) { b.press("Apply my change"); b.expectDialog("") },
 		func(b *tab) { b.press("Edit again"); b.saved("Full one was changed") },
@@ -422,6 +438,7 @@ func TestConflict_ClearedGroup(t *testing.T) {
 }
 
 func TestConflict_Discard(t *testing.T) {
+	t.Parallel()
 	first, _ := openTwo(t)
 	first.press("Discard my change")
 	first.expectDialog("")
@@ -438,6 +455,7 @@ func TestConflict_Discard(t *testing.T) {
 // TestConflict_EditAgain checks that the form keeps what was entered, and that a third
 // revision is a conflict again.
 func TestConflict_EditAgain(t *testing.T) {
+	t.Parallel()
 	first, second := openTwo(t)
 	first.press("Edit again")
 	first.expectDialog("Edit Full evm")
@@ -457,6 +475,7 @@ func TestConflict_EditAgain(t *testing.T) {
 // TestConflict_Errors checks that a problem of the merged result is shown, and that
 // the change can still be edited.
 func TestConflict_Errors(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "solana")
 	b.edit("solana")
 	b.fill("", "Name, required")
@@ -471,6 +490,7 @@ func TestConflict_Errors(t *testing.T) {
 }
 
 func TestConflict_Pause(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.server.do("PATCH", collection+"/evm", `{"name":"Other"}`, http.StatusOK)
 	b.press("Pause")
@@ -481,6 +501,7 @@ func TestConflict_Pause(t *testing.T) {
 }
 
 func TestConflict_Delete(t *testing.T) {
+	t.Parallel()
 	b := openFull(t, "evm")
 	b.server.do("PATCH", collection+"/evm", `{"name":"Other"}`, http.StatusOK)
 	b.press("Delete")
@@ -501,6 +522,7 @@ func TestConflict_Delete(t *testing.T) {
 
 // TestConflict_Deleted checks each change of a relayer that another client deleted.
 func TestConflict_Deleted(t *testing.T) {
+	t.Parallel()
 	for _, change := range []func(*tab){
 		func(b *tab) { b.press("Pause") },
 		func(b *tab) { b.edit("evm"); b.fill("New", "Name, required"); b.press("Save") },
