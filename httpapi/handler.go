@@ -24,9 +24,10 @@ type API struct {
 	auth          Authenticator
 	authorize     func(context.Context, Access) error // nil: all is allowed
 	guesses       *guessLimiter
-	readLimiter   *rateLimiter // nil: no limit
-	inFlight      concurrencyLimit
-	watchers      concurrencyLimit
+	readLimiter   *rateLimiter    // nil: no limit
+	inFlight      capacity        // in requests
+	watchers      capacity        // in streams
+	pending       capacity        // in bytes
 	draining      context.Context // done after Drain
 	drain         context.CancelFunc
 	maxBodyBytes  int64
@@ -47,7 +48,10 @@ type exchange struct {
 	buffer    *[]byte
 
 	// inFlight counts the request until it is released; nil afterwards.
-	inFlight *concurrencyLimit
+	inFlight *capacity
+
+	// pendingBytes is how much of the limit of pending bytes the response uses.
+	pendingBytes int64
 
 	route     string // the matched pattern; empty before routing
 	relayerID string // in the path of one relayer
@@ -67,7 +71,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // is written, so that a client that reads slowly does not block others.
 func (x *exchange) releaseInFlight() {
 	if x.inFlight != nil {
-		x.inFlight.release()
+		x.inFlight.release(1)
 		x.inFlight = nil
 	}
 }
@@ -89,12 +93,14 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request, proceed func(*excha
 	defer a.logRequest(x, r)
 	defer a.recoverPanic(x, r)
 
-	if !a.inFlight.tryAcquire() {
-		x.respond(r, failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1"))
+	if !a.inFlight.tryAcquire(1) {
+		x.respond(r, overloaded())
 		return
 	}
 	x.inFlight = &a.inFlight
 	defer x.releaseInFlight()
+	defer func() { a.pending.release(x.pendingBytes) }()
+
 	proceed(x, r)
 }
 
@@ -182,12 +188,12 @@ const (
 // document use this one table.
 func (a *API) routes() []route {
 	routes := []route{
-		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.listRelayers))},
-		{http.MethodPost, collection, a.authorized(ActionCreate, a.createRelayer)},
+		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.bounded(a.listRelayers)))},
+		{http.MethodPost, collection, a.authorized(ActionCreate, a.bounded(a.createRelayer))},
 		{http.MethodGet, changes, a.authorized(ActionWatch, a.rateLimited(a.watchRelayers))},
-		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.getRelayer))},
-		{http.MethodPatch, single, a.authorized(ActionUpdate, a.patchRelayer)},
-		{http.MethodDelete, single, a.authorized(ActionDelete, a.deleteRelayer)},
+		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.bounded(a.getRelayer)))},
+		{http.MethodPatch, single, a.authorized(ActionUpdate, a.bounded(a.patchRelayer))},
+		{http.MethodDelete, single, a.authorized(ActionDelete, a.bounded(a.deleteRelayer))},
 	}
 	if a.openAPI {
 		routes = append(routes, route{http.MethodGet, openAPIPath, serveOpenAPI})
@@ -287,7 +293,7 @@ func (a *API) errorResponse(x *exchange, r *http.Request, err error) response {
 func (a *API) faultResponse(x *exchange, r *http.Request, err error) response {
 	a.logFault(x, r, err)
 	if isTemporary(r.Context(), err) {
-		return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1")
+		return overloaded()
 	}
 	return failure(http.StatusInternalServerError)
 }

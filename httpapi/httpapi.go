@@ -30,7 +30,7 @@
 // Last-Event-ID from which the store can resume. A comment follows every 15 seconds.
 //
 // A stream ends if its token or the authorizer no longer permits it, if the client does
-// not read for 10 seconds, and on [API.Drain]. The client then connects again with the
+// not read for 10 seconds, above [WithMaxPendingBytes], and on [API.Drain]. The client then connects again with the
 // id of the last event. The [http.ResponseWriter] must support the Flush,
 // SetReadDeadline and SetWriteDeadline of [http.ResponseController].
 package httpapi
@@ -51,8 +51,8 @@ const defaultMaxBodyBytes = 1 << 20
 type Option func(*API) error
 
 // WithLogger logs the cause of every 500 and of every 503, with the request ID of the
-// response. The 503 of [WithMaxInFlight], [WithMaxWatchers] and [API.Drain] are not
-// logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler
+// response. The 503 of [WithMaxInFlight], [WithMaxPendingBytes], [WithMaxWatchers] and
+// [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler
 // is recovered and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return func(a *API) error {
@@ -91,8 +91,9 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API,
 		auth:         auth,
 		guesses:      newGuessLimiter(),
 		readLimiter:  newRateLimiter(DefaultRate, DefaultBurst),
-		inFlight:     concurrencyLimit{limit: defaultMaxInFlight},
-		watchers:     concurrencyLimit{limit: defaultMaxWatchers},
+		inFlight:     capacity{limit: defaultMaxInFlight},
+		watchers:     capacity{limit: defaultMaxWatchers},
+		pending:      capacity{limit: defaultMaxPendingBytes},
 		maxBodyBytes: defaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
 		openAPI:      true,

@@ -2,11 +2,18 @@ package httpapi
 
 import (
 	"errors"
+	"net/http"
 	"sync/atomic"
 )
 
-// defaultMaxInFlight is the limit of [WithMaxInFlight] if it is not set.
-const defaultMaxInFlight = 1024
+const (
+	// defaultMaxInFlight is the limit of [WithMaxInFlight] if it is not set.
+	defaultMaxInFlight = 1024
+
+	// defaultMaxPendingBytes is the limit of [WithMaxPendingBytes] if it is not set. It
+	// has room for five pages of the largest relayers.
+	defaultMaxPendingBytes = 128 << 20
+)
 
 // WithMaxInFlight sets how many requests are processed concurrently, at least 1.
 // The default is 1,024. A request above the limit is rejected with 503 and
@@ -21,20 +28,78 @@ func WithMaxInFlight(limit int) Option {
 	}
 }
 
-// concurrencyLimit limits how many requests, or streams, are in progress.
-type concurrencyLimit struct {
-	limit   int64
-	current atomic.Int64
-}
-
-// tryAcquire counts one more, or reports false if the limit is reached.
-// Each successful call is paired with a release.
-func (c *concurrencyLimit) tryAcquire() bool {
-	if c.current.Add(1) <= c.limit {
-		return true
+// WithMaxPendingBytes sets how many bytes of responses and events may wait for clients to
+// read them, at least 1. The default is 128 MiB. It bounds the memory that slow clients
+// occupy. Above the limit
+//
+//   - a get or list is rejected with 503 and Retry-After;
+//   - a create, patch or delete is rejected with 503 and Retry-After before it starts. Once
+//     started, its response is sent, and may exceed the limit;
+//   - a change stream ends with a resync event.
+//
+// A page or a relayer that is larger than the limit is always rejected.
+func WithMaxPendingBytes(limit int64) Option {
+	return func(a *API) error {
+		if limit < 1 {
+			return errors.New("httpapi: the limit of pending bytes must be at least 1")
+		}
+		a.pending.limit = limit
+		return nil
 	}
-	c.current.Add(-1)
-	return false
 }
 
-func (c *concurrencyLimit) release() { c.current.Add(-1) }
+// capacity limits how much of something is in use: requests, streams or bytes.
+type capacity struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// tryAcquire uses n more, or reports false if that would exceed the limit. Each successful
+// call is paired with a release.
+func (c *capacity) tryAcquire(n int64) bool {
+	for {
+		used := c.used.Load()
+		if used+n > c.limit {
+			return false
+		}
+		if c.used.CompareAndSwap(used, used+n) {
+			return true
+		}
+	}
+}
+
+// acquire uses n more, even above the limit. Each call is paired with a release.
+func (c *capacity) acquire(n int64) { c.used.Add(n) }
+
+func (c *capacity) release(n int64) { c.used.Add(-n) }
+
+func (c *capacity) isFull() bool { return c.used.Load() >= c.limit }
+
+// bounded applies the limit of pending bytes to an endpoint. The bytes are released when
+// the response has been written.
+func (a *API) bounded(handle endpoint) endpoint {
+	return func(x *exchange, r *http.Request) response {
+		if a.pending.isFull() {
+			return overloaded()
+		}
+		p := handle(x, r)
+		size := int64(len(p.body))
+		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !isRead {
+			a.pending.acquire(size)
+		} else if !a.pending.tryAcquire(size) {
+			p, size = overloaded(), 0
+		}
+		x.pendingBytes = size
+		if size == 0 && cap(*x.buffer) > maxPooledBuffer {
+			*x.buffer = nil // frees the memory before the response is written
+		}
+		return p
+	}
+}
+
+// overloaded returns the response to a request that is rejected because of a limit of the
+// server.
+func overloaded() response {
+	return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1")
+}

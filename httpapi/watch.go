@@ -50,10 +50,10 @@ func (a *API) Drain() { a.drain() }
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.
 func (a *API) watchRelayers(x *exchange, r *http.Request) response {
-	if a.draining.Err() != nil || !a.watchers.tryAcquire() {
+	if a.draining.Err() != nil || !a.watchers.tryAcquire(1) {
 		return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "5")
 	}
-	defer a.watchers.release()
+	defer a.watchers.release(1)
 	if r.Method == http.MethodHead {
 		x.startStream()
 		return response{}
@@ -73,7 +73,7 @@ func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
 	defer following.Wait()
 	defer cancel()
 	arrived := make(chan arrival)
-	following.Go(func() { follow(ctx, changes, arrived) })
+	following.Go(func() { a.follow(ctx, changes, arrived) })
 
 	if err := s.setDeadlines(); err != nil {
 		return a.errorResponse(s.x, r, fmt.Errorf("the ResponseWriter of the host cannot stream: %w", err))
@@ -96,7 +96,10 @@ func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
 				a.logEnd(s.x, r, next.err)
 				return response{}
 			}
-			err = s.send(next.append(s.buffer()))
+			err = a.sendArrival(s, next)
+			if next.isCutOff {
+				return response{}
+			}
 		}
 	}
 	return response{}
@@ -137,17 +140,22 @@ func isPosition(text string) bool {
 
 // arrival is one item of the feed. The zero arrival is its end.
 type arrival struct {
-	change relayer.DocumentChange
-	err    error
+	change   relayer.DocumentChange
+	err      error
+	isCutOff bool // a gap that ends the stream, because of too many pending bytes
 }
 
-func (n arrival) isGap() bool { return errors.Is(n.err, relayer.ErrGap) }
+func (n arrival) isGap() bool { return n.isCutOff || errors.Is(n.err, relayer.ErrGap) }
 
 func (n arrival) isEnd() bool { return n.change.Kind == "" && !n.isGap() }
 
-// follow sends the items of the feed, and finally its end, until ctx is done. It
-// recovers a panic of the store, which would end the process in this goroutine.
-func follow(ctx context.Context, changes iter.Seq2[relayer.DocumentChange, error], arrived chan<- arrival) {
+// size returns how much of the limit of pending bytes the arrival uses.
+func (n arrival) size() int64 { return int64(len(n.change.Document.JSON)) }
+
+// follow sends the items of the feed, and finally its end, until ctx is done. It acquires
+// the pending bytes of each item, which the receiver releases. It recovers a panic of the
+// store, which would end the process in this goroutine.
+func (a *API) follow(ctx context.Context, changes iter.Seq2[relayer.DocumentChange, error], arrived chan<- arrival) {
 	send := func(next arrival) (ok bool) {
 		select {
 		case arrived <- next:
@@ -164,12 +172,17 @@ func follow(ctx context.Context, changes iter.Seq2[relayer.DocumentChange, error
 		send(end)
 	}()
 	for change, err := range changes {
-		next := arrival{change, err}
+		next := arrival{change: change, err: err}
 		if next.isEnd() {
 			end.err = err
 			return
 		}
+		if !a.pending.tryAcquire(next.size()) {
+			end.isCutOff = true
+			return
+		}
 		if !send(next) {
+			a.pending.release(next.size())
 			return
 		}
 	}
@@ -183,34 +196,24 @@ const (
 	resync = "event: resync\ndata: {}\n\n"
 )
 
-// append appends the event.
-func (n arrival) append(dst []byte) []byte {
-	if n.isGap() {
-		return append(dst, resync...)
-	}
+// appendHead appends the event up to the document.
+func (n arrival) appendHead(dst []byte) []byte {
 	if isPosition(n.change.Position) {
 		dst = append(append(append(dst, "id: "...), n.change.Position...), '\n')
 	}
 	dst = append(append(append(dst, "event: "...), n.change.Kind...), '\n')
 	dst = append(dst, `data: {"etag":`...)
 	dst = strconv.AppendQuote(dst, entityTag(n.change.Document.Revision))
-	dst = append(dst, `,"relayer":`...)
-	return append(appendLine(dst, n.change.Document.JSON), "}\n\n"...)
+	return append(dst, `,"relayer":`...)
 }
 
-// appendLine appends a document without line breaks, which would end the line of the
-// event. JSON contains them only between its tokens.
-func appendLine(dst, document []byte) []byte {
-	start := len(dst)
-	dst = append(dst, document...)
-	if bytes.ContainsAny(document, "\r\n") {
-		for i := start; i < len(dst); i++ {
-			if dst[i] == '\r' || dst[i] == '\n' {
-				dst[i] = ' '
-			}
-		}
+// oneLine replaces the line breaks of a document, which would end the line of the event.
+// JSON contains them only between its tokens.
+func oneLine(document []byte) []byte {
+	if !bytes.ContainsAny(document, "\r\n") {
+		return document
 	}
-	return dst
+	return bytes.ReplaceAll(bytes.ReplaceAll(document, []byte("\r"), []byte(" ")), []byte("\n"), []byte(" "))
 }
 
 // eventStream is a response of Server-Sent Events.
@@ -256,20 +259,30 @@ func (s eventStream) start(after string) error {
 // buffer returns the empty buffer of the exchange.
 func (s eventStream) buffer() []byte { return (*s.x.buffer)[:0] }
 
-// send sends a part of the stream that was appended to the buffer, unless the client
-// does not read it in time. Between two parts there is no deadline, because the one of
-// HTTP/2 would end the stream.
-func (s eventStream) send(part []byte) error {
-	*s.x.buffer = part
+// sendArrival sends the event of an arrival and releases its pending bytes. The document,
+// which may be large, is not copied.
+func (a *API) sendArrival(s eventStream, n arrival) error {
+	defer a.pending.release(n.size())
+	if n.isGap() {
+		return s.send([]byte(resync))
+	}
+	return s.send(n.appendHead(s.buffer()), oneLine(n.change.Document.JSON), []byte("}\n\n"))
+}
+
+// send sends a part of the stream, unless the client does not read it in time. Between two
+// parts there is no deadline, because the one of HTTP/2 would end the stream.
+func (s eventStream) send(part ...[]byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
-	n, err := s.x.Write(part)
-	s.x.bytes += n
-	if err == nil {
-		err = s.control.Flush()
+	for _, piece := range part {
+		n, err := s.x.Write(piece)
+		s.x.bytes += n
+		if err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, s.control.SetWriteDeadline(time.Time{}))
+	return errors.Join(s.control.Flush(), s.control.SetWriteDeadline(time.Time{}))
 }
 
 // finish bounds the time that net/http takes to send the end of the response.
