@@ -65,6 +65,25 @@ func (m *Manager) AppendDocuments(ctx context.Context, dst []byte, page, perPage
 	return extended, pagination, err
 }
 
+// ListDocuments is [Manager.List] without decoding.
+func (m *Manager) ListDocuments(ctx context.Context, page, perPage uint32) (documents []Document, pagination Pagination, err error) {
+	documents, err = observe(ctx, m, OperationList, new(string), func() ([]Document, error) {
+		wanted, offset := m.paginate(page, perPage)
+		records, total, err := m.store.List(ctx, offset, int(wanted.PerPage))
+		if err != nil {
+			return nil, err
+		}
+		pagination = wanted
+		pagination.TotalItems = total
+		listed := make([]Document, 0, len(records))
+		for _, rec := range records {
+			listed = append(listed, documentOf(rec))
+		}
+		return listed, nil
+	})
+	return documents, pagination, err
+}
+
 // documentsOf returns the store if it is a DocumentStore, and otherwise one that
 // reads whole records from it.
 func documentsOf(store Store) DocumentStore {

@@ -163,9 +163,8 @@ func TestClient_SameAsManager(t *testing.T) {
 		if errorKind(err) != errorKind(wantErr) {
 			t.Errorf("%s: error %v, want %v", operation.name, err, wantErr)
 		}
-		// Only lists are without revisions.
-		if r, ok := want.(*relayer.Relayer); ok && err == nil && got.(*relayer.Relayer).Revision != r.Revision {
-			t.Errorf("%s: revision %d, want %d", operation.name, got.(*relayer.Relayer).Revision, r.Revision)
+		if gotRevisions, wantRevisions := revisionsOf(got), revisionsOf(want); !slices.Equal(gotRevisions, wantRevisions) {
+			t.Errorf("%s: revisions %d, want %d", operation.name, gotRevisions, wantRevisions)
 		}
 	}
 }
@@ -287,6 +286,27 @@ func currentRevision(ctx context.Context, g relayer.Registry, id string) uint64 
 		return 0
 	}
 	return r.Revision
+}
+
+// revisionsOf returns the revisions of the relayers of a result.
+func revisionsOf(result any) (revisions []uint64) {
+	var relayers []*relayer.Relayer
+	switch result := result.(type) {
+	case *relayer.Page:
+		if result != nil {
+			relayers = result.Relayers
+		}
+	case []*relayer.Relayer:
+		relayers = result
+	case *relayer.Relayer:
+		if result != nil {
+			relayers = []*relayer.Relayer{result}
+		}
+	}
+	for _, r := range relayers {
+		revisions = append(revisions, r.Revision)
+	}
+	return revisions
 }
 
 // printed returns the JSON of a result, in which URLs are masked and revisions absent.

@@ -7,11 +7,11 @@
 // # Differences from a Manager
 //
 //   - RPC URLs that a server returns are masked.
-//   - The relayers of List and All have the Revision 0, because lists have no revisions.
-//     Get the relayer before a change with [relayer.IfRevision].
-//   - If a server sends no ETags, relayers have no revisions. The same applies if a proxy
-//     rewrites ETags, as mod_deflate of Apache does: "7-gzip" for "7". The condition
-//     IfRevision(0) never holds, so a conditional change returns [relayer.ErrConflict].
+//   - If a server returns no revisions, like OpenZeppelin Relayer, relayers have the
+//     Revision 0. List and All then return each relayer together with an error that
+//     matches [relayer.ErrNoRevision], and so does a change under [relayer.IfRevision](0).
+//     Relayers of Get and of writes also have no revision if a proxy rewrites ETags, as
+//     mod_deflate of Apache does: "7-gzip" for "7".
 //
 // # Retries
 //

@@ -18,12 +18,18 @@ import (
 
 // List returns one page of all relayers in the order of the server, which is the order
 // of creation for package httpapi. Pages start at 1; page 0 is the first page
-// too. Pagination.PerPage is the number that the server used. The relayers have the
-// Revision 0, because lists have no revisions.
+// too. Pagination.PerPage is the number that the server used. If the server returns no
+// revisions, List returns the page, whose relayers have the Revision 0, and an error that
+// matches [relayer.ErrNoRevision].
 func (c *Client) List(ctx context.Context, page, perPage uint32) (*relayer.Page, error) {
 	listed, err := c.list(ctx, max(page, 1), perPage)
 	if err != nil {
 		return nil, err
+	}
+	for _, r := range listed.Relayers {
+		if err := checkRevision(r); err != nil {
+			return &listed.Page, err
+		}
 	}
 	return &listed.Page, nil
 }
@@ -34,12 +40,22 @@ type listing struct {
 	documents []json.RawMessage
 }
 
+// checkRevision returns an error if the server has not returned the revision.
+func checkRevision(r *relayer.Relayer) error {
+	if r.Revision == 0 {
+		return fmt.Errorf("client: GET %s: the server returns no revisions: %w", collectionPath, relayer.ErrNoRevision)
+	}
+	return nil
+}
+
 func (c *Client) list(ctx context.Context, page, perPage uint32) (*listing, error) {
 	listed := new(listing)
 	req := newRequest(http.MethodGet, collectionPath, nil)
 	req.query = url.Values{
 		"page":     {strconv.FormatUint(uint64(page), 10)},
 		"per_page": {strconv.FormatUint(uint64(perPage), 10)},
+
+		"revisions": {"true"},
 	}.Encode()
 	req.decode = func(resp *response) error { return listed.decode(resp) }
 	if _, failed := c.do(ctx, req, c.newAttempts()); failed != nil {
@@ -57,11 +73,18 @@ func (l *listing) decode(resp *response) error {
 	if err := json.Unmarshal(resp.envelope.Data, &l.documents); err != nil || l.documents == nil {
 		return errNoData
 	}
+	revisions := resp.envelope.Revisions
+	if revisions != nil && len(revisions) != len(l.documents) {
+		return fmt.Errorf("%w: the number of revisions differs", errNoData)
+	}
 	l.Relayers = make([]*relayer.Relayer, 0, len(l.documents))
-	for _, document := range l.documents {
+	for i, document := range l.documents {
 		r, err := decodeRelayer(document)
 		if err != nil {
 			return err
+		}
+		if revisions != nil {
+			r.Revision = revisions[i]
 		}
 		l.Relayers = append(l.Relayers, r)
 	}
@@ -72,13 +95,15 @@ func (l *listing) decode(resp *response) error {
 // that lists in order of creation, a relayer that exists during the whole iteration is
 // returned exactly once, despite concurrent writes. No ID is returned twice. All keeps a
 // digest of what it has read in memory, and the relayers that follow if many writes
-// prevent it from reading in order. The relayers have the Revision 0.
+// prevent it from reading in order.
 //
-// Lists have no revisions, so that a relayer that is deleted and created again with
-// equal content counts as unchanged. If this happens to several relayers between two
-// requests, and the list shrinks, relayers may be skipped.
+// If the server returns no revisions, the relayers have the Revision 0, and All yields
+// each of them together with an error that matches [relayer.ErrNoRevision]. A relayer
+// that is deleted and created again with equal content then counts as unchanged. If this
+// happens to several relayers between two requests, and the list shrinks, relayers may be
+// skipped.
 //
-// The iteration ends after the first error. A server that returns the same relayers
+// The iteration ends after the first other error. A server that returns the same relayers
 // again and again is such an error. A page larger than the limit of
 // [WithMaxResponseBytes] is requested again with half as many relayers.
 func (c *Client) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
@@ -91,7 +116,7 @@ func (c *Client) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
 				return
 			}
 			for _, r := range batch {
-				if !yield(r, nil) {
+				if !yield(r, checkRevision(r)) {
 					return
 				}
 			}
@@ -220,7 +245,11 @@ func (w *walk) overlaps(listed *listing, start uint32) bool {
 }
 
 func (w *walk) lastRead(listed *listing, start uint32, i int) lastRead {
-	return lastRead{start + uint32(i), maphash.Bytes(w.seed, listed.documents[i])}
+	var digest maphash.Hash
+	digest.SetSeed(w.seed)
+	_, _ = digest.Write(listed.documents[i])
+	maphash.WriteComparable(&digest, listed.Relayers[i].Revision)
+	return lastRead{start + uint32(i), digest.Sum64()}
 }
 
 // unread returns the relayers that were not read before.

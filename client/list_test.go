@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -30,10 +31,38 @@ func TestList_Pages(t *testing.T) {
 		if err != nil || got.Pagination != want.Pagination || !slices.Equal(ids(got.Relayers), ids(want.Relayers)) {
 			t.Errorf("page %v: %+v, want %+v, error %v", query, got, want, err)
 		}
-		for _, r := range got.Relayers {
-			if r.Revision != 0 {
-				t.Errorf("a relayer of a list has the revision %d", r.Revision)
+		if !slices.Equal(revisionsOf(got), revisionsOf(want)) {
+			t.Errorf("page %v: revisions %d, want %d", query, revisionsOf(got), revisionsOf(want))
+		}
+	}
+}
+
+// A server without revisions returns the relayers together with ErrNoRevision.
+func TestList_NoRevisions(t *testing.T) {
+	const two = `{"success":true,"data":[{"id":"a","network_type":"evm"},{"id":"b","network_type":"evm"}],%s"pagination":{"current_page":1,"per_page":100,"total_items":2}}`
+	for revisions, want := range map[string][]error{
+		``:                   {relayer.ErrNoRevision, relayer.ErrNoRevision},
+		`"revisions":null,`:  {relayer.ErrNoRevision, relayer.ErrNoRevision},
+		`"revisions":[7,0],`: {nil, relayer.ErrNoRevision},
+		`"revisions":[7,8],`: {nil, nil},
+	} {
+		c, s := scripted(t, nil, respondJSON(200, fmt.Sprintf(two, revisions)))
+		page, err := c.List(t.Context(), 1, 100)
+		if !errors.Is(err, want[1]) || page == nil || len(page.Relayers) != 2 {
+			t.Errorf("%s: %v, error %v, want %v", revisions, page, err, want[1])
+		}
+		var failures []error
+		for r, err := range c.All(t.Context()) {
+			if isMissing := errors.Is(err, relayer.ErrNoRevision); r == nil || isMissing != (r.Revision == 0) {
+				t.Errorf("%s: %v, error %v", revisions, r, err)
 			}
+			failures = append(failures, err)
+		}
+		if !slices.EqualFunc(failures, want, errors.Is) {
+			t.Errorf("%s: errors %v, want %v", revisions, failures, want)
+		}
+		if !strings.Contains(s.seen[0].path, "revisions=true") {
+			t.Errorf("requested %s", s.seen[0].path)
 		}
 	}
 }
@@ -56,6 +85,7 @@ func TestList_InvalidResponse(t *testing.T) {
 		"a larger page":       one + `,"pagination":{"current_page":1,"per_page":1000,"total_items":1}}`,
 		"too many items":      strings.Replace(one, "]", `,{"id":"b","network_type":"evm"}]`, 1) + `,"pagination":{"current_page":1,"per_page":1,"total_items":1}}`,
 		"no list":             `{"success":true,"data":null,"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
+		"too few revisions":   strings.Replace(one, "{", `{"revisions":[],`, 1) + `,"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
 		"no relayers":         `{"success":true,"data":[1],"pagination":{"current_page":1,"per_page":100,"total_items":1}}`,
 	} {
 		c, _ := scripted(t, nil, respondJSON(200, body))
@@ -285,12 +315,12 @@ func TestAll_SamePageAgain(t *testing.T) {
 			if _, err := fmt.Sscan(r.URL.Query().Get("per_page"), &size); err != nil {
 				t.Error(err)
 			}
-			var page []string
+			var page, revisions []string
 			for i := range size {
-				page = append(page, fmt.Sprintf(`{"id":"r%d","network_type":"evm"}`, i))
+				page, revisions = append(page, fmt.Sprintf(`{"id":"r%d","network_type":"evm"}`, i)), append(revisions, "1")
 			}
-			return respondJSON(200, fmt.Sprintf(`{"success":true,"data":[%s],"pagination":{"current_page":%s,"per_page":%d,"total_items":%d}}`,
-				strings.Join(page, ","), r.URL.Query().Get("page"), size, total))(r)
+			return respondJSON(200, fmt.Sprintf(`{"success":true,"data":[%s],"revisions":[%s],"pagination":{"current_page":%s,"per_page":%d,"total_items":%d}}`,
+				strings.Join(page, ","), strings.Join(revisions, ","), r.URL.Query().Get("page"), size, total))(r)
 		})
 		n, failures := 0, 0
 		for _, err := range c.All(t.Context()) {

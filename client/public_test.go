@@ -171,13 +171,16 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	}
 	n := 0
 	for r, err := range c.All(ctx) {
-		if err != nil || n > 0 && r.ID != fmt.Sprint("r", n-1) || r.Policies == nil {
+		if !errors.Is(err, relayer.ErrNoRevision) || n > 0 && r.ID != fmt.Sprint("r", n-1) || r.Policies == nil {
 			t.Fatalf("relayer %d is %v, error %v", n, r, err)
 		}
 		n++
 	}
 	if n != 231 {
 		t.Errorf("%d relayers", n)
+	}
+	if page, err := c.List(ctx, 2, 20); !errors.Is(err, relayer.ErrNoRevision) || len(page.Relayers) != 20 {
+		t.Errorf("a page: %v, error %v", page, err)
 	}
 	if err := c.Delete(ctx, "r7"); err != nil {
 		t.Error(err)

@@ -30,6 +30,7 @@ type response struct {
 type envelope struct {
 	Success    *bool               `json:"success"`
 	Data       json.RawMessage     `json:"data"`
+	Revisions  []uint64            `json:"revisions"`
 	Pagination *relayer.Pagination `json:"pagination"`
 	Message    json.RawMessage     `json:"message"`
 	Error      json.RawMessage     `json:"error"`

@@ -210,6 +210,7 @@ func (e *examples) checkReads() {
 	}
 	e.expect("RelayerPage", "first", e.do("GET", collection+"?per_page=2", ""))
 	e.expect("RelayerPage", "past-the-end", e.do("GET", collection+"?page=4", ""))
+	e.expect("RelayerPage", "revisions", e.do("GET", collection+"?page=4&revisions=true", ""))
 	if got := e.create("minimal"); got.status != http.StatusCreated {
 		e.t.Errorf("the smallest request returned %d: %s", got.status, got.body)
 	}

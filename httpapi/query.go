@@ -10,8 +10,9 @@ import (
 
 // listQuery holds the query parameters of a list request.
 type listQuery struct {
-	page    uint32
-	perPage uint32
+	page      uint32
+	perPage   uint32
+	revisions bool
 }
 
 // parseListQuery parses the query of a list request. It returns a
@@ -20,8 +21,9 @@ type listQuery struct {
 func parseListQuery(raw string) (listQuery, error) {
 	page := parameter{name: "page", number: 1}
 	perPage := parameter{name: "per_page", number: relayer.DefaultPerPage}
+	revisions := parameter{name: "revisions", isFlag: true}
 	if raw == "" {
-		return listQuery{page.number, perPage.number}, nil
+		return listQuery{page: page.number, perPage: perPage.number}, nil
 	}
 	for pair := range strings.SplitSeq(raw, "&") {
 		name, value, ok := unescapePair(pair)
@@ -30,9 +32,10 @@ func parseListQuery(raw string) (listQuery, error) {
 		}
 		page.match(name, value)
 		perPage.match(name, value)
+		revisions.match(name, value)
 	}
 	var problems []relayer.FieldError
-	for _, p := range [...]*parameter{&page, &perPage} {
+	for _, p := range [...]*parameter{&page, &perPage, &revisions} {
 		if problem := p.parse(); problem != "" {
 			problems = append(problems, relayer.FieldError{Field: p.name, Message: problem})
 		}
@@ -40,7 +43,7 @@ func parseListQuery(raw string) (listQuery, error) {
 	if len(problems) > 0 {
 		return listQuery{}, &relayer.ValidationError{Fields: problems}
 	}
-	return listQuery{page.number, perPage.number}, nil
+	return listQuery{page.number, perPage.number, revisions.value == "true"}, nil
 }
 
 // unescapePair parses a name and its value as [url.ParseQuery] does, without a map.
@@ -60,6 +63,7 @@ type parameter struct {
 	value  string
 	count  int
 	number uint32 // the default until parse sets it
+	isFlag bool   // true or false instead of a number
 }
 
 func (p *parameter) match(name, value string) {
@@ -76,6 +80,12 @@ func (p *parameter) parse() (problem string) {
 	}
 	if p.count > 1 {
 		return "must not be given more than once"
+	}
+	if p.isFlag {
+		if p.value != "true" && p.value != "false" {
+			return "must be true or false"
+		}
+		return ""
 	}
 	number, err := strconv.ParseUint(p.value, 10, 32)
 	if err != nil {

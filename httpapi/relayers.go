@@ -48,11 +48,32 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
+	if query.revisions {
+		return a.listWithRevisions(x, r, query)
+	}
 	body, pagination, err := a.manager.AppendDocuments(r.Context(), append(x.startBody(), '['), query.page, query.perPage)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
 	return x.success(http.StatusOK, appendPagination(append(body, ']'), pagination))
+}
+
+// listWithRevisions adds the revisions of the relayers, in their order, next to the data.
+func (a *API) listWithRevisions(x *exchange, r *http.Request, query listQuery) response {
+	documents, pagination, err := a.manager.ListDocuments(r.Context(), query.page, query.perPage)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	body, revisions := append(x.startBody(), '['), []byte(`],"revisions":[`)
+	for i, document := range documents {
+		if i > 0 {
+			body, revisions = append(body, ','), append(revisions, ',')
+		}
+		body = append(body, document.JSON...)
+		revisions = strconv.AppendUint(revisions, document.Revision, 10)
+	}
+	body = append(append(body, revisions...), ']')
+	return x.success(http.StatusOK, appendPagination(body, pagination))
 }
 
 func appendPagination(body []byte, p relayer.Pagination) []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/go-relayer/relayer"
@@ -25,7 +26,7 @@ func ExportWithSecrets(ctx context.Context, manager *relayer.Manager) ([]byte, e
 func export(ctx context.Context, registry relayer.Registry, shown func(relayer.RPCURL) string) ([]byte, error) {
 	relayers := []json.RawMessage{}
 	for r, err := range registry.All(ctx) {
-		if err != nil {
+		if err != nil && !errors.Is(err, relayer.ErrNoRevision) {
 			return nil, err
 		}
 		body, err := requestFor(r, shown).RequestBody()

@@ -24,8 +24,8 @@ func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	return m
 }
 
-// remote is a registry as a client shows it: with masked URLs, and without revisions in
-// lists. It counts calls.
+// remote is a registry as a client of OpenZeppelin Relayer shows it: with masked URLs, and
+// without revisions in lists. It counts calls.
 type remote struct {
 	relayer.Registry
 	gets, lists, writes int
@@ -51,7 +51,7 @@ func (r *remote) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
 		for got, err := range r.Registry.All(ctx) {
 			if err == nil {
-				got = masked(got)
+				got, err = masked(got), relayer.ErrNoRevision
 				got.Revision = 0
 			}
 			if !yield(got, err) {

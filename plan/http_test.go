@@ -43,15 +43,28 @@ func fleet(count int) []relayer.CreateRequest {
 	return requests
 }
 
-// A plan of 1,000 relayers on a server reads the pages once, and again only those that
-// differ. The pages of a client overlap.
+// withoutRevisions makes lists those of a server that does not return revisions.
+func withoutRevisions(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, "revisions=true", "")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A plan of 1,000 relayers on a server reads the pages once, which overlap. Without
+// revisions it reads again those that differ.
 func TestNew_OnePassOverHTTP(t *testing.T) {
+	t.Run("revisions", func(t *testing.T) { testOnePass(t, 0, func(next http.Handler) http.Handler { return next }) })
+	t.Run("no revisions", func(t *testing.T) { testOnePass(t, 1, withoutRevisions) })
+}
+
+func testOnePass(t *testing.T, wantGets int32, server func(http.Handler) http.Handler) {
 	m := newManager(t)
 	desired := fleet(1000)
 	create(t, m, desired...)
-	desired[500].Name = "new"
 	var lists, gets atomic.Int32
 	c := serve(t, m, func(next http.Handler) http.Handler {
+		next = server(next)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/relayers") {
 				lists.Add(1)
@@ -61,9 +74,14 @@ func TestNew_OnePassOverHTTP(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	})
+	if got, want := exported(t, c), exported(t, m); got != want {
+		t.Error("the exports of the client and of the Manager differ")
+	}
+	lists.Store(0)
+	desired[500].Name = "new"
 	p := newPlan(t, c, desired)
-	if lists.Load() > 12 || gets.Load() != 1 {
-		t.Errorf("%d lists, %d gets, want at most 12 and 1", lists.Load(), gets.Load())
+	if lists.Load() > 12 || gets.Load() != wantGets {
+		t.Errorf("%d lists, %d gets, want at most 12 and %d", lists.Load(), gets.Load(), wantGets)
 	}
 	mustApply(t, p)
 	expectNoChanges(t, c, desired)
@@ -120,8 +138,8 @@ func TestApply_LostConnections(t *testing.T) {
 	expectNoChanges(t, m, desired)
 }
 
-// A relayer that another writer changes while the plan reads is compared as it is read
-// again.
+// Without revisions, a relayer that another writer changes while the plan reads is compared
+// as it is read again.
 func TestNew_ChangedDuringPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		interfere func(m *relayer.Manager) error
@@ -138,7 +156,7 @@ func TestNew_ChangedDuringPlan(t *testing.T) {
 			create(t, m, minimal("a"))
 			registry := serve(t, m, func(next http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					next.ServeHTTP(w, r)
+					withoutRevisions(next).ServeHTTP(w, r)
 					if strings.HasSuffix(r.URL.Path, "/relayers") && r.Method == http.MethodGet {
 						if err := c.interfere(m); err != nil {
 							t.Error(err)

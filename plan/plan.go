@@ -92,7 +92,7 @@ func WithSendRPCURLs() Option {
 }
 
 // New compares relayers with a registry. It reads all relayers in one pass of pages, and
-// again only those that differ, if the pages have no revisions. It returns a
+// again only those that differ, if the list has no revisions. It returns a
 // [*relayer.ValidationError] if a request is invalid, has no ID, or has the ID of another.
 func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options ...Option) (*Plan, error) {
 	if registry == nil {
@@ -185,7 +185,7 @@ type builder struct {
 func (b *builder) readAll(ctx context.Context) error {
 	b.stored, b.desired = make(map[string]*relayer.Relayer), make(map[string]bool)
 	for r, err := range b.registry.All(ctx) {
-		if err != nil {
+		if err != nil && !errors.Is(err, relayer.ErrNoRevision) {
 			return err
 		}
 		b.listed = append(b.listed, r)

@@ -14,21 +14,22 @@ type work func(ctx context.Context, r *relayer.Relayer)
 // disabled. It stops the worker if the relayer is changed, paused, disabled or
 // deleted. A relayer's next worker starts after its previous one has returned,
 // because two workers would use the same nonces. superviseWorkers returns after
-// all workers have returned: nil if ctx is done.
-func superviseWorkers(ctx context.Context, manager *relayer.Manager, do work) error {
+// all workers have returned: nil if ctx is done. The registry is a Manager, or the client
+// of a server.
+func superviseWorkers(ctx context.Context, registry relayer.Registry, do work) error {
 	ws := &workers{ctx: ctx, do: do, known: make(map[string]worker)}
 	defer ws.stopAll()
 
 	// Watch is called before All, so that no change is lost between the two. A
 	// change that All already returned has a known revision and is ignored.
-	changes := manager.Watch(ctx)
-	if err := ws.resync(ctx, manager); err != nil {
+	changes := registry.Watch(ctx)
+	if err := ws.resync(ctx, registry); err != nil {
 		return err
 	}
 	for change, err := range changes {
 		switch {
 		case errors.Is(err, relayer.ErrGap):
-			err = ws.resync(ctx, manager)
+			err = ws.resync(ctx, registry)
 		case err == nil && change.Kind == relayer.Deleted:
 			ws.stop(change.Relayer.ID)
 		case err == nil:
@@ -57,9 +58,9 @@ type worker struct {
 }
 
 // resync makes the workers match the registry.
-func (ws *workers) resync(ctx context.Context, manager *relayer.Manager) error {
+func (ws *workers) resync(ctx context.Context, registry relayer.Registry) error {
 	exists := make(map[string]bool)
-	for r, err := range manager.All(ctx) {
+	for r, err := range registry.All(ctx) {
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -62,7 +68,7 @@ func (rec *recorder) expect(t *testing.T, relayers ...*relayer.Relayer) {
 		want = append(want, fmt.Sprintf("%s@%d", r.ID, r.Revision))
 	}
 	slices.Sort(want)
-	for range 1000 {
+	for range 6000 {
 		if slices.Equal(rec.names(), want) {
 			return
 		}
@@ -71,11 +77,55 @@ func (rec *recorder) expect(t *testing.T, relayers ...*relayer.Relayer) {
 	t.Fatalf("workers run for %v, want %v", rec.names(), want)
 }
 
-func TestSuperviseWorkers_FollowsChanges(t *testing.T) {
+func TestSuperviseWorkers_Manager(t *testing.T) {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)
 	}
+	testFollowsChanges(t, manager, manager)
+}
+
+// The workers run in another process than the Manager.
+func TestSuperviseWorkers_Client(t *testing.T) {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(manager, httpapi.Tokens(token), httpapi.WithoutRateLimit())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api)
+	defer server.Close()
+	registry, err := client.New(server.URL, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testFollowsChanges(t, manager, registry)
+}
+
+const token = "token-of-the-worker-test"
+
+// A server without revisions ends the supervision, instead of starting no workers.
+func TestSuperviseWorkers_NoRevisions(t *testing.T) {
+	page := `{"success":true,"data":[{"id":"a","network_type":"evm"}],"pagination":{"current_page":1,"per_page":100,"total_items":1}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, page)
+	}))
+	defer server.Close()
+	registry, err := client.New(server.URL, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := func(context.Context, *relayer.Relayer) { t.Error("a worker was started") }
+	if err := superviseWorkers(t.Context(), registry, work); !errors.Is(err, relayer.ErrNoRevision) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// testFollowsChanges runs the workers on the registry of the Manager.
+func testFollowsChanges(t *testing.T, manager *relayer.Manager, registry relayer.Registry) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	must := func(r *relayer.Relayer, err error) *relayer.Relayer {
@@ -94,7 +144,7 @@ func TestSuperviseWorkers_FollowsChanges(t *testing.T) {
 
 	workers := &recorder{t: t, running: make(map[string]bool)}
 	returned := make(chan error, 1)
-	go func() { returned <- superviseWorkers(ctx, manager, workers.work) }()
+	go func() { returned <- superviseWorkers(ctx, registry, workers.work) }()
 	workers.expect(t, before)
 
 	after := create("after", false)

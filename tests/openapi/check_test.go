@@ -62,12 +62,17 @@ func (d *document) checkText(pointer, name string, values []string) error {
 		return fmt.Errorf("%s has %d values", name, len(values))
 	}
 	var value any = values[0]
-	if d.at(pointer + "/schema")["type"] == "integer" {
+	switch d.at(pointer + "/schema")["type"] {
+	case "integer":
 		number, err := strconv.ParseUint(values[0], 10, 64)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		value = number
+	case "boolean":
+		if text := values[0]; text == "true" || text == "false" {
+			value = text == "true"
+		}
 	}
 	if err := d.schema(pointer + "/schema").Validate(value); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
