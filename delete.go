@@ -53,7 +53,7 @@ func (m *Manager) guardDelete(ctx context.Context, rec Record) error {
 	if m.mayDelete == nil {
 		return nil
 	}
-	r, err := relayerOf(rec)
+	r, err := m.relayerOf(rec)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,8 @@
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
 // connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate part; the response
 // form of a relayer has only the masked ones. No error text contains a full URL: the errors
-// of hooks of the host, and a [DisabledReason], have theirs masked.
+// of hooks of the host, and a [DisabledReason], have theirs masked. [WithSealer] encrypts
+// the full URLs in the store.
 //
 // # Errors
 //

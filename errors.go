@@ -56,6 +56,11 @@ var (
 	// or a schema, or changed it.
 	ErrNewerFormat = errors.New("created by a newer version of this library")
 
+	// ErrSealed reports that RPC URLs cannot be opened or sealed: the [Sealer] is missing,
+	// does not have the key, or is not reachable. The operation had no effect. An error
+	// that matches it matches [ErrUnavailable] too.
+	ErrSealed = errors.New("RPC URLs are sealed")
+
 	// ErrGap is yielded by [Manager.Watch] and [Manager.WatchAfter] in place of dropped
 	// changes. The consumer was too slow or resumed too late, or the store does not have
 	// the changes. The consumer should read all relayers again. The changes that

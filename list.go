@@ -27,7 +27,7 @@ func (m *Manager) List(ctx context.Context, page, perPage uint32) (*Page, error)
 		pagination.TotalItems = total
 		listed := &Page{Relayers: make([]*Relayer, 0, len(records)), Pagination: pagination}
 		for _, rec := range records {
-			r, err := relayerOf(rec)
+			r, err := m.relayerOf(rec)
 			if err != nil {
 				return nil, err
 			}
@@ -60,7 +60,7 @@ func (m *Manager) All(ctx context.Context) iter.Seq2[*Relayer, error] {
 				yield(nil, err)
 				return
 			}
-			r, err := relayerOf(rec)
+			r, err := m.relayerOf(rec)
 			if !yield(r, err) || err != nil {
 				return
 			}

@@ -31,6 +31,8 @@ type Manager struct {
 	exclusiveSigners bool
 	rpcPolicy        *RPCPolicy
 	maxPerPage       uint32
+	sealer           Sealer // nil if there is none
+	storesClear      bool   // the sealer only opens
 
 	// The following are used only if the store is not a [WatchStore].
 	writeLocks writeLocks
@@ -71,11 +73,12 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, erro
 		if err != nil {
 			return nil, err
 		}
-		return relayerOf(rec)
+		return m.relayerOf(rec)
 	})
 }
 
-// Get returns the relayer, or [ErrNotFound].
+// Get returns the relayer, or [ErrNotFound]. If its RPC URLs are sealed and cannot be
+// opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 	return observe(ctx, m, OperationGet, &id, func() (*Relayer, error) {
 		if !isID(id) {
@@ -85,7 +88,7 @@ func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return relayerOf(rec)
+		return m.openedRelayerOf(ctx, rec)
 	})
 }
 
@@ -126,6 +129,9 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems) (Reco
 	}
 	rec, err := m.newRecord(r)
 	if err != nil {
+		return Record{}, err
+	}
+	if rec, err = m.seal(ctx, rec); err != nil {
 		return Record{}, err
 	}
 	created, err := m.write(ctx, rec.ID, Created, func() (Record, error) { return m.store.Create(ctx, rec) })

@@ -45,7 +45,7 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions 
 		if err != nil {
 			return nil, err
 		}
-		return relayerOf(rec)
+		return m.relayerOf(rec)
 	})
 }
 

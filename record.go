@@ -21,7 +21,8 @@ type privatePart struct {
 	CustomRPCURLs []string `json:"custom_rpc_urls,omitempty"`
 }
 
-// newRecord returns the record of a relayer, with defaults for what is not set.
+// newRecord returns the record of a relayer, with defaults for what is not set. Its
+// private part is in clear.
 func (m *Manager) newRecord(r *Relayer) (Record, error) {
 	complete := *r
 	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
@@ -108,13 +109,23 @@ func claimedError() error {
 	}}}
 }
 
-// relayerOf decodes a record into a relayer with its full URLs.
-func relayerOf(rec Record) (*Relayer, error) {
+// documentRelayer decodes the document of a record.
+func documentRelayer(rec Record) (*Relayer, error) {
 	r := new(Relayer)
 	if err := json.Unmarshal(rec.Document, r); err != nil {
 		return nil, fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)
 	}
 	r.Revision = rec.Revision
+	return r, nil
+}
+
+// relayerOf decodes a record, whose private part is in clear, into a relayer with its
+// full URLs.
+func relayerOf(rec Record) (*Relayer, error) {
+	r, err := documentRelayer(rec)
+	if err != nil {
+		return nil, err
+	}
 	if len(rec.Private) == 0 && len(r.CustomRPCURLs) == 0 {
 		return r, nil
 	}

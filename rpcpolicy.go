@@ -106,7 +106,11 @@ func (p RPCPolicy) folded() (RPCPolicy, error) {
 // checkURLs adds a problem for every URL that the policy rejects.
 func (p RPCPolicy) checkURLs(endpoints []RPCConfig, found *problems) {
 	for i, endpoint := range endpoints {
-		if problem := p.urlProblem(endpoint.URL.Unmasked()); problem != "" {
+		text := endpoint.URL.Unmasked()
+		if endpoint.URL.IsMasked() {
+			text = endpoint.URL.String() // without the mark of hidden user information
+		}
+		if problem := p.urlProblem(text); problem != "" {
 			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), problem)
 		}
 	}

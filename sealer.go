@@ -1,6 +1,16 @@
 package relayer
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/go-relayer/relayer/internal/mask"
+)
 
 // Sealer encrypts and authenticates the private part of records. Package keyring has one
 // for a file of keys; docs/sealing.md shows one for a key management service.
@@ -15,4 +25,394 @@ type Sealer interface {
 	// Open decrypts a result of Seal. It returns an error if sealed or associatedData
 	// was changed.
 	Open(ctx context.Context, sealed, associatedData []byte) (plaintext []byte, err error)
+}
+
+// KeyedSealer is an optional capability of a [Sealer] that has several named keys.
+// [Manager.Reseal] and [Manager.CountSealed] detect it with a type assertion.
+type KeyedSealer interface {
+	Sealer
+
+	// PrimaryKeyID returns the ID of the key that Seal uses.
+	PrimaryKeyID() string
+
+	// KeyID returns the ID of the key of a result of Seal. It needs no key, and returns
+	// an error if sealed is not a result of such a sealer.
+	KeyID(sealed []byte) (string, error)
+}
+
+// WithSealer seals the RPC URLs of relayers: the store gets only their encrypted form,
+// which is bound to the ID of the relayer. URLs that are stored in clear are read too;
+// [Manager.Reseal] seals them.
+//
+// [Manager.RPCURLs] and [Manager.Get] open the URLs. All other methods return them masked
+// ([RPCURL.IsMasked] is true), and no change calls the sealer unless it changes the URLs.
+// The function given to [Manager.Update] gets masked URLs first; if it changes the list
+// of endpoints, it is called again with the full URLs.
+//
+// A Manager without a sealer reads sealed relayers too, with masked URLs. It stores new
+// URLs in clear, but does not replace sealed ones.
+func WithSealer(sealer Sealer) Option {
+	return func(m *Manager) error {
+		if sealer == nil {
+			return errors.New("relayer: sealer is nil")
+		}
+		m.sealer, m.storesClear = sealer, false
+		return nil
+	}
+}
+
+// WithUnsealing turns sealing off: sealer opens the RPC URLs that are sealed, and new ones
+// are stored in clear. [Manager.Reseal] then stores all of them in clear. In everything
+// else it is as [WithSealer].
+func WithUnsealing(sealer Sealer) Option {
+	return func(m *Manager) error {
+		if sealer == nil {
+			return errors.New("relayer: sealer is nil")
+		}
+		m.sealer, m.storesClear = sealer, true
+		return nil
+	}
+}
+
+// sealedMark is the first byte of a sealed private part, and the version of its format. A
+// private part in clear is a JSON object.
+const sealedMark = 1
+
+func isSealed(private []byte) bool { return len(private) > 0 && private[0] == sealedMark }
+
+// associatedData binds a sealed private part to its format and its relayer.
+func associatedData(id string) []byte { return []byte("relayer private part 1 " + id) }
+
+// OpenRecord returns the record with its private part in clear. It returns an error that
+// matches [ErrSealed] if the sealer cannot open it, or if it is sealed and sealer is nil.
+func OpenRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
+	if !isSealed(rec.Private) {
+		return rec, nil
+	}
+	if sealer == nil {
+		return Record{}, sealingError("opening", rec.ID, errors.New("there is no sealer"))
+	}
+	private, err := sealer.Open(ctx, rec.Private[1:], associatedData(rec.ID))
+	if err != nil {
+		return Record{}, sealingError("opening", rec.ID, err)
+	}
+	rec.Private = private
+	return rec, nil
+}
+
+// SealRecord returns the record with its private part, which is in clear, sealed. It
+// returns an error that matches [ErrSealed] if the sealer fails.
+func SealRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
+	if len(rec.Private) == 0 {
+		return rec, nil
+	}
+	sealed, err := sealer.Seal(ctx, rec.Private, associatedData(rec.ID))
+	if err != nil {
+		return Record{}, sealingError("sealing", rec.ID, err)
+	}
+	rec.Private = append([]byte{sealedMark}, sealed...)
+	return rec, nil
+}
+
+func sealingError(action, id string, err error) error {
+	return fmt.Errorf("relayer: %s the RPC URLs of %s: %w: %w", action, id, sealError{ErrSealed}, err)
+}
+
+// sealError is an [ErrSealed] that matches [ErrUnavailable] too.
+type sealError struct{ error }
+
+func (e sealError) Unwrap() []error { return []error{e.error, ErrUnavailable} }
+
+// seal returns the record, whose private part is in clear, as it is to be stored.
+func (m *Manager) seal(ctx context.Context, rec Record) (Record, error) {
+	if m.sealer == nil || m.storesClear {
+		return rec, nil
+	}
+	return SealRecord(ctx, m.sealer, rec)
+}
+
+// masks reports whether the Manager returns the RPC URLs of the record masked. With a
+// sealer it does so whether or not they are sealed yet.
+func (m *Manager) masks(rec Record) bool {
+	return m.sealer != nil && len(rec.Private) > 0 || isSealed(rec.Private)
+}
+
+// relayerOf decodes a record without calling the sealer.
+func (m *Manager) relayerOf(rec Record) (*Relayer, error) {
+	if m.masks(rec) {
+		return maskedRelayerOf(rec)
+	}
+	return relayerOf(rec)
+}
+
+// maskedRelayerOf decodes a record into a relayer whose RPC URLs are masked.
+func maskedRelayerOf(rec Record) (*Relayer, error) {
+	r, err := documentRelayer(rec)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.CustomRPCURLs {
+		r.CustomRPCURLs[i].URL = marked(r.CustomRPCURLs[i].URL)
+	}
+	return r, nil
+}
+
+// marked adds the mark of hidden user information to a URL of a document that has no
+// mark: the full URL may have some.
+func marked(url RPCURL) RPCURL {
+	text := url.Unmasked()
+	scheme, rest, isURL := strings.Cut(text, "://")
+	if !isURL || strings.HasSuffix(text, mask.Path) {
+		return url
+	}
+	return RPCURL(scheme + "://" + mask.Hidden + "@" + rest)
+}
+
+// openedRelayerOf decodes a record into a relayer with its full RPC URLs, or with masked
+// ones if they cannot be opened.
+func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
+	opened, err := OpenRecord(ctx, m.sealer, rec)
+	if err != nil {
+		return maskedRelayerOf(rec)
+	}
+	return relayerOf(opened)
+}
+
+// RPCURLs returns the RPC endpoints of the relayer with their full URLs. It returns
+// [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened.
+func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
+	return observe(ctx, m, OperationGet, &id, func() ([]RPCConfig, error) {
+		if !isID(id) {
+			return nil, ErrNotFound
+		}
+		rec, err := m.store.Get(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if rec, err = OpenRecord(ctx, m.sealer, rec); err != nil {
+			return nil, err
+		}
+		r, err := relayerOf(rec)
+		if err != nil {
+			return nil, err
+		}
+		return r.CustomRPCURLs, nil
+	})
+}
+
+// changed returns the record of the relayer as apply changes it. The sealer is called
+// only if apply changes the RPC URLs.
+func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc) (Record, error) {
+	opened := current
+	if m.masks(current) {
+		masked, err := m.applied(withoutPrivate(current), maskedRelayerOf, apply)
+		if !masked.touchesURLs {
+			masked.rec.Private = current.Private
+			return masked.rec, err
+		}
+		opened, err = OpenRecord(ctx, m.sealer, current)
+		if err != nil {
+			return m.replaced(ctx, current, masked.urls, apply, err)
+		}
+	}
+	change, err := m.applied(opened, relayerOf, apply)
+	if err != nil {
+		return Record{}, err
+	}
+	if bytes.Equal(change.rec.Private, opened.Private) {
+		change.rec.Private = current.Private // a new encryption would be a difference
+		return change.rec, nil
+	}
+	return m.seal(ctx, change.rec)
+}
+
+// replaced is changed for RPC URLs that cannot be opened. They can be replaced by urls,
+// because the key may be lost, unless one of them is to be kept.
+func (m *Manager) replaced(ctx context.Context, current Record, urls []RPCConfig, apply applyFunc, opening error) (Record, error) {
+	isMasked := func(endpoint RPCConfig) bool { return endpoint.URL.IsMasked() }
+	if m.sealer == nil && len(urls) > 0 || ctx.Err() != nil || slices.ContainsFunc(urls, isMasked) {
+		return Record{}, opening
+	}
+	change, err := m.applied(withoutPrivate(current), maskedRelayerOf, func(r, stored *Relayer) error {
+		withoutURLs := *stored
+		withoutURLs.CustomRPCURLs = nil
+		return apply(r, &withoutURLs)
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	return m.seal(ctx, change.rec)
+}
+
+func withoutPrivate(rec Record) Record {
+	rec.Private = nil
+	return rec
+}
+
+// change is the result of an [applyFunc].
+type change struct {
+	rec         Record // with the private part in clear
+	urls        []RPCConfig
+	touchesURLs bool
+}
+
+// applied applies a change to the relayer that decode returns for the record.
+func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error), apply applyFunc) (change, error) {
+	r, err := decode(current)
+	if err != nil {
+		return change{}, err
+	}
+	stored, err := decode(current)
+	if err != nil {
+		return change{}, err
+	}
+	given := r.CustomRPCURLs
+	err = apply(r, stored)
+	c := change{urls: r.CustomRPCURLs, touchesURLs: !isSameList(r.CustomRPCURLs, given) || !equalEndpoints(given, stored.CustomRPCURLs)}
+	if err != nil {
+		return c, err
+	}
+	if c.rec, err = m.newRecord(r); err != nil {
+		return c, err
+	}
+	c.rec.Revision = current.Revision
+	return c, keepUnknown(&c.rec, r, current, stored)
+}
+
+// isSameList reports whether both lists are the same memory. A list with the same content
+// may come from a client.
+func isSameList(a, b []RPCConfig) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+func equalEndpoints(a, b []RPCConfig) bool {
+	return slices.EqualFunc(a, b, func(x, y RPCConfig) bool {
+		return x.URL == y.URL && (x.Weight == nil) == (y.Weight == nil) && (x.Weight == nil || *x.Weight == *y.Weight)
+	})
+}
+
+// Reseal stores every private part as the options of the Manager require: sealed under the
+// primary key of a [KeyedSealer], or in clear with [WithUnsealing]. Those of a Sealer that
+// is not a KeyedSealer are all sealed again. It yields the ID of each relayer that it has
+// stored, and an error for each that it cannot open or store; it continues with the next
+// one unless ctx is done. A loop body that waits bounds the rate.
+//
+// Each is stored with a compare-and-swap, so that it never undoes the change of another
+// writer, and has a new revision. To resume an interrupted Reseal, call it again. The
+// sequence can be ranged over once.
+func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if m.sealer == nil {
+			yield("", errors.New("relayer: resealing needs a sealer"))
+			return
+		}
+		ids, err := m.otherwiseSealed(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, id := range ids {
+			stored, err := m.reseal(ctx, id)
+			if (stored || err != nil) && !yield(id, err) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// otherwiseSealed returns the IDs of the records that Reseal has to store. It reads all of
+// them first: a walk during which every record changes would begin again and again.
+func (m *Manager) otherwiseSealed(ctx context.Context) (ids []string, err error) {
+	for rec, err := range m.allRecords(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if !m.isSealedAsRequired(rec.Private) {
+			ids = append(ids, rec.ID)
+		}
+	}
+	return ids, nil
+}
+
+func (m *Manager) isSealedAsRequired(private []byte) bool {
+	if len(private) == 0 || m.storesClear {
+		return !isSealed(private)
+	}
+	if !isSealed(private) {
+		return false
+	}
+	keyed, ok := m.sealer.(KeyedSealer)
+	if !ok {
+		return false
+	}
+	id, err := keyed.KeyID(private[1:])
+	return err == nil && id == keyed.PrimaryKeyID()
+}
+
+// reseal reports whether it has stored the record.
+func (m *Manager) reseal(ctx context.Context, id string) (isStored bool, err error) {
+	_, err = observe(ctx, m, OperationUpdate, &id, func() (Record, error) {
+		return retry(ctx, func() (Record, error) {
+			rec, err := m.store.Get(ctx, id)
+			if errors.Is(err, ErrNotFound) || err == nil && m.isSealedAsRequired(rec.Private) {
+				return rec, nil
+			}
+			if err != nil {
+				return Record{}, err
+			}
+			if rec, err = OpenRecord(ctx, m.sealer, rec); err != nil {
+				return Record{}, err
+			}
+			if rec, err = m.seal(ctx, rec); err != nil {
+				return Record{}, err
+			}
+			rec, err = m.write(ctx, id, Updated, func() (Record, error) {
+				updated, err := m.store.Update(ctx, rec)
+				return updated, asLostRace(err)
+			})
+			isStored = err == nil
+			return rec, err
+		})
+	})
+	return isStored, err
+}
+
+// SealCounts has the numbers of private parts by the key that sealed them.
+type SealCounts struct {
+	// Clear is the number of those that are not sealed.
+	Clear int
+
+	// Keys has the number of sealed ones by key ID. It is "" for those of which the
+	// sealer does not return a key ID.
+	Keys map[string]int
+}
+
+// CountSealed counts the private parts of all relayers by the key that sealed them. It
+// opens none of them. Only a [KeyedSealer] tells the keys apart.
+func (m *Manager) CountSealed(ctx context.Context) (SealCounts, error) {
+	counts := SealCounts{Keys: make(map[string]int)}
+	keyed, _ := m.sealer.(KeyedSealer)
+	for rec, err := range m.allRecords(ctx) {
+		switch {
+		case err != nil:
+			return SealCounts{}, err
+		case len(rec.Private) == 0:
+		case !isSealed(rec.Private):
+			counts.Clear++
+		default:
+			counts.Keys[keyOf(keyed, rec.Private[1:])]++
+		}
+	}
+	return counts, nil
+}
+
+func keyOf(keyed KeyedSealer, sealed []byte) string {
+	if keyed == nil {
+		return ""
+	}
+	id, err := keyed.KeyID(sealed)
+	if err != nil {
+		return ""
+	}
+	return id
 }

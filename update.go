@@ -192,7 +192,7 @@ func (m *Manager) update(ctx context.Context, kind OperationKind, id string, con
 		if err != nil {
 			return nil, err
 		}
-		return relayerOf(rec)
+		return m.relayerOf(rec)
 	})
 }
 
@@ -205,7 +205,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, conditions []Con
 	if err != nil {
 		return Record{}, err
 	}
-	rec, err := m.changed(current, apply)
+	rec, err := m.changed(ctx, current, apply)
 	if err != nil {
 		return Record{}, err
 	}
@@ -224,28 +224,6 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, conditions []Con
 		return m.write(ctx, id, Updated, swap)
 	}
 	return updated, err
-}
-
-// changed returns the record of the relayer as apply changes it.
-func (m *Manager) changed(current Record, apply applyFunc) (Record, error) {
-	r, err := relayerOf(current)
-	if err != nil {
-		return Record{}, err
-	}
-	stored, err := relayerOf(current)
-	if err != nil {
-		return Record{}, err
-	}
-	if err := apply(r, stored); err != nil {
-		return Record{}, err
-	}
-	rec, err := m.newRecord(r)
-	if err != nil {
-		return Record{}, err
-	}
-	rec.Revision = current.Revision
-	err = keepUnknown(&rec, r, current, stored)
-	return rec, err
 }
 
 // current returns the stored record, on which a change is based.

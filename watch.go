@@ -106,7 +106,7 @@ func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
 // to 1,024 changes or 16 MiB, and their positions are invalid after a restart. Positions
 // of store/postgres are valid on every instance and after a restart.
 func (m *Manager) WatchAfter(ctx context.Context, position string) iter.Seq2[Change, error] {
-	return convertChanges(m.watch(ctx, position), RecordChange.decode)
+	return convertChanges(m.watch(ctx, position), m.decodeChange)
 }
 
 // WatchDocuments is [Manager.WatchAfter] without decoding.
@@ -139,8 +139,8 @@ func convertChanges[T any](changes iter.Seq2[RecordChange, error], convert func(
 	}
 }
 
-func (c RecordChange) decode() (Change, error) {
-	r, err := relayerOf(c.Record)
+func (m *Manager) decodeChange(c RecordChange) (Change, error) {
+	r, err := m.relayerOf(c.Record)
 	if err != nil {
 		return Change{}, err
 	}

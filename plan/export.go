@@ -13,20 +13,25 @@ import (
 // Export returns the configuration file of a registry: all relayers in creation order,
 // with their RPC URLs masked: a hidden path is /***, and hidden user information is ***@.
 // A plan of the file has no changes. A registry that masks RPC URLs does not show
-// whether they have user information: the file of such a registry lacks its mark.
+// whether they have user information: the file of such a registry lacks its mark. If a
+// Manager cannot open sealed URLs, all of them have the mark.
 func Export(ctx context.Context, registry relayer.Registry) ([]byte, error) {
-	return export(ctx, registry, maskOf)
+	return export(ctx, registry, revealIfPossible, maskOf)
 }
 
-// ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys.
+// ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys. It
+// returns an error that matches [relayer.ErrSealed] if they cannot be opened.
 func ExportWithSecrets(ctx context.Context, manager *relayer.Manager) ([]byte, error) {
-	return export(ctx, manager, relayer.RPCURL.Unmasked)
+	return export(ctx, manager, reveal, relayer.RPCURL.Unmasked)
 }
 
-func export(ctx context.Context, registry relayer.Registry, shown func(relayer.RPCURL) string) ([]byte, error) {
+func export(ctx context.Context, registry relayer.Registry, open func(context.Context, relayer.Registry, *relayer.Relayer) error, shown func(relayer.RPCURL) string) ([]byte, error) {
 	relayers := []json.RawMessage{}
 	for r, err := range registry.All(ctx) {
 		if err != nil && !errors.Is(err, relayer.ErrNoRevision) {
+			return nil, err
+		}
+		if err := open(ctx, registry, r); err != nil {
 			return nil, err
 		}
 		body, err := requestFor(r, shown).RequestBody()

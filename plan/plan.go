@@ -188,8 +188,52 @@ func (b *builder) readAll(ctx context.Context) error {
 		if err != nil && !errors.Is(err, relayer.ErrNoRevision) {
 			return err
 		}
+		if err := reveal(ctx, b.registry, r); errors.Is(err, relayer.ErrSealed) {
+			b.isMasked = true
+		} else if err != nil {
+			return err
+		}
 		b.listed = append(b.listed, r)
 		b.stored[r.ID] = r
+	}
+	if b.isMasked {
+		b.mask()
+	}
+	return nil
+}
+
+// mask gives all RPC URLs the form in which servers return them.
+func (b *builder) mask() {
+	for _, r := range b.listed {
+		for i, endpoint := range r.CustomRPCURLs {
+			r.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
+		}
+	}
+}
+
+// reveal replaces masked RPC URLs by the full ones, if the registry is a Manager. It
+// returns an error that matches [relayer.ErrSealed] if the Manager cannot open them.
+func reveal(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) error {
+	isMasked := func(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() }
+	manager, ok := registry.(*relayer.Manager)
+	if !ok || !slices.ContainsFunc(r.CustomRPCURLs, isMasked) {
+		return nil
+	}
+	endpoints, err := manager.RPCURLs(ctx, r.ID)
+	if errors.Is(err, relayer.ErrNotFound) {
+		return nil // deleted since
+	}
+	if err != nil {
+		return err
+	}
+	r.CustomRPCURLs = endpoints
+	return nil
+}
+
+// revealIfPossible leaves RPC URLs masked that cannot be opened.
+func revealIfPossible(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) error {
+	if err := reveal(ctx, registry, r); !errors.Is(err, relayer.ErrSealed) {
+		return err
 	}
 	return nil
 }

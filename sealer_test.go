@@ -1,0 +1,736 @@
+package relayer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// ringOf returns a keyring with these keys. The value of a key depends only on the first
+// byte of its ID.
+func ringOf(t testing.TB, primary string, others ...string) keyring.Keyring {
+	t.Helper()
+	text := "relayer-keyring 1\nprimary " + primary + "\n"
+	for _, id := range append([]string{primary}, others...) {
+		text += "key " + id + " " + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{id[0]}, 32)) + "\n"
+	}
+	ring, err := keyring.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+const (
+	firstURL  = "https://first.example/v3/0123456789abcdef"
+	secondURL = "https://user:password@second.example"
+	thirdURL  = "wss://third.example:8546/?apikey=fedcba"
+)
+
+var secretParts = []string{"0123456789abcdef", "password", "apikey", "fedcba"}
+
+func withURLs(id string, urls ...string) relayer.CreateRequest {
+	req := minimal(id)
+	for _, url := range urls {
+		req.CustomRPCURLs = append(req.CustomRPCURLs, relayer.RPCConfig{URL: relayer.RPCURL(url)})
+	}
+	return req
+}
+
+// sealed is a store with the relayer "a", whose two URLs are sealed under the key "k1".
+type sealed struct {
+	store *memory.Store
+	*relayer.Manager
+}
+
+func newSealed(t testing.TB) sealed {
+	t.Helper()
+	store := memory.New()
+	m := managerOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
+	mustCreate(t, m, withURLs("a", firstURL, secondURL))
+	return sealed{store, m}
+}
+
+func managerOn(t testing.TB, store relayer.Store, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	m, err := relayer.New(store, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func storedRecord(t testing.TB, store relayer.Store, id string) relayer.Record {
+	t.Helper()
+	rec, err := store.Get(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func urlsOf(endpoints []relayer.RPCConfig) []string {
+	var urls []string
+	for _, endpoint := range endpoints {
+		urls = append(urls, endpoint.URL.Unmasked())
+	}
+	return urls
+}
+
+func expectURLs(t testing.TB, m *relayer.Manager, id string, want ...string) {
+	t.Helper()
+	endpoints, err := m.RPCURLs(context.Background(), id)
+	if err != nil || !slices.Equal(urlsOf(endpoints), want) {
+		t.Errorf("the URLs of %s are %q with error %v, want %q", id, urlsOf(endpoints), err, want)
+	}
+}
+
+func expectMasked(t testing.TB, r *relayer.Relayer) {
+	t.Helper()
+	if len(r.CustomRPCURLs) == 0 {
+		t.Error("the relayer has no URLs")
+	}
+	for _, endpoint := range r.CustomRPCURLs {
+		if !endpoint.URL.IsMasked() {
+			t.Errorf("the URL %s is not masked", endpoint.URL.Unmasked())
+		}
+		expectNoSecret(t, endpoint.URL.Unmasked())
+	}
+}
+
+func expectNoSecret(t testing.TB, text string) {
+	t.Helper()
+	for _, part := range secretParts {
+		if strings.Contains(text, part) {
+			t.Errorf("found %q in %q", part, text)
+		}
+	}
+}
+
+func TestSealer_StoresNoURLInClear(t *testing.T) {
+	s := newSealed(t)
+	rec := storedRecord(t, s.store, "a")
+	expectNoSecret(t, string(rec.Private)+string(rec.Document))
+	if len(rec.Private) == 0 {
+		t.Error("the record has no private part")
+	}
+	expectURLs(t, s.Manager, "a", firstURL, secondURL)
+	if r, err := s.Get(t.Context(), "a"); err != nil || !slices.Equal(urlsOf(r.CustomRPCURLs), []string{firstURL, secondURL}) {
+		t.Errorf("Get returned %q and %v", urlsOf(r.CustomRPCURLs), err)
+	}
+	mustCreate(t, s.Manager, minimal("none"))
+	if rec := storedRecord(t, s.store, "none"); len(rec.Private) != 0 {
+		t.Errorf("a relayer without URLs has the private part %q", rec.Private)
+	}
+}
+
+// The document is the same with a sealer, so that clients see no difference.
+func TestSealer_SameDocument(t *testing.T) {
+	clear := newManager(t)
+	mustCreate(t, clear, withURLs("a", firstURL, secondURL))
+	s := newSealed(t)
+	if with, without := storedDocument(t, s.Manager, "a"), storedDocument(t, clear, "a"); with != without {
+		t.Errorf("with a sealer the document is\n%s\nand without\n%s", with, without)
+	}
+}
+
+// forbidden is a sealer that fails the test if it is called.
+type forbidden struct{ t *testing.T }
+
+func (f forbidden) Seal(context.Context, []byte, []byte) ([]byte, error) {
+	f.t.Error("Seal was called")
+	return nil, errors.New("forbidden")
+}
+
+func (f forbidden) Open(context.Context, []byte, []byte) ([]byte, error) {
+	f.t.Error("Open was called")
+	return nil, errors.New("forbidden")
+}
+
+// away is a sealer whose service does not respond.
+type away struct{}
+
+func (away) Seal(ctx context.Context, _, _ []byte) ([]byte, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (away) Open(ctx context.Context, _, _ []byte) ([]byte, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// needsNoSecret are the operations that work on "a" without its key. Each changes it.
+var needsNoSecret = []struct {
+	name string
+	call func(context.Context, *relayer.Manager) (*relayer.Relayer, error)
+}{
+	{"Pause", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Pause(ctx, "a") }},
+	{"Resume", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Resume(ctx, "a") }},
+	{"Disable", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
+		return m.Disable(ctx, "a", relayer.DisabledReason{Type: relayer.NonceSyncFailed})
+	}},
+	{"Enable", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Enable(ctx, "a") }},
+	{"Patch", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
+		return m.Patch(ctx, "a", relayer.Patch{"name": "patched", "policies": &relayer.EVMPolicy{EIP1559Pricing: new(true)}})
+	}},
+	{"Update", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
+		return m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "updated"; return nil })
+	}},
+}
+
+func TestSealer_NotCalledUnlessURLsChange(t *testing.T) {
+	s := newSealed(t)
+	for name, options := range map[string][]relayer.Option{
+		"no sealer":       nil,
+		"another key":     {relayer.WithSealer(ringOf(t, "k2"))},
+		"sealer is away":  {relayer.WithSealer(away{})},
+		"never called":    {relayer.WithSealer(forbidden{t})},
+		"with RPC policy": {relayer.WithSealer(forbidden{t}), relayer.WithRPCPolicy(relayer.RPCPolicy{RefuseUserInfo: true, RefuseFragment: true})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := managerOn(t, s.store, options...)
+			for _, operation := range needsNoSecret {
+				before := storedRecord(t, s.store, "a")
+				r, err := operation.call(t.Context(), m)
+				if err != nil {
+					t.Fatalf("%s: %v", operation.name, err)
+				}
+				expectMasked(t, r)
+				after := storedRecord(t, s.store, "a")
+				if after.Revision == before.Revision || !bytes.Equal(after.Private, before.Private) {
+					t.Errorf("%s: revision %d after %d; the private part changed: %t", operation.name,
+						after.Revision, before.Revision, !bytes.Equal(after.Private, before.Private))
+				}
+			}
+			page, err := m.List(t.Context(), 1, 10)
+			if err != nil || len(page.Relayers) != 1 {
+				t.Fatalf("the list is %v with error %v", page, err)
+			}
+			expectMasked(t, page.Relayers[0])
+			for r, err := range m.All(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				expectMasked(t, r)
+			}
+			if _, err := m.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name = "n"; return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if m := managerOn(t, s.store, relayer.WithSealer(forbidden{t})); m.Delete(t.Context(), "a") != nil {
+		t.Error("the relayer was not deleted")
+	}
+}
+
+func TestSealer_WatchMasked(t *testing.T) {
+	s := newSealed(t)
+	m := managerOn(t, s.store, relayer.WithSealer(forbidden{t}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes := m.Watch(ctx)
+	if _, err := m.Pause(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	for change, err := range changes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectMasked(t, change.Relayer)
+		break
+	}
+}
+
+// Only what needs the secret fails, with an error that names the key.
+func TestSealer_MissingKey(t *testing.T) {
+	s := newSealed(t)
+	for name, options := range map[string][]relayer.Option{
+		"no sealer":   nil,
+		"another key": {relayer.WithSealer(ringOf(t, "k2"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := managerOn(t, s.store, options...)
+			before := storedRecord(t, s.store, "a")
+			expectSealed := func(operation string, err error) {
+				t.Helper()
+				if !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, relayer.ErrUnavailable) {
+					t.Errorf("%s: error %v does not match ErrSealed and ErrUnavailable", operation, err)
+				}
+				if options != nil && (!errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), "k1")) {
+					t.Errorf("%s: error %v does not name the key k1", operation, err)
+				}
+			}
+			_, err := m.RPCURLs(t.Context(), "a")
+			expectSealed("RPCURLs", err)
+			_, err = m.Update(t.Context(), "a", func(r *relayer.Relayer) error {
+				r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: thirdURL})
+				return nil
+			})
+			expectSealed("Update with an additional URL", err)
+			if options == nil {
+				_, err = m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}})
+				expectSealed("Patch of the URLs", err)
+			}
+			r, err := m.Get(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectMasked(t, r)
+			if after := storedRecord(t, s.store, "a"); after.Revision != before.Revision {
+				t.Error("the record was changed")
+			}
+		})
+	}
+}
+
+// If the key is lost, URLs can be replaced and cleared, but not kept.
+func TestSealer_LostKey(t *testing.T) {
+	s := newSealed(t)
+	m := managerOn(t, s.store, relayer.WithSealer(ringOf(t, "k2")))
+	body := `{"custom_rpc_urls":[{"url":"` + thirdURL + `"},{"url":"https://second.example"}]}`
+	if _, err := m.PatchDocument(t.Context(), "a", []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	expectURLs(t, m, "a", thirdURL, "https://second.example")
+	if id, _ := keyring.KeyID(storedRecord(t, s.store, "a").Private[1:]); id != "k2" {
+		t.Errorf("the URLs are sealed under %q, want k2", id)
+	}
+
+	for name, options := range map[string][]relayer.Option{"no sealer": nil, "another key": {relayer.WithSealer(ringOf(t, "k3"))}} {
+		mustCreate(t, s.Manager, withURLs(name[:2], firstURL))
+		m := managerOn(t, s.store, options...)
+		if _, err := m.PatchDocument(t.Context(), name[:2], []byte(`{"custom_rpc_urls":null}`)); err != nil {
+			t.Errorf("%s: clearing the URLs: %v", name, err)
+		}
+		if rec := storedRecord(t, s.store, name[:2]); len(rec.Private) != 0 {
+			t.Errorf("%s: after clearing, the private part has %d bytes", name, len(rec.Private))
+		}
+	}
+}
+
+func TestSealer_UpdateOfURLs(t *testing.T) {
+	s := newSealed(t)
+	_, err := s.Update(t.Context(), "a", func(r *relayer.Relayer) error {
+		r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: thirdURL})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectURLs(t, s.Manager, "a", firstURL, secondURL, thirdURL)
+	_, err = s.Update(t.Context(), "a", func(r *relayer.Relayer) error {
+		r.CustomRPCURLs = slices.Delete(r.CustomRPCURLs, 0, 1)
+		r.CustomRPCURLs[0].Weight = new(5.0)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectURLs(t, s.Manager, "a", secondURL, thirdURL)
+	expectNoSecret(t, string(storedRecord(t, s.store, "a").Private))
+	if endpoints, _ := s.RPCURLs(t.Context(), "a"); *endpoints[0].Weight != 5 {
+		t.Errorf("the weight is %v, want 5", *endpoints[0].Weight)
+	}
+}
+
+func TestSealer_MaskedURLsRejected(t *testing.T) {
+	s := newSealed(t)
+	shown, err := s.Pause(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := storedRecord(t, s.store, "a")
+	for _, urls := range [][]string{
+		{"https://first.example/***", "https://second.example"},
+		{shown.CustomRPCURLs[0].URL.Unmasked(), shown.CustomRPCURLs[1].URL.Unmasked()},
+		{firstURL, "https://second.example/"},
+		{thirdURL, "https://first.example/***"},
+	} {
+		var endpoints []relayer.RPCConfig
+		for _, url := range urls {
+			endpoints = append(endpoints, relayer.RPCConfig{URL: relayer.RPCURL(url)})
+		}
+		_, err := s.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": endpoints})
+		if !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("a patch with the URLs %q returned %v, want ErrInvalid", urls, err)
+		}
+	}
+	if after := storedRecord(t, s.store, "a"); after.Revision != before.Revision {
+		t.Error("the record was changed")
+	}
+}
+
+// Sealing is randomized, but the same content is no change.
+func TestSealer_SameContentIsNoChange(t *testing.T) {
+	s := newSealed(t)
+	before := storedRecord(t, s.store, "a")
+	calls := map[string]func() (*relayer.Relayer, error){
+		"same URLs": func() (*relayer.Relayer, error) {
+			return s.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: firstURL}, {URL: secondURL}}})
+		},
+		"empty patch": func() (*relayer.Relayer, error) { return s.Patch(t.Context(), "a", relayer.Patch{}) },
+		"empty update": func() (*relayer.Relayer, error) {
+			return s.Update(t.Context(), "a", func(*relayer.Relayer) error { return nil })
+		},
+		"cloned list": func() (*relayer.Relayer, error) {
+			return s.Update(t.Context(), "a", func(r *relayer.Relayer) error {
+				r.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
+				return nil
+			})
+		},
+	}
+	for name, call := range calls {
+		if _, err := call(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after := storedRecord(t, s.store, "a"); after.Revision != before.Revision || !bytes.Equal(after.Private, before.Private) {
+			t.Errorf("%s: the record was changed", name)
+		}
+	}
+}
+
+// Members of the private part that a newer version added are kept.
+func TestSealer_UnknownMembersKept(t *testing.T) {
+	ring := ringOf(t, "k1")
+	rec, err := relayer.SealRecord(t.Context(), ring, newer["evm"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := memory.New()
+	if _, err := store.Create(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	before := openedRecord(t, ring, store, rec.ID)
+	m := managerOn(t, store, relayer.WithSealer(ring))
+	endpoints, err := m.RPCURLs(t.Context(), rec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Patch(t.Context(), rec.ID, relayer.Patch{"name": "m", "custom_rpc_urls": append(endpoints, relayer.RPCConfig{URL: thirdURL})}); err != nil {
+		t.Fatal(err)
+	}
+	want, got := unknownOf(t, before), unknownOf(t, openedRecord(t, ring, store, rec.ID))
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the unknown members are %q, want %q", got, want)
+	}
+}
+
+func openedRecord(t *testing.T, sealer relayer.Sealer, store relayer.Store, id string) relayer.Record {
+	t.Helper()
+	rec, err := relayer.OpenRecord(t.Context(), sealer, storedRecord(t, store, id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// tamperings change what is stored of "a".
+var tamperings = map[string]func(t *testing.T, s sealed, rec *relayer.Record){
+	"truncated": func(_ *testing.T, _ sealed, rec *relayer.Record) { rec.Private = rec.Private[:len(rec.Private)-1] },
+	"only mark": func(_ *testing.T, _ sealed, rec *relayer.Record) { rec.Private = rec.Private[:1] },
+	"bit changed": func(_ *testing.T, _ sealed, rec *relayer.Record) {
+		rec.Private[len(rec.Private)/2] ^= 1
+	},
+	"moved from another relayer": func(t *testing.T, s sealed, rec *relayer.Record) {
+		mustCreate(t, s.Manager, withURLs("b", firstURL, secondURL))
+		rec.Private = storedRecord(t, s.store, "b").Private
+	},
+}
+
+func TestSealer_TamperedPart(t *testing.T) {
+	for name, tamper := range tamperings {
+		t.Run(name, func(t *testing.T) {
+			s := newSealed(t)
+			rec := storedRecord(t, s.store, "a")
+			tamper(t, s, &rec)
+			if _, err := s.store.Update(t.Context(), rec); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.RPCURLs(t.Context(), "a"); !errors.Is(err, relayer.ErrSealed) {
+				t.Errorf("RPCURLs returned %v, want ErrSealed", err)
+			}
+			r, err := s.Get(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectMasked(t, r)
+			if _, err := s.List(t.Context(), 1, 10); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.Pause(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+			if err := s.Delete(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A sealed part is not bound to a revision, because changes without its key carry it over.
+// The older part of the same relayer is therefore accepted (docs/sealing.md says so).
+func TestSealer_ReplayOfOlderRevision(t *testing.T) {
+	s := newSealed(t)
+	older := storedRecord(t, s.store, "a").Private
+	if _, err := s.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}, {URL: thirdURL}}}); err != nil {
+		t.Fatal(err)
+	}
+	rec := storedRecord(t, s.store, "a")
+	rec.Private = older
+	if _, err := s.store.Update(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	expectURLs(t, s.Manager, "a", firstURL, secondURL)
+}
+
+func TestSealer_Away(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSealed(t)
+		m := managerOn(t, s.store, relayer.WithSealer(away{}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for _, operation := range needsNoSecret {
+			if _, err := operation.call(ctx, m); err != nil {
+				t.Errorf("%s: %v", operation.name, err)
+			}
+		}
+		if _, err := m.List(ctx, 1, 10); err != nil || ctx.Err() != nil {
+			t.Errorf("the list failed or waited: %v", err)
+		}
+		for name, call := range map[string]func(context.Context) error{
+			"RPCURLs": func(ctx context.Context) error { return second(m.RPCURLs(ctx, "a")) },
+			"Create":  func(ctx context.Context) error { return second(m.Create(ctx, withURLs("b", firstURL))) },
+			"Patch": func(ctx context.Context) error {
+				return second(m.Patch(ctx, "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}}))
+			},
+		} {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := call(ctx); !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s returned %v, want ErrSealed and the error of the context", name, err)
+			}
+			if took := time.Since(began); took != time.Second {
+				t.Errorf("%s returned after %v, want 1s", name, took)
+			}
+			cancel()
+		}
+		mustCreate(t, m, minimal("b"))
+	})
+}
+
+func reseal(t *testing.T, m *relayer.Manager) (ids []string) {
+	t.Helper()
+	for id, err := range m.Reseal(t.Context()) {
+		if err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func expectCounts(t *testing.T, m *relayer.Manager, want string) {
+	t.Helper()
+	counts, err := m.CountSealed(t.Context())
+	if got := fmt.Sprint(counts.Clear, counts.Keys); err != nil || got != want {
+		t.Errorf("the counts are %s with error %v, want %s", got, err, want)
+	}
+}
+
+func TestReseal_OnRotateOff(t *testing.T) {
+	store := memory.New()
+	clear := managerOn(t, store)
+	var want []string
+	for i := range 250 {
+		id := fmt.Sprintf("r%03d", i)
+		mustCreate(t, clear, withURLs(id, firstURL))
+		want = append(want, id)
+	}
+	mustCreate(t, clear, minimal("without"))
+
+	steps := []struct {
+		name   string
+		option relayer.Option
+		counts string
+	}{
+		{"on", relayer.WithSealer(ringOf(t, "k1")), "0 map[k1:250]"},
+		{"rotate", relayer.WithSealer(ringOf(t, "m2", "k1")), "0 map[m2:250]"},
+		{"off", relayer.WithUnsealing(ringOf(t, "m2")), "250 map[]"},
+	}
+	for _, step := range steps {
+		m := managerOn(t, store, step.option)
+		if got := reseal(t, m); !slices.Equal(got, want) {
+			t.Errorf("%s: %d relayers were stored, want %d", step.name, len(got), len(want))
+		}
+		expectCounts(t, m, step.counts)
+		if again := reseal(t, m); again != nil {
+			t.Errorf("%s: the second time %d relayers were stored", step.name, len(again))
+		}
+		expectURLs(t, m, "r100", firstURL)
+	}
+	if r, err := clear.Get(t.Context(), "r200"); err != nil || r.CustomRPCURLs[0].URL != firstURL {
+		t.Errorf("without a sealer Get returned %v and %v", urlsOf(r.CustomRPCURLs), err)
+	}
+}
+
+func TestReseal_ResumesAndWithstandsOneDamagedPart(t *testing.T) {
+	store := memory.New()
+	m1 := managerOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
+	for _, id := range []string{"a", "b", "c", "d"} {
+		mustCreate(t, m1, withURLs(id, firstURL))
+	}
+	damaged := storedRecord(t, store, "b")
+	damaged.Private[len(damaged.Private)-1] ^= 1
+	if _, err := store.Update(t.Context(), damaged); err != nil {
+		t.Fatal(err)
+	}
+	m2 := managerOn(t, store, relayer.WithSealer(ringOf(t, "m2", "k1")))
+	for range m2.Reseal(t.Context()) {
+		break
+	}
+	expectCounts(t, m2, "0 map[k1:3 m2:1]")
+	failed := ""
+	for id, err := range m2.Reseal(t.Context()) {
+		if err != nil {
+			failed += id
+			if !errors.Is(err, keyring.ErrNotAuthentic) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+	}
+	if failed != "b" {
+		t.Errorf("resealing failed for %q, want b", failed)
+	}
+	expectCounts(t, m2, "0 map[k1:1 m2:3]")
+}
+
+func TestReseal_ConcurrentWriterWins(t *testing.T) {
+	store := memory.New()
+	m1 := managerOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
+	for _, id := range []string{"a", "b", "c"} {
+		mustCreate(t, m1, withURLs(id, firstURL))
+	}
+	m2 := managerOn(t, store, relayer.WithSealer(ringOf(t, "m2", "k1")))
+	for id, err := range m2.Reseal(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id == "a" {
+			if err := m1.Delete(t.Context(), "b"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m2.Patch(t.Context(), "c", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	expectURLs(t, m2, "c", thirdURL)
+	expectCounts(t, m2, "0 map[m2:2]")
+}
+
+func TestReseal_WithoutSealer(t *testing.T) {
+	for _, err := range newManager(t).Reseal(t.Context()) {
+		if err == nil {
+			t.Error("Reseal without a sealer returned no error")
+		}
+		return
+	}
+	t.Error("Reseal without a sealer yielded nothing")
+}
+
+func TestReseal_ContextDone(t *testing.T) {
+	s := newSealed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := managerOn(t, s.store, relayer.WithSealer(ringOf(t, "m2", "k1")))
+	count := 0
+	for _, err := range m.Reseal(ctx) {
+		count++
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	if count != 1 {
+		t.Errorf("the sequence has %d elements, want 1", count)
+	}
+}
+
+func TestSealer_NilOption(t *testing.T) {
+	for _, option := range []relayer.Option{relayer.WithSealer(nil), relayer.WithUnsealing(nil)} {
+		if _, err := relayer.New(memory.New(), option); err == nil {
+			t.Error("a nil sealer was accepted")
+		}
+	}
+}
+
+// FuzzSealedPart stores any bytes as the private part of a relayer.
+func FuzzSealedPart(f *testing.F) {
+	s := newSealed(f)
+	rec := storedRecord(f, s.store, "a")
+	f.Add(rec.Private)
+	f.Add([]byte{1})
+	f.Add([]byte("{}"))
+	f.Add([]byte(`{"custom_rpc_urls":["https://x.example"]}`))
+	f.Add([]byte{2, 3})
+	f.Fuzz(func(t *testing.T, private []byte) {
+		store := memory.New()
+		changed := rec
+		changed.Private = private
+		if _, err := store.Create(t.Context(), changed); err != nil {
+			t.Skip(err)
+		}
+		for _, option := range []relayer.Option{relayer.WithSealer(ringOf(t, "k1")), relayer.WithUnsealing(ringOf(t, "m2", "k1")), relayer.WithExclusiveSigners()} {
+			m := managerOn(t, store, option)
+			endpoints, err := m.RPCURLs(t.Context(), "a")
+			if err == nil && len(private) > 0 && private[0] == 1 && !slices.Equal(urlsOf(endpoints), []string{firstURL, secondURL}) {
+				t.Errorf("a sealed part that was never sealed has the URLs %q", urlsOf(endpoints))
+			}
+			// None of these panics.
+			_, _ = m.Get(t.Context(), "a")
+			_, _ = m.List(t.Context(), 1, 10)
+			_, _ = m.Pause(t.Context(), "a")
+			_, _ = m.CountSealed(t.Context())
+		}
+	})
+}
+
+func BenchmarkCreate_Sealing(b *testing.B) {
+	body := evmBody(`"custom_rpc_urls":[{"url":"` + firstURL + `"},{"url":"` + thirdURL + `"}]`)
+	for name, options := range map[string][]relayer.Option{"clear": nil, "sealed": {relayer.WithSealer(ringOf(b, "k1"))}} {
+		b.Run(name, func(b *testing.B) {
+			m := newManager(b, options...)
+			for b.Loop() {
+				mustCreateDocument(b, m, body)
+			}
+		})
+	}
+}
+
+func BenchmarkGet_Sealing(b *testing.B) {
+	for name, options := range map[string][]relayer.Option{"clear": nil, "sealed": {relayer.WithSealer(ringOf(b, "k1"))}} {
+		b.Run(name, func(b *testing.B) {
+			m := newManager(b, options...)
+			mustCreate(b, m, withURLs("a", firstURL, secondURL))
+			var buffer []byte
+			for b.Loop() {
+				document, _, err := m.AppendDocument(b.Context(), buffer[:0], "a")
+				if err != nil {
+					b.Fatal(err)
+				}
+				buffer = document
+			}
+		})
+	}
+}
