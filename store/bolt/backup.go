@@ -2,68 +2,57 @@ package bolt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"os"
+
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+	"github.com/go-relayer/relayer/store/internal/table"
 )
 
-// Backup writes a copy of the current state of the file and returns the number
-// of bytes written. Reads and writes go on meanwhile. The file can grow more than
-// usual, because pages of the copied state are not reused before the copy ends.
-// [Open] opens the copy. It is durable after the caller has synced it.
+// Backup writes a file with the current records, and returns the number of bytes written.
+// It is written from memory: it is consistent, it is sound even if the file of the store
+// is not, and neither reads nor writes wait for it. [Open] opens it. It is durable after
+// the caller has synced it.
 //
-// It returns the error of ctx if ctx ends, and [relayer.ErrUnavailable] if the store
-// is closed. If the file was truncated or overwritten, the error matches
-// [relayer.ErrCorrupt]. Any other error is that of the writer.
+// It returns the error of ctx if ctx ends, and [relayer.ErrUnavailable] if the store is
+// closed. If a record was damaged when the file was opened, the error matches
+// [relayer.ErrCorrupt] and names it. Any other error is that of the writer.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err error) {
-	snap, err := s.acquire(ctx)
-	if err != nil {
+	if s.isClosed.Load() {
+		return 0, errClosed
+	}
+	target := &target{ctx: ctx, writer: w}
+	if err := writeFile(target, s.table); err != nil {
+		return target.written, fmt.Errorf("bolt: back up %s: %w", s.path, err)
+	}
+	return target.written, nil
+}
+
+// writeFile writes a file with the records of a table.
+func writeFile(to io.Writer, from *table.Table) error {
+	records, counters := from.Snapshot()
+	for _, r := range records {
+		if err := r.Err(); err != nil {
+			return err
+		}
+	}
+	meta, bucket := fileContent(records, counters)
+	return pages.Write(to, os.Getpagesize(), meta, bucket)
+}
+
+// target is the writer of a backup. It fails after ctx has ended.
+type target struct {
+	ctx     context.Context
+	writer  io.Writer
+	written int64
+}
+
+func (t *target) Write(part []byte) (n int, err error) {
+	if err := t.ctx.Err(); err != nil {
 		return 0, err
 	}
-	defer snap.release()
-	s.backups.Add(1)
-	defer s.backups.Add(-1)
-	if err := guard(snap.writable); err != nil && s.current.Load() == snap {
-		return 0, corruptData(err)
-	}
-	// A panic of the caller's writer is not recovered. Nothing else can panic: the
-	// engine copies the file and does not read the mapping.
-	target := &target{ctx: ctx, writer: w}
-	written, err = snap.tx.WriteTo(target)
-	switch {
-	case target.err != nil:
-		err = target.err
-	case errors.Is(err, io.EOF):
-		err = corruptData(errors.New("the file was truncated"))
-	}
-	if err != nil {
-		return written, fmt.Errorf("bolt: back up %s: %w", s.path, err)
-	}
-	// The file may have been overwritten while it was copied.
-	err = guard(func() error {
-		if s.overwritten(snap) {
-			return errOverwritten
-		}
-		return nil
-	})
-	if err != nil {
-		return written, corruptData(err)
-	}
-	return written, nil
-}
-
-// target is the writer of a backup. It fails after ctx has ended, and keeps the
-// first error, because the engine returns only the text of some.
-type target struct {
-	ctx    context.Context
-	writer io.Writer
-	err    error
-}
-
-func (t *target) Write(part []byte) (written int, err error) {
-	if err = t.ctx.Err(); err == nil {
-		written, err = t.writer.Write(part)
-	}
-	t.err = err
-	return written, err
+	n, err = t.writer.Write(part)
+	t.written += int64(n)
+	return n, err
 }

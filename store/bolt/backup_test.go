@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -118,22 +119,71 @@ func TestCompaction_ShrinksFile(t *testing.T) {
 	wantIDs(t, store, ids)
 }
 
-// A copy of a file that another program overwrites meanwhile is not a backup.
-func TestBackup_FileOverwrittenMeanwhile(t *testing.T) {
-	store, path := openTemp(t)
-	createAll(t, store, 0, 100)
-	noise := bytes.Repeat([]byte("noise"), 1000)
-	_, err := store.Backup(t.Context(), writerFunc(func(part []byte) (int, error) {
-		overwrite(t, path, 0, append(noise, noise...))
-		return len(part), nil
-	}))
-	if !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
+// A backup is written from memory: it is sound whatever happened to the file.
+func TestBackup_DamagedFile(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"overwritten": func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("noise"), 10_000), 0o600) },
+		"truncated":   func(path string) error { return os.Truncate(path, 5000) },
+		"removed":     os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, path := openTemp(t)
+			createAll(t, store, 0, 1000)
+			want, _, err := store.List(t.Context(), 0, 1000)
+			if err := errors.Join(err, damage(path)); err != nil {
+				t.Fatal(err)
+			}
+			var copied bytes.Buffer
+			if _, err := store.Backup(t.Context(), &copied); err != nil {
+				t.Fatal(err)
+			}
+			path = filepath.Join(t.TempDir(), "backup.db")
+			write(t, path, copied.Bytes())
+			backup := open(t, path)
+			defer backup.Close()
+			wantSound(t, backup)
+			wantGets(t, backup, want)
+			if rec, err := backup.Create(t.Context(), relayer.Record{ID: "new"}); err != nil || rec.Revision != 1001 {
+				t.Errorf("the next revision is %d, want 1001; error %v", rec.Revision, err)
+			}
+		})
+	}
+}
+
+// The writer of the backup is slower than any number of writes.
+func TestBackup_SlowWriter(t *testing.T) {
+	store, _ := openTemp(t)
+	createAll(t, store, 0, 1000)
+	slow := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
+	copied := make(chan error, 1)
+	go func() {
+		_, err := store.Backup(t.Context(), slow)
+		copied <- err
+	}()
+	<-slow.reached
+	createAll(t, store, 1000, 3000)
+	wantSound(t, store)
+	close(slow.open)
+	if err := <-copied; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBackup_DamagedRecord(t *testing.T) {
+	store := flippedRecord(t)
+	_, err := store.Backup(t.Context(), &bytes.Buffer{})
+	wantCorrupt(t, "Backup", err, `"id-07"`)
+	if err := store.Delete(t.Context(), "id-07", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Backup(t.Context(), &bytes.Buffer{}); err != nil {
+		t.Errorf("Backup after the delete: %v", err)
 	}
 }
 
 func TestBackup_ContextEnds(t *testing.T) {
 	store, _ := openTemp(t)
+	createAll(t, store, 0, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := store.Backup(ctx, writerFunc(func(part []byte) (int, error) {
 		cancel()

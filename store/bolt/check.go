@@ -1,15 +1,14 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-
-	"go.etcd.io/bbolt"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+	"github.com/go-relayer/relayer/store/internal/table"
 )
 
 var _ relayer.CheckStore = (*Store)(nil)
@@ -17,38 +16,39 @@ var _ relayer.CheckStore = (*Store)(nil)
 // maxProblems bounds what Check reports: a broken file can have any number.
 const maxProblems = 10
 
-// Check reads the whole file. If its parts contradict each other, Check returns
-// [relayer.ErrCorrupt] with the first problems. It checks the pages of the engine, then
-// the checksum, ID, claim and position of each record, and all counts and totals. Reads
-// go on meanwhile, and writes wait. If pages are damaged, writes are refused until a
-// check finds the pages sound: they could spread the damage.
+// Check reads the whole file and compares it with the records in memory: all pages, the
+// checksum and the content of each record, the counters and the free pages. If they
+// contradict each other, Check returns [relayer.ErrCorrupt] with the first problems.
+// Reads go on meanwhile, and writes wait. After damage was found, writes are refused until
+// a check finds none. A record that was damaged when the file was opened is reported too,
+// but writes are not refused.
 //
 // It returns the error of ctx if ctx ends first, and [relayer.ErrUnavailable] if
 // the store is closed or Close cancels the check.
 func (s *Store) Check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
+	defer s.unlock()
 	ctx = closable{ctx, s.closing}
-	select {
-	case s.writeLock <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.closing.Done():
-		return errClosed
-	}
-	defer func() { <-s.writeLock }()
-	// The write transaction keeps the free pages from changing.
-	tx, err := s.beginWrite(ctx)
-	if err != nil {
+	if err := s.recoverFile(ctx); err != nil {
 		return err
 	}
-	defer s.engine.rollback(tx)
-	found := &findings{}
-	if err := s.checkAll(ctx, tx, found); err != nil {
+	s.damage = nil
+	if err := s.verifyFile(); err != nil {
 		return err
 	}
-	return found.err(s.path)
+	c := &comparison{ctx: ctx, table: s.table}
+	if _, both, _ := pages.ReadHeaders(s.identity); !both {
+		c.report(errors.New("a header is invalid: the last commit may be lost"))
+	}
+	if err := s.compareAll(c); err != nil {
+		return err
+	}
+	if len(c.problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("bolt: check %s: %w: %w", s.path, relayer.ErrCorrupt, errors.Join(c.problems...))
 }
 
 // closable is a context that also ends when the store closes.
@@ -64,179 +64,179 @@ func (c closable) Err() error {
 	return c.Context.Err()
 }
 
-// checkAll checks the records only if the pages are sound.
-func (s *Store) checkAll(ctx context.Context, tx *bbolt.Tx, found *findings) error {
-	var failure error
-	panicked := guard(func() error {
-		sound, err := s.checkPages(ctx, tx, found)
-		if err != nil {
-			failure = err
-			return nil
+// compareAll compares the file with memory, and refuses further writes if they differ.
+func (s *Store) compareAll(c *comparison) error {
+	file := pages.NewFile(s.identity, s.header)
+	trees, err := file.Trees()
+	if err == nil {
+		walk := file.NewWalk()
+		err = walk.Entries(trees[metaBucket], nil, c.meta(s.state))
+		if err == nil {
+			err = walk.Entries(trees[recordsBucket], nil, c.record)
 		}
-		s.pagesDamaged = !sound
-		if sound {
-			failure = s.current.Load().checkRecords(ctx, found)
-		}
-		return nil
-	})
-	if panicked != nil {
-		s.pagesDamaged = true
-		found.add("%v", panicked)
-	}
-	return failure
-}
-
-// checkPages verifies all pages and reports whether the engine can follow them. A
-// damaged header that is not current does not prevent that.
-func (s *Store) checkPages(ctx context.Context, tx *bbolt.Tx, found *findings) (sound bool, err error) {
-	size, err := s.engine.size()
-	if err != nil {
-		return false, unavailable(err)
-	}
-	if size < tx.Size() {
-		found.add("the file ends after %d of %d bytes", size, tx.Size())
-		return false, nil
-	}
-	snap := s.current.Load()
-	for number := range 2 {
-		if _, ok := snap.file.HeaderPage(number); !ok {
-			found.add("header %d is invalid: the last commit may be lost", number)
+		c.end()
+		if err == nil {
+			err = walk.Freelist()
 		}
 	}
-	isFree := func(id int) (bool, error) {
-		info, err := tx.Page(id)
-		if err != nil {
-			return false, unavailable(err)
-		}
-		return info.Type == "free", nil
-	}
-	return snap.file.Check(ctx, snap.header, isFree, found.problem)
-}
-
-type findings struct {
-	problems []error
-}
-
-func (f *findings) add(format string, args ...any) { f.problem(fmt.Errorf(format, args...)) }
-
-func (f *findings) problem(problem error) {
-	if len(f.problems) < maxProblems {
-		f.problems = append(f.problems, problem)
-	}
-}
-
-func (f *findings) err(path string) error {
-	if len(f.problems) == 0 {
-		return nil
-	}
-	return fmt.Errorf("bolt: check %s: %w: %w", path, relayer.ErrCorrupt, errors.Join(f.problems...))
-}
-
-// checkRecords looks up every record in every index, and compares the sizes of all:
-// with equal sizes, every entry of an index has its record.
-func (s *snapshot) checkRecords(ctx context.Context, found *findings) error {
-	now, err := s.readState()
-	if err != nil {
-		found.add("%v", err)
-		return nil
-	}
-	c := &checker{snap: s, now: now, found: found}
-	err = s.relayers.Each(ctx, c.record)
 	if errors.Is(err, pages.ErrDamaged) {
-		found.add("%v", err)
+		c.found("%w", err)
+		err = nil
+	}
+	if err == nil && c.damage != nil {
+		_ = s.foundDamage(c.damage)
+	}
+	return err
+}
+
+// comparison compares entries of the file with records in memory.
+type comparison struct {
+	ctx      context.Context
+	table    *table.Table
+	from     uint64          // sequence number of the next record to take from the table
+	limit    int             // records to compare, or 0 for all
+	next     []*table.Record // those that the file must have next
+	isAtEnd  bool
+	compared int
+	problems []error
+	damage   error // the first problem that was not known before
+}
+
+func (c *comparison) found(format string, args ...any) {
+	problem := fmt.Errorf(format, args...)
+	if c.damage == nil {
+		c.damage = problem
+	}
+	c.report(problem)
+}
+
+func (c *comparison) report(problem error) {
+	if len(c.problems) < maxProblems {
+		c.problems = append(c.problems, problem)
+	}
+}
+
+// meta compares the entries about the whole file.
+func (c *comparison) meta(want state) func(key, value []byte) (bool, error) {
+	return func(key, value []byte) (bool, error) {
+		if string(key) == string(stateKey) && string(value) != string(want.encoded()) {
+			c.found("the counters are not those in memory")
+		}
+		return true, nil
+	}
+}
+
+// expected returns the record that the file must have next, or nil after the last one.
+func (c *comparison) expected() *table.Record {
+	if len(c.next) == 0 && !c.isAtEnd {
+		const step = 1024
+		c.next = c.table.AppendFrom(c.next, c.from, step)
+		c.isAtEnd = len(c.next) < step
+	}
+	if len(c.next) == 0 {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	if err := c.sizes(ctx); err != nil {
-		return err
-	}
-	s.checkCounts(found)
-	return nil
+	return c.next[0]
 }
 
-// checker compares the records with the indexes, and counts them.
-type checker struct {
-	snap    *snapshot
-	now     state
-	found   *findings
-	records int
-	claimed int
+func (c *comparison) take() {
+	c.from = c.next[0].Sequence() + 1
+	c.next = c.next[1:]
+	c.compared++
 }
 
-func (c *checker) record(key, value []byte) {
-	c.records++
-	sequence, ok := sequenceOf(key)
-	if !ok || sequence >= c.now.nextSequence {
-		c.found.add("record %x is out of sequence", key)
-		return
-	}
-	rec, err := decode(value)
-	if err != nil {
-		c.found.add("%v: %s", err, c.snap.describe(key, rec))
-		return
-	}
-	if rec.revision == 0 || rec.revision >= c.now.nextRevision {
-		c.found.add("record %d has a revision that was never given", sequence)
-	}
-	if !leadsTo(c.snap.ids, rec.id, key) {
-		c.found.add("the ID of record %d leads to another record", sequence)
-	}
-	if len(rec.claim) > 0 {
-		c.claimed++
-		if !leadsTo(c.snap.claims, rec.claim, key) {
-			c.found.add("the claim of record %d leads to another record", sequence)
+// record compares an entry with the record that must be next.
+func (c *comparison) record(key, value []byte) (more bool, err error) {
+	if c.compared%1024 == 0 {
+		if err := c.ctx.Err(); err != nil {
+			return false, err
 		}
 	}
-	block, err := c.snap.blocks.Get(numberKey(sequence / blockSize))
-	if err != nil || len(block) != bitmapSize || !(*bitmap)(block).has(sequence%blockSize) {
-		c.found.add("record %d is not counted", sequence)
+	found, ok := decodeRecord(key, value)
+	if !ok {
+		c.found("a record has no ID")
+		return true, nil
+	}
+	for {
+		want := c.expected()
+		if want == nil || want.Sequence() > found.Sequence() {
+			c.found("record %d is in the file and not in memory", found.Sequence())
+			return true, nil
+		}
+		c.take()
+		if want.Sequence() == found.Sequence() {
+			c.compare(found, want)
+			return c.limit == 0 || c.compared < c.limit, nil
+		}
+		c.found("record %d, ID %q, is not in the file", want.Sequence(), want.ID())
 	}
 }
 
-func leadsTo(index pages.Tree, name, key []byte) bool {
-	held, err := index.Get(name)
-	return err == nil && bytes.Equal(held, key)
+func (c *comparison) compare(found, want *table.Record) {
+	switch {
+	case want.IsDamaged():
+		c.report(fmt.Errorf("record %d, ID %q, does not match its checksum: delete it", want.Sequence(), want.ID()))
+	case found.IsDamaged() || found.ID() != want.ID() || found.Revision() != want.Revision() || found.Checksum != want.Checksum:
+		c.found("record %d, ID %q, is not the one in memory", want.Sequence(), want.ID())
+	}
 }
 
-func (c *checker) sizes(ctx context.Context) error {
-	if total := c.now.total; total != uint64(c.records) {
-		c.found.add("%d records and a total of %d", c.records, total)
+// end reports the records that the file does not have after its last entry.
+func (c *comparison) end() {
+	for want := c.expected(); want != nil; want = c.expected() {
+		c.found("record %d, ID %q, is not in the file", want.Sequence(), want.ID())
+		c.take()
 	}
-	for _, index := range []struct {
-		name string
-		tree pages.Tree
-		want int
-	}{{"IDs", c.snap.ids, c.records}, {"claims", c.snap.claims, c.claimed}} {
-		count := 0
-		if err := index.tree.Each(ctx, func(_, _ []byte) { count++ }); ctx.Err() != nil {
-			return ctx.Err()
-		} else if err != nil {
-			c.found.add("%s: %v", index.name, err)
-		}
-		if count != index.want {
-			c.found.add("%d records with %s and %d %s", index.want, index.name, count, index.name)
-		}
-	}
-	return nil
 }
 
-// checkCounts compares the counts in memory with those in the file.
-func (s *snapshot) checkCounts(found *findings) {
-	counted, err := s.readBlockCounts()
-	if err != nil {
-		found.add("%v", err)
-		return
-	}
-	if !counted.equal(s.counts) {
-		found.add("the counts in memory are not those of the file")
-	}
-	previous := 0
-	for _, count := range counted {
-		if count.upTo == previous {
-			found.add("block %d is empty", count.number)
+// The comparison in the background takes about an hour for a million relayers, and holds
+// up writes for less than a millisecond at a time.
+const (
+	compareInterval = time.Second
+	compareStep     = 256
+)
+
+// compareAlways compares the file with memory, slowly and again and again, until the store
+// closes. It finds damage that no write meets.
+func (s *Store) compareAlways() {
+	ticker := time.NewTicker(compareInterval)
+	defer ticker.Stop()
+	from := uint64(0)
+	for {
+		select {
+		case <-s.closing.Done():
+			return
+		case <-ticker.C:
 		}
-		previous = count.upTo
+		if s.lock(s.closing) != nil {
+			return
+		}
+		from = s.compareSome(from)
+		s.unlock()
 	}
+}
+
+// compareSome compares some records, and returns the sequence number of the next one, or
+// 0 after the last.
+func (s *Store) compareSome(from uint64) (next uint64) {
+	if s.needsRecovery || s.verifyFile() != nil {
+		return from
+	}
+	file := pages.NewFile(s.identity, s.header)
+	trees, err := file.Trees()
+	c := &comparison{ctx: s.closing, table: s.table, from: from, limit: compareStep}
+	if err == nil {
+		err = file.NewWalk().Entries(trees[recordsBucket], sequenceKey(from), c.record)
+	}
+	if c.compared < compareStep && err == nil {
+		c.end()
+		c.from = 0
+	}
+	if errors.Is(err, pages.ErrDamaged) {
+		c.found("%w", err)
+	}
+	if c.damage != nil {
+		_ = s.foundDamage(c.damage)
+	}
+	return c.from
 }

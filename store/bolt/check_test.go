@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,59 +20,101 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
+// A file that was changed while it was closed is refused, or the check finds the record.
 func TestCheck_Damage(t *testing.T) {
 	whole := wholeFile(t)
-	key := func(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
-	bucket := func(tx *bbolt.Tx, name string) *bbolt.Bucket { return tx.Bucket([]byte(name)) }
-	tests := map[string]func(tx *bbolt.Tx) error{
-		"a changed byte in a record": func(tx *bbolt.Tx) error {
-			value := bytes.Clone(bucket(tx, "relayers").Get(key(7)))
-			value[len(value)-1] ^= 1
-			return bucket(tx, "relayers").Put(key(7), value)
-		},
-		"a longer ID": func(tx *bbolt.Tx) error {
-			value := bytes.Clone(bucket(tx, "relayers").Get(key(7)))
-			value[13] = 100
-			return bucket(tx, "relayers").Put(key(7), value)
-		},
-		"a changed revision": func(tx *bbolt.Tx) error {
-			value := bytes.Clone(bucket(tx, "relayers").Get(key(7)))
-			value[12] ^= 1
-			return bucket(tx, "relayers").Put(key(7), value)
-		},
-		"a short record":   func(tx *bbolt.Tx) error { return bucket(tx, "relayers").Put(key(7), []byte{1}) },
-		"a missing record": func(tx *bbolt.Tx) error { return bucket(tx, "relayers").Delete(key(7)) },
-		"a record too many": func(tx *bbolt.Tx) error {
-			return bucket(tx, "relayers").Put(key(300), bucket(tx, "relayers").Get(key(7)))
-		},
-		"a missing ID":              func(tx *bbolt.Tx) error { return bucket(tx, "ids").Delete([]byte("id-0000007")) },
-		"an ID too many":            func(tx *bbolt.Tx) error { return bucket(tx, "ids").Put([]byte("other"), key(7)) },
-		"an ID of another record":   func(tx *bbolt.Tx) error { return bucket(tx, "ids").Put([]byte("id-0000007"), key(1)) },
-		"a missing claim":           func(tx *bbolt.Tx) error { return bucket(tx, "claims").Delete([]byte("claim-0000007")) },
-		"a claim too many":          func(tx *bbolt.Tx) error { return bucket(tx, "claims").Put([]byte("other"), key(7)) },
-		"a claim of another record": func(tx *bbolt.Tx) error { return bucket(tx, "claims").Put([]byte("claim-0000007"), key(1)) },
-		"a block with another number": func(tx *bbolt.Tx) error {
-			value := bucket(tx, "blocks").Get(key(0))
-			return errors.Join(bucket(tx, "blocks").Put(key(9), value), bucket(tx, "blocks").Delete(key(0)))
-		},
-		"an empty block": func(tx *bbolt.Tx) error { return bucket(tx, "blocks").Put(key(9), make([]byte, 128)) },
-		"a revision counter that is too low": func(tx *bbolt.Tx) error {
-			value := bytes.Clone(bucket(tx, "meta").Get([]byte("state")))
-			copy(value[16:], key(3))
-			return bucket(tx, "meta").Put([]byte("state"), value)
-		},
+	records := func(tx *bbolt.Tx) *bbolt.Bucket { return tx.Bucket([]byte("relayers")) }
+	change := func(change func(value []byte) []byte) func(tx *bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error {
+			return records(tx).Put(keyOf(7), change(bytes.Clone(records(tx).Get(keyOf(7)))))
+		}
 	}
-	for name, damage := range tests {
+	setState := func(at int, number uint64) func(tx *bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error {
+			meta := tx.Bucket([]byte("meta"))
+			value := bytes.Clone(meta.Get([]byte("state")))
+			binary.BigEndian.PutUint64(value[at:], number)
+			sum := crc32.Checksum(value[:32], crc32.MakeTable(crc32.Castagnoli))
+			binary.BigEndian.PutUint32(value[32:], sum)
+			return meta.Put([]byte("state"), value)
+		}
+	}
+	tests := map[string]struct {
+		damage func(tx *bbolt.Tx) error
+		opens  bool
+	}{
+		"a changed byte in a record": {change(func(value []byte) []byte {
+			value[len(value)-1] ^= 1
+			return value
+		}), true},
+		"a changed ID": {change(func(value []byte) []byte {
+			value[19+9] ^= 1
+			return value
+		}), true},
+		"a longer ID": {change(func(value []byte) []byte {
+			value[13] = 60
+			return value
+		}), true},
+		"a changed revision": {change(func(value []byte) []byte {
+			value[12] ^= 1
+			return value
+		}), true},
+		"a changed checksum": {change(func(value []byte) []byte {
+			value[4] ^= 1
+			return value
+		}), true},
+		"another version": {change(func(value []byte) []byte {
+			value[0]++
+			return value
+		}), true},
+		"a short record": {change(func([]byte) []byte { return []byte{1} }), true},
+		"another ID in the key": {func(tx *bbolt.Tx) error {
+			value := records(tx).Get(keyOf(7))
+			other := append(keyOf(7)[:8], "other"...)
+			return errors.Join(records(tx).Put(other, value), records(tx).Delete(keyOf(7)))
+		}, true},
+		"a record at another position": {func(tx *bbolt.Tx) error {
+			value := records(tx).Get(keyOf(299))
+			key := keyOf(299)
+			key[0] = 1
+			return errors.Join(records(tx).Put(key, value), records(tx).Delete(keyOf(299)))
+		}, false},
+		"a key without an ID": {func(tx *bbolt.Tx) error { return records(tx).Put(keyOf(7)[:8], []byte{1}) }, false},
+		"a missing record":    {func(tx *bbolt.Tx) error { return records(tx).Delete(keyOf(7)) }, false},
+		"a record too many": {func(tx *bbolt.Tx) error {
+			return records(tx).Put(keyOf(300), records(tx).Get(keyOf(7)))
+		}, false},
+		"an ID twice": {func(tx *bbolt.Tx) error {
+			return errors.Join(records(tx).Delete(keyOf(8)), records(tx).Put(append(keyOf(8)[:8], "id-0000007"...), []byte{1}))
+		}, false},
+		"an old version of a record": {func(tx *bbolt.Tx) error {
+			return errors.Join(
+				records(tx).Delete(keyOf(8)),
+				records(tx).Put(append(keyOf(8)[:8], "other"...), validValue(t, 8, "other")),
+			)
+		}, false},
+		"a total that is too low":              {setState(0, 299), false},
+		"a sequence number that was not given": {setState(8, 7), false},
+		"a revision counter that is too low":   {setState(16, 3), false},
+		"another sum":                          {setState(24, 3), false},
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "relayers.db")
-			write(t, path, edited(t, whole, damage))
-			store := open(t, path)
-			defer store.Close()
-			err := store.Check(t.Context())
+			write(t, path, edited(t, whole, test.damage))
+			store, err := bolt.Open(t.Context(), path)
+			if (err == nil) != test.opens {
+				t.Fatalf("Open: error is %v", err)
+			}
+			var listErr error
+			if err == nil {
+				defer store.Close()
+				err = store.Check(t.Context())
+				_, _, listErr = store.List(t.Context(), 0, 300)
+			}
 			if !errors.Is(err, relayer.ErrCorrupt) {
 				t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
 			}
-			_, _, listErr := store.List(t.Context(), 0, 300)
 			for _, secret := range []string{"document", "private"} {
 				if shown := fmt.Sprint(err, listErr); strings.Contains(shown, secret) {
 					t.Errorf("errors %q quote what is stored", shown)
@@ -79,6 +122,32 @@ func TestCheck_Damage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// keyOf returns the key of a record of wholeFile.
+func keyOf(i int) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(i)), fmt.Sprintf("id-%07d", i)...)
+}
+
+// validValue returns a sound value for a position, as the store writes it.
+func validValue(t *testing.T, sequence int, id string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "other.db")
+	store := open(t, path)
+	records := make([]relayer.Record, sequence+1)
+	for i := range records {
+		records[i] = relayer.Record{ID: fmt.Sprint(i), Revision: 1}
+	}
+	records[sequence].ID = id
+	if err := errors.Join(store.Import(t.Context(), records), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var value []byte
+	edited(t, read(t, path), func(tx *bbolt.Tx) error {
+		value = bytes.Clone(tx.Bucket([]byte("relayers")).Get(append(binary.BigEndian.AppendUint64(nil, uint64(sequence)), id...)))
+		return nil
+	})
+	return value
 }
 
 // Without the newer header, the file has the state of the commit before. The next commit

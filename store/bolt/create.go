@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"go.etcd.io/bbolt"
 )
 
 const (
@@ -42,35 +39,40 @@ func removeTempFiles(path string) {
 	}
 }
 
-// createFile creates an empty store at path. It writes and syncs a temporary file
-// and then links it to path, so that no crash leaves half a file at path. A file
-// that has appeared at path meanwhile stays.
-func createFile(path string) error {
-	dir, base := filepath.Split(path)
-	dir = filepath.Clean(dir)
-	temp, err := os.CreateTemp(dir, base+tempSuffix+"*")
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return failed.Err // without the path, which is that of the temporary file
-	}
+// createFile creates a file at path with the content that write writes. It syncs a
+// temporary file and then links it to path, so that no crash leaves half a file at path.
+// If the path is taken, it returns [fs.ErrExist] and changes nothing.
+func createFile(path string, write func(temp *os.File) error) error {
+	name, err := writeTempFile(path, write)
 	if err != nil {
 		return err
 	}
-	name := temp.Name()
 	defer func() { _ = os.Remove(name) }()
-	if err := finishTempFile(temp, path); err != nil {
+	if err := linkTempFile(name, path); err != nil {
 		return &tempError{cause: err, temp: name, path: path}
 	}
-	return syncDirectory(dir)
+	return syncDirectory(filepath.Dir(path))
 }
 
-func finishTempFile(temp *os.File, path string) error {
-	if err := temp.Close(); err != nil {
-		return err
+// writeTempFile writes and syncs a temporary file next to path and returns its name.
+func writeTempFile(path string, write func(temp *os.File) error) (name string, err error) {
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return "", failed.Err // without the path, which is that of the temporary file
 	}
-	if err := fill(temp.Name()); err != nil {
-		return fmt.Errorf("create it: %w", err)
+	if err != nil {
+		return "", err
 	}
-	return linkTempFile(temp.Name(), path)
+	name = temp.Name()
+	err = write(temp)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		_ = os.Remove(name)
+		return "", &tempError{cause: err, temp: name, path: path}
+	}
+	return name, nil
 }
 
 // tempError replaces the name of the temporary file by the path that the caller
@@ -83,41 +85,18 @@ type tempError struct {
 func (e *tempError) Error() string { return strings.ReplaceAll(e.cause.Error(), e.temp, e.path) }
 func (e *tempError) Unwrap() error { return e.cause }
 
-func fill(name string) error {
-	db, err := bbolt.Open(name, fileMode, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
-	if err != nil {
-		return err
-	}
-	if err := db.Update(createBuckets); err != nil {
-		_ = db.Close()
-		return err
-	}
-	if err := db.Close(); err != nil {
-		return err
-	}
-	return syncFile(name)
-}
-
 // linkTempFile gives a temporary file its final name unless that is taken. A link
 // does both atomically. A file system without links leaves a short gap between the
 // two.
 func linkTempFile(temp, path string) error {
 	err := os.Link(temp, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if _, err := os.Lstat(path); err == nil {
-		return nil
-	}
-	return os.Rename(temp, path)
-}
-
-func syncFile(name string) error {
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
 		return err
 	}
-	return errors.Join(file.Sync(), file.Close())
+	if _, err := os.Lstat(path); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(temp, path)
 }
 
 // syncDirectory makes the new name durable. Windows has no such step.

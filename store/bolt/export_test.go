@@ -12,14 +12,3 @@ func (s *Store) InterceptCommits(through func(commit func() error) error) {
 
 // Waiting returns the number of writes in the queue.
 func (s *Store) Waiting() int { return s.queue.Len() }
-
-// WithMapping sets how many bytes of address space [Open] reserves at least.
-func WithMapping(size int) Option {
-	return func(o *options) error {
-		o.mapping = size
-		return nil
-	}
-}
-
-// CacheSize returns the size of the document cache in bytes.
-func (s *Store) CacheSize() int { return int(s.cache.size.Load()) }

@@ -357,3 +357,13 @@ func versionedRecord(i, version int) relayer.Record {
 	document := fmt.Sprintf(`{"id":"id-%07d","version":%d,"filler":"%s"}`, i, version, strings.Repeat(strconv.Itoa(i%10), 300))
 	return relayer.Record{ID: fmt.Sprintf("id-%07d", i), Claim: fmt.Sprintf("claim-%07d", i), Document: []byte(document), Private: []byte("{}")}
 }
+
+// expectSameDocument fails unless both ways to read a document return the same.
+func expectSameDocument(t *testing.T, store *bolt.Store, id string) {
+	t.Helper()
+	want, wantErr := store.Get(t.Context(), id)
+	got, revision, err := store.AppendDocument(t.Context(), nil, id)
+	if !bytes.Equal(got, want.Document) || revision != want.Revision || (err == nil) != (wantErr == nil) {
+		t.Fatalf("document of %s is %q at %d, error %v; Get has %q at %d, error %v", id, got, revision, err, want.Document, want.Revision, wantErr)
+	}
+}

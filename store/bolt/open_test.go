@@ -40,20 +40,16 @@ func TestOpen_RefusedFiles(t *testing.T) {
 			return errors.Join(err, meta.Put([]byte("format"), []byte("something else")))
 		}), relayer.ErrUnknownFormat},
 		{"empty database", database(t, func(*bbolt.Tx) error { return nil }), relayer.ErrUnknownFormat},
-		{"newer format", edited(t, whole, func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte("go-relayer relayers\x00\x00\x00\x02"))
-		}), relayer.ErrNewerFormat},
+		{"newer format", edited(t, whole, setFormat(3)), relayer.ErrNewerFormat},
+		{"earlier format", edited(t, whole, setFormat(1)), relayer.ErrUnknownFormat},
 		{"without a bucket", edited(t, whole, func(tx *bbolt.Tx) error {
-			return tx.DeleteBucket([]byte("ids"))
+			return tx.DeleteBucket([]byte("relayers"))
 		}), relayer.ErrCorrupt},
 		{"without its state", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("meta")).Delete([]byte("state"))
 		}), relayer.ErrCorrupt},
-		{"with another total", edited(t, whole, func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 24))
-		}), relayer.ErrCorrupt},
-		{"with a short block", edited(t, whole, func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte("blocks")).Put(make([]byte, 8), []byte("short"))
+		{"with another state", edited(t, whole, func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 36))
 		}), relayer.ErrCorrupt},
 		{"cut to a few bytes", cut(100), relayer.ErrUnknownFormat},
 		{"cut in the second page", cut(5000), relayer.ErrUnknownFormat},
@@ -85,6 +81,23 @@ func TestOpen_RefusedFiles(t *testing.T) {
 			}
 			wantNoOtherFiles(t, path)
 		})
+	}
+}
+
+func setFormat(version byte) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Put([]byte("format"), append([]byte("go-relayer relayers\x00\x00\x00"), version))
+	}
+}
+
+// The error for a file of an earlier format says how to move its relayers.
+func TestOpen_EarlierFormat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	write(t, path, edited(t, wholeFile(t), setFormat(1)))
+	_, err := bolt.Open(t.Context(), path)
+	const remedy = "export the relayers with that version and apply them to a new file"
+	if !errors.Is(err, relayer.ErrUnknownFormat) || !strings.Contains(err.Error(), remedy) {
+		t.Errorf("error is %v, want one that says %q", err, remedy)
 	}
 }
 

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 )
 
@@ -10,8 +11,7 @@ type Option func(*options) error
 
 type options struct {
 	lockTimeout time.Duration
-	cacheBytes  int
-	mapping     int // least address space to reserve; 0 is the default
+	logger      *slog.Logger
 }
 
 // defaultLockTimeout is long enough for a process that is ending to close the file.
@@ -27,25 +27,20 @@ func WithLockTimeout(timeout time.Duration) Option {
 	}
 }
 
-// defaultCacheBytes has room for about 140,000 relayers of usual size.
-const defaultCacheBytes = 128 << 20
-
-// WithDocumentCache sets the maximum size of the document cache in bytes, at least 0. It
-// holds documents that were read before, so that [Store.AppendDocument] and
-// [Store.AppendDocuments] need not find and verify them in the file again. The cache
-// grows with what is read. The default is 128 MiB, and 0 disables the cache.
-func WithDocumentCache(bytes int) Option {
+// WithLogger sets the logger for the progress of [Open] with more than 100,000 relayers,
+// once a second, and for damage that is found in the file. Without it nothing is logged.
+func WithLogger(logger *slog.Logger) Option {
 	return func(o *options) error {
-		if bytes < 0 {
-			return errors.New("the size of the document cache must be at least 0")
+		if logger == nil {
+			return errors.New("the logger is nil")
 		}
-		o.cacheBytes = bytes
+		o.logger = logger
 		return nil
 	}
 }
 
 func collect(opts []Option) (options, error) {
-	collected := options{lockTimeout: defaultLockTimeout, cacheBytes: defaultCacheBytes}
+	collected := options{lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
 		if opt == nil {
 			return options{}, errors.New("an option is nil")

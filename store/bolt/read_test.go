@@ -2,13 +2,15 @@ package bolt_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -16,16 +18,20 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// flippedRecord opens a store of 50 records and flips one bit of an amount in the
-// document of record 7.
-func flippedRecord(t *testing.T) *bolt.Store {
+// flippedFile returns a file of 50 records, of which record 7 is damaged: one digit of an
+// amount in its document.
+func flippedFile(t *testing.T) string {
 	t.Helper()
-	store, path := openTemp(t)
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
 	for i := range 50 {
 		rec := relayer.Record{ID: fmt.Sprintf("id-%02d", i), Document: fmt.Appendf(nil, `{"gas_price_cap":10000000%02d}`, i)}
 		if _, err := store.Create(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
 	}
 	// Pages that were freed hold older copies of the record.
 	content := read(t, path)
@@ -34,6 +40,17 @@ func flippedRecord(t *testing.T) *bolt.Store {
 			overwrite(t, path, int64(at+1), []byte{'3'})
 		}
 	}
+	return path
+}
+
+func flippedRecord(t *testing.T) *bolt.Store {
+	t.Helper()
+	store := open(t, flippedFile(t))
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return store
 }
 
@@ -50,12 +67,25 @@ func TestChecksum_DamagedRecordIsNotServed(t *testing.T) {
 	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-07"`)
 }
 
-func TestChecksum_DamagedRecordIsNotRewritten(t *testing.T) {
+// A damaged record is not rewritten, and a delete removes it.
+func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
 	store := flippedRecord(t)
 	_, err := store.Update(t.Context(), relayer.Record{ID: "id-07", Revision: 8, Document: []byte("{}")})
 	wantCorrupt(t, "Update", err, `"id-07"`)
-	wantCorrupt(t, "Delete", store.Delete(t.Context(), "id-07", 8), `"id-07"`)
+	if err := create(t, store, relayer.Record{ID: "id-07"})(); !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("Create: error is %v, want %v", err, relayer.ErrExists)
+	}
 	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-07"`)
+	if err := store.Delete(t.Context(), "id-07", 1); err != nil {
+		t.Fatalf("Delete: %v", err)
+	}
+	wantSound(t, store)
+	if recs, total, err := store.List(t.Context(), 0, 50); err != nil || len(recs) != 49 || total != 49 {
+		t.Errorf("List returned %d of %d records, error %v", len(recs), total, err)
+	}
+	if err := create(t, store, relayer.Record{ID: "id-07"})(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestChecksum_OtherRecordsStayUsable(t *testing.T) {
@@ -72,6 +102,45 @@ func TestChecksum_OtherRecordsStayUsable(t *testing.T) {
 	}
 	if _, err := store.Update(t.Context(), relayer.Record{ID: "id-08", Revision: 9}); err != nil {
 		t.Errorf("Update of another record: %v", err)
+	}
+	if err := store.Ready(t.Context()); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+}
+
+// Whatever part of a record is damaged, its ID is known, and a delete removes it.
+func TestChecksum_EveryByteOfRecord(t *testing.T) {
+	whole := wholeFile(t)
+	key := keyOf(7)
+	var size int
+	edited(t, whole, func(tx *bbolt.Tx) error {
+		size = len(key) + len(tx.Bucket([]byte("relayers")).Get(key))
+		return nil
+	})
+	for at := 8; at < size; at += 1 + at/60 {
+		path := filepath.Join(t.TempDir(), "relayers.db")
+		write(t, path, edited(t, whole, func(tx *bbolt.Tx) error {
+			records := tx.Bucket([]byte("relayers"))
+			entry := append(bytes.Clone(key), records.Get(key)...)
+			entry[at] ^= 1
+			return errors.Join(records.Delete(key), records.Put(entry[:len(key)], entry[len(key):]))
+		}))
+		store := open(t, path)
+		_, err := store.Get(t.Context(), "id-0000007")
+		wantCorrupt(t, fmt.Sprint("Get with byte ", at), err, `"id-0000007"`)
+		if err := store.Delete(t.Context(), "id-0000007", 0); err != nil {
+			t.Errorf("byte %d: Delete: %v", at, err)
+		}
+		wantSound(t, store)
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+		store = open(t, path)
+		wantSound(t, store)
+		if _, total, err := store.List(t.Context(), 0, 300); err != nil || total != 299 {
+			t.Errorf("byte %d: total is %d, error %v", at, total, err)
+		}
+		_ = store.Close()
 	}
 }
 
@@ -104,7 +173,7 @@ func TestRead_OnlyDurableCommits(t *testing.T) {
 func TestRead_DamagedRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	content := edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte("relayers")).Put(binary.BigEndian.AppendUint64(nil, 7), []byte("nonsense"))
+		return tx.Bucket([]byte("relayers")).Put(keyOf(7), []byte("nonsense"))
 	})
 	write(t, path, content)
 	store := open(t, path)
@@ -133,7 +202,6 @@ func TestRead_DamagedRecord(t *testing.T) {
 		rec.Revision = 1
 		_, err = store.Update(t.Context(), rec)
 		wantDamaged("Update", err)
-		wantDamaged("Delete", store.Delete(t.Context(), rec.ID, 1))
 	}
 	if damagedRecords != 1 {
 		t.Errorf("%d records cannot be read, want 1", damagedRecords)
@@ -143,7 +211,7 @@ func TestRead_DamagedRecord(t *testing.T) {
 	}
 }
 
-// The file is truncated while the store is open.
+// The file is truncated while the store is open: reads go on from memory.
 func TestRead_FileTruncated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	write(t, path, wholeFile(t))
@@ -152,19 +220,22 @@ func TestRead_FileTruncated(t *testing.T) {
 	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Get(t.Context(), numbered(1).ID); !errors.Is(err, relayer.ErrUnavailable) {
+	if _, err := store.Get(t.Context(), numbered(1).ID); err != nil {
 		t.Errorf("Get: error is %v", err)
 	}
-	if _, _, err := store.List(t.Context(), 0, 100); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("List: error is %v", err)
+	if recs, _, err := store.List(t.Context(), 0, 300); err != nil || len(recs) != 300 {
+		t.Errorf("List: %d records, error %v", len(recs), err)
 	}
 	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Check: error is %v", err)
 	}
 	for range 2 {
-		if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrUnavailable) {
+		if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
 			t.Errorf("Create: error is %v", err)
 		}
+	}
+	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("Ready: error is %v", err)
 	}
 }
 
@@ -201,34 +272,58 @@ func wantGets(t *testing.T, store relayer.Store, recs []relayer.Record) {
 	}
 }
 
-// endingContext ends when its error is asked for the given number of times.
-type endingContext struct {
-	context.Context
-	left int
-}
-
-func (c *endingContext) Err() error {
-	if c.left--; c.left < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
-func TestList_ContextEndsInPage(t *testing.T) {
+// Readers of the record and of its page see each write at the latest when it returns.
+func TestRead_AfterWrite(t *testing.T) {
 	store, _ := openTemp(t)
-	createAll(t, store, 0, 100)
-	for name, list := range map[string]func(ctx context.Context) error{
-		"List": func(ctx context.Context) error {
-			_, _, err := store.List(ctx, 0, 100)
-			return err
-		},
-		"AppendDocuments": func(ctx context.Context) error {
-			_, _, err := store.AppendDocuments(ctx, nil, 0, 100)
-			return err
-		},
-	} {
-		if err := list(&endingContext{t.Context(), 1}); err != context.Canceled {
-			t.Errorf("%s: error is %v, want %v", name, err, context.Canceled)
-		}
+	createAll(t, store, 0, 40)
+	id := numbered(20).ID
+	rec, err := store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
 	}
+	var acknowledged atomic.Uint64
+	end := time.Now().Add(time.Second)
+	update := func(number int) {
+		rec.Document = fmt.Appendf(nil, "number %d", number)
+		if rec, err = store.Update(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged.Store(uint64(number))
+	}
+	update(0)
+	var readers sync.WaitGroup
+	expectUpdated := func(read func(dst []byte) ([]byte, error)) {
+		readers.Go(func() {
+			for time.Now().Before(end) {
+				least := acknowledged.Load()
+				found, err := read(nil)
+				if number := numberIn(found); err != nil || number < least {
+					t.Errorf("number %d after the write of %d, error %v", number, least, err)
+					return
+				}
+			}
+		})
+	}
+	for range 2 {
+		expectUpdated(func(dst []byte) ([]byte, error) {
+			document, _, err := store.AppendDocument(t.Context(), dst, id)
+			return document, err
+		})
+		expectUpdated(func(dst []byte) ([]byte, error) {
+			page, _, err := store.AppendDocuments(t.Context(), dst, 0, 40)
+			return page, err
+		})
+	}
+	for number := 1; time.Now().Before(end); number++ {
+		update(number)
+	}
+	readers.Wait()
+}
+
+// numberIn returns the number in one of the documents.
+func numberIn(documents []byte) uint64 {
+	_, text, _ := bytes.Cut(documents, []byte("number "))
+	text, _, _ = bytes.Cut(text, []byte(","))
+	number, _ := strconv.ParseUint(string(text), 10, 64)
+	return number
 }

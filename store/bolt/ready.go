@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// probeSize is what a write needs on a full disk: some pages of every tree.
+	// probeSize is what a write needs on a full disk: some pages of the tree.
 	probeSize = 64 << 10
 
 	// probeInterval bounds the cost of frequent calls of Ready.
@@ -19,22 +19,31 @@ const (
 
 // Ready returns nil if the store can take writes, and otherwise
 // [relayer.ErrUnavailable] with the reason. The reason can be that the file was
-// deleted, replaced or overwritten, that damage was found, that a failed commit
-// cannot be recovered, or that the disk has no room. At most once a second it writes and removes a small file next to
-// the store's own. It waits for a running check.
+// deleted, replaced, truncated or overwritten, that damage was found, that a failed
+// commit cannot be recovered, or that the disk has no room. At most once a second it
+// writes and removes a small file next to the store's own. It waits for a running check.
 func (s *Store) Ready(ctx context.Context) error {
-	return withoutOutcome(s.do(ctx, 0, s.probe))
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	if err := s.recoverFile(closable{ctx, s.closing}); err != nil {
+		return err
+	}
+	if err := s.verifyFile(); err != nil {
+		return err
+	}
+	return withoutOutcome(s.probe())
 }
 
-// probe is called with the write lock held.
-func (s *Store) probe(b *batchTx) error {
+func (s *Store) probe() error {
 	if time.Since(s.probed) < probeInterval && !s.lastCommitFailed {
 		return nil
 	}
 	err := probeDisk(s.path)
 	if errors.Is(err, fs.ErrPermission) && s.lastCommitFailed {
 		// Only the file itself may be writable: commit a write that changes nothing.
-		return b.countWrite()
+		return s.commitBatch(s.table.Begin())
 	}
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return unavailable(err)

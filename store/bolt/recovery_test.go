@@ -3,7 +3,6 @@ package bolt_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,7 +155,7 @@ func TestRecovery_ChangedDirectory(t *testing.T) {
 	wantOtherStore(t, "relayers.db")
 }
 
-// failedRecovery returns a store that holds the records before and unknown. A recovery
+// failedRecovery returns a store that holds the record before, and whose file also holds unknown. A recovery
 // has closed its file and could not open it again, because all pages but the headers
 // were overwritten. The function that it returns repairs the file.
 func failedRecovery(t *testing.T, opts ...bolt.Option) (store *bolt.Store, path string, repair func()) {
@@ -179,17 +178,50 @@ func failedRecovery(t *testing.T, opts ...bolt.Option) (store *bolt.Store, path 
 	return store, path, func() { overwrite(t, path, 0, whole) }
 }
 
-// After a recovery that failed, a read retries it, without a write.
-func TestRecovery_RetriedByRead(t *testing.T) {
+// After a recovery that failed, reads go on, without the write in doubt, and the next write
+// retries it.
+func TestRecovery_RetriedByWrite(t *testing.T) {
 	store, _, repair := failedRecovery(t)
 	wantCreateUnavailable(t, store)
-	_, err := store.Get(t.Context(), "before")
-	if !errors.Is(err, relayer.ErrUnavailable) || strings.Contains(err.Error(), "closed") {
-		t.Errorf("Get without the file: error is %v", err)
-	}
+	wantIDs(t, store, []string{"before"})
 	repair()
-	wantIDs(t, store, []string{"before", "unknown"})
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Error(err)
+	}
+	wantIDs(t, store, []string{"before", "unknown", "after"})
 	wantSound(t, store)
+}
+
+// The file has the commit before the one in doubt when it can be opened again.
+func TestRecovery_DropsCommit(t *testing.T) {
+	store, path, repair := failedRecovery(t)
+	repair()
+	whole := read(t, path)
+	overwrite(t, path, int64(newerHeader(whole)+60), []byte{whole[newerHeader(whole)+60] ^ 1})
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Error(err)
+	}
+	wantIDs(t, store, []string{"before", "after"})
+	wantSound(t, store)
+}
+
+// The file at the path has neither the commit in doubt nor the one before.
+func TestRecovery_OtherContent(t *testing.T) {
+	store, path, _ := failedRecovery(t)
+	other := filepath.Join(t.TempDir(), "other.db")
+	createOtherStore(t, other)
+	again := open(t, other)
+	createAll(t, again, 0, 10)
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, path, 0, read(t, other))
+	for range 2 {
+		if err := create(t, store, relayer.Record{ID: "after"})(); !errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("error is %v, want %v", err, relayer.ErrUnavailable)
+		}
+	}
+	wantIDs(t, store, []string{"before"})
 }
 
 // The file is removed after a recovery closed it. New files at its path are not mistaken
@@ -235,29 +267,6 @@ func wantCreateUnavailable(t *testing.T, store *bolt.Store) {
 	if err := create(t, store, relayer.Record{ID: "after"})(); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("Create without the file: error is %v, want %v", err, relayer.ErrUnavailable)
 	}
-}
-
-// A recovery waits for a running backup. Writes wait for the recovery, and their
-// callers can give up. Reads go on.
-func TestRecovery_WaitsForBackup(t *testing.T) {
-	store, _ := openFailing(t, failSync)
-	backup := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
-	copied := make(chan error, 1)
-	go func() {
-		_, err := store.Backup(t.Context(), struct{ io.Writer }{backup})
-		copied <- err
-	}()
-	<-backup.reached
-	createUnknown(t, store)
-	wantCancelable(t, store)
-	if _, err := store.Get(t.Context(), "before"); err != nil {
-		t.Errorf("Get while a recovery waits: %v", err)
-	}
-	close(backup.open)
-	if err := <-copied; err != nil {
-		t.Error(err)
-	}
-	wantNotCreated(t, store)
 }
 
 // pausingWriter blocks a backup in the middle.

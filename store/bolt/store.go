@@ -2,10 +2,10 @@ package bolt
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -16,7 +16,9 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/feed"
 	"github.com/go-relayer/relayer/internal/groupcommit"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/limits"
+	"github.com/go-relayer/relayer/store/internal/table"
 )
 
 // A batch is bounded, so that many waiting writes neither delay the first of them
@@ -26,53 +28,53 @@ const (
 	maxBatchBytes  = 8 << 20
 )
 
-// drainTimeout is how long a recovery and Close wait for running reads. Only a
-// backup to a slow writer runs for longer than some milliseconds.
-const drainTimeout = time.Second
-
-// Store is a [relayer.Store] in one file. [Open] returns one, and
-// [Store.Close] closes it. All methods are safe for concurrent use.
+// Store is a [relayer.Store] with all records in memory and one file as its durable
+// log. [Open] returns one, and [Store.Close] closes it. All methods are safe for
+// concurrent use.
 type Store struct {
 	path       string
 	opts       options
 	queue      *groupcommit.Queue[write]
-	current    atomic.Pointer[snapshot]
-	cache      *cache
-	changes    *feed.Feed[relayer.RecordChange]
-	backups    atomic.Int64    // running now
+	table      *table.Table
+	changes    *feed.Feed[table.Published]
 	alone      atomic.Bool     // the last batch was a single write
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
+	isClosed   atomic.Bool
 
 	// writeLock is held by the goroutine that writes, checks, recovers or closes.
 	// It guards the fields below.
 	writeLock        chan struct{}
-	engine           *engine
-	identity         *os.File    // stays open across recoveries
-	known            fs.FileInfo // of identity
-	retired          []*snapshot // still used by reads
-	publishedTx      int         // ID of the transaction of the last published snapshot
-	needsRecovery    bool        // a commit failed: recover before the next write
-	lastCommitFailed bool        // no commit has succeeded since
-	probed           time.Time   // when the disk last had room
-	pagesDamaged     bool        // found by a check
-	closed           bool
+	engine           *engine      // nil if a recovery could not open the file
+	identity         *os.File     // stays open across recoveries
+	known            fs.FileInfo  // of identity
+	header           pages.Header // of the last commit
+	state            state        // after the last commit
+	inDoubt          *commit      // failed after its header was written
+	needsRecovery    bool         // a commit failed: recover before the next write
+	lastCommitFailed bool         // no commit has succeeded since
+	damage           error        // found in the file: no writes until a check finds none
+	probed           time.Time    // when the disk last had room
 	commit           func(*bbolt.Tx) error
 
-	writing   sync.WaitGroup
+	working   sync.WaitGroup
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// write is applied to the transaction of its batch by the writer. It is applied again if
-// the file has to grow, so that it must not change what it reads.
-type write func(*batchTx) error
+// write is validated in a batch by the writer.
+type write func(*table.Batch) error
 
-var _ relayer.Store = (*Store)(nil)
+var (
+	_ relayer.Store         = (*Store)(nil)
+	_ relayer.DocumentStore = (*Store)(nil)
+	_ relayer.ImportStore   = (*Store)(nil)
+	_ relayer.WatchStore    = (*Store)(nil)
+)
 
 // do queues a write for the writer and returns its result.
-func (s *Store) do(ctx context.Context, size int, apply write) error {
-	err := s.queue.DoLeading(ctx, size, apply, s.lead)
+func (s *Store) do(ctx context.Context, size int, validate write) error {
+	err := s.queue.DoLeading(ctx, size, validate, s.lead)
 	if errors.Is(err, groupcommit.ErrClosed) {
 		return errClosed
 	}
@@ -86,14 +88,11 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := limits.Check(rec, maxRecordSize); err != nil {
 		return relayer.Record{}, err
 	}
-	value := encode(rec)
-	err := s.do(ctx, len(value.value), func(b *batchTx) (err error) {
-		rec.Revision, err = b.create(rec.ID, rec.Claim, value)
-		return err
-	})
-	if err != nil {
+	added := newRecord(rec)
+	if err := s.do(ctx, added.Size(), func(b *table.Batch) error { return b.Create(added) }); err != nil {
 		return relayer.Record{}, err
 	}
+	rec.Revision = added.Revision()
 	return rec, nil
 }
 
@@ -105,171 +104,127 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := limits.Check(rec, maxRecordSize); err != nil {
 		return relayer.Record{}, err
 	}
-	value := encode(rec)
-	var revision uint64
-	err := s.do(ctx, len(value.value), func(b *batchTx) (err error) {
-		revision, err = b.update(rec.ID, rec.Revision, rec.Claim, value)
-		return err
-	})
-	if err != nil {
+	changed := newRecord(rec)
+	if err := s.do(ctx, changed.Size(), func(b *table.Batch) error { return b.Update(changed, rec.Revision) }); err != nil {
 		return relayer.Record{}, err
 	}
-	rec.Revision = revision
+	rec.Revision = changed.Revision()
 	return rec, nil
 }
 
 // Delete removes the record if its current revision is the given one. It returns
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is
-// another one.
+// another one. A damaged record is removed whatever the revision.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.do(ctx, 0, func(b *batchTx) error { return b.delete(id, revision) })
+	return s.do(ctx, 0, func(b *table.Batch) error { return b.Delete(id, revision) })
 }
 
-// Get returns the record, or [relayer.ErrNotFound]. If the record fails its
-// checksum, the error matches [relayer.ErrCorrupt] and names the ID; other
-// records stay readable.
-func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
-	var rec relayer.Record
-	err := s.read(ctx, func(snap *snapshot) error {
-		found, err := snap.lookup(id)
-		if err != nil {
-			return err
+// Import adds the records after all others, with the given revisions: all of them
+// or none, with one sync. It returns [relayer.ErrExists] if an ID is taken or
+// occurs twice, and [relayer.ErrClaimed] if a claim is held or occurs twice.
+//
+// All records are one transaction. Other writes wait for it, and its pages stay
+// in memory until it ends: import some thousands of records at a time.
+func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
+	added := make([]*table.Record, len(records))
+	size := 0
+	for i, rec := range records {
+		if err := limits.CheckImport(rec, maxRecordSize); err != nil {
+			return table.ImportError(rec.ID, err)
 		}
-		rec = found.copyRecord(id)
-		return nil
-	})
-	return rec, err
+		added[i] = newRecord(rec)
+		size += added[i].Size()
+	}
+	return s.do(ctx, size, func(b *table.Batch) error { return b.Import(added) })
+}
+
+// Get returns the record, or [relayer.ErrNotFound]. If the record did not match its
+// checksum when the file was opened, the error matches [relayer.ErrCorrupt] and names
+// the ID. Such a record can only be deleted. Other records stay usable.
+func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
+	if s.isClosed.Load() {
+		return relayer.Record{}, errClosed
+	}
+	return s.table.Get(ctx, id)
 }
 
 // List returns up to limit records from offset on, oldest first, and the total
 // number of records.
 func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	var recs []relayer.Record
-	var total int
-	err := s.read(ctx, func(snap *snapshot) error {
-		total = snap.counts.total()
-		page := make([]stored, 0, onPage(total, offset, limit))
-		err := snap.walkPage(ctx, offset, limit, func(rec stored) { page = append(page, rec) })
-		recs = copyPage(page)
-		return err
-	})
-	if err != nil {
-		return nil, 0, err
+	if s.isClosed.Load() {
+		return nil, 0, errClosed
 	}
-	return recs, total, nil
+	return s.table.List(ctx, offset, limit)
 }
 
-// lookup finds a record by its ID.
-func (s *snapshot) lookup(id string) (stored, error) {
-	key, err := s.ids.Get([]byte(id))
-	if err != nil {
-		return stored{}, err
+// AppendDocument appends the document of the record to dst and returns its
+// revision, or [relayer.ErrNotFound].
+func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
+	if s.isClosed.Load() {
+		return dst, 0, errClosed
 	}
-	if key == nil {
-		return stored{}, relayer.ErrNotFound
-	}
-	value, err := s.relayers.Get(key)
-	if err != nil {
-		return stored{}, err
-	}
-	rec, err := decodeOf(id, value)
-	rec.sequence, _ = sequenceOf(key)
-	return rec, err
+	return s.table.AppendDocument(ctx, dst, id)
 }
 
-// onPage returns how many of all records are on a page: the limit can be far
-// above the total.
-func onPage(total, offset, limit int) int {
-	if offset < 0 || offset >= total {
-		return 0
+// AppendDocuments appends up to limit documents from offset on, oldest first,
+// separated by commas, and returns the number of all records.
+func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
+	if s.isClosed.Load() {
+		return dst, 0, errClosed
 	}
-	return max(0, min(limit, total-offset))
+	return s.table.AppendDocuments(ctx, dst, offset, limit)
 }
 
-// walkPage visits up to limit records from offset on, oldest first. It compares
-// their sequence numbers with the bitmaps, so that a damaged page cannot hide
-// records.
-func (s *snapshot) walkPage(ctx context.Context, offset, limit int, visit func(stored)) error {
-	left := onPage(s.counts.total(), offset, limit)
-	if left == 0 {
-		return nil
-	}
-	next := s.counts.sequencesFrom(offset)
-	cursor, err := s.relayers.Seek(numberKey(next.sequence()))
-	if err != nil {
+// Watch returns the changes in commit order and after each commit is durable, until
+// ctx is done: from the call on, or after a position. The store retains the last 1,024
+// changes or 16 MiB in memory. It yields [relayer.ErrGap] in place of dropped changes
+// and continues. Changes are dropped if the consumer is further behind, or resumes at an
+// earlier position or one from before the file was opened. After Close the sequence ends
+// with [relayer.ErrUnavailable]. It can be ranged over once.
+func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return table.Watch(ctx, s.changes, after)
+}
+
+// lock acquires the write lock for a call that is not a write.
+func (s *Store) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for ; left > 0; left-- {
-		if left%64 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		key, value, err := cursor.Entry()
-		if err != nil {
-			return err
-		}
-		if sequence, ok := sequenceOf(key); !ok || sequence != next.sequence() {
-			return errBlocks
-		}
-		rec, err := decode(value)
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, s.describe(key, rec))
-		}
-		rec.sequence = next.sequence()
-		visit(rec)
-		cursor.Next()
-		if left > 1 {
-			next.advance()
-		}
+	select {
+	case s.writeLock <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closing.Done():
+		return errClosed
+	}
+	if s.isClosed.Load() {
+		s.unlock()
+		return errClosed
 	}
 	return nil
 }
 
-// describe names a damaged record. What the record holds as its ID can be any part
-// of it, even a secret one, unless the index has the same ID.
-func (s *snapshot) describe(key []byte, rec stored) string {
-	sequence, _ := sequenceOf(key)
-	if !leadsTo(s.ids, rec.id, key) {
-		return fmt.Sprintf("record %d", sequence)
-	}
-	return fmt.Sprintf("record %d, ID %q", sequence, rec.id)
-}
+func (s *Store) unlock() { <-s.writeLock }
 
-// Close waits for the accepted writes and for running reads, and closes the
-// file. A check that runs is canceled. After Close every method returns
-// [relayer.ErrUnavailable]. If a backup still runs after a second, Close returns
-// an error, and the backup fails. Closing again returns the same result.
+// Close waits for the accepted writes and closes the file. A check that runs is
+// canceled, and a backup that runs completes. After Close every method returns
+// [relayer.ErrUnavailable]. Closing again returns the same result.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.cancelWork()
 		s.queue.Close()
-		s.writing.Wait()
+		s.working.Wait()
 		s.writeLock <- struct{}{} // a caller can still be committing
-		defer func() { <-s.writeLock }()
+		defer s.unlock()
 		s.changes.Close(errClosed)
-		s.closed = true
-		if err := s.closeAll(); err != nil {
+		s.isClosed.Store(true)
+		err := s.identity.Close()
+		if s.engine != nil {
+			err = errors.Join(err, s.engine.close())
+		}
+		if err != nil {
 			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, err)
 		}
 	})
 	return s.closeErr
-}
-
-// closeAll closes everything that is open.
-func (s *Store) closeAll() error {
-	err := s.identity.Close()
-	if s.engine == nil {
-		return err
-	}
-	if !s.drain(context.Background()) {
-		s.publish(nil)
-		return errors.Join(err, errInterrupted, s.engine.abandon())
-	}
-	return errors.Join(err, s.engine.close())
-}
-
-func sequenceOf(value []byte) (uint64, bool) {
-	if len(value) != numberSize {
-		return 0, false
-	}
-	return binary.BigEndian.Uint64(value), true
 }

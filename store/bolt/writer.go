@@ -1,20 +1,19 @@
 package bolt
 
 import (
-	"context"
+	"bytes"
+	"encoding/binary"
 	"errors"
-	"math"
+	"io/fs"
+	"os"
 	"runtime"
 	"runtime/debug"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
-	"github.com/go-relayer/relayer/internal/groupcommit"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+	"github.com/go-relayer/relayer/store/internal/table"
 )
-
-type batch []*groupcommit.Write[write]
 
 // run is the writer goroutine. It ends after the queue is closed and empty.
 func (s *Store) run() {
@@ -30,8 +29,8 @@ func (s *Store) run() {
 
 // lead commits a batch on the goroutine of a caller if that caller is likely to write
 // alone. It saves two switches of goroutines, which take longer than a write without its
-// sync. A recovery is
-// left to the writer, because the caller could not give up while it runs.
+// sync. A recovery is left to the writer, because the caller could not give up while it
+// runs.
 func (s *Store) lead() {
 	if !s.alone.Load() {
 		return
@@ -41,7 +40,7 @@ func (s *Store) lead() {
 	default:
 		return
 	}
-	defer func() { <-s.writeLock }()
+	defer s.unlock()
 	if s.needsRecovery {
 		return
 	}
@@ -52,27 +51,30 @@ func (s *Store) lead() {
 // writeBatch commits the waiting writes and returns their number.
 func (s *Store) writeBatch() int {
 	s.writeLock <- struct{}{}
-	defer func() { <-s.writeLock }()
+	defer s.unlock()
 	return s.writeLocked()
 }
 
 // writeLocked commits the waiting writes in one transaction and returns their
-// number. It takes them from the queue only when the engine is ready: a check or
+// number. It takes them from the queue only when the file is ready: a check or
 // a recovery can be long, and until then their callers can give up. The caller holds
 // the write lock.
 func (s *Store) writeLocked() int {
-	tx, err := s.beginWrite(s.closing)
-	taken := batch(s.queue.Take())
+	failure := s.recoverFile(s.closing)
+	taken := s.queue.Take()
 	s.alone.Store(len(taken) == 1)
 	results := make([]error, len(taken))
-	if err == nil {
-		err = s.transact(tx, taken, results)
+	batch := s.table.Begin()
+	if failure == nil {
+		for i, w := range taken {
+			results[i] = w.Value(batch)
+		}
+		if len(batch.Changes) > 0 {
+			failure = s.commitBatch(batch)
+		}
 	}
-	if errors.Is(err, errMappingFull) {
-		err = s.growAndRetry(taken, results)
-	}
-	if err != nil {
-		failAll(results, err)
+	if failure != nil {
+		failAll(results, failure)
 	}
 	for i, w := range taken {
 		w.Finish(results[i])
@@ -93,134 +95,205 @@ func failAll(results []error, failure error) {
 	}
 }
 
-// transact fills in the results. The error it returns is that of all writes.
-func (s *Store) transact(tx *bbolt.Tx, taken batch, results []error) error {
-	if s.pagesDamaged {
-		s.engine.rollback(tx)
-		return corruptData(errors.New("a check has found damaged pages"))
-	}
-	b, err := s.apply(tx, taken, results)
-	if err != nil || b.writes == 0 {
-		s.engine.rollback(tx)
-		return err
-	}
-	return s.finish(tx, b)
+// commit is a transaction of the engine and what it changes.
+type commit struct {
+	batch *table.Batch
+	state state // afterwards
+	txid  uint64
 }
 
-// growAndRetry runs the writes with a larger mapping of the file.
-func (s *Store) growAndRetry(taken batch, results []error) error {
-	before := s.opts.mapping
-	for {
-		size := mappingFor(s.path, s.opts.mapping)
-		if size > math.MaxInt/2 {
-			return errMappingFull
-		}
-		s.opts.mapping = 2 * size
-		tx, err := s.beginWrite(s.closing)
-		if err != nil {
-			s.opts.mapping = before
-			return err
-		}
-		clear(results)
-		if err := s.transact(tx, taken, results); !errors.Is(err, errMappingFull) {
-			return err
+// commitBatch makes the changes durable, and only then applies them to the table and
+// publishes them. Nothing after the sync can fail. The caller holds the write lock.
+func (s *Store) commitBatch(b *table.Batch) error {
+	for _, c := range b.Changes {
+		if c.New != nil {
+			c.New.Checksum = sumRecord(c.New.Checksum, c.New.Sequence(), c.New.Revision())
 		}
 	}
+	next := &commit{b, s.state.after(b), s.header.TxID + 1}
+	if err := s.verifyFile(); err != nil {
+		return err
+	}
+	if err := s.verifyPaths(b); err != nil {
+		if errors.Is(err, pages.ErrDamaged) {
+			return s.foundDamage(err)
+		}
+		return unavailable(err)
+	}
+	tx, err := s.begin(next)
+	if err != nil {
+		return err
+	}
+	if err := guard(func() error { return s.commit(tx) }); err != nil {
+		s.engine.rollback(tx) // if a panic has left it open
+		return s.commitFailed(next, err)
+	}
+	s.lastCommitFailed = false
+	s.finish(next)
+	return nil
 }
 
-// errMappingFull reports that a transaction needs more than the address space
-// reserved for the file.
-var errMappingFull = unavailable("the file is larger than its reserved address space: restart the process")
-
-// beginWrite starts a write transaction. The caller holds the write lock.
-func (s *Store) beginWrite(ctx context.Context) (*bbolt.Tx, error) {
-	if s.closed {
-		return nil, errClosed
-	}
-	if err := s.recoverFile(ctx); err != nil {
-		return nil, unavailable(err)
-	}
-	if _, err := s.checkPath(); err != nil {
-		return nil, unavailable(err)
-	}
-	if err := guard(s.current.Load().writable); err != nil {
-		return nil, corruptData(err)
-	}
-	s.releaseRetired()
-	var tx *bbolt.Tx
-	err := s.engine.callLocking(func() (err error) {
-		tx, err = s.engine.db.Begin(true)
-		return err
-	})
+// begin returns a transaction with the changes.
+func (s *Store) begin(next *commit) (*bbolt.Tx, error) {
+	tx, err := s.engine.begin()
 	if err != nil {
 		s.needsRecovery = true
+		return nil, unavailable(err)
+	}
+	if uint64(tx.ID()) != next.txid {
+		s.engine.rollback(tx)
+		return nil, corruptData(errOverwritten)
+	}
+	if err := guard(func() error { return next.put(tx) }); err != nil {
+		s.needsRecovery = true
+		s.engine.rollback(tx)
+		if errors.Is(err, errPage) {
+			return nil, corruptData(err)
+		}
 		return nil, unavailable(err)
 	}
 	return tx, nil
 }
 
-// writable verifies the pages that every commit reads.
-func (s *snapshot) writable() error {
-	if !s.intact() {
-		return errOverwritten
+// appendFill lets the pages of records fill up: records are appended in order, so
+// that a page left behind is rarely written to again.
+const appendFill = 0.9
+
+func (next *commit) put(tx *bbolt.Tx) error {
+	records := tx.Bucket([]byte(recordsBucket))
+	records.FillPercent = appendFill
+	for _, c := range next.batch.Changes {
+		var err error
+		switch {
+		case c.New != nil:
+			err = records.Put(recordKey(c.New), recordValue(c.New))
+		case c.Old.IsDamaged():
+			err = deleteDamaged(records, c.Old)
+		default:
+			err = records.Delete(recordKey(c.Old))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if !s.file.IsFreelist(s.header.Freelist) {
-		return pages.ErrDamaged
-	}
-	return s.root.VerifyPath(nil, 0, make(map[uint64]bool))
+	return tx.Bucket([]byte(metaBucket)).Put(stateKey, next.state.encoded())
 }
 
-// apply runs every write of the batch and returns what they change.
-func (s *Store) apply(tx *bbolt.Tx, taken batch, results []error) (b *batchTx, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			s.needsRecovery = true
-			err = corruptData(pageError(cause))
-		}
-	}()
-	base := s.current.Load()
-	if tx.ID() != base.tx.ID()+1 {
-		return nil, corruptData(errOverwritten)
+// deleteDamaged deletes a record whose key may be damaged after its sequence number.
+func deleteDamaged(records *bbolt.Bucket, r *table.Record) error {
+	prefix := sequenceKey(r.Sequence())
+	if key, _ := records.Cursor().Seek(prefix); bytes.HasPrefix(key, prefix) {
+		return records.Delete(bytes.Clone(key))
 	}
-	if b, err = newBatchTx(tx, base); err != nil {
-		return nil, corruptData(err)
-	}
-	for i, w := range taken {
-		results[i] = w.Value(b)
-		if b.failed != nil {
-			return nil, unavailable(b.failed)
-		}
-	}
-	if b.writes == 0 {
-		return b, nil
-	}
-	return b, b.finish()
+	return nil
 }
 
-// finish commits, and then publishes the snapshot for reads and the changes for
-// watchers: neither is seen before it is durable.
-func (s *Store) finish(tx *bbolt.Tx, b *batchTx) error {
-	txid := tx.ID()
-	if err := guard(func() error { return s.commit(tx) }); err != nil {
-		s.engine.rollback(tx) // if a panic has left it open
-		if errors.Is(err, berrors.ErrMaxSizeReached) {
-			s.needsRecovery = true
-			return errMappingFull
-		}
-		return s.commitFailed(txid, err)
+func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(nil, sequence) }
+
+// finish applies and publishes a durable commit.
+func (s *Store) finish(done *commit) {
+	s.state = done.state
+	s.table.Apply(done.batch)
+	done.batch.Publish(s.changes)
+	header, _, err := pages.ReadHeaders(s.identity)
+	if err != nil || header.TxID != done.txid {
+		// The recovery before the next write reads it again.
+		header.TxID, s.needsRecovery = done.txid, true
 	}
-	s.lastCommitFailed = false
-	snap, err := takeSnapshot(s.engine)
+	s.header = header
+}
+
+var (
+	errReplaced    = errors.New("another file is at the path: restore the original file or restart")
+	errMissing     = errors.New("the file was deleted or renamed: restore it at its path or restart")
+	errTruncated   = errors.New("the file was truncated")
+	errOverwritten = errors.New("another program has changed the file (stop both programs first)")
+)
+
+// verifyFile returns an error unless the file at the path is the one that the store
+// has open, as the last commit left it. After a delete or a rename, writes would go to a
+// file that the next start does not find. The caller holds the write lock.
+func (s *Store) verifyFile() error {
+	size, err := s.checkPath()
+	if err != nil {
+		return unavailable(err)
+	}
+	if s.damage != nil {
+		return corruptData(s.damage)
+	}
+	if size < s.header.Size() {
+		return corruptData(errTruncated)
+	}
+	header, _, err := pages.ReadHeaders(s.identity)
+	if errors.Is(err, pages.ErrNoHeader) || err == nil && header != s.header {
+		return corruptData(errOverwritten)
+	}
 	if err == nil {
-		snap.counts = b.counts
-		s.cache.advance(snap, b.changes)
-	} else {
-		// The writes are durable, but a recovery has to make them readable.
-		s.needsRecovery, snap = true, nil
+		err = pages.NewFile(s.identity, header).VerifyFreelist()
 	}
-	s.publish(snap)
-	for _, each := range b.changes {
-		s.changes.Publish(each, len(each.Record.Document)+len(each.Record.Private))
+	if errors.Is(err, pages.ErrDamaged) {
+		return s.foundDamage(err)
+	}
+	if err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// checkPath returns the size of the file if it is still at its path.
+func (s *Store) checkPath() (int64, error) {
+	size, found, err := sizeAt(s.path, s.known)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, errMissing
+	case err == nil && !found:
+		return 0, errReplaced
+	}
+	return size, err
+}
+
+func sizeByStat(path string, known fs.FileInfo) (size int64, found bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, false, err
+	}
+	return info.Size(), os.SameFile(known, info), nil
+}
+
+// foundDamage refuses all writes from now on: they could spread the damage. Reads go on
+// from memory.
+func (s *Store) foundDamage(cause error) error {
+	if s.damage == nil {
+		s.damage = cause
+		s.opts.logger.Error("the file is damaged: writes are refused; relayers in memory are sound: back them up", "path", s.path, "error", cause)
+	}
+	return corruptData(cause)
+}
+
+// verifyPaths verifies the pages that the engine reads for the changes. The engine would
+// follow a damaged page: at worst without end, or until the stack overflows. A delete also
+// reads siblings, to merge small pages.
+func (s *Store) verifyPaths(b *table.Batch) error {
+	file := pages.NewFile(s.identity, s.header)
+	trees, err := file.Trees()
+	if err != nil {
+		return err
+	}
+	path := file.NewPath()
+	if err := path.Verify(trees[metaBucket], stateKey, 0); err != nil {
+		return err
+	}
+	for _, c := range b.Changes {
+		key, siblings := recordKey(c.Record()), 0
+		switch {
+		case c.New == nil && c.Old.IsDamaged():
+			key, siblings = sequenceKey(c.Old.Sequence()), 2
+		case c.New == nil:
+			siblings = 1
+		}
+		if err := path.Verify(trees[recordsBucket], key, siblings); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -48,20 +48,14 @@ func TestHistories_MemoryDocuments(t *testing.T) {
 	checkHistories(t, documentReader{memory.New()})
 }
 
-// TestHistories_BoltDocuments reads documents as a handler does, from the cache of the
-// store: from one with room for all relayers, and from one with room for two. The second
-// limit follows from the estimates of the cache for an entry and a piece.
+// TestHistories_BoltDocuments reads documents as a handler does.
 func TestHistories_BoltDocuments(t *testing.T) {
-	for name, bytes := range map[string]int{"whole": 1 << 20, "evicting": 1700} {
-		t.Run(name, func(t *testing.T) {
-			store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"), bolt.WithDocumentCache(bytes))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			checkHistories(t, documentReader{store})
-		})
+	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer store.Close()
+	checkHistories(t, documentReader{store})
 }
 
 type documentStore interface {

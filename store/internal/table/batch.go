@@ -112,7 +112,7 @@ func (b *Batch) Update(changed *Record, revision uint64) error {
 	if current == nil {
 		return relayer.ErrNotFound
 	}
-	if err := current.check(); err != nil {
+	if err := current.Err(); err != nil {
 		return err
 	}
 	if current.revision != revision {

@@ -10,6 +10,9 @@ import (
 // Record is one record. It is immutable once it is in a table: an update replaces it.
 // Its parts share one allocation, which halves the work of the garbage collector.
 type Record struct {
+	// Checksum is that of a durable store, which sets it before the record is applied.
+	Checksum uint32
+
 	parts     string // ID, claim, document, private part
 	revision  uint64
 	sequence  uint64
@@ -83,8 +86,8 @@ func (r *Record) Size() int { return len(r.parts) }
 
 func (r *Record) document() string { return r.parts[int(r.idSize)+int(r.claimSize) : r.privateAt] }
 
-// check returns an error if the record is damaged.
-func (r *Record) check() error {
+// Err returns an error if the record is damaged.
+func (r *Record) Err() error {
 	if !r.isDamaged {
 		return nil
 	}

@@ -113,7 +113,7 @@ func (t *Table) find(ctx context.Context, id string) (*Record, error) {
 	if found == nil {
 		return nil, relayer.ErrNotFound
 	}
-	return found, found.check()
+	return found, found.Err()
 }
 
 // page appends the records of a page to dst, and returns the number of all records.
@@ -126,7 +126,7 @@ func (t *Table) page(ctx context.Context, dst []*Record, offset, limit int) (pag
 	t.mu.RUnlock()
 	for _, r := range page {
 		if r.isDamaged {
-			return nil, 0, r.check()
+			return nil, 0, r.Err()
 		}
 	}
 	return page, total, nil

@@ -1,59 +1,207 @@
 package pages
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+)
 
 var (
 	// ErrDamaged reports a page that contradicts itself or the file.
-	ErrDamaged = errors.New("a page of a tree is damaged")
+	ErrDamaged = errors.New("a page is damaged")
 
-	// ErrNoHeader reports a file without the header that is needed.
+	// ErrNoHeader reports a file without a valid header.
 	ErrNoHeader = errors.New("neither header is valid")
 )
 
-// File is the used part of a mapped file. It is immutable.
-type File struct {
-	mapped   []byte
-	pageSize int
-	count    uint64
+const (
+	headerMagic   = 0xED0CDAED
+	headerVersion = 2
+	headerSummed  = 56 // the checksum follows
+	headerSize    = headerSummed + 8
+)
+
+// Header is the content of one of the two header pages (meta pages in bbolt).
+// Commits write them alternately. The valid one with the higher transaction ID is
+// current.
+type Header struct {
+	PageSize int
+	Root     uint64 // page of the tree of all buckets
+	Freelist uint64 // page of the freelist
+	Pages    uint64 // number of pages in use, free ones included
+	TxID     uint64
 }
 
-// NewFile returns ErrNoHeader if there is no room for two headers.
-func NewFile(mapped []byte, pageSize int) (File, error) {
-	if pageSize < pageHeaderSize+headerSize || len(mapped) < 2*pageSize {
-		return File{}, ErrNoHeader
+// Size returns the number of bytes in use.
+func (h Header) Size() int64 { return int64(h.Pages) * int64(h.PageSize) }
+
+// parseHeader returns false if the page is not a valid header.
+func parseHeader(data []byte) (Header, bool) {
+	if len(data) < pageHeaderSize+headerSize {
+		return Header{}, false
 	}
-	return File{mapped, pageSize, uint64(len(mapped) / pageSize)}, nil
+	body := data[pageHeaderSize:]
+	h := Header{
+		PageSize: int(native.Uint32(body[8:])),
+		Root:     native.Uint64(body[16:]),
+		Freelist: native.Uint64(body[32:]),
+		Pages:    native.Uint64(body[40:]),
+		TxID:     native.Uint64(body[48:]),
+	}
+	// The engine reads what is valid by its checksum, and ignores the ID of the page.
+	isValid := native.Uint32(body) == headerMagic && native.Uint32(body[4:]) == headerVersion && native.Uint64(body[headerSummed:]) == headerSum(body)
+	return h, isValid && h.PageSize >= 1024 && h.PageSize <= 1<<24 && h.Pages < 1<<40
 }
 
-// IsFreelist reports whether a page is a freelist with as many overflow pages as
-// its count can need. The engine allocates a freelist before the final count is
-// known. The final count is lower by at most the pages of the freelist itself.
-func (f File) IsFreelist(id uint64) bool {
-	p, ok := f.page(id)
-	if !ok || p.kind != freelistPage {
-		return false
+func headerSum(body []byte) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write(body[:headerSummed])
+	return sum.Sum64()
+}
+
+// ReadHeaders returns the current header, and whether the other one is valid too. It
+// returns [ErrNoHeader] if neither is valid. The second header is at the size of a page,
+// which only a valid header tells: every possible size is tried.
+func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
+	first, isFirst, err := readHeader(from, 0)
+	if err != nil {
+		return Header{}, false, err
+	}
+	for size := int64(1024); size <= 1<<24; size *= 2 {
+		if isFirst && size != int64(first.PageSize) {
+			continue
+		}
+		second, isSecond, err := readHeader(from, size)
+		if err != nil {
+			return Header{}, false, err
+		}
+		if isSecond && int64(second.PageSize) == size {
+			if isFirst && first.TxID > second.TxID {
+				return first, true, nil
+			}
+			return second, isFirst, nil
+		}
+	}
+	if !isFirst {
+		return Header{}, false, ErrNoHeader
+	}
+	return first, false, nil
+}
+
+func readHeader(from io.ReaderAt, at int64) (h Header, isValid bool, err error) {
+	data := make([]byte, pageHeaderSize+headerSize)
+	if _, err := from.ReadAt(data, at); err != nil && !errors.Is(err, io.EOF) {
+		return Header{}, false, err
+	}
+	h, isValid = parseHeader(data)
+	return h, isValid, nil
+}
+
+// File is the state of a file after one commit. Its pages must not be written while it
+// is read.
+type File struct {
+	from   io.ReaderAt
+	header Header
+}
+
+// NewFile returns the state that a header describes.
+func NewFile(from io.ReaderAt, h Header) File { return File{from, h} }
+
+// page reads a page with its overflow pages into room, which it extends if necessary.
+func (f File) page(id uint64, room []byte) (page, []byte, error) {
+	size := f.header.PageSize
+	if id < 2 || id >= f.header.Pages {
+		return page{}, room, ErrDamaged
+	}
+	room, err := f.read(id, size, room)
+	if err != nil {
+		return page{}, room, err
+	}
+	found := parsePage(room)
+	if extra := found.overflow(); found.id != id || extra >= f.header.Pages-id {
+		return page{}, room, ErrDamaged
+	} else if extra > 0 {
+		if room, err = f.read(id, int(extra+1)*size, room); err != nil {
+			return page{}, room, err
+		}
+		found = parsePage(room)
+	}
+	return found, room, nil
+}
+
+func (f File) read(id uint64, size int, room []byte) ([]byte, error) {
+	if cap(room) < size {
+		room = make([]byte, size)
+	}
+	room = room[:size]
+	_, err := f.from.ReadAt(room, int64(id)*int64(f.header.PageSize))
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: the file ends before page %d", ErrDamaged, id)
+	}
+	return room, err
+}
+
+// Tree is the tree of a bucket.
+type Tree struct {
+	root   uint64
+	inline page // if root is 0
+}
+
+// Trees returns the buckets by their names. The tree of all buckets must be a single page.
+func (f File) Trees() (map[string]Tree, error) {
+	root, _, err := f.page(f.header.Root, nil)
+	if err != nil {
+		return nil, fmt.Errorf("root: %w", err)
+	}
+	elements, ok := root.elements(nil, f.header.PageSize, keyRange{})
+	if !ok || root.kind != leafPage {
+		return nil, fmt.Errorf("root: %w", ErrDamaged)
+	}
+	trees := make(map[string]Tree, len(elements))
+	for _, e := range elements {
+		tree, ok := bucketTree(e)
+		if !ok {
+			return nil, fmt.Errorf("root: %w", ErrDamaged)
+		}
+		trees[string(e.key)] = tree
+	}
+	return trees, nil
+}
+
+// bucketTree parses the value of a bucket in the tree of all buckets.
+func bucketTree(e element) (Tree, bool) {
+	if e.flags != bucketFlag || len(e.value) < bucketSize {
+		return Tree{}, false
+	}
+	if root := native.Uint64(e.value); root != 0 {
+		return Tree{root: root}, true
+	}
+	if len(e.value) < bucketSize+pageHeaderSize {
+		return Tree{}, false
+	}
+	inline := parsePage(e.value[bucketSize:])
+	return Tree{inline: inline}, inline.kind == leafPage
+}
+
+// VerifyFreelist verifies what the engine reads of the freelist for a commit: its kind,
+// and that it has no more overflow pages than its count can need. The engine allocates a
+// freelist before the final count is known, which is lower by at most its own pages.
+func (f File) VerifyFreelist() error {
+	_, _, err := f.freelist()
+	return err
+}
+
+func (f File) freelist() (ids []byte, pages uint64, err error) {
+	p, _, err := f.page(f.header.Freelist, nil)
+	if err != nil {
+		return nil, 0, fmt.Errorf("freelist: %w", err)
 	}
 	ids, ok := p.freeIDs()
-	if !ok {
-		return false
+	pages = p.overflow() + 1
+	size := uint64(f.header.PageSize)
+	if most := (pageHeaderSize + idSize*(uint64(len(ids)/idSize)+1+pages)) / size; !ok || pages > most+1 {
+		return nil, 0, fmt.Errorf("freelist: %w", ErrDamaged)
 	}
-	pages := len(p.data) / f.pageSize
-	most := (pageHeaderSize + idSize*(len(ids)/idSize+1+pages)) / f.pageSize
-	return pages <= most+1
-}
-
-// page returns a page with its overflow pages. It returns false if the page is
-// outside the file or has another ID.
-func (f File) page(id uint64) (page, bool) {
-	if id < 2 || id >= f.count {
-		return page{}, false
-	}
-	from, size := id*uint64(f.pageSize), uint64(f.pageSize)
-	found := parsePage(f.mapped[from : from+size])
-	extra := found.overflow()
-	if found.id != id || extra >= f.count-id {
-		return page{}, false
-	}
-	found.data = f.mapped[from : from+(extra+1)*size]
-	return found, true
+	return ids, pages, nil
 }

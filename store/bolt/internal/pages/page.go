@@ -103,9 +103,6 @@ func (p *page) element(index int) (element, bool) {
 	return e, ok
 }
 
-// inTree reports whether the page can be part of a tree.
-func (p *page) inTree() bool { return p.kind == leafPage || p.kind == branchPage && p.count > 0 }
-
 // freeIDs returns the page IDs that a freelist holds, 8 bytes each.
 func (p *page) freeIDs() ([]byte, bool) {
 	from, count := int64(pageHeaderSize), uint64(p.count)
@@ -116,99 +113,46 @@ func (p *page) freeIDs() ([]byte, bool) {
 		}
 		from, count = from+idSize, native.Uint64(first)
 	}
-	if count > uint64(len(p.data)) {
+	if p.kind != freelistPage || count > uint64(len(p.data)) {
 		return nil, false
 	}
 	return p.part(from, idSize*int64(count))
 }
 
-// countFits reports whether the first key starts at the end of the table, as the
-// engine writes it. If the count is damaged it does not.
-func (p *page) countFits() bool {
-	if p.count == 0 {
-		return true
-	}
-	entry, ok := p.part(pageHeaderSize, elementSize)
-	if !ok {
-		return false
-	}
-	if p.kind == leafPage {
-		entry = entry[4:]
-	}
-	return int64(native.Uint32(entry)) == elementSize*int64(p.count)
+// keyRange is the range of the keys below an element of a branch: from first on,
+// and below limit unless that is nil.
+type keyRange struct {
+	first, limit []byte
 }
 
-// sound reports whether the engine can read and free a page of a tree: all its
-// elements are inside, and it has as many overflow pages as they need. The engine
-// would free pages of others otherwise.
-func (p *page) sound(pageSize int) bool {
-	if !p.inTree() || !p.countFits() {
-		return false
+// elements returns all entries of a page of a tree, if the engine can read and free it:
+// all entries are inside, their keys ascend within the range, and it has as many
+// overflow pages as they need. The engine would free pages of others otherwise. An
+// inline page is smaller than pageSize. The entries are appended to room.
+func (p *page) elements(room []element, pageSize int, within keyRange) ([]element, bool) {
+	if p.kind != leafPage && (p.kind != branchPage || p.count == 0) {
+		return nil, false
 	}
 	end := pageHeaderSize
 	for i := range p.count {
 		e, ok := p.element(i)
-		if !ok {
-			return false
+		if !ok || bytes.Compare(e.key, within.first) < 0 || within.limit != nil && bytes.Compare(e.key, within.limit) >= 0 {
+			return nil, false
+		}
+		if i > 0 && bytes.Compare(e.key, room[len(room)-1].key) <= 0 {
+			return nil, false
 		}
 		end += elementSize + len(e.key) + len(e.value)
+		room = append(room, e)
 	}
 	isInline := len(p.data) < pageSize
-	return isInline || (end+pageSize-1)/pageSize == len(p.data)/pageSize
+	return room, isInline || (end+pageSize-1)/pageSize == len(p.data)/pageSize
 }
 
-// search returns the index of the element that leads to a key. In a leaf it is the
-// first element whose key is not less, in a branch the last whose key is not greater.
-func (p *page) search(key []byte) (int, error) {
-	if !p.inTree() || !p.countFits() {
-		return 0, ErrDamaged
+// below returns the range of the keys below an element of a branch in the given range.
+func below(elements []element, index int, within keyRange) keyRange {
+	if index+1 < len(elements) {
+		return keyRange{elements[index].key, elements[index+1].key}
 	}
-	low, high := 0, p.count
-	for low < high {
-		middle := (low + high) / 2
-		found, ok := p.key(middle)
-		if !ok {
-			return 0, ErrDamaged
-		}
-		order := bytes.Compare(found, key)
-		if order < 0 || order == 0 && p.kind == branchPage {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	if p.kind == branchPage {
-		return max(0, low-1), nil
-	}
-	return low, nil
-}
-
-// key returns only the key of an entry, for searches.
-func (p *page) key(index int) ([]byte, bool) {
-	at := pageHeaderSize + elementSize*int64(index)
-	entry, ok := p.part(at, elementSize)
-	if !ok {
-		return nil, false
-	}
-	if p.kind == leafPage {
-		entry = entry[4:]
-	}
-	size := int64(native.Uint32(entry[4:]))
-	if size > maxKeySize {
-		return nil, false
-	}
-	return p.part(at+int64(native.Uint32(entry)), size)
-}
-
-// entry returns the entry at an index of a leaf if its key is the given one, and
-// otherwise false.
-func (p *page) entry(key []byte, index int) (element, bool, error) {
-	if index >= p.count {
-		return element{}, false, nil
-	}
-	e, ok := p.element(index)
-	if !ok {
-		return element{}, false, ErrDamaged
-	}
-	return e, bytes.Equal(e.key, key), nil
+	return keyRange{elements[index].key, within.limit}
 }

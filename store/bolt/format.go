@@ -1,0 +1,248 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+	"github.com/go-relayer/relayer/store/internal/table"
+)
+
+// The buckets of a file.
+const (
+	metaBucket    = "meta"
+	recordsBucket = "relayers" // sequence number and ID -> record
+)
+
+var (
+	formatKey = []byte("format")
+	stateKey  = []byte("state")
+)
+
+// The format entry is the magic followed by the version.
+const (
+	magic         = "go-relayer relayers"
+	formatVersion = 2
+)
+
+func format() []byte {
+	return binary.BigEndian.AppendUint32([]byte(magic), formatVersion)
+}
+
+// checkFormat returns an error unless the value of the format entry is that of this
+// version.
+func checkFormat(value []byte) error {
+	number, found := bytes.CutPrefix(value, []byte(magic))
+	if !found || len(number) != 4 {
+		return unknownFormat()
+	}
+	switch version := binary.BigEndian.Uint32(number); {
+	case version < formatVersion:
+		return fmt.Errorf("%w: an earlier development version created it (format %d): export the relayers with that version and apply them to a new file",
+			relayer.ErrUnknownFormat, version)
+	case version > formatVersion:
+		return fmt.Errorf("%w: format %d, and this version reads %d: use the version that created it, or a newer one",
+			relayer.ErrNewerFormat, version, formatVersion)
+	}
+	return nil
+}
+
+func unknownFormat() error {
+	return fmt.Errorf("%w: choose another path", relayer.ErrUnknownFormat)
+}
+
+// state is the entry that every write changes. Sum is the sum of the checksums of all
+// records, which differs if a record is missing or is an old version.
+type state struct {
+	total    uint64
+	counters table.Counters
+	sum      uint64
+
+	// correction is what the next commit adds to the sum: a checksum can be what is
+	// damaged in a damaged record.
+	correction uint64
+}
+
+const stateSize = 4*8 + 4
+
+func (s state) encoded() []byte {
+	value := make([]byte, 0, stateSize)
+	for _, number := range []uint64{s.total, s.counters.NextSequence, s.counters.NextRevision, s.sum} {
+		value = binary.BigEndian.AppendUint64(value, number)
+	}
+	return binary.BigEndian.AppendUint32(value, crc32.Checksum(value, castagnoli))
+}
+
+func decodeState(value []byte) (state, error) {
+	if len(value) != stateSize {
+		return state{}, errors.New("the state entry is missing")
+	}
+	numbers, sum := value[:stateSize-4], binary.BigEndian.Uint32(value[stateSize-4:])
+	if crc32.Checksum(numbers, castagnoli) != sum {
+		return state{}, errors.New("the state entry does not match its checksum")
+	}
+	at := func(i int) uint64 { return binary.BigEndian.Uint64(numbers[8*i:]) }
+	return state{total: at(0), counters: table.Counters{NextSequence: at(1), NextRevision: at(2)}, sum: at(3)}, nil
+}
+
+// after returns the state after the changes.
+func (s state) after(b *table.Batch) state {
+	s.counters = b.Counters
+	s.sum, s.correction = s.sum+s.correction, 0
+	for _, c := range b.Changes {
+		if c.Old != nil {
+			s.total--
+			s.sum -= uint64(c.Old.Checksum)
+		}
+		if c.New != nil {
+			s.total++
+			s.sum += uint64(c.New.Checksum)
+		}
+	}
+	return s
+}
+
+// The key of a record is its sequence number, 8 bytes, and its ID. The ID is also part
+// of the value, so that the ID of a damaged record is known. The value is
+//
+//	version   1 byte
+//	checksum  4 bytes: CRC-32C of the sizes and the parts, then the sequence number and the revision
+//	revision  8 bytes
+//	sizes     of the ID and of the claim, 1 byte each, and of the document, 4 bytes
+//	parts     ID, claim, document, and the private part up to the end
+//
+// Numbers are big-endian. The checksum begins with what is known before the write is
+// queued, because all writes wait for the writer.
+const (
+	recordVersion = 1
+	checksumAt    = 1
+	revisionAt    = 5
+	sizesAt       = 13
+	partsAt       = 19
+)
+
+const sequenceSize = 8
+
+// maxRecordSize is far below what the engine takes, and far above any relayer.
+const maxRecordSize = 1 << 30
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sumParts returns the first part of the checksum.
+func sumParts(rec relayer.Record) uint32 {
+	sizes := encodedSizes(len(rec.ID), len(rec.Claim), len(rec.Document))
+	sum := crc32.Checksum(sizes[:], castagnoli)
+	for _, part := range [][]byte{[]byte(rec.ID), []byte(rec.Claim), rec.Document, rec.Private} {
+		sum = crc32.Update(sum, castagnoli, part)
+	}
+	return sum
+}
+
+func encodedSizes(id, claim, document int) (sizes [partsAt - sizesAt]byte) {
+	sizes[0], sizes[1] = uint8(id), uint8(claim)
+	binary.BigEndian.PutUint32(sizes[2:], uint32(document))
+	return sizes
+}
+
+// sumRecord completes the checksum.
+func sumRecord(parts uint32, sequence, revision uint64) uint32 {
+	var numbers [16]byte
+	binary.BigEndian.PutUint64(numbers[:], sequence)
+	binary.BigEndian.PutUint64(numbers[8:], revision)
+	return crc32.Update(parts, castagnoli, numbers[:])
+}
+
+// newRecord returns a record for a batch, with the first part of its checksum.
+func newRecord(rec relayer.Record) *table.Record {
+	r := table.NewRecord(rec)
+	r.Checksum = sumParts(rec)
+	return r
+}
+
+func recordKey(r *table.Record) []byte {
+	key := make([]byte, 0, sequenceSize+relayer.MaxIDLength)
+	return append(binary.BigEndian.AppendUint64(key, r.Sequence()), r.ID()...)
+}
+
+// recordValue returns the value of a record whose checksum is complete.
+func recordValue(r *table.Record) []byte {
+	stored := r.Stored()
+	value := make([]byte, partsAt, partsAt+len(stored.Parts))
+	value[0] = recordVersion
+	binary.BigEndian.PutUint32(value[checksumAt:], r.Checksum)
+	binary.BigEndian.PutUint64(value[revisionAt:], stored.Revision)
+	sizes := encodedSizes(stored.ID, stored.Claim, stored.Document)
+	copy(value[sizesAt:], sizes[:])
+	return append(value, stored.Parts...)
+}
+
+// decodeRecord decodes an entry. A record that does not match its checksum is marked as
+// damaged. It has at least an ID, unless no ID can be read: then it returns false.
+func decodeRecord(key, value []byte) (*table.Record, bool) {
+	if len(key) <= sequenceSize || len(key) > sequenceSize+relayer.MaxIDLength {
+		return nil, false
+	}
+	sequence, id := binary.BigEndian.Uint64(key), key[sequenceSize:]
+	stored, sum, ok := decodeValue(value)
+	stored.Sequence = sequence
+	isSound := ok && sumRecord(crc32.Checksum(value[sizesAt:], castagnoli), sequence, stored.Revision) == sum
+	if !isSound || stored.Parts[:stored.ID] != string(id) {
+		stored = damagedRecord(stored, id, isSound)
+	}
+	r := stored.Record()
+	r.Checksum = sum
+	return r, true
+}
+
+// damagedRecord corrects the ID of a damaged record. If the value is sound, the key is
+// what is damaged.
+func damagedRecord(r table.Stored, id []byte, isSound bool) table.Stored {
+	r.IsDamaged = true
+	if isSound {
+		return r
+	}
+	r.Parts = string(id) + r.Parts[r.ID:]
+	r.ID = len(id)
+	return r
+}
+
+// decodeValue parses a value. If its sizes contradict each other, it returns false and
+// no parts.
+func decodeValue(value []byte) (r table.Stored, sum uint32, ok bool) {
+	if len(value) < partsAt {
+		return table.Stored{}, 0, false
+	}
+	sum = binary.BigEndian.Uint32(value[checksumAt:])
+	r.Revision = binary.BigEndian.Uint64(value[revisionAt:])
+	id, claim, document := int(value[sizesAt]), int(value[sizesAt+1]), int(binary.BigEndian.Uint32(value[sizesAt+2:]))
+	parts := value[partsAt:]
+	if value[0] != recordVersion || id == 0 || id > relayer.MaxIDLength || claim > relayer.MaxClaimLength || document > len(parts)-id-claim {
+		return r, sum, false
+	}
+	r.Parts, r.ID, r.Claim, r.Document = string(parts), id, claim, document
+	return r, sum, true
+}
+
+// fileContent describes what a new file holds.
+func fileContent(records []*table.Record, counters table.Counters) (small, large pages.Bucket) {
+	now := state{total: uint64(len(records)), counters: counters}
+	for _, r := range records {
+		now.sum += uint64(r.Checksum)
+	}
+	meta := [][2][]byte{{formatKey, format()}, {stateKey, now.encoded()}}
+	small = pages.Bucket{
+		Name: metaBucket, Len: len(meta),
+		Size:  func(i int) (int, int) { return len(meta[i][0]), len(meta[i][1]) },
+		Entry: func(i int) ([]byte, []byte) { return meta[i][0], meta[i][1] },
+	}
+	large = pages.Bucket{
+		Name: recordsBucket, Len: len(records),
+		Size:  func(i int) (int, int) { return sequenceSize + len(records[i].ID()), partsAt + records[i].Size() },
+		Entry: func(i int) ([]byte, []byte) { return recordKey(records[i]), recordValue(records[i]) },
+	}
+	return small, large
+}
