@@ -15,8 +15,7 @@ import (
 
 // Watch returns the changes from the call on, until ctx is done; it then ends without an
 // error. It connects before it returns, so that the recipe of [relayer.Manager.Watch]
-// works: call Watch, then read All, then range over the changes. The relayers of All have
-// no revision, so that every change counts as newer than they are. The last change of a
+// works: call Watch, then read All, then range over the changes. The last change of a
 // relayer has its current state.
 //
 // Watch reconnects when the connection is lost, or silent for longer than three
