@@ -86,15 +86,25 @@ type tokens struct {
 	err        error
 }
 
+// minTokenBytes is the length of a token of 128 random bits.
+const minTokenBytes = 16
+
 // Tokens accepts each of the given bearer tokens. Several can be valid at the same
 // time, so that they can be rotated without a gap. The principal of the first is
-// "token-1", and so on. [New] returns an error if no token is given, or one that no
-// client could send: empty, or with spaces, control or non-ASCII characters.
+// "token-1", and so on. [New] returns an error if no token is given, one that has fewer
+// than 16 bytes, or one that no client could send: with spaces, control or non-ASCII
+// characters.
 //
 // A valid token is accepted however many unknown ones its client address sends. The
 // guess limit (see [WithGuessLimit]) therefore does not slow down an attacker who
 // only waits for a success. Tokens must be random and have at least 128 bits.
-func Tokens(valid ...string) Authenticator {
+func Tokens(valid ...string) Authenticator { return tokensOf(minTokenBytes, valid) }
+
+// TokensOfAnyLength is [Tokens] with tokens that can be shorter than 16 bytes, and can
+// then be guessed: for tests, and for tokens that cannot be changed yet.
+func TokensOfAnyLength(valid ...string) Authenticator { return tokensOf(1, valid) }
+
+func tokensOf(minBytes int, valid []string) Authenticator {
 	if len(valid) == 0 {
 		return tokens{err: errors.New("httpapi: no bearer token given")}
 	}
@@ -102,6 +112,9 @@ func Tokens(valid ...string) Authenticator {
 	for i, token := range valid {
 		if !wire.IsToken(token) {
 			return tokens{err: fmt.Errorf("httpapi: bearer token %d is empty or contains spaces, control or non-ASCII characters", i+1)}
+		}
+		if len(token) < minBytes {
+			return tokens{err: fmt.Errorf("httpapi: bearer token %d has fewer than %d bytes: generate one with openssl rand -hex 16", i+1, minBytes)}
 		}
 		t.digests = append(t.digests, digestOf(token))
 		t.principals = append(t.principals, fmt.Sprintf("token-%d", i+1))
@@ -132,22 +145,25 @@ func (t tokens) index(token string) int {
 	return match - 1
 }
 
-// trustHost accepts every request.
+// trustHost accepts every request with a principal in its context.
 type trustHost struct{}
 
-// TrustHost accepts every request, for a host whose own middleware has already
-// authenticated it. That middleware can set the principal with [WithPrincipal];
-// otherwise all callers share one rate limit.
+// TrustHost accepts every request whose context has a principal, for a host whose own
+// middleware has already authenticated it and has called [WithPrincipal]. Any other request
+// is rejected with 401, so that a forgotten middleware does not open the API.
 func TrustHost() Authenticator { return trustHost{} }
 
 func (trustHost) authenticate(ctx context.Context, _ *http.Request, _ *guessLimiter) (string, error) {
-	return Principal(ctx), nil
+	if principal := Principal(ctx); principal != "" {
+		return principal, nil
+	}
+	return "", errNoToken
 }
 
 type principalKey struct{}
 
 // WithPrincipal returns a context that carries the principal, for [TrustHost] and
-// [Principal].
+// [Principal]. The empty principal is none.
 func WithPrincipal(ctx context.Context, principal string) context.Context {
 	return context.WithValue(ctx, principalKey{}, principal)
 }

@@ -71,7 +71,7 @@ func TestAuth_Header(t *testing.T) {
 }
 
 func TestTokens_Rotation(t *testing.T) {
-	s := serveAs(t, httpapi.Tokens("old", "new"), nil)
+	s := serveAs(t, httpapi.TokensOfAnyLength("old", "new"), nil)
 	for token, want := range map[string]int{"old": 200, "new": 200, "older": 401, "oldnew": 401} {
 		if got := s.do("GET", collection, "", with("Authorization", "Bearer "+token)); got.status != want {
 			t.Errorf("%s returned %d, want %d", token, got.status, want)
@@ -121,7 +121,7 @@ func TestTrustHost(t *testing.T) {
 	for _, c := range []struct {
 		user string
 		want int
-	}{{"alice", 200}, {"alice", 429}, {"bob", 200}, {"", 200}, {"", 429}} {
+	}{{"alice", 200}, {"alice", 429}, {"bob", 200}, {"", 401}, {"", 401}} {
 		if got := s.do("GET", collection, "", with("Authorization"), with("X-User", c.user)); got.status != c.want {
 			t.Errorf("%q returned %d, want %d", c.user, got.status, c.want)
 		}
@@ -134,13 +134,16 @@ func TestNew_InvalidArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, build := range map[string]func() (*httpapi.API, error){
-		"manager":          func() (*httpapi.API, error) { return httpapi.New(nil, httpapi.TrustHost()) },
-		"authenticator":    func() (*httpapi.API, error) { return httpapi.New(manager, nil) },
-		"AuthFunc":         func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.AuthFunc(nil)) },
-		"no token":         func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens()) },
-		"empty token":      func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens("a", "")) },
-		"token with space": func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens("a b")) },
-		"token not ASCII":  func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens("é")) },
+		"manager":       func() (*httpapi.API, error) { return httpapi.New(nil, httpapi.TrustHost()) },
+		"authenticator": func() (*httpapi.API, error) { return httpapi.New(manager, nil) },
+		"AuthFunc":      func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.AuthFunc(nil)) },
+		"no token":      func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens()) },
+		"empty token":   func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.TokensOfAnyLength("a", "")) },
+		"short token": func() (*httpapi.API, error) {
+			return httpapi.New(manager, httpapi.Tokens(validToken, "15-bytes-long-x"))
+		},
+		"token with space": func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.TokensOfAnyLength("a b")) },
+		"token not ASCII":  func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.TokensOfAnyLength("é")) },
 		"client address": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithClientAddress(nil))
 		},

@@ -194,11 +194,11 @@ func TestAuthorizer_Fault(t *testing.T) {
 		want    int
 	}{
 		{returning(relayer.ErrUnavailable), http.StatusServiceUnavailable},
-		{returning(errors.New("connection refused")), http.StatusInternalServerError},
+		{returning(errors.New(`Post "https://rpc.example/v2/key?a=b": connection refused`)), http.StatusInternalServerError},
 		{returning(&relayer.ValidationError{Fields: []relayer.FieldError{{Field: "id", Message: "bad"}}}), http.StatusInternalServerError},
 		{returning(relayer.ErrExists), http.StatusInternalServerError},
 		{returning((*relayer.ValidationError)(nil)), http.StatusInternalServerError},
-		{func() error { panic("the directory failed") }, http.StatusInternalServerError},
+		{func() error { panic("the directory at https://user:p@rpc.example/v2/key failed") }, http.StatusInternalServerError},
 	} {
 		a.set(c.outcome)
 		for _, r := range authorizedRequests {

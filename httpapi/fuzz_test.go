@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,6 +130,7 @@ func FuzzHTTP(f *testing.F) {
 			Header: http.Header{"Content-Type": {contentType}, "If-Match": {condition}, "If-None-Match": {condition}, "X-Request-Id": {condition}},
 			Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 		}
+		request = request.WithContext(WithPrincipal(t.Context(), "tester"))
 		if condition == "" {
 			delete(request.Header, "If-Match")
 		}
@@ -174,7 +176,8 @@ func wantSame(t *testing.T, handler http.Handler, document string) {
 }
 
 func send(handler http.Handler, method, target, body string) *httptest.ResponseRecorder {
-	request := httptest.NewRequest(method, target, io.NopCloser(strings.NewReader(body)))
+	ctx := WithPrincipal(context.Background(), "tester")
+	request := httptest.NewRequestWithContext(ctx, method, target, io.NopCloser(strings.NewReader(body)))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, request)

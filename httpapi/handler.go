@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -148,7 +149,7 @@ func (a *API) recoverPanic(x *exchange, r *http.Request) {
 	if cause == http.ErrAbortHandler {
 		panic(cause)
 	}
-	a.logFault(x, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+	a.logFault(x, r, &panicError{cause, debug.Stack()})
 	if x.responded {
 		// A part of the response may be sent. Close the connection, so that the client
 		// does not take it for a complete response.
@@ -305,7 +306,8 @@ func isTemporary(ctx context.Context, err error) bool {
 	return status == http.StatusServiceUnavailable || !ok && ctx.Err() != nil
 }
 
-// logFault logs the cause of an error response. The level is debug if the context is
+// logFault logs the cause of an error response, with all URLs masked: an error of a host's
+// hook may quote an RPC URL. The level is debug if the context is
 // done, because then the client is gone or a deadline of the host has passed.
 func (a *API) logFault(x *exchange, r *http.Request, err error) {
 	level := slog.LevelError
@@ -315,11 +317,24 @@ func (a *API) logFault(x *exchange, r *http.Request, err error) {
 	// The logger's handler is code of the host. If it panics there is no other logger
 	// to report to.
 	defer func() { _ = recover() }()
-	a.logger.LogAttrs(r.Context(), level, "request failed",
+	attributes := []slog.Attr{
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.principal),
 		slog.String("method", loggedMethod(r)),
 		slog.String("route", x.route),
-		slog.String("error", err.Error()),
-	)
+		slog.String("error", mask.Text(err.Error())),
+	}
+	if panicked, ok := errors.AsType[*panicError](err); ok {
+		attributes = append(attributes, slog.String("stack", string(panicked.stack)))
+	}
+	a.logger.LogAttrs(r.Context(), level, "request failed", attributes...)
 }
+
+// panicError is a panic as an error. Its stack is not a part of the text, in which URLs are
+// masked.
+type panicError struct {
+	cause any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.cause) }

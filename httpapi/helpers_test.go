@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	validToken = "a-valid-token"
+	validToken = "a-valid-token-of-the-tests"
 	collection = "/api/v1/relayers"
 	changes    = "/api/v1/relayers:watch"
 )

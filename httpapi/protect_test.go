@@ -54,7 +54,7 @@ func get(t *testing.T, url, token string) (status int, header http.Header, body 
 }
 
 func TestProtect_Authentication(t *testing.T) {
-	url := serveProtected(t, httpapi.Tokens("first", "second"))
+	url := serveProtected(t, httpapi.TokensOfAnyLength("first", "second"))
 	for _, path := range []string{"/host/", "/api/v1/openapi.json"} {
 		for token, want := range map[string]int{"": 401, "wrong": 401, "first": 200, "second": 200} {
 			status, header, body := get(t, url+path, token)
@@ -72,7 +72,7 @@ func TestProtect_Authentication(t *testing.T) {
 }
 
 func TestProtect_SharesRateWithAPI(t *testing.T) {
-	url := serveProtected(t, httpapi.Tokens("token"), httpapi.WithRateLimit(0.001, 2))
+	url := serveProtected(t, httpapi.TokensOfAnyLength("token"), httpapi.WithRateLimit(0.001, 2))
 	for i, path := range []string{collection, "/host/", "/host/", collection} {
 		want := http.StatusOK
 		if i > 1 {
@@ -85,7 +85,7 @@ func TestProtect_SharesRateWithAPI(t *testing.T) {
 }
 
 func TestProtect_SharesGuessLimitWithAPI(t *testing.T) {
-	url := serveProtected(t, httpapi.Tokens("token"), httpapi.WithGuessLimit(0.001, 2))
+	url := serveProtected(t, httpapi.TokensOfAnyLength("token"), httpapi.WithGuessLimit(0.001, 2))
 	for i, path := range []string{collection, "/host/", "/host/", collection} {
 		want := http.StatusUnauthorized
 		if i > 1 {
@@ -102,7 +102,7 @@ func TestProtect_SharesGuessLimitWithAPI(t *testing.T) {
 
 // A handler that is running no longer counts as in flight: here the only slot.
 func TestProtect_ReleasesInFlight(t *testing.T) {
-	api, _ := newAPI(t, httpapi.Tokens("token"), httpapi.WithMaxInFlight(1))
+	api, _ := newAPI(t, httpapi.TokensOfAnyLength("token"), httpapi.WithMaxInFlight(1))
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/relayers", api)
 	server := httptest.NewServer(mux)
@@ -146,7 +146,7 @@ func TestProtect_Panic(t *testing.T) {
 // The host application writes its own log: only requests that were rejected are logged.
 func TestProtect_RequestLog(t *testing.T) {
 	var log syncBuffer
-	url := serveProtected(t, httpapi.Tokens("token"), httpapi.WithRequestLog(slog.New(slog.NewTextHandler(&log, nil))))
+	url := serveProtected(t, httpapi.TokensOfAnyLength("token"), httpapi.WithRequestLog(slog.New(slog.NewTextHandler(&log, nil))))
 	get(t, url+"/host/", "token")
 	get(t, url+"/host/", "wrong")
 	if logged := log.String(); strings.Count(logged, "msg=request") != 1 || !strings.Contains(logged, "status=401") {

@@ -46,7 +46,7 @@ func (a *API) logRequest(x *exchange, r *http.Request) {
 	// response that is already written, even that of a create that is committed.
 	defer func() {
 		if cause := recover(); cause != nil {
-			a.logFault(x, r, fmt.Errorf("request log panicked: %v\n%s", cause, debug.Stack()))
+			a.logFault(x, r, fmt.Errorf("request log: %w", &panicError{cause, debug.Stack()}))
 		}
 	}()
 	a.requestLogger.LogAttrs(r.Context(), slog.LevelInfo, "request",

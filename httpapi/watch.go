@@ -167,7 +167,7 @@ func (a *API) follow(ctx context.Context, changes iter.Seq2[relayer.DocumentChan
 	var end arrival
 	defer func() {
 		if cause := recover(); cause != nil {
-			end.err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+			end.err = &panicError{cause, debug.Stack()}
 		}
 		send(end)
 	}()

@@ -444,9 +444,8 @@ func TestWatch_FeedEnds(t *testing.T) {
 // TestWatch_ResponseWriterWithoutDeadlines: the response says so before a stream begins.
 func TestWatch_ResponseWriterWithoutDeadlines(t *testing.T) {
 	log := new(syncBuffer)
-	api, _ := newAPI(t, httpapi.TrustHost(), httpapi.WithLogger(newLogger(log)))
-	recorder := httptest.NewRecorder()
-	recorded(api).ServeHTTP(recorder, httptest.NewRequest("GET", changes, nil))
+	api, _ := newAPI(t, httpapi.Tokens(validToken), httpapi.WithLogger(newLogger(log)))
+	recorder := serveHTTP(t.Context(), recorded(api), "GET", changes, "")
 	got := reply{recorder.Code, recorder.Header(), recorder.Body.String()}
 	wantResponse(t, "GET", got)
 	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")

@@ -16,7 +16,7 @@ import (
 	"github.com/go-relayer/relayer/plan"
 )
 
-const token = "test-token"
+const token = "test-token-0123456789"
 
 // serve returns a client of a server. The middleware sees every request.
 func serve(t *testing.T, m *relayer.Manager, middleware func(http.Handler) http.Handler) *client.Client {

@@ -286,7 +286,7 @@ func openAccess(ctx context.Context, c config, apiKey string, received signals, 
 		if err := checkTokenLength(apiKey, minTokenBytesOf(c)); err != nil {
 			return access{}, fmt.Errorf("API_KEY: %w", err)
 		}
-		return access{authenticator: httpapi.Tokens(apiKey), close: func() {}}, nil
+		return access{authenticator: httpapi.TokensOfAnyLength(apiKey), close: func() {}}, nil
 	}
 	generated := rand.Text()
 	return access{authenticator: httpapi.Tokens(generated), generated: generated, close: func() {}}, nil

@@ -153,6 +153,7 @@ func wantServiceUnavailable(t *testing.T, manager *relayer.Manager) {
 		{"DELETE", "/api/v1/relayers/one", ""},
 	} {
 		request := httptest.NewRequest(c.method, c.target, strings.NewReader(c.body))
+		request = request.WithContext(httpapi.WithPrincipal(request.Context(), "tester"))
 		request.Header.Set("Content-Type", "application/json")
 		response := httptest.NewRecorder()
 		handler.ServeHTTP(response, request)

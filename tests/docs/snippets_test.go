@@ -99,6 +99,7 @@ func TestREADME_CurlResponses(t *testing.T) {
 		}
 		count++
 		request := httptest.NewRequest(http.MethodPost, "/api/v1/relayers", strings.NewReader(body[1]))
+		request = request.WithContext(httpapi.WithPrincipal(request.Context(), "tester"))
 		request.Header.Set("Content-Type", "application/json")
 		response := httptest.NewRecorder()
 		handler.ServeHTTP(response, request)

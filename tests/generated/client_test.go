@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	token = "a-token"
+	token = "a-token-0123456789"
 
 	generator = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
 	library   = "github.com/go-relayer/relayer"

@@ -25,7 +25,7 @@ func served(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := httpapi.New(manager, httpapi.Tokens("a-token"))
+	handler, err := httpapi.New(manager, httpapi.Tokens("a-token-of-the-tests"))
 	if err != nil {
 		t.Fatal(err)
 	}
