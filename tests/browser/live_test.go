@@ -49,6 +49,38 @@ func TestLive_ListWithFocus(t *testing.T) {
 	expect(b, []any{2.0, "list-title", false}, `[document.querySelectorAll('#rows tr').length, document.activeElement.id, document.getElementById('list-note').checkVisibility()]`)
 }
 
+// TestLive_FocusWhileReading checks that a list that the page reads already does not take
+// the focus from a row.
+func TestLive_FocusWhileReading(t *testing.T) {
+	t.Parallel()
+	b := openLive(t, "page=1", "Relayers")
+	b.do(holdReads)
+	b.server.create("relayer-4", "Relayer 4")
+	expect(b, true, `window.held.length >= 1`)
+	b.do(`document.querySelector('[data-id=relayer-2] a').focus()`)
+	b.do(`release()`)
+	b.expectStatus("The list may have changed")
+	expect(b, "Relayer 2", `document.activeElement.textContent`)
+	b.do(`document.getElementById('list-title').focus()`)
+}
+
+// TestLive_ServerStopped checks that the page does not show states as current while the
+// server is away.
+func TestLive_ServerStopped(t *testing.T) {
+	t.Parallel()
+	b := openLive(t, "page=1", "Relayers")
+	const color = `getComputedStyle(document.querySelector('#rows .pill')).color`
+	current, quiet := evaluate[string](b, color), evaluate[string](b, `getComputedStyle(document.querySelector('#rows .quiet')).color`)
+	if current == quiet {
+		t.Fatalf("a current state has the color %s", current)
+	}
+	if err := b.server.process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	expect(b, "Reconnecting", `document.getElementById('live').textContent`)
+	expect(b, quiet, color)
+}
+
 func TestLive_Relayer(t *testing.T) {
 	t.Parallel()
 	b := openLive(t, "relayer=relayer-1", "Relayer 1")

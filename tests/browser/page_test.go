@@ -167,7 +167,7 @@ func TestToken_ReadOnly(t *testing.T) {
 	b.press("Delete")
 	b.fill("evm", "Type the ID to confirm")
 	b.press("Delete the relayer")
-	b.expectError("This token may not delete relayers. Nothing was changed.", "Type the ID to confirm")
+	b.expectError("Not deleted: This token may not delete relayers. Nothing was changed.", "Type the ID to confirm")
 	b.press("Cancel")
 	b.begin("new", "evm")
 	b.press("Create the relayer")
@@ -324,25 +324,26 @@ func TestFailure_Texts(t *testing.T) {
 	b.server.create("long", "Full long")
 	b.enter("Relayers")
 	b.goTo("relayer=long", "Full long")
-	const unknown = " The change may or may not be stored: read the relayer again."
+	const unknown = "It is not known whether the relayer was paused: "
 	for _, c := range []struct {
-		status     int
-		headers    map[string]string
-		text, more string // more is added if a write failed
-		retry      bool
+		status  int
+		headers map[string]string
+		text    string
+		outcome string // of a write, before the text
+		retry   bool
 	}{
 		{0, nil, "The server cannot be reached.", unknown, true},
-		{429, map[string]string{"Retry-After": "7"}, "Too many requests. Try again in 7 s.", "", true},
-		{503, map[string]string{"Retry-After": "2"}, "The server is not available now. Try again in 2 s.", "", true},
-		{503, nil, "The server is not available now. Try again later.", "", true},
+		{429, map[string]string{"Retry-After": "7"}, "Too many requests. Try again in 7 s.", "Not paused: ", true},
+		{503, map[string]string{"Retry-After": "2"}, "The server is not available now. Try again in 2 s.", "Not paused: ", true},
+		{503, nil, "The server is not available now. Try again later.", "Not paused: ", true},
 		{500, map[string]string{"X-Request-Id": "abc"}, "The server had an internal error. Its log has the cause under the request ID abc.", unknown, true},
-		{502, nil, "Some Message.", "", true},
-		{403, nil, "This token may not read this relayer.", "", false},
+		{502, nil, "Some Message.", "Not paused: ", true},
+		{403, nil, "This token may not read this relayer.", "Not paused: ", false},
 	} {
 		b.respond(c.status, c.headers)
 		if c.status != 403 {
 			b.press("Pause")
-			expect(b, "Not paused: "+c.text+c.more, `document.getElementById('one-wrong').textContent`)
+			expect(b, c.outcome+c.text, `document.getElementById('one-wrong').textContent`)
 		}
 		b.do(`dispatchEvent(new HashChangeEvent('hashchange'))`)
 		expect(b, c.text, `document.getElementById('problem-text').textContent`)
@@ -350,6 +351,43 @@ func TestFailure_Texts(t *testing.T) {
 		b.run(chromedp.Reload())
 		b.enter("Full long")
 	}
+}
+
+// loseResponse makes the page lose the response to the next change, after the server has
+// stored it.
+func (b *tab) loseResponse() {
+	b.t.Helper()
+	b.do(`(() => {
+		const send = fetch;
+		window.fetch = async (url, request) => {
+			const response = await send(url, request);
+			if (request.method === 'GET') return response;
+			window.fetch = send;
+			throw new TypeError('Failed to fetch');
+		};
+	})()`)
+}
+
+const onePills = `[...document.querySelectorAll('#one-state .pill')].map((pill) => pill.textContent)`
+
+// TestFailure_UnknownOutcome checks that the page does not show a state that may be wrong,
+// and reads the relayer again.
+func TestFailure_UnknownOutcome(t *testing.T) {
+	t.Parallel()
+	b := openFull(t, "evm")
+	b.loseResponse()
+	b.press("Pause")
+	expect(b, []string{"Unknown"}, onePills)
+	b.expectText("It is not known whether the relayer was paused: The server cannot be reached.")
+	expect(b, []string{"Paused"}, onePills)
+	expect(b, "", `document.getElementById('one-wrong').textContent`)
+	b.expectStatus("Full evm was read again")
+
+	b.loseResponse()
+	b.press("Delete")
+	b.fill("evm", "Type the ID to confirm")
+	b.press("Delete the relayer")
+	b.expectTitle("There is no relayer evm")
 }
 
 // shortenTimeouts makes requests fail without a response after a tenth of a second.

@@ -208,7 +208,7 @@ func TestEdit_OtherLines(t *testing.T) {
 	expect(b, "  spaced\t\ntwo↵lines\n\nedited\nsame\nsame", findControl+`.value`, []string{policies, "Whitelist receivers"})
 	b.fill("  spaced\t\n  new \ntwo↵lines\n\n edited here \nsame\nsame\n\n  \n", policies, "Whitelist receivers")
 	b.saved("Full one was changed")
-	b.expectPolicies(`{"whitelist_receivers":["  spaced\t","new","two\r\nlines","","edited here","same","same"]}`)
+	b.expectPolicies(`{"whitelist_receivers":["  spaced\t","new","two\r\nlines","","edited","here","same","same"]}`)
 	b.edit("one")
 	b.fill("", policies, "Whitelist receivers")
 	b.saved("Full one was changed")
@@ -307,7 +307,7 @@ func TestEdit_CanceledWhileSending(t *testing.T) {
 		b.expectStatus("The last change is still being sent")
 	}
 	b.do(`release()`)
-	b.expectText("Not stored: name must not be empty")
+	b.expectText("Not changed: name must not be empty")
 	b.edit("evm")
 }
 
@@ -518,6 +518,15 @@ func TestConflict_Delete(t *testing.T) {
 	b.press("Delete the current revision")
 	b.expectTitle("Relayers")
 	b.server.do("GET", collection+"/evm", "", http.StatusNotFound)
+}
+
+// TestEdit_SplitsLists checks that pasted lists of addresses are split.
+func TestEdit_SplitsLists(t *testing.T) {
+	t.Parallel()
+	b := openOne(t, "evm", `{"whitelist_receivers":["one, stored"]}`)
+	b.fill("one, stored\n0x1, 0x2 0x3\t0x4,\n,\n0x5", policies, "Whitelist receivers")
+	b.saved("Full one was changed")
+	b.expectPolicies(`{"whitelist_receivers":["one, stored","0x1","0x2","0x3","0x4","0x5"]}`)
 }
 
 // TestConflict_Deleted checks each change of a relayer that another client deleted.

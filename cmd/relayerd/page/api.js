@@ -40,6 +40,9 @@ export class Refusal extends Error {
     super(message);
     Object.assign(this, { status, errors: errors ?? [], wait, requestID, isWrite });
   }
+
+  // Reports whether a write may have taken effect.
+  isUnknown() { return this.isWrite && [0, 500].includes(this.status); }
 }
 
 // A proxy in front of the API may respond in another format.
@@ -105,15 +108,14 @@ export const expired = 'The server no longer accepts this token: it has expired 
 
 // Returns what is wrong and what to do next. doing completes "This token may not".
 export function explain(refusal, doing, id) {
-  const maybe = refusal.isWrite ? ' The change may or may not be stored: read the relayer again.' : '';
   const again = refusal.wait ? ' Try again in ' + refusal.wait + ' s.' : ' Try again later.';
   switch (refusal.status) {
-    case 0: return 'The server cannot be reached.' + maybe;
+    case 0: return 'The server cannot be reached.';
     case 401: return expired;
     case 403: return 'This token may not ' + doing + '.' + (refusal.isWrite ? ' Nothing was changed.' : '');
     case 404: return 'There is no relayer ' + id + '.';
     case 429: return 'Too many requests.' + again;
-    case 500: return 'The server had an internal error. Its log has the cause under the request ID ' + refusal.requestID + '.' + maybe;
+    case 500: return 'The server had an internal error. Its log has the cause under the request ID ' + refusal.requestID + '.';
     case 503: return 'The server is not available now.' + again;
     default: return refusal.message ? refusal.message + '.' : 'The server returned status ' + refusal.status + '.';
   }

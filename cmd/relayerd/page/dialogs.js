@@ -88,10 +88,16 @@ export function problemsOf(refusal, doing, id) {
 // Returns a function that shows problems in an open dialog or, if the user has closed it,
 // in the page.
 function inDialog(name, id, show) {
-  return (problems) => {
-    if (byId(name + '-dialog').open) show(problems);
-    else views.refused(id, 'Not stored: ' + problems.map(textOf).join('; '));
+  return (problems, isUnknown) => {
+    if (byId(name + '-dialog').open) show(problems, isUnknown);
+    else views.refused(id, failureOf('changed', problems, isUnknown));
   };
+}
+
+// Returns why a relayer was not changed, or that it is not known whether it was.
+function failureOf(done, problems, isUnknown) {
+  const outcome = isUnknown ? 'It is not known whether the relayer was ' + done : 'Not ' + done;
+  return outcome + ': ' + problems.map(textOf).join('; ');
 }
 
 const textOf = ({ field, message }) => (field ? field + ' ' + message : message);
@@ -125,7 +131,9 @@ function refuse(change, refusal) {
     suspendDialogs();
     views.gone(change.base.id);
   } else {
-    change.refuse(problemsOf(refusal, change.fields ? 'change relayers' : 'delete relayers', change.base.id));
+    const isUnknown = refusal.isUnknown();
+    change.refuse(problemsOf(refusal, change.fields ? 'change relayers' : 'delete relayers', change.base.id), isUnknown);
+    if (isUnknown) views.unknown(change.base.id);
   }
 }
 
@@ -135,7 +143,7 @@ export function setPaused({ data, etag }, paused) {
   return send({
     base: data, stored: data, etag, fields: { paused },
     notice: (relayer) => nameInSentence(relayer) + (paused ? ' is paused' : ' is resumed'),
-    refuse: (problems) => views.refused(data.id, (paused ? 'Not paused: ' : 'Not resumed: ') + problems.map(textOf).join('; ')),
+    refuse: (problems, isUnknown) => views.refused(data.id, failureOf(paused ? 'paused' : 'resumed', problems, isUnknown)),
   });
 }
 
@@ -174,9 +182,9 @@ function save() {
   send({
     base, stored, etag, fields,
     notice: (relayer) => nameInSentence(relayer) + ' was changed',
-    refuse: inDialog('edit', base.id, (problems) => {
+    refuse: inDialog('edit', base.id, (problems, isUnknown) => {
       noteEdit('');
-      form.showErrors('The relayer was not changed', problems);
+      form.showErrors(isUnknown ? 'It is not known whether the relayer was changed' : 'The relayer was not changed', problems);
     }),
   });
 }
@@ -234,7 +242,7 @@ onSubmit(byId('delete-form'), () => {
     refuseDelete('This is not the ID of the relayer');
     return;
   }
-  send({ ...deleting, refuse: inDialog('delete', deleting.base.id, (problems) => refuseDelete(problems.map(textOf).join('; '))) });
+  send({ ...deleting, refuse: inDialog('delete', deleting.base.id, (problems, isUnknown) => refuseDelete(failureOf('deleted', problems, isUnknown))) });
 });
 
 // Conflict.
@@ -248,8 +256,8 @@ async function showConflict(change) {
     refuse(change, refusal);
     return;
   }
-  const refuseAgain = inDialog('conflict', base.id, (problems) => {
-    byId('conflict-wrong').textContent = problems.map(textOf).join('; ');
+  const refuseAgain = inDialog('conflict', base.id, (problems, isUnknown) => {
+    byId('conflict-wrong').textContent = failureOf('changed', problems, isUnknown);
     byId('conflict-apply').focus();
   });
   conflict = { current, change: { ...change, stored: current.data, etag: current.etag, refuse: refuseAgain } };

@@ -78,7 +78,7 @@ export const policyFields = {
       tokenSwap,
     ]),
     group('swap_config', [
-      lines('strategies', { hint: 'order-book or soroswap, one per line, in order of preference' }),
+      lines('strategies', { hint: 'order-book or soroswap, in order of preference, one per line or separated by commas or spaces' }),
       cron,
       whole('min_balance_threshold', 'stroops'),
     ]),

@@ -46,14 +46,14 @@ function selectOf(field, options) {
 const lineOf = (entry) => entry.replace(/\r\n|[\r\n]/g, '↵');
 
 // Returns the entries of a list with the numbers of their lines. A line that shows a
-// stored entry has exactly its value, which may be empty. Of other lines, the empty
-// ones and the spaces around the text are removed.
+// stored entry has exactly its value, which may be empty. Other lines are split at commas
+// and spaces: no address, account or strategy contains one.
 function entriesOf(text, stored) {
   const unused = Map.groupBy(text === '' && stored.length > 1 ? [] : stored, lineOf);
   return text.split('\n').flatMap((line, index) => {
     const same = unused.get(line)?.shift();
-    const entry = same ?? line.trim();
-    return same === undefined && entry === '' ? [] : [{ entry, number: index + 1 }];
+    const entries = same === undefined ? line.split(/[\s,]+/).filter((entry) => entry !== '') : [same];
+    return entries.map((entry) => ({ entry, number: index + 1 }));
   });
 }
 
@@ -115,7 +115,7 @@ const controls = {
   },
 
   lines(field) {
-    const shown = labelled({ hint: 'One per line', ...field }, make('textarea', { rows: 3, autocapitalize: 'none', spellcheck: 'false' }));
+    const shown = labelled({ hint: 'One per line, or separated by commas or spaces', ...field }, make('textarea', { rows: 3, autocapitalize: 'none', spellcheck: 'false' }));
     const { input } = shown;
     const below = (rest) => 'line ' + entriesOf(input.value, stored)[parseInt(rest.slice(1), 10)]?.number + ' ';
     let stored = [];

@@ -2,9 +2,9 @@ import { call, expired, explain, hasToken, pathOf, Refusal, removeToken, restore
 import { dropEdit, dropEdits, hasUnsavedEdits, isBusy, noteChange, openDelete, openEdit, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say } from './dom.js';
 import { newRelayerForm } from './forms.js';
-import { writeJSON } from './json.js';
-import { cardsOf, inSentence, nameInSentence, nameOf, rowOf, statusPills } from './view.js';
-import { follow } from './watch.js';
+import { isSame, writeJSON } from './json.js';
+import { cardsOf, inSentence, nameInSentence, nameOf, rowOf, statusPills, unknownPill } from './view.js';
+import { follow, sleep } from './watch.js';
 
 const names = ['enter', 'list', 'one', 'new', 'problem'];
 
@@ -62,19 +62,23 @@ function showPagerErrors(problems) {
   }
 }
 
-// Rows that are shown already stay the same elements.
+const hasSameRows = (relayers) => isSame([...byId('rows').children].map((row) => row.dataset.id), relayers.map(({ id }) => id));
+
+// Rows that are shown already stay the same elements. An element that is moved loses the
+// focus.
 function setRows(relayers) {
   const rows = byId('rows');
   const shown = new Map([...rows.children].map((row) => [row.dataset.id, row]));
-  rows.replaceChildren(...relayers.map((relayer) => {
-    const [old, fresh] = [shown.get(relayer.id), rowOf(relayer)];
-    if (!old) return fresh;
-    morph(old, fresh);
+  const fresh = relayers.map((relayer) => {
+    const [old, row] = [shown.get(relayer.id), rowOf(relayer)];
+    if (!old) return row;
+    morph(old, row);
     return old;
-  }));
+  });
+  if (!hasSameRows(relayers)) rows.replaceChildren(...fresh);
 }
 
-function setList(data, page, perPage, total) {
+function setList({ data, page, perPage, total }) {
   const pages = perPage > 0 ? Math.ceil(total / perPage) : 0;
   setRows(data);
   byId('list-note').hidden = true;
@@ -89,25 +93,26 @@ function setList(data, page, perPage, total) {
   setLink(byId('next'), page < pages, page + 1, perPage);
 }
 
-async function readList(asked, signal) {
+// Reads the list that the fragment of the URL names, and passes it to apply.
+async function readList(asked, signal, apply) {
   const before = changes;
   const query = new URLSearchParams({ page: asked.get('page') || '1', per_page: asked.get('per_page') || '10' });
   const { data, pagination } = await call('?' + query, { signal });
   const [page, perPage, total] = [pagination.current_page, pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
-  setList(data, page, perPage, total);
+  apply({ data, page, perPage, total });
   if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
 }
 
 async function showList(asked, signal) {
   listHash = location.hash || '#page=1';
   try {
-    await readList(asked, signal);
+    await readList(asked, signal, setList);
     showPagerErrors([]);
     show('list');
     if (byId('status').textContent === '') say(byId('range').textContent, true);
   } catch (error) {
     if (!(error.errors?.length > 0)) throw error;
-    setList([], asked.get('page') || 1, 10, 1);
+    setList({ data: [], page: asked.get('page') || 1, perPage: 10, total: 1 });
     byId('range').textContent = '';
     showPagerErrors(error.errors);
     show('list');
@@ -137,6 +142,28 @@ async function showOne(id, signal) {
 }
 
 function refused(text) { byId('one-wrong').textContent = text; }
+
+// Reads a relayer until the server responds: the outcome of its last change is not known.
+async function readUntilKnown(id) {
+  const { signal } = waiting;
+  const unknown = shown;
+  morph(byId('one-state'), make('p', { id: 'one-state' }, [unknownPill()]));
+  for (let wait = 1000; shown === unknown && !signal.aborted; wait = Math.min(2 * wait, 30000)) {
+    await sleep(wait, signal);
+    try {
+      const current = await call(pathOf(id), { signal });
+      if (shown !== unknown || signal.aborted) return;
+      setOne(current);
+      refused('');
+      noteChange(id, current.etag, false);
+      say(nameInSentence(current.data) + ' was read again');
+    } catch (error) {
+      if (error.status === 401) signOut(expired);
+      else if (error.status === 404 && !signal.aborted) showGone(id);
+      else if (!(error instanceof Refusal) && error.name !== 'AbortError') throw error;
+    }
+  }
+}
 
 // A problem.
 
@@ -193,9 +220,10 @@ async function create() {
     if (refusal.name === 'AbortError') return;
     if (!(refusal instanceof Refusal)) throw refusal;
     say('');
+    const title = refusal.isUnknown() ? 'It is not known whether the relayer was created' : 'The relayer was not created';
     if (refusal.status === 401) signOut(expired);
-    else newForm.showErrors('The relayer was not created', problemsOf(refusal, 'create relayers'));
-    if (!isShown('new') && !isShown('enter')) say('The relayer was not created. The form shows why.');
+    else newForm.showErrors(title, problemsOf(refusal, 'create relayers'));
+    if (!isShown('new') && !isShown('enter')) say(title + '. The form shows why.');
   } finally {
     setCreating(false);
   }
@@ -255,6 +283,7 @@ Object.assign(writeViews, {
     else say('There is no relayer ' + inSentence(id) + (dropEdit(id) ? '. Your changes are not saved.' : ''));
   },
   refused: (id, text) => (isAt(id) ? refused(text) : say(text)),
+  unknown: (id) => isAt(id) && readUntilKnown(id),
   signOut: () => signOut(expired),
 });
 
@@ -276,12 +305,17 @@ function noteList() {
   say('The list may have changed', true);
 }
 
-// Reads the shown view again. The rows stay as they are while the focus is in one.
+// Rows neither move nor disappear while the focus is in one.
+function refreshList(list) {
+  if (byId('rows').contains(document.activeElement) && !hasSameRows(list.data)) noteList();
+  else setList(list);
+}
+
+// Reads the shown view again.
 async function refresh() {
   const { signal } = waiting;
   try {
-    if (isShown('list') && byId('rows').contains(document.activeElement)) noteList();
-    else if (isShown('list')) await readList(new URLSearchParams(location.hash.slice(1)), signal);
+    if (isShown('list')) await readList(new URLSearchParams(location.hash.slice(1)), signal, refreshList);
     else if (isShown('one') && !isBusy()) await refreshOne(signal);
   } catch (error) {
     if (error.status === 401) signOut(expired);
@@ -304,6 +338,7 @@ function onChange(change, { relayer, etag }) {
   if (change !== 'updated') refreshSoon();
   else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {
     setOne({ data: relayer, etag });
+    refused('');
     say(nameInSentence(relayer) + ' was changed by another client');
   }
 }
@@ -315,6 +350,7 @@ function startFeed() {
     event: (event, change) => (event === 'resync' ? refreshSoon() : onChange(event, change)),
     expired: () => signOut(expired),
     state(state) {
+      document.body.classList.toggle('stale', state === 'waiting');
       byId('live').hidden = state === 'off';
       byId('live').className = 'live ' + state;
       byId('live').textContent = state === 'live' ? 'Live' : 'Reconnecting';
@@ -324,6 +360,7 @@ function startFeed() {
 
 function stopFeed() {
   feed.abort();
+  document.body.classList.remove('stale');
   clearTimeout(refreshTimer);
   byId('live').hidden = true;
 }

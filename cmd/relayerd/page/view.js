@@ -41,6 +41,8 @@ export const statusPills = (relayer) => make('span', { class: 'pills' }, statesO
 
 const deletedPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Deleted')]);
 
+export const unknownPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Unknown')]);
+
 function shortened(address) {
   return address.length > 16 ? address.slice(0, 8) + '…' + address.slice(-6) : address;
 }

@@ -4,7 +4,7 @@
 import { openFeed } from './api.js';
 import { readJSON } from './json.js';
 
-const sleep = (milliseconds, signal) => new Promise((resolve) => {
+export const sleep = (milliseconds, signal) => new Promise((resolve) => {
   setTimeout(resolve, milliseconds);
   signal.addEventListener('abort', resolve, { once: true });
 });
