@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"context"
 	"reflect"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -24,8 +25,8 @@ func (d *decoder) decodeRequest(data []byte, req *CreateRequest) {
 
 // ParseCreateRequest reads a request from a configuration file. It is strict JSON like
 // that of [Manager.CreateDocument]. An element of custom_rpc_urls may also be a string,
-// the URL. ParseCreateRequest checks the request like a Manager without options, and
-// returns all problems together in a [*ValidationError].
+// the URL. ParseCreateRequest checks the request like [CreateRequest.Validate] without
+// options, and returns all problems together in a [*ValidationError].
 func ParseCreateRequest(data []byte) (CreateRequest, error) {
 	var req CreateRequest
 	found := new(problems)
@@ -36,8 +37,11 @@ func ParseCreateRequest(data []byte) (CreateRequest, error) {
 	d := newDecoder(found)
 	d.Hooks[reflect.TypeFor[RPCConfig]()] = decodeEndpoint
 	d.decodeRequest(data, &req)
-	new(Manager).check(newRelayer(req), found)
-	if err := found.err(); err != nil {
+	defaults, err := newSettings(nil)
+	if err != nil {
+		return CreateRequest{}, err
+	}
+	if err := defaults.validate(context.Background(), newRelayer(req), found); err != nil {
 		return CreateRequest{}, err
 	}
 	return req, nil

@@ -17,11 +17,11 @@ type DeleteGuard func(ctx context.Context, r *Relayer) (refusal string, err erro
 
 // WithDeleteGuard calls guard before every delete.
 func WithDeleteGuard(guard DeleteGuard) Option {
-	return func(m *Manager) error {
+	return func(s *settings) error {
 		if guard == nil {
 			return errors.New("relayer: delete guard is nil")
 		}
-		m.mayDelete = guard
+		s.mayDelete = guard
 		return nil
 	}
 }
@@ -44,9 +44,7 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, conditions []Con
 	if err := m.guardDelete(ctx, rec); err != nil {
 		return Record{}, err
 	}
-	return m.write(ctx, id, Deleted, func() (Record, error) {
-		return rec, asLostRace(m.store.Delete(ctx, id, rec.Revision))
-	})
+	return rec, asLostRace(m.store.Delete(ctx, id, rec.Revision))
 }
 
 func (m *Manager) guardDelete(ctx context.Context, rec Record) error {

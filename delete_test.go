@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestDelete_Guard(t *testing.T) {
@@ -37,46 +35,4 @@ func TestDelete_Guard(t *testing.T) {
 	if _, err := m.Get(t.Context(), "stellar"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("after the delete: %v", err)
 	}
-}
-
-// A deadline applies while another write of the same relayer is in progress.
-func TestDelete_DeadlineDuringWrite(t *testing.T) {
-	store := &slow{Store: memory.New(), begun: make(chan struct{}), end: make(chan struct{})}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
-		t.Fatal(err)
-	}
-	paused := make(chan error, 1)
-	go func() {
-		_, err := m.Pause(t.Context(), "r")
-		paused <- err
-	}()
-	<-store.begun
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := m.Delete(ctx, "r"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the delete that waited: %v", err)
-	}
-	close(store.end)
-	if err := <-paused; err != nil {
-		t.Error(err)
-	}
-	if err := m.Delete(t.Context(), "r"); err != nil {
-		t.Errorf("a delete afterwards: %v", err)
-	}
-}
-
-// slow is a store whose updates wait for the test.
-type slow struct {
-	relayer.Store
-	begun, end chan struct{}
-}
-
-func (s *slow) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	s.begun <- struct{}{}
-	<-s.end
-	return s.Store.Update(ctx, rec)
 }

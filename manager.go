@@ -1,15 +1,14 @@
 package relayer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/google/uuid"
 
-	"github.com/go-relayer/relayer/internal/feed"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -22,21 +21,7 @@ import (
 type Manager struct {
 	store     Store
 	documents DocumentStore
-
-	resolveAddress   AddressResolver
-	mayDelete        DeleteGuard
-	observers        []Observer
-	logger           *slog.Logger
-	networkRules     bool
-	exclusiveSigners bool
-	rpcPolicy        *RPCPolicy
-	maxPerPage       uint32
-	sealer           Sealer // nil if there is none
-	storesClear      bool   // the sealer only opens
-
-	// The following are used only if the store is not a [WatchStore].
-	writeLocks writeLocks
-	changes    *feed.Feed[RecordChange]
+	settings
 }
 
 // New returns a Manager that keeps its relayers in store. It returns an error if
@@ -45,22 +30,11 @@ func New(store Store, options ...Option) (*Manager, error) {
 	if store == nil {
 		return nil, errors.New("relayer: store is nil")
 	}
-	m := &Manager{
-		store:      store,
-		documents:  documentsOf(store),
-		logger:     slog.New(slog.DiscardHandler),
-		maxPerPage: DefaultMaxPerPage,
-		changes:    feed.New(ErrGap, delivered),
+	s, err := newSettings(options)
+	if err != nil {
+		return nil, err
 	}
-	for _, option := range options {
-		if option == nil {
-			return nil, errors.New("relayer: option is nil")
-		}
-		if err := option(m); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return &Manager{store: store, documents: documentsOf(store), settings: s}, nil
 }
 
 // Create adds a relayer and returns it as stored. It returns a
@@ -107,12 +81,56 @@ func newRelayer(req CreateRequest) *Relayer {
 	}
 }
 
+// Validate returns a [*ValidationError] with every problem for which a [Manager] with these
+// options would reject the request, or nil. Limits of pages and hooks other than an
+// [AddressResolver] have no effect. It does not detect what depends on the stored
+// relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a program may
+// replace by the stored ones.
+func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
+	s, err := newSettings(options)
+	if err != nil {
+		return err
+	}
+	return s.validate(ctx, newRelayer(r), new(problems))
+}
+
+func (s *settings) validate(ctx context.Context, r *Relayer, found *problems) error {
+	rec, err := s.prepare(ctx, r, found)
+	if err != nil {
+		return err
+	}
+	return s.checkSize(rec, Record{})
+}
+
 // create stores a new relayer and sets its ID and address. Its problems are
 // returned together with those found before.
 func (m *Manager) create(ctx context.Context, r *Relayer, found *problems) (Record, error) {
-	m.check(r, found)
 	checkMasks(r, new(Relayer), found)
-	address, err := m.addressOf(ctx, r, found)
+	rec, err := m.prepare(ctx, r, found)
+	if err != nil {
+		return Record{}, err
+	}
+	if rec, err = m.seal(ctx, rec); err != nil {
+		return Record{}, err
+	}
+	if err := m.checkSize(rec, Record{}); err != nil {
+		return Record{}, err
+	}
+	created, err := m.store.Create(ctx, rec)
+	if errors.Is(err, ErrClaimed) {
+		err = claimedError()
+	}
+	return created, err
+}
+
+// prepare returns the record to store for a new relayer, and sets its ID and address.
+func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Record, error) {
+	s.check(r, found)
+	if s.networkRules {
+		checkOuterSpaces(found, "network", r.Network)
+		checkOuterSpaces(found, "signer_id", r.SignerID)
+	}
+	address, err := s.addressOf(ctx, r, found)
 	if problem := found.err(); problem != nil {
 		return Record{}, problem
 	}
@@ -127,25 +145,36 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems) (Reco
 		}
 		r.ID = generated.String()
 	}
-	rec, err := m.newRecord(r)
-	if err != nil {
-		return Record{}, err
+	return s.newRecord(r)
+}
+
+// checkSize returns an error if a record exceeds the maximum size and is larger than
+// before.
+func (s *settings) checkSize(rec, before Record) error {
+	size := recordSize(rec)
+	if size <= s.maxRelayerSize || size <= recordSize(before) {
+		return nil
 	}
-	if rec, err = m.seal(ctx, rec); err != nil {
-		return Record{}, err
+	return &ValidationError{Fields: []FieldError{{
+		Message: fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size),
+	}}}
+}
+
+// recordSize returns the size of a record in bytes, as if the relayer was not paused, so
+// that none is too large to resume.
+func recordSize(rec Record) int {
+	size := len(rec.Document) + len(rec.Private)
+	if bytes.Contains(rec.Document, []byte(`"paused":true`)) {
+		size += len("false") - len("true")
 	}
-	created, err := m.write(ctx, rec.ID, Created, func() (Record, error) { return m.store.Create(ctx, rec) })
-	if errors.Is(err, ErrClaimed) {
-		err = claimedError()
-	}
-	return created, err
+	return size
 }
 
 // check adds the problems of a relayer that is to be stored.
-func (m *Manager) check(r *Relayer, found *problems) {
+func (s *settings) check(r *Relayer, found *problems) {
 	checkRules(r, found)
-	if m.rpcPolicy != nil {
-		m.rpcPolicy.checkURLs(r.CustomRPCURLs, found)
+	if s.rpcPolicy != nil {
+		s.rpcPolicy.checkURLs(r.CustomRPCURLs, found)
 	}
 	if isNil(r.Policies) {
 		return
@@ -158,7 +187,7 @@ func (m *Manager) check(r *Relayer, found *problems) {
 		found.Add("policies", otherPolicyMessage(r.Policies))
 		return
 	}
-	if m.networkRules {
+	if s.networkRules {
 		r.Policies.checkNetworkRules(found)
 	}
 }
@@ -192,11 +221,11 @@ func isKnown(policy Policy) bool {
 
 // addressOf resolves the address of a relayer, unless its signer or network is
 // invalid.
-func (m *Manager) addressOf(ctx context.Context, r *Relayer, found *problems) (string, error) {
-	if m.resolveAddress == nil || found.has("signer_id") || found.has("network") || found.has("network_type") {
+func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (string, error) {
+	if s.resolveAddress == nil || found.has("signer_id") || found.has("network") || found.has("network_type") {
 		return "", nil
 	}
-	address, err := m.resolveAddress(ctx, r.SignerID, r.NetworkType, r.Network)
+	address, err := s.resolveAddress(ctx, r.SignerID, r.NetworkType, r.Network)
 	if errors.Is(err, ErrUnknownSigner) {
 		found.Add("signer_id", "must be a signer that exists for this network")
 		return "", nil
@@ -204,7 +233,7 @@ func (m *Manager) addressOf(ctx context.Context, r *Relayer, found *problems) (s
 	if err != nil {
 		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", mask.Error(err))
 	}
-	if problem := m.addressProblem(address, r.NetworkType); problem != "" {
+	if problem := s.addressProblem(address, r.NetworkType); problem != "" {
 		// It is not a ValidationError, because the client cannot correct it, and
 		// does not quote the address, because a wrong one may be a secret.
 		return "", errors.New("relayer: the address from the address resolver " + problem)
@@ -217,7 +246,7 @@ func (m *Manager) addressOf(ctx context.Context, r *Relayer, found *problems) (s
 const maxAddressLength = 256
 
 // addressProblem returns why an address from the resolver cannot be stored, or "".
-func (m *Manager) addressProblem(address string, networkType NetworkType) string {
+func (s *settings) addressProblem(address string, networkType NetworkType) string {
 	if problem := strictjson.TextProblem(address); problem != "" {
 		return problem
 	}
@@ -233,7 +262,7 @@ func (m *Manager) addressProblem(address string, networkType NetworkType) string
 	if strings.Contains(address, "@") {
 		return "must not contain @, which could follow credentials"
 	}
-	if m.networkRules {
+	if s.networkRules {
 		return networkAddressProblem(address, networkType)
 	}
 	return ""

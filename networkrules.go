@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-relayer/relayer/internal/chain"
 	"github.com/go-relayer/relayer/internal/cron"
@@ -28,6 +29,13 @@ func networkAddressProblem(address string, networkType NetworkType) string {
 		return stellarAccountMessage
 	}
 	return ""
+}
+
+// checkOuterSpaces reports a name that looks like another one.
+func checkOuterSpaces(found *problems, field, name string) {
+	if strings.TrimSpace(name) != name {
+		found.Add(field, "must not begin or end with a space")
+	}
 }
 
 func (p *EVMPolicy) checkNetworkRules(found *problems) {

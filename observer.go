@@ -53,11 +53,11 @@ type Observer func(ctx context.Context, operation Operation)
 // all observers are called, in the order given. [Manager.All] is observed as the
 // lists that it reads.
 func WithObserver(observe Observer) Option {
-	return func(m *Manager) error {
+	return func(s *settings) error {
 		if observe == nil {
 			return errors.New("relayer: observer is nil")
 		}
-		m.observers = append(m.observers, observe)
+		s.observers = append(s.observers, observe)
 		return nil
 	}
 }

@@ -8,8 +8,40 @@ import (
 	"math"
 )
 
-// Option configures a [Manager].
-type Option func(*Manager) error
+// Option configures a [Manager], and the rules of [CreateRequest.Validate].
+type Option func(*settings) error
+
+// settings are what options set.
+type settings struct {
+	resolveAddress   AddressResolver
+	mayDelete        DeleteGuard
+	observers        []Observer
+	logger           *slog.Logger
+	networkRules     bool
+	exclusiveSigners bool
+	rpcPolicy        *RPCPolicy
+	maxPerPage       uint32
+	maxRelayerSize   int
+	sealer           Sealer // nil if there is none
+	storesClear      bool   // the sealer only opens
+}
+
+func newSettings(options []Option) (settings, error) {
+	s := settings{
+		logger:         slog.New(slog.DiscardHandler),
+		maxPerPage:     DefaultMaxPerPage,
+		maxRelayerSize: DefaultMaxRelayerSize,
+	}
+	for _, option := range options {
+		if option == nil {
+			return settings{}, errors.New("relayer: option is nil")
+		}
+		if err := option(&s); err != nil {
+			return settings{}, err
+		}
+	}
+	return s, nil
+}
 
 // AddressResolver returns the address that a signer has on a network. It returns
 // an error that matches [ErrUnknownSigner] for a signer that the host does not
@@ -23,11 +55,11 @@ type AddressResolver func(ctx context.Context, signerID string, networkType Netw
 // Signers for which it returns [ErrUnknownSigner] are rejected. Without it every signer is accepted and the
 // address is "".
 func WithAddressResolver(resolve AddressResolver) Option {
-	return func(m *Manager) error {
+	return func(s *settings) error {
 		if resolve == nil {
 			return errors.New("relayer: address resolver is nil")
 		}
-		m.resolveAddress = resolve
+		s.resolveAddress = resolve
 		return nil
 	}
 }
@@ -35,21 +67,22 @@ func WithAddressResolver(resolve AddressResolver) Option {
 // WithLogger sets the logger for failures that no caller gets as an error: a panic of an
 // [Observer]. Without it nothing is logged. A log entry contains only the ID of a relayer.
 func WithLogger(logger *slog.Logger) Option {
-	return func(m *Manager) error {
+	return func(s *settings) error {
 		if logger == nil {
 			return errors.New("relayer: logger is nil")
 		}
-		m.logger = logger
+		s.logger = logger
 		return nil
 	}
 }
 
 // WithNetworkRules checks that addresses, accounts, assets, percentages and schedules are
-// possible on their network, and the address that an [AddressResolver] returns. It is off
-// by default, because the interface does not require it.
+// possible on their network, and the address that an [AddressResolver] returns. The
+// network and the signer of a new relayer must not begin or end with a space. It is off by
+// default, because the interface does not require it.
 func WithNetworkRules() Option {
-	return func(m *Manager) error {
-		m.networkRules = true
+	return func(s *settings) error {
+		s.networkRules = true
 		return nil
 	}
 }
@@ -64,25 +97,49 @@ const DefaultMaxPerPage = 100
 // WithMaxPerPage sets the maximum number of relayers of a page, from 1 to 2147483647. A
 // larger request is lowered to it, and the [Pagination] shows the number used.
 func WithMaxPerPage(most uint32) Option {
-	return func(m *Manager) error {
+	return func(s *settings) error {
 		if most < 1 || most > math.MaxInt32 {
 			return fmt.Errorf("relayer: the maximum number of relayers of a page must be from 1 to %d", math.MaxInt32)
 		}
-		m.maxPerPage = most
+		s.maxPerPage = most
+		return nil
+	}
+}
+
+// DefaultMaxRelayerSize is the maximum size of a relayer in bytes without
+// [WithMaxRelayerSize].
+const DefaultMaxRelayerSize = 256 << 10
+
+// WithMaxRelayerSize sets the maximum size of a relayer as stored, its document and its
+// full RPC URLs, in bytes. A create, update or patch that exceeds it returns a
+// [*ValidationError]. It bounds what a client can make a server read, send and keep in
+// memory: patches of limited size add up.
+//
+// A relayer that was stored above the maximum can be read and deleted, and changed if it
+// does not grow. Pause, resume, disable and enable are always possible; the details of a
+// disabled reason are limited to 16 KiB.
+func WithMaxRelayerSize(bytes int) Option {
+	return func(s *settings) error {
+		if bytes < 1 {
+			return errors.New("relayer: the maximum size of a relayer must be at least 1 byte")
+		}
+		s.maxRelayerSize = bytes
 		return nil
 	}
 }
 
 // WithExclusiveSigners allows only one relayer for each signer and network: two
-// relayers would use the same nonces. The store enforces it atomically, by a claim
-// that is stored with the relayer. Create returns a problem of signer_id if another
-// relayer uses the signer. A delete frees it.
+// relayers would use the same nonces. Spaces around both, and the letter case of the
+// network, make no difference. The store enforces it atomically, by a claim that is stored
+// with the relayer. Create returns a problem of signer_id if another relayer uses the
+// signer. A delete frees it.
 //
-// It is off by default. A relayer that was stored without it has no claim; its next
-// change adds one, unless another relayer has it by then.
+// It is off by default. A relayer that was stored without it has no claim, and one that an
+// earlier version stored may have a claim that distinguishes spaces and letter case. The
+// next change of the relayer replaces its claim, unless another relayer has it by then.
 func WithExclusiveSigners() Option {
-	return func(m *Manager) error {
-		m.exclusiveSigners = true
+	return func(s *settings) error {
+		s.exclusiveSigners = true
 		return nil
 	}
 }

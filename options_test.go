@@ -1,9 +1,14 @@
 package relayer_test
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,6 +77,14 @@ func testExclusiveSigners(t *testing.T, store relayer.Store) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	street := request("")
+	street.Network = "straße"
+	mustCreate(t, m, street)
+	for _, same := range []struct{ network, signer string }{{"Sepolia", "s"}, {" sepolia\u00a0", "s"}, {"sepolia", "\ts "}, {"STRASSE", "s"}} {
+		other := request("")
+		other.Network, other.SignerID = same.network, same.signer
+		wantFields(t, fieldErrors(t, second(m.Create(t.Context(), other))), "signer_id")
+	}
 	if _, err := m.Create(t.Context(), request("taken")); !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("a taken ID, too: %v", err)
 	}
@@ -123,6 +136,110 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	}
 }
 
+// The claim of an earlier version, a digest of the names as they are written, is replaced
+// by the next change.
+func TestExclusiveSigners_ClaimOfEarlierVersion(t *testing.T) {
+	store := memory.New()
+	const document = `{"id":"old","name":"n","network":"Sepolia","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}`
+	digest := sha256.Sum256([]byte("3:evm7:Sepolia1:s"))
+	if _, err := store.Create(t.Context(), relayer.Record{ID: "old", Claim: "signer-" + hex.EncodeToString(digest[:]), Document: []byte(document)}); err != nil {
+		t.Fatal(err)
+	}
+	m := managerOf(t, store, relayer.WithExclusiveSigners())
+	req := minimal("new")
+	mustCreate(t, m, req)                                  // not detected: the claims differ
+	if _, err := m.Pause(t.Context(), "old"); err != nil { // keeps its claim, because the new one is taken
+		t.Fatal(err)
+	}
+	if err := m.Delete(t.Context(), "new"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Resume(t.Context(), "old"); err != nil {
+		t.Fatal(err)
+	}
+	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "signer_id")
+}
+
+func TestNetworkRules_OuterSpaces(t *testing.T) {
+	store := memory.New()
+	lenient, strict := managerOf(t, store), managerOf(t, store, relayer.WithNetworkRules())
+	for _, names := range [][2]string{{" sepolia", "s"}, {"sepolia\t", "s"}, {"sepolia", "\u00a0s"}, {"sepolia", "s "}} {
+		req := minimal("a")
+		req.Network, req.SignerID = names[0], names[1]
+		field := "network"
+		if names[0] == "sepolia" {
+			field = "signer_id"
+		}
+		problems := fieldErrors(t, second(strict.Create(t.Context(), req)))
+		if !slices.Equal(problems, []relayer.FieldError{{Field: field, Message: "must not begin or end with a space"}}) {
+			t.Errorf("%q: %+v", names, problems)
+		}
+		mustCreate(t, lenient, req)
+		// These fields cannot be changed, so that the rule applies only to new relayers.
+		if _, err := strict.Patch(t.Context(), "a", relayer.Patch{"name": "m"}); err != nil {
+			t.Errorf("%q stored before: %v", names, err)
+		}
+		if err := strict.Delete(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Validate returns what a create returns, without a store.
+func TestCreateRequest_Validate(t *testing.T) {
+	refuse := func(_ context.Context, signer string, _ relayer.NetworkType, _ string) (string, error) {
+		if signer == "unknown" {
+			return "", relayer.ErrUnknownSigner
+		}
+		return "0x0000000000000000000000000000000000000001", nil
+	}
+	options := []relayer.Option{
+		relayer.WithNetworkRules(), relayer.WithAddressResolver(refuse), relayer.WithRPCPolicy(relayer.RPCPolicy{PublicOnly: true}), relayer.WithMaxRelayerSize(1000),
+	}
+	for name, change := range map[string]func(*relayer.CreateRequest){
+		"valid":          func(*relayer.CreateRequest) {},
+		"empty":          func(r *relayer.CreateRequest) { *r = relayer.CreateRequest{} },
+		"network rule":   func(r *relayer.CreateRequest) { r.Policies = &relayer.EVMPolicy{WhitelistReceivers: []string{"x"}} },
+		"unknown signer": func(r *relayer.CreateRequest) { r.SignerID = "unknown" },
+		"private URL":    func(r *relayer.CreateRequest) { r.CustomRPCURLs = []relayer.RPCConfig{{URL: "http://10.0.0.1"}} },
+		"too large":      func(r *relayer.CreateRequest) { r.Name = strings.Repeat("n", 1000) },
+		"not UTF-8":      func(r *relayer.CreateRequest) { r.NotificationID = "\xff" },
+		"not a number": func(r *relayer.CreateRequest) {
+			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "http://a.example", Weight: new(math.NaN())}}
+		},
+		"other policy": func(r *relayer.CreateRequest) { r.Policies = &relayer.SolanaPolicy{} },
+	} {
+		req := minimal("a")
+		change(&req)
+		got := req.Validate(t.Context(), options...)
+		want := second(newManager(t, options...).Create(t.Context(), req))
+		if fmt.Sprint(got) != fmt.Sprint(want) || (got == nil) != (name == "valid") || got != nil && !errors.Is(got, relayer.ErrInvalid) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	masked := minimal("a")
+	masked.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/***"}}
+	if err := masked.Validate(t.Context()); err != nil {
+		t.Errorf("a masked URL: %v", err)
+	}
+	if err := minimal("a").Validate(t.Context(), nil); err == nil || errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("a nil option: %v", err)
+	}
+}
+
+// WithDefaults returns what is stored.
+func TestCreateRequest_WithDefaults(t *testing.T) {
+	for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
+		req := relayer.CreateRequest{ID: "a", Name: "n", Network: "x", NetworkType: networkType, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{{URL: "https://a.example"}}}
+		if got, want := req.WithDefaults(), requestFor(mustCreate(t, newManager(t), req)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		if req.CustomRPCURLs[0].Weight != nil {
+			t.Error("the request was changed")
+		}
+	}
+}
+
 func TestNew_InvalidOptions(t *testing.T) {
 	if m, err := relayer.New(nil); err == nil || m != nil {
 		t.Errorf("no store: %v, %v", m, err)
@@ -134,6 +251,7 @@ func TestNew_InvalidOptions(t *testing.T) {
 		"nil observer":     relayer.WithObserver(nil),
 		"nil logger":       relayer.WithLogger(nil),
 		"no room per page": relayer.WithMaxPerPage(0),
+		"no room at all":   relayer.WithMaxRelayerSize(0),
 	} {
 		if m, err := relayer.New(memory.New(), relayer.WithMaxPerPage(1), option); err == nil || m != nil {
 			t.Errorf("%s: %v, %v", name, m, err)

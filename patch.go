@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -86,8 +87,11 @@ func otherPolicyMessage(policy Policy) string {
 }
 
 func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, checkPolicy func(NetworkType) error, conditions []Condition) (Record, error) {
+	if string(bytes.TrimSpace(body)) == "{}" {
+		return m.current(ctx, id, conditions)
+	}
 	var p *patch // parsed by the first attempt, because an unknown ID comes first
-	return m.updateRecord(ctx, id, conditions, func(r, stored *Relayer) error {
+	apply := func(r, stored *Relayer) error {
 		if err := checkPolicy(r.NetworkType); err != nil {
 			return err
 		}
@@ -102,7 +106,8 @@ func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, check
 			m.checkChanged(r, stored, found)
 		}
 		return found.err()
-	})
+	}
+	return m.updateRecord(ctx, id, conditions, edit{apply, m.checkSize})
 }
 
 // patch is a parsed merge patch for relayers of one network type.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/cases"
+
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -23,7 +25,7 @@ type privatePart struct {
 
 // newRecord returns the record of a relayer, with defaults for what is not set. Its
 // private part is in clear.
-func (m *Manager) newRecord(r *Relayer) (Record, error) {
+func (s *settings) newRecord(r *Relayer) (Record, error) {
 	complete := *r
 	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
 	complete.Policies = withPolicyDefaults(r.Policies, r.NetworkType)
@@ -36,7 +38,7 @@ func (m *Manager) newRecord(r *Relayer) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return Record{ID: r.ID, Claim: m.claimOf(r), Document: document, Private: private}, nil
+	return Record{ID: r.ID, Claim: s.claimOf(r), Document: document, Private: private}, nil
 }
 
 // maskedReason returns the reason to store. Health checks quote the errors of RPC clients,
@@ -62,6 +64,15 @@ func encodePrivate(r *Relayer) ([]byte, error) {
 		return nil, fmt.Errorf("relayer: encoding the private part of %s: %w", r.ID, err)
 	}
 	return encoded, nil
+}
+
+// WithDefaults returns the request with what a [Manager] stores for omitted fields: the
+// weights of endpoints, an empty policy, and fee_payment_strategy of Solana. It shares no
+// memory that it changes with r.
+func (r CreateRequest) WithDefaults() CreateRequest {
+	r.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
+	r.Policies = withPolicyDefaults(r.Policies, r.NetworkType)
+	return r
 }
 
 func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {
@@ -90,12 +101,13 @@ func withPolicyDefaults(policy Policy, networkType NetworkType) Policy {
 
 // claimOf returns the claim of the relayer's record. It is a digest, whose length
 // does not depend on that of the names.
-func (m *Manager) claimOf(r *Relayer) string {
-	if !m.exclusiveSigners {
+func (s *settings) claimOf(r *Relayer) string {
+	if !s.exclusiveSigners {
 		return ""
 	}
+	network := cases.Fold().String(strings.TrimSpace(r.Network))
 	digest := sha256.New()
-	for _, part := range []string{string(r.NetworkType), r.Network, r.SignerID} {
+	for _, part := range []string{string(r.NetworkType), network, strings.TrimSpace(r.SignerID)} {
 		// The length distinguishes "ab"+"c" from "a"+"bc".
 		digest.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
 	}

@@ -68,12 +68,12 @@ type RPCPolicy struct {
 // [New] returns an error if AllowedHosts contains an invalid name, or AllowedAddresses an
 // invalid prefix or one of IPv4 mapped to IPv6.
 func WithRPCPolicy(policy RPCPolicy) Option {
-	return func(m *Manager) error {
+	return func(s *settings) error {
 		folded, err := policy.folded()
 		if err != nil {
 			return err
 		}
-		m.rpcPolicy = &folded
+		s.rpcPolicy = &folded
 		return nil
 	}
 }

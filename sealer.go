@@ -52,11 +52,11 @@ type KeyedSealer interface {
 // A Manager without a sealer reads sealed relayers too, with masked URLs. It stores new
 // URLs in clear, but does not replace sealed ones.
 func WithSealer(sealer Sealer) Option {
-	return func(m *Manager) error {
+	return func(s *settings) error {
 		if sealer == nil {
 			return errors.New("relayer: sealer is nil")
 		}
-		m.sealer, m.storesClear = sealer, false
+		s.sealer, s.storesClear = sealer, false
 		return nil
 	}
 }
@@ -65,11 +65,11 @@ func WithSealer(sealer Sealer) Option {
 // are stored in clear. [Manager.Reseal] then stores all of them in clear. In everything
 // else it is as [WithSealer].
 func WithUnsealing(sealer Sealer) Option {
-	return func(m *Manager) error {
+	return func(s *settings) error {
 		if sealer == nil {
 			return errors.New("relayer: sealer is nil")
 		}
-		m.sealer, m.storesClear = sealer, true
+		s.sealer, s.storesClear = sealer, true
 		return nil
 	}
 }
@@ -366,12 +366,9 @@ func (m *Manager) reseal(ctx context.Context, id string) (isStored bool, err err
 			if rec, err = m.seal(ctx, rec); err != nil {
 				return Record{}, err
 			}
-			rec, err = m.write(ctx, id, Updated, func() (Record, error) {
-				updated, err := m.store.Update(ctx, rec)
-				return updated, asLostRace(err)
-			})
+			rec, err = m.store.Update(ctx, rec)
 			isStored = err == nil
-			return rec, err
+			return rec, asLostRace(err)
 		})
 	})
 	return isStored, err

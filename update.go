@@ -9,7 +9,9 @@ import (
 	"reflect"
 	"slices"
 	"time"
+	"unicode/utf8"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -57,50 +59,79 @@ const maxAttempts = 200
 // returns [ErrNotFound], a [*ValidationError], the error of change, or
 // [ErrConflict] if a condition does not hold or contention exhausts the retries.
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, conditions ...Condition) (*Relayer, error) {
-	return m.update(ctx, OperationUpdate, id, conditions, func(r, stored *Relayer) error {
+	apply := func(r, stored *Relayer) error {
 		if err := change(r); err != nil {
 			return err
 		}
 		found := new(problems)
 		m.checkChanged(r, stored, found)
 		return found.err()
-	})
+	}
+	return m.update(ctx, OperationUpdate, id, conditions, edit{apply, m.checkSize})
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Pause(ctx context.Context, id string, conditions ...Condition) (*Relayer, error) {
-	return m.update(ctx, OperationPause, id, conditions, setPaused(true))
+	return m.update(ctx, OperationPause, id, conditions, edit{setPaused(true), anySize})
 }
 
 // Resume resets Paused. If it is not set, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, conditions ...Condition) (*Relayer, error) {
-	return m.update(ctx, OperationResume, id, conditions, setPaused(false))
+	return m.update(ctx, OperationResume, id, conditions, edit{setPaused(false), anySize})
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
-// required. Errors are those of [Manager.Update].
+// required. Details of more than 16 KiB are cut off. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, conditions ...Condition) (*Relayer, error) {
-	return m.update(ctx, OperationDisable, id, conditions, func(r, _ *Relayer) error {
+	reason.Details = shortened(mask.Text(reason.Details), maxDetails)
+	return m.update(ctx, OperationDisable, id, conditions, edit{func(r, _ *Relayer) error {
 		r.SystemDisabled, r.DisabledReason = true, &reason
 		found := new(problems)
 		checkDisabled(r, found)
 		return found.err()
-	})
+	}, anySize})
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, conditions ...Condition) (*Relayer, error) {
-	return m.update(ctx, OperationEnable, id, conditions, func(r, _ *Relayer) error {
+	return m.update(ctx, OperationEnable, id, conditions, edit{func(r, _ *Relayer) error {
 		r.SystemDisabled, r.DisabledReason = false, nil
 		return nil
-	})
+	}, anySize})
+}
+
+// The limits of a disabled reason in bytes. Disable must succeed for a relayer of any size,
+// and with the text of any error as details.
+const (
+	maxReasonType = 256
+	maxDetails    = 16 << 10
+)
+
+// shortened returns at most limit bytes of a text, without a part of a character.
+func shortened(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for !utf8.RuneStart(text[limit]) && limit > 0 {
+		limit--
+	}
+	return text[:limit]
 }
 
 // applyFunc modifies r. It may compare it with the stored relayer.
 type applyFunc func(r, stored *Relayer) error
+
+// edit is a change of a stored relayer.
+type edit struct {
+	apply     applyFunc
+	checkSize func(rec, before Record) error
+}
+
+// anySize permits a switch of any relayer.
+func anySize(_, _ Record) error { return nil }
 
 // setPaused does not check the rest of the relayer: a pause in an emergency must
 // work even if stricter rules apply since the relayer was stored.
@@ -153,6 +184,8 @@ func checkDisabled(r *Relayer, found *problems) {
 	case reason == nil:
 	case reason.Type == "":
 		found.Add("disabled_reason.type", "must not be empty")
+	case len(reason.Type) > maxReasonType:
+		found.Add("disabled_reason.type", fmt.Sprintf("must be at most %d bytes", maxReasonType))
 	default:
 		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
 			found.Add("disabled_reason.type", problem)
@@ -186,9 +219,9 @@ func checkMasks(r, stored *Relayer, found *problems) {
 }
 
 // update is an observed change of a relayer.
-func (m *Manager) update(ctx context.Context, kind OperationKind, id string, conditions []Condition, apply applyFunc) (*Relayer, error) {
+func (m *Manager) update(ctx context.Context, kind OperationKind, id string, conditions []Condition, e edit) (*Relayer, error) {
 	return observe(ctx, m, kind, &id, func() (*Relayer, error) {
-		rec, err := m.updateRecord(ctx, id, conditions, apply)
+		rec, err := m.updateRecord(ctx, id, conditions, e)
 		if err != nil {
 			return nil, err
 		}
@@ -196,17 +229,20 @@ func (m *Manager) update(ctx context.Context, kind OperationKind, id string, con
 	})
 }
 
-func (m *Manager) updateRecord(ctx context.Context, id string, conditions []Condition, apply applyFunc) (Record, error) {
-	return retry(ctx, func() (Record, error) { return m.attemptUpdate(ctx, id, conditions, apply) })
+func (m *Manager) updateRecord(ctx context.Context, id string, conditions []Condition, e edit) (Record, error) {
+	return retry(ctx, func() (Record, error) { return m.attemptUpdate(ctx, id, conditions, e) })
 }
 
-func (m *Manager) attemptUpdate(ctx context.Context, id string, conditions []Condition, apply applyFunc) (Record, error) {
+func (m *Manager) attemptUpdate(ctx context.Context, id string, conditions []Condition, e edit) (Record, error) {
 	current, err := m.current(ctx, id, conditions)
 	if err != nil {
 		return Record{}, err
 	}
-	rec, err := m.changed(ctx, current, apply)
+	rec, err := m.changed(ctx, current, e.apply)
 	if err != nil {
+		return Record{}, err
+	}
+	if err := e.checkSize(rec, current); err != nil {
 		return Record{}, err
 	}
 	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
@@ -216,12 +252,12 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, conditions []Con
 		updated, err := m.store.Update(ctx, rec)
 		return updated, asLostRace(err)
 	}
-	updated, err := m.write(ctx, id, Updated, swap)
+	updated, err := swap()
 	if errors.Is(err, ErrClaimed) {
 		// Signers became exclusive while two relayers shared one. A change does not
 		// make that worse, and pausing one of them must be possible.
 		rec.Claim = current.Claim
-		return m.write(ctx, id, Updated, swap)
+		return swap()
 	}
 	return updated, err
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"sync"
 )
 
 // ChangeKind is the kind of a [Change].
@@ -61,9 +59,9 @@ func (c RecordChange) Format(state fmt.State, verb rune) {
 	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))
 }
 
-// WatchStore is an optional capability of a [Store]: a change feed. The [Manager]
-// detects it with a type assertion. With it [Manager.Watch] returns the changes of
-// all writers to the store, not only those of the same Manager.
+// WatchStore is an optional capability of a [Store]: a change feed of all writers to the
+// store. The [Manager] detects it with a type assertion. Without it [Manager.Watch] returns
+// an error.
 type WatchStore interface {
 	// Watch returns the changes in the order in which they were made, until ctx is done.
 	// It returns those from the call on if after is empty, and otherwise those after that
@@ -77,11 +75,11 @@ type WatchStore interface {
 	Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error]
 }
 
-// Watch returns the changes from the call on, until ctx is done; it then ends
-// without an error. They are the changes of all writers if the store is a
-// [WatchStore], as those of this repository are, and otherwise those made through this
-// Manager. Changes of one relayer are in the order of their revisions; those of
-// different relayers may be in any order.
+// Watch returns the changes of all writers to the store from the call on, until ctx is
+// done; it then ends without an error. Changes of one relayer are in the order of their
+// revisions; those of different relayers may be in any order. If the store is not a
+// [WatchStore], as those of this repository are, Watch yields one error, which matches
+// [errors.ErrUnsupported].
 //
 // A writer never waits for a consumer. A consumer that falls too far behind gets
 // [ErrGap] in place of the dropped changes, and then the later ones. The limit is
@@ -102,9 +100,9 @@ func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
 // feed, [ErrGap] comes first. The changes from the call on follow it. With the empty
 // position it is [Manager.Watch].
 //
-// The feeds of store/memory, of store/bolt and of a Manager are in memory. They retain up
-// to 1,024 changes or 16 MiB, and their positions are invalid after a restart. Positions
-// of store/postgres are valid on every instance and after a restart.
+// The feeds of store/memory and store/bolt are in memory. They retain up to 1,024 changes
+// or 16 MiB, and their positions are invalid after a restart. Positions of store/postgres
+// are valid on every instance and after a restart.
 func (m *Manager) WatchAfter(ctx context.Context, position string) iter.Seq2[Change, error] {
 	return convertChanges(m.watch(ctx, position), m.decodeChange)
 }
@@ -120,7 +118,9 @@ func (m *Manager) watch(ctx context.Context, after string) iter.Seq2[RecordChang
 	if store, ok := m.store.(WatchStore); ok {
 		return store.Watch(ctx, after)
 	}
-	return m.changes.Subscribe(ctx, after)
+	return func(yield func(RecordChange, error) bool) {
+		yield(RecordChange{}, fmt.Errorf("relayer: the store has no change feed: %w", errors.ErrUnsupported))
+	}
 }
 
 // convertChanges converts each change. An error of a conversion takes the place of the
@@ -145,98 +145,4 @@ func (m *Manager) decodeChange(c RecordChange) (Change, error) {
 		return Change{}, err
 	}
 	return Change{c.Kind, r, c.Position}, nil
-}
-
-// write performs one write of the store. Unless the store publishes its changes, the
-// Manager does: it serializes the writes of one ID, so that their changes are
-// published in the order of their revisions. No hook of the host runs inside.
-func (m *Manager) write(ctx context.Context, id string, kind ChangeKind, store func() (Record, error)) (Record, error) {
-	if _, ok := m.store.(WatchStore); ok {
-		return store()
-	}
-	unlock, err := m.writeLocks.lock(ctx, id)
-	if err != nil {
-		return Record{}, err
-	}
-	defer unlock()
-	rec, err := store()
-	switch {
-	case err == nil:
-		m.publish(kind, rec)
-	case errors.Is(err, ErrOutcomeUnknown):
-		m.changes.PublishGap()
-	}
-	return rec, err
-}
-
-// delivered returns a copy of the change for one subscriber.
-func delivered(change RecordChange, position string) RecordChange {
-	change.Record.Document = slices.Clone(change.Record.Document)
-	change.Record.Private = slices.Clone(change.Record.Private)
-	change.Position = position
-	return change
-}
-
-// publish copies the record, because the caller of the write gets its bytes too.
-func (m *Manager) publish(kind ChangeKind, rec Record) {
-	rec.Document = slices.Clone(rec.Document)
-	rec.Private = slices.Clone(rec.Private)
-	m.changes.Publish(RecordChange{Kind: kind, Record: rec}, len(rec.Document)+len(rec.Private))
-}
-
-// writeLocks has a write lock for every ID that is being written.
-type writeLocks struct {
-	mu   sync.Mutex
-	byID map[string]*writeLock
-}
-
-type writeLock struct {
-	held  chan struct{} // has a token while the lock is held
-	users int
-}
-
-// lock acquires the write lock of the ID, or returns the error of ctx.
-func (l *writeLocks) lock(ctx context.Context, id string) (unlock func(), err error) {
-	own := l.use(id)
-	unlock = func() {
-		<-own.held
-		l.leave(id, own)
-	}
-	// A free lock is acquired even if ctx is done: what that means for a write is up
-	// to the store, and must not depend on chance.
-	select {
-	case own.held <- struct{}{}:
-		return unlock, nil
-	default:
-	}
-	select {
-	case own.held <- struct{}{}:
-		return unlock, nil
-	case <-ctx.Done():
-		l.leave(id, own)
-		return nil, ctx.Err()
-	}
-}
-
-func (l *writeLocks) use(id string) *writeLock {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byID == nil {
-		l.byID = make(map[string]*writeLock)
-	}
-	own := l.byID[id]
-	if own == nil {
-		own = &writeLock{held: make(chan struct{}, 1)}
-		l.byID[id] = own
-	}
-	own.users++
-	return own
-}
-
-func (l *writeLocks) leave(id string, own *writeLock) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if own.users--; own.users == 0 {
-		delete(l.byID, id)
-	}
 }

@@ -8,23 +8,12 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
 )
-
-// fiveMethods hides the optional capabilities of a store, so that the Manager
-// publishes the changes.
-type fiveMethods struct{ relayer.Store }
-
-// eachFeed runs a test with a change feed of the store and with one of the Manager.
-func eachFeed(t *testing.T, run func(t *testing.T, store relayer.Store)) {
-	t.Run("of the store", func(t *testing.T) { run(t, memory.New()) })
-	t.Run("of the Manager", func(t *testing.T) { run(t, fiveMethods{memory.New()}) })
-}
 
 // follower receives changes one at a time.
 type follower struct {
@@ -47,10 +36,8 @@ func (f *follower) expect(kind relayer.ChangeKind, id string) *relayer.Relayer {
 	return change.Relayer
 }
 
-func TestWatch_Changes(t *testing.T) { eachFeed(t, testWatchChanges) }
-
-func testWatchChanges(t *testing.T, store relayer.Store) {
-	m := registryOn(t, store)
+func TestWatch_Changes(t *testing.T) {
+	m := registry(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	f, other := follow(t, m.Watch(ctx)), follow(t, m.Watch(ctx))
@@ -99,59 +86,10 @@ func testWatchChanges(t *testing.T, store relayer.Store) {
 	}
 }
 
-func TestWatch_EndsWithContext(t *testing.T) { eachFeed(t, testWatchEndsWithContext) }
-
-func testWatchEndsWithContext(t *testing.T, store relayer.Store) {
-	m := registryOn(t, store)
-	before := runtime.NumGoroutine()
-	ctx, cancel := context.WithCancel(t.Context())
-	var consumers sync.WaitGroup
-	for range 10 {
-		changes := m.Watch(ctx)
-		consumers.Go(func() {
-			for range changes {
-			}
-		})
-		_ = m.Watch(ctx) // never ranged over
-	}
-	cancel()
-	consumers.Wait()
-	for range 200 {
-		if runtime.NumGoroutine() <= before {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if after := runtime.NumGoroutine(); after > before {
-		t.Errorf("%d goroutines before, %d after", before, after)
-	}
-	for change, err := range m.Watch(ctx) {
-		t.Errorf("a done context: %+v, %v", change, err)
-	}
-}
-
-func TestWatch_RangedOnce(t *testing.T) { eachFeed(t, testWatchRangedOnce) }
-
-func testWatchRangedOnce(t *testing.T, store relayer.Store) {
-	m := registryOn(t, store)
-	changes := m.Watch(t.Context())
-	if _, err := m.Pause(t.Context(), "evm"); err != nil {
-		t.Fatal(err)
-	}
-	for range changes {
-		break
-	}
-	for change, err := range changes {
-		t.Errorf("ranged over again: %+v, %v", change, err)
-	}
-}
-
 // A range that ended holds no memory except what the feed retains, even if its context
 // is not done.
-func TestWatch_ReleasesMemory(t *testing.T) { eachFeed(t, testWatchReleasesMemory) }
-
-func testWatchReleasesMemory(t *testing.T, store relayer.Store) {
-	m := registryOn(t, store)
+func TestWatch_ReleasesMemory(t *testing.T) {
+	m := registry(t)
 	heap := func() uint64 {
 		runtime.GC()
 		runtime.GC()
@@ -186,10 +124,8 @@ func testWatchReleasesMemory(t *testing.T, store relayer.Store) {
 }
 
 // The procedure in the documentation of Watch.
-func TestWatch_FollowWithoutGap(t *testing.T) { eachFeed(t, testWatchFollowWithoutGap) }
-
-func testWatchFollowWithoutGap(t *testing.T, store relayer.Store) {
-	m := registryOn(t, store)
+func TestWatch_FollowWithoutGap(t *testing.T) {
+	m := registry(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changes := m.Watch(ctx)
@@ -229,10 +165,8 @@ func testWatchFollowWithoutGap(t *testing.T, store relayer.Store) {
 	}
 }
 
-func TestWatchAfter_Resume(t *testing.T) { eachFeed(t, testWatchAfterResume) }
-
-func testWatchAfterResume(t *testing.T, store relayer.Store) {
-	m := registryOn(t, store)
+func TestWatchAfter_Resume(t *testing.T) {
+	m := registry(t)
 	changes, stop := iter.Pull2(m.Watch(t.Context()))
 	defer stop()
 	var position string
@@ -263,10 +197,8 @@ func testWatchAfterResume(t *testing.T, store relayer.Store) {
 }
 
 // TestWatchDocuments: the documents are those of responses, and belong to the consumer.
-func TestWatchDocuments(t *testing.T) { eachFeed(t, testWatchDocuments) }
-
-func testWatchDocuments(t *testing.T, store relayer.Store) {
-	m := registryOn(t, store)
+func TestWatchDocuments(t *testing.T) {
+	m := registry(t)
 	watch := func(after string) func() relayer.DocumentChange {
 		next, stop := iter.Pull2(m.WatchDocuments(t.Context(), after))
 		t.Cleanup(stop)
@@ -300,132 +232,6 @@ func testWatchDocuments(t *testing.T, store relayer.Store) {
 	}
 	if got := watch(change.Position)(); got.Kind != relayer.Deleted || string(got.Document.JSON) != string(created.JSON) {
 		t.Errorf("got %+v", got)
-	}
-}
-
-// A consumer that falls behind blocks no writer, and gets ErrGap and then the later
-// changes.
-func TestWatch_SlowConsumer(t *testing.T) {
-	for name, c := range map[string]struct {
-		writes int
-		size   int
-	}{"many": {1500, 10}, "large": {18, 1 << 20}} {
-		t.Run(name, func(t *testing.T) {
-			eachFeed(t, func(t *testing.T, store relayer.Store) { testSlowConsumer(t, store, c.writes, c.size) })
-		})
-	}
-}
-
-func testSlowConsumer(t *testing.T, store relayer.Store, writes, size int) {
-	m := registryOn(t, store)
-	changes := m.Watch(t.Context())
-	for i := range writes {
-		_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
-			r.Name = fmt.Sprintf("%d %s", i, strings.Repeat("x", size))
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	f := follow(t, changes)
-	if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrGap) {
-		t.Fatalf("got %v, %t", err, ok)
-	}
-	paused, err := m.Pause(t.Context(), "evm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := f.expect(relayer.Updated, "evm"); r.Revision != paused.Revision {
-		t.Fatalf("revision %d follows the gap, want %d", r.Revision, paused.Revision)
-	}
-}
-
-func TestWatch_UnknownOutcome(t *testing.T) {
-	m, err := relayer.New(doubtful{memory.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := follow(t, m.Watch(t.Context()))
-	_, err = m.Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
-	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Fatal(err)
-	}
-	if _, err, ok := f.next(); !ok || !errors.Is(err, relayer.ErrGap) {
-		t.Errorf("got %v, %t", err, ok)
-	}
-}
-
-type doubtful struct{ relayer.Store }
-
-func (doubtful) Create(context.Context, relayer.Record) (relayer.Record, error) {
-	return relayer.Record{}, relayer.ErrOutcomeUnknown
-}
-
-// A consumer that applies the changes in order gets the stored state, and the revisions
-// of each relayer grow.
-func TestWatch_OrderOfRevisions(t *testing.T) { eachFeed(t, testWatchOrderOfRevisions) }
-
-func testWatchOrderOfRevisions(t *testing.T, store relayer.Store) {
-	m := registryOn(t, store)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	f := follow(t, m.Watch(ctx))
-	var writers sync.WaitGroup
-	const writes = 100
-	for range 8 {
-		writers.Go(func() {
-			for i := range writes {
-				id := fmt.Sprintf("r-%d", rand.N(4))
-				var err error
-				switch rand.N(4) {
-				case 0:
-					_, err = m.Create(ctx, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
-				case 1:
-					err = m.Delete(ctx, id)
-				default:
-					_, err = m.Update(ctx, id, func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i, rand.Uint64()); return nil })
-				}
-				if err != nil && !errors.Is(err, relayer.ErrExists) && !errors.Is(err, relayer.ErrNotFound) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	writers.Wait()
-	if _, err := m.Create(ctx, relayer.CreateRequest{ID: "end", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
-		t.Fatal(err)
-	}
-
-	names := map[string]string{"evm": "n", "solana": "n", "stellar": "n"}
-	revisions := map[string]uint64{}
-	for {
-		change, err, ok := f.next()
-		if !ok || err != nil {
-			t.Fatalf("got %v, %t", err, ok)
-		}
-		r := change.Relayer
-		if change.Kind != relayer.Deleted && r.Revision <= revisions[r.ID] || r.Revision < revisions[r.ID] {
-			t.Errorf("%s of %s at revision %d after %d", change.Kind, r.ID, r.Revision, revisions[r.ID])
-		}
-		revisions[r.ID] = r.Revision
-		names[r.ID] = r.Name
-		if change.Kind == relayer.Deleted {
-			delete(names, r.ID)
-		}
-		if r.ID == "end" {
-			break
-		}
-	}
-	stored := map[string]string{}
-	for r, err := range m.All(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored[r.ID] = r.Name
-	}
-	if fmt.Sprint(names) != fmt.Sprint(stored) {
-		t.Errorf("followed to %v\nstored is  %v", names, stored)
 	}
 }
 
@@ -468,4 +274,15 @@ func TestWatch_UndecodableRecord(t *testing.T) {
 		t.Errorf("got %+v, %v, %t, want an error of the record", change, err, ok)
 	}
 	f.expect(relayer.Updated, "evm")
+}
+
+func TestWatch_StoreWithoutFeed(t *testing.T) {
+	m := registryOn(t, struct{ relayer.Store }{memory.New()})
+	f := follow(t, m.Watch(t.Context()))
+	if change, err, ok := f.next(); !ok || !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("got %+v, %v, %t", change, err, ok)
+	}
+	if change, err, ok := f.next(); ok {
+		t.Errorf("after the error: %+v, %v", change, err)
+	}
 }

@@ -107,7 +107,7 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 			return nil, err
 		}
 	}
-	if err := check(relayers); err != nil {
+	if err := check(ctx, relayers); err != nil {
 		return nil, err
 	}
 	b := &builder{Plan: p, registry: registry, isMasked: isMasked(registry)}
@@ -115,7 +115,7 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 		return nil, err
 	}
 	for _, req := range relayers {
-		if err := b.addDesired(ctx, withDefaults(req)); err != nil {
+		if err := b.addDesired(ctx, req.WithDefaults()); err != nil {
 			return nil, fmt.Errorf("%s: %w", req.ID, err)
 		}
 	}
@@ -134,42 +134,16 @@ func isMasked(registry relayer.Registry) bool {
 }
 
 // check checks requests like [Parse]: those of another origin may be invalid.
-func check(requests []relayer.CreateRequest) error {
+func check(ctx context.Context, requests []relayer.CreateRequest) error {
 	found := new(problems)
 	for i, req := range requests {
 		if found.Full() {
 			break
 		}
-		body, err := req.RequestBody()
-		if err == nil {
-			_, err = relayer.ParseCreateRequest(body)
-		}
-		found.addBelow(relayerPath(i), err)
+		found.addBelow(relayerPath(i), req.Validate(ctx))
 	}
 	checkIDs(requests, found)
 	return found.err()
-}
-
-// withDefaults sets what the registry sets if a request omits it.
-func withDefaults(req relayer.CreateRequest) relayer.CreateRequest {
-	req.CustomRPCURLs = slices.Clone(req.CustomRPCURLs) // nil if omitted
-	for i := range req.CustomRPCURLs {
-		if endpoint := &req.CustomRPCURLs[i]; endpoint.Weight == nil {
-			endpoint.Weight = new(relayer.DefaultRPCWeight)
-		}
-	}
-	if req.NetworkType != relayer.Solana {
-		return req
-	}
-	policy := new(relayer.SolanaPolicy)
-	if given, ok := req.Policies.(*relayer.SolanaPolicy); ok && given != nil {
-		*policy = *given
-	}
-	if policy.FeePaymentStrategy == nil {
-		policy.FeePaymentStrategy = new(relayer.FeePaidByUser)
-	}
-	req.Policies = policy
-	return req
 }
 
 // builder makes a plan.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/plan"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // errChangesPending makes plan exit with status 2.
@@ -184,24 +183,16 @@ func (c *planConfig) options() []plan.Option {
 }
 
 // checkRules checks the relayers to write by the rules for one relayer, so that a plan
-// shows every problem. It creates them in memory. Only the database can check whether
-// signers are exclusive, and only a server can check its rules.
+// shows every problem. Only the database can check whether signers are exclusive, and only
+// a server can check its rules.
 func checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan, options ruleOptions) error {
-	updates, err := relayer.New(memory.New(), options.relayer...)
-	if err != nil {
-		return err
-	}
-	creates, err := relayer.New(memory.New(), slices.Concat(options.relayer, options.create)...)
-	if err != nil {
-		return err
-	}
-	checks := make(map[string]*relayer.Manager)
+	rules := make(map[string][]relayer.Option)
 	for _, entry := range changes.Entries {
 		switch entry.Action {
 		case plan.Create:
-			checks[entry.ID] = creates
+			rules[entry.ID] = slices.Concat(options.relayer, options.create)
 		case plan.Update:
-			checks[entry.ID] = updates
+			rules[entry.ID] = options.relayer
 		}
 	}
 	var problems []error
@@ -209,10 +200,11 @@ func checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *p
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if checks[req.ID] == nil {
+		options, isWritten := rules[req.ID]
+		if !isWritten {
 			continue
 		}
-		if _, err := checks[req.ID].Create(ctx, req); err != nil {
+		if err := req.Validate(ctx, options...); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", req.ID, err))
 		}
 	}
