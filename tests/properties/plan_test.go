@@ -165,7 +165,7 @@ func (s *interrupted) List(ctx context.Context, offset, limit int) (records []re
 	return records, total, err
 }
 
-// maskedRegistry shows a registry as a client does.
+// maskedRegistry shows a registry as a client of a server without revisions does.
 type maskedRegistry struct{ relayer.Registry }
 
 func (maskedRegistry) MasksRPCURLs() bool { return true }
@@ -179,7 +179,7 @@ func (r maskedRegistry) All(ctx context.Context) iter.Seq2[*relayer.Relayer, err
 	return func(yield func(*relayer.Relayer, error) bool) {
 		for got, err := range r.Registry.All(ctx) {
 			if got = maskedCopy(got); got != nil {
-				got.Revision = 0
+				got.Revision, err = 0, relayer.ErrNoRevision
 			}
 			if !yield(got, err) {
 				return
