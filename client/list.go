@@ -52,9 +52,8 @@ func (c *Client) list(ctx context.Context, page, perPage uint32) (*listing, erro
 	listed := new(listing)
 	req := newRequest(http.MethodGet, collectionPath, nil)
 	req.query = url.Values{
-		"page":     {strconv.FormatUint(uint64(page), 10)},
-		"per_page": {strconv.FormatUint(uint64(perPage), 10)},
-
+		"page":      {strconv.FormatUint(uint64(page), 10)},
+		"per_page":  {strconv.FormatUint(uint64(perPage), 10)},
 		"revisions": {"true"},
 	}.Encode()
 	req.decode = func(resp *response) error { return listed.decode(resp) }
