@@ -325,7 +325,7 @@ func TestContract_OrderOfChecks(t *testing.T) {
 
 func TestRequestID(t *testing.T) {
 	s := serve(t)
-	for _, id := range []string{"a", "0194f1a2-7b3c-7def-8123-456789abcdef", "trace:1/2.3_4+5=@", strings.Repeat("x", 128)} {
+	for _, id := range []string{"a", "0194f1a2-7b3c-7def-8123-456789abcdef", "trace:1/2.3_4+5=@", "azAZ09", strings.Repeat("x", 128)} {
 		if got := s.do("GET", collection, "", with("X-Request-Id", id)).header.Get("X-Request-Id"); got != id {
 			t.Errorf("sent %q, got %q", id, got)
 		}

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -351,4 +352,16 @@ func TestRateLimit_HEAD(t *testing.T) {
 	if got := s.do("HEAD", one, ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
 		t.Errorf("returned %d", got.status)
 	}
+}
+
+// parse decodes an object and keeps its numbers as they are written.
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var document map[string]any
+	if err := decoder.Decode(&document); err != nil {
+		t.Fatal(err)
+	}
+	return document
 }

@@ -25,7 +25,7 @@ import (
 
 var (
 	watcherCount = flag.Int("watchers", 50, "number of clients of TestWatch_ManyWatchers")
-	watchFor     = flag.Duration("watch-for", 2*time.Second, "duration of TestWatch_ManyWatchers; from 10s on, other tests wait longer too")
+	watchWrites  = flag.Int("watch-writes", 200, "number of writes of TestWatch_ManyWatchers")
 )
 
 // load is a server with many watchers and one writer.
@@ -61,10 +61,10 @@ func (l *load) stop() {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	l.client.CloseIdleConnections() // Shutdown waits 5 seconds for one without a request
 	if err := l.server.Config.Shutdown(ctx); err != nil {
 		l.t.Errorf("Shutdown: %v", err)
 	}
-	l.client.CloseIdleConnections()
 	l.server.Close()
 }
 
@@ -168,9 +168,8 @@ func (l *load) follow(ctx context.Context, began func()) (map[string]string, err
 	return known.names, nil
 }
 
-// write changes relayers over HTTP until the deadline, and then creates end. It returns
-// the number of writes.
-func (l *load) write(deadline time.Time, padding string) (writes int) {
+// write changes relayers over HTTP, and then creates end.
+func (l *load) write(writes int) {
 	send := func(method, path, body string) {
 		request, err := http.NewRequest(method, l.server.URL+path, strings.NewReader(body))
 		if err != nil {
@@ -191,25 +190,22 @@ func (l *load) write(deadline time.Time, padding string) (writes int) {
 	number := 0
 	create := func(id string) {
 		number++
-		send("POST", collection, fmt.Sprintf(`{"id":%q,"name":"%d %s","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`, id, number, padding))
+		send("POST", collection, fmt.Sprintf(`{"id":%q,"name":"%d","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`, id, number))
 	}
 	for i := range relayers {
 		create(fmt.Sprintf("r-%d", i))
 	}
-	for i := 0; time.Now().Before(deadline); i++ {
+	for i := range writes {
 		id := fmt.Sprintf("r-%d", i*7%relayers)
 		if i%5 == 0 {
 			send("DELETE", collection+"/"+id, "")
 			create(id)
-			writes += 2
 			continue
 		}
 		number++
-		send("PATCH", collection+"/"+id, fmt.Sprintf(`{"name":"%d %s"}`, number, padding))
-		writes++
+		send("PATCH", collection+"/"+id, fmt.Sprintf(`{"name":"%d"}`, number))
 	}
 	create("end")
-	return writes + relayers + 1
 }
 
 // TestWatch_ManyWatchers has one writer and many watchers that keep a replica. Each
@@ -219,7 +215,7 @@ func TestWatch_ManyWatchers(t *testing.T) {
 	before := runtime.NumGoroutine()
 	l := startLoad(t)
 	stalled := l.stall()
-	ctx, cancel := context.WithTimeout(t.Context(), *watchFor+2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	replicas := make([]map[string]string, *watcherCount)
 	var following, beginning sync.WaitGroup
@@ -236,7 +232,7 @@ func TestWatch_ManyWatchers(t *testing.T) {
 		})
 	}
 	beginning.Wait()
-	writes := l.write(time.Now().Add(*watchFor), "")
+	l.write(*watchWrites)
 	following.Wait()
 	stored := make(map[string]string)
 	for r, err := range l.manager.All(t.Context()) {
@@ -250,7 +246,7 @@ func TestWatch_ManyWatchers(t *testing.T) {
 			t.Fatalf("watcher %d has %v, stored is %v", i, names, stored)
 		}
 	}
-	t.Logf("%d watchers, %d writes, %d events, %d resyncs, %d MiB in use", len(replicas), writes, l.events.Load(), l.resyncs.Load(), heapInUse()>>20)
+	t.Logf("%d watchers, %d writes, %d events, %d resyncs, %d MiB in use", len(replicas), *watchWrites, l.events.Load(), l.resyncs.Load(), heapInUse()>>20)
 	stalled.Close()
 	l.stop()
 	eventually(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
@@ -286,13 +282,13 @@ func (l *load) stall() net.Conn {
 }
 
 // TestWatch_StalledClientsMemory: watchers that stop reading share what the feed
-// retains. In a long run, the test also requires that their streams end.
+// retains.
 func TestWatch_StalledClientsMemory(t *testing.T) {
 	const watchers, writes, size = 20, 600, 200 << 10
 	l := startLoad(t, httpapi.WithMaxWatchers(watchers))
 	defer l.stop()
 	for range watchers {
-		l.stall()
+		defer l.stall().Close() // before l.stop, which would wait until their streams end
 	}
 	// Not through the Manager, which takes longer than the watchers are given.
 	rec, err := l.store.Create(t.Context(), relayer.Record{ID: "r-1"})
@@ -313,23 +309,5 @@ func TestWatch_StalledClientsMemory(t *testing.T) {
 		t.Errorf("%d changes of %d KiB use %d MiB, want at most %d", writes, size>>10, grown>>20, limit>>20)
 	} else {
 		t.Logf("%d changes of %d KiB and %d stalled watchers use %d MiB", writes, size>>10, watchers, grown>>20)
-	}
-	if *watchFor < 10*time.Second {
-		return
-	}
-	begun := time.Now()
-	for {
-		response, err := l.get(t.Context(), changes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
-		if response.StatusCode == http.StatusOK {
-			break
-		}
-		if time.Since(begun) > 2*patience {
-			t.Fatal("no stream of a stalled watcher has ended")
-		}
-		time.Sleep(100 * time.Millisecond)
 	}
 }

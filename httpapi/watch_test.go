@@ -667,8 +667,10 @@ func TestWatch_SlowClient(t *testing.T) {
 		if e := read(); e.name != "resync" {
 			t.Fatalf("got %+v", e)
 		}
+		createIn(t, manager, "r-0", "n")
+		synctest.Wait() // the event waits for the client
 		for i := range 1500 {
-			createIn(t, manager, fmt.Sprintf("r-%d", i), "n")
+			createIn(t, manager, fmt.Sprintf("r-%d", i+1), "n")
 		}
 		time.Sleep(5 * time.Second)
 		next := 0
