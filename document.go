@@ -39,7 +39,7 @@ func documentOf(rec Record) Document {
 // it returns dst unchanged.
 func (m *Manager) AppendDocument(ctx context.Context, dst []byte, id string) (extended []byte, revision uint64, err error) {
 	extended, err = observe(ctx, m, OperationGet, &id, func() ([]byte, error) {
-		if !isID(id) {
+		if !IsID(id) {
 			return dst, ErrNotFound
 		}
 		extended, revision, err = m.documents.AppendDocument(ctx, dst, id)

@@ -55,7 +55,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, erro
 // opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 	return observe(ctx, m, OperationGet, &id, func() (*Relayer, error) {
-		if !isID(id) {
+		if !IsID(id) {
 			return nil, ErrNotFound
 		}
 		rec, err := m.store.Get(ctx, id)

@@ -146,8 +146,8 @@ const (
 	notPublic      = "must point at a public address"
 )
 
-// literalsProblem checks all addresses that some client reads a host as: each must be
-// permitted.
+// literalsProblem checks every address as which a client may interpret the host. All must
+// be permitted.
 func (p RPCPolicy) literalsProblem(addresses []netip.Addr) string {
 	for _, address := range addresses {
 		if p.AllowedHosts != nil && !p.allowsAddress(address) {

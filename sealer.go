@@ -182,7 +182,7 @@ func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, er
 // [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened.
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 	return observe(ctx, m, OperationGet, &id, func() ([]RPCConfig, error) {
-		if !isID(id) {
+		if !IsID(id) {
 			return nil, ErrNotFound
 		}
 		rec, err := m.store.Get(ctx, id)

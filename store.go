@@ -16,8 +16,8 @@ const (
 	MaxClaimLength = 128
 )
 
-// MaxRevision is the greatest [Record.Revision] that an [ImportStore] must accept. A
-// store that counts revisions in 63 bits has as many revisions above it as below.
+// MaxRevision is the greatest [Record.Revision] that an [ImportStore] must accept. It is
+// half of what 63 bits can count, so that a store has 2^62 revisions left after an import.
 const MaxRevision uint64 = 1 << 62
 
 // Record is one stored relayer. Only the [Manager] interprets Document and Private; to

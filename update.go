@@ -264,7 +264,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, conditions []Con
 
 // current returns the stored record, on which a change is based.
 func (m *Manager) current(ctx context.Context, id string, conditions []Condition) (Record, error) {
-	if !isID(id) {
+	if !IsID(id) {
 		return Record{}, ErrNotFound
 	}
 	rec, err := m.store.Get(ctx, id)

@@ -317,11 +317,14 @@ func TestUpdate_RetriesExhausted(t *testing.T) {
 	if _, err := m.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Pause(t.Context(), "r"); !errors.Is(err, relayer.ErrConflict) {
-		t.Errorf("pause: %v", err)
-	}
-	if err := m.Delete(t.Context(), "r"); !errors.Is(err, relayer.ErrConflict) {
-		t.Errorf("delete: %v", err)
+	for call, err := range map[string]error{
+		"pause":  second(m.Pause(t.Context(), "r")),
+		"patch":  second(m.PatchDocument(t.Context(), "r", []byte(`{"name":"m"}`))),
+		"delete": m.Delete(t.Context(), "r"),
+	} {
+		if !errors.Is(err, relayer.ErrConflict) || !strings.Contains(err.Error(), "gave up after 200 attempts: try again") {
+			t.Errorf("%s: %v", call, err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

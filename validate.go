@@ -23,7 +23,7 @@ func newStructRules() *validator.Validate {
 	rules := validator.New(validator.WithRequiredStructEnabled())
 	rules.RegisterTagNameFunc(jsonName)
 	for tag, holds := range map[string]func(text string) bool{
-		"relayer_id": isID,
+		"relayer_id": IsID,
 		"text":       func(text string) bool { return strictjson.TextProblem(text) == "" },
 		"rpc_url":    func(text string) bool { return rpcURLProblem(text) == "" },
 	} {
@@ -88,8 +88,9 @@ func ruleMessage(violation validator.FieldError) string {
 	}
 }
 
-// isID reports whether a relayer can have the ID.
-func isID(id string) bool {
+// IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The
+// ID of an [Operation] may be any other text.
+func IsID(id string) bool {
 	if id == "" || len(id) > MaxIDLength {
 		return false
 	}

@@ -181,7 +181,7 @@ func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
 }
 
 func (c *Client) get(ctx context.Context, id string, attempts *attempts) (*relayer.Relayer, error) {
-	if !isID(id) {
+	if !relayer.IsID(id) {
 		return nil, relayer.ErrNotFound
 	}
 	resp, failed := c.do(ctx, newRequest(http.MethodGet, singlePath+id, nil), attempts)
@@ -189,15 +189,4 @@ func (c *Client) get(ctx context.Context, id string, attempts *attempts) (*relay
 		return nil, failed.err
 	}
 	return resp.relayer, nil
-}
-
-// isID reports whether a relayer can have the ID. Any other ID could change the path of
-// a request.
-func isID(id string) bool {
-	isOther := func(r rune) bool {
-		isLetter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-		isDigit := '0' <= r && r <= '9'
-		return !isLetter && !isDigit && r != '_' && r != '-'
-	}
-	return id != "" && len(id) <= relayer.MaxIDLength && !strings.ContainsFunc(id, isOther)
 }

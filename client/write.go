@@ -117,7 +117,7 @@ func (c *Client) Delete(ctx context.Context, id string, conditions ...relayer.Co
 
 // change sends a patch, or a delete if there is no body.
 func (c *Client) change(ctx context.Context, method, id string, body []byte, conditions []relayer.Condition) (*relayer.Relayer, error) {
-	if !isID(id) {
+	if !relayer.IsID(id) {
 		return nil, relayer.ErrNotFound
 	}
 	tag, revisions, err := ifMatch(conditions)

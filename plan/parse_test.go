@@ -201,4 +201,8 @@ func TestParse_ManyProblems(t *testing.T) {
 			t.Errorf("%s: error %.200v", name, problem)
 		}
 	}
+	_, err := plan.Parse([]byte(`{"relayers":[1` + strings.Repeat(",1", 999) + `]}`))
+	if problem, ok := errors.AsType[*relayer.ValidationError](err); !ok || len(problem.Fields) != 1000 || problem.Fields[999].Field != "relayers[999]" {
+		t.Errorf("exactly 1000 problems: %.200v", err)
+	}
 }

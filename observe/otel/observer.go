@@ -81,7 +81,7 @@ func (o *observer) optionsOf(s series) []metric.RecordOption {
 func spanAttributes(operation relayer.Operation, result outcome.Outcome) []attribute.KeyValue {
 	attributes := make([]attribute.KeyValue, 0, 3)
 	attributes = append(attributes, operationKey.String(string(operation.Kind)))
-	if isID(operation.ID) {
+	if relayer.IsID(operation.ID) {
 		attributes = append(attributes, idKey.String(operation.ID))
 	}
 	switch result {
