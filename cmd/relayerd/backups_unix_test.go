@@ -105,6 +105,7 @@ func isClosed(done <-chan struct{}) bool {
 // Each backup contains every relayer that was acknowledged before it, and is a
 // prefix of the final list.
 func TestBackups_UnderWriters(t *testing.T) {
+	t.Parallel()
 	database, directory := makeFile(t, 200), t.TempDir()
 	server := start(t, token, "--db", database, "--backup", directory, "--backup-every", "1s", "--backup-keep", "3")
 	done := make(chan struct{})
@@ -195,6 +196,7 @@ func expectWhole(t *testing.T, directory, database string) {
 
 // A backup with its final name is whole, also if the server is killed.
 func TestBackups_KilledServer(t *testing.T) {
+	t.Parallel()
 	database, directory := makeFile(t, 10_000), t.TempDir()
 	interrupted := 0
 	for attempt := 0; interrupted < 3 && attempt < 30; attempt++ {
@@ -213,6 +215,7 @@ func TestBackups_KilledServer(t *testing.T) {
 }
 
 func TestBackups_FailureKeepsServing(t *testing.T) {
+	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "backups")
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		t.Fatal(err)
@@ -241,6 +244,7 @@ func TestBackups_FailureKeepsServing(t *testing.T) {
 
 // The interval continues across a restart.
 func TestBackups_Restart(t *testing.T) {
+	t.Parallel()
 	database, directory := makeFile(t, 3), t.TempDir()
 	server := start(t, token, "--db", database, "--backup", directory)
 	server.output.awaitText(t, written, 1)
@@ -265,6 +269,7 @@ func TestBackups_Restart(t *testing.T) {
 
 // Files that are not backups of this database are not removed.
 func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	future, others := "source.db.29990101T000000.000Z", []string{"other.db.20200101T000000.000Z", "source.db", "source.db.20200101", "source.db.tmp1"}
 	for _, name := range append(others, future, "source.db.20200101T000000.000Z", "source.db.20200101T000000.000Z.tmp1") {
@@ -283,6 +288,7 @@ func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
 // Two databases of one name cannot write to one directory: each would remove the
 // backups of the other.
 func TestBackups_SharedDirectory(t *testing.T) {
+	t.Parallel()
 	directory, one, vacant := t.TempDir(), makeFile(t, 3), filepath.Join(t.TempDir(), "source.db")
 	server := start(t, token, "--db", one, "--backup", directory)
 	expectFailedStart(t, "--backup: "+directory+" is in use by the server of "+one+": use another directory", "--db", vacant, "--backup", directory)
@@ -308,6 +314,7 @@ func TestBackups_SharedDirectory(t *testing.T) {
 
 // A signal whose flag is not set is logged, and does not end the server.
 func TestSignals_WithoutFlag(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	server.reload(`msg="signal ignored: --tokens-file is not set" signal=SIGHUP`, 1)
 	server.reload(`msg="signal ignored: --tokens-file is not set" signal=SIGHUP`, 2)
@@ -318,6 +325,7 @@ func TestSignals_WithoutFlag(t *testing.T) {
 }
 
 func TestBackups_FailedStart(t *testing.T) {
+	t.Parallel()
 	directory, file := t.TempDir(), makeFile(t, 1)
 	vacant := filepath.Join(t.TempDir(), "vacant.db")
 	for _, c := range []struct {

@@ -46,6 +46,7 @@ printf '%s\n' "${COMPREPLY[@]}"`
 }
 
 func TestCompletion_Bash(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ line, want string }{
 		{"relayerd ser", "serve"},
 		{"relayerd co", "compact completion copy"},

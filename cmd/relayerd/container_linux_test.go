@@ -99,6 +99,7 @@ func (c container) run(args ...string) string {
 
 // The image has no loader, no library, no shell and no root user.
 func TestContainer_EmptyFileSystem(t *testing.T) {
+	t.Parallel()
 	image := newContainer(t)
 	expectStatic(t, filepath.Join(image.root, "relayerd"))
 	if text := image.run("version"); !regexp.MustCompile(`^relayerd .*, built with go1\.\d+`).MatchString(text) {

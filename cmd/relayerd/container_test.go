@@ -81,6 +81,7 @@ func buildCommand(t *testing.T) (environment, arguments []string) {
 }
 
 func TestDockerfile_Build(t *testing.T) {
+	t.Parallel()
 	environment, arguments := buildCommand(t)
 	if !slices.Equal(environment, []string{"CGO_ENABLED=0"}) || !slices.Contains(arguments, "-trimpath") {
 		t.Errorf("build command %q %q", environment, arguments)
@@ -101,6 +102,7 @@ func TestDockerfile_Build(t *testing.T) {
 }
 
 func TestDockerfile_Commands(t *testing.T) {
+	t.Parallel()
 	entry, health := commandOf(t, soleArguments(t, "ENTRYPOINT")), healthcheckCommand(t)
 	if !slices.Equal(entry, []string{"/relayerd"}) || health[0] != entry[0] {
 		t.Errorf("entry point %q, health check %q", entry, health)
@@ -129,6 +131,7 @@ func flagValue(t *testing.T, args []string, name string) string {
 
 // The server runs without privileges, and can write to its volumes only.
 func TestDockerfile_User(t *testing.T) {
+	t.Parallel()
 	user, volume := soleArguments(t, "USER"), soleArguments(t, "VOLUME")
 	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user) {
 		t.Errorf("USER %s is not numeric, or is root", user)

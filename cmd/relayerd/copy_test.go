@@ -78,6 +78,7 @@ func expectCopied(t *testing.T, destination, source string) {
 var progressLine = regexp.MustCompile(`msg=(checking|copying|verifying) done=(\d+) total=(\d+)`)
 
 func TestCopyFrom_BothDirections(t *testing.T) {
+	t.Parallel()
 	source := makeFile(t, 1234)
 	postgres := location(t, startPostgres(t), "postgres")
 	back := filepath.Join(t.TempDir(), "back.db")
@@ -138,6 +139,7 @@ func awaitMore(t *testing.T, store relayer.Store, than int) int {
 
 // After any interruption, the next start resumes the copy.
 func TestCopyFrom_ResumesAfterInterruption(t *testing.T) {
+	t.Parallel()
 	source := makeFile(t, 20_000)
 	database := location(t, startPostgres(t), "postgres")
 	copied, closeCopied, err := openStore(t.Context(), "--db", database)
@@ -174,6 +176,7 @@ func TestCopyFrom_ResumesAfterInterruption(t *testing.T) {
 
 // If the database stops during a copy, the error gives advice, and a restart resumes.
 func TestCopyFrom_DatabaseStops(t *testing.T) {
+	t.Parallel()
 	source := makeFile(t, 20_000)
 	postgres := startPostgres(t)
 	database := location(t, postgres, "postgres")
@@ -195,6 +198,7 @@ func TestCopyFrom_DatabaseStops(t *testing.T) {
 
 // A destination with other relayers is not changed.
 func TestCopyFrom_DifferentDestination(t *testing.T) {
+	t.Parallel()
 	source := makeFile(t, 3)
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
@@ -216,6 +220,7 @@ func TestCopyFrom_DifferentDestination(t *testing.T) {
 
 // A damaged source is not copied, and the error does not advise a retry.
 func TestCopyFrom_DamagedSource(t *testing.T) {
+	t.Parallel()
 	source, fresh := makeFile(t, 30), filepath.Join(t.TempDir(), "fresh.db")
 	whole, err := os.ReadFile(source)
 	if err != nil {
@@ -234,6 +239,7 @@ func TestCopyFrom_DamagedSource(t *testing.T) {
 }
 
 func TestCopyError_Advice(t *testing.T) {
+	t.Parallel()
 	const again = "run the same command again"
 	for _, c := range []struct {
 		err       error

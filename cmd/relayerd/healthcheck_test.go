@@ -12,6 +12,7 @@ import (
 )
 
 func TestHealthcheck_ReadyServer(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	address := strings.TrimPrefix(server.url, "http://")
 	_, port, err := net.SplitHostPort(address)
@@ -31,6 +32,7 @@ func TestHealthcheck_ReadyServer(t *testing.T) {
 }
 
 func TestHealthcheck_TLS(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
 	cert, key := newCertificate(t, "first")
@@ -48,6 +50,7 @@ func TestHealthcheck_TLS(t *testing.T) {
 }
 
 func TestHealthcheck_NotReady(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		status     int
 		body, want string
@@ -75,6 +78,7 @@ func TestHealthcheck_NotReady(t *testing.T) {
 
 // A server that accepts connections and does not respond is not ready.
 func TestHealthcheck_Timeout(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

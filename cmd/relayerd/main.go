@@ -24,14 +24,20 @@ func main() {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
-	err := run(ctx, os.Args[1:], os.Getenv("API_KEY"), os.Stdout, os.Stderr)
-	if errors.Is(err, errChangesPending) {
-		os.Exit(2)
+	os.Exit(execute(ctx, os.Args[1:], os.Getenv("API_KEY"), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// execute runs a command, prints its error on one line, and returns the exit status.
+func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
+	err := run(ctx, args, apiKey, stdin, stdout, stderr)
+	switch {
+	case errors.Is(err, errChangesPending):
+		return 2
+	case err != nil:
+		fmt.Fprintln(stderr, "relayerd:", errorText(ctx, err))
+		return 1
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "relayerd:", errorText(ctx, err))
-		os.Exit(1)
-	}
+	return 0
 }
 
 // errorText returns an error on one line. If a signal ended the command, it begins with
@@ -46,9 +52,10 @@ func errorText(ctx context.Context, err error) string {
 
 // run executes a command. No error contains the value of a flag that may hold a
 // connection string.
-func run(ctx context.Context, args []string, apiKey string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, apiKey string, stdin io.Reader, stdout, stderr io.Writer) error {
 	root := newRootCommand(apiKey)
 	root.SetArgs(args)
+	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	return root.ExecuteContext(ctx)

@@ -179,6 +179,7 @@ func realRelayers(t *testing.T) []json.RawMessage {
 }
 
 func TestServe_RealRelayersAcrossRestart(t *testing.T) {
+	t.Parallel()
 	for _, flags := range [][]string{nil, {"--network-rules"}} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
 			database := filepath.Join(t.TempDir(), "relayers.db")
@@ -323,6 +324,7 @@ func TestServe_MemoryWritesNoFile(t *testing.T) {
 }
 
 func TestToken_GeneratedAndPrintedOnce(t *testing.T) {
+	t.Parallel()
 	server := start(t, "", "--db", "memory")
 	printed := regexp.MustCompile(`curl -H 'Authorization: Bearer (\S+)' (\S+)`).FindStringSubmatch(server.output.String())
 	if printed == nil {
@@ -353,6 +355,7 @@ func TestToken_GeneratedAndPrintedOnce(t *testing.T) {
 }
 
 func TestToken_OfEnvironmentIsNotPrinted(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory", "--log-requests")
 	server.do("GET", collection, "")
 	server.stop()
@@ -365,6 +368,7 @@ func TestToken_OfEnvironmentIsNotPrinted(t *testing.T) {
 }
 
 func TestSigners_Addresses(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "signers.json")
 	if err := os.WriteFile(file, []byte(`{"local":{"evm":"0xE0","stellar":"GA"},"empty":{}}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -390,6 +394,7 @@ func TestSigners_Addresses(t *testing.T) {
 }
 
 func TestNetworkRules_Flag(t *testing.T) {
+	t.Parallel()
 	body := `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["not-an-address"]}}`
 	for _, c := range []struct {
 		flags []string
@@ -404,6 +409,7 @@ func TestNetworkRules_Flag(t *testing.T) {
 }
 
 func TestExclusiveSigners_Flag(t *testing.T) {
+	t.Parallel()
 	const body = `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
 	for _, c := range []struct {
 		flags []string
@@ -423,6 +429,7 @@ func TestExclusiveSigners_Flag(t *testing.T) {
 
 // Each change of a relayer survives a restart.
 func TestServe_LifeCycleAcrossRestart(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
 	definition := realRelayers(t)[0]
@@ -449,6 +456,7 @@ func TestServe_LifeCycleAcrossRestart(t *testing.T) {
 }
 
 func TestHealth_WithoutToken(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	for path, want := range map[string]string{"/healthz/live": "live\n", "/healthz/ready": "ready\n"} {
 		response, err := http.Get(server.url + path) // without a token
@@ -466,6 +474,7 @@ func TestHealth_WithoutToken(t *testing.T) {
 
 // Unusual requests without a token get 401 in JSON, as all others do.
 func TestSite_UnusualRequests(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	for _, line := range []string{
 		"GET //api/v1/relayers", "POST /api/v1/../v1/relayers", "GET /healthz/", "GET /healthz/live/", "POST /healthz/live", "POST /", "OPTIONS *",
@@ -491,6 +500,7 @@ func TestSite_UnusualRequests(t *testing.T) {
 }
 
 func TestMetrics_Operations(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	server.do("POST", collection, string(realRelayers(t)[0]))
 	server.do("GET", collection+"/absent-id", "")
@@ -528,6 +538,7 @@ func TestMetrics_Operations(t *testing.T) {
 }
 
 func TestReadiness_StoppingOrClosedStore(t *testing.T) {
+	t.Parallel()
 	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -554,6 +565,7 @@ func TestReadiness_StoppingOrClosedStore(t *testing.T) {
 
 // The file is removed while the server runs, as by a careless restore.
 func TestReadiness_FileReplaced(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store, err := bolt.Open(t.Context(), path)
 	if err != nil {
@@ -572,6 +584,7 @@ func TestReadiness_FileReplaced(t *testing.T) {
 }
 
 func TestWarning_SharedDatabaseFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	for _, test := range []struct {
 		mode os.FileMode
@@ -589,6 +602,7 @@ func TestWarning_SharedDatabaseFile(t *testing.T) {
 }
 
 func TestRate_Flag(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rate string
 		want int // of 20 requests at once
@@ -611,6 +625,7 @@ func TestRate_Flag(t *testing.T) {
 
 // A request that is running when SIGTERM arrives gets its response, and is stored.
 func TestServe_SIGTERMDrainsRequests(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
 	reader, writer := io.Pipe()
@@ -662,6 +677,7 @@ func TestServe_SIGTERMDrainsRequests(t *testing.T) {
 // Under load, SIGTERM loses no request that the server has read: what is stored was
 // acknowledged, and the reverse.
 func TestServe_SIGTERMUnderLoad(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
 	var acknowledged sync.Map
@@ -703,29 +719,15 @@ func TestServe_SIGTERMUnderLoad(t *testing.T) {
 	}
 }
 
-// expectFailedStart starts a server that must exit with status 1 and one line.
+// expectFailedStart starts a server that must end with status 1 and one line.
 func expectFailedStart(t *testing.T, want string, args ...string) {
 	t.Helper()
-	command := serverCommand(token, append([]string{"--addr", "127.0.0.1:0"}, args...)...)
-	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	timeout := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() })
-	defer timeout.Stop()
-	if err := command.Wait(); command.ProcessState.ExitCode() != 1 {
-		t.Errorf("error %v", err)
-	}
-	text := stderr.String()
-	if strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || stdout.Len() > 0 {
-		t.Errorf("stdout %q, stderr %q, want one line with %q", stdout.String(), text, want)
-	}
-	expectNoPassword(t, text)
+	expectFailureWith(t, want, token, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 }
 
 // A server that cannot start prints one line and exits with status 1.
 func TestServe_FailedStart(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	write := func(name, content string) string {
 		file := filepath.Join(directory, name)

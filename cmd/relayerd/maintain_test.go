@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -19,33 +18,28 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// runCommand runs a command as a process that must succeed.
+// runCommand runs a command that must succeed.
 func runCommand(t *testing.T, args ...string) (output string) {
 	t.Helper()
-	text, err := program("", args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%q: error %v: %s", args, err, text)
+	done := finishHere(t, "", args...)
+	if done.status != 0 {
+		t.Fatalf("%q: exit status %d: %s%s", args, done.status, done.stdout, done.stderr)
 	}
-	return string(text)
+	return done.stdout + done.stderr
 }
 
-// expectFailure runs a command as a process that must exit with status 1 and one
-// line.
+// expectFailure runs a command that must end with status 1 and one line.
 func expectFailure(t *testing.T, want string, args ...string) {
 	t.Helper()
-	expectFailureOf(t, want, program("", args...))
+	expectFailureWith(t, want, "", args...)
 }
 
-func expectFailureOf(t *testing.T, want string, command *exec.Cmd) {
+func expectFailureWith(t *testing.T, want, apiKey string, args ...string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
-	_ = command.Run()
-	text := stderr.String()
-	if command.ProcessState.ExitCode() != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || stdout.Len() > 0 {
-		t.Errorf("%q: exit status %d, stdout %q, stderr %q, want one line with %q", command.Args[1:], command.ProcessState.ExitCode(), &stdout, text, want)
+	done := finishHere(t, apiKey, args...)
+	if done.status != 1 || strings.Count(done.stderr, "\n") != 1 || !strings.Contains(done.stderr, want) || done.stdout != "" {
+		t.Errorf("%q: exit status %d, stdout %q, stderr %q, want one line with %q", args, done.status, done.stdout, done.stderr, want)
 	}
-	expectNoPassword(t, text)
 }
 
 func readFile(t *testing.T, path string) []byte {
@@ -121,6 +115,7 @@ func TestCommands_FileInUse(t *testing.T) {
 }
 
 func TestCommands_Arguments(t *testing.T) {
+	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing.db")
 	vacant := filepath.Join(t.TempDir(), "vacant.db")
 	file := makeFile(t, 1)
@@ -157,6 +152,7 @@ func TestCommands_Arguments(t *testing.T) {
 }
 
 func TestCheck_File(t *testing.T) {
+	t.Parallel()
 	path := makeFile(t, 30)
 	if output := runCommand(t, "check", "--db", path); output != "no damage found in 30 relayers\n" {
 		t.Errorf("output %q", output)
@@ -170,6 +166,7 @@ func TestCheck_File(t *testing.T) {
 }
 
 func TestCheck_Postgres(t *testing.T) {
+	t.Parallel()
 	server := startPostgres(t)
 	database := location(t, server, "postgres")
 	start(t, token, "--db", database).stop()
@@ -180,6 +177,7 @@ func TestCheck_Postgres(t *testing.T) {
 }
 
 func TestBackup_Restore(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	server := start(t, token, "--db", database)
@@ -210,6 +208,7 @@ func TestBackup_Restore(t *testing.T) {
 }
 
 func TestBackup_ExistingFile(t *testing.T) {
+	t.Parallel()
 	source, existing := makeFile(t, 3), makeFile(t, 5)
 	text := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(text, []byte("notes"), 0o600); err != nil {
@@ -229,6 +228,7 @@ func TestBackup_ExistingFile(t *testing.T) {
 }
 
 func TestBackup_DamagedFile(t *testing.T) {
+	t.Parallel()
 	path, vacant := makeFile(t, 30), filepath.Join(t.TempDir(), "vacant.db")
 	damage(t, path)
 	expectFailure(t, "--db: bolt: check "+path, "backup", "--db", path, "--to", vacant)
@@ -250,19 +250,24 @@ func makeSparseFile(t *testing.T) (path string, last relayer.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ends []error
+	var deletes sync.WaitGroup
 	for i, record := range records {
-		if i%10 != 0 {
-			ends = append(ends, store.Delete(t.Context(), record.ID, record.Revision))
+		if i%10 == 0 {
+			continue
 		}
+		// Concurrent deletes share a sync of the file.
+		deletes.Go(func() {
+			if err := store.Delete(t.Context(), record.ID, record.Revision); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	if err := errors.Join(ends...); err != nil {
-		t.Fatal(err)
-	}
+	deletes.Wait()
 	return path, records[len(records)-1]
 }
 
 func TestCompact_KeepsRelayersAndRevisions(t *testing.T) {
+	t.Parallel()
 	path, last := makeSparseFile(t)
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
@@ -329,6 +334,7 @@ func updateAll(t *testing.T, path string, times int) {
 var updates = flag.Int("updates", 20_000, "updates of a file before it is compacted")
 
 func TestCompact_AfterUpdates(t *testing.T) {
+	t.Parallel()
 	const relayers = 1000
 	path := makeFile(t, relayers)
 	updateAll(t, path, *updates/relayers)
@@ -351,6 +357,7 @@ func TestCompact_AfterUpdates(t *testing.T) {
 }
 
 func TestCompact_Symlink(t *testing.T) {
+	t.Parallel()
 	path, _ := makeSparseFile(t)
 	link := filepath.Join(t.TempDir(), "link.db")
 	if err := os.Symlink(path, link); err != nil {
@@ -368,11 +375,12 @@ func TestCompact_Symlink(t *testing.T) {
 
 // A failed compaction leaves the file as it was, and no other file.
 func TestCompact_Failure(t *testing.T) {
+	t.Parallel()
 	path, _ := makeSparseFile(t)
 	before := contentOf(t, path)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ctx, []string{"compact", "--db", path}, "", &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
+	if err := run(ctx, []string{"compact", "--db", path}, "", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
 	if after := contentOf(t, path); !reflect.DeepEqual(after, before) {
@@ -391,6 +399,7 @@ func TestCompact_Failure(t *testing.T) {
 }
 
 func TestCopy_Command(t *testing.T) {
+	t.Parallel()
 	source, destination := makeFile(t, 1234), filepath.Join(t.TempDir(), "copy.db")
 	for range 2 { // a complete copy is only verified
 		output := runCommand(t, "copy", "--from", source, "--to", destination)
@@ -409,6 +418,7 @@ func TestCopy_Command(t *testing.T) {
 }
 
 func TestCopy_CommandPostgres(t *testing.T) {
+	t.Parallel()
 	source, database := makeFile(t, 100), location(t, startPostgres(t), "postgres")
 	back := filepath.Join(t.TempDir(), "back.db")
 	expectNoPassword(t, runCommand(t, "copy", "--from", source, "--to", database))

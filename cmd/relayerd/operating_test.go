@@ -38,6 +38,7 @@ func operatingCommands(t *testing.T) (commands []string) {
 }
 
 func TestOperatingPage_CommandsExist(t *testing.T) {
+	t.Parallel()
 	count := 0
 	for _, command := range operatingCommands(t) {
 		if args, ok := strings.CutPrefix(command, "relayerd "); ok {
@@ -64,6 +65,7 @@ func expectCommandExists(t *testing.T, args []string) {
 
 // The page names the arguments of the image, and commands that exist for containers.
 func TestOperatingPage_Container(t *testing.T) {
+	t.Parallel()
 	if command := "`" + strings.Join(containerCommand(t), " ") + "`"; !strings.Contains(string(readFile(t, "../../docs/operating.md")), command) {
 		t.Errorf("the page does not contain %s", command)
 	}
@@ -228,6 +230,7 @@ func metricsOf(t *testing.T) string {
 
 // Each metric, and each label value, of an alert exists.
 func TestOperatingPage_Alerts(t *testing.T) {
+	t.Parallel()
 	rules, metrics := operatingBlocks(t, "yaml")[0], metricsOf(t)
 	selected := regexp.MustCompile(`\b((?:relayerd?|process|go)_\w+)(?:\{(\w+="[^"]*")\})?`)
 	count := 0
@@ -249,6 +252,7 @@ func TestOperatingPage_Alerts(t *testing.T) {
 }
 
 func TestOperatingPage_AlertSyntax(t *testing.T) {
+	t.Parallel()
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip(err)
@@ -261,6 +265,7 @@ func TestOperatingPage_AlertSyntax(t *testing.T) {
 }
 
 func TestOperatingPage_SystemdUnit(t *testing.T) {
+	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")

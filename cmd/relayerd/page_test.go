@@ -54,6 +54,7 @@ func pagePaths(t *testing.T) map[string]string {
 }
 
 func TestPage_Headers(t *testing.T) {
+	t.Parallel()
 	for path, contentType := range pagePaths(t) {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			response := requestPage(t, method, path)
@@ -80,6 +81,7 @@ func TestPage_Headers(t *testing.T) {
 
 // TestPage_OtherPathsReachAPI checks that only the files of the page are served.
 func TestPage_OtherPathsReachAPI(t *testing.T) {
+	t.Parallel()
 	for _, path := range []string{"/page", "/page/", "/page/index.html", "/page/../page.go", "/page/other.js", "/index.html"} {
 		if response := requestPage(t, http.MethodGet, path); response.StatusCode != http.StatusTeapot {
 			t.Errorf("%s returned %d", path, response.StatusCode)
@@ -88,6 +90,7 @@ func TestPage_OtherPathsReachAPI(t *testing.T) {
 }
 
 func TestPage_OtherMethodsReachAPI(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, "ODD"} {
 		if response := requestPage(t, method, "/"); response.StatusCode != http.StatusTeapot {
 			t.Errorf("%s / returned %d", method, response.StatusCode)
@@ -101,6 +104,7 @@ func TestPage_OtherMethodsReachAPI(t *testing.T) {
 }
 
 func TestPage_ContentSecurityPolicy(t *testing.T) {
+	t.Parallel()
 	want := []string{
 		"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src data:", "form-action 'none'",
 		"base-uri 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
@@ -116,6 +120,7 @@ func TestPage_ContentSecurityPolicy(t *testing.T) {
 // TestPage_LoadsOnlyItsFiles checks that the document names files of the page, which
 // exist, and that no file has inline code.
 func TestPage_LoadsOnlyItsFiles(t *testing.T) {
+	t.Parallel()
 	page := pageOf(t, requestPage(t, http.MethodGet, "/"))
 	loaded := regexp.MustCompile(`\s(?:src|href)="(page/[^"]+)"`).FindAllStringSubmatch(page, -1)
 	if len(loaded) != 2 {
@@ -138,6 +143,7 @@ func TestPage_LoadsOnlyItsFiles(t *testing.T) {
 }
 
 func TestPage_LoadsAndStoresNothing(t *testing.T) {
+	t.Parallel()
 	for path := range pagePaths(t) {
 		content := pageOf(t, requestPage(t, http.MethodGet, path))
 		for name, pattern := range map[string]string{

@@ -49,10 +49,22 @@ func finish(t *testing.T, stdin string, command *exec.Cmd) finished {
 	return finished{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
+// finishHere is finish for a command that runs in this process, without an environment of
+// its own.
+func finishHere(t *testing.T, apiKey string, args ...string) finished {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	status := execute(ctx, args, apiKey, strings.NewReader(""), &stdout, &stderr)
+	expectNoPassword(t, stdout.String()+stderr.String())
+	return finished{status, stdout.String(), stderr.String()}
+}
+
 // expect checks the exit status of a command and returns what it has printed.
 func expect(t *testing.T, status int, args ...string) finished {
 	t.Helper()
-	done := finish(t, "", program(token, args...))
+	done := finishHere(t, token, args...)
 	if done.status != status {
 		t.Fatalf("%q: exit status %d, want %d: %s%s", args, done.status, status, done.stdout, done.stderr)
 	}
@@ -96,10 +108,14 @@ func on(flags []string, command string, more ...string) []string {
 }
 
 func TestPlan_ExitStatus(t *testing.T) {
+	t.Parallel()
 	for name, flags := range targets(t) {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, publicConfig)
-			done := expect(t, 2, on(flags, "plan", "--file", file)...)
+			done := finish(t, "", program(token, on(flags, "plan", "--file", file)...))
+			if done.status != 2 {
+				t.Fatalf("exit status %d, want 2: %s%s", done.status, done.stdout, done.stderr)
+			}
 			const wantPlan = `+ create sepolia-example
     name: "Sepolia Example", network: "sepolia", network_type: "evm", paused: false, signer_id: "local-signer"
     policies.min_balance: 1000000000000000000000
@@ -139,6 +155,7 @@ func TestPlan_ExitStatus(t *testing.T) {
 }
 
 func TestApply_Prune(t *testing.T) {
+	t.Parallel()
 	for name, flags := range targets(t) {
 		t.Run(name, func(t *testing.T) {
 			expect(t, 0, on(flags, "apply", "--yes", "-f", writeFile(t, publicConfig))...)
@@ -160,6 +177,7 @@ func TestApply_Prune(t *testing.T) {
 
 // The definitions of public deployments are applied, exported, and unchanged.
 func TestExport_RealRelayers(t *testing.T) {
+	t.Parallel()
 	definitions, err := json.Marshal(map[string]any{"relayers": realRelayers(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +198,7 @@ func TestExport_RealRelayers(t *testing.T) {
 }
 
 func TestExport_WithSecrets(t *testing.T) {
+	t.Parallel()
 	database := emptyDatabase(t)
 	expect(t, 0, "apply", "--yes", "--db", database, "-f", writeFile(t, publicConfig))
 	masked := expect(t, 0, "export", "--db", database)
@@ -201,6 +220,7 @@ func TestExport_WithSecrets(t *testing.T) {
 
 // User information without a path is not lost silently.
 func TestExport_UserInformation(t *testing.T) {
+	t.Parallel()
 	file := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":["https://u:`+password+`@rpc.example"]}]}`)
 	for name, flags := range targets(t) {
 		t.Run(name, func(t *testing.T) {
@@ -223,6 +243,7 @@ func TestExport_UserInformation(t *testing.T) {
 
 // Of two endpoints with the same mask, the one that a masked file keeps is unknown.
 func TestApply_EqualMasks(t *testing.T) {
+	t.Parallel()
 	database := emptyDatabase(t)
 	content := func(urls string) string {
 		return writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[`+urls+`]}]}`)
@@ -240,6 +261,7 @@ func TestApply_EqualMasks(t *testing.T) {
 
 // A masked file creates no relayer, because the full URLs are unknown.
 func TestApply_MaskedFile(t *testing.T) {
+	t.Parallel()
 	masked := writeFile(t, strings.ReplaceAll(publicConfig, password, "***"))
 	database := emptyDatabase(t)
 	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
@@ -255,6 +277,7 @@ func TestApply_MaskedFile(t *testing.T) {
 
 // An unexpanded reference is often the reason why a value is invalid.
 func TestPlan_InvalidUnexpanded(t *testing.T) {
+	t.Parallel()
 	database, file := emptyDatabase(t), writeFile(t, strings.Replace(publicConfig, "https://backup.example/${KEY}", "${KEY}", 1))
 	const want = "relayers[0].custom_rpc_urls[1].url must be an absolute http, https, ws or wss URL with a host (${NAME} is not expanded without --expand-env)"
 	expectFailure(t, want, "plan", "--db", database, "-f", file)
@@ -266,6 +289,7 @@ func TestPlan_InvalidUnexpanded(t *testing.T) {
 }
 
 func TestPlan_ExpandEnv(t *testing.T) {
+	t.Parallel()
 	database, file := emptyDatabase(t), writeFile(t, publicConfig)
 	command := program("", "apply", "--yes", "--expand-env", "--db", database, "-f", file)
 	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "relayers[0] refers to the environment variable KEY, which is not set") {
@@ -283,6 +307,7 @@ func TestPlan_ExpandEnv(t *testing.T) {
 }
 
 func TestPlan_StandardInput(t *testing.T) {
+	t.Parallel()
 	database := emptyDatabase(t)
 	for _, c := range []struct {
 		status int
@@ -301,6 +326,7 @@ func TestPlan_StandardInput(t *testing.T) {
 }
 
 func TestApply_Confirmation(t *testing.T) {
+	t.Parallel()
 	database, file := emptyDatabase(t), writeFile(t, publicConfig)
 	if done := expect(t, 1, "apply", "--db", database, "-f", file); done.stdout != "" || !strings.Contains(done.stderr, "not a terminal: use --yes") {
 		t.Errorf("without a terminal: %+v", done)
@@ -337,6 +363,7 @@ func TestApply_Confirmation(t *testing.T) {
 
 // A plan that cannot be shown is an error, and is not applied.
 func TestPlan_FullDisk(t *testing.T) {
+	t.Parallel()
 	database, file := emptyDatabase(t), writeFile(t, publicConfig)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -358,6 +385,7 @@ func TestPlan_FullDisk(t *testing.T) {
 }
 
 func TestPlan_KeepPaused(t *testing.T) {
+	t.Parallel()
 	for name, flags := range targets(t) {
 		t.Run(name, func(t *testing.T) {
 			paused := writeFile(t, strings.Replace(publicConfig, `"paused": false`, `"paused": true`, 1))
@@ -373,6 +401,7 @@ func TestPlan_KeepPaused(t *testing.T) {
 
 // A plan applies the rules of the flags before anything is written.
 func TestPlan_Rules(t *testing.T) {
+	t.Parallel()
 	invalid := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["0x1"]}},
 		{"id":"b","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	signersFile := writeFile(t, `{"other":{"evm":"0x1"}}`)
@@ -402,6 +431,7 @@ func TestPlan_Rules(t *testing.T) {
 
 // The signers can come from a pipe, such as <(command) of a shell.
 func TestPlan_SignersFromPipe(t *testing.T) {
+	t.Parallel()
 	const stdin = "/dev/stdin"
 	if _, err := os.Stat(stdin); err != nil {
 		t.Skip(err)
@@ -415,6 +445,7 @@ func TestPlan_SignersFromPipe(t *testing.T) {
 
 // An interrupt is one error, and not a problem of every relayer that follows.
 func TestCheckRules_Canceled(t *testing.T) {
+	t.Parallel()
 	var desired []relayer.CreateRequest
 	var changes plan.Plan
 	for _, id := range []string{"a", "b", "c"} {
@@ -430,6 +461,7 @@ func TestCheckRules_Canceled(t *testing.T) {
 
 // A registry checks the signer of a relayer only when it is created.
 func TestApply_UpdateWithRemovedSigner(t *testing.T) {
+	t.Parallel()
 	database := emptyDatabase(t)
 	content := func(name string) string {
 		return writeFile(t, `{"relayers":[{"id":"a","name":"`+name+`","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
@@ -444,6 +476,7 @@ func TestApply_UpdateWithRemovedSigner(t *testing.T) {
 
 // A file that gives the signer of an old relayer to a new one needs a delete first.
 func TestApply_SignerOfDeleted(t *testing.T) {
+	t.Parallel()
 	database := emptyDatabase(t)
 	content := func(id string) string {
 		return writeFile(t, `{"relayers":[{"id":"`+id+`","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
@@ -461,6 +494,7 @@ func TestApply_SignerOfDeleted(t *testing.T) {
 }
 
 func TestPlan_Arguments(t *testing.T) {
+	t.Parallel()
 	database, file := emptyDatabase(t), writeFile(t, noRelayers)
 	missing := filepath.Join(t.TempDir(), "missing")
 	invalid := writeFile(t, `{"relayers":[{"id":"a","custom_rpc_urls":["`+password+`"]}]}`)
@@ -491,23 +525,24 @@ func TestPlan_Arguments(t *testing.T) {
 			if name == "server without a token" {
 				apiKey = ""
 			}
-			expectFailureOf(t, c.want, program(apiKey, c.args...))
+			expectFailureWith(t, c.want, apiKey, c.args...)
 		})
 	}
 }
 
 // TestPlan_WrongScheme checks that an error names the scheme that the server has.
 func TestPlan_WrongScheme(t *testing.T) {
+	t.Parallel()
 	certFile, keyFile := writeCertificate(t)
 	encrypted := start(t, token, "--db", "memory", "--tls-cert", certFile, "--tls-key", keyFile)
 	plain := start(t, token, "--db", "memory")
 	httpsURL, httpURL := strings.Replace(encrypted.url, "http:", "https:", 1), plain.url
-	expectFailureOf(t, "(the server speaks HTTPS: change --server to an https URL)", program(token, "export", "--server", encrypted.url))
-	expectFailureOf(t, "(the server speaks HTTP: change --server to an http URL, or to its HTTPS port)",
-		program(token, "export", "--server", strings.Replace(httpURL, "http:", "https:", 1)))
-	expectFailureOf(t, "(the authority of the certificate is not known: name its file with --ca-file)", program(token, "export", "--server", httpsURL))
-	expectFailureOf(t, "(the authority of the certificate is not known: name its file with --ca-file)",
-		program(token, "plan", "--server", httpsURL, "-f", writeFile(t, noRelayers)))
+	expectFailureWith(t, "(the server speaks HTTPS: change --server to an https URL)", token, "export", "--server", encrypted.url)
+	expectFailureWith(t, "(the server speaks HTTP: change --server to an http URL, or to its HTTPS port)",
+		token, "export", "--server", strings.Replace(httpURL, "http:", "https:", 1))
+	expectFailureWith(t, "(the authority of the certificate is not known: name its file with --ca-file)", token, "export", "--server", httpsURL)
+	expectFailureWith(t, "(the authority of the certificate is not known: name its file with --ca-file)",
+		token, "plan", "--server", httpsURL, "-f", writeFile(t, noRelayers))
 	for _, args := range [][]string{{"export"}, {"plan", "-f", writeFile(t, noRelayers)}} {
 		if output, err := program(token, append(args, "--server", httpsURL, "--ca-file", certFile)...).CombinedOutput(); err != nil {
 			t.Errorf("%q: %v: %s", args, err, output)
@@ -519,17 +554,19 @@ func TestPlan_WrongScheme(t *testing.T) {
 
 // TestPlan_HTTPSPortOfProxy checks the responses of proxies to an HTTP request.
 func TestPlan_HTTPSPortOfProxy(t *testing.T) {
+	t.Parallel()
 	for _, page := range []string{
 		"<html>\r\n<head><title>400 The plain HTTP request was sent to HTTPS port</title></head>",
 		"Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, page, http.StatusBadRequest) }))
-		expectFailureOf(t, "(the server speaks HTTPS: change --server to an https URL)", program(token, "export", "--server", server.URL))
+		expectFailureWith(t, "(the server speaks HTTPS: change --server to an https URL)", token, "export", "--server", server.URL)
 		server.Close()
 	}
 }
 
 func TestPlan_MalformedServer(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{"postgres://u:" + password + "@h", "https://u:" + password + "@h", "u:" + password + "@h"} {
 		if done := expect(t, 1, "export", "--server", url); done.stdout != "" || !strings.HasPrefix(done.stderr, "relayerd: --server: client: the base URL must") {
 			t.Errorf("%s: %+v", url, done)
@@ -538,6 +575,7 @@ func TestPlan_MalformedServer(t *testing.T) {
 }
 
 func TestPlan_InsecureHTTP(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	defer server.stop()
 	url := strings.Replace(server.url, "127.0.0.1", "0.0.0.0", 1) // not a local host by its name
@@ -550,6 +588,7 @@ func TestPlan_InsecureHTTP(t *testing.T) {
 
 // The token of a server is not printed, and a wrong one is an error.
 func TestPlan_WrongToken(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	defer server.stop()
 	command := program(password, "plan", "--server", server.url, "-f", writeFile(t, publicConfig))
@@ -559,6 +598,7 @@ func TestPlan_WrongToken(t *testing.T) {
 }
 
 func TestPlan_MalformedToken(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{"https://relayers.example", "http://relayers.example"} {
 		done := finish(t, "", program("two words "+password, "export", "--server", url))
 		if done.status != 1 || !strings.HasPrefix(done.stderr, "relayerd: API_KEY: client: the token must not ") {
@@ -569,6 +609,7 @@ func TestPlan_MalformedToken(t *testing.T) {
 
 // The hidden part of a URL is written to a server only on demand.
 func TestApply_SendRPCURLs(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
 	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", writeFile(t, publicConfig))
@@ -591,6 +632,7 @@ func TestApply_SendRPCURLs(t *testing.T) {
 
 // An apply that was killed at any time is resumed by the next one.
 func TestApply_Killed(t *testing.T) {
+	t.Parallel()
 	const count = 300
 	var relayers []string
 	for i := range count {
@@ -620,6 +662,7 @@ func TestApply_Killed(t *testing.T) {
 
 // A database of PostgreSQL is changed while a server uses it.
 func TestApply_Postgres(t *testing.T) {
+	t.Parallel()
 	database := location(t, startPostgres(t), "postgres")
 	server := start(t, token, "--db", database)
 	defer server.stop()
@@ -635,6 +678,7 @@ func TestApply_Postgres(t *testing.T) {
 // While apply asks, another writer changes one of two relayers. That one stays, and the
 // other one is changed.
 func TestApply_Conflict(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	defer server.stop()
 	file := writeFile(t, publicConfig)

@@ -13,6 +13,7 @@ import (
 
 // The first signal ends a command that waits for its input, and the error names it.
 func TestPlan_SignalDuringRead(t *testing.T) {
+	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)

@@ -77,6 +77,7 @@ func expectNoPassword(t *testing.T, text string) {
 }
 
 func TestPostgres_RelayersAcrossRestart(t *testing.T) {
+	t.Parallel()
 	database := location(t, startPostgres(t), "postgres")
 	server := start(t, token, "--db", database, "--log-requests")
 	documents := createAll(t, server, realRelayers(t))
@@ -96,6 +97,7 @@ func TestPostgres_RelayersAcrossRestart(t *testing.T) {
 
 // A change through one server is visible through the other at once.
 func TestPostgres_TwoServers(t *testing.T) {
+	t.Parallel()
 	database := location(t, startPostgres(t), "postgres")
 	one := start(t, token, "--db", database, "--rate", "0")
 	other := start(t, token, "--db", database, "--rate", "0")
@@ -127,6 +129,7 @@ func TestPostgres_TwoServers(t *testing.T) {
 
 // Of concurrent creates through two servers, one gets the ID, and one the signer.
 func TestPostgres_ConcurrentCreates(t *testing.T) {
+	t.Parallel()
 	database := location(t, startPostgres(t), "postgres")
 	servers := []*process{
 		start(t, token, "--db", database, "--exclusive-signers"),
@@ -177,6 +180,7 @@ func (p *process) awaitReadiness(want int) {
 
 // While the database is down, requests get 503. After it has restarted they succeed.
 func TestPostgres_DatabaseRestarts(t *testing.T) {
+	t.Parallel()
 	postgres := startPostgres(t)
 	database := location(t, postgres, "postgres")
 	server := start(t, token, "--db", database)
@@ -226,6 +230,7 @@ func TestPostgres_DatabaseRestarts(t *testing.T) {
 
 // Each problem of a database is one line without the password.
 func TestDatabase_FailedStart(t *testing.T) {
+	t.Parallel()
 	postgres := startPostgres(t)
 	good := location(t, postgres, "postgres")
 	bolt := filepath.Join(t.TempDir(), "relayers.db")

@@ -6,6 +6,7 @@ import (
 )
 
 func TestTrustedProxies_ClientAddress(t *testing.T) {
+	t.Parallel()
 	trusted, err := parseProxies("10.0.0.0/8, 192.0.2.7,::1,2001:db8:1::/48")
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func TestTrustedProxies_ClientAddress(t *testing.T) {
 // TestTrustedProxies_IPv4InIPv6 checks the form of addresses in the logs of systems that
 // accept IPv4 on an IPv6 socket.
 func TestTrustedProxies_IPv4InIPv6(t *testing.T) {
+	t.Parallel()
 	trusted, err := parseProxies("::ffff:192.0.2.7,::ffff:10.0.0.0/104")
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +75,7 @@ func TestTrustedProxies_Invalid(t *testing.T) {
 // Behind a trusted proxy, one client that guesses tokens does not block another.
 // Without the flag, a client cannot choose its address.
 func TestTrustedProxies_GuessLimit(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		flags     []string
 		wantOther int

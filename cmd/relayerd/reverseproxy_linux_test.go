@@ -170,6 +170,7 @@ func (c proxyClient) guess(headers ...string) int {
 
 // Each client has its own limit on unknown tokens, and cannot choose its address.
 func TestReverseProxy_ClientAddress(t *testing.T) {
+	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
 		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1")
 		proxy := behind(server.url)
@@ -204,6 +205,7 @@ func TestReverseProxy_ClientAddress(t *testing.T) {
 
 // The read rate belongs to the token, and its Retry-After arrives.
 func TestReverseProxy_Rate(t *testing.T) {
+	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
 		tokens := filepath.Join(t.TempDir(), "tokens")
 		writeTokens(t, tokens, "alice "+oldToken, "bob "+newToken)
@@ -228,6 +230,7 @@ func TestReverseProxy_Rate(t *testing.T) {
 
 // Conditional requests, request IDs and errors pass unchanged.
 func TestReverseProxy_Requests(t *testing.T) {
+	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
 		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1", "--log-requests")
 		client := behind(server.url).client("127.0.0.2")
@@ -274,6 +277,7 @@ func TestReverseProxy_Requests(t *testing.T) {
 
 // The limit on bodies is that of relayerd.
 func TestReverseProxy_BodyLimit(t *testing.T) {
+	t.Parallel()
 	const limit = 1 << 20
 	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
 		server := start(t, token, "--db", "memory")
@@ -297,6 +301,7 @@ func TestReverseProxy_BodyLimit(t *testing.T) {
 // An event arrives while the stream goes on, and the end of the client ends the
 // stream.
 func TestReverseProxy_Stream(t *testing.T) {
+	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
 		events, ended := make(chan string), make(chan struct{})
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -345,6 +350,7 @@ func TestReverseProxy_Stream(t *testing.T) {
 
 // The change stream of relayerd reports a write at once, and ends when the server stops.
 func TestReverseProxy_Watch(t *testing.T) {
+	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
 		server := start(t, token, "--db", "memory")
 		proxy := behind(server.url)
@@ -377,6 +383,7 @@ func TestReverseProxy_Watch(t *testing.T) {
 // A client that does not read holds up the server, which then drops changes. The proxy
 // does not store them.
 func TestReverseProxy_StreamBackpressure(t *testing.T) {
+	t.Parallel()
 	const most = 64 << 20
 	eachReverseProxy(t, func(t *testing.T, behind func(string) *reverseProxy) {
 		sent := make(chan int, 1)

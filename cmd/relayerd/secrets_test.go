@@ -87,6 +87,7 @@ func TestSecrets_MisplacedConnectionString(t *testing.T) {
 }
 
 func TestSecrets_Help(t *testing.T) {
+	t.Parallel()
 	for want, args := range map[string][]string{
 		"--network-rules": {"serve", "--db", "postgres://u:" + password + "@h/d", "--copy-from=u:" + password + "@h", "--help"},
 		"bash":            {"completion"},
@@ -120,7 +121,7 @@ func runToEnd(t *testing.T, args ...string) (output string, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	err = run(ctx, args, token, &stdout, &stderr)
+	err = run(ctx, args, token, strings.NewReader(""), &stdout, &stderr)
 	return stdout.String() + stderr.String(), err
 }
 

@@ -17,6 +17,7 @@ import (
 )
 
 func TestMetricsAddress_SeparatePort(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory", "--metrics-addr", "127.0.0.1:0")
 	found := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(server.output.String())
 	if found == nil {
@@ -41,6 +42,7 @@ func TestMetricsAddress_SeparatePort(t *testing.T) {
 }
 
 func TestLogFormat_JSON(t *testing.T) {
+	t.Parallel()
 	command, log := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory", "--log-format", "json"), new(output)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
@@ -72,6 +74,7 @@ func TestLogFormat_JSON(t *testing.T) {
 
 // A connection above the limit is served as soon as another one is closed.
 func TestMaxConnections_Waits(t *testing.T) {
+	t.Parallel()
 	server := start(t, token, "--db", "memory", "--max-connections", "2")
 	address := strings.TrimPrefix(server.url, "http://")
 	var connections []net.Conn
@@ -117,6 +120,7 @@ func TestMaxConnections_Waits(t *testing.T) {
 
 // The limit applies to connections whose TLS handshake has not ended.
 func TestMaxConnections_TLS(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
 	cert, key := newCertificate(t, "first")

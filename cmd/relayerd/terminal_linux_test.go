@@ -13,6 +13,7 @@ import (
 
 // On a terminal, the progress of each stage overwrites one line.
 func TestCopy_ProgressOnTerminal(t *testing.T) {
+	t.Parallel()
 	source := makeFile(t, 1000)
 	terminal, screen := openTerminal(t)
 	command := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory", "--copy-from", source)

@@ -89,6 +89,7 @@ func servedName(t *testing.T, server *process, cert []byte) (name string, err er
 }
 
 func TestTLS_ReloadsCertificate(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
 	firstCert, firstKey := newCertificate(t, "first")
@@ -130,6 +131,7 @@ func TestTLS_ReloadsCertificate(t *testing.T) {
 // TestTLS_ExpiredCertificate checks that each way to look at a server shows that its
 // certificate has expired, at the start and after a reload.
 func TestTLS_ExpiredCertificate(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
 	expiry := time.Now().Add(-time.Hour).Truncate(time.Second).UTC()
@@ -197,6 +199,7 @@ func isUnknownAuthority(err error) bool {
 }
 
 func TestTLS_FailedStart(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	certFile, keyFile, otherKey := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem"), filepath.Join(directory, "other.pem")
 	cert, key := newCertificate(t, "first")

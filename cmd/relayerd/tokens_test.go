@@ -73,6 +73,7 @@ func (p *process) reload(text string, count int) {
 const definition = `{"id":"r-1","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
 
 func TestTokensFile_Roles(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "# operators", "", "alice "+oldToken, "alice\t"+newToken, "  monitoring "+readerToken+"  read")
 	server := start(t, "", "--db", "memory", "--tokens-file", path, "--log-requests")
@@ -101,6 +102,7 @@ func TestTokensFile_Roles(t *testing.T) {
 // A rotation under load: clients change from the old to the new token while both
 // are valid, and no request fails.
 func TestTokensFile_RotationUnderLoad(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "alice "+oldToken)
 	server := start(t, "", "--db", "memory", "--tokens-file", path, "--rate", "0")
@@ -157,6 +159,7 @@ func TestTokensFile_RotationUnderLoad(t *testing.T) {
 }
 
 func TestTokensFile_InvalidReload(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "alice "+oldToken)
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
@@ -174,6 +177,7 @@ func TestTokensFile_InvalidReload(t *testing.T) {
 }
 
 func TestTokensFile_Readable(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "alice "+oldToken)
 	const warning = "other users can read the tokens file: run chmod 600"
@@ -191,6 +195,7 @@ func TestTokensFile_Readable(t *testing.T) {
 // TestShortTokens_Allowed checks a flag for tests and for tokens that cannot be changed
 // yet.
 func TestShortTokens_Allowed(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "alice short")
 	for _, server := range []*process{
@@ -205,6 +210,7 @@ func TestShortTokens_Allowed(t *testing.T) {
 
 // TestTokensFile_ShortTokenOnReload checks that a reload refuses a short token too.
 func TestTokensFile_ShortTokenOnReload(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "alice "+oldToken)
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
@@ -216,6 +222,7 @@ func TestTokensFile_ShortTokenOnReload(t *testing.T) {
 }
 
 func TestTokensFile_FailedStart(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ content, want string }{
 		"empty":           {"", "the file contains no token"},
 		"comments":        {"# nobody\n\n", "the file contains no token"},

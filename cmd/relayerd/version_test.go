@@ -7,6 +7,7 @@ import (
 )
 
 func TestVersion_Command(t *testing.T) {
+	t.Parallel()
 	output, err := program("", "version").Output()
 	if err != nil || !regexp.MustCompile(`^relayerd \S*.*, built with go1\.\d+\S*\n$`).Match(output) {
 		t.Errorf("output %q, error %v", output, err)
@@ -14,6 +15,7 @@ func TestVersion_Command(t *testing.T) {
 }
 
 func TestVersion_BuildInfo(t *testing.T) {
+	t.Parallel()
 	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v1.2.3"}}
 	for _, c := range []struct {
 		settings []debug.BuildSetting

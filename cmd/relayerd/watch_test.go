@@ -339,6 +339,7 @@ func restartRepeatedly(t *testing.T, database string) *follower {
 
 // The feed of a bolt store is in memory: after a restart there is an explicit resync.
 func TestWatch_ServerRestartsOnFile(t *testing.T) {
+	t.Parallel()
 	f := restartRepeatedly(t, filepath.Join(t.TempDir(), "relayers.db"))
 	if resyncs := f.countResyncs(); resyncs < 7 {
 		t.Errorf("%d resyncs, want one for each server", resyncs)
@@ -347,6 +348,7 @@ func TestWatch_ServerRestartsOnFile(t *testing.T) {
 
 // PostgreSQL keeps the changes: every one is received once, and there is no resync.
 func TestWatch_ServerRestartsOnPostgres(t *testing.T) {
+	t.Parallel()
 	f := restartRepeatedly(t, location(t, startPostgres(t), "postgres"))
 	if resyncs := f.countResyncs(); resyncs != 1 {
 		t.Errorf("%d resyncs, want that of the first connection", resyncs)
@@ -355,6 +357,7 @@ func TestWatch_ServerRestartsOnPostgres(t *testing.T) {
 
 // A follower of one server receives the writes of the other, and resumes there.
 func TestWatch_TwoServersOnPostgres(t *testing.T) {
+	t.Parallel()
 	database := location(t, startPostgres(t), "postgres")
 	one := start(t, token, "--db", database, "--rate", "0")
 	other := start(t, token, "--db", database, "--rate", "0")
@@ -383,6 +386,7 @@ var (
 
 // All followers receive every change once, also across a restart of the server.
 func TestWatch_ManyFollowersOnPostgres(t *testing.T) {
+	t.Parallel()
 	args := []string{"--db", location(t, startPostgres(t), "postgres"), "--rate", "0"}
 	server := start(t, token, args...)
 	followers := make([]*follower, *followerCount)
@@ -417,7 +421,7 @@ func TestWatch_ManyFollowersOnPostgres(t *testing.T) {
 // A token that is removed from the tokens file ends its stream, and a read token may
 // watch.
 func TestWatch_ReadToken(t *testing.T) {
-	t.Parallel() // it waits for a heartbeat
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	writeFiles(t, map[string][]byte{file: []byte("reader " + token + " read\n")})
 	server := start(t, "", "--db", "memory", "--tokens-file", file)
