@@ -10,22 +10,45 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// isCreated reports whether the relayer is what the body of a create makes: it has all
-// that the body sets, and nothing else. RPC URLs are compared masked, because the relayer
-// has no others. What only a host sets is not compared.
-func isCreated(body []byte, current *relayer.Relayer) bool {
-	wanted, stored, ok := comparedForms(body, current)
-	for _, member := range []string{"address", "system_disabled", "disabled_reason"} {
-		delete(stored, member)
+// isCreated reports whether the relayer is what the request creates, and nothing else. RPC
+// URLs are compared masked, because the relayer has no others. What only a host sets is not
+// compared.
+func isCreated(req relayer.CreateRequest, current *relayer.Relayer) bool {
+	req = req.WithDefaults()
+	wanted := relayer.Relayer{
+		ID: req.ID, Name: req.Name, Network: req.Network, NetworkType: req.NetworkType, Paused: req.Paused, SignerID: req.SignerID,
+		NotificationID: req.NotificationID, CustomRPCURLs: req.CustomRPCURLs, Policies: req.Policies,
+		Address: current.Address, SystemDisabled: current.SystemDisabled, DisabledReason: current.DisabledReason, Revision: current.Revision,
 	}
-	return ok && isSame(stored, wanted)
+	if len(req.CustomRPCURLs) == 0 {
+		wanted.CustomRPCURLs = current.CustomRPCURLs[:0] // an empty list is a missing one
+	}
+	wantedJSON, err := strictjson.Encode(wanted)
+	if err != nil {
+		return false
+	}
+	currentJSON, err := strictjson.Encode(current)
+	return err == nil && bytes.Equal(wantedJSON, currentJSON)
 }
 
 // isPatched reports whether the relayer has all that the body of a patch sets. A body that
 // a server rejects has no effect, even if the relayer has its values.
 func isPatched(body []byte, current *relayer.Relayer) bool {
-	wanted, stored, ok := comparedForms(body, current)
-	return ok && covers(stored, wanted) && isValidPatch(body, current)
+	var wanted, stored map[string]any
+	encoded, err := json.Marshal(current)
+	if err != nil || decodeNumbers(body, &wanted) != nil || decodeNumbers(encoded, &stored) != nil {
+		return false
+	}
+	for _, members := range []map[string]any{wanted, stored} {
+		if endpoints, ok := members["custom_rpc_urls"].([]any); ok && len(endpoints) == 0 {
+			members["custom_rpc_urls"] = nil // an empty list is a missing one
+		}
+	}
+	if current.NetworkType == relayer.Solana {
+		dropDefault(stored, wanted)
+	}
+	normalizePolicies(stored, wanted)
+	return covers(stored, wanted) && isValidPatch(body, current)
 }
 
 // isValidPatch checks the members of a patch by the rules of a create, and that none of
@@ -49,21 +72,6 @@ func isValidPatch(body []byte, current *relayer.Relayer) bool {
 	return err == nil
 }
 
-// comparedForms returns the members of a body and of a relayer in the same form.
-func comparedForms(body []byte, current *relayer.Relayer) (wanted, stored map[string]any, ok bool) {
-	encoded, err := json.Marshal(current)
-	if err != nil || decodeNumbers(body, &wanted) != nil || decodeNumbers(encoded, &stored) != nil {
-		return nil, nil, false
-	}
-	normalizeEndpoints(wanted)
-	normalizeEndpoints(stored)
-	if current.NetworkType == relayer.Solana {
-		dropDefault(stored, wanted)
-	}
-	normalizePolicies(stored, wanted)
-	return wanted, stored, true
-}
-
 // setsRPCURLs reports whether the body sets RPC URLs. The masked URLs of a relayer do not
 // show whether they are those of the body.
 func setsRPCURLs(body []byte) bool {
@@ -82,29 +90,6 @@ func decodeNumbers(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return d.Decode(into)
-}
-
-// normalizeEndpoints masks the URLs, sets default weights, and treats no endpoints like a
-// missing list, as servers do.
-func normalizeEndpoints(body map[string]any) {
-	const member = "custom_rpc_urls"
-	endpoints, ok := body[member].([]any)
-	if !ok {
-		return
-	}
-	if len(endpoints) == 0 {
-		body[member] = nil
-		return
-	}
-	for _, endpoint := range endpoints {
-		if members, ok := endpoint.(map[string]any); ok {
-			full, _ := members["url"].(string)
-			members["url"] = relayer.RPCURL(full).String()
-			if members["weight"] == nil {
-				members["weight"] = json.Number(strconv.FormatFloat(relayer.DefaultRPCWeight, 'f', -1, 64))
-			}
-		}
-	}
 }
 
 // normalizePolicies treats empty stored policies like missing ones, as servers do.

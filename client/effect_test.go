@@ -3,6 +3,7 @@ package client_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 
@@ -122,7 +123,8 @@ func TestCreate_InEffect(t *testing.T) {
 		"equal":                 {evm("a"), evm("a"), true},
 		"minimal":               {minimal, minimal, true},
 		"default weight":        {endpoints(endpoint), endpoints(relayer.RPCConfig{URL: endpoint.URL, Weight: new(100.0)}), true},
-		"no endpoints":          {endpoints(), minimal, true},
+		"no endpoints":          {endpoints([]relayer.RPCConfig{}...), minimal, true},
+		"negative zero":         {policy(&relayer.StellarPolicy{FeeMarginPercentage: new(math.Copysign(0, -1))}), policy(&relayer.StellarPolicy{FeeMarginPercentage: new(0.0)}), true},
 		"default strategy":      {policy(&relayer.SolanaPolicy{}), policy(&relayer.SolanaPolicy{FeePaymentStrategy: new(relayer.FeePaidByUser)}), true},
 		"empty policy":          {policy(&relayer.EVMPolicy{}), minimal, true},
 		"another endpoint":      {minimal, endpoints(endpoint), false},

@@ -45,15 +45,15 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest) (*relaye
 		request:  create,
 		id:       req.ID,
 		hasOwnID: hasOwnID,
-		settle:   func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, body, current) },
+		settle:   func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, current) },
 	})
 }
 
-func settleCreate(req relayer.CreateRequest, hasOwnID bool, body []byte, current *relayer.Relayer) (verdict, error) {
+func settleCreate(req relayer.CreateRequest, hasOwnID bool, current *relayer.Relayer) (verdict, error) {
 	switch {
 	case current == nil:
 		return hadNoEffect, nil
-	case hasOwnID || isCreated(body, current):
+	case hasOwnID || isCreated(req, current):
 		return hadEffect, nil
 	case current.Network != req.Network || current.NetworkType != req.NetworkType || current.SignerID != req.SignerID:
 		return isDecided, relayer.ErrExists
