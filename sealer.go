@@ -100,9 +100,31 @@ func OpenRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) 
 	return rec, nil
 }
 
-// SealRecord returns the record with its private part, which is in clear, sealed. It
-// returns an error that matches [ErrSealed] if the sealer fails.
-func SealRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
+// ResealRecord returns the record with its private part sealed under the primary key of the
+// sealer. A part that is sealed under it already is returned as it is, if the sealer is a
+// [KeyedSealer]. It returns an error that matches [ErrSealed] if the sealer fails.
+func ResealRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
+	if isUnderPrimaryKey(sealer, rec.Private) {
+		return rec, nil
+	}
+	opened, err := OpenRecord(ctx, sealer, rec)
+	if err != nil {
+		return Record{}, err
+	}
+	return sealRecord(ctx, sealer, opened)
+}
+
+func isUnderPrimaryKey(sealer Sealer, private []byte) bool {
+	keyed, ok := sealer.(KeyedSealer)
+	if !ok || !isSealed(private) {
+		return false
+	}
+	id, err := keyed.KeyID(private[1:])
+	return err == nil && id == keyed.PrimaryKeyID()
+}
+
+// sealRecord seals the private part of a record, which is in clear.
+func sealRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
 	if len(rec.Private) == 0 {
 		return rec, nil
 	}
@@ -128,7 +150,7 @@ func (m *Manager) seal(ctx context.Context, rec Record) (Record, error) {
 	if m.sealer == nil || m.storesClear {
 		return rec, nil
 	}
-	return SealRecord(ctx, m.sealer, rec)
+	return sealRecord(ctx, m.sealer, rec)
 }
 
 // masks reports whether the Manager returns the RPC URLs of the record masked. With a
@@ -338,15 +360,7 @@ func (m *Manager) isSealedAsRequired(private []byte) bool {
 	if len(private) == 0 || m.storesClear {
 		return !isSealed(private)
 	}
-	if !isSealed(private) {
-		return false
-	}
-	keyed, ok := m.sealer.(KeyedSealer)
-	if !ok {
-		return false
-	}
-	id, err := keyed.KeyID(private[1:])
-	return err == nil && id == keyed.PrimaryKeyID()
+	return isUnderPrimaryKey(m.sealer, private)
 }
 
 // reseal reports whether it has stored the record.

@@ -404,7 +404,7 @@ func TestSealer_SameContentIsNoChange(t *testing.T) {
 // Members of the private part that a newer version added are kept.
 func TestSealer_UnknownMembersKept(t *testing.T) {
 	ring := ringOf(t, "k1")
-	rec, err := relayer.SealRecord(t.Context(), ring, newer["evm"])
+	rec, err := relayer.ResealRecord(t.Context(), ring, newer["evm"])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -316,8 +316,8 @@ func TestBackups_SharedDirectory(t *testing.T) {
 func TestSignals_WithoutFlag(t *testing.T) {
 	t.Parallel()
 	server := start(t, token, "--db", "memory")
-	server.reload(`msg="signal ignored: --tokens-file is not set" signal=SIGHUP`, 1)
-	server.reload(`msg="signal ignored: --tokens-file is not set" signal=SIGHUP`, 2)
+	server.reload(`msg="signal ignored: neither --tokens-file nor --keys is set" signal=SIGHUP`, 1)
+	server.reload(`msg="signal ignored: neither --tokens-file nor --keys is set" signal=SIGHUP`, 2)
 	server.requestBackup()
 	server.output.awaitText(t, `msg="signal ignored: --backup is not set" signal=SIGUSR1`, 1)
 	server.expectStatus("GET", collection, token, "", http.StatusOK)

@@ -74,7 +74,7 @@ func newRootCommand(apiKey string) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(), newRestoreCommand(),
-		newCompactCommand(), newCopyCommand(), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey),
+		newCompactCommand(), newCopyCommand(), newKeysCommand(), newResealCommand(), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey),
 		newHealthcheckCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.

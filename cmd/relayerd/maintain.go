@@ -22,16 +22,17 @@ func newCheckCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check a database for damage",
 		Long: `Check reads a whole database and reports damage: pages, checksums, indexes and
-counts that contradict each other. It changes no relayer.`,
+counts that contradict each other. If RPC URLs are sealed, it counts them by key, which
+needs no keys. It changes no relayer.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkDurable("--db", database); err != nil {
 				return err
 			}
-			total, err := check(command.Context(), database)
+			total, sealed, err := check(command.Context(), database)
 			if err != nil {
 				return err
 			}
-			command.Printf("no damage found in %d relayers\n", total)
+			command.Printf("no damage found in %d relayers\n%s", total, sealText(sealed))
 			return nil
 		},
 	}
@@ -39,17 +40,20 @@ counts that contradict each other. It changes no relayer.`,
 	return command
 }
 
-func check(ctx context.Context, database string) (total int, err error) {
+func check(ctx context.Context, database string) (total int, sealed relayer.SealCounts, err error) {
 	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
 	if err != nil {
-		return 0, err
+		return 0, sealed, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	if err := store.(relayer.CheckStore).Check(ctx); err != nil {
-		return 0, fmt.Errorf("--db: %w", err)
+		return 0, sealed, fmt.Errorf("--db: %w", err)
+	}
+	if sealed, err = countSealed(ctx, store); err != nil {
+		return 0, sealed, err
 	}
 	_, total, err = store.List(ctx, 0, 0)
-	return total, err
+	return total, sealed, err
 }
 
 func newBackupCommand() *cobra.Command {
@@ -125,12 +129,15 @@ directory needs free space for two more copies.`,
 
 func newCopyCommand() *cobra.Command {
 	var source, destination string
+	var keys sealing
+	var reseals bool
 	command := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy all relayers from one database to another",
 		Long: `Copy adds all relayers of one database to another, with their order and revisions, and
 compares both at the end. Run it again to resume an interrupted copy. Stop the servers
-of both databases first.`,
+of both databases first. Sealed RPC URLs are copied as they are, or with --reseal under
+the primary key of --keys.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkDurable("--to", destination); err != nil {
 				return err
@@ -138,17 +145,29 @@ of both databases first.`,
 			if err := checkSource("--from", source, "--to", destination); err != nil {
 				return err
 			}
-			return copyDatabase(command.Context(), source, destination, command.ErrOrStderr())
+			if reseals {
+				return copyDatabase(command.Context(), source, destination, keys.resealedSource, command.ErrOrStderr())
+			}
+			return copyDatabase(command.Context(), source, destination, sameSource, command.ErrOrStderr())
 		},
 	}
 	const databases = "database `file` that no server has open, or a postgres:// URL"
 	command.Flags().StringVar(&source, "from", "", databases)
 	command.Flags().StringVar(&destination, "to", "", databases+"; created if missing")
 	require(command, "from", "to")
+	keys.addKeysFlag(command)
+	command.Flags().BoolVar(&reseals, "reseal", false, "seal RPC URLs under the primary key of --keys")
+	annotate(command, "reseal", needs, "keys")
+	annotate(command, "keys", needs, "reseal")
 	return command
 }
 
-func copyDatabase(ctx context.Context, from, to string, stderr io.Writer) (err error) {
+// sourceOf returns the source of a copy as it is to be copied.
+type sourceOf func(source, destination relayer.Store) (relayer.Store, error)
+
+func sameSource(source, _ relayer.Store) (relayer.Store, error) { return source, nil }
+
+func copyDatabase(ctx context.Context, from, to string, open sourceOf, stderr io.Writer) (err error) {
 	source, closeSource, err := openExisting(ctx, "--from", from, lockOnce())
 	if err != nil {
 		return err
@@ -160,5 +179,8 @@ func copyDatabase(ctx context.Context, from, to string, stderr io.Writer) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, closeDestination()) }()
+	if source, err = open(source, destination); err != nil {
+		return err
+	}
 	return copyAll(ctx, destination, source, newProgress(stderr, slog.New(slog.NewTextHandler(stderr, nil))))
 }

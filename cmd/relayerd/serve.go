@@ -27,6 +27,7 @@ import (
 // config holds the flags of the command serve.
 type config struct {
 	rules
+	sealing
 	address          string
 	database         string
 	copyFrom         string
@@ -56,6 +57,9 @@ as the output of openssl rand -hex 16. For several tokens use
 token that may only get, list and watch. SIGHUP reloads the file. If neither is set, the
 server generates a token and prints it.
 
+With --keys, RPC URLs are sealed in the database. SIGHUP reloads the file, and the server
+then seals in the background what is not under the primary key.
+
 With --backup, SIGUSR1 writes a backup at once.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
@@ -76,6 +80,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.BoolVar(&c.allowShortTokens, "allow-short-tokens", false, "accept tokens of fewer than 16 bytes, which can be guessed")
 	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
 	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
+	c.sealing.addFlags(command)
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets, lists and watches per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain; --addr then serves HTTPS, and reloads the files when they change")
@@ -113,7 +118,7 @@ func (c config) check() error {
 		}
 	}
 	for _, file := range []struct{ flag, name string }{
-		{"--tokens-file", c.tokensFile}, {"--tls-cert", c.tlsCert}, {"--tls-key", c.tlsKey},
+		{"--tokens-file", c.tokensFile}, {"--tls-cert", c.tlsCert}, {"--tls-key", c.tlsKey}, {"--keys", c.keysFile},
 	} {
 		if err := checkFile(file.flag, file.name); err != nil {
 			return err
@@ -152,6 +157,10 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	keys, err := c.sealing.load(logger)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	received := receiveSignals()
@@ -187,7 +196,12 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	api, err := newAPI(store, append(managerOptions, relayer.WithObserver(metrics.observer)), access, apiOptions)
+	manager, stopResealing, err := newManager(ctx, c, keys, store, append(managerOptions, relayer.WithObserver(metrics.observer)), received.keys, logger)
+	if err != nil {
+		return err
+	}
+	defer stopResealing()
+	api, err := newAPI(manager, access, apiOptions)
 	if err != nil {
 		return err
 	}
@@ -236,11 +250,21 @@ func openWithBackups(ctx context.Context, c config, registry promclient.Register
 	return store, func() error { stop(); return closeStore() }, nil
 }
 
-func newAPI(store relayer.Store, managerOptions []relayer.Option, access access, apiOptions []httpapi.Option) (*httpapi.API, error) {
-	manager, err := relayer.New(store, managerOptions...)
+// newManager returns the Manager of a store, with the keys of --keys. The returned function
+// stops the resealing.
+func newManager(ctx context.Context, c config, keys *keysFile, store relayer.Store, options []relayer.Option, signals <-chan os.Signal, logger *slog.Logger) (*relayer.Manager, func(), error) {
+	sealing, err := c.sealing.options(ctx, keys, store, logger)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	manager, err := relayer.New(store, append(options, sealing...)...)
+	if err != nil || keys == nil {
+		return manager, func() {}, err
+	}
+	return manager, startResealing(ctx, manager, keys, signals), nil
+}
+
+func newAPI(manager *relayer.Manager, access access, apiOptions []httpapi.Option) (*httpapi.API, error) {
 	api, err := httpapi.New(manager, access.authenticator, append(apiOptions, access.options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("API_KEY: %w", err)

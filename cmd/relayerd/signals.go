@@ -11,20 +11,23 @@ import (
 // signals receives the requests of an operator to a running server.
 type signals struct {
 	reload chan os.Signal // SIGHUP
+	keys   chan os.Signal // SIGHUP
 	backup chan os.Signal // SIGUSR1
 }
 
 // receiveSignals receives every signal, even if its flag is not set: an unhandled signal
 // would end the process.
 func receiveSignals() signals {
-	s := signals{reload: make(chan os.Signal, 1), backup: make(chan os.Signal, 1)}
+	s := signals{reload: make(chan os.Signal, 1), keys: make(chan os.Signal, 1), backup: make(chan os.Signal, 1)}
 	signal.Notify(s.reload, syscall.SIGHUP)
+	signal.Notify(s.keys, syscall.SIGHUP)
 	notifyBackup(s.backup)
 	return s
 }
 
 func (s signals) stop() {
 	signal.Stop(s.reload)
+	signal.Stop(s.keys)
 	signal.Stop(s.backup)
 }
 
@@ -40,8 +43,8 @@ func (s signals) ignoreUnused(ctx context.Context, c config, logger *slog.Logger
 			}
 		}
 	}
-	if c.tokensFile == "" {
-		go ignore(s.reload, "SIGHUP", "--tokens-file is not set")
+	if c.tokensFile == "" && c.keysFile == "" {
+		go ignore(s.reload, "SIGHUP", "neither --tokens-file nor --keys is set")
 	}
 	if c.backup.directory == "" {
 		go ignore(s.backup, "SIGUSR1", "--backup is not set")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -24,6 +25,7 @@ const serverHelp = `With --server, the environment variable API_KEY is the beare
 // target holds the flags of the registry that a command uses: a database, or a server.
 type target struct {
 	rules
+	sealing
 	database     string
 	server       string
 	insecureHTTP bool
@@ -37,7 +39,9 @@ func (t *target) addFlags(command *cobra.Command) {
 	flags.StringVar(&t.server, "server", "", "`URL` of a server, in place of --db")
 	flags.BoolVar(&t.insecureHTTP, "insecure-http", false, "permit an http URL of a host that is not local: anyone on the network path can read the token and the RPC URLs")
 	flags.StringVar(&t.caFile, "ca-file", "", "PEM `file` of the authority of the server's certificate, if it is not a public one")
+	t.addKeysFlag(command)
 	annotate(command, "db", excludes, "server")
+	annotate(command, "keys", excludes, "server")
 	annotate(command, "ca-file", needs, "server")
 	annotate(command, "insecure-http", needs, "server")
 }
@@ -61,11 +65,20 @@ func (t *target) open(ctx context.Context, apiKey string, options ...relayer.Opt
 	if err := checkDurable("--db", t.database); err != nil {
 		return nil, nil, err
 	}
+	logger := slog.New(slog.DiscardHandler) // the commands print sealed URLs masked
+	keys, err := t.sealing.load(logger)
+	if err != nil {
+		return nil, nil, err
+	}
 	store, closeStore, err := openExisting(ctx, "--db", t.database, lockOnce())
 	if err != nil {
 		return nil, nil, err
 	}
-	manager, err := relayer.New(store, options...)
+	sealing, err := t.sealing.options(ctx, keys, store, logger)
+	if err != nil {
+		return nil, nil, errors.Join(err, closeStore())
+	}
+	manager, err := relayer.New(store, append(options, sealing...)...)
 	if err != nil {
 		return nil, nil, errors.Join(err, closeStore())
 	}

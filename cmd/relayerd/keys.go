@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/keyring"
+)
+
+// sealing holds the flags of the keys that seal RPC URLs.
+type sealing struct {
+	keysFile string
+	unseal   bool
+}
+
+func (s *sealing) addKeysFlag(command *cobra.Command) {
+	command.Flags().StringVar(&s.keysFile, "keys", "", "`file` of the keys that seal RPC URLs in the database")
+}
+
+func (s *sealing) addFlags(command *cobra.Command) {
+	s.addKeysFlag(command)
+	command.Flags().BoolVar(&s.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
+	annotate(command, "unseal", needs, "keys")
+}
+
+// load returns the keys, or nil without --keys.
+func (s *sealing) load(logger *slog.Logger) (*keysFile, error) {
+	if s.keysFile == "" {
+		return nil, nil
+	}
+	return openKeysFile(s.keysFile, logger)
+}
+
+// options returns the options of a Manager on the store with the keys, which may be nil.
+func (s *sealing) options(ctx context.Context, keys *keysFile, store relayer.Store, logger *slog.Logger) ([]relayer.Option, error) {
+	switch {
+	case keys == nil:
+		return withoutKeys(ctx, store, logger)
+	case s.unseal:
+		return []relayer.Option{relayer.WithUnsealing(keys)}, nil
+	}
+	return []relayer.Option{relayer.WithSealer(keys)}, nil
+}
+
+// withoutKeys returns the options of a Manager that has no keys. If the store has sealed
+// RPC URLs, new ones are rejected: they would be stored in clear.
+func withoutKeys(ctx context.Context, store relayer.Store, logger *slog.Logger) ([]relayer.Option, error) {
+	isSealed, err := hasSealed(ctx, store)
+	if !isSealed || err != nil {
+		return nil, err
+	}
+	logger.Warn("the database has sealed RPC URLs, and --keys is not set: RPC URLs can be neither read nor changed")
+	return []relayer.Option{relayer.WithSealer(keyring.Keyring{})}, nil
+}
+
+// hasSealed reports whether a store has a sealed part.
+func hasSealed(ctx context.Context, store relayer.Store) (bool, error) {
+	const page = 500
+	for offset := 0; ; offset += page {
+		records, _, err := store.List(ctx, offset, page)
+		if err != nil {
+			return false, fmt.Errorf("--db: %w", err)
+		}
+		for _, rec := range records {
+			if _, err := relayer.OpenRecord(ctx, nil, rec); errors.Is(err, relayer.ErrSealed) {
+				return true, nil
+			}
+		}
+		if len(records) < page {
+			return false, nil
+		}
+	}
+}
+
+// keysFile is a [relayer.KeyedSealer] with the keys of a file.
+type keysFile struct {
+	path    string
+	logger  *slog.Logger
+	current atomic.Pointer[keyring.Keyring]
+}
+
+func openKeysFile(path string, logger *slog.Logger) (*keysFile, error) {
+	if err := checkFile("--keys", path); err != nil {
+		return nil, err
+	}
+	file := &keysFile{path: path, logger: logger}
+	return file, file.load()
+}
+
+// load reads the file. If it is invalid, the earlier keys stay in use.
+func (f *keysFile) load() error {
+	ring, err := keyring.Load(f.path)
+	if err != nil {
+		return fmt.Errorf("--keys: %w", err)
+	}
+	f.current.Store(&ring)
+	return nil
+}
+
+// reload is load for a running server.
+func (f *keysFile) reload() {
+	if err := f.load(); err != nil {
+		f.logger.Error("keys not reloaded: the earlier keys stay in use", "error", err.Error())
+		return
+	}
+	f.logger.Info("keys reloaded", "keys", len(f.current.Load().KeyIDs()), "primary", f.PrimaryKeyID())
+}
+
+func (f *keysFile) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	return f.current.Load().Seal(ctx, plaintext, associatedData)
+}
+
+func (f *keysFile) Open(ctx context.Context, sealed, associatedData []byte) ([]byte, error) {
+	return f.current.Load().Open(ctx, sealed, associatedData)
+}
+
+func (f *keysFile) PrimaryKeyID() string { return f.current.Load().PrimaryKeyID() }
+
+func (f *keysFile) KeyID(sealed []byte) (string, error) { return keyring.KeyID(sealed) }
+
+func newKeysCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "keys",
+		Short: "Manage the file of the keys that seal RPC URLs",
+		Long: `A key file has named keys. The primary key seals; every key opens what it has sealed.
+To rotate: keys add, SIGHUP, keys use, SIGHUP, wait until check shows no RPC URLs under the
+old key, keys remove. Several servers of one database need the same file: copy it to all
+of them before each SIGHUP.`,
+	}
+	command.AddCommand(newKeysAddCommand(), newKeysListCommand(), newKeysUseCommand(), newKeysRemoveCommand())
+	return command
+}
+
+// keyFlags are the flags of a command that changes a key file.
+type keyFlags struct{ path, id string }
+
+func (k *keyFlags) add(command *cobra.Command) {
+	command.Flags().StringVar(&k.path, "keys", "", "key `file`")
+	command.Flags().StringVar(&k.id, "id", "", "`name` of the key, such as 2026-07")
+	require(command, "keys", "id")
+}
+
+// change changes the key file, and keeps its owner: a server that runs as that user must
+// be able to read it.
+func (k *keyFlags) change(modify func(path, id string) error) error {
+	if err := checkFile("--keys", k.path); err != nil {
+		return err
+	}
+	path := k.path
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	before, err := os.Stat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--keys: %w", err)
+	}
+	if err := modify(path, k.id); err != nil {
+		return fmt.Errorf("--keys: %w", err)
+	}
+	if before == nil {
+		return nil
+	}
+	if err := copyOwner(path, before); err != nil {
+		return fmt.Errorf("--keys: the keys are changed, but not the owner of the file: %w", err)
+	}
+	return nil
+}
+
+func newKeysAddCommand() *cobra.Command {
+	var k keyFlags
+	command := &cobra.Command{
+		Use:   "add",
+		Short: "Add a new random key; the first one creates the file and is primary",
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := k.change(keyring.AddKey); err != nil {
+				return err
+			}
+			command.Printf("added key %s\n", k.id)
+			return nil
+		},
+	}
+	k.add(command)
+	return command
+}
+
+func newKeysUseCommand() *cobra.Command {
+	var k keyFlags
+	command := &cobra.Command{
+		Use:   "use",
+		Short: "Make a key the primary key",
+		Long: `Use makes a key the primary key. Before one server seals with it, every server must
+have it: see relayerd keys --help.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := k.change(keyring.UseKey); err != nil {
+				return err
+			}
+			command.Printf("key %s is primary\n", k.id)
+			return nil
+		},
+	}
+	k.add(command)
+	return command
+}
+
+func newKeysListCommand() *cobra.Command {
+	var s sealing
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the names of the keys",
+		RunE: func(command *cobra.Command, _ []string) error {
+			keys, err := openKeysFile(s.keysFile, nil)
+			if err != nil {
+				return err
+			}
+			ring := keys.current.Load()
+			for _, id := range ring.KeyIDs() {
+				if id == ring.PrimaryKeyID() {
+					id += " primary"
+				}
+				command.Println(id)
+			}
+			return nil
+		},
+	}
+	s.addKeysFlag(command)
+	require(command, "keys")
+	return command
+}
+
+func newKeysRemoveCommand() *cobra.Command {
+	var k keyFlags
+	var database string
+	command := &cobra.Command{
+		Use:   "remove",
+		Short: "Remove a key under which the database has no RPC URLs",
+		Long: `Remove removes a key, unless it is primary or RPC URLs of the database are under it.
+Backups under the key cannot be read without it: keep a copy as long as they exist.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := checkDurable("--db", database); err != nil {
+				return err
+			}
+			count, err := countUnder(command.Context(), database, k.id)
+			if err != nil {
+				return err
+			}
+			if count > 0 {
+				return fmt.Errorf("key %s is in use by %d relayers of --db: seal them under the primary key with relayerd reseal", k.id, count)
+			}
+			if err := k.change(keyring.RemoveKey); err != nil {
+				return err
+			}
+			command.Printf("removed key %s\n", k.id)
+			return nil
+		},
+	}
+	k.add(command)
+	command.Flags().StringVar(&database, "db", "", "database `file` that no server has open, its backup, or a postgres:// URL")
+	require(command, "db")
+	return command
+}
+
+// countUnder returns the number of relayers of a database whose RPC URLs are under a key.
+func countUnder(ctx context.Context, database, id string) (int, error) {
+	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
+	if err != nil {
+		return 0, err
+	}
+	counts, err := countSealed(ctx, store)
+	return counts.Keys[id], errors.Join(err, closeStore())
+}
+
+// countSealed needs no keys.
+func countSealed(ctx context.Context, store relayer.Store) (relayer.SealCounts, error) {
+	manager, err := relayer.New(store, relayer.WithSealer(keyring.Keyring{}))
+	if err != nil {
+		return relayer.SealCounts{}, err
+	}
+	counts, err := manager.CountSealed(ctx)
+	if err != nil {
+		return relayer.SealCounts{}, fmt.Errorf("--db: %w", err)
+	}
+	return counts, nil
+}

@@ -1,0 +1,294 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const (
+	urlSecret = "Secret-of-a-URL-3b81"
+	fullURL   = "https://rpc.example/" + urlSecret
+)
+
+// sealedURL is the definition of a relayer with an RPC URL.
+func sealedURL(id string) string {
+	return `{"id":"` + id + `","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s",` +
+		`"custom_rpc_urls":[{"url":"` + fullURL + `"}]}`
+}
+
+// keysFileIn creates a key file with one key.
+func keysFileIn(t *testing.T, directory string) string {
+	t.Helper()
+	path := filepath.Join(directory, "relayer.keys")
+	runCommand(t, "keys", "add", "--keys", path, "--id", "k1")
+	return path
+}
+
+// expectNoSecretIn checks that no file of a directory has a URL in clear.
+func expectNoSecretIn(t *testing.T, directory string) {
+	t.Helper()
+	count := 0
+	err := filepath.Walk(directory, func(path string, info os.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		count++
+		if data := readFile(t, path); bytes.Contains(data, []byte(urlSecret)) {
+			t.Errorf("%s contains a URL in clear", path)
+		}
+		return nil
+	})
+	if err != nil || count == 0 {
+		t.Errorf("%d files were read; error %v", count, err)
+	}
+}
+
+func expectNoURL(t *testing.T, log string) {
+	t.Helper()
+	if strings.Contains(log, urlSecret) {
+		t.Errorf("the log has a URL:\n%s", log)
+	}
+}
+
+// secretOf returns the RPC URL of a relayer in a database, in clear.
+func secretOf(t *testing.T, database, keys, id string) string {
+	t.Helper()
+	args := []string{"export", "--db", database, "--with-secrets"}
+	if keys != "" {
+		args = append(args, "--keys", keys)
+	}
+	file := runCommand(t, args...)
+	_, after, found := strings.Cut(file, `"id": "`+id+`"`)
+	if !found {
+		t.Fatalf("%s is not in\n%s", id, file)
+	}
+	_, after, _ = strings.Cut(after, `"url": "`)
+	url, _, _ := strings.Cut(after, `"`)
+	return url
+}
+
+func TestKeys_Commands(t *testing.T) {
+	directory := t.TempDir()
+	path := keysFileIn(t, directory)
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	runCommand(t, "keys", "add", "--keys", path, "--id", "k2")
+	if output := runCommand(t, "keys", "list", "--keys", path); output != "k1 primary\nk2\n" {
+		t.Errorf("the list is %q", output)
+	}
+	if output := runCommand(t, "keys", "use", "--keys", path, "--id", "k2"); output != "key k2 is primary\n" {
+		t.Errorf("the output is %q", output)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the mode is %v with error %v, want 0640 as before", info.Mode(), err)
+	}
+	expectFailure(t, "key k2 exists", "keys", "add", "--keys", path, "--id", "k2")
+	expectFailure(t, "key k3: no such key", "keys", "use", "--keys", path, "--id", "k3")
+	expectFailure(t, "--id is required", "keys", "add", "--keys", path)
+	expectFailure(t, "no such file", "keys", "list", "--keys", path+"-missing")
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expectFailure(t, "chmod 600", "keys", "list", "--keys", path)
+	for line := range strings.Lines(string(readFile(t, path))) {
+		if fields := strings.Fields(line); fields[0] == "key" && strings.Contains(runKeysList(path), fields[2]) {
+			t.Error("the output has a key")
+		}
+	}
+}
+
+func runKeysList(path string) string {
+	output, _ := program("", "keys", "list", "--keys", path).CombinedOutput()
+	return string(output)
+}
+
+func TestServe_Keys(t *testing.T) {
+	directory := t.TempDir()
+	keys := keysFileIn(t, t.TempDir())
+	database := filepath.Join(directory, "relayers.db")
+	server := start(t, token, "--db", database, "--keys", keys)
+	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	server.expectStatus("POST", collection, token, sealedURL("b"), http.StatusCreated)
+	server.expectStatus("PATCH", collection+"/a", token, `{"paused":true}`, http.StatusOK)
+	server.expectStatus("DELETE", collection+"/b", token, "", http.StatusOK)
+	server.stop()
+	runCommand(t, "backup", "--db", database, "--to", filepath.Join(directory, "backup.db"))
+	runCommand(t, "copy", "--from", database, "--to", filepath.Join(directory, "copy.db"))
+	runCommand(t, "compact", "--db", database)
+	expectNoSecretIn(t, directory)
+	want := "no damage found in 1 relayers\nRPC URLs of 0 relayers are in clear\nRPC URLs of 1 relayers are under key k1\n"
+	for _, name := range []string{"relayers.db", "backup.db", "copy.db"} {
+		path := filepath.Join(directory, name)
+		if output := runCommand(t, "check", "--db", path); output != want {
+			t.Errorf("%s: %q", name, output)
+		}
+		if url := secretOf(t, path, keys, "a"); url != fullURL {
+			t.Errorf("%s: the URL is %s", name, url)
+		}
+	}
+	expectFailure(t, "RPC URLs are sealed", "export", "--db", database, "--with-secrets")
+	if file := runCommand(t, "export", "--db", database); !strings.Contains(file, "rpc.example/***") {
+		t.Errorf("the export is %s", file)
+	}
+}
+
+// Without --keys, a server of sealed relayers does all that needs no full URL.
+func TestServe_WithoutKeys(t *testing.T) {
+	keys := keysFileIn(t, t.TempDir())
+	directory := t.TempDir()
+	database := filepath.Join(directory, "relayers.db")
+	server := start(t, token, "--db", database, "--keys", keys)
+	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	server.stop()
+
+	server = start(t, token, "--db", database)
+	server.output.awaitText(t, "--keys is not set", 1)
+	server.expectStatus("GET", collection, token, "", http.StatusOK)
+	server.expectStatus("GET", collection+"/a", token, "", http.StatusOK)
+	server.expectStatus("PATCH", collection+"/a", token, `{"paused":true,"name":"m"}`, http.StatusOK)
+	server.expectStatus("PATCH", collection+"/a", token, `{"custom_rpc_urls":[{"url":"`+fullURL+`"}]}`, http.StatusServiceUnavailable)
+	server.expectStatus("POST", collection, token, sealedURL("b"), http.StatusServiceUnavailable)
+	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	server.expectStatus("DELETE", collection+"/a", token, "", http.StatusOK)
+	server.stop()
+	expectNoURL(t, server.output.String())
+	expectNoSecretIn(t, directory)
+}
+
+// A server seals in the background at the start and after a reload of the keys.
+func TestServe_RotateKeys(t *testing.T) {
+	const relayers = 20
+	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
+	database := filepath.Join(directory, "relayers.db")
+	server := start(t, token, "--db", database)
+	for i := range relayers {
+		server.expectStatus("POST", collection, token, sealedURL(fmt.Sprint("r", i)), http.StatusCreated)
+	}
+	server.stop()
+
+	server = start(t, token, "--db", database, "--keys", keys)
+	server.output.awaitText(t, "stored=20 primary=k1", 1)
+
+	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
+	server.reload("keys reloaded", 1)
+	runCommand(t, "keys", "use", "--keys", keys, "--id", "k2")
+	server.reload("stored=20 primary=k2", 1)
+
+	if err := os.WriteFile(keys+".bad", []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := readFile(t, keys)
+	if err := os.Rename(keys+".bad", keys); err != nil {
+		t.Fatal(err)
+	}
+	server.reload("keys not reloaded", 1)
+	server.expectStatus("POST", collection, token, sealedURL("last"), http.StatusCreated)
+	if err := os.WriteFile(keys, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server.stop()
+	expectNoURL(t, server.output.String())
+
+	if output := runCommand(t, "check", "--db", database); !strings.HasSuffix(output, "RPC URLs of 0 relayers are in clear\nRPC URLs of 21 relayers are under key k2\n") {
+		t.Errorf("check prints %q", output)
+	}
+	runCommand(t, "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
+	if url := secretOf(t, database, keys, "r7"); url != fullURL {
+		t.Errorf("after the rotation the URL is %s", url)
+	}
+	runCommand(t, "compact", "--db", database)
+	expectNoSecretIn(t, directory)
+}
+
+func TestSealingPage_CommandsExist(t *testing.T) {
+	count := 0
+	for line := range strings.Lines(string(readFile(t, "../../docs/sealing.md"))) {
+		if args, ok := strings.CutPrefix(line, "relayerd "); ok {
+			command, _, _ := strings.Cut(args, "#")
+			expectCommandExists(t, strings.Fields(command))
+			count++
+		}
+	}
+	if count < 5 {
+		t.Errorf("the page has %d commands of relayerd", count)
+	}
+}
+
+func TestKeysRemove_KeyInUse(t *testing.T) {
+	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
+	database := filepath.Join(directory, "relayers.db")
+	server := start(t, token, "--db", database, "--keys", keys)
+	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	server.stop()
+	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
+	runCommand(t, "keys", "use", "--keys", keys, "--id", "k2")
+	expectFailure(t, "key k1 is in use by 1 relayers", "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
+	if output := runCommand(t, "reseal", "--db", database, "--keys", keys); output != "stored the RPC URLs of 1 relayers\n" {
+		t.Errorf("reseal prints %q", output)
+	}
+	runCommand(t, "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
+	if url := secretOf(t, database, keys, "a"); url != fullURL {
+		t.Errorf("the URL is %s", url)
+	}
+}
+
+func TestReseal_Commands(t *testing.T) {
+	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
+	database, resealed := filepath.Join(directory, "relayers.db"), filepath.Join(directory, "resealed.db")
+	server := start(t, token, "--db", database)
+	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	server.stop()
+
+	for range 2 { // the second one verifies
+		runCommand(t, "copy", "--from", database, "--to", resealed, "--keys", keys, "--reseal")
+	}
+	if bytes.Contains(readFile(t, resealed), []byte(urlSecret)) {
+		t.Error("the copy contains a URL in clear")
+	}
+	if url := secretOf(t, resealed, keys, "a"); url != fullURL {
+		t.Errorf("the URL of the copy is %s", url)
+	}
+	runCommand(t, "reseal", "--db", database, "--keys", keys)
+	if output := runCommand(t, "reseal", "--db", database, "--keys", keys, "--unseal"); output != "stored the RPC URLs of 1 relayers\n" {
+		t.Errorf("reseal --unseal prints %q", output)
+	}
+	if url := secretOf(t, database, "", "a"); url != fullURL {
+		t.Errorf("after --unseal the URL is %s", url)
+	}
+	expectFailure(t, "--keys is required", "reseal", "--db", database)
+	expectFailure(t, "--reseal", "copy", "--from", database, "--to", resealed, "--keys", keys)
+}
+
+func TestServe_KeysFailedStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayer.keys")
+	expectFailedStart(t, "--keys: keyring: open", "--keys", path)
+	if err := os.WriteFile(path, []byte("relayer-keyring 1\nkey k "+password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expectFailedStart(t, "line 2: key k must have a value of 32 bytes in base64", "--keys", path)
+	expectFailedStart(t, "--unseal", "--unseal")
+}
+
+// SIGHUP reloads the tokens too.
+func TestServe_KeysAndTokens(t *testing.T) {
+	keys, tokens := keysFileIn(t, t.TempDir()), filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "alice "+oldToken)
+	server := start(t, "", "--db", "memory", "--keys", keys, "--tokens-file", tokens)
+	writeTokens(t, tokens, "alice "+newToken)
+	if err := server.command.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	server.output.awaitText(t, "tokens reloaded", 1)
+	server.output.awaitText(t, "keys reloaded", 1)
+	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
+}
