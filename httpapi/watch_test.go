@@ -454,36 +454,6 @@ func TestWatch_ResponseWriterWithoutDeadlines(t *testing.T) {
 	}
 }
 
-// TestWatch_ServerTimeouts: the time limits of the server for requests do not end a
-// stream, over HTTP/1.1 and HTTP/2.
-func TestWatch_ServerTimeouts(t *testing.T) {
-	for _, version := range []int{1, 2} {
-		t.Run(fmt.Sprintf("HTTP/%d", version), func(t *testing.T) {
-			t.Parallel()
-			api, manager := newAPI(t, httpapi.Tokens(validToken))
-			server := httptest.NewUnstartedServer(recorded(api))
-			server.Config.ReadTimeout, server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
-			server.EnableHTTP2 = version == 2
-			server.StartTLS()
-			t.Cleanup(server.Close)
-			w := openStream(t, server.Client(), server.URL)
-			if w.response.ProtoMajor != version {
-				t.Fatalf("the protocol is %s", w.response.Proto)
-			}
-			w.wantResync()
-			for i := range 2 {
-				time.Sleep(time.Second)
-				request := relayer.CreateRequest{ID: fmt.Sprintf("r-%d", i), Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
-				if _, err := manager.Create(t.Context(), request); err != nil {
-					t.Fatal(err)
-				}
-				w.want("created", request.ID)
-			}
-			w.cancel()
-		})
-	}
-}
-
 // pipes is a listener whose connections have no buffer. They work in the fake time of
 // a synctest bubble.
 type pipes struct {
@@ -574,8 +544,8 @@ func createIn(t *testing.T, manager *relayer.Manager, id, name string) {
 	}
 }
 
-// TestWatch_Heartbeats: an idle stream stays open, with a comment every 15 seconds, until
-// the client is gone.
+// TestWatch_Heartbeats: an idle stream stays open past the time limits of the server, with a
+// comment every 15 seconds, until the client is gone.
 func TestWatch_Heartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		manager, _, w := watchInBubble(t, httpapi.Tokens(validToken))
@@ -591,8 +561,8 @@ func TestWatch_Heartbeats(t *testing.T) {
 	})
 }
 
-// TestWatch_IdleOverHTTP2: a deadline of HTTP/2 ends a stream even if nothing is sent,
-// so that none may be left.
+// TestWatch_IdleOverHTTP2: a deadline of HTTP/2, as the time limits of the server set it,
+// ends a stream even if nothing is sent, so that none may be left.
 func TestWatch_IdleOverHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, manager := newAPI(t, httpapi.Tokens(validToken))
