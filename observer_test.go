@@ -184,6 +184,8 @@ func TestObserver_Operations(t *testing.T) {
 	_, _ = m.PatchDocument(ctx, id, []byte(`{"paused":1}`))
 	_, _ = m.Pause(ctx, id)
 	_, _ = m.Resume(ctx, id)
+	_, _ = m.PatchDocument(ctx, id, []byte(` { "paused" : true } `))
+	_, _ = m.Patch(ctx, id, relayer.Patch{"paused": false})
 	_, _ = m.Disable(ctx, id, relayer.DisabledReason{})
 	_, _ = m.Enable(ctx, id)
 	_ = m.Delete(ctx, id)
@@ -199,6 +201,8 @@ func TestObserver_Operations(t *testing.T) {
 		{relayer.OperationList, "", true},
 		{relayer.OperationUpdate, id, true},
 		{relayer.OperationUpdate, id, false},
+		{relayer.OperationPause, id, true},
+		{relayer.OperationResume, id, true},
 		{relayer.OperationPause, id, true},
 		{relayer.OperationResume, id, true},
 		{relayer.OperationDisable, id, false},

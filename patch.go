@@ -3,6 +3,7 @@ package relayer
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -41,8 +42,9 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions 
 	if err != nil {
 		return nil, err
 	}
-	return observe(ctx, m, OperationUpdate, &id, func() (*Relayer, error) {
-		rec, err := m.patchRecord(ctx, id, body, patch.CheckPolicy, conditions)
+	kind := patchKind(body)
+	return observe(ctx, m, kind, &id, func() (*Relayer, error) {
+		rec, err := m.patchRecord(ctx, kind, id, body, patch.CheckPolicy, conditions)
 		if err != nil {
 			return nil, err
 		}
@@ -54,11 +56,12 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions 
 // strict JSON. Its members are name, paused, policies (merged field by field; null
 // clears one field or all), notification_id (null clears it) and custom_rpc_urls
 // (replaced whole; null clears them). The other members of a relayer cannot be changed.
-// The result is checked as a whole. An empty patch changes nothing. Errors are those of
-// [Manager.Update].
+// The result is checked as a whole. An empty patch changes nothing, and one that only has
+// paused is [Manager.Pause] or [Manager.Resume]. Errors are those of [Manager.Update].
 func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, conditions ...Condition) (Document, error) {
-	return observe(ctx, m, OperationUpdate, &id, func() (Document, error) {
-		rec, err := m.patchRecord(ctx, id, body, anyPolicy, conditions)
+	kind := patchKind(body)
+	return observe(ctx, m, kind, &id, func() (Document, error) {
+		rec, err := m.patchRecord(ctx, kind, id, body, anyPolicy, conditions)
 		if err != nil {
 			return Document{}, err
 		}
@@ -86,9 +89,28 @@ func otherPolicyMessage(policy Policy) string {
 	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
 }
 
-func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, checkPolicy func(NetworkType) error, conditions []Condition) (Record, error) {
+// patchKind returns the kind of operation that a patch is: a switch if it only has paused.
+func patchKind(body []byte) OperationKind {
+	var compact bytes.Buffer
+	if json.Compact(&compact, body) != nil {
+		return OperationUpdate
+	}
+	switch compact.String() {
+	case `{"paused":true}`:
+		return OperationPause
+	case `{"paused":false}`:
+		return OperationResume
+	default:
+		return OperationUpdate
+	}
+}
+
+func (m *Manager) patchRecord(ctx context.Context, kind OperationKind, id string, body []byte, checkPolicy func(NetworkType) error, conditions []Condition) (Record, error) {
 	if string(bytes.TrimSpace(body)) == "{}" {
 		return m.current(ctx, id, conditions)
+	}
+	if kind != OperationUpdate {
+		return m.updateRecord(ctx, id, conditions, edit{setPaused(kind == OperationPause), anySize})
 	}
 	var p *patch // parsed by the first attempt, because an unknown ID comes first
 	apply := func(r, stored *Relayer) error {

@@ -238,6 +238,9 @@ func TestPause_AfterRulesChanged(t *testing.T) {
 	if r, err := strict.Pause(t.Context(), "r"); err != nil || !r.Paused {
 		t.Errorf("got %v", err)
 	}
+	if r, err := strict.Patch(t.Context(), "r", relayer.Patch{"paused": false}); err != nil || r.Paused {
+		t.Errorf("a patch of paused got %v", err)
+	}
 	_, err = strict.Update(t.Context(), "r", func(r *relayer.Relayer) error { r.Name = "m"; return nil })
 	if !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("an update got %v", err)
