@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"math/bits"
 	"strings"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -29,6 +30,18 @@ const (
 // NewAmount returns an amount of wei.
 func NewAmount(wei uint64) Amount {
 	return Amount{words: [4]uint64{3: wei}}
+}
+
+// Gwei returns an amount of n gwei, which are 1e9 wei each.
+func Gwei(n uint64) Amount { return scaledAmount(n, 1e9) }
+
+// Ether returns an amount of n ether, which are 1e18 wei each.
+func Ether(n uint64) Amount { return scaledAmount(n, 1e18) }
+
+// scaledAmount never overflows: the product of two 64-bit numbers has 128 bits.
+func scaledAmount(n, wei uint64) Amount {
+	high, low := bits.Mul64(n, wei)
+	return Amount{words: [4]uint64{2: high, 3: low}}
 }
 
 // AmountFromBig returns an amount of wei. It returns an error if wei is negative or more
@@ -61,6 +74,16 @@ func ParseAmount(text string) (Amount, error) {
 		return Amount{}, errors.New("relayer: amount " + problem)
 	}
 	return amount, nil
+}
+
+// MustParseAmount is [ParseAmount] for a constant text, such as
+// MustParseAmount("0.5e18"). It panics if the text is not an amount.
+func MustParseAmount(text string) Amount {
+	amount, err := ParseAmount(text)
+	if err != nil {
+		panic(fmt.Sprintf("%v: %q", err, text))
+	}
+	return amount
 }
 
 // amountFromLiteral parses a JSON number literal, which may have leading zeros here, or

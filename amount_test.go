@@ -147,3 +147,29 @@ func TestAmount_UnmarshalJSON(t *testing.T) {
 		t.Errorf("in exponent form: %v, %s", err, amount)
 	}
 }
+
+func TestAmount_Units(t *testing.T) {
+	for _, test := range []struct {
+		got  relayer.Amount
+		want string
+	}{
+		{relayer.Gwei(0), "0"},
+		{relayer.Gwei(100), "1e11"},
+		{relayer.Ether(20), "2e19"},
+		{relayer.Gwei(math.MaxUint64), "18446744073709551615e9"},
+		{relayer.Ether(math.MaxUint64), "18446744073709551615e18"},
+	} {
+		if want := relayer.MustParseAmount(test.want); test.got != want {
+			t.Errorf("%v, want %v", test.got, want)
+		}
+	}
+}
+
+func TestMustParseAmount_Invalid(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic for half a wei")
+		}
+	}()
+	relayer.MustParseAmount("0.5")
+}

@@ -19,16 +19,12 @@ func ExamplePolicy() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	oneETH, err := relayer.ParseAmount("1e18")
-	if err != nil {
-		log.Fatal(err)
-	}
 	r, err := manager.Create(context.Background(), relayer.CreateRequest{
 		Name: "Sepolia", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer",
 		Policies: &relayer.EVMPolicy{
 			EIP1559Pricing:     new(true),
-			GasPriceCap:        new(relayer.NewAmount(30_000_000_000)),
-			MinBalance:         &oneETH,
+			GasPriceCap:        new(relayer.Gwei(30)),
+			MinBalance:         new(relayer.Ether(1)),
 			WhitelistReceivers: []string{"0x6b175474e89094c44da98b954eedeac495271d0f"},
 		},
 	})

@@ -27,7 +27,7 @@ type patchable struct {
 //	relayer.Patch{
 //		"paused":          true,
 //		"notification_id": nil,
-//		"policies":        relayer.Patch{"min_balance": nil, "gas_price_cap": relayer.NewAmount(100e9)},
+//		"policies":        relayer.Patch{"min_balance": nil, "gas_price_cap": relayer.Gwei(100)},
 //	}
 //
 // A patch that is printed, logged or encoded as JSON shows *** in place of

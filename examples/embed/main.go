@@ -43,7 +43,7 @@ func run(ctx context.Context) error {
 		Network:     "sepolia",
 		NetworkType: relayer.EVM,
 		SignerID:    "treasury-key",
-		Policies:    &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(50_000_000_000))},
+		Policies:    &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(50))},
 	})
 	if err != nil {
 		return err
