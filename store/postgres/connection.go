@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
@@ -19,29 +20,37 @@ type noConnection struct{ error }
 
 func (e noConnection) Unwrap() error { return e.error }
 
-func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	return acquire(ctx, s.pool, s.opts.connectTimeout)
+// connections hands out connections of a pool that lead to the current primary.
+type connections struct {
+	pool           *pgxpool.Pool
+	connectTimeout time.Duration
+	known          *timelines
 }
 
 // acquire returns a connection to a primary. Until the timeout it waits for one if the
 // reason why there is none may pass.
-func acquire(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration) (*pgxpool.Conn, error) {
-	waiting, cancel := context.WithTimeout(ctx, timeout)
+func (c *connections) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	waiting, cancel := context.WithTimeout(ctx, c.connectTimeout)
 	defer cancel()
-	late := fmt.Errorf("no connection within %v", timeout)
+	return c.acquireWithin(ctx, waiting)
+}
+
+// acquireWithin is acquire for a caller with ctx, from which waiting is derived.
+func (c *connections) acquireWithin(ctx, waiting context.Context) (*pgxpool.Conn, error) {
+	late := fmt.Errorf("no connection within %v", c.connectTimeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, maxAcquirePause) {
-		conn, err := acquirePrimary(waiting, pool)
+		conn, err := c.acquirePrimary(waiting)
 		switch {
 		case err == nil:
 			return conn, nil
 		case ctx.Err() != nil:
 			return nil, noConnection{ctx.Err()}
-		case errors.Is(err, errStandby):
-			late = errStandby
+		case errors.Is(err, errNoPrimary):
+			late = c.hint(errNoPrimary)
 		case !mayPass(err):
 			return nil, noConnection{err}
 		case waiting.Err() == nil:
-			late = fmt.Errorf("no connection within %v: %w", timeout, err)
+			late = fmt.Errorf("no connection within %v: %w", c.connectTimeout, err)
 		}
 		select {
 		case <-waiting.Done():
@@ -53,6 +62,35 @@ func acquire(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration) (*p
 
 // maxAcquirePause is the longest pause between two attempts to get a connection.
 const maxAcquirePause = 25 * time.Millisecond
+
+// hint adds what a host application can do if its pool keeps to the first server that
+// accepts the connection.
+func (c *connections) hint(err error) error {
+	if config := c.pool.Config().ConnConfig; len(config.Fallbacks) > 0 && config.ValidateConnect == nil {
+		return fmt.Errorf("%w, or the pool does not look for it: set target_session_attrs=primary", err)
+	}
+	return err
+}
+
+// acquirePrimary returns errNoPrimary if the pool has connected to another server. Idle
+// connections that have been lost, or lead to a former primary, are discarded.
+func (c *connections) acquirePrimary(ctx context.Context) (*pgxpool.Conn, error) {
+	for {
+		conn, err := c.pool.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, isKnown := primaryOf(conn.Conn().PgConn())
+		err = c.known.requirePrimary(ctx, conn.Conn().PgConn())
+		if err == nil {
+			return conn, nil
+		}
+		discard(conn)
+		if !isKnown && errors.Is(err, errNoPrimary) || isRefusal(err) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
 
 // mayPass reports whether another attempt to connect may succeed: the server restarts, a
 // failover is not complete, or all of its connections are in use. It returns false if the
@@ -67,47 +105,6 @@ func mayPass(err error) bool {
 		return true
 	}
 	return false
-}
-
-// acquirePrimary returns errStandby if the pool has connected to a standby. Idle
-// connections that have been lost are discarded.
-func acquirePrimary(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
-	for {
-		conn, err := pool.Acquire(ctx)
-		if err != nil {
-			return nil, err
-		}
-		err = requirePrimary(ctx, conn.Conn().PgConn())
-		if err == nil {
-			return conn, nil
-		}
-		discard(conn)
-		if errors.Is(err, errStandby) || isRefusal(err) || ctx.Err() != nil {
-			return nil, err
-		}
-	}
-}
-
-var errStandby = errors.New("the server is a standby: name the primary, or all servers of the cluster with target_session_attrs=primary")
-
-// primaryKey marks a connection that was found to lead to a primary. It cannot
-// become a standby without a restart, which ends the connection.
-const primaryKey = "github.com/go-relayer/relayer/store/postgres: primary"
-
-// requirePrimary asks a new connection once whether it leads to a primary.
-func requirePrimary(ctx context.Context, conn *pgconn.PgConn) error {
-	if conn.CustomData()[primaryKey] != nil {
-		return nil
-	}
-	results, err := conn.Exec(ctx, `SELECT pg_is_in_recovery()`).ReadAll()
-	if err != nil {
-		return err
-	}
-	if len(results) != 1 || len(results[0].Rows) != 1 || string(results[0].Rows[0][0]) != "f" {
-		return errStandby
-	}
-	conn.CustomData()[primaryKey] = true
-	return nil
 }
 
 // warnedKey marks a connection that has received a warning.
@@ -135,8 +132,10 @@ func takeWarning(conn *pgconn.PgConn) bool {
 	return warned
 }
 
-// discard closes a connection, so that the pool makes a new one.
+// discard closes a connection, so that the pool makes a new one. It does not wait for the
+// server, which may hang.
 func discard(conn *pgxpool.Conn) {
+	_ = conn.Conn().PgConn().Conn().Close()
 	closeSoon(conn.Conn())
 	conn.Release()
 }
@@ -153,17 +152,26 @@ func release(conn *pgxpool.Conn, err error) {
 
 // acquireAlive is acquire after a connection was lost: others that were idle may be
 // lost as well, so it takes one that answers.
-func (s *Store) acquireAlive(ctx context.Context) (*pgxpool.Conn, error) {
-	waiting, cancel := context.WithTimeout(ctx, s.opts.connectTimeout)
+func (c *connections) acquireAlive(ctx context.Context) (*pgxpool.Conn, error) {
+	waiting, cancel := context.WithTimeout(ctx, c.connectTimeout)
 	defer cancel()
 	for {
-		conn, err := s.acquire(waiting)
-		if err != nil {
-			return nil, err
-		}
-		if conn.Ping(waiting) == nil {
-			return conn, nil
+		conn, err := c.acquireWithin(ctx, waiting)
+		if err != nil || conn.Ping(waiting) == nil {
+			return conn, err
 		}
 		conn.Release()
 	}
+}
+
+// connConfig returns the settings of a new connection, as the pool makes them.
+func (c *connections) connConfig(ctx context.Context) (*pgx.ConnConfig, error) {
+	pool := c.pool.Config()
+	config := pool.ConnConfig.Copy()
+	if pool.BeforeConnect != nil {
+		if err := pool.BeforeConnect(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	return config, nil
 }

@@ -32,6 +32,10 @@
 // [relayer.ErrUnavailable]. A write that cannot have been committed is first
 // repeated on another connection.
 //
+// A Store remembers the highest timeline of the write-ahead log that it has seen. It
+// refuses a former primary, which has a lower one and may still accept connections. It
+// asks all hosts of the connection string for their timelines if a write takes long.
+//
 // If the connection is lost during the commit, a write returns
 // [relayer.ErrOutcomeUnknown]. The same create on the same Store then finds its own
 // row, if there is one, and returns it. After an unknown outcome the Store answers

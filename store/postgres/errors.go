@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -28,6 +29,7 @@ const (
 	idleInTransaction    = "25P03"
 	readOnlyTransaction  = "25006"
 	featureNotSupported  = "0A000"
+	lockNotAvailable     = "55P03"
 	undefinedTable       = "42P01"
 	undefinedColumn      = "42703"
 	programLimitExceeded = "54000"
@@ -110,6 +112,29 @@ func isSchemaError(err error) bool {
 // standby. A cached plan that the server cannot use any more has the same code; a
 // new connection solves that as well.
 func isStandbyError(err error) bool { return hasCode(err, readOnlyTransaction, featureNotSupported) }
+
+// unanswered is the error of an operation that has a connection. The driver's error says
+// only that a deadline was exceeded.
+type unanswered struct{ timeout time.Duration }
+
+func (e unanswered) Error() string {
+	return fmt.Sprintf("the server did not answer within %v", e.timeout)
+}
+
+func (unanswered) Unwrap() error { return context.DeadlineExceeded }
+
+// causeOf returns why ctx has ended a call that failed with err, or err.
+func (s *Store) causeOf(ctx context.Context, err error) error {
+	switch {
+	case err == nil || ctx.Err() == nil || isRefusal(err):
+		return err
+	case context.Cause(ctx) == errFormerPrimary:
+		return errFormerPrimary
+	case ctx.Err() == context.DeadlineExceeded:
+		return unanswered{s.opts.timeout}
+	}
+	return err
+}
 
 // isTransient reports whether a repetition may succeed: after a serialization failure,
 // a commit for whose notification the queue had no room, or a lost connection.

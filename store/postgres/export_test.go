@@ -3,7 +3,7 @@ package postgres
 import "github.com/jackc/pgx/v5/pgconn"
 
 // MarkPrimary marks a connection as one that led to a primary when it was asked.
-func MarkPrimary(conn *pgconn.PgConn) { conn.CustomData()[primaryKey] = true }
+func MarkPrimary(conn *pgconn.PgConn) { conn.CustomData()[primaryKey] = timeline{} }
 
 // Migration is a step that [WithMigrations] adds.
 type Migration = migration

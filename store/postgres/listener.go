@@ -20,13 +20,14 @@ const (
 type listener struct {
 	channel string
 	connect func(context.Context) (*pgx.Conn, error)
+	check   func(context.Context, *pgx.Conn) error // of a connection that is silent
 
 	mu    sync.Mutex
 	awake chan struct{} // closed at the next wake
 }
 
-func newListener(connect func(context.Context) (*pgx.Conn, error), schema string) *listener {
-	return &listener{channel: schema + "_changes", connect: connect, awake: make(chan struct{})}
+func newListener(s *Store) *listener {
+	return &listener{channel: s.opts.schema + "_changes", connect: s.connectListener, check: s.checkListener, awake: make(chan struct{})}
 }
 
 // next returns a channel that is closed at the next wake.
@@ -72,15 +73,15 @@ func (l *listener) listenOnce(ctx context.Context) bool {
 	for {
 		// Also after the LISTEN: notifications before it were not received.
 		l.wake()
-		if !awaitNotification(ctx, conn) {
+		if !l.await(ctx, conn) {
 			return true
 		}
 	}
 }
 
-// awaitNotification waits for a notification, for a limited time. It returns false if
-// the connection is lost.
-func awaitNotification(ctx context.Context, conn *pgx.Conn) bool {
+// await waits for a notification, for a limited time. It returns false if the connection
+// is lost.
+func (l *listener) await(ctx context.Context, conn *pgx.Conn) bool {
 	waiting, cancel := context.WithTimeout(ctx, maxSilence)
 	defer cancel()
 	if _, err := conn.WaitForNotification(waiting); err == nil {
@@ -89,9 +90,9 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn) bool {
 	if ctx.Err() != nil || conn.IsClosed() {
 		return false
 	}
-	pinging, cancelPing := context.WithTimeout(ctx, longestPause)
-	defer cancelPing()
-	return conn.Ping(pinging) == nil
+	checking, cancelCheck := context.WithTimeout(ctx, longestPause)
+	defer cancelCheck()
+	return l.check(checking, conn) == nil
 }
 
 func closeSoon(conn *pgx.Conn) {
@@ -105,12 +106,26 @@ func closeSoon(conn *pgx.Conn) {
 func (s *Store) connectListener(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
 	defer cancel()
-	pool := s.pool.Config()
-	config := pool.ConnConfig.Copy()
-	if pool.BeforeConnect != nil {
-		if err := pool.BeforeConnect(ctx, config); err != nil {
-			return nil, err
-		}
+	config, err := s.connConfig(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return pgx.ConnectConfig(ctx, config)
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.known.requirePrimary(ctx, conn.PgConn()); err != nil {
+		closeSoon(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// checkListener returns an error if the connection is lost, or if its server has become a
+// former primary.
+func (s *Store) checkListener(ctx context.Context, conn *pgx.Conn) error {
+	if err := s.known.requirePrimary(ctx, conn.PgConn()); err != nil {
+		return err
+	}
+	return conn.Ping(ctx)
 }

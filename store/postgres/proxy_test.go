@@ -33,6 +33,11 @@ type proxy struct {
 	// judge returns the fault of a statement before it is executed.
 	judge atomic.Pointer[func(sql string) fault]
 
+	// refusal is the code with which the proxy refuses connections, "EOF" if it only closes
+	// them, or nil.
+	refusal atomic.Pointer[string]
+	refused atomic.Int64
+
 	// dropsNotifications makes the proxy drop notifications.
 	dropsNotifications atomic.Bool
 
@@ -103,6 +108,11 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
+		if code := p.refusal.Load(); code != nil {
+			p.refused.Add(1)
+			refuse(client, *code)
+			continue
+		}
 		server, err := net.Dial("unix", *p.server.Load())
 		if err != nil {
 			client.Close()
@@ -114,6 +124,15 @@ func (p *proxy) accept() {
 		p.mu.Unlock()
 		p.running.Go(passage.up)
 		p.running.Go(passage.down)
+	}
+}
+
+func refuse(client net.Conn, code string) {
+	defer client.Close()
+	backend := pgproto3.NewBackend(client, client)
+	if _, err := backend.ReceiveStartupMessage(); err == nil && code != "EOF" {
+		backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: code, Message: "refused"})
+		_ = backend.Flush()
 	}
 }
 

@@ -28,6 +28,7 @@ func (s *Store) pruneChanges() {
 		case <-s.ended.Done():
 			return
 		case <-ticker.C:
+			s.survey(s.ended)
 			last, err := s.lastChange(s.ended)
 			switch now := time.Now(); {
 			case err != nil:
@@ -71,7 +72,12 @@ func (s *Store) pruneOldChanges(old int64) {
 func (s *Store) pruneOnce(old int64) (pruned bool, err error) {
 	ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
 	defer cancel()
-	err = transact(ctx, s.pool, s.opts, func(tx pgx.Tx) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Release()
+	err = transact(ctx, conn, s.opts, func(tx pgx.Tx) error {
 		var last int64
 		err := tx.QueryRow(ctx, s.sql.lockPruning).Scan(&last)
 		if errors.Is(err, pgx.ErrNoRows) {

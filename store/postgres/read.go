@@ -54,13 +54,16 @@ func (s *Store) readOnce(ctx context.Context, acquire connector, sql string, arg
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
+	limited, cancel := context.WithTimeout(ctx, s.opts.timeout)
 	defer cancel()
-	rows, err := conn.Query(ctx, sql, args...)
+	rows, err := conn.Query(limited, sql, args...)
 	if err == nil {
 		err = use(rows)
 		rows.Close()
 	}
 	release(conn, err)
-	return err
+	if ctx.Err() != nil {
+		return err
+	}
+	return s.causeOf(limited, err)
 }

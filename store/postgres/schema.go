@@ -194,8 +194,8 @@ func inSchema(schema, sql string) string {
 // prepareSchema creates the schema if it is missing, and upgrades an older one. A
 // current schema is only read, so that a role without the privilege to create
 // anything can use it.
-func prepareSchema(ctx context.Context, pool *pgxpool.Pool, opts options) error {
-	conn, err := acquire(ctx, pool, opts.connectTimeout)
+func prepareSchema(ctx context.Context, connections *connections, opts options) error {
+	conn, err := connections.acquire(ctx)
 	if err == nil {
 		defer conn.Release()
 		err = prepareSchemaOn(ctx, conn, opts)

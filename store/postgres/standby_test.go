@@ -88,7 +88,7 @@ func TestStandby_Only(t *testing.T) {
 	} {
 		begun := time.Now()
 		_, err := open()
-		if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "standby") {
+		if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "no server of the connection string is the primary") {
 			t.Errorf("%s: error %v, want ErrUnavailable and the reason", name, err)
 		}
 		if took := time.Since(begun); took > soon {

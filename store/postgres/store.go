@@ -23,7 +23,7 @@ import (
 // it with [Store.Close]. All methods are safe for concurrent use. Any number of
 // Stores, in any number of processes, can share a schema.
 type Store struct {
-	pool        *pgxpool.Pool
+	*connections
 	ownPool     bool
 	opts        options
 	sql         statements
@@ -85,9 +85,10 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 		config.MaxConns = max(config.MaxConns, defaultMaxConns)
 	}
 	// Of several hosts the driver takes the first that passes.
+	known := new(timelines)
 	validate := config.ConnConfig.ValidateConnect
 	config.ConnConfig.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		err := requirePrimary(ctx, conn)
+		err := known.requirePrimary(ctx, conn)
 		if err == nil && validate != nil {
 			err = validate(ctx, conn)
 		}
@@ -97,7 +98,7 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", withoutDriver(err))
 	}
-	store, err := New(ctx, pool, options...)
+	store, err := newStore(ctx, pool, known, options)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -139,18 +140,23 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 	if pool == nil {
 		return nil, errors.New("postgres: pool is nil")
 	}
+	return newStore(ctx, pool, new(timelines), options)
+}
+
+func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, options []Option) (*Store, error) {
 	opts, err := collect(options)
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareSchema(ctx, pool, opts); err != nil {
+	connections := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known}
+	if err := prepareSchema(ctx, connections, opts); err != nil {
 		return nil, err
 	}
 	s := &Store{
-		pool:  pool,
-		opts:  opts,
-		sql:   statementsIn(opts.schema),
-		queue: newQueue(),
+		connections: connections,
+		opts:        opts,
+		sql:         statementsIn(opts.schema),
+		queue:       newQueue(),
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = newFeed(s)

@@ -67,6 +67,9 @@ func wantUnavailable(t *testing.T, store *postgres.Store, within time.Duration) 
 				t.Errorf("%s: %v, want ErrUnavailable", name, err)
 			}
 			wantNoDriver(t, name, err)
+			if err != nil && strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+				t.Errorf("%s: the error does not say what was late: %v", name, err)
+			}
 		})
 	}
 	all.Wait()
@@ -378,5 +381,43 @@ func TestPool_ServerFull(t *testing.T) {
 	release()
 	if err := errors.Join(<-created, <-listed); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestConnect_PassingReasons has writes and reads wait while connections are refused for a
+// reason that passes, and fail at once for another.
+func TestConnect_PassingReasons(t *testing.T) {
+	t.Parallel()
+	for code, passes := range map[string]bool{
+		"EOF": true, "57P03": true, "57P01": true, "53300": true, "08006": true,
+		"28P01": false, "28000": false, "3D000": false, "42501": false,
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			p, store, _ := behindProxy(t, postgres.WithConnectTimeout(patience))
+			p.refusal.Store(&code)
+			p.cutAll()
+			for name, call := range map[string]func() error{
+				"Create": func() error { _, err := store.Create(context.Background(), record("one")); return err },
+				"List":   func() error { _, _, err := store.List(context.Background(), 0, 10); return err },
+			} {
+				p.refused.Store(0)
+				done := inBackground(call)
+				if !passes {
+					if err := <-done; !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), code) || p.refused.Load() > 10 {
+						t.Errorf("%s: error %v after %d attempts, want ErrUnavailable at once", name, err, p.refused.Load())
+					}
+					continue
+				}
+				eventually(t, "connections are refused", func() bool { return p.refused.Load() > 5 })
+				p.refusal.Store(nil)
+				if err := <-done; err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				p.refusal.Store(&code)
+				p.cutAll()
+			}
+			p.refusal.Store(nil)
+		})
 	}
 }

@@ -57,6 +57,10 @@ func (s *Store) commit(conn *pgxpool.Conn, taken batch) {
 		return
 	}
 	finishFailed(taken, s.explain(context.Background(), err))
+	// Before the next write goes to the same server.
+	if errors.Is(err, relayer.ErrOutcomeUnknown) || hasCode(err, lockNotAvailable) {
+		s.survey(s.ended)
+	}
 }
 
 // commitSeparately stops at the first error that concerns all writes.
@@ -143,13 +147,17 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, min(d.Milliseconds(), math.MaxInt32)), 10)
 }
 
+// stallTimeout is how long a client may stall in a transaction, and after which a slow
+// server is suspected.
+func (o options) stallTimeout() time.Duration { return max(o.timeout/10, minIdleTimeout) }
+
 // minIdleTimeout is far above the microseconds that a client needs between two
 // messages of a transaction.
 const minIdleTimeout = 250 * time.Millisecond
 
 // parameters are the parameters of settings.
 func (o options) parameters() []any {
-	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(max(o.timeout/10, minIdleTimeout))}
+	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(o.stallTimeout())}
 }
 
 // transact runs a transaction outside of the writer. Its settings do not depend on the
@@ -185,8 +193,8 @@ func (c counters) after(outcomes []outcome) counters {
 // sendWrites sends the first message. It returns the stored counters and the results
 // of the writes.
 func (s *Store) sendWrites(conn *pgxpool.Conn, taken batch) (stored counters, outcomes []outcome, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
-	defer cancel()
+	ctx, stop := s.whilePrimary(conn.Conn().PgConn(), s.opts.timeout, s.opts.stallTimeout())
+	defer stop()
 	message := new(pgx.Batch)
 	message.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
 	message.Queue(settings, s.opts.parameters()...)
@@ -201,6 +209,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken batch) (stored counters, ou
 		if closeErr := results.Close(); err == nil {
 			err = closeErr
 		}
+		err = s.causeOf(ctx, err)
 	}()
 	if err := skip(results, preamble); err != nil {
 		return stored, nil, err
@@ -226,8 +235,8 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken batch) (stored counters, ou
 // sendCommit sends the second message. It has the whole timeout, however long the
 // wait for the write lock was: a commit that is cut off has an unknown outcome.
 func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outcome) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.opts.timeout)
-	defer cancel()
+	ctx, stop := s.whilePrimary(conn.Conn().PgConn(), s.opts.timeout, s.opts.stallTimeout())
+	defer stop()
 	message := new(pgx.Batch)
 	depths, indexes, by := columnsOf(countChanges(outcomes))
 	// The counters are written also if nothing has changed: a commit waits for the
@@ -255,7 +264,7 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	if isRefusal(err) || pgconn.SafeToRetry(err) || hasCode(err, idleInTransaction) {
 		return err
 	}
-	return outcomeUnknown(err)
+	return outcomeUnknown(s.causeOf(ctx, err))
 }
 
 // skip reads results of which only the error matters.

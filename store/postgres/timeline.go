@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errNoPrimary means that a connection leads to a standby or to a former primary.
+var errNoPrimary = errors.New("no server of the connection string is the primary now")
+
+// errFormerPrimary ends what was begun on a former primary.
+var errFormerPrimary = errors.New("another server has been promoted meanwhile")
+
+// timeline is the history that a primary writes. The promotion of a standby begins the
+// next timeline. Another cluster, as after an upgrade, has another system identifier. The
+// zero value is unknown: some managed services do not report it.
+type timeline struct {
+	system string
+	number int64
+}
+
+// timelines remembers the highest timeline that a Store has seen. A primary of a lower one
+// is a former primary that nobody has fenced: its writes would wait for standbys that
+// follow another server, and what it returns may be old.
+type timelines struct {
+	mu      sync.Mutex
+	highest timeline
+}
+
+// admits returns false for a former primary, and remembers a higher timeline.
+func (t *timelines) admits(on timeline) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if on == (timeline{}) {
+		return true
+	}
+	if on.system == t.highest.system && on.number < t.highest.number {
+		return false
+	}
+	t.highest = on
+	return true
+}
+
+// primaryKey marks a connection that was found to lead to a primary, with the timeline. A
+// primary cannot become a standby without a restart, which ends the connection.
+const primaryKey = "github.com/go-relayer/relayer/store/postgres: primary"
+
+// primaryOf returns the timeline with which a connection is marked.
+func primaryOf(conn *pgconn.PgConn) (on timeline, ok bool) {
+	on, ok = conn.CustomData()[primaryKey].(timeline)
+	return on, ok
+}
+
+// requirePrimary returns errNoPrimary if a connection leads to a standby or to a former
+// primary. It asks the server once per connection.
+func (t *timelines) requirePrimary(ctx context.Context, conn *pgconn.PgConn) error {
+	on, isKnown := primaryOf(conn)
+	if !isKnown {
+		var err error
+		if on, err = askTimeline(ctx, conn); err != nil {
+			return err
+		}
+		conn.CustomData()[primaryKey] = on
+	}
+	if !t.admits(on) {
+		return errNoPrimary
+	}
+	return nil
+}
+
+// askTimeline returns errNoPrimary if the server is a standby.
+func askTimeline(ctx context.Context, conn *pgconn.PgConn) (timeline, error) {
+	row, err := askRow(ctx, conn, `
+		SELECT pg_is_in_recovery(), system_identifier, CASE WHEN NOT pg_is_in_recovery() THEN pg_walfile_name(pg_current_wal_lsn()) END
+		FROM pg_control_system()`)
+	if isRefusal(err) {
+		row, err = askRow(ctx, conn, `SELECT pg_is_in_recovery()`)
+	}
+	switch {
+	case err != nil:
+		return timeline{}, err
+	case string(row[0]) != "f":
+		return timeline{}, errNoPrimary
+	case len(row) < 3 || len(row[2]) < 8:
+		return timeline{}, nil
+	}
+	// The name of a file of the write-ahead log begins with the timeline.
+	number, err := strconv.ParseInt(string(row[2][:8]), 16, 64)
+	return timeline{system: string(row[1]), number: number}, err
+}
+
+// askRow returns the only row of a query.
+func askRow(ctx context.Context, conn *pgconn.PgConn, sql string) ([][]byte, error) {
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return nil, errors.New("the server returned no row")
+	}
+	return results[0].Rows[0], nil
+}

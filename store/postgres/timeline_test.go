@@ -1,0 +1,128 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// TestTimeline_FormerPrimary promotes the standby while the primary goes on, as if only
+// its failover manager had died. Stores must use the new primary, wherever it is in the
+// list, and never return to the former one.
+func TestTimeline_FormerPrimary(t *testing.T) {
+	t.Parallel()
+	former, promoted := pgserver.StartPair(t)
+	schema := newSchema()
+	stores := map[string]*postgres.Store{
+		"former primary first": openAt(t, pgserver.HostList(former, promoted), schema),
+		"former primary last":  openAt(t, pgserver.HostList(promoted, former), schema),
+	}
+	changes := make(map[string]*follower)
+	for name, store := range stores {
+		changes[name] = watch(t, store)
+	}
+	before := create(t, stores["former primary last"], record("before"))
+	if err := promoted.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	witness := openAt(t, promoted.ConnString(), schema)
+	for name, store := range stores {
+		made := createSettled(t, store, record(name))
+		if got := get(t, witness, name); !same(got, made) {
+			t.Errorf("%s: created %v, the new primary has %v", name, made, got)
+		}
+	}
+	for name, store := range stores {
+		if got := get(t, store, "before"); !same(got, before) {
+			t.Errorf("%s: got %v, want %v", name, got, before)
+		}
+		made := create(t, witness, record("after "+name))
+		if got := get(t, store, made.ID); !same(got, made) {
+			t.Errorf("%s: got %v, want %v", name, got, made)
+		}
+		wantOnce(t, changes[name], made.ID)
+	}
+	if err := promoted.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range stores {
+		if got, err := store.Get(t.Context(), "before"); !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "no server") {
+			t.Errorf("%s: got %v, error %v from the former primary, want ErrUnavailable", name, got, err)
+		}
+		if _, err := store.Create(t.Context(), record("late")); !errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("%s: error %v, want ErrUnavailable", name, err)
+		}
+	}
+	if err := promoted.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range stores {
+		createSettled(t, store, record("last "+name))
+	}
+}
+
+// createSettled repeats a create until its outcome is known.
+func createSettled(t *testing.T, store *postgres.Store, rec relayer.Record) relayer.Record {
+	t.Helper()
+	var made relayer.Record
+	eventually(t, "the create succeeds", func() bool {
+		var err error
+		if made, err = store.Create(context.Background(), rec); err != nil && !errors.Is(err, relayer.ErrUnavailable) && !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return made
+}
+
+// wantOnce reads the changes up to the creation of a record. None may be repeated without
+// ErrGap.
+func wantOnce(t *testing.T, changes *follower, last string) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for {
+		next := changes.next(t)
+		if next.err != nil {
+			clear(seen)
+			continue
+		}
+		if seen[next.Position] {
+			t.Fatalf("the change of %s is repeated", next.Record.ID)
+		}
+		seen[next.Position] = true
+		if next.Record.ID == last {
+			return
+		}
+	}
+}
+
+// TestTimeline_NoPrimary has only standbys. The error says so, and does not accuse the
+// connection string.
+func TestTimeline_NoPrimary(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	store := openAt(t, pgserver.HostList(primary, standby)+"&target_session_attrs=primary", newSchema(), postgres.WithConnectTimeout(300*time.Millisecond))
+	create(t, store, record("one"))
+	if err := primary.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for name, call := range operations(store) {
+		all.Go(func() {
+			err := call(t.Context())
+			if !errors.Is(err, relayer.ErrUnavailable) || !strings.HasSuffix(err.Error(), "no server of the connection string is the primary now") {
+				t.Errorf("%s: error %v", name, err)
+			}
+		})
+	}
+}
