@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-relayer/relayer/internal/process"
 )
 
 // TestServer_OwnerKilled kills the process that started a server: the server ends
@@ -32,11 +34,11 @@ func TestServer_OwnerKilled(t *testing.T) {
 	pid, err := strconv.Atoi(strings.Fields(string(lockFile))[0])
 	must(t, err)
 	pids := []int{pid}
-	all, err := listProcesses()
+	all, err := process.List()
 	must(t, err)
 	for _, p := range all {
-		if p.parent == pid {
-			pids = append(pids, p.pid)
+		if p.Parent == pid {
+			pids = append(pids, p.PID)
 		}
 	}
 	if len(pids) < 4 {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/go-relayer/relayer/internal/process"
 )
 
 // ResetAlways makes PgBouncer reset a server connection after every transaction, also in
@@ -28,7 +30,7 @@ func StartPgBouncer(tb testing.TB, server *Server, poolMode string, settings ...
 	tb.Helper()
 	path, err := findPgBouncer()
 	require(tb, err)
-	directory, err := makeDirectory(server.account)
+	directory, err := process.MakeDirectory(server.account)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -46,19 +48,19 @@ func StartPgBouncer(tb testing.TB, server *Server, poolMode string, settings ...
 			tb.Fatal(err)
 		}
 	}
-	bouncer, err := startProcess(commandAs(server.account, directory, path, config), log)
+	bouncer, err := process.Start(process.Command(server.account, directory, path, config), log)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if !bouncer.running() {
-			tb.Errorf("PgBouncer has ended:\n%s", tail(log))
+		if !bouncer.Running() {
+			tb.Errorf("PgBouncer has ended:\n%s", process.Tail(log))
 		}
-		_ = syscall.Kill(bouncer.pid, syscall.SIGTERM)
-		<-bouncer.exited
+		_ = syscall.Kill(bouncer.PID, syscall.SIGTERM)
+		<-bouncer.Exited
 	})
-	err = await("ready", func() (bool, error) {
-		if !bouncer.running() {
+	err = process.Await("ready", func() (bool, error) {
+		if !bouncer.Running() {
 			return false, errors.New("pgserver: PgBouncer ended at its start")
 		}
 		conn, err := net.Dial("unix", filepath.Join(directory, ".s.PGSQL.5432"))
@@ -68,7 +70,7 @@ func StartPgBouncer(tb testing.TB, server *Server, poolMode string, settings ...
 		return true, conn.Close()
 	})
 	if err != nil {
-		tb.Fatalf("%v\n%s", err, tail(log))
+		tb.Fatalf("%v\n%s", err, process.Tail(log))
 	}
 	return urlOf(directory)
 }

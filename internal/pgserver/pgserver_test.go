@@ -73,7 +73,7 @@ func pidsOf(t *testing.T, server *Server) []int {
 	t.Helper()
 	output, err := server.query("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
 	must(t, err)
-	pids := []int{server.postmaster.pid}
+	pids := []int{server.postmaster.PID}
 	for line := range strings.Lines(output) {
 		pid, err := strconv.Atoi(strings.TrimSpace(line))
 		must(t, err)

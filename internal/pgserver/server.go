@@ -27,12 +27,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
-)
 
-const (
-	waitLimit    = 2 * time.Minute // for any state to be reached, recovery included
-	pollInterval = 5 * time.Millisecond
+	"github.com/go-relayer/relayer/internal/process"
 )
 
 var (
@@ -48,7 +44,7 @@ type Server struct {
 	directory string
 
 	mu         sync.Mutex
-	postmaster *process // the first process of the server; nil before the first start
+	postmaster *process.Process // the first process of the server; nil before the first start
 }
 
 // Start runs a server on an empty database until the test ends. It skips the test
@@ -101,15 +97,15 @@ func New(settings ...string) (*Server, error) {
 
 // allocate returns a server that has a directory and no files in it.
 func allocate() (*Server, error) {
-	binaries, err := findBinaries()
+	binaries, err := Binaries()
 	if err != nil {
 		return nil, err
 	}
-	account, err := findAccount()
+	account, err := process.Account()
 	if err != nil {
 		return nil, err
 	}
-	directory, err := makeDirectory(account)
+	directory, err := process.MakeDirectory(account)
 	if err != nil {
 		return nil, err
 	}
@@ -169,24 +165,24 @@ func (s *Server) log() string { return filepath.Join(s.directory, "log") }
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.postmaster.running() {
+	if s.postmaster.Running() {
 		return errRunning
 	}
 	return s.start()
 }
 
 func (s *Server) start() error {
-	postmaster, err := startProcess(s.command("postgres", "-D", s.data()), s.log())
+	postmaster, err := process.Start(s.command("postgres", "-D", s.data()), s.log())
 	if err != nil {
 		return err
 	}
 	s.postmaster = postmaster
-	err = await("ready", func() (bool, error) {
-		if !postmaster.running() {
+	err = process.Await("ready", func() (bool, error) {
+		if !postmaster.Running() {
 			return false, errors.New("pgserver: the server ended at its start")
 		}
 		lines := s.lockFile()
-		if len(lines) < 8 || lines[0] != strconv.Itoa(postmaster.pid) {
+		if len(lines) < 8 || lines[0] != strconv.Itoa(postmaster.PID) {
 			return false, nil
 		}
 		// A standby that accepts reads has the status standby.
@@ -194,7 +190,7 @@ func (s *Server) start() error {
 		return status == "ready" || status == "standby", nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, tail(s.log()))
+		return fmt.Errorf("%w\n%s", err, process.Tail(s.log()))
 	}
 	return nil
 }
@@ -204,13 +200,13 @@ func (s *Server) start() error {
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.postmaster.running() {
+	if !s.postmaster.Running() {
 		return errNotRunning
 	}
 	// The children go first: as long as their parent is stopped, it cannot replace them.
-	err := s.signalChildren(syscall.SIGKILL, ended)
-	_ = syscall.Kill(s.postmaster.pid, syscall.SIGKILL)
-	<-s.postmaster.exited
+	err := process.SignalChildren(s.postmaster.PID, syscall.SIGKILL, process.Ended)
+	_ = syscall.Kill(s.postmaster.PID, syscall.SIGKILL)
+	<-s.postmaster.Exited
 	return err
 }
 
@@ -221,14 +217,14 @@ func (s *Server) Stop() error { return s.shutDown(syscall.SIGINT) }
 func (s *Server) shutDown(signal syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.postmaster.running() {
+	if !s.postmaster.Running() {
 		return errNotRunning
 	}
-	if err := s.resume(); err != nil {
+	if err := process.Resume(s.postmaster.PID); err != nil {
 		return err
 	}
-	_ = syscall.Kill(s.postmaster.pid, signal)
-	return await("ended", func() (bool, error) { return !s.postmaster.running(), nil })
+	_ = syscall.Kill(s.postmaster.PID, signal)
+	return process.Await("ended", func() (bool, error) { return !s.postmaster.Running(), nil })
 }
 
 // Pause stops every process of the server with SIGSTOP: connections stay open and
@@ -236,58 +232,20 @@ func (s *Server) shutDown(signal syscall.Signal) error {
 func (s *Server) Pause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.postmaster.running() {
+	if !s.postmaster.Running() {
 		return errNotRunning
 	}
-	return s.signalChildren(syscall.SIGSTOP, stopped)
+	return process.SignalChildren(s.postmaster.PID, syscall.SIGSTOP, process.Stopped)
 }
 
 // Continue ends a [Server.Pause].
 func (s *Server) Continue() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.postmaster.running() {
+	if !s.postmaster.Running() {
 		return errNotRunning
 	}
-	return s.resume()
-}
-
-// signalChildren stops the postmaster, so that it starts no children, signals those
-// that it has and returns when all of them have the state.
-func (s *Server) signalChildren(signal syscall.Signal, state func(processState) bool) error {
-	pid := s.postmaster.pid
-	_ = syscall.Kill(pid, syscall.SIGSTOP)
-	return await("signaled", func() (bool, error) {
-		processes, err := listProcesses()
-		isStopped := false
-		var children []int
-		for _, p := range processes {
-			switch {
-			case p.pid == pid:
-				isStopped = stopped(p)
-			case p.parent == pid && !ended(p) && !state(p):
-				children = append(children, p.pid)
-			}
-		}
-		if !isStopped {
-			return false, err
-		}
-		for _, child := range children {
-			_ = syscall.Kill(child, signal)
-		}
-		return len(children) == 0, err
-	})
-}
-
-func (s *Server) resume() error {
-	processes, err := listProcesses()
-	for _, p := range processes {
-		if p.parent == s.postmaster.pid {
-			_ = syscall.Kill(p.pid, syscall.SIGCONT)
-		}
-	}
-	_ = syscall.Kill(s.postmaster.pid, syscall.SIGCONT)
-	return err
+	return process.Resume(s.postmaster.PID)
 }
 
 // Close ends the server and removes its files.
@@ -325,7 +283,7 @@ func (s *Server) removeSharedMemory() {
 // command returns one of the server's programs, to run as the server's user
 // without the PG… variables that may be set for other servers.
 func (s *Server) command(name string, arguments ...string) *exec.Cmd {
-	return commandAs(s.account, s.directory, filepath.Join(s.binaries, name), arguments...)
+	return process.Command(s.account, s.directory, filepath.Join(s.binaries, name), arguments...)
 }
 
 func (s *Server) run(name string, arguments ...string) error {

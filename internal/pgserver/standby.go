@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/go-relayer/relayer/internal/process"
 )
 
 // StartPair runs a primary and a synchronous streaming standby until the test
@@ -40,7 +42,7 @@ func StartPair(tb testing.TB, settings ...string) (primary, standby *Server) {
 func (s *Server) Follow(primary *Server) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.postmaster.running() {
+	if s.postmaster.Running() {
 		return errRunning
 	}
 	s.removeSharedMemory()
@@ -72,7 +74,7 @@ func (s *Server) Follow(primary *Server) error {
 // commits wait for no standby until another server follows it. Kill the old
 // primary first.
 func (s *Server) Promote() error {
-	return s.run("pg_ctl", "promote", "-D", s.data(), "-w", "-t", strconv.Itoa(int(waitLimit.Seconds())))
+	return s.run("pg_ctl", "promote", "-D", s.data(), "-w", "-t", strconv.Itoa(int(process.WaitLimit.Seconds())))
 }
 
 // Configure adds lines of postgresql.conf to a running server and returns when
@@ -81,7 +83,7 @@ func (s *Server) Promote() error {
 func (s *Server) Configure(settings ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.postmaster.running() {
+	if !s.postmaster.Running() {
 		return errNotRunning
 	}
 	const loaded = "SELECT pg_conf_load_time()"
@@ -92,8 +94,8 @@ func (s *Server) Configure(settings ...string) error {
 	if err := s.configure(settings...); err != nil {
 		return err
 	}
-	_ = syscall.Kill(s.postmaster.pid, syscall.SIGHUP)
-	err = await("configured", func() (bool, error) {
+	_ = syscall.Kill(s.postmaster.PID, syscall.SIGHUP)
+	err = process.Await("configured", func() (bool, error) {
 		now, err := s.query(loaded)
 		return now != before, err
 	})
@@ -117,7 +119,7 @@ func HostList(servers ...*Server) string {
 }
 
 func (s *Server) awaitQuery(sql, want string) error {
-	return await(fmt.Sprintf("%q for %s", want, sql), func() (bool, error) {
+	return process.Await(fmt.Sprintf("%q for %s", want, sql), func() (bool, error) {
 		got, err := s.query(sql)
 		return got == want, err
 	})

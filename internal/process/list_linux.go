@@ -1,4 +1,4 @@
-package pgserver
+package process
 
 import (
 	"fmt"
@@ -11,19 +11,20 @@ import (
 // endWithParent ends the command when this process ends.
 func endWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGINT }
 
-func listProcesses() ([]processState, error) {
+// List returns the processes of the machine.
+func List() ([]State, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	var all []processState
+	var all []State
 	for _, file := range files {
 		text, gone := os.ReadFile(file)
 		if gone != nil {
 			continue
 		}
 		// The name in parentheses may contain blanks and parentheses.
-		var p processState
+		var p State
 		line := string(text)
-		_, _ = fmt.Sscan(line, &p.pid)
-		_, _ = fmt.Sscan(line[strings.LastIndexByte(line, ')')+1:], &p.state, &p.parent)
+		_, _ = fmt.Sscan(line, &p.PID)
+		_, _ = fmt.Sscan(line[strings.LastIndexByte(line, ')')+1:], &p.letter, &p.Parent)
 		all = append(all, p)
 	}
 	return all, err

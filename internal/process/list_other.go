@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package pgserver
+package process
 
 import (
 	"fmt"
@@ -11,12 +11,13 @@ import (
 
 func endWithParent(*syscall.SysProcAttr) {}
 
-func listProcesses() ([]processState, error) {
+// List returns the processes of the machine.
+func List() ([]State, error) {
 	output, err := exec.Command("ps", "-A", "-o", "pid=", "-o", "state=", "-o", "ppid=").Output()
-	var all []processState
+	var all []State
 	for line := range strings.Lines(string(output)) {
-		var p processState
-		_, _ = fmt.Sscan(line, &p.pid, &p.state, &p.parent)
+		var p State
+		_, _ = fmt.Sscan(line, &p.PID, &p.letter, &p.Parent)
 		all = append(all, p)
 	}
 	return all, err
