@@ -52,16 +52,21 @@ func (y *tally) compareRecords(known map[string]entry, present []relayer.Record)
 	}
 }
 
-// compareChanges counts what a watcher did not receive exactly once and in order. A
-// watcher that received ErrGap has to read all records again.
-func (y *tally) compareChanges(known map[string]entry, changes []change, signaled int) {
-	y.signaled += signaled
-	if signaled > 0 {
-		return
-	}
+// compareChanges counts what a watcher did not receive exactly once and in order. After
+// ErrGap a watcher has to read all records again, so that it may miss changes before it
+// and receive them again after it. It reports whether there was no ErrGap.
+func (y *tally) compareChanges(known map[string]entry, changes []change) (isComplete bool) {
+	isComplete = true
 	received := make(map[change]bool)
 	var last uint64
 	for _, c := range changes {
+		if c == gap {
+			y.signaled++
+			isComplete = false
+			clear(received)
+			last = 0
+			continue
+		}
 		if received[c] {
 			y.doubled++
 		}
@@ -74,6 +79,9 @@ func (y *tally) compareChanges(known map[string]entry, changes []change, signale
 		}
 		last = c.revision
 	}
+	if !isComplete {
+		return false
+	}
 	for id, e := range known {
 		for _, want := range e.changes(id) {
 			if !received[want] {
@@ -81,6 +89,7 @@ func (y *tally) compareChanges(known map[string]entry, changes []change, signale
 			}
 		}
 	}
+	return true
 }
 
 // changes returns the changes that a watcher has to receive.

@@ -19,13 +19,15 @@ type change struct {
 	revision uint64
 }
 
+// gap is ErrGap among the changes.
+var gap = change{kind: "gap"}
+
 // watcher collects the changes of one Store.
 type watcher struct {
 	changes iter.Seq2[relayer.RecordChange, error]
 
 	mu       sync.Mutex
-	received []change
-	signaled int // gaps
+	received []change // and gaps
 	failed   error
 }
 
@@ -36,7 +38,7 @@ func (w *watcher) run() {
 		case err == nil:
 			w.received = append(w.received, change{received.Kind, received.Record.ID, received.Record.Revision})
 		case errors.Is(err, relayer.ErrGap):
-			w.signaled++
+			w.received = append(w.received, gap)
 		default:
 			w.failed = err
 		}
@@ -44,15 +46,14 @@ func (w *watcher) run() {
 	}
 }
 
-// until waits for the end of the marker and returns the changes up to it and the
-// number of gaps that were signaled.
-func (w *watcher) until(t *testing.T, marker string) (changes []change, signaled int) {
+// until waits for the end of the marker and returns the changes and gaps up to it.
+func (w *watcher) until(t *testing.T, marker string) (changes []change) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		w.mu.Lock()
 		isComplete := len(w.received) > 0 && w.received[len(w.received)-1].id == marker && w.received[len(w.received)-1].kind == relayer.Deleted
 		if isComplete {
-			changes, signaled, w.received, w.signaled = w.received, w.signaled, nil, 0
+			changes, w.received = w.received, nil
 		}
 		failed := w.failed
 		w.mu.Unlock()
@@ -60,7 +61,7 @@ func (w *watcher) until(t *testing.T, marker string) (changes []change, signaled
 		case failed != nil:
 			t.Fatalf("watch: %v", failed)
 		case isComplete:
-			return changes, signaled
+			return changes
 		case time.Now().After(deadline):
 			t.Fatal("the last change does not reach the watcher within a minute")
 		}

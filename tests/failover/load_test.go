@@ -1,0 +1,177 @@
+//go:build unix
+
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// load is what instances do to a database: each has a Store, writers and a watcher.
+type load struct {
+	t          *testing.T
+	inspector  *postgres.Store // for the comparison
+	writers    []*writer
+	watchers   []*watcher
+	total      tally
+	rounds     int
+	recoveries []time.Duration // from the promotion to a write of every writer
+}
+
+// newLoad opens one instance for each connection string, with a number of writers.
+func newLoad(t *testing.T, inspector string, connStrings []string, writers int, options ...postgres.Option) *load {
+	t.Helper()
+	l := &load{t: t, inspector: open(t, inspector)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, connString := range connStrings {
+		store := open(t, connString, options...)
+		w := &watcher{changes: store.Watch(ctx, "")}
+		l.watchers = append(l.watchers, w)
+		running.Go(w.run)
+		for range writers {
+			l.writers = append(l.writers, &writer{number: len(l.writers), store: store, ledger: make(map[string]entry)})
+		}
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return l
+}
+
+// write starts the writers. The caller calls stop, which waits for their last writes.
+func (l *load) write() (stop func()) {
+	ctx, cancel := context.WithCancel(l.t.Context())
+	var running sync.WaitGroup
+	for _, w := range l.writers {
+		running.Go(func() { w.run(ctx) })
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// awaitWrites waits until each writer has another acknowledged write.
+func (l *load) awaitWrites() {
+	l.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for _, w := range l.writers {
+		for before := w.acknowledged.Load(); w.acknowledged.Load() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				l.t.Fatalf("writer %d has no acknowledged write for a minute", w.number)
+			}
+		}
+	}
+}
+
+// verify compares the store and the watchers with the writers' ledgers while no
+// writer runs, and empties the store for the next round.
+func (l *load) verify() {
+	l.t.Helper()
+	l.rounds++
+	var present []relayer.Record
+	l.settle(func() (err error) {
+		present, _, err = l.inspector.List(l.t.Context(), 0, 1<<30)
+		return err
+	})
+	l.settle(func() error { return l.inspector.Check(l.t.Context()) })
+	found := tally{}
+	known := make(map[string]entry)
+	for _, w := range l.writers {
+		maps.Copy(known, w.ledger)
+		found.acknowledged += w.acknowledged.Swap(0)
+		clear(w.ledger)
+	}
+	found.compareRecords(known, present)
+	l.deleteAll(present)
+	marker := l.writeMarker()
+	var complete [][]change // of the watchers that received no gap
+	for _, w := range l.watchers {
+		changes := w.until(l.t, marker)
+		if found.compareChanges(known, changes) {
+			complete = append(complete, changes)
+		}
+	}
+	for _, other := range complete {
+		if !slices.Equal(complete[0], other) {
+			l.t.Error("the watchers received different changes")
+		}
+	}
+	if found.lost+found.doubled+found.gaps > 0 {
+		l.t.Logf("round %d: %v", l.rounds, found)
+	}
+	l.total.add(found)
+}
+
+// settle repeats a call of the inspector while the servers recover.
+func (l *load) settle(call func() error) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	defer cancel()
+	must(l.t, settle(ctx, call))
+}
+
+func (l *load) deleteAll(present []relayer.Record) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for some := range slices.Chunk(present, 1+len(present)/16) {
+		running.Go(func() {
+			for _, rec := range some {
+				if err := l.delete(rec); err != nil {
+					l.t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func (l *load) delete(rec relayer.Record) error {
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	defer cancel()
+	isUnknown := false
+	return settle(ctx, func() error {
+		err := l.inspector.Delete(l.t.Context(), rec.ID, rec.Revision)
+		if isUnknown && errors.Is(err, relayer.ErrNotFound) {
+			return nil
+		}
+		isUnknown = isUnknown || errors.Is(err, relayer.ErrOutcomeUnknown)
+		return err
+	})
+}
+
+// writeMarker makes the last changes of a round and returns their ID.
+func (l *load) writeMarker() string {
+	l.t.Helper()
+	rec := relayer.Record{ID: fmt.Sprintf("marker-%d", l.rounds)}
+	l.settle(func() error {
+		made, err := l.inspector.Create(l.t.Context(), rec)
+		if err == nil {
+			rec = made
+		}
+		return err
+	})
+	must(l.t, l.delete(rec))
+	return rec.ID
+}
+
+func (l *load) report() {
+	l.t.Helper()
+	l.t.Logf("%d rounds: %v", l.rounds, l.total)
+	if len(l.recoveries) == 0 {
+		return
+	}
+	recoveries := slices.Sorted(slices.Values(l.recoveries))
+	l.t.Logf("from the promotion to a write of every writer: median %v, longest %v",
+		recoveries[len(recoveries)/2].Round(time.Millisecond), recoveries[len(recoveries)-1].Round(time.Millisecond))
+}
