@@ -42,7 +42,7 @@ func TestCheck_Contradictions(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			pool := newPool(t, server.ConnString())
-			store, err := postgres.New(t.Context(), pool, postgres.WithSchema("spoiled"))
+			store, err := postgres.New(t.Context(), pool, patient, postgres.WithSchema("spoiled"))
 			if err != nil {
 				t.Fatal(err)
 			}

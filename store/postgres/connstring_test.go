@@ -39,7 +39,7 @@ func TestOpen_Passwords(t *testing.T) {
 			role := roleName()
 			execute(t, admin, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD %s IN ROLE %s", role, literal(password), group))
 			for spelling, spell := range spellings {
-				store, err := postgres.Open(t.Context(), spell(role, password), newSchema())
+				store, err := postgres.Open(t.Context(), spell(role, password), patient, newSchema())
 				if err != nil {
 					t.Errorf("%s: %v", spelling, err)
 					continue
@@ -48,7 +48,7 @@ func TestOpen_Passwords(t *testing.T) {
 					t.Error(err)
 				}
 				wrong := password + "-wrong"
-				_, err = postgres.Open(t.Context(), spell(role, wrong), newSchema())
+				_, err = postgres.Open(t.Context(), spell(role, wrong), patient, newSchema())
 				if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "password authentication failed") {
 					t.Errorf("%s: error %v of a wrong password", spelling, err)
 				}

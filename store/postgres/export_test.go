@@ -20,3 +20,15 @@ func WithMigrations(steps ...Migration) Option {
 		return nil
 	}
 }
+
+// Options applies several options, in order.
+func Options(all ...Option) Option {
+	return func(o *options) error {
+		for _, option := range all {
+			if err := option(o); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

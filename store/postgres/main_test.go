@@ -4,9 +4,12 @@ package postgres_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,7 +34,15 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	var err error
-	if server, err = pgserver.New(); err != nil {
+	// Most tests wait for the server, so that more of them than processors can run.
+	flag.Parse()
+	err = flag.Set("test.parallel", strconv.Itoa(max(8, runtime.GOMAXPROCS(0))))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	// A killed process loses nothing that it has written, also without fsync.
+	if server, err = pgserver.New("fsync = off", "max_connections = 300"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -59,9 +70,12 @@ func open(t testing.TB, options ...postgres.Option) *postgres.Store {
 	return openAt(t, server.ConnString(), options...)
 }
 
+// patient has timeouts that a busy machine does not exceed.
+var patient = postgres.Options(postgres.WithConnectTimeout(patience), postgres.WithTimeout(patience))
+
 func openAt(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), connString, options...)
+	store, err := postgres.Open(t.Context(), connString, append([]postgres.Option{patient}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +86,7 @@ func openAt(t testing.TB, connString string, options ...postgres.Option) *postgr
 // openOn opens a Store on a pool of the host application.
 func openOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.New(t.Context(), pool, options...)
+	store, err := postgres.New(t.Context(), pool, append([]postgres.Option{patient}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

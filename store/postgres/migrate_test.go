@@ -185,7 +185,7 @@ func TestMigration_ManyInstances(t *testing.T) {
 			for range 8 {
 				opening.Go(func() {
 					pool := parameter(t, server.ConnString(), "pool_max_conns", "2")
-					store, err := postgres.Open(t.Context(), pool, postgres.WithSchema(schema), incompatible)
+					store, err := postgres.Open(t.Context(), pool, patient, postgres.WithSchema(schema), incompatible)
 					if err != nil {
 						t.Error(err)
 						return

@@ -156,22 +156,25 @@ func (p *passage) leave() {
 	delete(p.proxy.open, p)
 }
 
-// up forwards the messages of the client.
+// up forwards the messages of the client. If the server has ended the session, down
+// forwards the reason and ends the passage.
 func (p *passage) up() {
-	defer p.leave()
 	from, to := pgproto3.NewBackend(p.client, p.client), pgproto3.NewFrontend(p.server, p.server)
 	startup, err := from.ReceiveStartupMessage()
 	if err != nil {
+		p.leave()
 		return
 	}
 	to.Send(startup)
 	for to.Flush() == nil {
 		message, err := from.Receive()
 		if err != nil {
+			p.leave()
 			return
 		}
 		switch p.judge(message) {
 		case cut:
+			p.leave()
 			return
 		case dropAnswer:
 			p.isSwallowing.Store(true)

@@ -70,7 +70,7 @@ func TestPruning_EndsWithClose(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
-	store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(schema),
+	store, err := postgres.Open(t.Context(), server.ConnString(), patient, postgres.WithSchema(schema),
 		postgres.WithChangeRetention(100*time.Millisecond), postgres.WithTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)

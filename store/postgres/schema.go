@@ -201,7 +201,7 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 		err = prepareSchemaOn(ctx, conn, opts)
 	}
 	if err != nil {
-		return setupError(ctx, opts.schema, err)
+		return setupError(ctx, opts, err)
 	}
 	return nil
 }
@@ -338,10 +338,14 @@ func executeAll(ctx context.Context, tx pgx.Tx, schema, sql string) error {
 	return err
 }
 
-func setupError(ctx context.Context, schema string, err error) error {
+func setupError(ctx context.Context, opts options, err error) error {
+	schema := opts.schema
+	_, isUnconnected := errors.AsType[noConnection](err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded) && !isUnconnected:
+		return unavailable(unanswered{opts.timeout})
 	case hasCode(err, undefinedObject):
 		// The server quotes its name, which may be a part of a password.
 		return errors.New("postgres: the connection string contains a setting that does not exist")

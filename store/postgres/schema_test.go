@@ -28,7 +28,7 @@ func TestSchema_ConcurrentSetup(t *testing.T) {
 		for range instances {
 			go func() {
 				<-begin
-				store, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "pool_max_conns", "2"), schema)
+				store, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "pool_max_conns", "2"), patient, schema)
 				if err != nil {
 					t.Error(err)
 				}
@@ -79,7 +79,7 @@ func TestWithSchema_Names(t *testing.T) {
 		"information_schema":    false,
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := postgres.Open(t.Context(), connString, postgres.WithSchema(name))
+			store, err := postgres.Open(t.Context(), connString, patient, postgres.WithSchema(name))
 			if (err == nil) != accepted {
 				t.Fatalf("error %v, accepted should be %t", err, accepted)
 			}

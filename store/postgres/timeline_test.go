@@ -23,14 +23,14 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 	former, promoted := pgserver.StartPair(t)
 	schema := newSchema()
 	stores := map[string]*postgres.Store{
-		"former primary first": openAt(t, pgserver.HostList(former, promoted), schema),
-		"former primary last":  openAt(t, pgserver.HostList(promoted, former), schema),
+		"former primary first": openAt(t, pgserver.HostList(former, promoted), impatient, schema),
+		"former primary last":  openAt(t, pgserver.HostList(promoted, former), impatient, schema),
 	}
 	changes := make(map[string]*follower)
 	for name, store := range stores {
 		changes[name] = watch(t, store)
 	}
-	before := create(t, stores["former primary last"], record("before"))
+	before := create(t, openAt(t, former.ConnString(), schema), record("before"))
 	if err := promoted.Promote(); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func wantOnce(t *testing.T, changes *follower, last string) {
 func TestTimeline_NoPrimary(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
-	store := openAt(t, pgserver.HostList(primary, standby)+"&target_session_attrs=primary", newSchema(), postgres.WithConnectTimeout(300*time.Millisecond))
+	store := openAt(t, pgserver.HostList(primary, standby)+"&target_session_attrs=primary", newSchema(), postgres.WithConnectTimeout(2*time.Second))
 	create(t, store, record("one"))
 	if err := primary.Stop(); err != nil {
 		t.Fatal(err)

@@ -96,14 +96,17 @@ func withPassword(connString string) string {
 }
 
 // soon is above the connect timeout and the delays of a busy machine.
-const soon = 3 * time.Second
+const soon = 15 * time.Second
+
+// impatient has the default timeouts, for tests that wait for them.
+var impatient = postgres.Options(postgres.WithConnectTimeout(postgres.DefaultConnectTimeout), postgres.WithTimeout(postgres.DefaultTimeout))
 
 // TestServer_Killed kills the server, tries every operation, restarts it and tries
 // again.
 func TestServer_Killed(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
-	store := openAt(t, withPassword(server.ConnString()))
+	store := openAt(t, withPassword(server.ConnString()), impatient)
 	manager, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +220,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, connections int) {
 func TestPool_Exhausted(t *testing.T) {
 	t.Parallel()
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 3 })
-	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond))
+	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(2*time.Second))
 	one := create(t, store, record("one"))
 	var held []*pgxpool.Conn
 	for range 3 {
@@ -227,7 +230,7 @@ func TestPool_Exhausted(t *testing.T) {
 		}
 		held = append(held, conn)
 	}
-	wantUnavailable(t, store, 500*time.Millisecond+2*time.Second)
+	wantUnavailable(t, store, soon)
 	if _, err := postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond)); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("New: %v, want ErrUnavailable", err)
 	}
@@ -253,7 +256,7 @@ func TestPool_Exhausted(t *testing.T) {
 // They fail together, and later writers wait no longer.
 func TestPool_ManyWaiting(t *testing.T) {
 	t.Parallel()
-	const timeout = 300 * time.Millisecond
+	const timeout = 2 * time.Second
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
 	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
 	conn, err := pool.Acquire(t.Context())
@@ -302,13 +305,15 @@ func TestPool_ConnectionReturned(t *testing.T) {
 func TestServer_Hangs(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
-	const timeout = 500 * time.Millisecond
-	store := openAt(t, withPassword(server.ConnString()), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(500*time.Millisecond))
+	const timeout = time.Second
+	openAt(t, server.ConnString()) // which creates the schema
+	store := openAt(t, withPassword(server.ConnString()), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(timeout))
 	manager, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := create(t, store, record("one"))
+	witness := openAt(t, server.ConnString())
+	one := create(t, witness, record("one"))
 	for range 2 {
 		if err := server.Pause(); err != nil {
 			t.Fatal(err)
@@ -324,7 +329,7 @@ func TestServer_Hangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		begun = time.Now()
 		_, err = store.Get(ctx, "one")
-		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > timeout {
+		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > soon {
 			t.Errorf("Get: %v after %v, want the context's error", err, took)
 		}
 		cancel()
@@ -332,9 +337,9 @@ func TestServer_Hangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the store goes on", func() bool { _, err := store.Get(t.Context(), "one"); return err == nil })
-		one = update(t, store, one)
+		one = update(t, witness, one)
 	}
-	if recs, total, err := store.List(t.Context(), 0, 10); len(recs) != 1 || total != 1 || err != nil {
+	if recs, total, err := witness.List(t.Context(), 0, 10); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
 	if err := store.Check(t.Context()); err != nil {

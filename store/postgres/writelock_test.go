@@ -76,7 +76,7 @@ func TestWriteLock_CanceledContext(t *testing.T) {
 // time and none is carried out later.
 func TestWriteLock_Timeout(t *testing.T) {
 	t.Parallel()
-	const timeout = 400 * time.Millisecond
+	const timeout = 2 * time.Second
 	store, admin, schema := openWithAdmin(t, postgres.WithTimeout(timeout))
 	one := create(t, store, record("one"))
 	release := holdWriteLock(t, admin, schema)
@@ -120,7 +120,7 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	p := newProxy(t, server.Socket())
-	stalled, other := openAt(t, p.connString(), postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
+	stalled, other := openAt(t, p.connString(), impatient, postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	resume := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(resume)
