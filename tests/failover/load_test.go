@@ -25,6 +25,7 @@ type load struct {
 	total      tally
 	rounds     int
 	recoveries []time.Duration // from the promotion to a write of every writer
+	outages    []time.Duration // from the fault to a write of every writer
 }
 
 // newLoad opens one instance for each connection string, with a number of writers.
@@ -168,10 +169,16 @@ func (l *load) writeMarker() string {
 func (l *load) report() {
 	l.t.Helper()
 	l.t.Logf("%d rounds: %v", l.rounds, l.total)
-	if len(l.recoveries) == 0 {
+	l.logTimes("from the promotion to a write of every writer", l.recoveries)
+	l.logTimes("from the fault to a write of every writer", l.outages)
+}
+
+func (l *load) logTimes(what string, times []time.Duration) {
+	l.t.Helper()
+	if len(times) == 0 {
 		return
 	}
-	recoveries := slices.Sorted(slices.Values(l.recoveries))
-	l.t.Logf("from the promotion to a write of every writer: median %v, longest %v",
-		recoveries[len(recoveries)/2].Round(time.Millisecond), recoveries[len(recoveries)-1].Round(time.Millisecond))
+	sorted := slices.Sorted(slices.Values(times))
+	l.t.Logf("%s: median %v, longest %v", what,
+		sorted[len(sorted)/2].Round(time.Millisecond), sorted[len(sorted)-1].Round(time.Millisecond))
 }

@@ -66,16 +66,24 @@ func (u *unattended) fail(f fault) {
 	u.awaitWrites()
 	time.Sleep(rand.N(300 * time.Millisecond))
 	leader := u.cluster.Leader(u.t)
+	begun := time.Now()
 	repair := f(u.t, u.cluster, leader)
 	u.cluster.Leader(u.t, leader)
-	promoted := time.Now()
-	u.awaitWrites()
-	u.recoveries = append(u.recoveries, time.Since(promoted))
+	u.awaitRecovery(begun)
 	repair()
 	u.cluster.AwaitHealthy(u.t)
 	u.awaitWrites()
 	stop()
 	u.verify()
+}
+
+// awaitRecovery waits for the writers after a fault, when there is a leader again.
+func (u *unattended) awaitRecovery(fault time.Time) {
+	u.t.Helper()
+	ready := time.Now()
+	u.awaitWrites()
+	u.recoveries = append(u.recoveries, time.Since(ready))
+	u.outages = append(u.outages, time.Since(fault))
 }
 
 // TestPatroni loses no acknowledged write and no change, whatever part of the leader
@@ -107,7 +115,7 @@ func TestPatroni(t *testing.T) {
 
 // start begins the counts of a subtest.
 func (u *unattended) start(t *testing.T) {
-	u.t, u.total, u.rounds, u.recoveries = t, tally{}, 0, nil
+	u.t, u.total, u.rounds, u.recoveries, u.outages = t, tally{}, 0, nil, nil
 }
 
 func (u *unattended) finish() {
@@ -164,11 +172,11 @@ func (u *unattended) disturb(f fault) {
 	u.t.Helper()
 	stop := u.write()
 	u.awaitWrites()
-	repair := f(u.t, u.cluster, u.cluster.Leader(u.t))
+	leader := u.cluster.Leader(u.t)
+	begun := time.Now()
+	repair := f(u.t, u.cluster, leader)
 	u.cluster.Leader(u.t)
-	ready := time.Now()
-	u.awaitWrites()
-	u.recoveries = append(u.recoveries, time.Since(ready))
+	u.awaitRecovery(begun)
 	repair()
 	u.cluster.AwaitHealthy(u.t)
 	u.awaitWrites()
