@@ -1,0 +1,252 @@
+//go:build unix
+
+package sealing_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
+)
+
+// urlSecret is in every RPC URL of the leak tests: in its path, query or user information.
+const urlSecret = "SecretOfAnRPCURL"
+
+// secretFiles returns the files below the directories that contain a URL in clear, or the
+// same in hexadecimal.
+func secretFiles(t *testing.T, directories ...string) (found []string) {
+	t.Helper()
+	count := 0
+	for _, directory := range directories {
+		err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if os.IsNotExist(err) {
+				return nil // the server removes files
+			}
+			count++
+			if bytes.Contains(data, []byte(urlSecret)) || bytes.Contains(data, []byte(hex.EncodeToString([]byte(urlSecret)))) {
+				found = append(found, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count == 0 {
+		t.Fatal("no file was read")
+	}
+	return found
+}
+
+func secretURLs(n int) []relayer.RPCConfig {
+	return []relayer.RPCConfig{
+		{URL: relayer.RPCURL(fmt.Sprintf("https://a.example/v2/%s-%d", urlSecret, n))},
+		{URL: relayer.RPCURL(fmt.Sprintf("wss://user:%s%d@b.example", urlSecret, n))},
+		{URL: relayer.RPCURL(fmt.Sprintf("https://c.example/?key=%s%d", urlSecret, n))},
+	}
+}
+
+// useStore creates, changes and deletes relayers, and seals them under another key.
+func useStore(t *testing.T, store relayer.Store, options ...relayer.Option) {
+	t.Helper()
+	m, err := relayer.New(store, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		id := fmt.Sprintf("r%d", i)
+		if _, err := m.Create(t.Context(), definition(id, secretURLs(i))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Pause(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Patch(t.Context(), id, relayer.Patch{"custom_rpc_urls": secretURLs(i + 100)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		if err := m.Delete(t.Context(), fmt.Sprintf("r%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(options) == 0 {
+		return
+	}
+	rotated, err := managerOn(store, "k2", "k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for id, err := range rotated.Reseal(t.Context()) {
+		if err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		count++
+	}
+	if count != 40 {
+		t.Errorf("%d relayers were sealed again, want 40", count)
+	}
+}
+
+// sealedAndClear runs a test with a sealer, which must leave no URL in clear, and as a
+// control without one, which must leave some in each of the places.
+func sealedAndClear(t *testing.T, test func(t *testing.T, options ...relayer.Option) (places map[string][]string)) {
+	ring, err := ringOf("k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("sealed", func(t *testing.T) {
+		for place, found := range test(t, relayer.WithSealer(ring)) {
+			if len(found) > 0 {
+				t.Errorf("%s: URLs in clear in %q", place, found)
+			}
+		}
+	})
+	t.Run("control", func(t *testing.T) {
+		for place, found := range test(t) {
+			if len(found) == 0 {
+				t.Errorf("%s: found no URL in clear without a sealer", place)
+			}
+		}
+	})
+}
+
+func TestBolt_NoURLInClear(t *testing.T) {
+	sealedAndClear(t, func(t *testing.T, options ...relayer.Option) map[string][]string {
+		directories := map[string]string{"database": t.TempDir(), "backup": t.TempDir(), "copy": t.TempDir()}
+		store, err := bolt.Open(t.Context(), filepath.Join(directories["database"], "relayers.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		useStore(t, store, options...)
+		backup, err := os.Create(filepath.Join(directories["backup"], "backup.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Backup(t.Context(), backup); err != nil {
+			t.Fatal(err)
+		}
+		copied, err := bolt.Open(t.Context(), filepath.Join(directories["copy"], "copy.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := transfer.Copy(t.Context(), copied, store); err != nil {
+			t.Fatal(err)
+		}
+		for _, close := range []func() error{backup.Close, copied.Close, store.Close} {
+			if err := close(); err != nil {
+				t.Error(err)
+			}
+		}
+		places := make(map[string][]string)
+		for place, directory := range directories {
+			places[place] = secretFiles(t, directory)
+		}
+		return places
+	})
+}
+
+// The server has the defaults of PostgreSQL: rows, changes, write-ahead log and what COPY
+// writes.
+func TestPostgres_NoURLInClear(t *testing.T) {
+	sealedAndClear(t, func(t *testing.T, options ...relayer.Option) map[string][]string {
+		server := pgserver.Start(t)
+		store, err := postgres.Open(t.Context(), server.ConnString())
+		if err != nil {
+			t.Fatal(err)
+		}
+		useStore(t, store, options...)
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+		conn, err := pgx.Connect(t.Context(), server.ConnString())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.WithoutCancel(t.Context()))
+		copies := copyTables(t, conn)
+		var data string
+		if err := conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), "CHECKPOINT"); err != nil {
+			t.Fatal(err)
+		}
+		return map[string][]string{
+			"tables":          secretFiles(t, filepath.Join(data, "base")),
+			"write-ahead log": secretFiles(t, filepath.Join(data, "pg_wal")),
+			"COPY files":      secretFiles(t, copies),
+			"server and log":  append(secretFiles(t, filepath.Dir(data)), secretFiles(t, data)...),
+		}
+	})
+}
+
+// copyTables writes every table of the store to a file as text.
+func copyTables(t *testing.T, conn *pgx.Conn) (directory string) {
+	t.Helper()
+	directory = t.TempDir()
+	rows, err := conn.Query(t.Context(), `SELECT schemaname || '.' || relname FROM pg_stat_user_tables`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("the tables are %q; error %v", tables, err)
+	}
+	for _, table := range tables {
+		file, err := os.Create(filepath.Join(directory, strings.ReplaceAll(table, ".", "_")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.PgConn().CopyTo(t.Context(), file, "COPY "+table+" TO STDOUT"); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return directory
+}
+
+// A copy moves sealed parts as they are, also between different stores.
+func TestCopy_BetweenStores(t *testing.T) {
+	server := pgserver.Start(t)
+	source := memory.New()
+	ring, err := ringOf("k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	useStore(t, source, relayer.WithSealer(ring))
+	destination := pgtest.Open(t, server.ConnString())
+	if err := transfer.Copy(t.Context(), destination, source); err != nil {
+		t.Fatal(err)
+	}
+	m, err := managerOn(destination, "k2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoints, err := m.RPCURLs(t.Context(), "r42")
+	if err != nil || len(endpoints) != 3 || endpoints[0].URL != secretURLs(142)[0].URL {
+		t.Errorf("the copy has the URLs %v; error %v", endpoints, err)
+	}
+}

@@ -1,0 +1,276 @@
+//go:build unix
+
+package sealing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/tests/internal/child"
+)
+
+const (
+	writers = 16
+	fixed   = 60 // relayers that only the rotation changes
+)
+
+// task is the work of a child: writers and a rotation to a new primary key.
+type task struct {
+	Round    int
+	Location string
+}
+
+// event says that a writer begins a write, that the write is acknowledged, or that a
+// relayer was resealed.
+type event struct {
+	Resealed bool
+	Writer   int
+	State    string // the URL after the write, or "" if the relayer is deleted
+	Done     bool
+}
+
+func keyOf(round int) string { return fmt.Sprintf("k%d", round) }
+
+// rotateUntilKilled runs the writers of two instances, of which one does not have the new
+// primary key as its primary key yet, and seals everything under it.
+func rotateUntilKilled(given task) error {
+	ctx := context.Background()
+	store, _, err := open(ctx, given.Location)
+	if err != nil {
+		return err
+	}
+	older, err := managerOn(store, keyOf(given.Round-1), keyOf(given.Round))
+	if err != nil {
+		return err
+	}
+	newer, err := managerOn(store, keyOf(given.Round), keyOf(given.Round-1))
+	if err != nil {
+		return err
+	}
+	failed := make(chan error)
+	for number := range writers {
+		w := writer{number: number, seq: given.Round * 1_000_000, manager: []*relayer.Manager{older, newer}[number%2]}
+		go func() { failed <- w.work(ctx) }()
+	}
+	go func() {
+		for {
+			for id, err := range newer.Reseal(ctx) {
+				if err != nil {
+					failed <- fmt.Errorf("resealing %s: %w", id, err)
+				}
+				child.Send(event{Resealed: true})
+			}
+		}
+	}()
+	return <-failed
+}
+
+type writer struct {
+	number, seq int
+	manager     *relayer.Manager
+}
+
+func (w *writer) id() string { return fmt.Sprintf("w%d", w.number) }
+
+// work changes one relayer until a write fails. None should.
+func (w *writer) work(ctx context.Context) error {
+	_, err := w.manager.Get(ctx, w.id())
+	exists := err == nil
+	if err != nil && !errors.Is(err, relayer.ErrNotFound) {
+		return err
+	}
+	for {
+		if exists && rand.N(4) == 0 {
+			if err := w.toggle(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		deletes := exists && rand.N(8) == 0
+		if err := w.write(ctx, exists, deletes); err != nil {
+			return err
+		}
+		exists = !deletes
+	}
+}
+
+// toggle changes the relayer without its URLs.
+func (w *writer) toggle(ctx context.Context) error {
+	_, err := w.manager.Update(ctx, w.id(), func(r *relayer.Relayer) error {
+		r.Paused = !r.Paused
+		return nil
+	})
+	return err
+}
+
+func (w *writer) write(ctx context.Context, exists, deletes bool) error {
+	w.seq++
+	url := fmt.Sprintf("https://rpc.example/%d/%d", w.number, w.seq)
+	if deletes {
+		url = ""
+	}
+	child.Send(event{Writer: w.number, State: url})
+	endpoints := []relayer.RPCConfig{{URL: relayer.RPCURL(url)}}
+	var err error
+	switch {
+	case deletes:
+		err = w.manager.Delete(ctx, w.id())
+	case exists:
+		_, err = w.manager.Patch(ctx, w.id(), relayer.Patch{"custom_rpc_urls": endpoints})
+	default:
+		_, err = w.manager.Create(ctx, definition(w.id(), endpoints))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.id(), err)
+	}
+	child.Send(event{Writer: w.number, State: url, Done: true})
+	return nil
+}
+
+func definition(id string, endpoints []relayer.RPCConfig) relayer.CreateRequest {
+	return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s", CustomRPCURLs: endpoints}
+}
+
+// ledger has, for each writer, the states that its relayer may have.
+type ledger struct {
+	acknowledged [writers]string
+	begun        [writers]string
+}
+
+func (l *ledger) note(e event) {
+	l.begun[e.Writer] = e.State
+	if e.Done {
+		l.acknowledged[e.Writer] = e.State
+	}
+}
+
+// TestRotation_UnderWritersWithKills rotates keys under writers, and kills the process in
+// the middle. Each round has a new primary key. After the rest of the rotation the key
+// before is removed.
+func TestRotation_UnderWritersWithKills(t *testing.T) {
+	eachLocation(t, func(t *testing.T, location string, settled func()) {
+		createFixed(t, location)
+		known, interrupted := new(ledger), 0
+		for round := 1; round <= *rounds; round++ {
+			rotate(t, task{Round: round, Location: location}, known)
+			settled()
+			if finishRotation(t, location, round) {
+				interrupted++
+			}
+			expectState(t, location, round, known)
+		}
+		t.Logf("%d of %d rotations were interrupted", interrupted, *rounds)
+		if interrupted == 0 {
+			t.Error("no kill interrupted a rotation")
+		}
+	})
+}
+
+func createFixed(t *testing.T, location string) {
+	t.Helper()
+	withManager(t, location, []string{keyOf(0)}, func(m *relayer.Manager) {
+		for i := range fixed {
+			url := relayer.RPCURL(fmt.Sprintf("https://rpc.example/fixed/%d", i))
+			if _, err := m.Create(t.Context(), definition(fmt.Sprintf("f%d", i), []relayer.RPCConfig{{URL: url}})); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func withManager(t *testing.T, location string, keys []string, use func(*relayer.Manager)) {
+	t.Helper()
+	store, closeStore, err := open(t.Context(), location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := closeStore(); err != nil {
+			t.Error(err)
+		}
+	}()
+	m, err := managerOn(store, keys[0], keys[1:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(m)
+}
+
+// rotate runs a child, and kills it when it has resealed some of the relayers.
+func rotate(t *testing.T, given task, known *ledger) {
+	t.Helper()
+	p := child.Start(t, given)
+	left := 1 + rand.N(fixed/2)
+	killed, err := child.Follow(p, func(e event) {
+		if !e.Resealed {
+			known.note(e)
+			return
+		}
+		if left--; left == 0 {
+			p.Kill()
+		}
+	})
+	if err != nil || !killed {
+		t.Fatalf("round %d: the child was not killed: %v", given.Round, err)
+	}
+}
+
+// finishRotation resumes the rotation, and reports whether it was interrupted: more
+// relayers were under the earlier key than the writers have.
+func finishRotation(t *testing.T, location string, round int) (isInterrupted bool) {
+	t.Helper()
+	withManager(t, location, []string{keyOf(round), keyOf(round - 1)}, func(m *relayer.Manager) {
+		counts, err := m.CountSealed(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		isInterrupted = counts.Keys[keyOf(round-1)] > writers
+		for id, err := range m.Reseal(t.Context()) {
+			if err != nil {
+				t.Fatalf("round %d: %s: %v", round, id, err)
+			}
+		}
+	})
+	return isInterrupted
+}
+
+// expectState reads everything with the new key alone.
+func expectState(t *testing.T, location string, round int, known *ledger) {
+	t.Helper()
+	withManager(t, location, []string{keyOf(round)}, func(m *relayer.Manager) {
+		counts, err := m.CountSealed(t.Context())
+		if err != nil || counts.Clear != 0 || len(counts.Keys) != 1 || counts.Keys[keyOf(round)] < fixed {
+			t.Errorf("round %d: %v under keys, %d in clear, error %v", round, counts.Keys, counts.Clear, err)
+		}
+		for i := range fixed {
+			if got := stateOf(t, m, fmt.Sprintf("f%d", i)); got != fmt.Sprintf("https://rpc.example/fixed/%d", i) {
+				t.Fatalf("round %d: f%d has the URL %q", round, i, got)
+			}
+		}
+		for number := range writers {
+			got := stateOf(t, m, fmt.Sprintf("w%d", number))
+			if got != known.acknowledged[number] && got != known.begun[number] {
+				t.Fatalf("round %d: w%d has the URL %q, acknowledged is %q, begun %q", round, number, got,
+					known.acknowledged[number], known.begun[number])
+			}
+			known.acknowledged[number], known.begun[number] = got, got
+		}
+	})
+}
+
+// stateOf returns the URL of a relayer, or "" if there is none.
+func stateOf(t *testing.T, m *relayer.Manager, id string) string {
+	t.Helper()
+	endpoints, err := m.RPCURLs(t.Context(), id)
+	if errors.Is(err, relayer.ErrNotFound) {
+		return ""
+	}
+	if err != nil || len(endpoints) != 1 {
+		t.Fatalf("%s has %d URLs; error %v", id, len(endpoints), err)
+	}
+	return endpoints[0].URL.Unmasked()
+}
