@@ -59,7 +59,7 @@ func createRatios(b *testing.B, creators int) (toRecord, toAll float64) {
 	return median(ones), median(alls)
 }
 
-func createRate(b *testing.B, store relayer.Store, creators, first, n int) float64 {
+func createRate(b testing.TB, store relayer.Store, creators, first, n int) float64 {
 	var next atomic.Int64
 	start := time.Now()
 	var done sync.WaitGroup

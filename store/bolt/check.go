@@ -1,9 +1,15 @@
 package bolt
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -30,20 +36,23 @@ func (s *Store) Check(ctx context.Context) error {
 		return err
 	}
 	defer s.unlock()
-	ctx = closable{ctx, s.closing}
 	if err := s.recoverFile(ctx); err != nil {
 		return err
 	}
+	known := s.damage
 	s.damage = nil
-	if err := s.verifyFile(); err != nil {
+	records, _, _ := s.table.Snapshot()
+	c := &comparison{ctx: ctx, closing: s.closing, want: records}
+	err := s.verifyFile()
+	if err == nil {
+		err = s.compareFrom(nil, c)
+	}
+	if err != nil {
+		s.damage = cmp.Or(s.damage, known)
 		return err
 	}
-	c := &comparison{ctx: ctx, table: s.table}
 	if _, both, _ := pages.ReadHeaders(s.identity); !both {
 		c.report(errors.New("a header is invalid: the last commit may be lost"))
-	}
-	if err := s.compareAll(c); err != nil {
-		return err
 	}
 	if len(c.problems) == 0 {
 		return nil
@@ -51,53 +60,42 @@ func (s *Store) Check(ctx context.Context) error {
 	return fmt.Errorf("bolt: check %s: %w: %w", s.path, relayer.ErrCorrupt, errors.Join(c.problems...))
 }
 
-// closable is a context that also ends when the store closes.
-type closable struct {
-	context.Context
-	closing context.Context
-}
-
-func (c closable) Err() error {
-	if c.closing.Err() != nil {
-		return errClosed
-	}
-	return c.Context.Err()
-}
-
-// compareAll compares the file with memory, and refuses further writes if they differ.
-func (s *Store) compareAll(c *comparison) error {
+// compareFrom compares the records of the file from a key on with those in memory. Without
+// a key it also compares the counters and verifies the free pages. If they differ, further
+// writes are refused. The caller holds the write lock.
+func (s *Store) compareFrom(key []byte, c *comparison) error {
 	file := pages.NewFile(s.identity, s.header)
+	walk := file.NewWalk()
 	trees, err := file.Trees()
-	if err == nil {
-		walk := file.NewWalk()
+	if err == nil && key == nil {
 		err = walk.Entries(trees[metaBucket], nil, c.meta(s.state))
-		if err == nil {
-			err = walk.Entries(trees[recordsBucket], nil, c.record)
-		}
-		c.end()
-		if err == nil {
-			err = walk.Freelist()
-		}
+	}
+	if err == nil {
+		err = walk.Entries(trees[recordsBucket], key, c.record)
+	}
+	if err == nil {
+		c.missing(len(c.want))
+	}
+	if err == nil && key == nil {
+		err = walk.Freelist()
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		c.found("%w", err)
 		err = nil
 	}
-	if err == nil && c.damage != nil {
+	if c.damage != nil {
 		_ = s.foundDamage(c.damage)
 	}
 	return err
 }
 
-// comparison compares entries of the file with records in memory.
+// comparison compares entries of the file with records in memory, in their order.
 type comparison struct {
 	ctx      context.Context
-	table    *table.Table
-	from     uint64          // sequence number of the next record to take from the table
-	limit    int             // records to compare, or 0 for all
-	next     []*table.Record // those that the file must have next
-	isAtEnd  bool
-	compared int
+	closing  context.Context
+	want     []*table.Record
+	isPart   bool // want ends before the last record
+	next     int  // index of the record that the file must have next
 	problems []error
 	damage   error // the first problem that was not known before
 }
@@ -116,76 +114,54 @@ func (c *comparison) report(problem error) {
 	}
 }
 
-// meta compares the entries about the whole file.
+// meta compares the entry about the whole file.
 func (c *comparison) meta(want state) func(key, value []byte) (bool, error) {
 	return func(key, value []byte) (bool, error) {
-		if string(key) == string(stateKey) && string(value) != string(want.encoded()) {
+		if bytes.Equal(key, stateKey) && !bytes.Equal(value, want.encoded()) {
 			c.found("the counters are not those in memory")
 		}
 		return true, nil
 	}
 }
 
-// expected returns the record that the file must have next, or nil after the last one.
-func (c *comparison) expected() *table.Record {
-	if len(c.next) == 0 && !c.isAtEnd {
-		const step = 1024
-		c.next = c.table.AppendFrom(c.next, c.from, step)
-		c.isAtEnd = len(c.next) < step
-	}
-	if len(c.next) == 0 {
-		return nil
-	}
-	return c.next[0]
-}
-
-func (c *comparison) take() {
-	c.from = c.next[0].Sequence() + 1
-	c.next = c.next[1:]
-	c.compared++
-}
-
 // record compares an entry with the record that must be next.
 func (c *comparison) record(key, value []byte) (more bool, err error) {
-	if c.compared%1024 == 0 {
-		if err := c.ctx.Err(); err != nil {
-			return false, err
-		}
+	if c.isPart && c.next == len(c.want) {
+		return false, nil
+	}
+	if c.closing.Err() != nil {
+		return false, errClosed
+	}
+	if c.next%1024 == 0 && c.ctx.Err() != nil {
+		return false, c.ctx.Err()
 	}
 	found, ok := decodeRecord(key, value)
 	if !ok {
 		c.found("a record has no ID")
 		return true, nil
 	}
-	for {
-		want := c.expected()
-		if want == nil || want.Sequence() > found.Sequence() {
-			c.found("record %d is in the file and not in memory", found.Sequence())
-			return true, nil
-		}
-		c.take()
-		if want.Sequence() == found.Sequence() {
-			c.compare(found, want)
-			return c.limit == 0 || c.compared < c.limit, nil
-		}
-		c.found("record %d, ID %q, is not in the file", want.Sequence(), want.ID())
+	at, isThere := slices.BinarySearchFunc(c.want[c.next:], found.Sequence, func(r *table.Record, sequence uint64) int {
+		return cmp.Compare(r.Sequence(), sequence)
+	})
+	c.missing(c.next + at)
+	if !isThere {
+		c.found("record %d is in the file and not in memory", found.Sequence)
+		return true, nil
 	}
-}
-
-func (c *comparison) compare(found, want *table.Record) {
-	switch {
+	switch want := c.want[c.next]; {
 	case want.IsDamaged():
 		c.report(fmt.Errorf("record %d, ID %q, does not match its checksum: delete it", want.Sequence(), want.ID()))
-	case found.IsDamaged() || found.ID() != want.ID() || found.Revision() != want.Revision() || found.Checksum != want.Checksum:
+	case found.IsDamaged || string(found.ID) != want.ID() || found.Revision != want.Revision() || found.Checksum != want.Checksum:
 		c.found("record %d, ID %q, is not the one in memory", want.Sequence(), want.ID())
 	}
+	c.next++
+	return true, nil
 }
 
-// end reports the records that the file does not have after its last entry.
-func (c *comparison) end() {
-	for want := c.expected(); want != nil; want = c.expected() {
-		c.found("record %d, ID %q, is not in the file", want.Sequence(), want.ID())
-		c.take()
+// missing reports the records in memory up to an index that the file does not have.
+func (c *comparison) missing(end int) {
+	for ; c.next < end; c.next++ {
+		c.found("record %d, ID %q, is not in the file", c.want[c.next].Sequence(), c.want[c.next].ID())
 	}
 }
 
@@ -222,21 +198,65 @@ func (s *Store) compareSome(from uint64) (next uint64) {
 	if s.needsRecovery || s.verifyFile() != nil {
 		return from
 	}
-	file := pages.NewFile(s.identity, s.header)
-	trees, err := file.Trees()
-	c := &comparison{ctx: s.closing, table: s.table, from: from, limit: compareStep}
+	want := s.table.AppendFrom(nil, from, compareStep)
+	c := &comparison{ctx: s.closing, closing: s.closing, want: want, isPart: len(want) == compareStep}
+	_ = s.compareFrom(sequenceKey(from), c) // the disk may be able to read it the next time
+	if !c.isPart {
+		return 0
+	}
+	return want[compareStep-1].Sequence() + 1
+}
+
+const (
+	// probeSize is what a write needs on a full disk: some pages of the tree.
+	probeSize = 64 << 10
+
+	// probeInterval bounds the cost of frequent calls of Ready.
+	probeInterval = time.Second
+)
+
+// Ready returns nil if the store can take writes, and otherwise
+// [relayer.ErrUnavailable] with the reason. The reason can be that the file was
+// deleted, replaced, truncated or overwritten, that damage was found, that a failed
+// commit cannot be recovered, or that the disk has no room. At most once a second it
+// writes and removes a small file next to the store's own. It waits for a running check.
+func (s *Store) Ready(ctx context.Context) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	err := s.recoverFile(ctx)
 	if err == nil {
-		err = file.NewWalk().Entries(trees[recordsBucket], sequenceKey(from), c.record)
+		err = s.verifyFile()
 	}
-	if c.compared < compareStep && err == nil {
-		c.end()
-		c.from = 0
+	if err == nil {
+		err = s.probe()
 	}
-	if errors.Is(err, pages.ErrDamaged) {
-		c.found("%w", err)
+	return withoutOutcome(err)
+}
+
+func (s *Store) probe() error {
+	if time.Since(s.probed) < probeInterval && !s.lastCommitFailed {
+		return nil
 	}
-	if c.damage != nil {
-		_ = s.foundDamage(c.damage)
+	err := probeDisk(s.path)
+	if errors.Is(err, fs.ErrPermission) && s.lastCommitFailed {
+		// Only the file itself may be writable: commit a write that changes nothing.
+		return s.commitBatch(s.table.Begin())
 	}
-	return c.from
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return unavailable(err)
+	}
+	s.probed, s.lastCommitFailed = time.Now(), false
+	return nil
+}
+
+// probeDisk writes a file next to the store's own.
+func probeDisk(path string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(make([]byte, probeSize))
+	return errors.Join(err, file.Sync(), file.Close(), os.Remove(file.Name()))
 }

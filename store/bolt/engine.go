@@ -3,7 +3,6 @@ package bolt
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -11,6 +10,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
 // growth is how much a full file grows at once, beyond what it needs.
@@ -88,62 +89,50 @@ func (e *engine) close() error {
 	return e.callLocking(e.db.Close)
 }
 
-// lockOnce makes the engine try the lock once: it cannot be canceled.
-const lockOnce = time.Nanosecond
-
-// readOptions lock a file against writers. The engine reads the headers alone.
-func readOptions() *bbolt.Options { return &bbolt.Options{Timeout: lockOnce, ReadOnly: true} }
-
-// writeOptions keep Open from writing: without NoFreelistSync it would commit a
-// freelist to a file that has none, before the headers are synced.
-func writeOptions() *bbolt.Options {
-	return &bbolt.Options{Timeout: lockOnce, FreelistType: bbolt.FreelistMapType, NoStatistics: true, NoFreelistSync: true}
-}
-
-// openEngine opens a file that exists. If known is given, it opens no other file than
-// that one. It closes the file if the engine panics on it.
-func openEngine(path string, opts *bbolt.Options, known fs.FileInfo) (*engine, error) {
+// openEngine opens the file at path for writing. It locks the file and calls verify before
+// anything else, so that a file that cannot be used is not changed. It returns the
+// current header, and makes both headers durable. It does not create the file.
+func openEngine(path string, verify func(*os.File) error) (*engine, pages.Header, error) {
 	e := &engine{}
-	opts.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
-		// The file was there a moment ago: if it has just been removed, it must
-		// not be created again.
-		e.file, err = openKnown(name, flag&^os.O_CREATE, mode, known)
-		return e.file, err
+	options := &bbolt.Options{
+		Timeout:      time.Nanosecond, // tries to lock once: it cannot be canceled
+		FreelistType: bbolt.FreelistMapType,
+		NoStatistics: true,
+		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			if e.file, err = os.OpenFile(name, flag&^os.O_CREATE, mode); err != nil {
+				return nil, err
+			}
+			if err = lockFile(e.file, true); err == nil {
+				err = verify(e.file)
+			}
+			if err != nil {
+				_ = e.file.Close()
+			}
+			return e.file, err
+		},
 	}
 	err := e.callLocking(func() (err error) {
-		e.db, err = bbolt.Open(path, fileMode, opts)
+		e.db, err = bbolt.Open(path, fileMode, options)
 		return err
 	})
 	if e.stuck {
 		_ = closeLocked(e.file)
 	}
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("%w: another process, or another Store of this process, has it open", ErrLocked)
+		err = errInUse
 	}
 	if err != nil {
-		return nil, err
+		return nil, pages.Header{}, err
 	}
-	// From here on the engine may write: see writeOptions.
-	e.db.NoFreelistSync = false
 	e.db.AllocSize = growth
-	return e, nil
-}
-
-// openKnown verifies the identity of the file before anything locks or reads it.
-func openKnown(name string, flag int, mode os.FileMode, known fs.FileInfo) (*os.File, error) {
-	file, err := os.OpenFile(name, flag, mode)
-	if err != nil || known == nil {
-		return file, err
-	}
-	info, err := file.Stat()
-	if err == nil && !os.SameFile(info, known) {
-		err = errReplaced
+	header, _, err := pages.ReadHeaders(e.file)
+	if err == nil {
+		err = e.syncHeaders(header.PageSize)
 	}
 	if err != nil {
-		_ = file.Close()
-		return nil, err
+		return nil, pages.Header{}, errors.Join(err, e.close())
 	}
-	return file, nil
+	return e, header, nil
 }
 
 // syncHeaders makes both headers durable. The engine reuses the pages that a

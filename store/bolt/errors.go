@@ -11,6 +11,8 @@ import (
 // the file open and did not close it within the lock timeout.
 var ErrLocked = errors.New("file is in use")
 
+var errInUse = fmt.Errorf("%w: another process, or another Store of this process, has it open", ErrLocked)
+
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 
 // unavailable keeps the text of the engine's error and hides its type. The type

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 )
 
@@ -170,79 +169,46 @@ func recordKey(r *table.Record) []byte {
 
 // recordValue returns the value of a record whose checksum is complete.
 func recordValue(r *table.Record) []byte {
-	stored := r.Stored()
-	value := make([]byte, partsAt, partsAt+len(stored.Parts))
+	value := make([]byte, partsAt, partsAt+len(r.Parts()))
 	value[0] = recordVersion
 	binary.BigEndian.PutUint32(value[checksumAt:], r.Checksum)
-	binary.BigEndian.PutUint64(value[revisionAt:], stored.Revision)
-	sizes := encodedSizes(stored.ID, stored.Claim, stored.Document)
+	binary.BigEndian.PutUint64(value[revisionAt:], r.Revision())
+	sizes := encodedSizes(len(r.ID()), len(r.Claim()), len(r.Document()))
 	copy(value[sizesAt:], sizes[:])
-	return append(value, stored.Parts...)
+	return append(value, r.Parts()...)
 }
 
-// decodeRecord decodes an entry. A record that does not match its checksum is marked as
-// damaged. It has at least an ID, unless no ID can be read: then it returns false.
-func decodeRecord(key, value []byte) (*table.Record, bool) {
+// decodeRecord decodes an entry, whose bytes the result shares. A record that does not
+// match its checksum is marked as damaged. If no ID can be read, it returns false.
+func decodeRecord(key, value []byte) (table.Stored, bool) {
 	if len(key) <= sequenceSize || len(key) > sequenceSize+relayer.MaxIDLength {
-		return nil, false
+		return table.Stored{}, false
 	}
 	sequence, id := binary.BigEndian.Uint64(key), key[sequenceSize:]
-	stored, sum, ok := decodeValue(value)
-	stored.Sequence = sequence
-	isSound := ok && sumRecord(crc32.Checksum(value[sizesAt:], castagnoli), sequence, stored.Revision) == sum
-	if !isSound || stored.Parts[:stored.ID] != string(id) {
-		stored = damagedRecord(stored, id, isSound)
+	r := decodeValue(value)
+	r.Sequence = sequence
+	isSound := r.ID != nil && sumRecord(crc32.Checksum(value[sizesAt:], castagnoli), sequence, r.Revision) == r.Checksum
+	r.IsDamaged = !isSound || !bytes.Equal(r.ID, id)
+	if !isSound {
+		r.ID = id // if the value is sound, the key is what is damaged
 	}
-	r := stored.Record()
-	r.Checksum = sum
 	return r, true
 }
 
-// damagedRecord corrects the ID of a damaged record. If the value is sound, the key is
-// what is damaged.
-func damagedRecord(r table.Stored, id []byte, isSound bool) table.Stored {
-	r.IsDamaged = true
-	if isSound {
+// decodeValue parses a value. If its sizes contradict each other, the result has no parts.
+func decodeValue(value []byte) (r table.Stored) {
+	if len(value) < partsAt {
 		return r
 	}
-	r.Parts = string(id) + r.Parts[r.ID:]
-	r.ID = len(id)
-	return r
-}
-
-// decodeValue parses a value. If its sizes contradict each other, it returns false and
-// no parts.
-func decodeValue(value []byte) (r table.Stored, sum uint32, ok bool) {
-	if len(value) < partsAt {
-		return table.Stored{}, 0, false
-	}
-	sum = binary.BigEndian.Uint32(value[checksumAt:])
+	r.Checksum = binary.BigEndian.Uint32(value[checksumAt:])
 	r.Revision = binary.BigEndian.Uint64(value[revisionAt:])
 	id, claim, document := int(value[sizesAt]), int(value[sizesAt+1]), int(binary.BigEndian.Uint32(value[sizesAt+2:]))
 	parts := value[partsAt:]
 	if value[0] != recordVersion || id == 0 || id > relayer.MaxIDLength || claim > relayer.MaxClaimLength || document > len(parts)-id-claim {
-		return r, sum, false
+		return r
 	}
-	r.Parts, r.ID, r.Claim, r.Document = string(parts), id, claim, document
-	return r, sum, true
-}
-
-// fileContent describes what a new file holds.
-func fileContent(records []*table.Record, counters table.Counters) (small, large pages.Bucket) {
-	now := state{total: uint64(len(records)), counters: counters}
-	for _, r := range records {
-		now.sum += uint64(r.Checksum)
-	}
-	meta := [][2][]byte{{formatKey, format()}, {stateKey, now.encoded()}}
-	small = pages.Bucket{
-		Name: metaBucket, Len: len(meta),
-		Size:  func(i int) (int, int) { return len(meta[i][0]), len(meta[i][1]) },
-		Entry: func(i int) ([]byte, []byte) { return meta[i][0], meta[i][1] },
-	}
-	large = pages.Bucket{
-		Name: recordsBucket, Len: len(records),
-		Size:  func(i int) (int, int) { return sequenceSize + len(records[i].ID()), partsAt + records[i].Size() },
-		Entry: func(i int) ([]byte, []byte) { return recordKey(records[i]), recordValue(records[i]) },
-	}
-	return small, large
+	r.ID, parts = parts[:id], parts[id:]
+	r.Claim, parts = parts[:claim], parts[claim:]
+	r.Document, r.Private = parts[:document], parts[document:]
+	return r
 }

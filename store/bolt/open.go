@@ -1,10 +1,13 @@
 package bolt
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -77,34 +80,26 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		commit:    (*bbolt.Tx).Commit,
 	}
 	s.closing, s.cancelWork = context.WithCancel(context.Background())
-	if s.identity, s.known, err = identify(path, e); err != nil {
+	s.known = loaded.info
+	if s.identity, err = openKnown(path, s.known); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return s, nil
 }
 
-// identify opens a handle that outlives recoveries. It keeps the number of the
-// file from being reused for another file.
-func identify(path string, e *engine) (*os.File, fs.FileInfo, error) {
-	own, err := e.file.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	file, err := openKnown(path, os.O_RDONLY, 0, own)
-	return file, own, err
-}
-
 func openOrCreate(ctx context.Context, path string, opts options) (*engine, *content, error) {
-	_, err := os.Stat(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = createFile(path, func(temp *os.File) error { return writeFile(temp, table.New(0)) })
+		err = createFile(ctx, path, table.New(table.Counters{NextRevision: 1}, 0))
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%w: it is not a regular file: choose another path", relayer.ErrUnknownFormat)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, nil, err
 	}
 	var e *engine
 	var loaded *content
-	err = opts.whenUnlocked(ctx, func() error {
+	err = opts.whenUnlocked(ctx, ctx, func() error {
 		e, loaded, err = tryOpen(ctx, path, opts)
 		return err
 	})
@@ -115,11 +110,11 @@ func openOrCreate(ctx context.Context, path string, opts options) (*engine, *con
 const lockRetry = 50 * time.Millisecond
 
 // whenUnlocked calls open until it no longer returns [ErrLocked], or until the lock
-// timeout.
-func (o options) whenUnlocked(ctx context.Context, open func() error) error {
+// timeout, or until one of the contexts ends.
+func (o options) whenUnlocked(ctx, closing context.Context, open func() error) error {
 	deadline := time.Now().Add(o.lockTimeout)
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := cmp.Or(ctx.Err(), closing.Err()); err != nil {
 			return err
 		}
 		err := open()
@@ -128,60 +123,191 @@ func (o options) whenUnlocked(ctx context.Context, open func() error) error {
 		}
 		select {
 		case <-ctx.Done():
+		case <-closing.Done():
 		case <-time.After(lockRetry):
 		}
 	}
 }
 
-// tryOpen reads the file before it opens it for writing, so that a file that cannot be
-// used is not changed. Another process can write in between.
+// tryOpen reads the file before the engine opens it.
 func tryOpen(ctx context.Context, path string, opts options) (*engine, *content, error) {
-	loaded, info, err := loadFile(ctx, path, opts.logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	e, header, err := openForWriting(path, info)
+	var loaded *content
+	e, header, err := openEngine(path, func(file *os.File) (err error) {
+		loaded, err = load(ctx, file, opts.logger)
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	if header != loaded.header {
-		return nil, nil, errors.Join(fmt.Errorf("%w: another process has just changed it", ErrLocked), e.close())
+		return nil, nil, errors.Join(errInUse, e.close())
 	}
 	return e, loaded, nil
 }
 
-// openForWriting opens a known file, and makes its headers durable.
-func openForWriting(path string, known fs.FileInfo) (*engine, pages.Header, error) {
-	if err := verifyOpenable(path); err != nil {
-		return nil, pages.Header{}, err
-	}
-	e, err := openEngine(path, writeOptions(), known)
+// openKnown opens a file for reading, if it is the known one. The handle keeps the number
+// of the file from being reused for another file.
+func openKnown(path string, known fs.FileInfo) (*os.File, error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return nil, pages.Header{}, err
+		return nil, err
 	}
-	header, _, err := pages.ReadHeaders(e.file)
-	if err == nil {
-		err = e.syncHeaders(header.PageSize)
+	if err := verifyKnown(file, known); err != nil {
+		_ = file.Close()
+		return nil, err
 	}
-	if err != nil {
-		return nil, pages.Header{}, errors.Join(err, e.close())
-	}
-	return e, header, nil
+	return file, nil
 }
 
-// verifyOpenable verifies what the engine reads when it opens a file.
-func verifyOpenable(path string) error {
-	file, err := os.Open(path)
+func verifyKnown(file *os.File, known fs.FileInfo) error {
+	info, err := file.Stat()
+	if err == nil && !os.SameFile(info, known) {
+		err = errReplaced
+	}
+	return err
+}
+
+// content is what a file holds after a commit.
+type content struct {
+	info   fs.FileInfo
+	header pages.Header
+	state  state
+	table  *table.Table
+}
+
+// Files with more relayers than this report the progress of their load.
+const (
+	longLoad         = 100_000
+	progressInterval = time.Second
+)
+
+// loader reads a file. No process writes to it meanwhile.
+type loader struct {
+	ctx    context.Context
+	file   *os.File
+	logger *slog.Logger
+
+	content
+	loaded   uint64
+	sum      uint64
+	damaged  int
+	reported time.Time
+}
+
+// load verifies that this package created the file and that it is whole, and reads all
+// records.
+func load(ctx context.Context, file *os.File, logger *slog.Logger) (*content, error) {
+	l := &loader{ctx: ctx, file: file, logger: logger, reported: time.Now()}
+	err := l.read()
+	if errors.Is(err, pages.ErrDamaged) {
+		return nil, corruptFile(err)
+	}
+	return &l.content, err
+}
+
+func (l *loader) read() (err error) {
+	if l.info, err = l.file.Stat(); err != nil {
+		return err
+	}
+	if l.info.Size() == 0 {
+		return fmt.Errorf("%w: it is empty: remove it, or choose another path", relayer.ErrUnknownFormat)
+	}
+	l.header, _, err = pages.ReadHeaders(l.file)
+	if errors.Is(err, pages.ErrNoHeader) {
+		return fmt.Errorf("%w: choose another path, or %s", relayer.ErrUnknownFormat, restoreRemedy)
+	}
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	header, _, err := pages.ReadHeaders(file)
-	if err == nil {
-		err = pages.NewFile(file, header).VerifyFreelist()
+	if l.info.Size() < l.header.Size() {
+		return corruptFile(fmt.Sprintf("it ends after %d of %d bytes", l.info.Size(), l.header.Size()))
 	}
-	if errors.Is(err, pages.ErrDamaged) || errors.Is(err, pages.ErrNoHeader) {
+	file := pages.NewFile(l.file, l.header)
+	trees, err := file.Trees()
+	if err != nil {
+		return err
+	}
+	walk := file.NewWalk()
+	if err := l.readMeta(walk, trees); err != nil {
+		return err
+	}
+	records, found := trees[recordsBucket]
+	if !found {
+		return corruptFile(fmt.Sprintf("bucket %s is missing", recordsBucket))
+	}
+	if err := l.readRecords(walk, records); err != nil {
+		return err
+	}
+	return walk.Freelist()
+}
+
+// readMeta reads the format before the state: a file of another format has another one.
+func (l *loader) readMeta(walk *pages.Walk, trees map[string]pages.Tree) error {
+	meta, found := trees[metaBucket]
+	if !found {
+		return unknownFormat()
+	}
+	entries := make(map[string][]byte)
+	err := walk.Entries(meta, nil, func(key, value []byte) (bool, error) {
+		entries[string(key)] = bytes.Clone(value)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := checkFormat(entries[string(formatKey)]); err != nil {
+		return err
+	}
+	if l.state, err = decodeState(entries[string(stateKey)]); err != nil {
 		return corruptFile(err)
 	}
-	return err
+	return nil
+}
+
+func (l *loader) readRecords(walk *pages.Walk, records pages.Tree) error {
+	// A damaged total must not reserve more memory than the file can need.
+	most := uint64(l.info.Size() / (partsAt + sequenceSize))
+	l.table = table.New(l.state.counters, int(min(l.state.total, most)))
+	if err := walk.Entries(records, nil, l.add); err != nil {
+		return err
+	}
+	if l.loaded != l.state.total {
+		return corruptFile(fmt.Sprintf("it has %d of %d records", l.loaded, l.state.total))
+	}
+	if l.sum != l.state.sum && l.damaged == 0 {
+		return corruptFile("records are missing or are old versions")
+	}
+	l.state.correction = l.sum - l.state.sum
+	l.report()
+	return nil
+}
+
+func (l *loader) add(key, value []byte) (bool, error) {
+	r, ok := decodeRecord(key, value)
+	if !ok {
+		return false, corruptFile("a record has no ID")
+	}
+	if !l.table.Load(r.Record()) {
+		return false, corruptFile(fmt.Sprintf("record %d contradicts others", r.Sequence))
+	}
+	l.loaded++
+	l.sum += uint64(r.Checksum)
+	if r.IsDamaged {
+		l.damaged++
+		l.logger.Error("a record is damaged: delete it, or "+restoreRemedy, "id", string(r.ID))
+	}
+	if l.loaded%1024 != 0 {
+		return true, nil
+	}
+	if time.Since(l.reported) >= progressInterval {
+		l.report()
+	}
+	return true, l.ctx.Err()
+}
+
+func (l *loader) report() {
+	if l.state.total > longLoad {
+		l.reported = time.Now()
+		l.logger.Info("loading relayers", "done", l.loaded, "total", l.state.total)
+	}
 }

@@ -51,8 +51,9 @@ func TestOpen_RefusedFiles(t *testing.T) {
 		{"with another state", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 36))
 		}), relayer.ErrCorrupt},
-		{"cut to a few bytes", cut(100), relayer.ErrUnknownFormat},
-		{"cut in the second page", cut(5000), relayer.ErrUnknownFormat},
+		{"cut to a few bytes", cut(10), relayer.ErrUnknownFormat},
+		{"cut after the first header", cut(100), relayer.ErrCorrupt},
+		{"cut in the second page", cut(5000), relayer.ErrCorrupt},
 		{"cut after the first pages", cut(3 * os.Getpagesize()), relayer.ErrCorrupt},
 		{"cut at half", cut(usedSize(t, whole) / 2), relayer.ErrCorrupt},
 		{"cut by a byte", cut(usedSize(t, whole) - 1), relayer.ErrCorrupt},

@@ -39,8 +39,10 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
+var noOptions = options{lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler)}
+
 func collect(opts []Option) (options, error) {
-	collected := options{lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler)}
+	collected := noOptions
 	for _, opt := range opts {
 		if opt == nil {
 			return options{}, errors.New("an option is nil")

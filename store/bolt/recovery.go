@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
@@ -53,8 +54,8 @@ func (s *Store) reopen(ctx context.Context) error {
 		}
 	}
 	var header pages.Header
-	err := s.opts.whenUnlocked(ctx, func() (err error) {
-		s.engine, header, err = openForWriting(s.path, s.known)
+	err := s.opts.whenUnlocked(ctx, s.closing, func() (err error) {
+		s.engine, header, err = openEngine(s.path, s.verifyReopened)
 		return err
 	})
 	if err != nil {
@@ -66,6 +67,21 @@ func (s *Store) reopen(ctx context.Context) error {
 		return errors.Join(err, closing.close())
 	}
 	return nil
+}
+
+// verifyReopened verifies what the engine reads when it opens the file.
+func (s *Store) verifyReopened(file *os.File) error {
+	if err := verifyKnown(file, s.known); err != nil {
+		return err
+	}
+	header, _, err := pages.ReadHeaders(file)
+	if err == nil {
+		err = pages.NewFile(file, header).VerifyFreelist()
+	}
+	if errors.Is(err, pages.ErrDamaged) {
+		return corruptFile(err)
+	}
+	return err
 }
 
 // settle compares the file with the last commit, and applies the commit in doubt if the

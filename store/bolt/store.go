@@ -40,7 +40,6 @@ type Store struct {
 	alone      atomic.Bool     // the last batch was a single write
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
-	isClosed   atomic.Bool
 
 	// writeLock is held by the goroutine that writes, checks, recovers or closes.
 	// It guards the fields below.
@@ -89,7 +88,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	added := newRecord(rec)
-	if err := s.do(ctx, added.Size(), func(b *table.Batch) error { return b.Create(added) }); err != nil {
+	if err := s.do(ctx, len(added.Parts()), func(b *table.Batch) error { return b.Create(added) }); err != nil {
 		return relayer.Record{}, err
 	}
 	rec.Revision = added.Revision()
@@ -105,7 +104,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	changed := newRecord(rec)
-	if err := s.do(ctx, changed.Size(), func(b *table.Batch) error { return b.Update(changed, rec.Revision) }); err != nil {
+	if err := s.do(ctx, len(changed.Parts()), func(b *table.Batch) error { return b.Update(changed, rec.Revision) }); err != nil {
 		return relayer.Record{}, err
 	}
 	rec.Revision = changed.Revision()
@@ -133,7 +132,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			return table.ImportError(rec.ID, err)
 		}
 		added[i] = newRecord(rec)
-		size += added[i].Size()
+		size += len(added[i].Parts())
 	}
 	return s.do(ctx, size, func(b *table.Batch) error { return b.Import(added) })
 }
@@ -142,36 +141,24 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 // checksum when the file was opened, the error matches [relayer.ErrCorrupt] and names
 // the ID. Such a record can only be deleted. Other records stay usable.
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
-	if s.isClosed.Load() {
-		return relayer.Record{}, errClosed
-	}
 	return s.table.Get(ctx, id)
 }
 
 // List returns up to limit records from offset on, oldest first, and the total
 // number of records.
 func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	if s.isClosed.Load() {
-		return nil, 0, errClosed
-	}
 	return s.table.List(ctx, offset, limit)
 }
 
 // AppendDocument appends the document of the record to dst and returns its
 // revision, or [relayer.ErrNotFound].
 func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
-	if s.isClosed.Load() {
-		return dst, 0, errClosed
-	}
 	return s.table.AppendDocument(ctx, dst, id)
 }
 
 // AppendDocuments appends up to limit documents from offset on, oldest first,
 // separated by commas, and returns the number of all records.
 func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
-	if s.isClosed.Load() {
-		return dst, 0, errClosed
-	}
 	return s.table.AppendDocuments(ctx, dst, offset, limit)
 }
 
@@ -197,7 +184,7 @@ func (s *Store) lock(ctx context.Context) error {
 	case <-s.closing.Done():
 		return errClosed
 	}
-	if s.isClosed.Load() {
+	if s.closing.Err() != nil {
 		s.unlock()
 		return errClosed
 	}
@@ -217,7 +204,7 @@ func (s *Store) Close() error {
 		s.writeLock <- struct{}{} // a caller can still be committing
 		defer s.unlock()
 		s.changes.Close(errClosed)
-		s.isClosed.Store(true)
+		s.table.Close(errClosed)
 		err := s.identity.Close()
 		if s.engine != nil {
 			err = errors.Join(err, s.engine.close())

@@ -225,7 +225,7 @@ func (s *Store) verifyFile() error {
 		return corruptData(errTruncated)
 	}
 	header, _, err := pages.ReadHeaders(s.identity)
-	if errors.Is(err, pages.ErrNoHeader) || err == nil && header != s.header {
+	if errors.Is(err, pages.ErrNoHeader) || errors.Is(err, pages.ErrDamaged) || err == nil && header != s.header {
 		return corruptData(errOverwritten)
 	}
 	if err == nil {

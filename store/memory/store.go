@@ -4,6 +4,7 @@ package memory
 
 import (
 	"context"
+	"iter"
 	"math"
 	"sync"
 
@@ -29,10 +30,13 @@ var (
 	_ relayer.Store         = (*Store)(nil)
 	_ relayer.DocumentStore = (*Store)(nil)
 	_ relayer.ImportStore   = (*Store)(nil)
+	_ relayer.WatchStore    = (*Store)(nil)
 )
 
 // New returns an empty Store.
-func New() *Store { return &Store{table: table.New(0), changes: table.NewFeed()} }
+func New() *Store {
+	return &Store{table: table.New(table.Counters{NextRevision: 1}, 0), changes: table.NewFeed()}
+}
 
 // write validates and applies one write.
 func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) error {
@@ -124,4 +128,13 @@ func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 // separated by commas, and returns the number of all records.
 func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
 	return s.table.AppendDocuments(ctx, dst, offset, limit)
+}
+
+// Watch returns the changes in the order in which they were made, until ctx is done:
+// from the call on, or after a position. The store retains the last 1,024 changes or
+// 16 MiB. It yields [relayer.ErrGap] in place of dropped changes to a consumer that is
+// further behind, or resumes at an earlier position or one of another store. The sequence
+// can be ranged over once.
+func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return table.Watch(ctx, s.changes, after)
 }

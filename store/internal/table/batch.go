@@ -2,6 +2,8 @@ package table
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/go-relayer/relayer"
 )
@@ -44,7 +46,7 @@ type Batch struct {
 }
 
 // Begin returns an empty batch.
-func (t *Table) Begin() *Batch { return &Batch{table: t, Counters: t.counters} }
+func (t *Table) Begin() *Batch { return &Batch{Counters: t.counters, table: t} }
 
 func (b *Batch) record(id string) *Record {
 	if found, isChanged := b.byID[id]; isChanged {
@@ -63,36 +65,35 @@ func (b *Batch) holder(claim string) *Record {
 
 // Create adds a record. It sets the revision and the sequence number.
 func (b *Batch) Create(added *Record) error {
-	if b.record(added.ID()) != nil {
-		return relayer.ErrExists
-	}
-	if b.holder(added.Claim()) != nil {
-		return relayer.ErrClaimed
+	if err := b.checkFree(added); err != nil {
+		return err
 	}
 	added.revision = b.Counters.NextRevision
 	b.append(added)
 	return nil
 }
 
+func (b *Batch) checkFree(added *Record) error {
+	if b.record(added.ID()) != nil {
+		return relayer.ErrExists
+	}
+	if b.holder(added.Claim()) != nil {
+		return relayer.ErrClaimed
+	}
+	return nil
+}
+
 // Import adds records with the revisions that they have, all or none.
 func (b *Batch) Import(added []*Record) error {
-	ids := make(map[string]bool, len(added))
-	claims := make(map[string]bool)
+	// The records are added to a copy, so that a rejected one leaves no others behind.
+	all := &Batch{slices.Clone(b.Changes), b.Counters, b.table, maps.Clone(b.byID), maps.Clone(b.byClaim)}
 	for _, r := range added {
-		if ids[r.ID()] || b.record(r.ID()) != nil {
-			return ImportError(r.ID(), relayer.ErrExists)
+		if err := all.checkFree(r); err != nil {
+			return ImportError(r.ID(), err)
 		}
-		if claims[r.Claim()] || b.holder(r.Claim()) != nil {
-			return ImportError(r.ID(), relayer.ErrClaimed)
-		}
-		ids[r.ID()] = true
-		if r.claimSize > 0 {
-			claims[r.Claim()] = true
-		}
+		all.append(r)
 	}
-	for _, r := range added {
-		b.append(r)
-	}
+	*b = *all
 	return nil
 }
 

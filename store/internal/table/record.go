@@ -23,48 +23,43 @@ type Record struct {
 }
 
 // NewRecord copies a record whose ID and claim are within the limits of package
-// relayer. Its revision is that of the record, until a [Batch] sets the next one.
+// relayer. A [Batch] sets its position and, unless it is imported, its revision.
 func NewRecord(rec relayer.Record) *Record {
-	var parts strings.Builder
-	parts.Grow(len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private))
-	parts.WriteString(rec.ID)
-	parts.WriteString(rec.Claim)
-	parts.Write(rec.Document)
-	privateAt := parts.Len()
-	parts.Write(rec.Private)
-	return &Record{
-		parts: parts.String(), revision: rec.Revision, privateAt: privateAt,
-		idSize: uint8(len(rec.ID)), claimSize: uint8(len(rec.Claim)),
-	}
+	r := join(rec.ID, rec.Claim, rec.Document, rec.Private)
+	r.revision = rec.Revision
+	return r
 }
 
 // Stored describes a record that a durable store has read.
 type Stored struct {
-	Sequence, Revision uint64
-
-	// Parts is the ID, the claim, the document and the private part, one after the other.
-	Parts string
-
-	// The sizes of the first three parts in bytes.
-	ID, Claim, Document int
-
-	// IsDamaged marks a record whose content is not what was stored. Its ID is.
-	IsDamaged bool
+	ID, Claim, Document, Private []byte
+	Sequence, Revision           uint64
+	Checksum                     uint32
+	IsDamaged                    bool // its content is not what was stored, but its ID is
 }
 
-// Record returns the record for [Table.Load].
+// Record copies the record for [Table.Load].
 func (s Stored) Record() *Record {
+	r := join(s.ID, s.Claim, s.Document, s.Private)
+	r.sequence, r.revision, r.Checksum, r.isDamaged = s.Sequence, s.Revision, s.Checksum, s.IsDamaged
+	return r
+}
+
+func join[T string | []byte](id, claim T, document, private []byte) *Record {
+	var parts strings.Builder
+	parts.Grow(len(id) + len(claim) + len(document) + len(private))
+	parts.WriteString(string(id))
+	parts.WriteString(string(claim))
+	parts.Write(document)
+	parts.Write(private)
 	return &Record{
-		parts: s.Parts, revision: s.Revision, sequence: s.Sequence, privateAt: s.ID + s.Claim + s.Document,
-		idSize: uint8(s.ID), claimSize: uint8(s.Claim), isDamaged: s.IsDamaged,
+		parts: parts.String(), privateAt: parts.Len() - len(private),
+		idSize: uint8(len(id)), claimSize: uint8(len(claim)),
 	}
 }
 
-// Stored returns what a durable store needs to write the record.
-func (r *Record) Stored() Stored {
-	id, claim := int(r.idSize), int(r.claimSize)
-	return Stored{r.sequence, r.revision, r.parts, id, claim, r.privateAt - id - claim, r.isDamaged}
-}
+// Parts returns the ID, the claim, the document and the private part, one after the other.
+func (r *Record) Parts() string { return r.parts }
 
 // ID returns the ID.
 func (r *Record) ID() string { return r.parts[:r.idSize] }
@@ -81,10 +76,8 @@ func (r *Record) Sequence() uint64 { return r.sequence }
 // IsDamaged reports whether the content is not what was stored.
 func (r *Record) IsDamaged() bool { return r.isDamaged }
 
-// Size returns the size of all parts in bytes.
-func (r *Record) Size() int { return len(r.parts) }
-
-func (r *Record) document() string { return r.parts[int(r.idSize)+int(r.claimSize) : r.privateAt] }
+// Document returns the document.
+func (r *Record) Document() string { return r.parts[int(r.idSize)+int(r.claimSize) : r.privateAt] }
 
 // Err returns an error if the record is damaged.
 func (r *Record) Err() error {
@@ -119,7 +112,7 @@ func copyAll(records []*Record) []relayer.Record {
 // capacity of each part ends with it, so that an append does not overwrite the next.
 func (r *Record) copyInto(room []byte) (rec relayer.Record, rest []byte) {
 	rec = relayer.Record{ID: r.ID(), Revision: r.revision, Claim: r.Claim()}
-	document, private := r.document(), r.parts[r.privateAt:]
+	document, private := r.Document(), r.parts[r.privateAt:]
 	size, end := len(document), len(document)+len(private)
 	rec.Document = append(room[:0:size], document...)
 	rec.Private = append(room[size:size:end], private...)

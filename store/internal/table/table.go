@@ -20,6 +20,7 @@ type Table struct {
 	byClaim  map[string]*Record
 	order    List
 	counters Counters
+	closed   error
 }
 
 // Counters are the numbers that the next write gets.
@@ -33,39 +34,28 @@ type Counters struct {
 }
 
 // New returns an empty table with room for an expected number of records.
-func New(expected int) *Table {
-	return &Table{
-		byID:     make(map[string]*Record, expected),
-		byClaim:  make(map[string]*Record),
-		counters: Counters{NextRevision: 1},
-	}
+func New(next Counters, expected int) *Table {
+	return &Table{byID: make(map[string]*Record, expected), byClaim: make(map[string]*Record), counters: next}
 }
 
 // Load adds a record that was stored before. It returns false if the ID or the claim is
-// taken, or the sequence number or the revision is not below the counters. Only the
-// claim of a damaged record may be taken: it may not be what was stored.
+// taken, or the sequence number or the revision is not below the counters: the table is
+// then useless. Only the claim of a damaged record may be taken, and its revision high:
+// they may not be what was stored.
 func (t *Table) Load(r *Record) bool {
-	holder := t.byClaim[r.Claim()]
-	isClaimed := holder != nil && !holder.isDamaged && !r.isDamaged
-	if t.byID[r.ID()] != nil || isClaimed || r.sequence >= t.counters.NextSequence {
-		return false
-	}
-	if r.revision >= t.counters.NextRevision && !r.isDamaged {
-		return false
-	}
 	t.byID[r.ID()] = r
-	if holder == nil || holder.isDamaged {
-		t.hold(r)
-	}
 	t.order.Insert(r)
-	return true
+	isNew := len(t.byID) == t.order.Len() // a lookup before would cost a fifth of the load
+	if r.claimSize > 0 {
+		holder := t.byClaim[r.Claim()]
+		if holder == nil || holder.isDamaged {
+			t.byClaim[r.Claim()] = r
+		} else if !r.isDamaged {
+			return false
+		}
+	}
+	return isNew && r.sequence < t.counters.NextSequence && (r.isDamaged || r.revision < t.counters.NextRevision)
 }
-
-// SetCounters sets the counters of a table that is loaded. Call it before Load.
-func (t *Table) SetCounters(c Counters) { t.counters = c }
-
-// Counters returns the counters. Only the writer may call it.
-func (t *Table) Counters() Counters { return t.counters }
 
 // hold stores the claim of a record. The empty claim is not stored, so that it has no
 // holder.
@@ -82,13 +72,6 @@ func (t *Table) release(r *Record) {
 	}
 }
 
-// Len returns the number of records.
-func (t *Table) Len() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.order.Len()
-}
-
 // AppendFrom appends up to limit records to dst, from a sequence number on.
 func (t *Table) AppendFrom(dst []*Record, sequence uint64, limit int) []*Record {
 	t.mu.RLock()
@@ -96,11 +79,19 @@ func (t *Table) AppendFrom(dst []*Record, sequence uint64, limit int) []*Record 
 	return t.order.AppendFrom(dst, sequence, limit)
 }
 
-// Snapshot returns all records at one moment, and the counters.
-func (t *Table) Snapshot() ([]*Record, Counters) {
+// Snapshot returns all records at one moment, and the counters. It returns an error if the
+// table is closed.
+func (t *Table) Snapshot() ([]*Record, Counters, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.order.AppendRange(nil, 0, t.order.Len()), t.counters
+	return t.order.AppendRange(nil, 0, t.order.Len()), t.counters, t.closed
+}
+
+// Close makes all later reads return an error.
+func (t *Table) Close(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = err
 }
 
 func (t *Table) find(ctx context.Context, id string) (*Record, error) {
@@ -108,8 +99,11 @@ func (t *Table) find(ctx context.Context, id string) (*Record, error) {
 		return nil, err
 	}
 	t.mu.RLock()
-	found := t.byID[id]
+	found, closed := t.byID[id], t.closed
 	t.mu.RUnlock()
+	if closed != nil {
+		return nil, closed
+	}
 	if found == nil {
 		return nil, relayer.ErrNotFound
 	}
@@ -122,8 +116,11 @@ func (t *Table) page(ctx context.Context, dst []*Record, offset, limit int) (pag
 		return nil, 0, err
 	}
 	t.mu.RLock()
-	page, total = t.order.AppendRange(dst, offset, limit), t.order.Len()
+	page, total, err = t.order.AppendRange(dst, offset, limit), t.order.Len(), t.closed
 	t.mu.RUnlock()
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, r := range page {
 		if r.isDamaged {
 			return nil, 0, r.Err()
@@ -156,7 +153,7 @@ func (t *Table) AppendDocument(ctx context.Context, dst []byte, id string) ([]by
 	if err != nil {
 		return dst, 0, err
 	}
-	return append(dst, found.document()...), found.revision, nil
+	return append(dst, found.Document()...), found.revision, nil
 }
 
 // AppendDocuments is that of [relayer.DocumentStore].
@@ -170,7 +167,7 @@ func (t *Table) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, r.document()...)
+		dst = append(dst, r.Document()...)
 	}
 	return dst, total, nil
 }

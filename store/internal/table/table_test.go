@@ -18,7 +18,7 @@ func record(id, claim string) *table.Record {
 // A write is validated against the earlier writes of its batch, and the table has none of
 // them before they are applied.
 func TestBatch_SeesEarlierWrites(t *testing.T) {
-	records := table.New(0)
+	records := table.New(table.Counters{NextRevision: 1}, 0)
 	b := records.Begin()
 	a, second := record("a", "claim"), record("b", "")
 	steps := []struct {
@@ -58,7 +58,7 @@ func TestBatch_SeesEarlierWrites(t *testing.T) {
 // one to which the accepted writes were applied one at a time.
 func TestApply_RandomBatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	batched, single := table.New(0), table.New(0)
+	batched, single := table.New(table.Counters{NextRevision: 1}, 0), table.New(table.Counters{NextRevision: 1}, 0)
 	for range 2000 {
 		b := batched.Begin()
 		for range 1 + random.IntN(12) {
@@ -97,8 +97,8 @@ func TestApply_RandomBatches(t *testing.T) {
 func content(t *testing.T, records *table.Table) (all []string) {
 	t.Helper()
 	page, total, err := records.List(t.Context(), 0, 1000)
-	if err != nil || total != len(page) || total != records.Len() {
-		t.Fatalf("%d records, total %d, length %d, error %v", len(page), total, records.Len(), err)
+	if err != nil || total != len(page) {
+		t.Fatalf("%d records, total %d, error %v", len(page), total, err)
 	}
 	for _, rec := range page {
 		if got, err := records.Get(t.Context(), rec.ID); err != nil || got.Revision != rec.Revision {
@@ -119,24 +119,20 @@ func wantContent(t *testing.T, records *table.Table, want []string) {
 func stored(sequence, revision uint64, claim string, isDamaged bool) *table.Record {
 	id := fmt.Sprint("id", sequence)
 	return table.Stored{
-		Sequence: sequence, Revision: revision, Parts: id + claim + "{}", ID: len(id), Claim: len(claim), Document: 2, IsDamaged: isDamaged,
+		Sequence: sequence, Revision: revision, ID: []byte(id), Claim: []byte(claim), Document: []byte("{}"), IsDamaged: isDamaged,
 	}.Record()
 }
 
 func TestLoad_Contradictions(t *testing.T) {
 	for name, rejected := range map[string]*table.Record{
-		"same ID":       table.Stored{Sequence: 2, Revision: 3, Parts: "id1", ID: 3}.Record(),
+		"same ID":       table.Stored{Sequence: 2, Revision: 3, ID: []byte("id1")}.Record(),
 		"same claim":    stored(2, 3, "claim1", false),
 		"high sequence": stored(9, 3, "", false),
 		"high revision": stored(2, 9, "", false),
 	} {
-		records := table.New(0)
-		records.SetCounters(table.Counters{NextSequence: 9, NextRevision: 9})
+		records := table.New(table.Counters{NextSequence: 9, NextRevision: 9}, 0)
 		if !records.Load(stored(1, 1, "claim1", false)) || records.Load(rejected) {
 			t.Errorf("%s: not rejected, or the first record was", name)
-		}
-		if !records.Load(stored(2, 3, "claim2", false)) {
-			t.Errorf("%s: a valid record was rejected after it", name)
 		}
 	}
 }
@@ -144,8 +140,7 @@ func TestLoad_Contradictions(t *testing.T) {
 // A damaged record is named by reads of it and of its page, keeps its ID and its claim,
 // and can only be deleted. Other records stay usable.
 func TestLoad_DamagedRecord(t *testing.T) {
-	records := table.New(0)
-	records.SetCounters(table.Counters{NextSequence: 9, NextRevision: 9})
+	records := table.New(table.Counters{NextSequence: 9, NextRevision: 9}, 0)
 	for _, r := range []*table.Record{stored(1, 1, "", false), stored(2, 1<<60, "claim", true), stored(3, 3, "", false)} {
 		if !records.Load(r) {
 			t.Fatal("a record was rejected")
@@ -178,8 +173,7 @@ func TestLoad_DamagedRecord(t *testing.T) {
 // The claim of a damaged record may be the part that is damaged.
 func TestLoad_ClaimOfDamagedRecord(t *testing.T) {
 	for _, damagedFirst := range []bool{true, false} {
-		records := table.New(0)
-		records.SetCounters(table.Counters{NextSequence: 9, NextRevision: 9})
+		records := table.New(table.Counters{NextSequence: 9, NextRevision: 9}, 0)
 		if !records.Load(stored(1, 1, "claim", damagedFirst)) || !records.Load(stored(2, 1, "claim", !damagedFirst)) {
 			t.Fatal("a record was rejected")
 		}

@@ -26,7 +26,7 @@ func NewFeed() *feed.Feed[Published] {
 // Publish sends the changes of an applied batch to the subscribers.
 func (b *Batch) Publish(to *feed.Feed[Published]) {
 	for _, c := range b.Changes {
-		to.Publish(Published{kind: c.Kind(), record: c.Record()}, c.Record().Size())
+		to.Publish(Published{kind: c.Kind(), record: c.Record()}, len(c.Record().Parts()))
 	}
 }
 

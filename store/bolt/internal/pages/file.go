@@ -1,3 +1,10 @@
+// Package pages reads and verifies the pages of a bbolt file. It compares every offset,
+// length and page ID with the size of the page and of the file, and visits no page of a
+// tree twice. Damage therefore ends in an error within a bounded time. The engine itself
+// follows a damaged page without limit.
+//
+// Pages are read with ReadAt and not from a mapping, so that a truncated file and a
+// failing disk are errors and not faults.
 package pages
 
 import (
@@ -11,8 +18,8 @@ var (
 	// ErrDamaged reports a page that contradicts itself or the file.
 	ErrDamaged = errors.New("a page is damaged")
 
-	// ErrNoHeader reports a file without a valid header.
-	ErrNoHeader = errors.New("neither header is valid")
+	// ErrNoHeader reports that a file is not one of the engine.
+	ErrNoHeader = errors.New("the file is not a database")
 )
 
 const (
@@ -20,6 +27,9 @@ const (
 	headerVersion = 2
 	headerSummed  = 56 // the checksum follows
 	headerSize    = headerSummed + 8
+
+	minPageSize = 1 << 10
+	maxPageSize = 1 << 24
 )
 
 // Header is the content of one of the two header pages (meta pages in bbolt).
@@ -36,24 +46,6 @@ type Header struct {
 // Size returns the number of bytes in use.
 func (h Header) Size() int64 { return int64(h.Pages) * int64(h.PageSize) }
 
-// parseHeader returns false if the page is not a valid header.
-func parseHeader(data []byte) (Header, bool) {
-	if len(data) < pageHeaderSize+headerSize {
-		return Header{}, false
-	}
-	body := data[pageHeaderSize:]
-	h := Header{
-		PageSize: int(native.Uint32(body[8:])),
-		Root:     native.Uint64(body[16:]),
-		Freelist: native.Uint64(body[32:]),
-		Pages:    native.Uint64(body[40:]),
-		TxID:     native.Uint64(body[48:]),
-	}
-	// The engine reads what is valid by its checksum, and ignores the ID of the page.
-	isValid := native.Uint32(body) == headerMagic && native.Uint32(body[4:]) == headerVersion && native.Uint64(body[headerSummed:]) == headerSum(body)
-	return h, isValid && h.PageSize >= 1024 && h.PageSize <= 1<<24 && h.Pages < 1<<40
-}
-
 func headerSum(body []byte) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write(body[:headerSummed])
@@ -61,41 +53,54 @@ func headerSum(body []byte) uint64 {
 }
 
 // ReadHeaders returns the current header, and whether the other one is valid too. It
-// returns [ErrNoHeader] if neither is valid. The second header is at the size of a page,
-// which only a valid header tells: every possible size is tried.
+// returns [ErrDamaged] if neither is valid, and [ErrNoHeader] if neither is a header. The
+// second one is at the size of a page, which only a valid header tells: every possible
+// size is tried.
 func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
-	first, isFirst, err := readHeader(from, 0)
-	if err != nil {
-		return Header{}, false, err
-	}
-	for size := int64(1024); size <= 1<<24; size *= 2 {
-		if isFirst && size != int64(first.PageSize) {
+	found, isDatabase := 0, false
+	for at := int64(0); at <= maxPageSize; at = max(minPageSize, 2*at) {
+		if found > 0 && at != int64(current.PageSize) {
 			continue
 		}
-		second, isSecond, err := readHeader(from, size)
+		h, isHeader, isValid, err := readHeader(from, at)
 		if err != nil {
 			return Header{}, false, err
 		}
-		if isSecond && int64(second.PageSize) == size {
-			if isFirst && first.TxID > second.TxID {
-				return first, true, nil
-			}
-			return second, isFirst, nil
+		isDatabase = isDatabase || isHeader
+		if !isValid || at != 0 && at != int64(h.PageSize) {
+			continue
+		}
+		if found++; found == 1 || h.TxID > current.TxID {
+			current = h
 		}
 	}
-	if !isFirst {
-		return Header{}, false, ErrNoHeader
+	switch {
+	case found > 0:
+		return current, found == 2, nil
+	case isDatabase:
+		return Header{}, false, fmt.Errorf("%w: neither header is valid", ErrDamaged)
 	}
-	return first, false, nil
+	return Header{}, false, ErrNoHeader
 }
 
-func readHeader(from io.ReaderAt, at int64) (h Header, isValid bool, err error) {
-	data := make([]byte, pageHeaderSize+headerSize)
-	if _, err := from.ReadAt(data, at); err != nil && !errors.Is(err, io.EOF) {
-		return Header{}, false, err
+func readHeader(from io.ReaderAt, at int64) (h Header, isHeader, isValid bool, err error) {
+	var data [pageHeaderSize + headerSize]byte
+	if _, err := from.ReadAt(data[:], at); err != nil && !errors.Is(err, io.EOF) {
+		return Header{}, false, false, err
 	}
-	h, isValid = parseHeader(data)
-	return h, isValid, nil
+	body := data[pageHeaderSize:]
+	h = Header{
+		PageSize: int(native.Uint32(body[8:])),
+		Root:     native.Uint64(body[16:]),
+		Freelist: native.Uint64(body[32:]),
+		Pages:    native.Uint64(body[40:]),
+		TxID:     native.Uint64(body[48:]),
+	}
+	// The engine reads what is valid by its checksum, and ignores the ID of the page.
+	isHeader = native.Uint32(body) == headerMagic && native.Uint32(body[4:]) == headerVersion
+	isValid = isHeader && native.Uint64(body[headerSummed:]) == headerSum(body) &&
+		h.PageSize >= minPageSize && h.PageSize <= maxPageSize && h.Pages < 1<<40
+	return h, isHeader, isValid, nil
 }
 
 // File is the state of a file after one commit. Its pages must not be written while it

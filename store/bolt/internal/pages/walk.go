@@ -3,6 +3,7 @@ package pages
 import (
 	"bytes"
 	"fmt"
+	"sort"
 )
 
 // Walk visits the entries of trees and marks the pages that they use.
@@ -120,22 +121,14 @@ func (w *Walk) Freelist() error {
 
 // Path verifies the pages that the engine reads to write keys of a tree.
 type Path struct {
-	file     File
-	branches map[uint64]*branch
-	verified map[uint64]bool // leaves
-	room     []byte
-	list     []element
-}
-
-type branch struct {
-	page     page
-	elements []element
+	file  File
+	known map[uint64][]element // verified pages: of a branch with its elements
+	room  []byte
+	list  []element
 }
 
 // NewPath returns a Path that has verified nothing.
-func (f File) NewPath() *Path {
-	return &Path{file: f, branches: make(map[uint64]*branch), verified: make(map[uint64]bool)}
-}
+func (f File) NewPath() *Path { return &Path{file: f, known: make(map[uint64][]element)} }
 
 // Verify verifies the pages on the path to a key, and on each level some siblings on
 // either side, which the engine may merge after a delete. It reads each page once.
@@ -146,46 +139,41 @@ func (p *Path) Verify(t Tree, key []byte, siblings int) error {
 	}
 	id, within := t.root, keyRange{}
 	for range maxDepth {
-		at, err := p.visit(id, within)
-		if err != nil || at == nil {
+		branch, err := p.visit(id, within)
+		if err != nil || branch == nil {
 			return err
 		}
-		index := 0
-		for index+1 < len(at.elements) && bytes.Compare(at.elements[index+1].key, key) <= 0 {
-			index++
-		}
-		for i := max(0, index-siblings); i <= min(index+siblings, len(at.elements)-1); i++ {
-			if _, err := p.visit(at.elements[i].child, below(at.elements, i, within)); err != nil {
+		index := max(0, sort.Search(len(branch), func(i int) bool { return bytes.Compare(branch[i].key, key) > 0 })-1)
+		for i := max(0, index-siblings); i <= min(index+siblings, len(branch)-1); i++ {
+			if _, err := p.visit(branch[i].child, below(branch, i, within)); err != nil {
 				return err
 			}
 		}
-		id, within = at.elements[index].child, below(at.elements, index, within)
+		id, within = branch[index].child, below(branch, index, within)
 	}
 	return damagedUnless(false, id)
 }
 
-// visit verifies a page. It returns nil for a leaf.
-func (p *Path) visit(id uint64, within keyRange) (*branch, error) {
-	if known := p.branches[id]; known != nil || p.verified[id] {
-		return known, nil
+// visit verifies a page. It returns the elements of a branch, and nil for a leaf.
+func (p *Path) visit(id uint64, within keyRange) (branch []element, err error) {
+	if branch, isKnown := p.known[id]; isKnown {
+		return branch, nil
 	}
 	found, room, err := p.file.page(id, p.room)
 	if err != nil {
 		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
-	p.room = room
-	if found.kind == leafPage {
-		elements, ok := found.elements(p.list[:0], p.file.header.PageSize, within)
-		p.list, p.verified[id] = elements, ok
-		return nil, damagedUnless(ok, id)
-	}
-	p.room = nil // the branch keeps it
-	elements, ok := found.elements(nil, p.file.header.PageSize, within)
+	elements, ok := found.elements(p.list[:0], p.file.header.PageSize, within)
 	if !ok {
 		return nil, damagedUnless(false, id)
 	}
-	p.branches[id] = &branch{found, elements}
-	return p.branches[id], nil
+	p.room, p.list = room, elements
+	if found.kind == branchPage {
+		branch = elements
+		p.room, p.list = nil, nil // the branch keeps them
+	}
+	p.known[id] = branch
+	return branch, nil
 }
 
 func damagedUnless(ok bool, id uint64) error {

@@ -1,0 +1,292 @@
+package bolt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+	"github.com/go-relayer/relayer/store/internal/table"
+)
+
+// Backup writes a file with the current records, and returns the number of bytes written.
+// It is written from memory: it is consistent, it is sound even if the file of the store
+// is not, and neither reads nor writes wait for it. It needs room for a temporary file next
+// to that of the store. [Open] opens what it writes, which is durable after the caller has
+// synced it.
+//
+// It returns the error of ctx if ctx ends, and [relayer.ErrUnavailable] if the store is
+// closed. If a record was damaged when the file was opened, the error matches
+// [relayer.ErrCorrupt] and names it. Any other error is that of the writer or of the disk.
+func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err error) {
+	name, err := writeTempFile(ctx, s.path, s.table)
+	if err == nil {
+		defer os.Remove(name)
+		written, err = copyFile(ctx, w, name)
+	}
+	if err != nil {
+		return written, fmt.Errorf("bolt: back up %s: %w", s.path, err)
+	}
+	return written, nil
+}
+
+// BackupFile is [Store.Backup] to a new file, which appears at path when it is complete and
+// durable. If the path is taken, it returns [fs.ErrExist] and changes nothing.
+func (s *Store) BackupFile(ctx context.Context, path string) error {
+	if err := createFile(ctx, path, s.table); err != nil {
+		return fmt.Errorf("bolt: back up to %s: %w", path, err)
+	}
+	return nil
+}
+
+// Copy verifies a file that no server has open, and copies its records to a new file,
+// which appears at its path when it is complete and durable. It returns the number of
+// records. It does not write to the source. If the path is taken, it returns [fs.ErrExist]
+// and changes nothing. Its other errors are those of [Open] and of [Store.Backup].
+func Copy(ctx context.Context, from, to string) (records int, err error) {
+	file, err := os.Open(from)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	err = lockFile(file, false)
+	var loaded *content
+	if err == nil {
+		loaded, err = load(ctx, file, noOptions.logger)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("bolt: read %s: %w", from, err)
+	}
+	if err := createFile(ctx, to, loaded.table); err != nil {
+		return 0, fmt.Errorf("bolt: create %s: %w", to, err)
+	}
+	return int(loaded.state.total), nil
+}
+
+// Compact replaces a file that no server has open by one without free pages, and returns
+// the sizes of both in bytes. It keeps records, order and revisions, and the owner and the
+// mode of the file. The directory needs room for the new file. Its errors are those of
+// [Open] and of [Store.Backup].
+func Compact(ctx context.Context, path string) (before, after int64, err error) {
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return 0, 0, err
+	}
+	s, err := Open(ctx, path, WithLockTimeout(0))
+	if err != nil {
+		return 0, 0, err
+	}
+	// The lock is held until the new file has its name.
+	defer func() { err = errors.Join(err, s.Close()) }()
+	temp, err := writeTempFile(ctx, s.path, s.table)
+	if err == nil {
+		defer os.Remove(temp)
+		before, after, err = replaceFile(temp, s.path)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("bolt: compact %s: %w", path, err)
+	}
+	return before, after, nil
+}
+
+// replaceFile returns the sizes of the old and of the new file.
+func replaceFile(temp, path string) (before, after int64, err error) {
+	replaced, err := os.Stat(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	replacing, err := os.Stat(temp)
+	if err == nil {
+		err = copyOwner(temp, replaced)
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return 0, 0, withoutPath(err)
+	}
+	return replaced.Size(), replacing.Size(), syncDirectory(filepath.Dir(path))
+}
+
+// createFile creates a file with the records of a table. It writes and syncs a temporary
+// file and then links it to path, so that no crash leaves half a file at path. If the path
+// is taken, it returns [fs.ErrExist] and changes nothing.
+func createFile(ctx context.Context, path string, from *table.Table) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fs.ErrExist
+	}
+	temp, err := writeTempFile(ctx, path, from)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp)
+	err = os.Link(temp, path)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		// A file system without links leaves a short gap between the test and the rename.
+		if _, err := os.Lstat(path); err == nil {
+			return fs.ErrExist
+		}
+		err = os.Rename(temp, path)
+	}
+	return cmp.Or(withoutPath(err), syncDirectory(filepath.Dir(path)))
+}
+
+const (
+	tempSuffix = ".tmp"
+
+	// tempAge is the age from which a temporary file is a leftover.
+	tempAge = time.Minute
+
+	// tempBatch is the number of bytes that are written in one transaction.
+	tempBatch = 16 << 20
+)
+
+// writeTempFile writes and syncs a temporary file next to path and returns its name.
+func writeTempFile(ctx context.Context, path string, from *table.Table) (name string, err error) {
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
+	if err != nil {
+		return "", withoutPath(err)
+	}
+	name = temp.Name()
+	err = writeRecords(ctx, name, from)
+	var header pages.Header
+	if err == nil {
+		header, _, err = pages.ReadHeaders(temp)
+	}
+	if err == nil {
+		err = errors.Join(temp.Truncate(header.Size()), temp.Sync())
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		_ = os.Remove(name)
+		return "", withoutPath(err)
+	}
+	return name, nil
+}
+
+// writeRecords writes the records of a table to an empty file.
+func writeRecords(ctx context.Context, name string, from *table.Table) (err error) {
+	records, counters, err := from.Snapshot()
+	if err != nil {
+		return err
+	}
+	now := state{total: uint64(len(records)), counters: counters}
+	for _, r := range records {
+		if err := r.Err(); err != nil {
+			return err
+		}
+		now.sum += uint64(r.Checksum)
+	}
+	db, err := bbolt.Open(name, fileMode, &bbolt.Options{NoSync: true, FreelistType: bbolt.FreelistMapType, NoStatistics: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.Update(func(tx *bbolt.Tx) error { return createBuckets(tx, now) })
+	for len(records) > 0 && err == nil {
+		err = db.Update(func(tx *bbolt.Tx) (err error) {
+			records, err = putSome(tx, records)
+			return cmp.Or(err, ctx.Err())
+		})
+	}
+	return err
+}
+
+func createBuckets(tx *bbolt.Tx, now state) error {
+	_, err := tx.CreateBucket([]byte(recordsBucket))
+	if err != nil {
+		return err
+	}
+	meta, err := tx.CreateBucket([]byte(metaBucket))
+	if err != nil {
+		return err
+	}
+	return errors.Join(meta.Put(formatKey, format()), meta.Put(stateKey, now.encoded()))
+}
+
+// putSome writes records of some megabytes and returns the others.
+func putSome(tx *bbolt.Tx, records []*table.Record) ([]*table.Record, error) {
+	bucket := tx.Bucket([]byte(recordsBucket))
+	bucket.FillPercent = appendFill
+	for size := 0; size < tempBatch && len(records) > 0; records = records[1:] {
+		size += len(records[0].Parts())
+		if err := bucket.Put(recordKey(records[0]), recordValue(records[0])); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+func copyFile(ctx context.Context, to io.Writer, name string) (int64, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	return io.Copy(to, &reader{ctx, file})
+}
+
+// reader fails after ctx has ended.
+type reader struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r *reader) Read(part []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(part)
+}
+
+// withoutPath removes the name of a temporary file from an error.
+func withoutPath(err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err
+	}
+	if failed, ok := errors.AsType[*os.LinkError](err); ok {
+		return failed.Err
+	}
+	return err
+}
+
+// syncDirectory makes the new name durable. Windows has no such step.
+func syncDirectory(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	opened, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(opened.Sync(), opened.Close())
+}
+
+// removeTempFiles removes the temporary files that crashed processes left behind.
+// The caller has the file open, so that errors do not matter.
+func removeTempFiles(path string) {
+	dir, base := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Clean(dir))
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		number, isTemp := strings.CutPrefix(entry.Name(), base+tempSuffix)
+		if _, err := strconv.ParseUint(number, 10, 64); !isTemp || err != nil {
+			continue
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > tempAge {
+			_ = os.Remove(filepath.Join(dir, entry.Name()))
+		}
+	}
+}
