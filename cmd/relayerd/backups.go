@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -48,7 +49,10 @@ func (c backupConfig) lockDirectory(database string, logger *slog.Logger) (unloc
 	if c.directory == "" {
 		return func() {}, nil
 	}
-	probe, err := createTemp(filepath.Join(c.directory, "probe"))
+	probe, err := os.CreateTemp(c.directory, "probe")
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = fmt.Errorf("cannot create a file in %s: %w", c.directory, failed.Err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--backup: %w", err)
 	}
@@ -193,7 +197,7 @@ func (b *backups) backUp(ctx context.Context) {
 }
 
 func (b *backups) write(ctx context.Context, path string) (size int64, err error) {
-	if err := copyTo(ctx, b.source, path); err != nil {
+	if err := backUpTo(ctx, b.source, path); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(path)
@@ -241,6 +245,9 @@ func (b *backups) names() (names []string, err error) {
 	}
 	return names, err
 }
+
+// tempSuffix follows the name of a file that bolt has not completed.
+const tempSuffix = ".tmp"
 
 // removeTempFiles removes incomplete backups that a crash left behind.
 func (b *backups) removeTempFiles() error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -17,17 +18,17 @@ import (
 // into it. It opens the source first: if that fails, no file is created.
 func openFilled(ctx context.Context, c config, stderr io.Writer, logger *slog.Logger) (relayer.Store, func() error, error) {
 	if c.copyFrom == "" {
-		return openStore(ctx, "--db", c.database)
+		return openStore(ctx, "--db", c.database, bolt.WithLogger(logger))
 	}
 	const flag = "--copy-from"
-	source, closeSource, err := openExisting(ctx, flag, c.copyFrom)
+	source, closeSource, err := openExisting(ctx, flag, c.copyFrom, bolt.WithLogger(logger))
 	if err != nil {
 		return nil, nil, err
 	}
 	// The source is only read, so that an error of the close loses nothing.
 	defer func() { _ = closeSource() }()
 
-	store, closeStore, err := openStore(ctx, "--db", c.database)
+	store, closeStore, err := openStore(ctx, "--db", c.database, bolt.WithLogger(logger))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -62,23 +62,27 @@ func withoutKeys(ctx context.Context, store relayer.Store, logger *slog.Logger) 
 	return []relayer.Option{relayer.WithSealer(keyring.Keyring{})}, nil
 }
 
-// hasSealed reports whether a store has a sealed part.
+// hasSealed reports whether a store has a sealed part. It skips pages with a damaged
+// record, which must not prevent the start of the server.
 func hasSealed(ctx context.Context, store relayer.Store) (bool, error) {
 	const page = 500
-	for offset := 0; ; offset += page {
-		records, _, err := store.List(ctx, offset, page)
-		if err != nil {
-			return false, fmt.Errorf("--db: %w", err)
+	_, total, err := store.List(ctx, 0, 0)
+	for offset := 0; offset < total && err == nil; offset += page {
+		var records []relayer.Record
+		records, _, err = store.List(ctx, offset, page)
+		if errors.Is(err, relayer.ErrCorrupt) {
+			err = nil
 		}
 		for _, rec := range records {
 			if _, err := relayer.OpenRecord(ctx, nil, rec); errors.Is(err, relayer.ErrSealed) {
 				return true, nil
 			}
 		}
-		if len(records) < page {
-			return false, nil
-		}
 	}
+	if err != nil {
+		return false, fmt.Errorf("--db: %w", err)
+	}
+	return false, nil
 }
 
 // keysFile is a [relayer.KeyedSealer] with the keys of a file.

@@ -133,7 +133,7 @@ func TestCommands_Arguments(t *testing.T) {
 		"backup of PostgreSQL":      {[]string{"backup", "--db", url, "--to", vacant}, "--db must be a file"},
 		"backup to PostgreSQL":      {[]string{"backup", "--db", file, "--to", url}, "--to must be a file"},
 		"backup of a missing file":  {[]string{"backup", "--db", missing, "--to", vacant}, "--db: there is no file"},
-		"backup to no directory":    {[]string{"backup", "--db", file, "--to", filepath.Join(missing, "x.db")}, "--to: cannot create a file in " + missing + ": no such file"},
+		"backup to no directory":    {[]string{"backup", "--db", file, "--to", filepath.Join(missing, "x.db")}, "--to: bolt: back up to " + filepath.Join(missing, "x.db") + ": cannot create a file in " + missing + ": no such file"},
 		"restore without a source":  {[]string{"restore", "--db", vacant}, "--from is required (relayerd restore --help lists the flags)"},
 		"restore of a missing file": {[]string{"restore", "--from", missing, "--db", vacant}, "--from: there is no file"},
 		"compact of PostgreSQL":     {[]string{"compact", "--db", url}, "--db must be a file"},

@@ -82,13 +82,17 @@ func openExistingFile(ctx context.Context, flag, path string, options ...bolt.Op
 
 func openFile(ctx context.Context, flag, path string, options ...bolt.Option) (*bolt.Store, error) {
 	file, err := bolt.Open(ctx, path, options...)
-	if errors.Is(err, bolt.ErrLocked) {
-		return nil, fmt.Errorf("%s: %s: %w: stop the server that has it open", flag, path, bolt.ErrLocked)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, fileError(flag, path, err)
 	}
 	return file, nil
+}
+
+func fileError(flag, path string, err error) error {
+	if errors.Is(err, bolt.ErrLocked) {
+		return fmt.Errorf("%s: %s: %w: stop the server that has it open", flag, path, bolt.ErrLocked)
+	}
+	return fmt.Errorf("%s: %w", flag, err)
 }
 
 // openPostgres relies on the store: none of its errors contains the password.

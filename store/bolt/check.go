@@ -60,15 +60,24 @@ func (s *Store) Check(ctx context.Context) error {
 	return fmt.Errorf("bolt: check %s: %w: %w", s.path, relayer.ErrCorrupt, errors.Join(c.problems...))
 }
 
-// compareFrom compares the records of the file from a key on with those in memory. Without
-// a key it also compares the counters and verifies the free pages. If they differ, further
-// writes are refused. The caller holds the write lock.
+// compareFrom compares the file from a key on with the records in memory. If they differ,
+// further writes are refused. The caller holds the write lock.
 func (s *Store) compareFrom(key []byte, c *comparison) error {
-	file := pages.NewFile(s.identity, s.header)
+	c.state = s.state.encoded()
+	err := c.compareFile(pages.NewFile(s.identity, s.header), key)
+	if c.damage != nil {
+		_ = s.foundDamage(c.damage)
+	}
+	return err
+}
+
+// compareFile compares the records from a key on. Without a key it also compares the state
+// and verifies the free pages.
+func (c *comparison) compareFile(file pages.File, key []byte) error {
 	walk := file.NewWalk()
 	trees, err := file.Trees()
 	if err == nil && key == nil {
-		err = walk.Entries(trees[metaBucket], nil, c.meta(s.state))
+		err = walk.Entries(trees[metaBucket], nil, c.meta)
 	}
 	if err == nil {
 		err = walk.Entries(trees[recordsBucket], key, c.record)
@@ -83,9 +92,6 @@ func (s *Store) compareFrom(key []byte, c *comparison) error {
 		c.found("%w", err)
 		err = nil
 	}
-	if c.damage != nil {
-		_ = s.foundDamage(c.damage)
-	}
 	return err
 }
 
@@ -93,6 +99,7 @@ func (s *Store) compareFrom(key []byte, c *comparison) error {
 type comparison struct {
 	ctx      context.Context
 	closing  context.Context
+	state    []byte // nil: not compared
 	want     []*table.Record
 	isPart   bool // want ends before the last record
 	next     int  // index of the record that the file must have next
@@ -114,14 +121,12 @@ func (c *comparison) report(problem error) {
 	}
 }
 
-// meta compares the entry about the whole file.
-func (c *comparison) meta(want state) func(key, value []byte) (bool, error) {
-	return func(key, value []byte) (bool, error) {
-		if bytes.Equal(key, stateKey) && !bytes.Equal(value, want.encoded()) {
-			c.found("the counters are not those in memory")
-		}
-		return true, nil
+// meta compares the state.
+func (c *comparison) meta(key, value []byte) (bool, error) {
+	if bytes.Equal(key, stateKey) && c.state != nil && !bytes.Equal(value, c.state) {
+		c.found("the counters are not those in memory")
 	}
+	return true, nil
 }
 
 // record compares an entry with the record that must be next.

@@ -102,7 +102,7 @@ func openEngine(path string, verify func(*os.File) error) (*engine, pages.Header
 			if e.file, err = os.OpenFile(name, flag&^os.O_CREATE, mode); err != nil {
 				return nil, err
 			}
-			if err = lockFile(e.file, true); err == nil {
+			if err = lockFile(e.file); err == nil {
 				err = verify(e.file)
 			}
 			if err != nil {

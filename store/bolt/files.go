@@ -50,34 +50,10 @@ func (s *Store) BackupFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// Copy verifies a file that no server has open, and copies its records to a new file,
-// which appears at its path when it is complete and durable. It returns the number of
-// records. It does not write to the source. If the path is taken, it returns [fs.ErrExist]
-// and changes nothing. Its other errors are those of [Open] and of [Store.Backup].
-func Copy(ctx context.Context, from, to string) (records int, err error) {
-	file, err := os.Open(from)
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	err = lockFile(file, false)
-	var loaded *content
-	if err == nil {
-		loaded, err = load(ctx, file, noOptions.logger)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("bolt: read %s: %w", from, err)
-	}
-	if err := createFile(ctx, to, loaded.table); err != nil {
-		return 0, fmt.Errorf("bolt: create %s: %w", to, err)
-	}
-	return int(loaded.state.total), nil
-}
-
-// Compact replaces a file that no server has open by one without free pages, and returns
-// the sizes of both in bytes. It keeps records, order and revisions, and the owner and the
-// mode of the file. The directory needs room for the new file. Its errors are those of
-// [Open] and of [Store.Backup].
+// Compact checks a file that no server has open, replaces it by one without free pages, and
+// returns the sizes of both in bytes. It keeps records, order and revisions, and the owner
+// and the mode of the file. The directory needs room for the new file. Its errors are those
+// of [Open], [Store.Check] and [Store.Backup].
 func Compact(ctx context.Context, path string) (before, after int64, err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, err
@@ -88,10 +64,13 @@ func Compact(ctx context.Context, path string) (before, after int64, err error) 
 	}
 	// The lock is held until the new file has its name.
 	defer func() { err = errors.Join(err, s.Close()) }()
-	temp, err := writeTempFile(ctx, s.path, s.table)
+	if err := s.Check(ctx); err != nil {
+		return 0, 0, err
+	}
+	temp, err := writeTempFile(ctx, path, s.table)
 	if err == nil {
 		defer os.Remove(temp)
-		before, after, err = replaceFile(temp, s.path)
+		before, after, err = replaceFile(temp, path)
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("bolt: compact %s: %w", path, err)
@@ -155,16 +134,18 @@ const (
 func writeTempFile(ctx context.Context, path string, from *table.Table) (name string, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 	if err != nil {
-		return "", withoutPath(err)
+		return "", fmt.Errorf("cannot create a file in %s: %w", filepath.Dir(path), withoutPath(err))
 	}
 	name = temp.Name()
-	err = writeRecords(ctx, name, from)
-	var header pages.Header
+	records, counters, err := from.Snapshot()
 	if err == nil {
-		header, _, err = pages.ReadHeaders(temp)
+		err = writeRecords(ctx, name, records, counters)
 	}
 	if err == nil {
-		err = errors.Join(temp.Truncate(header.Size()), temp.Sync())
+		err = verifyRecords(ctx, temp, records)
+	}
+	if err == nil {
+		err = temp.Sync()
 	}
 	if err = errors.Join(err, temp.Close()); err != nil {
 		_ = os.Remove(name)
@@ -173,12 +154,22 @@ func writeTempFile(ctx context.Context, path string, from *table.Table) (name st
 	return name, nil
 }
 
-// writeRecords writes the records of a table to an empty file.
-func writeRecords(ctx context.Context, name string, from *table.Table) (err error) {
-	records, counters, err := from.Snapshot()
+// verifyRecords verifies that a file has the records and no other ones, and removes what
+// follows its last page.
+func verifyRecords(ctx context.Context, file *os.File, records []*table.Record) error {
+	header, _, err := pages.ReadHeaders(file)
 	if err != nil {
 		return err
 	}
+	c := &comparison{ctx: ctx, closing: context.Background(), want: records}
+	if err := c.compareFile(pages.NewFile(file, header), nil); err != nil {
+		return err
+	}
+	return errors.Join(errors.Join(c.problems...), file.Truncate(header.Size()))
+}
+
+// writeRecords writes records to an empty file.
+func writeRecords(ctx context.Context, name string, records []*table.Record, counters table.Counters) (err error) {
 	now := state{total: uint64(len(records)), counters: counters}
 	for _, r := range records {
 		if err := r.Err(); err != nil {

@@ -39,10 +39,8 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-var noOptions = options{lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler)}
-
 func collect(opts []Option) (options, error) {
-	collected := noOptions
+	collected := options{lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
 		if opt == nil {
 			return options{}, errors.New("an option is nil")

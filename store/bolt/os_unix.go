@@ -9,14 +9,9 @@ import (
 	"syscall"
 )
 
-// lockFile locks a file before it is read, for one writer or for readers. The engine
-// locks the same handle again.
-func lockFile(file *os.File, forWriting bool) error {
-	how := syscall.LOCK_SH
-	if forWriting {
-		how = syscall.LOCK_EX
-	}
-	err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+// lockFile locks a file before it is read. The engine locks the same handle again.
+func lockFile(file *os.File) error {
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return errInUse
 	}
