@@ -90,7 +90,7 @@ func (s *Store) findContradiction(ctx context.Context) error {
 			return s.corrupt("the table state has no version")
 		}
 		if err == nil {
-			err = found.permits(s.opts.version())
+			err = found.permits(schemaVersion)
 		}
 		if err != nil {
 			return err

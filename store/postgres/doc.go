@@ -2,8 +2,8 @@
 // instances share one registry.
 //
 // [Open] connects with a connection string; [New] uses a pool of the host
-// application. Both create the schema if it is missing and upgrade an older one;
-// of several instances that start at once, one does so. A schema that this module
+// application. Both create the schema if it is missing; of several instances that
+// start at once, one does so. A schema that this module
 // did not create is [relayer.ErrUnknownFormat], and one that does not permit
 // writers of this version is [relayer.ErrNewerFormat]. Both are left unchanged.
 //

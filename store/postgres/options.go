@@ -16,7 +16,6 @@ type options struct {
 	connectTimeout  time.Duration
 	timeout         time.Duration
 	changeRetention time.Duration
-	migrations      []migration
 }
 
 // The defaults of the options.
@@ -105,7 +104,6 @@ func collect(given []Option) (options, error) {
 		connectTimeout:  DefaultConnectTimeout,
 		timeout:         DefaultTimeout,
 		changeRetention: DefaultChangeRetention,
-		migrations:      migrations,
 	}
 	for _, option := range given {
 		if option == nil {

@@ -86,7 +86,7 @@ func (s *Store) pruneOnce(old int64) (pruned bool, err error) {
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, s.sql.prune, last, pruneStep, s.opts.changeRetention.Microseconds(), s.opts.version(), old)
+		tag, err := tx.Exec(ctx, s.sql.prune, last, pruneStep, s.opts.changeRetention.Microseconds(), schemaVersion, old)
 		pruned = tag.RowsAffected() > 0
 		return err
 	})

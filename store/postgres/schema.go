@@ -13,7 +13,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// schemaVersion is the version of the schema that schemaSQL creates.
+// schemaVersion is the version of the schema that schemaSQL creates, and that this package
+// reads and writes.
 const schemaVersion = 1
 
 // The counts form a tree of three levels: a node of level 1 counts the records
@@ -191,9 +192,8 @@ func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
 }
 
-// prepareSchema creates the schema if it is missing, and upgrades an older one. A
-// current schema is only read, so that a role without the privilege to create
-// anything can use it.
+// prepareSchema creates the schema if it is missing. Otherwise it only reads, so that a
+// role without the privilege to create anything can use the schema.
 func prepareSchema(ctx context.Context, connections *connections, opts options) error {
 	conn, err := connections.acquire(ctx)
 	if err == nil {
@@ -224,15 +224,7 @@ func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) erro
 	if err != nil {
 		return err
 	}
-	if found.version < opts.version() {
-		if opts.withoutSetup {
-			return fmt.Errorf("%w of version %d: it is of version %d", ErrNoSchema, opts.version(), found.version)
-		}
-		if found, err = migrate(ctx, conn, opts); err != nil {
-			return err
-		}
-	}
-	if err := found.permits(opts.version()); err != nil || found.version > opts.version() {
+	if err := found.permits(schemaVersion); err != nil || found.version > schemaVersion {
 		return err
 	}
 	return checkShape(ctx, conn, opts)

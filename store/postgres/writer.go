@@ -219,7 +219,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken batch) (stored counters, ou
 	if err := results.QueryRow().Scan(&found.version, &found.minWriter, &stored.position, &stored.revision, nil, nil); err != nil {
 		return stored, nil, err
 	}
-	if err := found.permits(s.opts.version()); err != nil {
+	if err := found.permits(schemaVersion); err != nil {
 		return stored, nil, err
 	}
 	for _, w := range taken {

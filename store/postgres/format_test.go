@@ -1,0 +1,173 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// The steps of a newer version of the package to version 2 of the schema. Both take long
+// enough for writers to wait for the write lock.
+const (
+	compatible = `
+		ALTER TABLE $schema.relayers ADD COLUMN note text;
+		UPDATE $schema.state SET version = 2;
+		SELECT pg_sleep(0.3)`
+	incompatible = `
+		ALTER TABLE $schema.relayers ADD COLUMN note text NOT NULL DEFAULT '';
+		UPDATE $schema.state SET version = 2, min_writer_version = 2;
+		SELECT pg_sleep(0.3)`
+	removing = `
+		DROP FUNCTION $schema.page(bigint, bigint);
+		DROP FUNCTION $schema.changes_after(bigint, bigint);
+		CREATE FUNCTION $schema.page(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT $1';
+		UPDATE $schema.state SET version = 2, min_writer_version = 2`
+)
+
+// upgradeSchema runs the step of a newer version as that version would, in one
+// transaction under the write lock.
+func upgradeSchema(t *testing.T, admin *pgxpool.Pool, schema, step string) {
+	t.Helper()
+	execute(t, admin, strings.ReplaceAll(`BEGIN; LOCK TABLE $schema.state, $schema.pruning IN EXCLUSIVE MODE;`+step+`; COMMIT`, "$schema", schema))
+}
+
+// writeUntil creates relayers, one after the other, until a write fails or the
+// channel is closed. It returns what was acknowledged, and the error.
+func writeUntil(stop <-chan struct{}, store *postgres.Store, prefix string) (acknowledged []relayer.Record, err error) {
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return acknowledged, nil
+		default:
+		}
+		rec, err := store.Create(context.Background(), record(fmt.Sprintf("%s-%d", prefix, i)))
+		if err != nil {
+			return acknowledged, err
+		}
+		acknowledged = append(acknowledged, rec)
+	}
+}
+
+// upgradeUnderWriters upgrades the schema while four writers create relayers through two
+// Stores. It returns the errors that ended the writers and fails the test if an
+// acknowledged create is missing.
+func upgradeUnderWriters(t *testing.T, stores [2]*postgres.Store, upgrade func()) []error {
+	t.Helper()
+	stop := make(chan struct{})
+	var writing sync.WaitGroup
+	var acknowledged [4][]relayer.Record
+	errs := make([]error, 4)
+	for i := range acknowledged {
+		first := create(t, stores[i%2], record(fmt.Sprint("first of writer", i)))
+		writing.Go(func() {
+			acknowledged[i], errs[i] = writeUntil(stop, stores[i%2], fmt.Sprint("writer", i))
+			acknowledged[i] = append(acknowledged[i], first)
+		})
+	}
+	upgrade()
+	close(stop)
+	writing.Wait()
+	for i := range acknowledged {
+		for _, rec := range acknowledged[i] {
+			if got := get(t, stores[0], rec.ID); !same(got, rec) {
+				t.Errorf("writer %d: stored %v, acknowledged %v", i, got, rec)
+			}
+		}
+	}
+	return errs
+}
+
+func TestNewerSchema_Compatible(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	stores := [2]*postgres.Store{
+		open(t, postgres.WithSchema(schema)),
+		open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond)),
+	}
+	for _, err := range upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, compatible) }) {
+		if err != nil {
+			t.Errorf("a writer: %v", err)
+		}
+	}
+	insertOldChanges(t, admin, schema, 10)
+	eventually(t, "the Store prunes", func() bool { return changesIn(t, admin, schema) == 0 })
+	reopened := open(t, postgres.WithSchema(schema))
+	changes := watch(t, reopened)
+	changes.want(t, relayer.Created, create(t, reopened, record("after")))
+	wantConsistent(t, reopened)
+}
+
+func TestNewerSchema_Incompatible(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	stores := [2]*postgres.Store{
+		open(t, postgres.WithSchema(schema)),
+		open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond)),
+	}
+	upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, incompatible) })
+	for name, write := range map[string]func() error{
+		"Create": func() error { _, err := stores[0].Create(t.Context(), record("late")); return err },
+		"Check":  func() error { return stores[0].Check(t.Context()) },
+	} {
+		if err := write(); !errors.Is(err, relayer.ErrNewerFormat) {
+			t.Errorf("%s: error %v, want ErrNewerFormat", name, err)
+		}
+	}
+	if _, err := stores[0].Create(t.Context(), record("late")); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("Create: error %v, want ErrUnavailable", err)
+	}
+	get(t, stores[0], "first of writer0")
+	t.Run("Pruning", func(t *testing.T) {
+		insertOldChanges(t, admin, schema, 10)
+		time.Sleep(time.Second)
+		if count := queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes WHERE changed_at = 0", schema)); count != 10 {
+			t.Errorf("the Store has left %d of 10 old changes", count)
+		}
+	})
+	t.Run("Open", func(t *testing.T) {
+		before := contents(t, admin, schema)
+		_, err := postgres.New(t.Context(), admin, postgres.WithSchema(schema))
+		if !errors.Is(err, relayer.ErrNewerFormat) || !strings.Contains(err.Error(), "version 2") {
+			t.Errorf("New: error %v, want ErrNewerFormat and the version", err)
+		}
+		if after := contents(t, admin, schema); after != before {
+			t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
+		}
+	})
+}
+
+// TestNewerSchema_RemovedFunctions removes functions that this version reads through.
+func TestNewerSchema_RemovedFunctions(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := openOn(t, admin, postgres.WithSchema(schema))
+	one := create(t, store, record("one"))
+	changes := watch(t, store)
+	upgradeSchema(t, admin, schema, removing)
+	for name, read := range map[string]func(context.Context) error{
+		"List": operations(store)["List"], "AppendDocuments": operations(store)["AppendDocuments"],
+		"Watch": func(context.Context) error { return changes.next(t).err },
+	} {
+		if err := read(t.Context()); !errors.Is(err, relayer.ErrNewerFormat) || !errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("%s: error %v, want ErrNewerFormat and ErrUnavailable", name, err)
+		}
+	}
+	changes.wantEnd(t)
+	if got := get(t, store, "one"); !same(got, one) {
+		t.Errorf("got %v, want %v", got, one)
+	}
+}
