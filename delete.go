@@ -29,6 +29,9 @@ func WithDeleteGuard(guard DeleteGuard) Option {
 // Delete removes the relayer. It returns [ErrNotFound], a [*ValidationError] with
 // the reason if the [DeleteGuard] refuses, or [ErrConflict] if a condition does not
 // hold or contention exhausts the retries.
+//
+// Without a condition and without a guard, which could not be shown the relayer, it also
+// removes a relayer whose stored data is damaged, if the store supports that.
 func (m *Manager) Delete(ctx context.Context, id string, conditions ...Condition) error {
 	_, err := observe(ctx, m, OperationDelete, &id, func() (Record, error) {
 		return retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, conditions) })
@@ -38,6 +41,9 @@ func (m *Manager) Delete(ctx context.Context, id string, conditions ...Condition
 
 func (m *Manager) attemptDelete(ctx context.Context, id string, conditions []Condition) (Record, error) {
 	rec, err := m.current(ctx, id, conditions)
+	if errors.Is(err, ErrCorrupt) && len(conditions) == 0 && m.mayDelete == nil {
+		return Record{}, m.deleteDamaged(ctx, id, err)
+	}
 	if err != nil {
 		return Record{}, err
 	}
@@ -45,6 +51,16 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, conditions []Con
 		return Record{}, err
 	}
 	return rec, asLostRace(m.store.Delete(ctx, id, rec.Revision))
+}
+
+// deleteDamaged deletes a record that the store cannot read. Its revision is not known. If
+// the store does not delete it, the error of the read says more.
+func (m *Manager) deleteDamaged(ctx context.Context, id string, readErr error) error {
+	err := m.store.Delete(ctx, id, 0)
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt) {
+		return readErr
+	}
+	return err
 }
 
 func (m *Manager) guardDelete(ctx context.Context, rec Record) error {

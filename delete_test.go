@@ -3,9 +3,11 @@ package relayer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestDelete_Guard(t *testing.T) {
@@ -34,5 +36,60 @@ func TestDelete_Guard(t *testing.T) {
 	}
 	if _, err := m.Get(t.Context(), "stellar"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("after the delete: %v", err)
+	}
+}
+
+// unreadableStore has one record that it cannot read, but can delete.
+type unreadableStore struct {
+	relayer.Store
+	id      string
+	deletes func(revision uint64) error
+}
+
+func (s unreadableStore) Get(ctx context.Context, id string) (relayer.Record, error) {
+	if id == s.id {
+		return relayer.Record{}, fmt.Errorf("%w: its checksum", relayer.ErrCorrupt)
+	}
+	return s.Store.Get(ctx, id)
+}
+
+func (s unreadableStore) Delete(ctx context.Context, id string, revision uint64) error {
+	if id == s.id {
+		return s.deletes(revision)
+	}
+	return s.Store.Delete(ctx, id, revision)
+}
+
+// A damaged relayer is deleted without a condition and a guard, if the store can.
+func TestDelete_DamagedRecord(t *testing.T) {
+	guard := relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { return "", nil })
+	for name, c := range map[string]struct {
+		store      error // of its Delete
+		options    []relayer.Option
+		conditions []relayer.Condition
+		calls      int
+		want       error
+	}{
+		"deleted":        {calls: 1},
+		"not supported":  {store: relayer.ErrConflict, calls: 1, want: relayer.ErrCorrupt},
+		"disk is full":   {store: relayer.ErrUnavailable, calls: 1, want: relayer.ErrUnavailable},
+		"with condition": {conditions: []relayer.Condition{relayer.IfRevision(1)}, want: relayer.ErrCorrupt},
+		"with guard":     {options: []relayer.Option{guard}, want: relayer.ErrCorrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			store := unreadableStore{memory.New(), "damaged", func(uint64) error {
+				calls++
+				return c.store
+			}}
+			manager, err := relayer.New(store, c.options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = manager.Delete(t.Context(), "damaged", c.conditions...)
+			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || calls != c.calls {
+				t.Errorf("error is %v after %d deletes, want %v after %d", err, calls, c.want, c.calls)
+			}
+		})
 	}
 }

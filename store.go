@@ -116,7 +116,8 @@ type Store interface {
 
 	// Delete removes the record and frees its claim if the current revision is revision.
 	// It returns [ErrNotFound] if there is no such record, and [ErrConflict] if the
-	// current revision is another.
+	// current revision is another. A store may remove a record for which Get returns
+	// [ErrCorrupt] under any revision.
 	Delete(ctx context.Context, id string, revision uint64) error
 }
 

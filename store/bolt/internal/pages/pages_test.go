@@ -1,0 +1,456 @@
+package pages_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+)
+
+// pageSize is small, so that few entries make several levels.
+const pageSize = 1024
+
+// contentOf is what the engine wrote to the file of the tests, bucket by bucket:
+// none, some inside the tree of all buckets, one page, several levels, and values
+// with overflow pages.
+var contentOf = map[string][]entry{
+	"empty":  {},
+	"inline": entries(3, 10),
+	"page":   entries(20, 20),
+	"levels": entries(400, 100),
+	"long":   entries(5, 3*pageSize),
+}
+
+type entry struct{ key, value string }
+
+func entries(n, size int) []entry {
+	list := make([]entry, n)
+	for i := range list {
+		list[i] = entry{fmt.Sprintf("key-%04d", i), strings.Repeat(string(rune('a'+i%26)), size)}
+	}
+	return list
+}
+
+// validFile returns the content of a file that the engine wrote, and its header.
+var validFile = sync.OnceValues(func() ([]byte, pages.Header) {
+	dir, err := os.MkdirTemp("", "pages")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "valid.db")
+	err = fill(path)
+	content, readErr := os.ReadFile(path)
+	header, _, headerErr := pages.ReadHeaders(bytes.NewReader(content))
+	if err := errors.Join(err, readErr, headerErr); err != nil {
+		panic(err)
+	}
+	return content[:header.Size()], header
+})
+
+// fill writes the content in two transactions, so that the first leaves free pages.
+func fill(path string) error {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageSize, NoSync: true})
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		err = errors.Join(err, db.Update(func(tx *bbolt.Tx) error {
+			for name, list := range contentOf {
+				bucket, err := tx.CreateBucketIfNotExists([]byte(name))
+				for _, e := range list {
+					err = errors.Join(err, bucket.Put([]byte(e.key), []byte(e.value)))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	return errors.Join(err, db.Close())
+}
+
+// readAll walks all buckets of a file and the freelist, and returns the first problem.
+func readAll(content []byte, header pages.Header, visit func(bucket, key, value string)) error {
+	file := pages.NewFile(bytes.NewReader(content), header)
+	trees, err := file.Trees()
+	if err != nil {
+		return err
+	}
+	walk := file.NewWalk()
+	for name, tree := range trees {
+		err := walk.Entries(tree, nil, func(key, value []byte) (bool, error) {
+			visit(name, string(key), string(value))
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return walk.Freelist()
+}
+
+func TestWalk_AllEntries(t *testing.T) {
+	content, header := validFile()
+	got := make(map[string][]entry)
+	err := readAll(content, header, func(bucket, key, value string) { got[bucket] = append(got[bucket], entry{key, value}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range contentOf {
+		if !slices.Equal(got[name], want) {
+			t.Errorf("bucket %s has %d entries, want %d", name, len(got[name]), len(want))
+		}
+	}
+}
+
+func TestWalk_From(t *testing.T) {
+	content, header := validFile()
+	file := pages.NewFile(bytes.NewReader(content), header)
+	trees, err := file.Trees()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := contentOf["levels"]
+	for i := range list {
+		for from, want := range map[string]int{list[i].key: i, list[i].key + "x": i + 1, "a": 0, "z": len(list)} {
+			left := list[want:min(len(list), want+20)]
+			var got []string
+			err := file.NewWalk().Entries(trees["levels"], []byte(from), func(key, _ []byte) (bool, error) {
+				got = append(got, string(key))
+				return len(got) < 20, nil
+			})
+			if err != nil || !slices.EqualFunc(got, left, func(key string, e entry) bool { return key == e.key }) {
+				t.Fatalf("from %s: keys %q, error %v", from, got, err)
+			}
+		}
+	}
+}
+
+var errStop = errors.New("stop")
+
+func TestWalk_VisitorFails(t *testing.T) {
+	content, header := validFile()
+	file := pages.NewFile(bytes.NewReader(content), header)
+	trees, err := file.Trees()
+	if err != nil {
+		t.Fatal(err)
+	}
+	visited := 0
+	err = file.NewWalk().Entries(trees["levels"], nil, func(_, _ []byte) (bool, error) {
+		visited++
+		return true, errStop
+	})
+	if visited != 1 || !errors.Is(err, errStop) {
+		t.Errorf("%d entries, error is %v, want %v", visited, err, errStop)
+	}
+}
+
+func put[T uint16 | uint32 | uint64](content []byte, page uint64, at int, number T) {
+	to := content[page*pageSize+uint64(at):]
+	switch number := any(number).(type) {
+	case uint16:
+		binary.NativeEndian.PutUint16(to, number)
+	case uint32:
+		binary.NativeEndian.PutUint32(to, number)
+	case uint64:
+		binary.NativeEndian.PutUint64(to, number)
+	}
+}
+
+func count(content []byte, page uint64) uint16 {
+	return binary.NativeEndian.Uint16(content[page*pageSize+10:])
+}
+
+// pageOf returns the page in use of a kind that has the most elements.
+func pageOf(t *testing.T, kind uint16) uint64 {
+	t.Helper()
+	content, header := validFile()
+	free := make(map[uint64]bool)
+	for i := range uint64(count(content, header.Freelist)) {
+		free[binary.NativeEndian.Uint64(content[header.Freelist*pageSize+16+8*i:])] = true
+	}
+	found, most := uint64(0), uint16(1)
+	for id := uint64(2); id < header.Pages; id++ {
+		isPage := binary.NativeEndian.Uint64(content[id*pageSize:]) == id && binary.NativeEndian.Uint16(content[id*pageSize+8:]) == kind
+		if isPage && !free[id] && id != header.Root && count(content, id) > most {
+			found, most = id, count(content, id)
+		}
+	}
+	if found == 0 {
+		t.Fatalf("no page of kind %d", kind)
+	}
+	return found
+}
+
+func TestWalk_Damage(t *testing.T) {
+	content, header := validFile()
+	branch, leaf, freelist := pageOf(t, 1), pageOf(t, 2), header.Freelist
+	tests := map[string]func(content []byte, h *pages.Header){
+		"root outside the file":         func(_ []byte, h *pages.Header) { h.Root = h.Pages },
+		"root that is a branch":         func(_ []byte, h *pages.Header) { h.Root = branch },
+		"freelist outside the file":     func(_ []byte, h *pages.Header) { h.Freelist = 1 << 40 },
+		"no freelist":                   func(_ []byte, h *pages.Header) { h.Freelist = 1<<64 - 1 },
+		"freelist of another kind":      func(content []byte, _ *pages.Header) { put(content, freelist, 8, uint16(2)) },
+		"freelist longer than its page": func(content []byte, _ *pages.Header) { put(content, freelist, 10, uint16(0xFFFE)) },
+		"freelist of any length": func(content []byte, _ *pages.Header) {
+			put(content, freelist, 10, uint16(0xFFFF))
+			put(content, freelist, 16, uint64(1<<61+1))
+		},
+		"freelist with overflow pages": func(content []byte, _ *pages.Header) { put(content, freelist, 12, uint32(3)) },
+		"free page outside the file":   func(content []byte, _ *pages.Header) { put(content, freelist, 16, uint64(1<<40)) },
+		"free header":                  func(content []byte, _ *pages.Header) { put(content, freelist, 16, uint64(1)) },
+		"free page in use":             func(content []byte, _ *pages.Header) { put(content, freelist, 16, leaf) },
+		"free root":                    func(content []byte, _ *pages.Header) { put(content, freelist, 16, header.Root) },
+		"free freelist":                func(content []byte, _ *pages.Header) { put(content, freelist, 16, freelist) },
+		"free page listed twice": func(content []byte, _ *pages.Header) {
+			copy(content[freelist*pageSize+16:], content[freelist*pageSize+24:freelist*pageSize+32])
+		},
+		"child with another ID":    func(content []byte, _ *pages.Header) { put(content, leaf, 0, leaf+1) },
+		"child that is its parent": func(content []byte, _ *pages.Header) { put(content, branch, 16+8, branch) },
+		"child outside the file":   func(content []byte, _ *pages.Header) { put(content, branch, 16+8, header.Pages) },
+		"two elements with one child": func(content []byte, _ *pages.Header) {
+			copy(content[branch*pageSize+24:], content[branch*pageSize+40:branch*pageSize+48])
+		},
+		"leaf of another kind":         func(content []byte, _ *pages.Header) { put(content, leaf, 8, uint16(3)) },
+		"branch without elements":      func(content []byte, _ *pages.Header) { put(content, branch, 10, uint16(0)) },
+		"overflow beyond the file":     func(content []byte, _ *pages.Header) { put(content, leaf, 12, uint32(1<<31)) },
+		"an overflow page too many":    func(content []byte, _ *pages.Header) { put(content, leaf, 12, uint32(1)) },
+		"element outside the page":     func(content []byte, _ *pages.Header) { put(content, leaf, 16+12, uint32(1<<31)) },
+		"key longer than any":          func(content []byte, _ *pages.Header) { put(content, leaf, 16+8, uint32(1<<20)) },
+		"key in the table of elements": func(content []byte, _ *pages.Header) { put(content, leaf, 16+4, uint32(0)) },
+		"too many elements":            func(content []byte, _ *pages.Header) { put(content, leaf, 10, uint16(0xFFFF)) },
+		"a bucket inside a bucket":     func(content []byte, _ *pages.Header) { put(content, leaf, 16, uint32(1)) },
+		"an entry among the buckets":   func(content []byte, h *pages.Header) { put(content, h.Root, 16, uint32(0)) },
+		"a bucket cut off":             func(content []byte, h *pages.Header) { put(content, h.Root, 16+12, uint32(20)) },
+		"keys out of order": func(content []byte, _ *pages.Header) {
+			element := leaf*pageSize + 16
+			content[element+uint64(binary.NativeEndian.Uint32(content[element+4:]))] = 'z'
+		},
+		"keys outside the range of the branch": func(content []byte, _ *pages.Header) {
+			element := branch*pageSize + 16 + 16
+			content[element+uint64(binary.NativeEndian.Uint32(content[element:]))+6]++ // key-0020 becomes key-0030, or alike
+		},
+	}
+	for name, damage := range tests {
+		t.Run(name, func(t *testing.T) {
+			content, header := slices.Clone(content), header
+			damage(content, &header)
+			if err := readAll(content, header, func(_, _, _ string) {}); !errors.Is(err, pages.ErrDamaged) {
+				t.Errorf("error is %v, want %v", err, pages.ErrDamaged)
+			}
+		})
+	}
+}
+
+func TestWalk_TruncatedFile(t *testing.T) {
+	content, header := validFile()
+	for size := len(content) - 1; size >= 0; size -= 777 {
+		if err := readAll(content[:size], header, func(_, _, _ string) {}); !errors.Is(err, pages.ErrDamaged) {
+			t.Errorf("%d of %d bytes: error is %v, want %v", size, len(content), err, pages.ErrDamaged)
+		}
+	}
+}
+
+// The disk cannot read a page. That is not damage: it may be able to the next time.
+func TestWalk_FailingDisk(t *testing.T) {
+	content, header := validFile()
+	file := pages.NewFile(failingDisk{content, pageOf(t, 1) * pageSize}, header)
+	trees, err := file.Trees()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = file.NewWalk().Entries(trees["levels"], nil, func(_, _ []byte) (bool, error) { return true, nil })
+	if !errors.Is(err, errStop) || errors.Is(err, pages.ErrDamaged) {
+		t.Errorf("error is %v, want %v", err, errStop)
+	}
+}
+
+type failingDisk struct {
+	content []byte
+	bad     uint64
+}
+
+func (d failingDisk) ReadAt(p []byte, at int64) (int, error) {
+	if uint64(at) == d.bad {
+		return 0, errStop
+	}
+	return bytes.NewReader(d.content).ReadAt(p, at)
+}
+
+func TestReadHeaders_Newest(t *testing.T) {
+	content, header := validFile()
+	older := (header.TxID + 1) % 2 // the page of the header before
+	for name, test := range map[string]struct {
+		damage func(content []byte)
+		both   bool
+		want   uint64 // transaction, or 0
+		err    error
+	}{
+		"sound":             {func([]byte) {}, true, header.TxID, nil},
+		"older damaged":     {func(content []byte) { content[older*pageSize+30] ^= 1 }, false, header.TxID, nil},
+		"newer damaged":     {func(content []byte) { content[(1-older)*pageSize+30] ^= 1 }, false, header.TxID - 1, nil},
+		"both damaged":      {func(content []byte) { content[60] ^= 1; content[pageSize+60] ^= 1 }, false, 0, pages.ErrDamaged},
+		"not a database":    {func(content []byte) { clear(content) }, false, 0, pages.ErrNoHeader},
+		"other page number": {func(content []byte) { content[0] ^= 1 }, true, header.TxID, nil}, // the engine ignores it too
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := slices.Clone(content)
+			test.damage(content)
+			got, both, err := pages.ReadHeaders(bytes.NewReader(content))
+			if got.TxID != test.want || both != test.both || !errors.Is(err, test.err) || err != nil && test.err == nil {
+				t.Errorf("transaction %d, both %v, error %v; want %d, %v, %v", got.TxID, both, err, test.want, test.both, test.err)
+			}
+		})
+	}
+	for size := range 200 {
+		if _, _, err := pages.ReadHeaders(bytes.NewReader(content[:size])); err != nil && !errors.Is(err, pages.ErrNoHeader) && !errors.Is(err, pages.ErrDamaged) {
+			t.Errorf("%d bytes: error is %v", size, err)
+		}
+	}
+}
+
+// Verify finds damage of the pages on the path and, for a delete, of their neighbors, and
+// of no other page.
+func TestPath_Damage(t *testing.T) {
+	content, header := validFile()
+	list := contentOf["levels"]
+	leafOf := func(i int) uint64 {
+		at := bytes.LastIndex(content, []byte(list[i].key+list[i].value))
+		for id := uint64(at / pageSize); ; id-- {
+			if binary.NativeEndian.Uint64(content[id*pageSize:]) == id {
+				return id
+			}
+		}
+	}
+	// The leaves around that of entry 200.
+	leaves := []uint64{leafOf(200)}
+	before, after := 200, 200
+	for range 2 {
+		for leafOf(before) == leaves[0] {
+			before--
+		}
+		for leafOf(after) == leaves[len(leaves)-1] {
+			after++
+		}
+		leaves = append(append([]uint64{leafOf(before)}, leaves...), leafOf(after))
+	}
+	for i, leaf := range leaves {
+		for siblings := range 3 {
+			damaged := slices.Clone(content)
+			put(damaged, leaf, 12, uint32(1)) // its overflow
+			file := pages.NewFile(bytes.NewReader(damaged), header)
+			trees, err := file.Trees()
+			if err != nil {
+				t.Fatal(err)
+			}
+			distance := max(i-2, 2-i)
+			path := file.NewPath()
+			for range 2 {
+				err := path.Verify(trees["levels"], []byte(list[200].key), siblings)
+				isRead := distance <= siblings
+				if errors.Is(err, pages.ErrDamaged) != isRead || err != nil && !isRead {
+					t.Errorf("a leaf %d pages away with %d siblings: error is %v", distance, siblings, err)
+				}
+			}
+		}
+	}
+	for name := range contentOf {
+		file := pages.NewFile(bytes.NewReader(content), header)
+		trees, err := file.Trees()
+		if err == nil {
+			err = file.NewPath().Verify(trees[name], []byte("key-0002"), 1)
+		}
+		if err != nil {
+			t.Errorf("bucket %s of a sound file: %v", name, err)
+		}
+	}
+}
+
+// A branch that is its own child has no end.
+func TestPath_BranchIsItsChild(t *testing.T) {
+	content, header := validFile()
+	branch := pageOf(t, 1)
+	damaged := slices.Clone(content)
+	for i := range int(count(content, branch)) {
+		put(damaged, branch, 16+16*i+8, branch)
+	}
+	file := pages.NewFile(bytes.NewReader(damaged), header)
+	trees, err := file.Trees()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures := 0
+	for _, e := range contentOf["levels"] {
+		err := file.NewPath().Verify(trees["levels"], []byte(e.key), 0)
+		if err != nil && !errors.Is(err, pages.ErrDamaged) {
+			t.Errorf("error is %v, want %v", err, pages.ErrDamaged)
+		}
+		if err != nil {
+			failures++
+		}
+	}
+	if failures < int(count(content, branch)) {
+		t.Errorf("only %d paths through the branch were refused", failures)
+	}
+}
+
+// FuzzWalk reads a file with random damage: each 4 bytes of it are a page, an offset in it
+// and a byte. Most offsets are at the front, where the header of the page and its elements
+// are. Nothing panics, no entry is visited twice, and if the walk finds no damage, no path
+// does.
+func FuzzWalk(f *testing.F) {
+	content, header := validFile()
+	root, freelist := byte(header.Root), byte(header.Freelist)
+	f.Add([]byte{})
+	f.Add([]byte{root, 0, 10, 0xFF, root, 0, 11, 0xFF})
+	f.Add([]byte{freelist, 0, 10, 0xFF, freelist, 0, 11, 0xFF})
+	f.Add([]byte{root, 0, 8, 1})
+	f.Fuzz(func(t *testing.T, damage []byte) {
+		damaged := slices.Clone(content)
+		for ; len(damage) >= 4; damage = damage[4:] {
+			page := int(damage[0]) % (len(damaged) / pageSize)
+			offset := (int(damage[1])&3<<8 | int(damage[2])) % pageSize
+			if damage[1]&0x80 == 0 {
+				offset %= 128
+			}
+			damaged[page*pageSize+offset] = damage[3]
+		}
+		header := header
+		if found, _, err := pages.ReadHeaders(bytes.NewReader(damaged)); err == nil {
+			header = found
+		}
+		seen := make(map[[2]string]bool)
+		err := readAll(damaged, header, func(bucket, key, _ string) {
+			if seen[[2]string{bucket, key}] {
+				t.Fatalf("bucket %q has %q twice", bucket, key)
+			}
+			seen[[2]string{bucket, key}] = true
+		})
+		if err != nil && !errors.Is(err, pages.ErrDamaged) {
+			t.Fatalf("error is %v", err)
+		}
+		file := pages.NewFile(bytes.NewReader(damaged), header)
+		trees, treesErr := file.Trees()
+		if treesErr != nil {
+			return
+		}
+		path := file.NewPath()
+		for _, e := range contentOf["levels"] {
+			if pathErr := path.Verify(trees["levels"], []byte(e.key), 1); pathErr != nil && err == nil {
+				t.Errorf("the path of %s is damaged in a sound file: %v", e.key, pathErr)
+			}
+		}
+	})
+}
