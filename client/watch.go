@@ -178,7 +178,7 @@ func (w *watcher) rejection(ctx context.Context, req *request, received *http.Re
 	}
 	resp, err := c.readResponse(received)
 	if err != nil {
-		return c.bodyFailure(ctx, req, received.StatusCode, err)
+		return w.tolerate(c.bodyFailure(ctx, req, received.StatusCode, err))
 	}
 	failed := &failure{err: errorOf(req, resp), wait: resp.retryAfter()}
 	switch resp.status {

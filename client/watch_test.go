@@ -570,3 +570,19 @@ func (r *drippingReader) Read(p []byte) (int, error) {
 		return 1, nil
 	}
 }
+
+// A page of a load balancer that is too large to read does not end Watch.
+func TestWatch_LoadBalancerLargePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		large := respond(404, "text/html", strings.Repeat("<p>", 1000))
+		stream := respond(200, "text/event-stream", resync+changeEvent(1))
+		c, s := scripted(t, []client.Option{client.WithMaxResponseBytes(1000)}, large, stream, large, fail(403, "Forbidden"))
+		var last error
+		for _, err := range c.Watch(t.Context()) {
+			last = err
+		}
+		if !errors.Is(last, client.ErrForbidden) || len(s.seen) != 4 {
+			t.Errorf("ended after %d requests: %v", len(s.seen), last)
+		}
+	})
+}
