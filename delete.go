@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-relayer/relayer/internal/mask"
 )
@@ -73,10 +74,24 @@ func (m *Manager) guardDelete(ctx context.Context, rec Record) error {
 	}
 	refusal, err := m.mayDelete(ctx, r)
 	if err != nil {
-		return fmt.Errorf("relayer: delete guard of %s: %w", rec.ID, mask.Error(err))
+		return fmt.Errorf("relayer: delete guard of %s: %w", rec.ID, hookError(err))
 	}
 	if refusal != "" {
-		return &ValidationError{Fields: []FieldError{{Message: refusal}}}
+		return &ValidationError{Fields: []FieldError{{Message: mask.Text(refusal)}}}
 	}
 	return nil
+}
+
+// hookError masks the URLs in the error of a hook of the host. Those of a
+// [*ValidationError] are masked in a copy: a remote caller gets its fields.
+func hookError(err error) error {
+	invalid, ok := errors.AsType[*ValidationError](err)
+	if !ok || invalid == nil {
+		return mask.Error(err)
+	}
+	masked := &ValidationError{Fields: slices.Clone(invalid.Fields)}
+	for i, field := range masked.Fields {
+		masked.Fields[i] = FieldError{Field: mask.Text(field.Field), Message: mask.Text(field.Message)}
+	}
+	return masked
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -91,5 +92,39 @@ func TestDelete_DamagedRecord(t *testing.T) {
 				t.Errorf("error is %v after %d deletes, want %v after %d", err, calls, c.want, c.calls)
 			}
 		})
+	}
+}
+
+// The texts of hooks that a remote caller gets contain no full URL.
+func TestHook_RefusalIsMasked(t *testing.T) {
+	const quoted, want = `Post "https://rpc.example/v2/KEY": refused`, `Post "https://rpc.example/***": refused`
+	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "https://rpc.example/v2/KEY", Message: quoted}}}
+	m := registry(t,
+		relayer.WithAddressResolver(func(_ context.Context, signer string, _ relayer.NetworkType, _ string) (string, error) {
+			if signer == "broken" {
+				return "", fmt.Errorf("resolver: %w", invalid)
+			}
+			return "", nil
+		}),
+		relayer.WithDeleteGuard(func(_ context.Context, r *relayer.Relayer) (string, error) {
+			if r.ID == "evm" {
+				return quoted, nil
+			}
+			return "", invalid
+		}))
+	req := minimal("new")
+	req.SignerID = "broken"
+	for call, err := range map[string]error{
+		"refusal": m.Delete(t.Context(), "evm"),
+		"guard":   m.Delete(t.Context(), "solana"),
+		"create":  second(m.Create(t.Context(), req)),
+	} {
+		got, ok := errors.AsType[*relayer.ValidationError](err)
+		if !ok || got.Fields[0].Message != want || strings.Contains(err.Error()+got.Fields[0].Field, "KEY") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	if invalid.Fields[0].Message != quoted {
+		t.Error("the error of the hook was changed")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"time"
+
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // OperationKind is the kind of an [Operation].
@@ -100,6 +102,6 @@ func (m *Manager) logObserverPanic(ctx context.Context, operation Operation, cau
 	m.logger.LogAttrs(ctx, slog.LevelError, "observer panicked",
 		slog.String("operation", string(operation.Kind)),
 		slog.String("relayer_id", operation.ID),
-		slog.String("error", fmt.Sprintf("panic: %v\n%s", cause, debug.Stack())),
+		slog.String("error", mask.Text(fmt.Sprintf("panic: %v", cause))+"\n"+string(debug.Stack())),
 	)
 }

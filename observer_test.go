@@ -30,7 +30,7 @@ func TestObserver_Panic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seen []relayer.Operation
 			m := newManager(t, relayer.WithLogger(logger),
-				relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke") }),
+				relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke: https://rpc.example/v2/KEY") }),
 				relayer.WithObserver(func(_ context.Context, operation relayer.Operation) { seen = append(seen, operation) }))
 			useEveryOperation(t, m)
 			kinds := []relayer.OperationKind{
@@ -48,7 +48,7 @@ func TestObserver_Panic(t *testing.T) {
 			}
 		})
 	}
-	if text := log.String(); !strings.Contains(text, "observer broke") || !strings.Contains(text, "operation=create") || !strings.Contains(text, "observer_test.go") {
+	if text := log.String(); strings.Contains(text, "KEY") || !strings.Contains(text, "observer broke") || !strings.Contains(text, "operation=create") || !strings.Contains(text, "observer_test.go") {
 		t.Errorf("the log is without the panic, its operation or its stack: %s", text)
 	}
 }
@@ -91,7 +91,7 @@ func useEveryOperation(t *testing.T, m *relayer.Manager) {
 // The caller gets the panic of the hook, not that of the observer after it.
 func TestObserver_PanicDuringPanic(t *testing.T) {
 	m := newManager(t,
-		relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke") }),
+		relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke: https://rpc.example/v2/KEY") }),
 		relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("resolver broke") }))
 	if cause := panicOf(func() { _, _ = m.Create(t.Context(), minimal("a")) }); cause != "resolver broke" {
 		t.Errorf("the caller got %v", cause)

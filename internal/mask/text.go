@@ -17,6 +17,7 @@ import (
 // It masks too much rather than too little: up to the closing quote or the next space.
 // Masked text stays as it is.
 func Text(text string) string {
+	text = invalidPort.ReplaceAllString(text, "${1}"+Hidden)
 	var out strings.Builder
 	for text != "" {
 		length := tokenLength(text)
@@ -25,6 +26,10 @@ func Text(text string) string {
 	}
 	return out.String()
 }
+
+// invalidPort matches a part of a password as an error of net/url quotes it: in
+// https://user:pass/word@rpc.example, the port would be pass.
+var invalidPort = regexp.MustCompile(`(invalid port ":)(?:[^"\\]|\\.)*`)
 
 // tokenLength returns the length of the spaces at the start of text, or of what is before
 // the next space.
