@@ -36,7 +36,7 @@ type Patch map[string]any
 
 // Patch changes a relayer like [Manager.PatchDocument], and returns it as stored. It
 // returns an error if a value of the patch cannot be encoded as JSON, and a
-// [*ValidationError] if its [Policy] is a nil pointer or that of another network type.
+// [*ValidationError] if its policy is a nil pointer or map, or that of another network type.
 func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions ...Condition) (*Relayer, error) {
 	body, err := patch.RequestBody()
 	if err != nil {

@@ -1,6 +1,7 @@
 package relayer_test
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -171,6 +172,10 @@ func TestPatch_PolicyType(t *testing.T) {
 		"nil unknown":        (*relayer.UnknownPolicy)(nil),
 		"no pointer":         relayer.EVMPolicy{},
 		"Solana, no pointer": relayer.SolanaPolicy{MinBalance: new(int64(5))},
+		"nil patch":          relayer.Patch(nil),
+		"nil map":            map[string]any(nil),
+		"nil raw JSON":       json.RawMessage(nil),
+		"pointer to nil":     new(*relayer.EVMPolicy),
 	} {
 		wantFields(t, fieldErrors(t, second(m.Patch(t.Context(), "evm", relayer.Patch{"policies": policy}))), "policies")
 		if after := mustGet(t, m, "evm"); !reflect.DeepEqual(after, before) {

@@ -40,8 +40,8 @@ func (r CreateRequest) RequestBody() ([]byte, error) {
 // RequestBody returns the JSON body of the HTTP request that applies the patch, as
 // [Manager.PatchDocument] reads it. Unlike every other encoding of the patch it has
 // the RPC URLs in full: it is for a server, not for a log. It returns a
-// [*ValidationError] if a text is not UTF-8 or the [Policy] is a nil pointer, and another
-// error if a value cannot be encoded.
+// [*ValidationError] if a text is not UTF-8 or the policy is a nil pointer or map, and
+// another error if a value cannot be encoded.
 func (p Patch) RequestBody() ([]byte, error) {
 	body := maps.Clone(p)
 	if body == nil {
@@ -59,15 +59,26 @@ func (p Patch) RequestBody() ([]byte, error) {
 // policyPointerError rejects what would clear a policy or change it by mistake.
 func policyPointerError(policies any) error {
 	found := new(problems)
-	switch policy := policies.(type) {
+	switch policies.(type) {
 	case EVMPolicy, SolanaPolicy, StellarPolicy, UnknownPolicy:
 		found.Add("policies", "must be a policy by its address, a patch of one, or null")
-	case Policy:
-		if isNil(policy) {
+	default:
+		if isNilValue(policies) {
 			found.Add("policies", "must not be empty: only null clears the policy")
 		}
 	}
 	return found.err()
+}
+
+// isNilValue reports whether value is a nil pointer, map or slice, or points to one. The
+// encoder would write null, which clears the policy.
+func isNilValue(value any) bool {
+	v := reflect.ValueOf(value)
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	isAbsent := value != nil && !v.IsValid()
+	return isAbsent || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.IsNil()
 }
 
 // encodeRequest returns no error of the encoder, which may quote a URL.
