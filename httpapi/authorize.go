@@ -51,8 +51,9 @@ var ErrForbidden = wire.ErrForbidden
 //   - 403 if the error matches [ErrForbidden];
 //   - 404 if the error matches [relayer.ErrNotFound]: the response to an unknown relayer,
 //     so that the caller does not learn which exist. It is 403 if the request has no ID;
-//   - 503 if the error matches [relayer.ErrUnavailable], or if ctx is done;
-//   - 500 for every other error, and for a panic: a fault of the host, which is logged.
+//   - 503 for every other error: a fault of the host, such as a database that it cannot
+//     reach. It is logged. 503 promises that the request had no effect;
+//   - 500 for a panic, which is logged.
 //
 // The function must be safe for concurrent use. A list and the change feed show all
 // relayers: a function that hides single relayers must refuse [ActionList] and
@@ -86,6 +87,7 @@ func (a *API) authorized(action Action, handle endpoint) endpoint {
 		case errors.Is(err, relayer.ErrNotFound), errors.Is(err, ErrForbidden):
 			return failure(http.StatusForbidden)
 		}
-		return a.faultResponse(x, r, fmt.Errorf("authorizer: %w", err))
+		a.logFault(x, r, fmt.Errorf("authorizer: %w", err))
+		return overloaded()
 	}
 }

@@ -194,10 +194,11 @@ func TestAuthorizer_Fault(t *testing.T) {
 		want    int
 	}{
 		{returning(relayer.ErrUnavailable), http.StatusServiceUnavailable},
-		{returning(errors.New(`Post "https://rpc.example/v2/key?a=b": connection refused`)), http.StatusInternalServerError},
-		{returning(&relayer.ValidationError{Fields: []relayer.FieldError{{Field: "id", Message: "bad"}}}), http.StatusInternalServerError},
-		{returning(relayer.ErrExists), http.StatusInternalServerError},
-		{returning((*relayer.ValidationError)(nil)), http.StatusInternalServerError},
+		{returning(errors.New(`Post "https://rpc.example/v2/key?a=b": connection refused`)), http.StatusServiceUnavailable},
+		{returning(&relayer.ValidationError{Fields: []relayer.FieldError{{Field: "id", Message: "bad"}}}), http.StatusServiceUnavailable},
+		{returning(relayer.ErrExists), http.StatusServiceUnavailable},
+		{returning(relayer.ErrOutcomeUnknown), http.StatusServiceUnavailable},
+		{returning((*relayer.ValidationError)(nil)), http.StatusServiceUnavailable},
 		{func() error { panic("the directory at https://user:p@rpc.example/v2/key failed") }, http.StatusInternalServerError},
 	} {
 		a.set(c.outcome)
