@@ -29,6 +29,7 @@ type API struct {
 	inFlight      capacity        // in requests
 	watchers      capacity        // in streams
 	pending       capacity        // in bytes
+	pageSlots     chan struct{}   // holds one value for each page that is being built
 	draining      context.Context // done after Drain
 	drain         context.CancelFunc
 	maxBodyBytes  int64
@@ -189,7 +190,7 @@ const (
 // document use this one table.
 func (a *API) routes() []route {
 	routes := []route{
-		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.bounded(a.listRelayers)))},
+		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.queued(a.bounded(a.listRelayers))))},
 		{http.MethodPost, collection, a.authorized(ActionCreate, a.bounded(a.createRelayer))},
 		{http.MethodGet, changes, a.authorized(ActionWatch, a.rateLimited(a.watchRelayers))},
 		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.bounded(a.getRelayer)))},

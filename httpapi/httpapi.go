@@ -52,8 +52,8 @@ type Option func(*API) error
 
 // WithLogger logs the cause of every 500 and of every 503, with the request ID of the
 // response. The 503 of [WithMaxInFlight], [WithMaxPendingBytes], [WithMaxWatchers] and
-// [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler
-// is recovered and does not change the response.
+// [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the
+// logger's handler is recovered and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return func(a *API) error {
 		if logger == nil {
@@ -94,6 +94,7 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API,
 		inFlight:     capacity{limit: defaultMaxInFlight},
 		watchers:     capacity{limit: defaultMaxWatchers},
 		pending:      capacity{limit: defaultMaxPendingBytes},
+		pageSlots:    make(chan struct{}, maxPageBuilds),
 		maxBodyBytes: defaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
 		openAPI:      true,

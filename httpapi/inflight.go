@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -13,6 +15,13 @@ const (
 	// defaultMaxPendingBytes is the limit of [WithMaxPendingBytes] if it is not set. It
 	// has room for five pages of the largest relayers.
 	defaultMaxPendingBytes = 128 << 20
+
+	// maxPageBuilds is how many pages are built concurrently. The size of a page is known,
+	// and counted as pending, only after it is built.
+	maxPageBuilds = 8
+
+	// maxPageWait bounds the wait for other pages, for example if the store does not respond.
+	maxPageWait = 5 * time.Second
 )
 
 // WithMaxInFlight sets how many requests are processed concurrently, at least 1.
@@ -37,7 +46,9 @@ func WithMaxInFlight(limit int) Option {
 //     started, its response is sent, and may exceed the limit;
 //   - a change stream ends with a resync event.
 //
-// A page or a relayer that is larger than the limit is always rejected.
+// A page or a relayer that is larger than the limit is always rejected. At most 8 pages are
+// built concurrently, because their size is known only then. A list that waits for others
+// longer than 5 seconds is rejected with 503 and Retry-After.
 func WithMaxPendingBytes(limit int64) Option {
 	return func(a *API) error {
 		if limit < 1 {
@@ -96,6 +107,35 @@ func (a *API) bounded(handle endpoint) endpoint {
 		}
 		return p
 	}
+}
+
+// queued limits how many pages an endpoint builds concurrently.
+func (a *API) queued(handle endpoint) endpoint {
+	return func(x *exchange, r *http.Request) response {
+		if !a.takePageSlot(r.Context()) {
+			return overloaded()
+		}
+		defer func() { <-a.pageSlots }()
+		return handle(x, r)
+	}
+}
+
+// takePageSlot reports false if ctx is done, or no slot is free in time.
+func (a *API) takePageSlot(ctx context.Context) bool {
+	select {
+	case a.pageSlots <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(maxPageWait)
+	defer timer.Stop()
+	select {
+	case a.pageSlots <- struct{}{}:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // overloaded returns the response to a request that is rejected because of a limit of the

@@ -9,11 +9,15 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 // stalledClient has read the header of a response, and then stops reading. The small
@@ -168,4 +172,65 @@ func TestMaxPendingBytes_Followers(t *testing.T) {
 	eventually(t, "the bytes of the event are released", func() bool {
 		return s.do("GET", collection+"/r-1", "").status == http.StatusOK
 	})
+}
+
+// blockedLists is a store whose List blocks until it is released.
+type blockedLists struct {
+	relayer.Store
+	entered atomic.Int32
+	release chan struct{}
+}
+
+func (s *blockedLists) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	s.entered.Add(1)
+	<-s.release
+	return s.Store.List(ctx, offset, limit)
+}
+
+// TestMaxPendingBytes_ConcurrentPages: few pages are built concurrently, because their size
+// counts only when they are complete. The other lists wait, but not for ever.
+func TestMaxPendingBytes_ConcurrentPages(t *testing.T) {
+	const lists, concurrent = 50, 8
+	for _, waits := range []time.Duration{time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &blockedLists{Store: memory.New(), release: make(chan struct{})}
+			manager, err := relayer.New(store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			api, err := httpapi.New(manager, httpapi.Tokens(validToken))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var served, rejected atomic.Int32
+			var done sync.WaitGroup
+			for i := range lists {
+				done.Go(func() {
+					request := httptest.NewRequest("GET", collection+[]string{"", "?revisions=true"}[i%2], nil)
+					request.Header.Set("Authorization", "Bearer "+validToken)
+					recorder := httptest.NewRecorder()
+					api.ServeHTTP(recorder, request)
+					switch {
+					case recorder.Code == http.StatusOK:
+						served.Add(1)
+					case recorder.Code == http.StatusServiceUnavailable && recorder.Header().Get("Retry-After") != "":
+						rejected.Add(1)
+					}
+				})
+			}
+			time.Sleep(waits)
+			if entered := store.entered.Load(); entered != concurrent {
+				t.Errorf("%d pages are built concurrently, want %d", entered, concurrent)
+			}
+			close(store.release)
+			done.Wait()
+			want := int32(lists)
+			if waits == time.Minute {
+				want = concurrent
+			}
+			if served.Load() != want || served.Load()+rejected.Load() != lists {
+				t.Errorf("after %s: served %d, rejected %d of %d", waits, served.Load(), rejected.Load(), lists)
+			}
+		})
+	}
 }

@@ -64,7 +64,11 @@ func (a *API) listWithRevisions(x *exchange, r *http.Request, query listQuery) r
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	body, revisions := append(x.startBody(), '['), []byte(`],"revisions":[`)
+	size := 0
+	for _, document := range documents {
+		size += len(document.JSON) + len(`,`)
+	}
+	body, revisions := append(slices.Grow(x.startBody(), size), '['), []byte(`],"revisions":[`)
 	for i, document := range documents {
 		if i > 0 {
 			body, revisions = append(body, ','), append(revisions, ',')

@@ -7,6 +7,7 @@ package table
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -163,6 +164,11 @@ func (t *Table) AppendDocuments(ctx context.Context, dst []byte, offset, limit i
 	if err != nil {
 		return dst, 0, err
 	}
+	size := 0
+	for _, r := range page {
+		size += len(r.Document()) + len(",")
+	}
+	dst = slices.Grow(dst, size)
 	for i, r := range page {
 		if i > 0 {
 			dst = append(dst, ',')
