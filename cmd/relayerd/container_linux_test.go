@@ -119,7 +119,7 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 	}
 
 	database := flagValue(t, containerCommand(t), "db")
-	if text := image.run("check", "--db", database); text != "no damage found in 1 relayers\n" {
+	if text := image.run("check", "--db", database); text != "no damage found in 1 relayer\n" {
 		t.Errorf("check %q", text)
 	}
 	info, err := os.Stat(filepath.Join(image.root, database))

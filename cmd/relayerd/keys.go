@@ -257,7 +257,7 @@ Backups under the key cannot be read without it: keep a copy as long as they exi
 				return err
 			}
 			if count > 0 {
-				return fmt.Errorf("key %s is in use by %d relayers of --db: seal them under the primary key with relayerd reseal", k.id, count)
+				return fmt.Errorf("key %s is in use by %s of --db: seal the RPC URLs under the primary key with relayerd reseal", k.id, relayers(count))
 			}
 			if err := k.change(keyring.RemoveKey); err != nil {
 				return err

@@ -125,7 +125,7 @@ func TestServe_Keys(t *testing.T) {
 	runCommand(t, "copy", "--from", database, "--to", filepath.Join(directory, "copy.db"))
 	runCommand(t, "compact", "--db", database)
 	expectNoSecretIn(t, directory)
-	want := "no damage found in 1 relayers\nRPC URLs of 0 relayers are in clear\nRPC URLs of 1 relayers are under key k1\n"
+	want := "no damage found in 1 relayer\nRPC URLs of 0 relayers are in clear\nRPC URLs of 1 relayer are under key k1\n"
 	for _, name := range []string{"relayers.db", "backup.db", "copy.db"} {
 		path := filepath.Join(directory, name)
 		if output := runCommand(t, "check", "--db", path); output != want {
@@ -231,8 +231,8 @@ func TestKeysRemove_KeyInUse(t *testing.T) {
 	server.stop()
 	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
 	runCommand(t, "keys", "use", "--keys", keys, "--id", "k2")
-	expectFailure(t, "key k1 is in use by 1 relayers", "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
-	if output := runCommand(t, "reseal", "--db", database, "--keys", keys); output != "stored the RPC URLs of 1 relayers\n" {
+	expectFailure(t, "key k1 is in use by 1 relayer", "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
+	if output := runCommand(t, "reseal", "--db", database, "--keys", keys); output != "stored the RPC URLs of 1 relayer\n" {
 		t.Errorf("reseal prints %q", output)
 	}
 	runCommand(t, "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
@@ -259,7 +259,7 @@ func TestReseal_Commands(t *testing.T) {
 		t.Errorf("the URL of the copy is %s", url)
 	}
 	runCommand(t, "reseal", "--db", database, "--keys", keys)
-	if output := runCommand(t, "reseal", "--db", database, "--keys", keys, "--unseal"); output != "stored the RPC URLs of 1 relayers\n" {
+	if output := runCommand(t, "reseal", "--db", database, "--keys", keys, "--unseal"); output != "stored the RPC URLs of 1 relayer\n" {
 		t.Errorf("reseal --unseal prints %q", output)
 	}
 	if url := secretOf(t, database, "", "a"); url != fullURL {

@@ -32,7 +32,7 @@ needs no keys. It changes no relayer.`,
 			if err != nil {
 				return err
 			}
-			command.Printf("no damage found in %d relayers\n%s", total, sealText(sealed))
+			command.Printf("no damage found in %s\n%s", relayers(total), sealText(sealed))
 			return nil
 		},
 	}
@@ -99,7 +99,7 @@ func copyAndPrint(command *cobra.Command, c fileCopy) error {
 	if err != nil {
 		return err
 	}
-	command.Printf("copied %d relayers to %s\n", total, c.destination)
+	command.Printf("copied %s to %s\n", relayers(total), c.destination)
 	return nil
 }
 

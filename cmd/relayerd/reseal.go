@@ -37,7 +37,7 @@ sealing for the first time.`,
 			if err != nil {
 				return err
 			}
-			command.Printf("stored the RPC URLs of %d relayers\n", count)
+			command.Printf("stored the RPC URLs of %s\n", relayers(count))
 			return nil
 		},
 	}
@@ -89,7 +89,7 @@ func resealAll(resealed func(yield func(string, error) bool), wait func()) (coun
 		wait()
 	}
 	if failed > 0 {
-		return count, fmt.Errorf("%d relayers were sealed, and %d were not, the first of them because: %w", count, failed, first)
+		return count, fmt.Errorf("sealed %s, but failed to seal %s, the first of them because: %w", relayers(count), relayers(failed), first)
 	}
 	return count, nil
 }
@@ -146,6 +146,14 @@ func resealUntil(ctx context.Context, manager *relayer.Manager, keys *keysFile, 
 	return signaled
 }
 
+// relayers returns a number of relayers in words.
+func relayers(count int) string {
+	if count == 1 {
+		return "1 relayer"
+	}
+	return fmt.Sprintf("%d relayers", count)
+}
+
 // sealText describes how the RPC URLs of a database are stored, or returns "" if all of
 // them are in clear.
 func sealText(counts relayer.SealCounts) string {
@@ -153,13 +161,13 @@ func sealText(counts relayer.SealCounts) string {
 		return ""
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "RPC URLs of %d relayers are in clear\n", counts.Clear)
+	fmt.Fprintf(&text, "RPC URLs of %s are in clear\n", relayers(counts.Clear))
 	for _, id := range slices.Sorted(maps.Keys(counts.Keys)) {
 		name := "key " + id
 		if id == "" {
 			name = "a key without a name"
 		}
-		fmt.Fprintf(&text, "RPC URLs of %d relayers are under %s\n", counts.Keys[id], name)
+		fmt.Fprintf(&text, "RPC URLs of %s are under %s\n", relayers(counts.Keys[id]), name)
 	}
 	return text.String()
 }
