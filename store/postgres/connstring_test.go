@@ -108,7 +108,7 @@ func askForPasswords(t *testing.T, group string) {
 		fmt.Sprintf(`COPY (SELECT line FROM (VALUES %s) AS rules (nth, line) ORDER BY nth) TO %s`, strings.Join(lines, ", "), literal(file)),
 		`SELECT pg_reload_conf()`)
 	eventually(t, "the rules are read", func() bool {
-		_, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "user", probe), newSchema())
+		_, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "user", probe), patient, newSchema())
 		return err != nil && strings.Contains(err.Error(), "password")
 	})
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // survey connects to every server of the connection string, to learn the highest
-// timeline. It does nothing if there is only one server, and takes at most the connect
-// timeout.
+// timeline. It does nothing if there is only one server. A server that hangs delays it for
+// at most hostTimeout.
 //
 // A former primary that nobody has fenced accepts connections. A Store that is connected
 // to it learns of the new primary only in this way.
@@ -20,7 +20,7 @@ func (c *connections) survey(ctx context.Context) {
 	if len(c.pool.Config().ConnConfig.Fallbacks) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, min(c.connectTimeout, hostTimeout))
 	defer cancel()
 	config, err := c.connConfig(ctx)
 	if err != nil {

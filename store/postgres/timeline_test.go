@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,7 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 		if got := get(t, store, made.ID); !same(got, made) {
 			t.Errorf("%s: got %v, want %v", name, got, made)
 		}
-		wantOnce(t, changes[name], made.ID)
+		wantOnce(t, changes[name], witness, name)
 	}
 	if err := promoted.Stop(); err != nil {
 		t.Fatal(err)
@@ -84,25 +85,33 @@ func createSettled(t *testing.T, store *postgres.Store, rec relayer.Record) rela
 	return made
 }
 
-// wantOnce reads the changes up to the creation of a record. None may be repeated without
-// ErrGap.
-func wantOnce(t *testing.T, changes *follower, last string) {
+// wantOnce creates records until the change of one of them arrives. No change may be
+// repeated without ErrGap, after which a watcher begins again.
+func wantOnce(t *testing.T, changes *follower, witness *postgres.Store, name string) {
 	t.Helper()
 	seen := make(map[string]bool)
-	for {
-		next := changes.next(t)
-		if next.err != nil {
-			clear(seen)
-			continue
-		}
-		if seen[next.Position] {
-			t.Fatalf("the change of %s is repeated", next.Record.ID)
-		}
-		seen[next.Position] = true
-		if next.Record.ID == last {
-			return
+	for n := range 10 {
+		made := create(t, witness, record(fmt.Sprintf("%s %d", name, n)))
+		for isWaiting := true; isWaiting; {
+			select {
+			case next := <-changes.arrived:
+				if next.err != nil {
+					clear(seen)
+					continue
+				}
+				if seen[next.Position] {
+					t.Fatalf("%s: the change of %s is repeated", name, next.Record.ID)
+				}
+				seen[next.Position] = true
+				if next.Record.ID == made.ID {
+					return
+				}
+			case <-time.After(5 * time.Second):
+				isWaiting = false
+			}
 		}
 	}
+	t.Fatalf("%s: no change arrives", name)
 }
 
 // TestTimeline_NoPrimary has only standbys. The error says so, and does not accuse the

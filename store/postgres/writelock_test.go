@@ -163,7 +163,8 @@ func stall(task string) error {
 		return err
 	}
 	defer pool.Close()
-	store, err := postgres.New(context.Background(), pool, postgres.WithSchema(schema))
+	// The test looks at the lock before the server takes it away, after 2 seconds.
+	store, err := postgres.New(context.Background(), pool, patient, postgres.WithSchema(schema))
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func stall(task string) error {
 func TestWriteLock_StalledProcess(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
-	store := open(t, postgres.WithSchema(schema))
+	store, admin := open(t, postgres.WithSchema(schema)), newPool(t, server.ConnString())
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), stallVariable+"="+server.ConnString()+" "+schema)
 	var output bytes.Buffer
@@ -196,7 +197,7 @@ func TestWriteLock_StalledProcess(t *testing.T) {
 	if _, err := syscall.Wait4(child.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		t.Fatalf("the child has not stopped: status %v, error %v\n%s", status, err, &output)
 	}
-	if holding := queryOne[int](t, newPool(t, server.ConnString()), `
+	if holding := queryOne[int](t, admin, `
 		SELECT count(*) FROM pg_locks WHERE granted AND mode = 'ExclusiveLock' AND relation = ($1 || '.state')::regclass`, schema); holding != 1 {
 		t.Fatalf("%d sessions hold the write lock", holding)
 	}
