@@ -281,7 +281,7 @@ type StellarTokenMetadata struct {
 }
 
 // StellarTokenKind is one of three: a classic asset, a contract token or, with
-// both fields nil, the native asset. As JSON it is {"classic":…},
+// all fields nil, the native asset. As JSON it is {"classic":…},
 // {"contract":…} or "native".
 type StellarTokenKind struct {
 	// Classic is set for an asset issued by an account.
@@ -289,6 +289,10 @@ type StellarTokenKind struct {
 
 	// Contract is set for a token of a Soroban contract.
 	Contract *StellarContractToken `json:"contract,omitempty" validate:"excluded_with=Classic"`
+
+	// Unknown is the JSON of a kind that this version of the package does not have. A newer
+	// version, or another server, created the relayer. It cannot be created.
+	Unknown json.RawMessage `json:"-" validate:"isdefault"`
 }
 
 // StellarClassicAsset is an asset issued by an account. Both fields are

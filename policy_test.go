@@ -294,3 +294,23 @@ func TestRelayer_PrintsValues(t *testing.T) {
 		t.Errorf("nil pointers are %s", got)
 	}
 }
+
+// A kind that a newer version stored is not the native asset, and does not make the
+// relayer unreadable.
+func TestPolicy_UnknownStellarTokenKind(t *testing.T) {
+	for _, kind := range []string{`"liquidity"`, `{"pool":{"id":"p"}}`, `7`, `["a"]`, `{}`} {
+		var got relayer.StellarTokenKind
+		if err := json.Unmarshal([]byte(kind), &got); err != nil || string(got.Unknown) != kind {
+			t.Errorf("%s decodes to %+v, error %v", kind, got, err)
+			continue
+		}
+		if encoded, err := json.Marshal(got); err != nil || string(encoded) != kind {
+			t.Errorf("%s is encoded as %s, error %v", kind, encoded, err)
+		}
+		req := minimal("a")
+		req.NetworkType = relayer.Stellar
+		req.Policies = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &got}}}}
+		_, err := newManager(t).Create(t.Context(), req)
+		wantFields(t, fieldErrors(t, err), "policies.allowed_tokens[0].metadata.kind")
+	}
+}

@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -192,7 +193,8 @@ func readPolicy(networkType NetworkType, data json.RawMessage) (Policy, error) {
 
 // UnmarshalJSON decodes a reason. The details may also be a list of reasons, as
 // OpenZeppelin Relayer sends them for the type Multiple. Details is then their text,
-// separated by "; ".
+// separated by "; ". Details of any other form are the text of their JSON, so that a new
+// form does not make the relayer unreadable.
 func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	var reason struct {
 		Type    DisabledReasonType `json:"type"`
@@ -201,41 +203,38 @@ func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &reason); err != nil {
 		return err
 	}
-	details, err := reasonDetails(reason.Details)
-	if err != nil {
-		return err
-	}
-	*r = DisabledReason{Type: reason.Type, Details: details}
+	*r = DisabledReason{Type: reason.Type, Details: reasonDetails(reason.Details)}
 	return nil
 }
 
-func reasonDetails(data json.RawMessage) (text string, err error) {
-	if len(data) == 0 || data[0] != '[' {
-		if len(data) > 0 {
-			err = json.Unmarshal(data, &text)
-		}
-		return text, err
+func reasonDetails(data json.RawMessage) string {
+	var text string
+	if len(data) == 0 || json.Unmarshal(data, &text) == nil {
+		return text
 	}
 	var reasons []struct {
 		Type    string `json:"type"`
 		Details any    `json:"details"`
 	}
-	if err := json.Unmarshal(data, &reasons); err != nil {
-		return "", err
+	if json.Unmarshal(data, &reasons) != nil {
+		return string(data)
 	}
 	parts := make([]string, 0, len(reasons))
 	for _, reason := range reasons {
 		parts = append(parts, fmt.Sprintf("%s: %v", reason.Type, reason.Details))
 	}
-	return strings.Join(parts, "; "), nil
+	return strings.Join(parts, "; ")
 }
 
-// nativeKind is the JSON form of a [StellarTokenKind] with neither field set.
+// nativeKind is the JSON form of a [StellarTokenKind] with no field set.
 const nativeKind = "native"
 
-// MarshalJSON returns "native" or an object of one member.
+// MarshalJSON returns "native", an object of one member, or Unknown.
 func (k StellarTokenKind) MarshalJSON() ([]byte, error) {
-	if k.Classic == nil && k.Contract == nil {
+	switch {
+	case k.Unknown != nil:
+		return k.Unknown, nil
+	case k.Classic == nil && k.Contract == nil:
 		return strictjson.Encode(nativeKind)
 	}
 	type plain StellarTokenKind // without this method
@@ -249,5 +248,12 @@ func (k *StellarTokenKind) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	type plain StellarTokenKind // without this method
-	return json.Unmarshal(data, (*plain)(k))
+	var known plain
+	err := json.Unmarshal(data, &known)
+	if _, isOtherForm := errors.AsType[*json.UnmarshalTypeError](err); isOtherForm || err == nil && known.Classic == nil && known.Contract == nil {
+		*k = StellarTokenKind{Unknown: bytes.Clone(data)}
+		return nil
+	}
+	*k = StellarTokenKind(known)
+	return err
 }

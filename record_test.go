@@ -119,7 +119,10 @@ func TestDisabledReason_UnmarshalJSON(t *testing.T) {
 		`{"type":"a","details":null,"more":1}`:       {Type: "a"},
 		`{"type":"a"}`:                               {Type: "a"},
 		`{"type":"Multiple","details":[{"type":"a","details":"x"},{"type":"b","details":"y"}]}`: {Type: "Multiple", Details: "a: x; b: y"},
-		`{"type":"Multiple","details":[]}`: {Type: "Multiple"},
+		`{"type":"Multiple","details":[]}`:       {Type: "Multiple"},
+		`{"type":"a","details":1}`:               {Type: "a", Details: "1"},
+		`{"type":"a","details":[1]}`:             {Type: "a", Details: "[1]"},
+		`{"type":"a","details":{"code":"none"}}`: {Type: "a", Details: `{"code":"none"}`},
 	}
 	for text, want := range reasons {
 		r := relayer.Relayer{}
@@ -129,7 +132,7 @@ func TestDisabledReason_UnmarshalJSON(t *testing.T) {
 			t.Errorf("%s decodes to %+v, want %+v", text, *r.DisabledReason, want)
 		}
 	}
-	for _, text := range []string{`{"type":1}`, `{"type":"a","details":1}`, `{"type":"a","details":[1]}`, `[]`} {
+	for _, text := range []string{`{"type":1}`, `[]`} {
 		if err := json.Unmarshal([]byte(text), new(relayer.DisabledReason)); err == nil {
 			t.Errorf("%s decodes", text)
 		}

@@ -58,7 +58,8 @@ func checkRules(input any, found *problems) {
 	}
 	for _, violation := range violations {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
-		found.Add(path, ruleMessage(violation))
+		// A field without a name in JSON is a problem of the object that has it.
+		found.Add(strings.TrimSuffix(path, ".-"), ruleMessage(violation))
 	}
 }
 
@@ -81,6 +82,8 @@ func ruleMessage(violation validator.FieldError) string {
 		return strictjson.TextProblem(reflect.ValueOf(violation.Value()).String())
 	case "rpc_url":
 		return rpcURLProblem(reflect.ValueOf(violation.Value()).String())
+	case "isdefault":
+		return "must be a kind that this version supports"
 	case "excluded_with":
 		return "must not be given together with classic"
 	default:
