@@ -21,7 +21,8 @@ func (s late) end(ctx context.Context, err error) error {
 		return err
 	}
 	<-ctx.Done()
-	return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, ctx.Err())
+	// A store may read back what it could not confirm, and find its own write.
+	return fmt.Errorf("%w: %w: %w", relayer.ErrOutcomeUnknown, ctx.Err(), relayer.ErrConflict)
 }
 
 func (s late) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {

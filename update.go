@@ -281,7 +281,7 @@ type lostRace struct{ error }
 func (e lostRace) Unwrap() error { return e.error }
 
 func asLostRace(err error) error {
-	if errors.Is(err, ErrConflict) {
+	if errors.Is(err, ErrConflict) && !errors.Is(err, ErrOutcomeUnknown) {
 		return lostRace{err}
 	}
 	return err
