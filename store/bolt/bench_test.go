@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +30,7 @@ var samples = 7
 
 // BenchmarkCreate compares durable creates with loops over the engine alone, with one
 // transaction and one sync per record. One loop puts the record, and the other one
-// everything that a create puts, with indexes and counts.
+// everything that a create puts: the record and the state.
 func BenchmarkCreate(b *testing.B) {
 	for _, creators := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("creators=%d", creators), func(b *testing.B) {
@@ -116,7 +117,7 @@ type bareLoop struct {
 	next int
 }
 
-var bareBuckets = []string{"relayers", "ids", "blocks", "meta"}
+var bareBuckets = []string{"relayers", "meta"}
 
 func openBare(b *testing.B, put func(*bbolt.Tx, int) error) *bareLoop {
 	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bare.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -156,13 +157,10 @@ func putRecord(tx *bbolt.Tx, i int) error {
 
 func putAll(tx *bbolt.Tx, i int) error {
 	rec := benchRecord(i)
-	sequence := binary.BigEndian.AppendUint64(nil, uint64(i))
-	block := binary.BigEndian.AppendUint64(nil, uint64(i/1024))
+	key := append(binary.BigEndian.AppendUint64(nil, uint64(i)), rec.ID...)
 	return errors.Join(
-		tx.Bucket([]byte("relayers")).Put(sequence, slices.Concat([]byte(rec.ID), rec.Document, rec.Private)),
-		tx.Bucket([]byte("ids")).Put([]byte(rec.ID), sequence),
-		tx.Bucket([]byte("blocks")).Put(block, make([]byte, 128)),
-		tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 24)),
+		tx.Bucket([]byte("relayers")).Put(key, slices.Concat([]byte(rec.ID), rec.Document, rec.Private)),
+		tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 36)),
 	)
 }
 
@@ -264,8 +262,7 @@ func (m recordMap) get(_ context.Context, id string) (relayer.Record, error) {
 	return relayer.Record{ID: id, Document: bytes.Clone(m.bytes[span[0]:span[1]])}, nil
 }
 
-// getEach touches every page of the file before the clock starts: the system maps a page
-// on the first touch.
+// getEach reads every record before the clock starts.
 func getEach(b *testing.B, store relayer.Store, ids []string) {
 	b.Helper()
 	for _, id := range ids {
@@ -290,15 +287,91 @@ func getTime(b *testing.B, get func(context.Context, string) (relayer.Record, er
 	return float64(time.Since(start).Nanoseconds()) / float64(len(drawn))
 }
 
-// BenchmarkOpen opens a file of a million relayers.
+// BenchmarkOpen opens a file of a hundred thousand and of a million relayers. The heap is
+// what is live afterwards, and then while relayers are updated, divided by the bytes of the
+// records. The resident memory is that of the process after the open, divided by the heap.
 func BenchmarkOpen(b *testing.B) {
-	path := loadedFile(b, large)
-	b.ResetTimer()
-	for b.Loop() {
-		if err := open(b, path).Close(); err != nil {
-			b.Fatal(err)
+	for _, n := range []int{large / 10, large} {
+		b.Run(fmt.Sprint("relayers=", n), func(b *testing.B) {
+			path := loadedFile(b, n)
+			var took, heap, updated, resident []float64
+			for b.Loop() {
+				debug.FreeOSMemory()
+				before := heapInUse()
+				start := time.Now()
+				store := open(b, path)
+				took = append(took, time.Since(start).Seconds())
+				rss, live := residentMemory(b), float64(heapInUse()-before)
+				size := recordBytes(b, store)
+				heap, resident = append(heap, live/size), append(resident, rss/live)
+				updateSome(b, store, n/20)
+				updated = append(updated, float64(heapInUse()-before)/size)
+				if err := store.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(median(took), "s/open")
+			b.ReportMetric(median(heap), "heap/records")
+			b.ReportMetric(median(updated), "heap/records-updated")
+			b.ReportMetric(median(resident), "resident/heap")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// residentMemory returns the resident memory of the process in bytes, or 0 if the system
+// does not report it.
+func residentMemory(b *testing.B) float64 {
+	b.Helper()
+	statm, err := os.ReadFile("/proc/self/statm")
+	var size, pages int
+	if err == nil {
+		_, err = fmt.Sscan(string(statm), &size, &pages)
+	}
+	if err != nil {
+		b.Log(err)
+	}
+	return float64(pages * os.Getpagesize())
+}
+
+func recordBytes(b *testing.B, store relayer.Store) (size float64) {
+	b.Helper()
+	_, total, err := store.List(b.Context(), 0, 0)
+	for offset := 0; offset < total && err == nil; offset += 1000 {
+		var recs []relayer.Record
+		recs, _, err = store.List(b.Context(), offset, 1000)
+		for _, rec := range recs {
+			size += float64(len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private))
 		}
 	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return size
+}
+
+// updateSome updates relayers at random places, many at a time.
+func updateSome(b *testing.B, store relayer.Store, n int) {
+	b.Helper()
+	_, total, err := store.List(b.Context(), 0, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var done sync.WaitGroup
+	for worker := range 256 {
+		done.Go(func() {
+			for i := worker; i < n; i += 256 {
+				recs, _, err := store.List(b.Context(), i*7919%total, 1)
+				if err == nil {
+					_, err = store.Update(b.Context(), recs[0])
+				}
+				if err != nil && !errors.Is(err, relayer.ErrConflict) {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
 }
 
 // BenchmarkReads measures single calls and their allocations.

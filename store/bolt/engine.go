@@ -1,12 +1,16 @@
 package bolt
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"time"
+	"unsafe"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -16,6 +20,16 @@ import (
 
 // growth is how much a full file grows at once, beyond what it needs.
 const growth = 4 << 20
+
+// reserved is the address space for the mapping of a small file, so that it is not mapped
+// again while it grows. On 32-bit systems address space is scarce, and on Windows it is
+// taken from the disk.
+var reserved = func() int {
+	if strconv.IntSize < 64 || runtime.GOOS == "windows" {
+		return 0
+	}
+	return 1 << 30
+}()
 
 // engine is an open file. The engine trusts its pages and panics on damaged ones,
 // some of its methods while they hold a lock. The goroutine with the write lock
@@ -68,6 +82,13 @@ func (e *engine) callLocking(call func() error) error {
 	})
 }
 
+// mapped reads the file in the memory of the engine, which needs no system calls. A read can
+// fault, so that it is guarded. The size must be that of a part that a commit has used.
+func (e *engine) mapped(size int64) io.ReaderAt {
+	info := e.db.Info()
+	return bytes.NewReader(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&info.Data))), size))
+}
+
 // begin starts a write transaction.
 func (e *engine) begin() (tx *bbolt.Tx, err error) {
 	err = e.callLocking(func() (err error) {
@@ -95,9 +116,10 @@ func (e *engine) close() error {
 func openEngine(path string, verify func(*os.File) error) (*engine, pages.Header, error) {
 	e := &engine{}
 	options := &bbolt.Options{
-		Timeout:      time.Nanosecond, // tries to lock once: it cannot be canceled
-		FreelistType: bbolt.FreelistMapType,
-		NoStatistics: true,
+		Timeout:         time.Nanosecond, // tries to lock once: it cannot be canceled
+		FreelistType:    bbolt.FreelistMapType,
+		NoStatistics:    true,
+		InitialMmapSize: reserved,
 		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 			if e.file, err = os.OpenFile(name, flag&^os.O_CREATE, mode); err != nil {
 				return nil, err

@@ -73,6 +73,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		queue:     groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}),
 		table:     loaded.table,
 		state:     loaded.state,
+		pageSize:  int64(loaded.header.PageSize),
 		header:    loaded.header,
 		changes:   table.NewFeed(),
 		writeLock: make(chan struct{}, 1),
@@ -148,7 +149,7 @@ func tryOpen(ctx context.Context, path string, opts options) (*engine, *content,
 // openKnown opens a file for reading, if it is the known one. The handle keeps the number
 // of the file from being reused for another file.
 func openKnown(path string, known fs.FileInfo) (*os.File, error) {
-	file, err := os.Open(path)
+	file, err := openToRead(path)
 	if err != nil {
 		return nil, err
 	}

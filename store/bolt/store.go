@@ -44,10 +44,12 @@ type Store struct {
 	// writeLock is held by the goroutine that writes, checks, recovers or closes.
 	// It guards the fields below.
 	writeLock        chan struct{}
-	engine           *engine      // nil if a recovery could not open the file
-	identity         *os.File     // stays open across recoveries
-	known            fs.FileInfo  // of identity
+	engine           *engine     // nil if a recovery could not open the file
+	identity         *os.File    // stays open across recoveries
+	known            fs.FileInfo // of identity
+	pageSize         int64
 	header           pages.Header // of the last commit
+	verified         pages.Path   // by the current commit
 	state            state        // after the last commit
 	inDoubt          *commit      // failed after its header was written
 	needsRecovery    bool         // a commit failed: recover before the next write

@@ -114,11 +114,8 @@ func (s *Store) commitBatch(b *table.Batch) error {
 	if err := s.verifyFile(); err != nil {
 		return err
 	}
-	if err := s.verifyPaths(b); err != nil {
-		if errors.Is(err, pages.ErrDamaged) {
-			return s.foundDamage(err)
-		}
-		return unavailable(err)
+	if err := guard(func() error { return s.verifyPaths(b) }); err != nil {
+		return s.notVerified(err)
 	}
 	tx, err := s.begin(next)
 	if err != nil {
@@ -190,17 +187,12 @@ func deleteDamaged(records *bbolt.Bucket, r *table.Record) error {
 
 func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(nil, sequence) }
 
-// finish applies and publishes a durable commit.
+// finish applies and publishes a durable commit. Only the number of its header is known
+// until the header is read again.
 func (s *Store) finish(done *commit) {
-	s.state = done.state
+	s.state, s.header = done.state, pages.Header{TxID: done.txid}
 	s.table.Apply(done.batch)
 	done.batch.Publish(s.changes)
-	header, _, err := pages.ReadHeaders(s.identity)
-	if err != nil || header.TxID != done.txid {
-		// The recovery before the next write reads it again.
-		header.TxID, s.needsRecovery = done.txid, true
-	}
-	s.header = header
 }
 
 var (
@@ -221,23 +213,34 @@ func (s *Store) verifyFile() error {
 	if s.damage != nil {
 		return corruptData(s.damage)
 	}
-	if size < s.header.Size() {
+	if size < 2*s.pageSize {
 		return corruptData(errTruncated)
 	}
-	header, _, err := pages.ReadHeaders(s.identity)
-	if errors.Is(err, pages.ErrNoHeader) || errors.Is(err, pages.ErrDamaged) || err == nil && header != s.header {
-		return corruptData(errOverwritten)
-	}
-	if err == nil {
-		err = pages.NewFile(s.identity, header).VerifyFreelist()
-	}
-	if errors.Is(err, pages.ErrDamaged) {
-		return s.foundDamage(err)
-	}
+	err = guard(func() error {
+		header, _, err := pages.ReadHeaders(s.engine.mapped(2 * s.pageSize))
+		isNew := s.header.PageSize == 0 && header.TxID == s.header.TxID
+		if err != nil || !isNew && header != s.header {
+			return errOverwritten
+		}
+		if size < header.Size() {
+			return errTruncated
+		}
+		s.header = header
+		return pages.NewFile(s.engine.mapped(header.Size()), header).VerifyFreelist()
+	})
 	if err != nil {
-		return unavailable(err)
+		return s.notVerified(err)
 	}
 	return nil
+}
+
+// notVerified returns the error of a write to a file whose verification failed. Damage of
+// its pages stays: further writes could spread it.
+func (s *Store) notVerified(cause error) error {
+	if errors.Is(cause, pages.ErrDamaged) {
+		return s.foundDamage(cause)
+	}
+	return corruptData(cause)
 }
 
 // checkPath returns the size of the file if it is still at its path.
@@ -274,12 +277,13 @@ func (s *Store) foundDamage(cause error) error {
 // follow a damaged page: at worst without end, or until the stack overflows. A delete also
 // reads siblings, to merge small pages.
 func (s *Store) verifyPaths(b *table.Batch) error {
-	file := pages.NewFile(s.identity, s.header)
+	file := pages.NewFile(s.engine.mapped(s.header.Size()), s.header)
 	trees, err := file.Trees()
 	if err != nil {
 		return err
 	}
-	path := file.NewPath()
+	path := &s.verified
+	path.Reset(file)
 	if err := path.Verify(trees[metaBucket], stateKey, 0); err != nil {
 		return err
 	}

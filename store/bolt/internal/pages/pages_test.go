@@ -356,7 +356,8 @@ func TestPath_Damage(t *testing.T) {
 				t.Fatal(err)
 			}
 			distance := max(i-2, 2-i)
-			path := file.NewPath()
+			path := new(pages.Path)
+			path.Reset(file)
 			for range 2 {
 				err := path.Verify(trees["levels"], []byte(list[200].key), siblings)
 				isRead := distance <= siblings
@@ -370,7 +371,9 @@ func TestPath_Damage(t *testing.T) {
 		file := pages.NewFile(bytes.NewReader(content), header)
 		trees, err := file.Trees()
 		if err == nil {
-			err = file.NewPath().Verify(trees[name], []byte("key-0002"), 1)
+			path := new(pages.Path)
+			path.Reset(file)
+			err = path.Verify(trees[name], []byte("key-0002"), 1)
 		}
 		if err != nil {
 			t.Errorf("bucket %s of a sound file: %v", name, err)
@@ -392,8 +395,10 @@ func TestPath_BranchIsItsChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	failures := 0
+	path := new(pages.Path)
 	for _, e := range contentOf["levels"] {
-		err := file.NewPath().Verify(trees["levels"], []byte(e.key), 0)
+		path.Reset(file)
+		err := path.Verify(trees["levels"], []byte(e.key), 0)
 		if err != nil && !errors.Is(err, pages.ErrDamaged) {
 			t.Errorf("error is %v, want %v", err, pages.ErrDamaged)
 		}
@@ -446,7 +451,8 @@ func FuzzWalk(f *testing.F) {
 		if treesErr != nil {
 			return
 		}
-		path := file.NewPath()
+		path := new(pages.Path)
+		path.Reset(file)
 		for _, e := range contentOf["levels"] {
 			if pathErr := path.Verify(trees["levels"], []byte(e.key), 1); pathErr != nil && err == nil {
 				t.Errorf("the path of %s is damaged in a sound file: %v", e.key, pathErr)

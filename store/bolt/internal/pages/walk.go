@@ -121,14 +121,25 @@ func (w *Walk) Freelist() error {
 
 // Path verifies the pages that the engine reads to write keys of a tree.
 type Path struct {
-	file  File
-	known map[uint64][]element // verified pages: of a branch with its elements
-	room  []byte
-	list  []element
+	file    File
+	known   map[uint64][]element // verified pages: of a branch with its elements
+	buffers []buffer
+	used    int // buffers of branches
 }
 
-// NewPath returns a Path that has verified nothing.
-func (f File) NewPath() *Path { return &Path{file: f, known: make(map[uint64][]element)} }
+type buffer struct {
+	page     []byte
+	elements []element
+}
+
+// Reset makes the Path one of a file of which nothing is verified. It keeps its memory.
+func (p *Path) Reset(f File) {
+	if p.known == nil {
+		p.known = make(map[uint64][]element)
+	}
+	clear(p.known)
+	p.file, p.used = f, 0
+}
 
 // Verify verifies the pages on the path to a key, and on each level some siblings on
 // either side, which the engine may merge after a delete. It reads each page once.
@@ -159,18 +170,22 @@ func (p *Path) visit(id uint64, within keyRange) (branch []element, err error) {
 	if branch, isKnown := p.known[id]; isKnown {
 		return branch, nil
 	}
-	found, room, err := p.file.page(id, p.room)
+	if p.used == len(p.buffers) {
+		p.buffers = append(p.buffers, buffer{})
+	}
+	into := &p.buffers[p.used]
+	found, room, err := p.file.page(id, into.page)
 	if err != nil {
 		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
-	elements, ok := found.elements(p.list[:0], p.file.header.PageSize, within)
+	elements, ok := found.elements(into.elements[:0], p.file.header.PageSize, within)
 	if !ok {
 		return nil, damagedUnless(false, id)
 	}
-	p.room, p.list = room, elements
+	*into = buffer{room, elements}
 	if found.kind == branchPage {
 		branch = elements
-		p.room, p.list = nil, nil // the branch keeps them
+		p.used++
 	}
 	p.known[id] = branch
 	return branch, nil
