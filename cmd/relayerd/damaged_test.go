@@ -27,12 +27,7 @@ func TestServe_DamagedRelayer(t *testing.T) {
 	}
 	server.stop()
 	other, damaged := ids[0], ids[1]
-	// Pages that were freed have older copies of the relayer.
-	name := []byte(`"id":"` + damaged + `","name":"`)
-	content := bytes.ReplaceAll(readFile(t, path), name, append(name[:len(name)-1:len(name)-1], '\''))
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	damageRelayer(t, path, damaged)
 
 	server = start(t, token, "--db", path)
 	for request, want := range map[string]int{
@@ -61,6 +56,17 @@ func TestServe_DamagedRelayer(t *testing.T) {
 	defer store.Close()
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// damageRelayer changes a byte of a relayer in a database file, and of its older copies in
+// pages that were freed.
+func damageRelayer(t *testing.T, path, id string) {
+	t.Helper()
+	name := []byte(`"id":"` + id + `","name":"`)
+	content := bytes.ReplaceAll(readFile(t, path), name, append(name[:len(name)-1:len(name)-1], '\''))
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

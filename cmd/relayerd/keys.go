@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -62,27 +63,40 @@ func withoutKeys(ctx context.Context, store relayer.Store, logger *slog.Logger) 
 	return []relayer.Option{relayer.WithSealer(keyring.Keyring{})}, nil
 }
 
-// hasSealed reports whether a store has a sealed part. It skips pages with a damaged
-// record, which must not prevent the start of the server.
+// hasSealed reports whether a store has a sealed part. It skips damaged records, which
+// must not prevent the start of the server.
 func hasSealed(ctx context.Context, store relayer.Store) (bool, error) {
-	const page = 500
 	_, total, err := store.List(ctx, 0, 0)
-	for offset := 0; offset < total && err == nil; offset += page {
+	// The records of a page with a damaged one are read one by one.
+	for offset, limit := 0, sealedPage; offset < total && err == nil; {
 		var records []relayer.Record
-		records, _, err = store.List(ctx, offset, page)
+		records, _, err = store.List(ctx, offset, limit)
 		if errors.Is(err, relayer.ErrCorrupt) {
 			err = nil
-		}
-		for _, rec := range records {
-			if _, err := relayer.OpenRecord(ctx, nil, rec); errors.Is(err, relayer.ErrSealed) {
-				return true, nil
+			if limit > 1 {
+				limit = 1
+				continue
 			}
+		}
+		if slices.ContainsFunc(records, isSealed) {
+			return true, nil
+		}
+		if offset += limit; offset%sealedPage == 0 {
+			limit = sealedPage
 		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("--db: %w", err)
 	}
 	return false, nil
+}
+
+// sealedPage is the number of records that hasSealed reads at a time.
+const sealedPage = 500
+
+func isSealed(rec relayer.Record) bool {
+	_, err := relayer.OpenRecord(context.Background(), nil, rec)
+	return errors.Is(err, relayer.ErrSealed)
 }
 
 // keysFile is a [relayer.KeyedSealer] with the keys of a file.

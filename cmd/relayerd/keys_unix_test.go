@@ -164,6 +164,23 @@ func TestServe_WithoutKeys(t *testing.T) {
 	expectNoSecretIn(t, directory)
 }
 
+// A damaged relayer does not hide that the others are sealed.
+func TestServe_WithoutKeysDamagedRelayer(t *testing.T) {
+	keys := keysFileIn(t, t.TempDir())
+	directory := t.TempDir()
+	database := filepath.Join(directory, "relayers.db")
+	server := start(t, token, "--db", database, "--keys", keys)
+	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	server.expectStatus("POST", collection, token, sealedURL("b"), http.StatusCreated)
+	server.stop()
+	damageRelayer(t, database, "a")
+
+	server = start(t, token, "--db", database)
+	server.expectStatus("POST", collection, token, sealedURL("c"), http.StatusServiceUnavailable)
+	server.stop()
+	expectNoSecretIn(t, directory)
+}
+
 // A server seals in the background at the start and after a reload of the keys.
 func TestServe_RotateKeys(t *testing.T) {
 	const relayers = 20
