@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -81,6 +82,9 @@ const (
 // all records before it have been read too. If a batch contains such a record, no
 // record was skipped; otherwise the walk steps back. The overlap has
 // several records, so that one that changes constantly does not stall the walk.
+//
+// It yields an error that matches [ErrCorrupt] for each damaged record, and continues. A
+// record in the overlap is then yielded twice. After any other error it ends.
 func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		read := make(map[string]uint64) // revisions by ID
@@ -91,15 +95,17 @@ func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 				yield(Record{}, err)
 				return
 			}
-			wasRead := func(rec Record) bool { return read[rec.ID] == rec.Revision }
+			wasRead := func(r recordRead) bool { return r.err != nil || read[r.ID] == r.Revision }
 			if offset > 0 && !slices.ContainsFunc(batch, wasRead) {
 				offset = max(0, offset-allBatch)
 				continue
 			}
-			for _, rec := range batch {
-				_, known := read[rec.ID]
-				read[rec.ID] = rec.Revision
-				if !known && !yield(rec, nil) {
+			for _, r := range batch {
+				_, known := read[r.ID]
+				if r.err == nil {
+					read[r.ID] = r.Revision
+				}
+				if !known && !yield(r.Record, r.err) {
 					return
 				}
 			}
@@ -111,12 +117,43 @@ func (m *Manager) allRecords(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-func (m *Manager) readBatch(ctx context.Context, offset int) ([]Record, error) {
-	return observe(ctx, m, OperationList, new(string), func() ([]Record, error) {
+// recordRead is a record, or the error of a damaged one.
+type recordRead struct {
+	Record
+	err error
+}
+
+func (m *Manager) readBatch(ctx context.Context, offset int) ([]recordRead, error) {
+	return observe(ctx, m, OperationList, new(string), func() ([]recordRead, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		batch, _, err := m.store.List(ctx, offset, allBatch)
-		return batch, err
+		records, _, err := m.store.List(ctx, offset, allBatch)
+		if errors.Is(err, ErrCorrupt) {
+			return m.readSingly(ctx, offset)
+		}
+		return appendRead(nil, records), err
 	})
+}
+
+func appendRead(batch []recordRead, records []Record) []recordRead {
+	for _, rec := range records {
+		batch = append(batch, recordRead{Record: rec})
+	}
+	return batch
+}
+
+// readSingly reads a batch that has a damaged record.
+func (m *Manager) readSingly(ctx context.Context, offset int) (batch []recordRead, err error) {
+	_, total, err := m.store.List(ctx, 0, 0)
+	for end := min(total, offset+allBatch); offset < end && err == nil; offset++ {
+		var records []Record
+		records, _, err = m.store.List(ctx, offset, 1)
+		if errors.Is(err, ErrCorrupt) {
+			batch, err = append(batch, recordRead{err: err}), nil
+			continue
+		}
+		batch = appendRead(batch, records)
+	}
+	return batch, err
 }

@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -317,7 +318,9 @@ func equalEndpoints(a, b []RPCConfig) bool {
 // primary key of a [KeyedSealer], or in clear with [WithUnsealing]. Those of a Sealer that
 // is not a KeyedSealer are all sealed again. It yields the ID of each relayer that it has
 // stored, and an error for each that it cannot open or store; it continues with the next
-// one unless ctx is done. A loop body that waits bounds the rate.
+// one unless ctx is done. A loop body that waits bounds the rate. If the store cannot read
+// a record because it is damaged, Reseal seals the others, and then yields the error with
+// an empty ID.
 //
 // Each is stored with a compare-and-swap, so that it never undoes the change of another
 // writer, and has a new revision. To resume an interrupted Reseal, call it again. The
@@ -328,7 +331,7 @@ func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 			yield("", errors.New("relayer: resealing needs a sealer"))
 			return
 		}
-		ids, err := m.otherwiseSealed(ctx)
+		ids, damage, err := m.otherwiseSealed(ctx)
 		if err != nil {
 			yield("", err)
 			return
@@ -339,21 +342,27 @@ func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 				return
 			}
 		}
+		if damage != nil {
+			yield("", damage)
+		}
 	}
 }
 
-// otherwiseSealed returns the IDs of the records that Reseal has to store. It reads all of
-// them first: a walk during which every record changes would begin again and again.
-func (m *Manager) otherwiseSealed(ctx context.Context) (ids []string, err error) {
+// otherwiseSealed returns the IDs of the records that Reseal has to store, and the error
+// of the first damaged record. It reads all of them first: a walk during which every
+// record changes would begin again and again.
+func (m *Manager) otherwiseSealed(ctx context.Context) (ids []string, damage, err error) {
 	for rec, err := range m.allRecords(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if !m.isSealedAsRequired(rec.Private) {
+		switch {
+		case errors.Is(err, ErrCorrupt):
+			damage = cmp.Or(damage, err)
+		case err != nil:
+			return nil, nil, err
+		case !m.isSealedAsRequired(rec.Private):
 			ids = append(ids, rec.ID)
 		}
 	}
-	return ids, nil
+	return ids, damage, nil
 }
 
 func (m *Manager) isSealedAsRequired(private []byte) bool {

@@ -616,6 +616,42 @@ func TestReseal_ResumesAndWithstandsOneDamagedPart(t *testing.T) {
 	expectCounts(t, m2, "0 map[k1:1 m2:3]")
 }
 
+// oneDamaged is a store that cannot read the record at an offset.
+type oneDamaged struct {
+	relayer.Store
+	offset int
+}
+
+func (s oneDamaged) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+	if offset <= s.offset && s.offset < offset+limit {
+		return nil, 0, relayer.ErrCorrupt
+	}
+	return s.Store.List(ctx, offset, limit)
+}
+
+// The damaged record is the first one, one in the overlap of two batches, or the last one.
+func TestReseal_DamagedRecord(t *testing.T) {
+	for _, offset := range []int{0, 95, 149} {
+		store := memory.New()
+		clear := managerOn(t, store)
+		for i := range 150 {
+			mustCreate(t, clear, withURLs(fmt.Sprintf("r%03d", i), firstURL))
+		}
+		sealer := relayer.WithSealer(ringOf(t, "k1"))
+		var damage error
+		for id, err := range managerOn(t, oneDamaged{store, offset}, sealer).Reseal(t.Context()) {
+			if damage != nil || (id == "") != (err != nil) {
+				t.Errorf("offset %d: Reseal yielded %q and %v after %v", offset, id, err, damage)
+			}
+			damage = err
+		}
+		if !errors.Is(damage, relayer.ErrCorrupt) {
+			t.Errorf("offset %d: the last error is %v", offset, damage)
+		}
+		expectCounts(t, managerOn(t, store, sealer), "1 map[k1:149]")
+	}
+}
+
 func TestReseal_ConcurrentWriterWins(t *testing.T) {
 	store := memory.New()
 	m1 := managerOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
