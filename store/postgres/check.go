@@ -82,7 +82,8 @@ func (s *Store) findContradiction(ctx context.Context) error {
 	defer conn.Release()
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+		// To compile a statement takes longer than most of them.
+		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', '0', true), set_config('jit', 'off', true)`); err != nil {
 			return err
 		}
 		found, err := readFormat(ctx, tx, s.opts.schema)
