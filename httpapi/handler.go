@@ -190,12 +190,12 @@ const (
 // document use this one table.
 func (a *API) routes() []route {
 	routes := []route{
-		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.queued(a.bounded(a.listRelayers))))},
-		{http.MethodPost, collection, a.authorized(ActionCreate, a.bounded(a.createRelayer))},
+		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.listRelayers))))},
+		{http.MethodPost, collection, a.authorized(ActionCreate, a.bytesLimited(a.createRelayer))},
 		{http.MethodGet, changes, a.authorized(ActionWatch, a.rateLimited(a.watchRelayers))},
-		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.bounded(a.getRelayer)))},
-		{http.MethodPatch, single, a.authorized(ActionUpdate, a.bounded(a.patchRelayer))},
-		{http.MethodDelete, single, a.authorized(ActionDelete, a.bounded(a.deleteRelayer))},
+		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.bytesLimited(a.getRelayer)))},
+		{http.MethodPatch, single, a.authorized(ActionUpdate, a.bytesLimited(a.patchRelayer))},
+		{http.MethodDelete, single, a.authorized(ActionDelete, a.bytesLimited(a.deleteRelayer))},
 	}
 	if a.openAPI {
 		routes = append(routes, route{http.MethodGet, openAPIPath, serveOpenAPI})
@@ -308,8 +308,8 @@ func isTemporary(ctx context.Context, err error) bool {
 }
 
 // logFault logs the cause of an error response, with all URLs masked: an error of a host's
-// hook may quote an RPC URL. The level is debug if the context is
-// done, because then the client is gone or a deadline of the host has passed.
+// hook may quote an RPC URL. The level is debug if the context is done, because then the
+// client is gone or a deadline of the host has passed.
 func (a *API) logFault(x *exchange, r *http.Request, err error) {
 	level := slog.LevelError
 	if r.Context().Err() != nil {

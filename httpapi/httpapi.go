@@ -30,8 +30,8 @@
 // Last-Event-ID from which the store can resume. A comment follows every 15 seconds.
 //
 // A stream ends if its token or the authorizer no longer permits it, if the client does
-// not read for 10 seconds, above [WithMaxPendingBytes], and on [API.Drain]. The client then connects again with the
-// id of the last event. The [http.ResponseWriter] must support the Flush,
+// not read for 10 seconds, above [WithMaxPendingBytes], and on [API.Drain]. The client then
+// connects again with the id of the last event. The [http.ResponseWriter] must support the Flush,
 // SetReadDeadline and SetWriteDeadline of [http.ResponseController].
 package httpapi
 

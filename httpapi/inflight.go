@@ -86,9 +86,9 @@ func (c *capacity) release(n int64) { c.used.Add(-n) }
 
 func (c *capacity) isFull() bool { return c.used.Load() >= c.limit }
 
-// bounded applies the limit of pending bytes to an endpoint. The bytes are released when
+// bytesLimited applies the limit of pending bytes to an endpoint. The bytes are released when
 // the response has been written.
-func (a *API) bounded(handle endpoint) endpoint {
+func (a *API) bytesLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
 		if a.pending.isFull() {
 			return overloaded()
@@ -109,8 +109,8 @@ func (a *API) bounded(handle endpoint) endpoint {
 	}
 }
 
-// queued limits how many pages an endpoint builds concurrently.
-func (a *API) queued(handle endpoint) endpoint {
+// pagesLimited limits how many pages an endpoint builds concurrently.
+func (a *API) pagesLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
 		if !a.takePageSlot(r.Context()) {
 			return overloaded()
