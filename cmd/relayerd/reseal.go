@@ -89,7 +89,7 @@ func resealAll(resealed func(yield func(string, error) bool), wait func()) (coun
 		wait()
 	}
 	if failed > 0 {
-		return count, fmt.Errorf("sealed %s, but failed to seal %s, the first of them because: %w", relayers(count), relayers(failed), first)
+		return count, fmt.Errorf("stored the RPC URLs of %s, but not those of %s: the first error is: %w", relayers(count), relayers(failed), first)
 	}
 	return count, nil
 }
