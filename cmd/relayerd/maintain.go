@@ -21,8 +21,8 @@ func newCheckCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Check a database for damage",
-		Long: `Check reads a whole database and reports damage: pages, checksums, indexes and
-counts that contradict each other. If RPC URLs are sealed, it counts them by key, which
+		Long: `Check reads a whole database and reports damage: pages, checksums and counts
+that contradict each other. If RPC URLs are sealed, it counts them by key, which
 needs no keys. It changes no relayer.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkDurable("--db", database); err != nil {
@@ -109,8 +109,8 @@ func newCompactCommand() *cobra.Command {
 		Use:   "compact",
 		Short: "Shrink a database file to the space that its relayers need",
 		Long: `Compact rewrites a database file without its unused pages. Order, revisions and ETags
-stay the same. It compares the new file with the old one before it replaces it. The
-directory needs free space for two more copies.`,
+stay the same. It checks the file, and compares the new one with its relayers before it
+replaces it. The directory needs free space for the new file.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkFile("--db", database); err != nil {
 				return err
