@@ -31,8 +31,8 @@ func WithDeleteGuard(guard DeleteGuard) Option {
 // the reason if the [DeleteGuard] refuses, or [ErrConflict] if a condition does not
 // hold or contention exhausts the retries.
 //
-// Without a condition and without a guard, which could not be shown the relayer, it also
-// removes a relayer whose stored data is damaged, if the store supports that.
+// It also removes a relayer whose stored data is damaged, if the store supports that and
+// there is neither a condition nor a guard: both need the stored data.
 func (m *Manager) Delete(ctx context.Context, id string, conditions ...Condition) error {
 	_, err := observe(ctx, m, OperationDelete, &id, func() (Record, error) {
 		return retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, conditions) })
@@ -55,7 +55,7 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, conditions []Con
 }
 
 // deleteDamaged deletes a record that the store cannot read. Its revision is not known. If
-// the store does not delete it, the error of the read says more.
+// the store does not delete it, it returns the error of the read, which has the cause.
 func (m *Manager) deleteDamaged(ctx context.Context, id string, readErr error) error {
 	err := m.store.Delete(ctx, id, 0)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt) {

@@ -23,7 +23,7 @@ var (
 	// which the caller based its change.
 	ErrConflict = errors.New("relayer was changed by another writer")
 
-	// ErrNoRevision reports that a relayer has no revision, which a server may not return.
+	// ErrNoRevision reports that a relayer has no revision, because its server returns none.
 	// A change that is conditional on revision 0 returns it, and has no effect. List and
 	// All of a client return it together with the relayers.
 	ErrNoRevision = errors.New("relayer has no revision")

@@ -52,8 +52,8 @@ func newSettings(options []Option) (settings, error) {
 type AddressResolver func(ctx context.Context, signerID string, networkType NetworkType, network string) (address string, err error)
 
 // WithAddressResolver sets the function that returns the address of a new relayer.
-// Signers for which it returns [ErrUnknownSigner] are rejected. Without it every signer is accepted and the
-// address is "".
+// Signers for which it returns [ErrUnknownSigner] are rejected. Without it every signer is
+// accepted and the address is "".
 func WithAddressResolver(resolve AddressResolver) Option {
 	return func(s *settings) error {
 		if resolve == nil {

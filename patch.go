@@ -71,8 +71,8 @@ func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, con
 
 // CheckPolicy returns a [*ValidationError] if the value of policies is the [Policy] of
 // another network type than networkType, that of the relayer. The JSON of a patch does not
-// show it: MinBalance is in wei or in lamports. A Manager checks it; a caller that sends
-// [Patch.RequestBody] to a server should.
+// show it: MinBalance is in wei or in lamports. [Manager.Patch] checks it. A caller that
+// sends [Patch.RequestBody] to a server should check it first.
 func (p Patch) CheckPolicy(networkType NetworkType) error {
 	policy, ok := p["policies"].(Policy)
 	if !ok || policy.NetworkType() == networkType {
@@ -89,7 +89,8 @@ func otherPolicyMessage(policy Policy) string {
 	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
 }
 
-// patchKind returns the kind of operation that a patch is: a switch if it only has paused.
+// patchKind returns the kind of operation that a patch is: a pause or a resume if paused is
+// its only member.
 func patchKind(body []byte) OperationKind {
 	var compact bytes.Buffer
 	if json.Compact(&compact, body) != nil {

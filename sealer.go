@@ -63,8 +63,8 @@ func WithSealer(sealer Sealer) Option {
 }
 
 // WithUnsealing turns sealing off: sealer opens the RPC URLs that are sealed, and new ones
-// are stored in clear. [Manager.Reseal] then stores all of them in clear. In everything
-// else it is as [WithSealer].
+// are stored in clear. [Manager.Reseal] then stores all of them in clear. Otherwise it
+// behaves like [WithSealer].
 func WithUnsealing(sealer Sealer) Option {
 	return func(s *settings) error {
 		if sealer == nil {
@@ -249,8 +249,9 @@ func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc) 
 	return m.seal(ctx, change.rec)
 }
 
-// replaced is changed for RPC URLs that cannot be opened. They can be replaced by urls,
-// because the key may be lost, unless one of them is to be kept.
+// replaced is [Manager.changed] for stored RPC URLs that cannot be opened. The key may be
+// lost, so urls can replace all of them. It returns the error opening if urls keeps one of
+// them.
 func (m *Manager) replaced(ctx context.Context, current Record, urls []RPCConfig, apply applyFunc, opening error) (Record, error) {
 	isMasked := func(endpoint RPCConfig) bool { return endpoint.URL.IsMasked() }
 	if m.sealer == nil && len(urls) > 0 || ctx.Err() != nil || slices.ContainsFunc(urls, isMasked) {
@@ -315,12 +316,13 @@ func equalEndpoints(a, b []RPCConfig) bool {
 }
 
 // Reseal stores every private part as the options of the Manager require: sealed under the
-// primary key of a [KeyedSealer], or in clear with [WithUnsealing]. Those of a Sealer that
-// is not a KeyedSealer are all sealed again. It yields the ID of each relayer that it has
-// stored, and an error for each that it cannot open or store; it continues with the next
-// one unless ctx is done. A loop body that waits bounds the rate. If the store cannot read
-// a record because it is damaged, Reseal seals the others, and then yields the error with
-// an empty ID.
+// primary key of a [KeyedSealer], or in clear with [WithUnsealing]. With a Sealer that is
+// not a KeyedSealer, all parts are sealed again. It yields the ID of each relayer that it
+// has stored, and the ID and an error for each that it cannot open or store; it continues
+// with the next one unless ctx is done. To bound the rate, wait in the loop body.
+//
+// An error with an empty ID is the last. If the store cannot read a record because it is
+// damaged, Reseal seals the others before it yields that error.
 //
 // Each is stored with a compare-and-swap, so that it never undoes the change of another
 // writer, and has a new revision. To resume an interrupted Reseal, call it again. The
@@ -331,7 +333,7 @@ func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 			yield("", errors.New("relayer: resealing needs a sealer"))
 			return
 		}
-		ids, damage, err := m.otherwiseSealed(ctx)
+		ids, damage, err := m.idsToReseal(ctx)
 		if err != nil {
 			yield("", err)
 			return
@@ -348,10 +350,10 @@ func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// otherwiseSealed returns the IDs of the records that Reseal has to store, and the error
-// of the first damaged record. It reads all of them first: a walk during which every
-// record changes would begin again and again.
-func (m *Manager) otherwiseSealed(ctx context.Context) (ids []string, damage, err error) {
+// idsToReseal returns the IDs of the records that Reseal has to store, and the error of the
+// first damaged record. It reads all records first: a walk that is concurrent with a change
+// of every record would restart again and again.
+func (m *Manager) idsToReseal(ctx context.Context) (ids []string, damage, err error) {
 	for rec, err := range m.allRecords(ctx) {
 		switch {
 		case errors.Is(err, ErrCorrupt):
@@ -399,16 +401,16 @@ func (m *Manager) reseal(ctx context.Context, id string) (isStored bool, err err
 
 // SealCounts has the numbers of private parts by the key that sealed them.
 type SealCounts struct {
-	// Clear is the number of those that are not sealed.
+	// Clear is the number of private parts that are not sealed.
 	Clear int
 
-	// Keys has the number of sealed ones by key ID. It is "" for those of which the
-	// sealer does not return a key ID.
+	// Keys has the number of sealed parts by key ID. The key ID is "" if the sealer does
+	// not return one.
 	Keys map[string]int
 }
 
 // CountSealed counts the private parts of all relayers by the key that sealed them. It
-// opens none of them. Only a [KeyedSealer] tells the keys apart.
+// opens none of them. Only a [KeyedSealer] distinguishes the keys.
 func (m *Manager) CountSealed(ctx context.Context) (SealCounts, error) {
 	counts := SealCounts{Keys: make(map[string]int)}
 	keyed, _ := m.sealer.(KeyedSealer)

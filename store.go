@@ -46,7 +46,7 @@ type Record struct {
 	// serve, without secrets.
 	Document []byte
 
-	// Private is the part that no response shows: JSON, or what a [Sealer] made of it.
+	// Private is the part that no response shows: JSON, or JSON that a [Sealer] has sealed.
 	Private []byte
 }
 

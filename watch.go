@@ -77,9 +77,9 @@ type WatchStore interface {
 
 // Watch returns the changes of all writers to the store from the call on, until ctx is
 // done; it then ends without an error. Changes of one relayer are in the order of their
-// revisions; those of different relayers may be in any order. If the store is not a
-// [WatchStore], as those of this repository are, Watch yields one error, which matches
-// [errors.ErrUnsupported].
+// revisions; those of different relayers may be in any order. All stores of
+// this repository are a [WatchStore]. If the store is not, Watch yields one error, which
+// matches [errors.ErrUnsupported].
 //
 // A writer never waits for a consumer. A consumer that falls too far behind gets
 // [ErrGap] in place of the dropped changes, and then the later ones. The limit is

@@ -12,8 +12,8 @@ import (
 type Identity func(member string, index int, value []byte) string
 
 // KeepUnknown returns changed with the members of stored that the types of the caller do
-// not have. known is what the caller's types represent of stored, encoded like changed.
-// All three are valid JSON.
+// not have. known is stored, decoded into these types and encoded like changed. All three
+// are valid JSON.
 //
 // A value that is equal in known and changed keeps its stored form. An object that was
 // changed keeps the members that known does not have, after its own, if it has the same

@@ -45,7 +45,7 @@ func Status(err error) (status int, ok bool) {
 	return 0, false
 }
 
-// ErrorOf returns the error that a status stands for, or nil.
+// ErrorOf returns the error for a status, or nil if the table has none.
 func ErrorOf(status int) error {
 	for _, row := range statuses {
 		if row.status == status {

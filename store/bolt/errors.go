@@ -28,8 +28,8 @@ func outcomeUnknown(cause any) error {
 	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
 }
 
-// withoutOutcome is for calls that change nothing: they share the failure of a
-// batch, but have no outcome of their own.
+// withoutOutcome converts an unknown outcome to ErrUnavailable, for calls that write
+// nothing.
 func withoutOutcome(err error) error {
 	if errors.Is(err, relayer.ErrOutcomeUnknown) {
 		return unavailable(errors.New("a commit failed"))

@@ -27,8 +27,8 @@ type connections struct {
 	known          *timelines
 }
 
-// acquire returns a connection to a primary. Until the timeout it waits for one if the
-// reason why there is none may pass.
+// acquire returns a connection to a primary. If there is none for a temporary reason, it
+// waits for one until the timeout.
 func (c *connections) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.connectTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@
 //
 // A write returns after its commit, and the commit is durable by the standard of the
 // server: on disk, and on the synchronous standbys if there are any. If the session
-// has synchronous_commit off, a write turns it on for itself.
+// has synchronous_commit off, the Store turns it on for the write.
 //
 // # Reads
 //
@@ -38,9 +38,9 @@
 //
 // If the connection is lost during the commit, a write returns
 // [relayer.ErrOutcomeUnknown]. The same create on the same Store then finds its own
-// row, if there is one, and returns it. After an unknown outcome the Store answers
-// no write before a commit has succeeded: a write that is visible may be missing on
-// the synchronous standby. For the same reason [Store.Get] of that record returns
+// row, if there is one, and returns it. After an unknown outcome the Store
+// acknowledges no write before a commit has succeeded: a write that is visible may be
+// missing on the synchronous standby. For the same reason [Store.Get] of that record returns
 // [relayer.ErrUnavailable] until then. Other reads do not show the outcome reliably:
 // the server may still carry out the commit, or lose it in a failover.
 //

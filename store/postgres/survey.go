@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// survey connects to every server of the connection string, to learn the highest
+// survey connects to every server of the connection string, to determine the highest
 // timeline. It does nothing if there is only one server. A server that hangs delays it for
 // at most hostTimeout.
 //
-// A former primary that nobody has fenced accepts connections. A Store that is connected
-// to it learns of the new primary only in this way.
+// A former primary that was not fenced accepts connections. A Store that is connected to it
+// detects the new primary only in this way.
 func (c *connections) survey(ctx context.Context) {
 	if len(c.pool.Config().ConnConfig.Fallbacks) == 0 {
 		return

@@ -24,7 +24,7 @@ type timeline struct {
 }
 
 // timelines remembers the highest timeline that a Store has seen. A primary of a lower one
-// is a former primary that nobody has fenced: its writes would wait for standbys that
+// is a former primary that was not fenced: its writes would wait for standbys that
 // follow another server, and what it returns may be old.
 type timelines struct {
 	mu      sync.Mutex

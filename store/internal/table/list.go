@@ -41,8 +41,8 @@ func (l *List) Insert(r *Record) {
 	l.count(in, 1)
 }
 
-// split makes room for a record at a position of a full chunk, and returns where its
-// position is then. A record after all others begins a new chunk, so that chunks fill up.
+// split makes room for a record at a position of a full chunk, and returns its new
+// position. A record after all others begins a new chunk, so that chunks fill up.
 func (l *List) split(in, at int) (chunkIndex, position int) {
 	full := l.chunks[in]
 	middle := maxChunk / 2
@@ -103,7 +103,7 @@ func (l *List) count(in, difference int) {
 	}
 }
 
-// find returns where a sequence number is or belongs.
+// find returns the position of a sequence number, or the position at which to insert it.
 func (l *List) find(sequence uint64) (chunkIndex, position int) {
 	in := len(l.chunks) - 1
 	if records := l.chunks[in].records; len(records) == 0 || records[0].sequence > sequence {

@@ -16,7 +16,7 @@ import (
 // Table is a set of records. Its methods are safe for concurrent use, except that only
 // one goroutine at a time may use a [Batch] of the table or call Apply or Load.
 type Table struct {
-	mu       sync.RWMutex // the writer needs it only to modify what follows
+	mu       sync.RWMutex // guards the fields below; the only writer reads them without it
 	byID     map[string]*Record
 	byClaim  map[string]*Record
 	order    List
@@ -40,9 +40,9 @@ func New(next Counters, expected int) *Table {
 }
 
 // Load adds a record that was stored before. It returns false if the ID or the claim is
-// taken, or the sequence number or the revision is not below the counters: the table is
-// then useless. Only the claim of a damaged record may be taken, and its revision high:
-// they may not be what was stored.
+// taken, or the sequence number or the revision is not below the counters: the table must
+// then not be used. The claim and the revision of a damaged record are not checked: they
+// may differ from what was stored.
 func (t *Table) Load(r *Record) bool {
 	t.byID[r.ID()] = r
 	t.order.Insert(r)
