@@ -110,6 +110,10 @@ func TestDisk_UnsyncedSize(t *testing.T) {
 	wantContents(t, d, "a", "a\x00\x00")
 	wantNoError(t, d.sync(number))
 	wantContents(t, d, "a\x00\x00")
+	wantNoError(t, d.resize(number, 1))
+	wantContents(t, d, "a", "a\x00\x00")
+	wantNoError(t, d.sync(number))
+	wantContents(t, d, "a")
 }
 
 // wantContents checks which contents the file can have after a power cut.

@@ -48,6 +48,13 @@ func (f *file) grow(size int64) {
 	f.sizes = append(f.sizes, size)
 }
 
+// shrink drops the unsynced versions of the sectors that it removes.
+func (f *file) shrink(size int64) {
+	f.visible = f.visible[:size:size]
+	f.sizes = append(f.sizes, size)
+	maps.DeleteFunc(f.sectors, func(sector int64, _ [][]byte) bool { return sector*sectorSize >= size })
+}
+
 // sectorOf copies a sector. A part past the end of the content is zero.
 func sectorOf(content []byte, sector int64) []byte {
 	whole := make([]byte, sectorSize)
