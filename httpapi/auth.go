@@ -86,22 +86,22 @@ type tokens struct {
 	err        error
 }
 
-// minTokenBytes is the length of a token of 128 random bits.
-const minTokenBytes = 16
+// MinTokenBytes is the length of the shortest token that [Tokens] accepts: one of 128
+// random bits in Base64 or hexadecimal digits is longer.
+const MinTokenBytes = 16
 
 // Tokens accepts each of the given bearer tokens. Several can be valid at the same
 // time, so that they can be rotated without a gap. The principal of the first is
 // "token-1", and so on. [New] returns an error if no token is given, one that has fewer
-// than 16 bytes, or one that no client could send: with spaces, control or non-ASCII
+// than [MinTokenBytes], or one that no client could send: with spaces, control or non-ASCII
 // characters.
 //
 // A valid token is accepted however many unknown ones its client address sends. The
 // guess limit (see [WithGuessLimit]) therefore does not slow down an attacker who
 // only waits for a success. Tokens must be random and have at least 128 bits.
-func Tokens(valid ...string) Authenticator { return tokensOf(minTokenBytes, valid) }
+func Tokens(valid ...string) Authenticator { return tokensOf(MinTokenBytes, valid) }
 
-// TokensOfAnyLength is [Tokens] with tokens that can be shorter than 16 bytes, and can
-// then be guessed: for tests, and for tokens that cannot be changed yet.
+// TokensOfAnyLength is [Tokens] with tokens that can be shorter, and can then be guessed: for tests, and for tokens that cannot be changed yet.
 func TokensOfAnyLength(valid ...string) Authenticator { return tokensOf(1, valid) }
 
 func tokensOf(minBytes int, valid []string) Authenticator {

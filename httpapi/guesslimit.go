@@ -32,15 +32,6 @@ func WithGuessLimit(perSecond float64, burst int) Option {
 	}
 }
 
-// WithoutGuessLimit removes the limit on unknown tokens, for a host that limits
-// them elsewhere.
-func WithoutGuessLimit() Option {
-	return func(a *API) error {
-		a.guesses.limiter = nil
-		return nil
-	}
-}
-
 // WithClientAddress sets the function that returns the address of a client, for a
 // host behind a proxy. The function should read a header that the proxy sets and
 // that no client can set. By default the address is that of the connection, and an
@@ -65,7 +56,7 @@ func digestOf(token string) tokenDigest { return sha256.Sum256([]byte(token)) }
 
 // guessLimiter limits how many unknown tokens a client address may send.
 type guessLimiter struct {
-	limiter *rateLimiter // by client address; nil: no limit
+	limiter *rateLimiter // by client address
 	address func(*http.Request) string
 	known   *lru[tokenDigest, struct{}]
 }
@@ -86,9 +77,6 @@ func (guessLimitError) Error() string { return "too many unknown tokens from one
 // count counts one unknown token of the client, or returns a [guessLimitError].
 // Refund reverts the count if the token turns out to be valid.
 func (g *guessLimiter) count(r *http.Request) (refund func(), err error) {
-	if g.limiter == nil {
-		return func() {}, nil
-	}
 	client := g.address(r)
 	if wait := g.limiter.take(client); wait > 0 {
 		return nil, guessLimitError{wait}

@@ -36,7 +36,6 @@ type API struct {
 	logger        *slog.Logger
 	requestLogger *slog.Logger // nil: requests are not logged
 	mux           *http.ServeMux
-	openAPI       bool      // serve the OpenAPI document
 	buffers       sync.Pool // of *[]byte, for response bodies
 }
 
@@ -107,7 +106,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request, proceed func(*excha
 }
 
 func (a *API) serve(x *exchange, r *http.Request) {
-	if a.isOpenAPI(r) {
+	if isOpenAPI(r) {
 		a.mux.ServeHTTP(x, r)
 		return
 	}
@@ -189,18 +188,15 @@ const (
 // routes returns all routes. The mux, the Allow header and the test of the OpenAPI
 // document use this one table.
 func (a *API) routes() []route {
-	routes := []route{
+	return []route{
 		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.listRelayers))))},
 		{http.MethodPost, collection, a.authorized(ActionCreate, a.bytesLimited(a.createRelayer))},
 		{http.MethodGet, changes, a.authorized(ActionWatch, a.rateLimited(a.watchRelayers))},
 		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.bytesLimited(a.getRelayer)))},
 		{http.MethodPatch, single, a.authorized(ActionUpdate, a.bytesLimited(a.patchRelayer))},
 		{http.MethodDelete, single, a.authorized(ActionDelete, a.bytesLimited(a.deleteRelayer))},
+		{http.MethodGet, openAPIPath, serveOpenAPI},
 	}
-	if a.openAPI {
-		routes = append(routes, route{http.MethodGet, openAPIPath, serveOpenAPI})
-	}
-	return routes
 }
 
 // allowedMethods returns the methods of each path. A path with GET has HEAD too.

@@ -97,7 +97,6 @@ func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API,
 		pageSlots:    make(chan struct{}, maxPageBuilds),
 		maxBodyBytes: defaultMaxBodyBytes,
 		logger:       slog.New(slog.DiscardHandler),
-		openAPI:      true,
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
 	a.draining, a.drain = context.WithCancel(context.Background())

@@ -277,27 +277,8 @@ func TestGuessLimit_Concurrent(t *testing.T) {
 	}
 }
 
-func TestGuessLimit_ConnectionAddress(t *testing.T) {
-	limited := serve(t, httpapi.WithGuessLimit(0.01, 2))
-	unlimited := serve(t, httpapi.WithoutGuessLimit())
-	for i := range 10 {
-		want := http.StatusUnauthorized
-		if i >= 2 {
-			want = http.StatusTooManyRequests
-		}
-		if got := limited.do("GET", collection, "", with("Authorization", "Bearer wrong")); got.status != want {
-			t.Errorf("guess %d returned %d, want %d", i, got.status, want)
-		}
-	}
-	for i := range 2 * 300 {
-		if got := unlimited.do("GET", collection, "", with("Authorization", "Bearer wrong")); got.status != http.StatusUnauthorized {
-			t.Fatalf("without a limit, guess %d returned %d", i, got.status)
-		}
-	}
-}
-
 // TestGuessLimit_KnownToken: a new server accepts a configured token although its
-// client address has used up its guesses.
+// client address, here that of the connection, has used up its guesses.
 func TestGuessLimit_KnownToken(t *testing.T) {
 	s := serve(t, httpapi.WithGuessLimit(0.01, 2))
 	for i := range 10 {

@@ -22,19 +22,10 @@ var openAPITag = sync.OnceValue(func() string {
 	return `"` + hex.EncodeToString(digest[:16]) + `"`
 })
 
-// WithoutOpenAPI disables GET /api/v1/openapi.json, which is otherwise served
-// without a token and without a rate limit. The path is then unknown.
-func WithoutOpenAPI() Option {
-	return func(a *API) error {
-		a.openAPI = false
-		return nil
-	}
-}
-
 // isOpenAPI reports whether the request is for the document. Only one spelling of
 // the path counts, so that no other path bypasses authentication.
-func (a *API) isOpenAPI(r *http.Request) bool {
-	return a.openAPI && r.URL.Path == openAPIPath && r.URL.RawPath == ""
+func isOpenAPI(r *http.Request) bool {
+	return r.URL.Path == openAPIPath && r.URL.RawPath == ""
 }
 
 func serveOpenAPI(_ *exchange, r *http.Request) response {

@@ -76,18 +76,6 @@ func TestOpenAPI_OtherPathsNeedToken(t *testing.T) {
 	}
 }
 
-func TestOpenAPI_Disabled(t *testing.T) {
-	s := serve(t, httpapi.WithoutOpenAPI())
-	for _, method := range []string{"GET", "HEAD", "POST"} {
-		if got := s.do(method, openAPI, "", with("Authorization")); got.status != http.StatusUnauthorized {
-			t.Errorf("%s without a token returned %d", method, got.status)
-		}
-		if got := s.do(method, openAPI, ""); got.status != http.StatusNotFound {
-			t.Errorf("%s returned %d", method, got.status)
-		}
-	}
-}
-
 func TestOpenAPI_UnderPrefix(t *testing.T) {
 	handler, _ := newAPI(t, httpapi.Tokens(validToken))
 	recorder := httptest.NewRecorder()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/internal/pgserver"
 )
 
@@ -212,7 +213,7 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 	if o.database != "" {
 		expectCopied(t, o.database, "relayers.db")
 	}
-	if table, err := parseTokens(string(readFile(t, "tokens")), minTokenBytes); err != nil || len(table.names) != 2 || len(table.roles) != 1 {
+	if table, err := parseTokens(string(readFile(t, "tokens")), httpapi.MinTokenBytes); err != nil || len(table.names) != 2 || len(table.roles) != 1 {
 		t.Errorf("tokens %v, error %v, want two of one name", table, err)
 	}
 	o.server.stop()

@@ -36,16 +36,12 @@ var (
 	bearerToken   = regexp.MustCompile(`^[!-~]+$`)
 )
 
-// minTokenBytes is the length of a token of 128 random bits. Shorter tokens can be
-// guessed.
-const minTokenBytes = 16
-
 // minTokenBytesOf returns the shortest length of a token that the flags permit.
 func minTokenBytesOf(c config) int {
 	if c.allowShortTokens {
 		return 1
 	}
-	return minTokenBytes
+	return httpapi.MinTokenBytes
 }
 
 func checkTokenLength(token string, minBytes int) error {
