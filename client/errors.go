@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -130,15 +130,10 @@ func (e *unknownOutcome) Unwrap() []error {
 
 const maxMessageLength = 300
 
-// anyURL also matches URLs whose scheme has the mask of the token.
-var anyURL = regexp.MustCompile(`[A-Za-z*][A-Za-z0-9+.*-]*://\S+`)
-
 // sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
 // control characters, and not too long.
 func (c *Client) sanitize(text string) string {
-	// First, because the mask of a URL would change the case of a token before it.
-	text = strings.ReplaceAll(text, *c.token, "***")
-	text = anyURL.ReplaceAllStringFunc(text, maskURL)
+	text = mask.Text(strings.ReplaceAll(text, *c.token, mask.Hidden))
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -149,13 +144,6 @@ func (c *Client) sanitize(text string) string {
 		text = strings.ToValidUTF8(text[:maxMessageLength], "") + "…"
 	}
 	return text
-}
-
-// maskURL masks a URL and all that follows it without a space, because a URL may contain
-// quotes and brackets. Only those at the end are kept.
-func maskURL(text string) string {
-	found := strings.TrimRight(text, `"'<>()[]{}.,;:!`)
-	return relayer.RPCURL(found).String() + text[len(found):]
 }
 
 // isPlain reports whether a request ID of a server can be printed.

@@ -32,7 +32,7 @@ func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (E
 	}
 	urls := b.compareURLs(req.CustomRPCURLs, stored.CustomRPCURLs)
 	entry.MaskedURLs = b.isMasked && len(req.CustomRPCURLs) > 0
-	entry.Problems = append(entry.Problems, urls.problems.list...)
+	entry.Problems = append(entry.Problems, urls.problems...)
 	entry.Changes = append(changes, urls.changes...)
 	if len(entry.Problems) > 0 {
 		entry.Action, entry.Changes = Blocked, nil
@@ -54,8 +54,8 @@ func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (E
 
 func (b *builder) compareNew(req relayer.CreateRequest) (Entry, error) {
 	urls := b.compareURLs(req.CustomRPCURLs, nil)
-	if len(urls.problems.list) > 0 {
-		return Entry{ID: req.ID, Action: Blocked, Problems: urls.problems.list}, nil
+	if len(urls.problems) > 0 {
+		return Entry{ID: req.ID, Action: Blocked, Problems: urls.problems}, nil
 	}
 	desired, err := membersOf(fields{req.Name, req.Paused, req.NotificationID, req.Policies})
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *builder) nameHolder(err error, req relayer.CreateRequest) error {
 }
 
 func immutableProblems(req relayer.CreateRequest, stored *relayer.Relayer) []relayer.FieldError {
-	found := new(problems)
+	var found problems
 	for _, field := range []struct{ name, desired, stored string }{
 		{"network", req.Network, stored.Network},
 		{"network_type", string(req.NetworkType), string(stored.NetworkType)},
@@ -97,7 +97,7 @@ func immutableProblems(req relayer.CreateRequest, stored *relayer.Relayer) []rel
 			found.Add(field.name, fmt.Sprintf("must not be changed from %q to %q: delete the relayer first", field.stored, field.desired))
 		}
 	}
-	return found.list
+	return found
 }
 
 // fields are the fields that a patch can change, except the RPC URLs.

@@ -63,7 +63,6 @@ func Parse(data []byte, options ...ParseOption) (*Config, error) {
 	}
 	entries := parseEntries(data, found)
 	c.parseRelayers(entries, found)
-	checkIDs(c.Relayers, found)
 	if err := found.err(); err != nil {
 		return nil, err
 	}
@@ -105,14 +104,14 @@ func parseEntries(data []byte, found *problems) []entry {
 		},
 	}}
 	decoder.Decode(data, &file)
-	if file.Relayers == nil && !found.has("relayers") {
+	if file.Relayers == nil && len(*found) == 0 {
 		found.Add("relayers", "is required")
 	}
 	return file.Relayers
 }
 
 func (c *Config) parseRelayers(entries []entry, found *problems) {
-	references := make(map[string]bool)
+	references, ids := make(map[string]bool), make(positions)
 	for i, data := range entries {
 		if found.Full() {
 			return
@@ -127,6 +126,9 @@ func (c *Config) parseRelayers(entries []entry, found *problems) {
 			var err error
 			req, err = relayer.ParseCreateRequest(expanded)
 			found.addBelow(path, err)
+			if err == nil {
+				ids.add(i, req.ID, found)
+			}
 		}
 		c.Relayers = append(c.Relayers, req)
 	}
@@ -137,23 +139,19 @@ func (c *Config) parseRelayers(entries []entry, found *problems) {
 
 func relayerPath(i int) string { return fmt.Sprintf("relayers[%d]", i) }
 
-// checkIDs adds a problem for every missing or repeated ID. A request that is invalid
-// for another reason is empty and has problems already.
-func checkIDs(requests []relayer.CreateRequest, found *problems) {
-	first := make(map[string]int)
-	for i, req := range requests {
-		path := relayerPath(i)
-		if found.has(path) {
-			continue
-		}
-		if req.ID == "" {
-			found.Add(path+".id", "is required")
-			continue
-		}
-		if at, ok := first[req.ID]; ok {
-			found.Add(path+".id", fmt.Sprintf("must be unique: relayers[%d] has the same", at))
-			continue
-		}
-		first[req.ID] = i
+// positions are those of the relayers of a configuration by ID.
+type positions map[string]int
+
+// add adds a problem if the ID is missing or repeated.
+func (p positions) add(i int, id string, found *problems) {
+	path := relayerPath(i) + ".id"
+	if id == "" {
+		found.Add(path, "is required")
+		return
 	}
+	if first, ok := p[id]; ok {
+		found.Add(path, fmt.Sprintf("must be unique: relayers[%d] has the same", first))
+		return
+	}
+	p[id] = i
 }

@@ -135,14 +135,17 @@ func isMasked(registry relayer.Registry) bool {
 
 // check checks requests like [Parse]: those of another origin may be invalid.
 func check(ctx context.Context, requests []relayer.CreateRequest) error {
-	found := new(problems)
+	found, ids := new(problems), make(positions)
 	for i, req := range requests {
 		if found.Full() {
 			break
 		}
-		found.addBelow(relayerPath(i), req.Validate(ctx))
+		if err := req.Validate(ctx); err != nil {
+			found.addBelow(relayerPath(i), err)
+			continue
+		}
+		ids.add(i, req.ID, found)
 	}
-	checkIDs(requests, found)
 	return found.err()
 }
 

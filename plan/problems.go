@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-relayer/relayer"
 )
@@ -11,29 +10,20 @@ import (
 // maxProblems bounds the problems of an error, as for a request.
 const maxProblems = 1000
 
-// problems collects what is wrong with a configuration. It is a
-// [strictjson.Reporter].
-type problems struct {
-	list   []relayer.FieldError // one more than maxProblems if there are more
-	blamed map[string]bool      // the first parts of their paths, such as relayers[3]
-}
+// problems are those of a configuration, one more than maxProblems if there are more. It
+// is a [strictjson.Reporter].
+type problems []relayer.FieldError
 
 func (p *problems) Add(field, message string) {
-	if p.Full() {
-		return
+	if !p.Full() {
+		*p = append(*p, relayer.FieldError{Field: field, Message: message})
 	}
-	if p.blamed == nil {
-		p.blamed = make(map[string]bool)
-	}
-	first, _, _ := strings.Cut(field, ".")
-	p.blamed[first] = true
-	p.list = append(p.list, relayer.FieldError{Field: field, Message: message})
 }
 
 func (p *problems) AddUnknown(field, message string) { p.Add(field, message) }
 
 // Full reports whether further problems are dropped.
-func (p *problems) Full() bool { return len(p.list) > maxProblems }
+func (p *problems) Full() bool { return len(*p) > maxProblems }
 
 // addBelow adds the problems of a value, which is at path.
 func (p *problems) addBelow(path string, err error) {
@@ -50,15 +40,12 @@ func (p *problems) addBelow(path string, err error) {
 	}
 }
 
-// has reports whether a section or a relayer, such as relayers[3], has a problem.
-func (p *problems) has(path string) bool { return p.blamed[path] }
-
 // err returns a [*relayer.ValidationError], or nil if there are no problems.
 func (p *problems) err() error {
-	if len(p.list) == 0 {
+	if len(*p) == 0 {
 		return nil
 	}
-	fields := p.list
+	fields := *p
 	if p.Full() {
 		fields = append(fields[:maxProblems:maxProblems], relayer.FieldError{Message: fmt.Sprintf("only the first %d problems are listed", maxProblems)})
 	}

@@ -68,12 +68,8 @@ func maskToken(out *strings.Builder, token string) {
 // urlLength returns the length of the rest of a URL: up to the quote that was opened
 // before it, and otherwise the token without the punctuation at its end.
 func urlLength(before, rest string) int {
-	if before != "" && strings.ContainsRune("\"'`<", rune(before[len(before)-1])) {
-		closing := before[len(before)-1]
-		if closing == '<' {
-			closing = '>'
-		}
-		if end := unescapedIndex(rest, closing); end >= 0 {
+	if before != "" && strings.ContainsRune("\"'`", rune(before[len(before)-1])) {
+		if end := unescapedIndex(rest, before[len(before)-1]); end >= 0 {
 			return end
 		}
 	}

@@ -34,6 +34,7 @@ func TestText(t *testing.T) {
 		"https://h.example?KEY and https://i.example#KEY":                          "https://h.example/*** and https://i.example/***",
 		"(see https://h.example/KEY)":                                              "(see https://h.example/***)",
 		"<https://h.example/KEY>;":                                                 "<https://h.example/***>;",
+		"<https://h.example/K>EY>, or":                                             "<https://h.example/***>, or",
 		"'https://h.example/KEY','https://i.example/KEY'":                          "'https://h.example/***','https://i.example/***'",
 		"https://h.example/KEY,https://i.example/KEY":                              "https://h.example/***",
 		"http://[::1]:8545/KEY http://[fe80::1] http://127.0.0.1/KEY":              "http://[::1]:8545/*** http://[fe80::1] http://127.0.0.1/***",
