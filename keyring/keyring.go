@@ -1,9 +1,12 @@
 // Package keyring seals small secrets under a file of named keys that rotate. A
 // [Keyring] is a sealer for the RPC URLs of relayers: see docs/sealing.md.
 //
-// The encryption is AES-256-GCM. Every sealed text has its own key, which HKDF-SHA256
-// derives from a key of the file and a random salt. The number of texts that one key of
-// the file may seal is therefore not limited in practice.
+// The encryption is AES-256-GCM with random nonces, under keys that HKDF-SHA256 derives from
+// a key of the file and a random salt of 128 bits. One derived key seals at most 2^20 texts
+// (1,048,576), so that the probability of a repeated nonce under it is below 2^-57. Then, and
+// in each process, another salt is used. The number of texts that one key of the file may
+// seal is therefore not limited in practice: after 2^48 texts, the probability of a repeated
+// nonce is below 2^-28.
 package keyring
 
 import (
@@ -11,11 +14,11 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // The errors of Open and of [KeyID]. Match them with [errors.Is].
@@ -59,6 +62,9 @@ type ring struct {
 	primary string
 	ids     []string // in the order of the file
 	keys    map[string][]byte
+
+	sealing atomic.Pointer[sealingCipher] // under the primary key
+	opening cipherCache
 }
 
 // keyLength is the length of a key in bytes.
@@ -89,43 +95,48 @@ const purpose = "relayer keyring 1"
 // which is authenticated and not stored. The result is 46 bytes longer than plaintext
 // and the key ID together.
 func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]byte, error) {
-	id := k.PrimaryKeyID()
-	if id == "" {
-		return nil, errors.New("keyring: the keyring has no keys")
-	}
-	header := make([]byte, 0, headerLength(id)+overhead+len(plaintext))
-	header = append(header, version, byte(len(id)))
-	header = append(header, id...)
-	header = header[:headerLength(id)]
-	salt := header[len(header)-saltLength:]
-	rand.Read(salt) // never fails
-	aead, err := k.ring().aead(id, salt)
+	c, err := k.ring().sealingCipher()
 	if err != nil {
-		return nil, fmt.Errorf("keyring: sealing: %w", err)
+		return nil, fmt.Errorf("keyring: %w", err)
 	}
-	return aead.Seal(header, nil, plaintext, authenticated(header, associatedData)), nil
+	sealed := make([]byte, len(c.header), len(c.header)+overhead+len(plaintext))
+	copy(sealed, c.header)
+	return c.aead.Seal(sealed, nil, plaintext, authenticated(c.header, associatedData)), nil
 }
 
 // Open decrypts a result of Seal. It returns an error that matches [ErrUnknownKey] and
-// names the key, [ErrNotAuthentic] or [ErrFormat].
+// names the key, [ErrNotAuthentic] or [ErrFormat]. If the keyring has no keys, the error
+// matches [errors.ErrUnsupported] too.
 func (k Keyring) Open(_ context.Context, sealed, associatedData []byte) ([]byte, error) {
 	id, err := KeyID(sealed)
 	if err != nil {
 		return nil, err
 	}
-	if k.ring().keys[id] == nil {
-		return nil, fmt.Errorf("keyring: %w", noKey(id))
+	r, header := k.ring(), sealed[:headerLength(id)]
+	if r.keys[id] == nil {
+		return nil, fmt.Errorf("keyring: %w", r.unknownKey(id))
 	}
-	header := sealed[:headerLength(id)]
-	aead, err := k.ring().aead(id, header[len(header)-saltLength:])
-	if err != nil {
-		return nil, fmt.Errorf("keyring: key %s: %w", id, err)
+	aead := r.opening.get(header)
+	if aead == nil {
+		if aead, err = r.aead(id, header); err != nil {
+			return nil, fmt.Errorf("keyring: key %s: %w", id, err)
+		}
 	}
 	plaintext, err := aead.Open(nil, nil, sealed[len(header):], authenticated(header, associatedData))
 	if err != nil {
 		return nil, fmt.Errorf("keyring: key %s: %w", id, ErrNotAuthentic)
 	}
+	r.opening.add(header, aead)
 	return plaintext, nil
+}
+
+// unknownKey returns the error for a missing key. A keyring without keys is used in place
+// of none, and does not support opening at all.
+func (r *ring) unknownKey(id string) error {
+	if len(r.keys) == 0 {
+		return fmt.Errorf("%w: the keyring has no keys: %w", noKey(id), errors.ErrUnsupported)
+	}
+	return noKey(id)
 }
 
 // KeyID returns the ID of the key that sealed a text. It does not verify the text. It
@@ -153,9 +164,9 @@ const overhead = 12 + 16
 
 func headerLength(id string) int { return 2 + len(id) + saltLength }
 
-// aead returns the cipher of one sealed text. It chooses a random nonce in addition, so
-// that even a repeated salt is harmless.
-func (r *ring) aead(id string, salt []byte) (cipher.AEAD, error) {
+// aead derives the cipher of the sealed texts with a header. It chooses random nonces.
+func (r *ring) aead(id string, header []byte) (cipher.AEAD, error) {
+	salt := header[len(header)-saltLength:]
 	derived, err := hkdf.Expand(sha256.New, r.keys[id], purpose+string(salt), keyLength)
 	if err != nil {
 		return nil, err

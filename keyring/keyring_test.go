@@ -116,12 +116,23 @@ func TestOpen_UsesTheKeyThatSealed(t *testing.T) {
 	}
 }
 
+// The first versions derived a key for each text.
+func TestOpen_EarlierText(t *testing.T) {
+	sealed, err := base64.StdEncoding.DecodeString("AQFhFQPwvmqeCBOqZfrOFJQam1fCohKWHM9NuvFb9sOo/ftPymffAs28j6Avc5yw8nE8I+Q83JZwmTJGq413jaCdTzaW6gYpR38gaur/L//krCHRIDHWccSF")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, err := parse(t, "b", "a", "b").Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
+		t.Errorf("Open returned %q and %v", opened, err)
+	}
+}
+
 func TestOpen_RemovedKey(t *testing.T) {
 	sealed := seal(t, parse(t, "old-key", "old-key"))
 	ring := parse(t, "b", "b")
 	expectRefused(t, ring, sealed, boundTo, keyring.ErrUnknownKey)
-	if _, err := ring.Open(t.Context(), sealed, boundTo); !strings.Contains(err.Error(), "old-key") {
-		t.Errorf("the error does not name the key: %v", err)
+	if _, err := ring.Open(t.Context(), sealed, boundTo); !strings.Contains(err.Error(), "old-key") || errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("the error must name the key, and not match ErrUnsupported: %v", err)
 	}
 }
 
@@ -204,7 +215,10 @@ func TestKeyring_ZeroValue(t *testing.T) {
 	if sealed, err := zero.Seal(t.Context(), []byte(secret), nil); err == nil || sealed != nil {
 		t.Errorf("Seal returned %q and %v", sealed, err)
 	}
-	expectRefused(t, zero, seal(t, parse(t, "a", "a")), boundTo, keyring.ErrUnknownKey)
+	sealed := seal(t, parse(t, "a", "a"))
+	for _, want := range []error{keyring.ErrUnknownKey, errors.ErrUnsupported} {
+		expectRefused(t, zero, sealed, boundTo, want)
+	}
 	if zero.PrimaryKeyID() != "" || zero.KeyIDs() != nil {
 		t.Errorf("the keys are %q, the primary key is %q", zero.KeyIDs(), zero.PrimaryKeyID())
 	}
