@@ -1,13 +1,11 @@
 package relayer
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/go-relayer/relayer/internal/mask"
@@ -220,98 +218,6 @@ func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 			return nil, err
 		}
 		return r.CustomRPCURLs, nil
-	})
-}
-
-// changed returns the record of the relayer as apply changes it. The sealer is called
-// only if apply changes the RPC URLs.
-func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc) (Record, error) {
-	opened := current
-	if m.masks(current) {
-		masked, err := m.applied(withoutPrivate(current), maskedRelayerOf, apply)
-		if !masked.touchesURLs {
-			masked.rec.Private = current.Private
-			return masked.rec, err
-		}
-		opened, err = OpenRecord(ctx, m.sealer, current)
-		if err != nil {
-			return m.replaced(ctx, current, masked.urls, apply, err)
-		}
-	}
-	change, err := m.applied(opened, relayerOf, apply)
-	if err != nil {
-		return Record{}, err
-	}
-	if bytes.Equal(change.rec.Private, opened.Private) {
-		change.rec.Private = current.Private // a new encryption would be a difference
-		return change.rec, nil
-	}
-	return m.seal(ctx, change.rec)
-}
-
-// replaced is [Manager.changed] for stored RPC URLs that cannot be opened. The key may be
-// lost, so urls can replace all of them. It returns the error opening if urls keeps one of
-// them.
-func (m *Manager) replaced(ctx context.Context, current Record, urls []RPCConfig, apply applyFunc, opening error) (Record, error) {
-	isMasked := func(endpoint RPCConfig) bool { return endpoint.URL.IsMasked() }
-	if m.sealer == nil && len(urls) > 0 || ctx.Err() != nil || slices.ContainsFunc(urls, isMasked) {
-		return Record{}, opening
-	}
-	change, err := m.applied(withoutPrivate(current), maskedRelayerOf, func(r, stored *Relayer) error {
-		withoutURLs := *stored
-		withoutURLs.CustomRPCURLs = nil
-		return apply(r, &withoutURLs)
-	})
-	if err != nil {
-		return Record{}, err
-	}
-	return m.seal(ctx, change.rec)
-}
-
-func withoutPrivate(rec Record) Record {
-	rec.Private = nil
-	return rec
-}
-
-// change is the result of an [applyFunc].
-type change struct {
-	rec         Record // with the private part in clear
-	urls        []RPCConfig
-	touchesURLs bool
-}
-
-// applied applies a change to the relayer that decode returns for the record.
-func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error), apply applyFunc) (change, error) {
-	r, err := decode(current)
-	if err != nil {
-		return change{}, err
-	}
-	stored, err := decode(current)
-	if err != nil {
-		return change{}, err
-	}
-	given := r.CustomRPCURLs
-	err = apply(r, stored)
-	c := change{urls: r.CustomRPCURLs, touchesURLs: !isSameList(r.CustomRPCURLs, given) || !equalEndpoints(given, stored.CustomRPCURLs)}
-	if err != nil {
-		return c, err
-	}
-	if c.rec, err = m.newRecord(r); err != nil {
-		return c, err
-	}
-	c.rec.Revision = current.Revision
-	return c, keepUnknown(&c.rec, r, current, stored)
-}
-
-// isSameList reports whether both lists are the same memory. A list with the same content
-// may come from a client.
-func isSameList(a, b []RPCConfig) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-func equalEndpoints(a, b []RPCConfig) bool {
-	return slices.EqualFunc(a, b, func(x, y RPCConfig) bool {
-		return x.URL == y.URL && (x.Weight == nil) == (y.Weight == nil) && (x.Weight == nil || *x.Weight == *y.Weight)
 	})
 }
 
