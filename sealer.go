@@ -83,13 +83,14 @@ func isSealed(private []byte) bool { return len(private) > 0 && private[0] == se
 func associatedData(id string) []byte { return []byte("relayer private part 1 " + id) }
 
 // OpenRecord returns the record with its private part in clear. It returns an error that
-// matches [ErrSealed] if the sealer cannot open it, or if it is sealed and sealer is nil.
+// matches [ErrSealed] if the sealer cannot open it, and [errors.ErrUnsupported] too if it is
+// sealed and sealer is nil.
 func OpenRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
 	if !isSealed(rec.Private) {
 		return rec, nil
 	}
 	if sealer == nil {
-		return Record{}, sealingError("opening", rec.ID, errors.New("there is no sealer"))
+		return Record{}, sealingError("opening", rec.ID, fmt.Errorf("there is no sealer: %w", errors.ErrUnsupported))
 	}
 	private, err := sealer.Open(ctx, rec.Private[1:], associatedData(rec.ID))
 	if err != nil {
@@ -200,7 +201,8 @@ func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, er
 }
 
 // RPCURLs returns the RPC endpoints of the relayer with their full URLs. It returns
-// [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened.
+// [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened, and
+// [errors.ErrUnsupported] too if the Manager has no keys to open them.
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 	return observe(ctx, m, OperationGet, &id, func() ([]RPCConfig, error) {
 		if !IsID(id) {

@@ -268,6 +268,9 @@ func TestSealer_MissingKey(t *testing.T) {
 				if !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, relayer.ErrUnavailable) {
 					t.Errorf("%s: error %v does not match ErrSealed and ErrUnavailable", operation, err)
 				}
+				if errors.Is(err, errors.ErrUnsupported) != (options == nil) {
+					t.Errorf("%s: error %v must match ErrUnsupported only without a sealer", operation, err)
+				}
 				if options != nil && (!errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), "k1")) {
 					t.Errorf("%s: error %v does not name the key k1", operation, err)
 				}

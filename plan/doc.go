@@ -29,8 +29,9 @@
 //
 // # RPC URLs
 //
-// A Manager has the full RPC URLs, and a plan compares them. A server returns them
-// masked. A registry whose URLs are masked has a method MasksRPCURLs() bool that returns
+// A Manager has the full RPC URLs, and a plan compares them. With the wrong keys for sealed
+// URLs [New] returns an error, and without keys they are masked. A server returns them
+// masked, too. A registry whose URLs are masked has a method MasksRPCURLs() bool that returns
 // true. Its URLs are compared by their visible part, and the entry has MaskedURLs set.
 // [WithSendRPCURLs] writes them anyway.
 //

@@ -14,9 +14,10 @@ import (
 // with their RPC URLs masked: a hidden path is /***, and hidden user information is ***@.
 // A plan of the file has no changes. A registry that masks RPC URLs does not show
 // whether they have user information: the file of such a registry lacks its mark. If a
-// Manager cannot open sealed URLs, all of them have the mark.
+// Manager has no keys for sealed URLs, all of them have the mark. Other failures to open
+// them are errors, which match [relayer.ErrSealed].
 func Export(ctx context.Context, registry relayer.Registry) ([]byte, error) {
-	return export(ctx, registry, revealIfPossible, maskOf)
+	return export(ctx, registry, revealIfSupported, maskOf)
 }
 
 // ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys. It

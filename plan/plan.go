@@ -93,7 +93,9 @@ func WithSendRPCURLs() Option {
 
 // New compares relayers with a registry. It reads all relayers in one pass of pages, and
 // again only those that differ, if the list has no revisions. It returns a
-// [*relayer.ValidationError] if a request is invalid, has no ID, or has the ID of another.
+// [*relayer.ValidationError] if a request is invalid, has no ID, or has the ID of another,
+// and an error that matches [relayer.ErrSealed] if a Manager has the wrong keys for its RPC
+// URLs.
 func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options ...Option) (*Plan, error) {
 	if registry == nil {
 		return nil, errors.New("plan: registry is nil")
@@ -165,7 +167,7 @@ func (b *builder) readAll(ctx context.Context) error {
 		if err != nil && !errors.Is(err, relayer.ErrNoRevision) {
 			return err
 		}
-		if err := reveal(ctx, b.registry, r); errors.Is(err, relayer.ErrSealed) {
+		if err := reveal(ctx, b.registry, r); errors.Is(err, errors.ErrUnsupported) {
 			b.isMasked = true
 		} else if err != nil {
 			return err
@@ -189,7 +191,8 @@ func (b *builder) mask() {
 }
 
 // reveal replaces masked RPC URLs by the full ones, if the registry is a Manager. It
-// returns an error that matches [relayer.ErrSealed] if the Manager cannot open them.
+// returns an error that matches [relayer.ErrSealed] if the Manager cannot open them, and
+// [errors.ErrUnsupported] too if it has no keys.
 func reveal(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) error {
 	isMasked := func(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() }
 	manager, ok := registry.(*relayer.Manager)
@@ -207,9 +210,10 @@ func reveal(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) 
 	return nil
 }
 
-// revealIfPossible leaves RPC URLs masked that cannot be opened.
-func revealIfPossible(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) error {
-	if err := reveal(ctx, registry, r); !errors.Is(err, relayer.ErrSealed) {
+// revealIfSupported leaves RPC URLs masked if the Manager has no keys. With wrong keys it
+// returns an error, because their URLs would look like equal ones.
+func revealIfSupported(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) error {
+	if err := reveal(ctx, registry, r); !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil

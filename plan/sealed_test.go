@@ -15,18 +15,27 @@ import (
 const (
 	sealedPath = "https://a.example/" + secret
 	sealedHost = "https://b.example/"
+
+	keyText = "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 )
+
+// keysOf returns a keyring of one key.
+func keysOf(t *testing.T, id, value string) keyring.Keyring {
+	t.Helper()
+	ring, err := keyring.Parse([]byte("relayer-keyring 1\nprimary " + id + "\nkey " + id + " " + value + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
 
 // sealedManagers returns Managers with and without the key of one store, in which the
 // relayer "a" has two sealed URLs.
 func sealedManagers(t *testing.T) (with, without *relayer.Manager) {
 	t.Helper()
-	ring, err := keyring.Parse([]byte("relayer-keyring 1\nprimary k\nkey k MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	store := memory.New()
-	if with, err = relayer.New(store, relayer.WithSealer(ring)); err != nil {
+	var err error
+	if with, err = relayer.New(store, relayer.WithSealer(keysOf(t, "k", keyText))); err != nil {
 		t.Fatal(err)
 	}
 	if without, err = relayer.New(store); err != nil {
@@ -63,6 +72,34 @@ func TestNew_SealedURLs(t *testing.T) {
 			}
 			if strings.Contains(p.String(), secret) {
 				t.Errorf("the plan has a secret:\n%v", p)
+			}
+		})
+	}
+}
+
+// A plan with the wrong key must not claim that URLs are unchanged.
+func TestNew_WrongKey(t *testing.T) {
+	store := memory.New()
+	with, err := relayer.New(store, relayer.WithSealer(keysOf(t, "k", keyText)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, with, withURLs("a", sealedPath, sealedHost))
+	for name, ring := range map[string]keyring.Keyring{
+		"another name":  keysOf(t, "other", keyText),
+		"another value": keysOf(t, "k", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY="),
+	} {
+		t.Run(name, func(t *testing.T) {
+			wrong, err := relayer.New(store, relayer.WithSealer(ring))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = plan.New(t.Context(), wrong, []relayer.CreateRequest{withURLs("a", sealedPath, sealedHost)})
+			if !errors.Is(err, relayer.ErrSealed) || !strings.Contains(err.Error(), "key k:") {
+				t.Errorf("New returned %v, want an ErrSealed that names the key", err)
+			}
+			if _, err := plan.Export(t.Context(), wrong); !errors.Is(err, relayer.ErrSealed) {
+				t.Errorf("Export returned %v, want an ErrSealed", err)
 			}
 		})
 	}
