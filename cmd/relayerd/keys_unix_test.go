@@ -226,6 +226,24 @@ func TestServe_RotateKeys(t *testing.T) {
 	expectNoSecretIn(t, directory)
 }
 
+// A server tries again what it could not seal, without a restart or a signal.
+func TestServe_RetriesResealing(t *testing.T) {
+	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
+	database := filepath.Join(directory, "relayers.db")
+	server := start(t, token, "--db", database, "--keys", keys)
+	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	server.stop()
+
+	lost := filepath.Join(directory, "other.keys")
+	runCommand(t, "keys", "add", "--keys", lost, "--id", "k2")
+	server = start(t, token, "--db", database, "--keys", lost)
+	server.output.awaitText(t, "retry_in=1s", 1)
+	server.expectStatus("PATCH", collection+"/a", token, `{"custom_rpc_urls":[{"url":"`+fullURL+`"}]}`, http.StatusOK)
+	server.output.awaitText(t, "all RPC URLs are under the primary key", 1)
+	server.stop()
+	expectNoURL(t, server.output.String())
+}
+
 func TestSealingPage_CommandsExist(t *testing.T) {
 	count := 0
 	for line := range strings.Lines(string(readFile(t, "../../docs/sealing.md"))) {

@@ -130,7 +130,6 @@ replaces it. The directory needs free space for the new file.`,
 func newCopyCommand() *cobra.Command {
 	var source, destination string
 	var keys sealing
-	var reseals bool
 	command := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy all relayers from one database to another",
@@ -145,10 +144,7 @@ the primary key of --keys.`,
 			if err := checkSource("--from", source, "--to", destination); err != nil {
 				return err
 			}
-			if reseals {
-				return copyDatabase(command.Context(), source, destination, keys.resealedSource, command.ErrOrStderr())
-			}
-			return copyDatabase(command.Context(), source, destination, sameSource, command.ErrOrStderr())
+			return copyDatabase(command.Context(), source, destination, keys, command.ErrOrStderr())
 		},
 	}
 	const databases = "database `file` that no server has open, or a postgres:// URL"
@@ -156,18 +152,19 @@ the primary key of --keys.`,
 	command.Flags().StringVar(&destination, "to", "", databases+"; created if missing")
 	require(command, "from", "to")
 	keys.addKeysFlag(command)
-	command.Flags().BoolVar(&reseals, "reseal", false, "seal RPC URLs under the primary key of --keys")
+	command.Flags().Bool("reseal", false, "seal RPC URLs under the primary key of --keys")
 	annotate(command, "reseal", needs, "keys")
 	annotate(command, "keys", needs, "reseal")
 	return command
 }
 
-// sourceOf returns the source of a copy as it is to be copied.
-type sourceOf func(source, destination relayer.Store) (relayer.Store, error)
-
-func sameSource(source, _ relayer.Store) (relayer.Store, error) { return source, nil }
-
-func copyDatabase(ctx context.Context, from, to string, open sourceOf, stderr io.Writer) (err error) {
+// copyDatabase seals RPC URLs under the primary key if keys has a file.
+func copyDatabase(ctx context.Context, from, to string, keys sealing, stderr io.Writer) (err error) {
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	primary, err := keys.load(logger)
+	if err != nil {
+		return err
+	}
 	source, closeSource, err := openExisting(ctx, "--from", from, lockOnce())
 	if err != nil {
 		return err
@@ -179,8 +176,8 @@ func copyDatabase(ctx context.Context, from, to string, open sourceOf, stderr io
 		return err
 	}
 	defer func() { err = errors.Join(err, closeDestination()) }()
-	if source, err = open(source, destination); err != nil {
-		return err
+	if primary != nil {
+		source = resealing{source, destination, primary}
 	}
-	return copyAll(ctx, destination, source, newProgress(stderr, slog.New(slog.NewTextHandler(stderr, nil))))
+	return copyAll(ctx, destination, source, newProgress(stderr, logger))
 }

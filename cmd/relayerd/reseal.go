@@ -98,52 +98,75 @@ func resealAll(resealed func(yield func(string, error) bool), wait func()) (coun
 // of clients come first.
 const resealInterval = 10 * time.Millisecond
 
-// startResealing seals in the background what is not under the primary key, and again
-// after each signal, which reloads the keys. The returned function stops it.
-func startResealing(ctx context.Context, manager *relayer.Manager, keys *keysFile, signals <-chan os.Signal) (stop func()) {
+// The delays before a server tries again what it could not seal.
+const (
+	firstRetry   = time.Second
+	longestRetry = 5 * time.Minute
+)
+
+// resealer seals in the background what is not under the primary key.
+type resealer struct {
+	manager *relayer.Manager
+	keys    *keysFile
+	signals <-chan os.Signal // each one reloads the keys
+}
+
+// start seals until ctx is done or stop is called.
+func (r resealer) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ctx.Err() == nil {
-			signaled := resealUntil(ctx, manager, keys, signals)
-			if !signaled {
-				select {
-				case <-ctx.Done():
-				case <-signals:
-				}
-			}
-			if ctx.Err() == nil {
-				keys.reload()
-			}
-		}
+		r.run(ctx)
 	}()
 	return func() { cancel(); <-done }
 }
 
-// resealUntil seals everything, or reports that a signal came before the end.
-func resealUntil(ctx context.Context, manager *relayer.Manager, keys *keysFile, signals <-chan os.Signal) (signaled bool) {
+// run seals everything once, again after each signal, and after a failure with exponential
+// backoff.
+func (r resealer) run(ctx context.Context) {
+	delay := firstRetry
+	for ctx.Err() == nil {
+		count, signaled, err := r.reseal(ctx)
+		var retry <-chan time.Time
+		switch {
+		case signaled || ctx.Err() != nil:
+		case err != nil:
+			r.keys.logger.Error("not all RPC URLs are under the primary key", "error", err.Error(), "retry_in", delay)
+			retry, delay = time.After(delay), min(2*delay, longestRetry)
+		case count > 0 || delay > firstRetry:
+			r.keys.logger.Info("all RPC URLs are under the primary key", "stored", count, "primary", r.keys.PrimaryKeyID())
+		}
+		if signaled || r.isSignaled(ctx, retry) {
+			r.keys.reload()
+			delay = firstRetry
+		}
+	}
+}
+
+// isSignaled waits for a signal, or until retry receives or ctx is done.
+func (r resealer) isSignaled(ctx context.Context, retry <-chan time.Time) bool {
+	select {
+	case <-r.signals:
+		return true
+	case <-retry:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// reseal seals everything, or reports that a signal came before the end.
+func (r resealer) reseal(ctx context.Context) (count int, signaled bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ticker := time.NewTicker(resealInterval)
 	defer ticker.Stop()
-	count, err := resealAll(manager.Reseal(ctx), func() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		case <-signals:
-			signaled = true
+	count, err = resealAll(r.manager.Reseal(ctx), func() {
+		if signaled = signaled || r.isSignaled(ctx, ticker.C); signaled {
 			cancel()
 		}
 	})
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		keys.logger.Error("not all RPC URLs are under the primary key", "error", err.Error())
-	case count > 0:
-		keys.logger.Info("all RPC URLs are under the primary key", "stored", count, "primary", keys.PrimaryKeyID())
-	}
-	return signaled
+	return count, signaled, err
 }
 
 // relayers returns a number of relayers in words.
@@ -172,12 +195,8 @@ func sealText(counts relayer.SealCounts) string {
 	return text.String()
 }
 
-// resealedSource is the source of a copy that seals RPC URLs under the primary key.
-func (s *sealing) resealedSource(source, destination relayer.Store) (relayer.Store, error) {
-	keys, err := s.load(nil)
-	return resealing{source, destination, keys}, err
-}
-
+// resealing is the source of a copy that seals RPC URLs under the primary key. The
+// destination never contains them in another form: what is freed there would keep it.
 type resealing struct {
 	relayer.Store
 	destination relayer.Store
@@ -200,30 +219,27 @@ func (s resealing) List(ctx context.Context, offset, limit int) ([]relayer.Recor
 // reseal returns the sealed part of the destination if that has the same URLs: sealing is
 // randomized, and the copy compares bytes.
 func (s resealing) reseal(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	opened, err := relayer.OpenRecord(ctx, s.keys, rec)
-	if err != nil {
-		return relayer.Record{}, err
-	}
 	copied, err := s.destination.Get(ctx, rec.ID)
-	if errors.Is(err, relayer.ErrNotFound) {
-		return relayer.ResealRecord(ctx, s.keys, rec)
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, relayer.ErrNotFound) {
 		return relayer.Record{}, err
 	}
-	if s.isCopied(ctx, copied, opened) {
-		rec.Private = copied.Private
-		return rec, nil
+	resealed, err := relayer.ResealRecord(ctx, s.keys, rec)
+	if err == nil && s.isCopied(ctx, copied, resealed) {
+		resealed.Private = copied.Private
 	}
-	return relayer.ResealRecord(ctx, s.keys, rec)
+	return resealed, err
 }
 
-// isCopied reports whether a record has the private part of opened, under the primary key.
-func (s resealing) isCopied(ctx context.Context, copied, opened relayer.Record) bool {
-	have, err := relayer.OpenRecord(ctx, s.keys, copied)
-	if err != nil || !bytes.Equal(have.Private, opened.Private) {
+// isCopied reports whether the copied record has the URLs of rec, under the primary key.
+func (s resealing) isCopied(ctx context.Context, copied, rec relayer.Record) bool {
+	resealed, err := relayer.ResealRecord(ctx, s.keys, copied)
+	if err != nil || !bytes.Equal(resealed.Private, copied.Private) {
 		return false
 	}
-	resealed, err := relayer.ResealRecord(ctx, s.keys, copied)
-	return err == nil && bytes.Equal(resealed.Private, copied.Private)
+	have, err := relayer.OpenRecord(ctx, s.keys, copied)
+	if err != nil {
+		return false
+	}
+	want, err := relayer.OpenRecord(ctx, s.keys, rec)
+	return err == nil && bytes.Equal(have.Private, want.Private)
 }

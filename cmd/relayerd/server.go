@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/bolt"
+)
+
+// server has the parts of the command serve, which its open methods open one after the
+// other.
+type server struct {
+	config
+	apiKey         string
+	stdout, stderr io.Writer
+	logger         *slog.Logger
+	received       signals
+
+	managerOptions []relayer.Option
+	apiOptions     []httpapi.Option
+	keys           *keysFile    // nil without --keys
+	certificate    *certificate // nil without --tls-cert
+	listener       net.Listener
+	metrics        metrics
+	store          relayer.Store
+	manager        *relayer.Manager
+	authenticator  httpapi.Authenticator
+	generated      string // the token generated for this run, if there is one
+
+	closers []func() error
+}
+
+// serve serves until ctx is done. Then it drains requests and closes the database.
+func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
+	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr, logger: newLogger(c.logFormat, stderr), received: receiveSignals()}
+	s.onClose(s.received.stop)
+	ctx, cancel := context.WithCancel(ctx)
+	s.onClose(cancel)
+	defer func() { err = errors.Join(err, s.close()) }()
+	s.received.ignoreUnused(ctx, c, s.logger)
+	// The ports are opened before the database, so that a failed start creates no file.
+	for _, open := range []func(context.Context) error{s.openFiles, s.openPorts, s.openAccess, s.openStore, s.openManager} {
+		if err := open(ctx); err != nil {
+			return err
+		}
+	}
+	api, err := httpapi.New(s.manager, s.authenticator, s.apiOptions...)
+	if err != nil {
+		return fmt.Errorf("API_KEY: %w", err)
+	}
+	s.printToken()
+	return serveHTTP(ctx, s.listener, newSite(ctx, api, s.store, s.metrics.public), api.Drain, s.logger)
+}
+
+// onClose adds what close calls, last added first.
+func (s *server) onClose(release func()) {
+	s.closers = append(s.closers, func() error { release(); return nil })
+}
+
+func (s *server) close() (err error) {
+	for _, release := range slices.Backward(s.closers) {
+		err = errors.Join(err, release())
+	}
+	return err
+}
+
+// openFiles reads the files of the flags, and locks the directory of --backup.
+func (s *server) openFiles(context.Context) error {
+	if err := s.readOptions(); err != nil {
+		return err
+	}
+	var err error
+	if s.keys, err = s.sealing.load(s.logger); err != nil {
+		return err
+	}
+	unlock, err := s.backup.lockDirectory(s.database, s.logger)
+	if err != nil {
+		return err
+	}
+	s.onClose(unlock)
+	s.certificate, err = openCertificate(s.config, s.logger)
+	return err
+}
+
+// readOptions sets the options that the flags determine.
+func (s *server) readOptions() error {
+	rules, err := s.rules.managerOptions()
+	if err != nil {
+		return err
+	}
+	s.managerOptions = append(rules.all(), relayer.WithLogger(s.logger))
+	s.apiOptions = []httpapi.Option{rateLimit(s.rate), httpapi.WithLogger(s.logger)}
+	if s.logRequests {
+		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))
+	}
+	if s.trustedProxies == "" {
+		return nil
+	}
+	trusted, err := parseProxies(s.trustedProxies)
+	if err != nil {
+		return err
+	}
+	s.apiOptions = append(s.apiOptions, httpapi.WithClientAddress(trusted.clientAddress))
+	return nil
+}
+
+// openPorts listens on --addr, with the limit of connections, and with TLS if there is a
+// certificate. It serves the metrics on --metrics-addr.
+func (s *server) openPorts(context.Context) error {
+	listener, err := listen("--addr", s.address)
+	if err != nil {
+		return err
+	}
+	s.onClose(func() { _ = listener.Close() })
+	if s.maxConnections > 0 {
+		listener = netutil.LimitListener(listener, s.maxConnections)
+	}
+	if s.certificate != nil {
+		listener = tls.NewListener(listener, s.certificate.config())
+	}
+	s.listener = listener
+	if s.metrics, err = openMetrics(s.config, s.certificate, s.logger); err != nil {
+		return err
+	}
+	s.onClose(s.metrics.stop)
+	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer))
+	return nil
+}
+
+// openAccess uses the tokens file, API_KEY, or a generated token.
+func (s *server) openAccess(ctx context.Context) error {
+	switch {
+	case s.tokensFile != "":
+		file, stop, err := openTokensFile(ctx, s.config, s.received.reload, s.logger)
+		if err != nil {
+			return err
+		}
+		s.onClose(stop)
+		s.authenticator = httpapi.AuthFunc(file.authenticate)
+		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(file.authorize))
+	case s.apiKey != "":
+		if err := checkTokenLength(s.apiKey, minTokenBytesOf(s.config)); err != nil {
+			return fmt.Errorf("API_KEY: %w", err)
+		}
+		s.authenticator = httpapi.TokensOfAnyLength(s.apiKey)
+	default:
+		s.generated = rand.Text()
+		s.authenticator = httpapi.Tokens(s.generated)
+	}
+	return nil
+}
+
+// openStore opens the database, and starts the backups of --backup.
+func (s *server) openStore(ctx context.Context) error {
+	store, closeStore, err := openFilled(ctx, s.config, s.stderr, s.logger)
+	if err != nil {
+		return err
+	}
+	s.store, s.closers = store, append(s.closers, closeStore)
+	warnIfReadable(s.logger, "database file", s.database)
+	file, ok := store.(*bolt.Store)
+	if !ok || s.backup.directory == "" {
+		return nil
+	}
+	stop, err := startBackups(ctx, newBackups(s.config, file, s.metrics.registry, s.logger), s.received.backup)
+	if err != nil {
+		return err
+	}
+	s.onClose(stop)
+	return nil
+}
+
+// openManager starts to seal in the background if there are keys.
+func (s *server) openManager(ctx context.Context) error {
+	sealing, err := s.sealing.options(ctx, s.keys, s.store, s.logger)
+	if err != nil {
+		return err
+	}
+	s.manager, err = relayer.New(s.store, append(s.managerOptions, sealing...)...)
+	if err == nil && s.keys != nil {
+		s.onClose(resealer{s.manager, s.keys, s.received.keys}.start(ctx))
+	}
+	return err
+}
+
+func rateLimit(perSecond float64) httpapi.Option {
+	if perSecond == 0 {
+		return httpapi.WithoutRateLimit()
+	}
+	const burstSeconds = httpapi.DefaultBurst / httpapi.DefaultRate
+	return httpapi.WithRateLimit(perSecond, max(1, int(perSecond*burstSeconds)))
+}
+
+func newLogger(format string, stderr io.Writer) *slog.Logger {
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(stderr, nil))
+}
+
+func listen(flag, address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err == nil {
+		return listener, nil
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		err = failed.Err
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with %s)", address, err, flag)
+}
+
+// printToken prints the generated token. No other code prints a token.
+func (s *server) printToken() {
+	if s.generated == "" {
+		return
+	}
+	fmt.Fprintf(s.stdout, "API_KEY is not set. The bearer token of this run is %s\n\n", s.generated)
+	fmt.Fprintf(s.stdout, "  curl -H 'Authorization: Bearer %s' %s://%s/api/v1/relayers\n\n", s.generated, s.scheme(), s.listener.Addr())
+}
+
+// serveHTTP handles requests until ctx is done. Then it calls drain, which ends the
+// streams, and waits for the running requests.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, drain func(), logger *slog.Logger) error {
+	const drainTimeout = 15 * time.Second
+	server := newServer(handler, logger)
+	server.RegisterOnShutdown(drain)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	logger.Info("serving", "address", listener.Addr().String())
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	logger.Info("stopping", "timeout", drainTimeout.String())
+	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(draining); err != nil {
+		return errors.Join(fmt.Errorf("requests still running after %s: %w", drainTimeout, err), server.Close())
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		// The handler responds to "OPTIONS *" as to any other request.
+		DisableGeneralOptionsHandler: true,
+
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+}
