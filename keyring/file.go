@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/go-relayer/relayer/internal/osfile"
 )
 
 // fileHeader is the first line of a key file.
@@ -155,7 +157,7 @@ func load(path string) (*ring, error) {
 // invalid: 1 to 64 of A–Z a–z 0–9 . _ and -.
 //
 // AddKey, [UseKey] and [RemoveKey] replace the file atomically, and sync it. Only one of
-// them at a time can change a file.
+// them at a time can change a file, which keeps its mode and its owner.
 func AddKey(path, id string) error {
 	if !isKeyID(id) {
 		return fmt.Errorf("keyring: %w", errKeyID)
@@ -203,8 +205,11 @@ func RemoveKey(path, id string) error {
 	})
 }
 
-// change replaces a key file.
+// change replaces a key file, or the file that a symbolic link names.
 func change(path string, modify func(*ring) error) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
 	err := replace(path, func() ([]byte, error) { return changed(path, modify) })
 	if err != nil {
 		return fmt.Errorf("keyring: %w", err)
@@ -232,12 +237,27 @@ func replace(path string, content func() ([]byte, error)) error {
 	}
 	err = errors.Join(err, file.Close())
 	if err == nil {
+		err = copyOwner(next, path)
+	}
+	if err == nil {
 		err = os.Rename(next, path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(next))
 	}
-	return syncDirectory(filepath.Dir(path))
+	return osfile.SyncDirectory(filepath.Dir(path))
+}
+
+// copyOwner gives a file the mode and the owner of another one, if that exists.
+func copyOwner(path, of string) error {
+	info, err := os.Stat(of)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return osfile.CopyOwner(path, info)
 }
 
 // changed returns the new content of a key file.
@@ -253,16 +273,4 @@ func changed(path string, modify func(*ring) error) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return r.encode(), nil
-}
-
-// syncDirectory makes the name of a file durable. Windows cannot sync a directory.
-func syncDirectory(name string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	directory, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(directory.Sync(), directory.Close())
 }

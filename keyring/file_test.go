@@ -226,3 +226,30 @@ func TestKeyFile_ConcurrentChanges(t *testing.T) {
 		t.Errorf("the file has the keys %q, want %q", ids, added)
 	}
 }
+
+// A changed file keeps its mode, and a symbolic link to it stays one.
+func TestAddKey_ModeAndSymlink(t *testing.T) {
+	directory := t.TempDir()
+	path, link := filepath.Join(directory, "file"), filepath.Join(directory, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	if err := keyring.AddKey(path, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := keyring.AddKey(link, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced; error %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
+		t.Errorf("the mode is %v with error %v, want 0640", info.Mode(), err)
+	}
+	if ring, err := keyring.Load(path); err != nil || len(ring.KeyIDs()) != 2 {
+		t.Errorf("the keys are %q; error %v", ring.KeyIDs(), err)
+	}
+}

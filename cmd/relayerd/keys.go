@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 
@@ -167,28 +164,13 @@ func (k *keyFlags) add(command *cobra.Command) {
 	require(command, "keys", "id")
 }
 
-// change changes the key file, and keeps its owner: a server that runs as that user must
-// be able to read it.
+// change changes the key file.
 func (k *keyFlags) change(modify func(path, id string) error) error {
 	if err := checkFile("--keys", k.path); err != nil {
 		return err
 	}
-	path := k.path
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	before, err := os.Stat(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := modify(k.path, k.id); err != nil {
 		return fmt.Errorf("--keys: %w", err)
-	}
-	if err := modify(path, k.id); err != nil {
-		return fmt.Errorf("--keys: %w", err)
-	}
-	if before == nil {
-		return nil
-	}
-	if err := copyOwner(path, before); err != nil {
-		return fmt.Errorf("--keys: the keys are changed, but not the owner of the file: %w", err)
 	}
 	return nil
 }

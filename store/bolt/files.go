@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/go-relayer/relayer/internal/osfile"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 )
@@ -86,7 +86,7 @@ func replaceFile(temp, path string) (before, after int64, err error) {
 	}
 	replacing, err := os.Stat(temp)
 	if err == nil {
-		err = copyOwner(temp, replaced)
+		err = osfile.CopyOwner(temp, replaced)
 	}
 	if err == nil {
 		err = os.Rename(temp, path)
@@ -94,7 +94,7 @@ func replaceFile(temp, path string) (before, after int64, err error) {
 	if err != nil {
 		return 0, 0, withoutPath(err)
 	}
-	return replaced.Size(), replacing.Size(), syncDirectory(filepath.Dir(path))
+	return replaced.Size(), replacing.Size(), osfile.SyncDirectory(filepath.Dir(path))
 }
 
 // createFile creates a file with the records of a table. It writes and syncs a temporary
@@ -117,7 +117,7 @@ func createFile(ctx context.Context, path string, from *table.Table) error {
 		}
 		err = os.Rename(temp, path)
 	}
-	return cmp.Or(withoutPath(err), syncDirectory(filepath.Dir(path)))
+	return cmp.Or(withoutPath(err), osfile.SyncDirectory(filepath.Dir(path)))
 }
 
 const (
@@ -248,18 +248,6 @@ func withoutPath(err error) error {
 		return failed.Err
 	}
 	return err
-}
-
-// syncDirectory makes the new name durable. Windows has no such step.
-func syncDirectory(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	opened, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(opened.Sync(), opened.Close())
 }
 
 // removeTempFiles removes the temporary files that crashed processes left behind.

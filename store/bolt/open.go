@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/groupcommit"
+	"github.com/go-relayer/relayer/internal/osfile"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 )
@@ -63,7 +64,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	}
 	// The process that created the file may have been killed before it synced the
 	// directory: a power cut would then remove the name of the file.
-	if err := syncDirectory(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := osfile.SyncDirectory(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, errors.Join(err, e.close())
 	}
 	removeTempFiles(path)

@@ -2,10 +2,7 @@
 
 package bolt
 
-import (
-	"io/fs"
-	"os"
-)
+import "os"
 
 // lockFile leaves the lock to the engine, which locks after the file was read. If another
 // process has changed the file in between, the open fails.
@@ -13,6 +10,3 @@ func lockFile(*os.File) error { return nil }
 
 // closeLocked closes the file, which releases its lock.
 func closeLocked(file *os.File) error { return file.Close() }
-
-// copyOwner gives a file the mode of another one.
-func copyOwner(path string, of fs.FileInfo) error { return os.Chmod(path, of.Mode().Perm()) }

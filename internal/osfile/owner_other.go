@@ -1,0 +1,11 @@
+//go:build !unix
+
+package osfile
+
+import (
+	"io/fs"
+	"os"
+)
+
+// CopyOwner gives a file the mode of another one.
+func CopyOwner(path string, of fs.FileInfo) error { return os.Chmod(path, of.Mode().Perm()) }
