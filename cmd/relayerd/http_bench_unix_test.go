@@ -27,6 +27,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/groupcommit"
 	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -66,7 +67,7 @@ func BenchmarkHTTP(b *testing.B) {
 	for _, database := range databases {
 		b.Run(database.name, func(b *testing.B) {
 			all := operations(ids)
-			ours := connect(b, serveInside(b, database.open(b), seed), all[0].append)
+			ours := connect(b, serveInside(b, config{database: database.open(b), copyFrom: seed}), all[0].append)
 			// Every relayer is read once: the system maps a page on the first touch.
 			ours.load(b, *benchRelayers/50, walk(*benchRelayers))
 			var commits *syncedFile
@@ -194,14 +195,12 @@ func writeSeed(b *testing.B, path string, n int) (ids []string) {
 
 // serveInside runs the server in this process, without its limit on the rate of reads,
 // and returns its address.
-func serveInside(b *testing.B, database, copyFrom string) (address string) {
+func serveInside(b *testing.B, c config) (address string) {
 	b.Helper()
+	c.address, c.logFormat = "127.0.0.1:0", "text"
 	ctx, stop := context.WithCancel(context.Background())
 	ended, log := make(chan error, 1), new(output)
-	go func() {
-		c := config{address: "127.0.0.1:0", database: database, copyFrom: copyFrom, logFormat: "text"}
-		ended <- serve(ctx, c, token, io.Discard, log)
-	}()
+	go func() { ended <- serve(ctx, c, token, io.Discard, log) }()
 	b.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -229,26 +228,60 @@ func benchmarkOperation(b *testing.B, ours *clients, op operation, commits *sync
 	if op.baseline != nil {
 		runs = append(runs, &candidate{clients: ours, append: op.baseline})
 	}
-	const requests = 64 * benchClients
-	for _, r := range runs {
-		r.clients.load(b, requests/8, r.append)
-	}
-	for b.Loop() {
-		for _, r := range runs {
-			r.round(b, requests)
-		}
-	}
+	measure(b, runs)
 	b.ReportMetric(ratio(runs[0].took, runs[1].took), "of-bare")
 	b.ReportMetric(ratio(runs[0].cpu, runs[1].cpu), "cpu-of-bare")
-	b.ReportMetric(1e9*requests/median(runs[1].took), "req/s")
-	b.ReportMetric(median(runs[1].objects)/requests, "allocs/req")
-	b.ReportMetric((median(runs[1].objects)-median(runs[0].objects))/requests, "allocs-above-bare")
-	b.ReportMetric(median(runs[1].bytes)/requests, "B/req")
-	b.ReportMetric((median(runs[1].bytes)-median(runs[0].bytes))/requests, "B-above-bare")
+	b.ReportMetric(1e9*requestsOfRound/median(runs[1].took), "req/s")
+	b.ReportMetric(median(runs[1].objects)/requestsOfRound, "allocs/req")
+	b.ReportMetric((median(runs[1].objects)-median(runs[0].objects))/requestsOfRound, "allocs-above-bare")
+	b.ReportMetric(median(runs[1].bytes)/requestsOfRound, "B/req")
+	b.ReportMetric((median(runs[1].bytes)-median(runs[0].bytes))/requestsOfRound, "B-above-bare")
 	if op.baseline != nil {
 		b.ReportMetric(ratio(runs[1].took, runs[2].took), "of-first")
 	}
+}
+
+const requestsOfRound = 64 * benchClients
+
+// measure runs the candidates alternately.
+func measure(b *testing.B, runs []*candidate) {
+	for _, r := range runs {
+		r.clients.load(b, requestsOfRound/8, r.append)
+	}
+	for b.Loop() {
+		for _, r := range runs {
+			r.round(b, requestsOfRound)
+		}
+	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkSealing compares a server whose RPC URLs are sealed with one that has them in
+// clear.
+func BenchmarkSealing(b *testing.B) {
+	if testing.Short() {
+		*benchRelayers = 2_000
+	}
+	directory := b.TempDir()
+	clearSeed, sealedSeed := filepath.Join(directory, "clear.db"), filepath.Join(directory, "sealed.db")
+	keys := sealing{keysFile: filepath.Join(directory, "relayer.keys")}
+	if err := keyring.AddKey(keys.keysFile, "k"); err != nil {
+		b.Fatal(err)
+	}
+	all := operations(writeSeed(b, clearSeed, *benchRelayers))
+	if err := copyDatabase(b.Context(), clearSeed, sealedSeed, keys, io.Discard); err != nil {
+		b.Fatal(err)
+	}
+	inClear := connect(b, serveInside(b, config{database: inMemory, copyFrom: clearSeed}), all[0].append)
+	sealed := connect(b, serveInside(b, config{database: inMemory, copyFrom: sealedSeed, sealing: keys}), all[0].append)
+	for _, op := range all {
+		b.Run(op.name, func(b *testing.B) {
+			runs := []*candidate{{clients: inClear, append: op.append}, {clients: sealed, append: op.append}}
+			measure(b, runs)
+			b.ReportMetric(ratio(runs[0].took, runs[1].took), "of-clear")
+			b.ReportMetric(ratio(runs[0].cpu, runs[1].cpu), "cpu-of-clear")
+		})
+	}
 }
 
 // candidate holds what its rounds used.

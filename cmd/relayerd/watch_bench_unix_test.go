@@ -22,7 +22,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 	seed := filepath.Join(b.TempDir(), "seed.db")
 	ids := writeSeed(b, seed, relayers)
-	address := serveInside(b, inMemory, seed)
+	address := serveInside(b, config{database: inMemory, copyFrom: seed})
 	patch := func(buffer []byte, random *rand.Rand) []byte {
 		body := `{"name":"Sepolia relayer ` + strconv.Itoa(random.IntN(1e9)) + `"}`
 		return appendRequest(buffer, "PATCH", "/"+ids[random.IntN(len(ids))], body)
