@@ -156,7 +156,7 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 	switch want := c.want[c.next]; {
 	case want.IsDamaged():
 		c.report(fmt.Errorf("record %d, ID %q, does not match its checksum: delete it", want.Sequence(), want.ID()))
-	case found.IsDamaged || string(found.ID) != want.ID() || found.Revision != want.Revision() || found.Checksum != want.Checksum:
+	case found.IsDamaged || string(found.ID()) != want.ID() || found.Revision != want.Revision() || found.Checksum != want.Checksum:
 		c.found("record %d, ID %q, is not the one in memory", want.Sequence(), want.ID())
 	}
 	c.next++

@@ -148,11 +148,8 @@ func encodedSizes(id, claim, document int) (sizes [partsAt - sizesAt]byte) {
 }
 
 // sumRecord completes the checksum.
-func sumRecord(parts uint32, sequence, revision uint64) uint32 {
-	var numbers [16]byte
-	binary.BigEndian.PutUint64(numbers[:], sequence)
-	binary.BigEndian.PutUint64(numbers[8:], revision)
-	return crc32.Update(parts, castagnoli, numbers[:])
+func sumRecord(parts uint32, sequence, revision []byte) uint32 {
+	return crc32.Update(crc32.Update(parts, castagnoli, sequence), castagnoli, revision)
 }
 
 // newRecord returns a record for a batch, with the first part of its checksum.
@@ -184,31 +181,27 @@ func decodeRecord(key, value []byte) (table.Stored, bool) {
 	if len(key) <= sequenceSize || len(key) > sequenceSize+relayer.MaxIDLength {
 		return table.Stored{}, false
 	}
-	sequence, id := binary.BigEndian.Uint64(key), key[sequenceSize:]
-	r := decodeValue(value)
-	r.Sequence = sequence
-	isSound := r.ID != nil && sumRecord(crc32.Checksum(value[sizesAt:], castagnoli), sequence, r.Revision) == r.Checksum
-	r.IsDamaged = !isSound || !bytes.Equal(r.ID, id)
+	sequence, id := key[:sequenceSize], key[sequenceSize:]
+	r, isSound := decodeValue(value)
+	r.Sequence = binary.BigEndian.Uint64(sequence)
+	isSound = isSound && sumRecord(crc32.Checksum(value[sizesAt:], castagnoli), sequence, value[revisionAt:sizesAt]) == r.Checksum
+	r.IsDamaged = !isSound || !bytes.Equal(r.ID(), id)
 	if !isSound {
-		r.ID = id // if the value is sound, the key is what is damaged
+		// If the value is sound, the key is what is damaged.
+		r.Parts, r.IDSize, r.ClaimSize, r.DocumentSize = id, uint8(len(id)), 0, 0
 	}
 	return r, true
 }
 
-// decodeValue parses a value. If its sizes contradict each other, the result has no parts.
-func decodeValue(value []byte) (r table.Stored) {
+// decodeValue parses a value. It returns false if its sizes contradict each other.
+func decodeValue(value []byte) (r table.Stored, ok bool) {
 	if len(value) < partsAt {
-		return r
+		return r, false
 	}
 	r.Checksum = binary.BigEndian.Uint32(value[checksumAt:])
 	r.Revision = binary.BigEndian.Uint64(value[revisionAt:])
-	id, claim, document := int(value[sizesAt]), int(value[sizesAt+1]), int(binary.BigEndian.Uint32(value[sizesAt+2:]))
-	parts := value[partsAt:]
-	if value[0] != recordVersion || id == 0 || id > relayer.MaxIDLength || claim > relayer.MaxClaimLength || document > len(parts)-id-claim {
-		return r
-	}
-	r.ID, parts = parts[:id], parts[id:]
-	r.Claim, parts = parts[:claim], parts[claim:]
-	r.Document, r.Private = parts[:document], parts[document:]
-	return r
+	r.Parts, r.IDSize, r.ClaimSize = value[partsAt:], value[sizesAt], value[sizesAt+1]
+	r.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+2:])
+	isSound := value[0] == recordVersion && r.IDSize > 0 && r.IDSize <= relayer.MaxIDLength && r.ClaimSize <= relayer.MaxClaimLength
+	return r, isSound && int64(r.IDSize)+int64(r.ClaimSize)+int64(r.DocumentSize) <= int64(len(r.Parts))
 }

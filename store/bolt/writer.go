@@ -107,7 +107,7 @@ type commit struct {
 func (s *Store) commitBatch(b *table.Batch) error {
 	for _, c := range b.Changes {
 		if c.New != nil {
-			c.New.Checksum = sumRecord(c.New.Checksum, c.New.Sequence(), c.New.Revision())
+			c.New.Checksum = sumRecord(c.New.Checksum, sequenceKey(c.New.Sequence()), binary.BigEndian.AppendUint64(nil, c.New.Revision()))
 		}
 	}
 	next := &commit{b, s.state.after(b), s.header.TxID + 1}

@@ -9,7 +9,7 @@ import (
 )
 
 func sequenced(sequence, revision uint64) *table.Record {
-	return table.Stored{Sequence: sequence, Revision: revision, ID: []byte("a")}.Record()
+	return table.Stored{Sequence: sequence, Revision: revision, Parts: []byte("a"), IDSize: 1}.Record()
 }
 
 // TestList_Random compares a list with a sorted slice: inserts at the end and in the

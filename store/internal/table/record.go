@@ -25,36 +25,37 @@ type Record struct {
 // NewRecord copies a record whose ID and claim are within the limits of package
 // relayer. A [Batch] sets its position and, unless it is imported, its revision.
 func NewRecord(rec relayer.Record) *Record {
-	r := join(rec.ID, rec.Claim, rec.Document, rec.Private)
-	r.revision = rec.Revision
-	return r
+	var parts strings.Builder
+	parts.Grow(len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private))
+	parts.WriteString(rec.ID)
+	parts.WriteString(rec.Claim)
+	parts.Write(rec.Document)
+	parts.Write(rec.Private)
+	return &Record{
+		parts: parts.String(), revision: rec.Revision, privateAt: parts.Len() - len(rec.Private),
+		idSize: uint8(len(rec.ID)), claimSize: uint8(len(rec.Claim)),
+	}
 }
 
 // Stored describes a record that a durable store has read.
 type Stored struct {
-	ID, Claim, Document, Private []byte
-	Sequence, Revision           uint64
-	Checksum                     uint32
-	IsDamaged                    bool // its content is not what was stored, but its ID is
+	Parts              []byte // ID, claim, document, private part
+	IDSize, ClaimSize  uint8
+	DocumentSize       uint32
+	Sequence, Revision uint64
+	Checksum           uint32
+	IsDamaged          bool // its content is not what was stored, but its ID is
 }
+
+// ID returns the ID.
+func (s Stored) ID() []byte { return s.Parts[:s.IDSize] }
 
 // Record copies the record for [Table.Load].
 func (s Stored) Record() *Record {
-	r := join(s.ID, s.Claim, s.Document, s.Private)
-	r.sequence, r.revision, r.Checksum, r.isDamaged = s.Sequence, s.Revision, s.Checksum, s.IsDamaged
-	return r
-}
-
-func join[T string | []byte](id, claim T, document, private []byte) *Record {
-	var parts strings.Builder
-	parts.Grow(len(id) + len(claim) + len(document) + len(private))
-	parts.WriteString(string(id))
-	parts.WriteString(string(claim))
-	parts.Write(document)
-	parts.Write(private)
 	return &Record{
-		parts: parts.String(), privateAt: parts.Len() - len(private),
-		idSize: uint8(len(id)), claimSize: uint8(len(claim)),
+		Checksum: s.Checksum, parts: string(s.Parts), revision: s.Revision, sequence: s.Sequence,
+		privateAt: int(s.IDSize) + int(s.ClaimSize) + int(s.DocumentSize),
+		idSize:    s.IDSize, claimSize: s.ClaimSize, isDamaged: s.IsDamaged,
 	}
 }
 
