@@ -66,7 +66,7 @@ func (c fileCopy) checkVacant(ctx context.Context) error {
 
 // backUpTo writes a new file at path.
 func backUpTo(ctx context.Context, source *bolt.Store, path string) error {
-	err := source.BackupFile(ctx, path)
+	err := source.Backup(ctx, path)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists: move it to another name first", path)
 	}

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 )
 
 // Every copy is a sound store that holds a prefix of the records, which one goroutine
@@ -26,14 +28,7 @@ func TestBackup_WhileWriting(t *testing.T) {
 		}
 	})
 	for range 5 {
-		var copied bytes.Buffer
-		size, err := store.Backup(t.Context(), &copied)
-		if err != nil || size != int64(copied.Len()) {
-			t.Fatalf("%d bytes written, returned size %d, error %v", copied.Len(), size, err)
-		}
-		path := filepath.Join(t.TempDir(), "backup.db")
-		write(t, path, copied.Bytes())
-		backup := open(t, path)
+		backup := open(t, backUp(t, store))
 		wantSound(t, backup)
 		recs, total, err := backup.List(t.Context(), 0, writes)
 		if err != nil || len(recs) != total {
@@ -52,39 +47,27 @@ func TestBackup_WhileWriting(t *testing.T) {
 	done.Wait()
 }
 
-func TestBackup_FailingWriter(t *testing.T) {
-	store, _ := openTemp(t)
-	if _, err := store.Backup(t.Context(), failingWriter{}); err == nil || errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error is %v", err)
+// backUp returns the path of a new backup.
+func backUp(t *testing.T, store *bolt.Store) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "backup.db")
+	if err := store.Backup(t.Context(), path); err != nil {
+		t.Fatal(err)
 	}
-	wantSound(t, store)
+	return path
 }
 
-// A panic of the writer reaches the caller and does not affect the file.
-func TestBackup_PanickingWriter(t *testing.T) {
+func TestBackup_PathTaken(t *testing.T) {
 	store, _ := openTemp(t)
-	func() {
-		defer func() {
-			if cause := recover(); cause != errDisk {
-				t.Errorf("the caller sees a panic of %v, want %v", cause, errDisk)
-			}
-		}()
-		_, err := store.Backup(t.Context(), panickingWriter{})
-		t.Errorf("error is %v", err)
-	}()
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Error(err)
+	path := backUp(t, store)
+	before := read(t, path)
+	if err := store.Backup(t.Context(), path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("error %v, want %v", err, fs.ErrExist)
 	}
-	wantSound(t, store)
+	if !bytes.Equal(read(t, path), before) {
+		t.Error("the file was changed")
+	}
 }
-
-type panickingWriter struct{}
-
-func (panickingWriter) Write([]byte) (int, error) { panic(errDisk) }
-
-type failingWriter struct{}
-
-func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }
 
 // The compaction that docs/store-format.md describes.
 func TestCompaction_ShrinksFile(t *testing.T) {
@@ -133,13 +116,7 @@ func TestBackup_DamagedFile(t *testing.T) {
 			if err := errors.Join(err, damage(path)); err != nil {
 				t.Fatal(err)
 			}
-			var copied bytes.Buffer
-			if _, err := store.Backup(t.Context(), &copied); err != nil {
-				t.Fatal(err)
-			}
-			path = filepath.Join(t.TempDir(), "backup.db")
-			write(t, path, copied.Bytes())
-			backup := open(t, path)
+			backup := open(t, backUp(t, store))
 			defer backup.Close()
 			wantSound(t, backup)
 			wantGets(t, backup, want)
@@ -150,46 +127,50 @@ func TestBackup_DamagedFile(t *testing.T) {
 	}
 }
 
-// The writer of the backup is slower than any number of writes.
-func TestBackup_SlowWriter(t *testing.T) {
-	store, _ := openTemp(t)
-	createAll(t, store, 0, 1000)
-	slow := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
-	copied := make(chan error, 1)
-	go func() {
-		_, err := store.Backup(t.Context(), slow)
-		copied <- err
-	}()
-	<-slow.reached
-	createAll(t, store, 1000, 3000)
-	wantSound(t, store)
-	close(slow.open)
-	if err := <-copied; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestBackup_DamagedRecord(t *testing.T) {
 	store := flippedRecord(t)
-	_, err := store.Backup(t.Context(), &bytes.Buffer{})
-	wantCorrupt(t, "Backup", err, `"id-07"`)
+	path := filepath.Join(t.TempDir(), "backup.db")
+	wantCorrupt(t, "Backup", store.Backup(t.Context(), path), `"id-07"`)
 	if err := store.Delete(t.Context(), "id-07", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Backup(t.Context(), &bytes.Buffer{}); err != nil {
+	if err := store.Backup(t.Context(), path); err != nil {
 		t.Errorf("Backup after the delete: %v", err)
 	}
 }
 
+// A backup writes and syncs some megabytes at a time, and ends between them if it is canceled.
 func TestBackup_ContextEnds(t *testing.T) {
 	store, _ := openTemp(t)
-	createAll(t, store, 0, 1000)
-	ctx, cancel := context.WithCancel(t.Context())
-	_, err := store.Backup(ctx, writerFunc(func(part []byte) (int, error) {
-		cancel()
-		return len(part), nil
-	}))
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want %v", err, context.Canceled)
+	const megabytes = 20
+	for i := range megabytes {
+		rec := relayer.Record{ID: numbered(i).ID, Document: make([]byte, 1<<20)}
+		if err := create(t, store, rec)(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	dir := t.TempDir()
+	ctx := &endingContext{Context: t.Context(), after: megabytes / 5}
+	if err := store.Backup(ctx, filepath.Join(dir, "backup.db")); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	if ctx.calls != ctx.after {
+		t.Errorf("the context was checked %d times, want %d", ctx.calls, ctx.after)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%d files are left, error %v", len(entries), err)
+	}
+}
+
+// endingContext ends when it is checked for the last of some times.
+type endingContext struct {
+	context.Context
+	calls, after int
+}
+
+func (c *endingContext) Err() error {
+	if c.calls++; c.calls < c.after {
+		return nil
+	}
+	return context.Canceled
 }

@@ -225,7 +225,7 @@ func TestCheck_ClosedStore(t *testing.T) {
 	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("Check: error is %v", err)
 	}
-	if _, err := store.Backup(t.Context(), &bytes.Buffer{}); !errors.Is(err, relayer.ErrUnavailable) {
+	if err := store.Backup(t.Context(), path+".copy"); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("Backup: error is %v", err)
 	}
 }

@@ -137,25 +137,26 @@ func TestWatch_UnknownOutcome(t *testing.T) {
 	}
 }
 
-// Close does not wait for a backup whose writer blocks, and the backup completes.
+// Close does not wait for a backup, and the backup completes.
 func TestClose_BackupRunning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
-	backup := pausingWriter{make(chan struct{}, 1), make(chan struct{})}
+	createAll(t, store, 0, 10)
+	paused := newPausingContext(t)
 	copied := make(chan error, 1)
-	go func() {
-		_, err := store.Backup(t.Context(), backup)
-		copied <- err
-	}()
-	<-backup.reached
+	go func() { copied <- store.Backup(paused, path+".copy") }()
+	<-paused.reached
 	if err := store.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := open(t, path, bolt.WithLockTimeout(0)).Close(); err != nil {
 		t.Error(err)
 	}
-	close(backup.open)
+	close(paused.open)
 	if err := <-copied; err != nil {
+		t.Error(err)
+	}
+	if err := open(t, path+".copy").Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package bolt_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,7 +43,6 @@ func Example() {
 	// Output: {"id":"sepolia"} <nil>
 }
 
-// A backup is durable after it is synced and renamed.
 func ExampleStore_Backup() {
 	dir, err := os.MkdirTemp("", "relayers")
 	if err != nil {
@@ -59,17 +57,6 @@ func ExampleStore_Backup() {
 	}
 	defer store.Close()
 
-	name := filepath.Join(dir, "backup.db")
-	temp, err := os.OpenFile(name+".part", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = store.Backup(context.Background(), temp)
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), name)
-	}
-	fmt.Println(err)
+	fmt.Println(store.Backup(context.Background(), filepath.Join(dir, "backup.db")))
 	// Output: <nil>
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,30 +19,16 @@ import (
 	"github.com/go-relayer/relayer/store/internal/table"
 )
 
-// Backup writes a file with the current records, and returns the number of bytes written.
-// It is written from memory: it is consistent, it is sound even if the file of the store
-// is not, and neither reads nor writes wait for it. It needs room for a temporary file next
-// to that of the store. [Open] opens what it writes, which is durable after the caller has
-// synced it.
+// Backup writes the current records to a new file, which appears at path when it is complete
+// and durable. It is written from memory: it is consistent, it is sound even if the file of
+// the store is not, and neither reads nor writes wait for it. Copy or upload the new file, and
+// never the file of a running store.
 //
-// It returns the error of ctx if ctx ends, and [relayer.ErrUnavailable] if the store is
-// closed. If a record was damaged when the file was opened, the error matches
-// [relayer.ErrCorrupt] and names it. Any other error is that of the writer or of the disk.
-func (s *Store) Backup(ctx context.Context, w io.Writer) (written int64, err error) {
-	name, err := writeTempFile(ctx, s.path, s.table)
-	if err == nil {
-		defer os.Remove(name)
-		written, err = copyFile(ctx, w, name)
-	}
-	if err != nil {
-		return written, fmt.Errorf("bolt: back up %s: %w", s.path, err)
-	}
-	return written, nil
-}
-
-// BackupFile is [Store.Backup] to a new file, which appears at path when it is complete and
-// durable. If the path is taken, it returns [fs.ErrExist] and changes nothing.
-func (s *Store) BackupFile(ctx context.Context, path string) error {
+// It returns [fs.ErrExist] if the path is taken, the error of ctx if ctx ends, and
+// [relayer.ErrUnavailable] if the store is closed. If a record was damaged when the file was
+// opened, the error matches [relayer.ErrCorrupt] and names it. After an error there is no file
+// at path.
+func (s *Store) Backup(ctx context.Context, path string) error {
 	if err := createFile(ctx, path, s.table); err != nil {
 		return fmt.Errorf("bolt: back up to %s: %w", path, err)
 	}
@@ -126,8 +111,9 @@ const (
 	// tempAge is the age from which a temporary file is a leftover.
 	tempAge = time.Minute
 
-	// tempBatch is the number of bytes that are written in one transaction.
-	tempBatch = 16 << 20
+	// tempBatch is the number of bytes that are written and synced in one transaction, which
+	// cannot be canceled.
+	tempBatch = 4 << 20
 )
 
 // writeTempFile writes and syncs a temporary file next to path and returns its name.
@@ -177,7 +163,7 @@ func writeRecords(ctx context.Context, name string, records []*table.Record, cou
 		}
 		now.sum += uint64(r.Checksum)
 	}
-	db, err := bbolt.Open(name, fileMode, &bbolt.Options{NoSync: true, FreelistType: bbolt.FreelistMapType, NoStatistics: true})
+	db, err := bbolt.Open(name, fileMode, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoStatistics: true})
 	if err != nil {
 		return err
 	}
@@ -215,28 +201,6 @@ func putSome(tx *bbolt.Tx, records []*table.Record) ([]*table.Record, error) {
 		}
 	}
 	return records, nil
-}
-
-func copyFile(ctx context.Context, to io.Writer, name string) (int64, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	return io.Copy(to, &reader{ctx, file})
-}
-
-// reader fails after ctx has ended.
-type reader struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-func (r *reader) Read(part []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.from.Read(part)
 }
 
 // withoutPath removes the name of a temporary file from an error.

@@ -176,7 +176,7 @@ func recordValue(r *table.Record) []byte {
 }
 
 // decodeRecord decodes an entry, whose bytes the result shares. A record that does not
-// match its checksum is marked as damaged. If no ID can be read, it returns false.
+// match its checksum is marked as damaged. If its ID is not known for sure, it returns false.
 func decodeRecord(key, value []byte) (table.Stored, bool) {
 	if len(key) <= sequenceSize || len(key) > sequenceSize+relayer.MaxIDLength {
 		return table.Stored{}, false
@@ -187,7 +187,11 @@ func decodeRecord(key, value []byte) (table.Stored, bool) {
 	isSound = isSound && sumRecord(crc32.Checksum(value[sizesAt:], castagnoli), sequence, value[revisionAt:sizesAt]) == r.Checksum
 	r.IsDamaged = !isSound || !bytes.Equal(r.ID(), id)
 	if !isSound {
-		// If the value is sound, the key is what is damaged.
+		// If the value is sound, the key is what is damaged. If the sizes of the entry are, the
+		// value does not begin with its version, and nothing confirms the ID.
+		if len(value) >= partsAt && value[0] != recordVersion && int(r.IDSize) != len(id) && !bytes.HasPrefix(r.Parts, id) {
+			return r, false
+		}
 		r.Parts, r.IDSize, r.ClaimSize, r.DocumentSize = id, uint8(len(id)), 0, 0
 	}
 	return r, true

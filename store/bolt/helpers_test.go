@@ -298,10 +298,6 @@ func newPausingContext(t *testing.T) *pausingContext {
 	return &pausingContext{Context: t.Context(), reached: make(chan struct{}, 1), open: make(chan struct{})}
 }
 
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(part []byte) (int, error) { return f(part) }
-
 func wantCorrupt(t *testing.T, call string, err error, part string) {
 	t.Helper()
 	if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), part) {

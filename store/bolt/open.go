@@ -54,6 +54,9 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if os.IsPathSeparator(path[len(path)-1]) {
 		return nil, fmt.Errorf("%w: it is the name of a directory: choose another path", relayer.ErrUnknownFormat)
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // before it creates a file
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -229,6 +232,7 @@ func (l *loader) read() (err error) {
 	if l.info.Size() < l.header.Size() {
 		return corruptFile(fmt.Sprintf("it ends after %d of %d bytes", l.info.Size(), l.header.Size()))
 	}
+	readAhead(l.file, l.header.Size())
 	file := pages.NewFile(l.file, l.header)
 	trees, err := file.Trees()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -298,6 +299,18 @@ func TestOpen_NilOption(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file was created: %v", err)
+	}
+}
+
+func TestOpen_CanceledBeforeFileExists(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := bolt.Open(ctx, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was created: %v", err)
 	}
 }
 

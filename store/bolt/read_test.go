@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -142,6 +143,43 @@ func TestChecksum_EveryByteOfRecord(t *testing.T) {
 		}
 		_ = store.Close()
 	}
+}
+
+// A damaged size of a key moves the bytes of its record: no part of the record is then a
+// reliable ID, and the file is refused.
+func TestChecksum_DamagedKeySize(t *testing.T) {
+	dir := t.TempDir()
+	path, compacted := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")
+	write(t, path, wholeFile(t))
+	compact(t, path, compacted) // each record is in one page
+	whole := read(t, compacted)
+	for _, i := range []int{7, 299} { // in the middle of a page, and at its end
+		at := keySizeAt(t, whole, keyOf(i))
+		for bit := range 7 {
+			write(t, path, whole)
+			flipBits(t, path, whole, at, 1<<bit)
+			store, err := bolt.Open(t.Context(), path)
+			if err == nil {
+				_ = store.Close()
+			}
+			if !errors.Is(err, relayer.ErrCorrupt) {
+				t.Errorf("record %d, bit %d: error %v, want %v", i, bit, err, relayer.ErrCorrupt)
+			}
+		}
+	}
+}
+
+// keySizeAt returns where a file has the size of a key.
+func keySizeAt(t *testing.T, content, key []byte) int {
+	t.Helper()
+	for at := 0; at+16 <= len(content); at += 16 {
+		keyAt, keySize := binary.NativeEndian.Uint32(content[at+4:]), binary.NativeEndian.Uint32(content[at+8:])
+		if int(keySize) == len(key) && bytes.HasPrefix(content[min(len(content), at+int(keyAt)):], key) {
+			return at + 8
+		}
+	}
+	t.Fatalf("key %q is in no page", key)
+	return 0
 }
 
 // A read never returns a commit whose sync has not succeeded.

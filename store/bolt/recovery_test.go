@@ -268,18 +268,3 @@ func wantCreateUnavailable(t *testing.T, store *bolt.Store) {
 		t.Errorf("Create without the file: error is %v, want %v", err, relayer.ErrUnavailable)
 	}
 }
-
-// pausingWriter blocks a backup in the middle.
-type pausingWriter struct {
-	reached chan struct{}
-	open    chan struct{}
-}
-
-func (w pausingWriter) Write(part []byte) (int, error) {
-	select {
-	case w.reached <- struct{}{}:
-	default:
-	}
-	<-w.open
-	return len(part), nil
-}

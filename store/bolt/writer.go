@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"runtime/debug"
 
 	"go.etcd.io/bbolt"
 
@@ -17,7 +16,6 @@ import (
 
 // run is the writer goroutine. It ends after the queue is closed and empty.
 func (s *Store) run() {
-	debug.SetPanicOnFault(true)
 	for s.queue.Wait() {
 		if s.writeBatch() > 1 {
 			// The callers that just got their results are about to write again. If
@@ -44,7 +42,6 @@ func (s *Store) lead() {
 	if s.needsRecovery {
 		return
 	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	s.writeLocked()
 }
 

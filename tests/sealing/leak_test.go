@@ -139,11 +139,7 @@ func TestBolt_NoURLInClear(t *testing.T) {
 			t.Fatal(err)
 		}
 		useStore(t, store, options...)
-		backup, err := os.Create(filepath.Join(directories["backup"], "backup.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := store.Backup(t.Context(), backup); err != nil {
+		if err := store.Backup(t.Context(), filepath.Join(directories["backup"], "backup.db")); err != nil {
 			t.Fatal(err)
 		}
 		copied, err := bolt.Open(t.Context(), filepath.Join(directories["copy"], "copy.db"))
@@ -153,7 +149,7 @@ func TestBolt_NoURLInClear(t *testing.T) {
 		if err := transfer.Copy(t.Context(), copied, store); err != nil {
 			t.Fatal(err)
 		}
-		for _, close := range []func() error{backup.Close, copied.Close, store.Close} {
+		for _, close := range []func() error{copied.Close, store.Close} {
 			if err := close(); err != nil {
 				t.Error(err)
 			}

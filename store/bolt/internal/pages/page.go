@@ -14,7 +14,6 @@ const (
 
 	branchPage   = 0x01
 	leafPage     = 0x02
-	headerPage   = 0x04
 	freelistPage = 0x10
 
 	bucketFlag = 0x01
@@ -24,9 +23,6 @@ const (
 	manyIDs = 0xFFFF
 
 	idSize = 8
-
-	// maxKeySize is the longest key that the engine takes.
-	maxKeySize = 32768
 
 	// maxDepth is more levels than any tree has.
 	maxDepth = 64
@@ -73,33 +69,31 @@ type element struct {
 	value []byte
 }
 
-// element returns one entry. It returns false if a part of the entry is not inside
-// the page. The offsets of an entry count from its own position, and keys and
-// values follow the table of all entries.
-func (p *page) element(index int) (element, bool) {
+// element returns one entry, whose key must begin at keyAt and be followed by its value. It
+// returns false if it does not, or if a part of the entry is not inside the page. The offsets
+// of an entry count from its own position.
+func (p *page) element(index int, keyAt int64) (element, bool) {
 	at := pageHeaderSize + elementSize*int64(index)
 	entry, ok := p.part(at, elementSize)
-	if !ok || index >= p.count {
+	if !ok {
 		return element{}, false
 	}
 	var e element
-	var keyAt, keySize, valueSize int64
+	var offset, keySize, valueSize uint32
 	if p.kind == branchPage {
-		keyAt, keySize = at+int64(native.Uint32(entry)), int64(native.Uint32(entry[4:]))
+		offset, keySize = native.Uint32(entry), native.Uint32(entry[4:])
 		e.child = native.Uint64(entry[8:])
 	} else {
 		e.flags = native.Uint32(entry)
-		keyAt, keySize = at+int64(native.Uint32(entry[4:])), int64(native.Uint32(entry[8:]))
-		valueSize = int64(native.Uint32(entry[12:]))
+		offset, keySize, valueSize = native.Uint32(entry[4:]), native.Uint32(entry[8:]), native.Uint32(entry[12:])
 	}
-	tableEnd := pageHeaderSize + elementSize*int64(p.count)
-	if keyAt < tableEnd || keySize > maxKeySize {
+	if at+int64(offset) != keyAt {
 		return element{}, false
 	}
-	if e.key, ok = p.part(keyAt, keySize); !ok {
+	if e.key, ok = p.part(keyAt, int64(keySize)); !ok {
 		return element{}, false
 	}
-	e.value, ok = p.part(keyAt+keySize, valueSize)
+	e.value, ok = p.part(keyAt+int64(keySize), int64(valueSize))
 	return e, ok
 }
 
@@ -126,23 +120,23 @@ type keyRange struct {
 }
 
 // elements returns all entries of a page of a tree, if the engine can read and free it:
-// all entries are inside, their keys ascend within the range, and it has as many
-// overflow pages as they need. The engine would free pages of others otherwise. An
+// all entries are inside, one after the other, their keys ascend within the range, and it has
+// as many overflow pages as they need. The engine would free pages of others otherwise. An
 // inline page is smaller than pageSize. The entries are appended to room.
 func (p *page) elements(room []element, pageSize int, within keyRange) ([]element, bool) {
 	if p.kind != leafPage && (p.kind != branchPage || p.count == 0) {
 		return nil, false
 	}
-	end := pageHeaderSize
+	end := pageHeaderSize + elementSize*p.count
 	for i := range p.count {
-		e, ok := p.element(i)
+		e, ok := p.element(i, int64(end))
 		if !ok || bytes.Compare(e.key, within.first) < 0 || within.limit != nil && bytes.Compare(e.key, within.limit) >= 0 {
 			return nil, false
 		}
 		if i > 0 && bytes.Compare(e.key, room[len(room)-1].key) <= 0 {
 			return nil, false
 		}
-		end += elementSize + len(e.key) + len(e.value)
+		end += len(e.key) + len(e.value)
 		room = append(room, e)
 	}
 	isInline := len(p.data) < pageSize
