@@ -42,6 +42,7 @@ type Server struct {
 	binaries  string
 	account   *syscall.Credential
 	directory string
+	release   func() error // of the template
 
 	mu         sync.Mutex
 	postmaster *process.Process // the first process of the server; nil before the first start
@@ -109,14 +110,11 @@ func allocate() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{binaries: binaries, account: account, directory: directory}, nil
+	return &Server{binaries: binaries, account: account, directory: directory, release: useTemplate()}, nil
 }
 
 func (s *Server) setUp(settings []string) error {
-	// The files need no sync: a crash of the machine ends the test anyway.
-	err := s.run("initdb", "-D", s.data(), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync",
-		"--auth-local=trust", "--auth-host=scram-sha-256")
-	if err != nil {
+	if err := s.copyTemplate(); err != nil {
 		return err
 	}
 	defaults := []string{
@@ -255,7 +253,7 @@ func (s *Server) Close() error {
 		err = nil
 	}
 	s.removeSharedMemory()
-	return errors.Join(err, os.RemoveAll(s.directory))
+	return errors.Join(err, os.RemoveAll(s.directory), s.release())
 }
 
 // lockFile returns the lines of postmaster.pid: first the process ID, seventh the
