@@ -219,7 +219,7 @@ func (c *Cluster) AwaitHealthy(t *testing.T) {
 }
 
 // SwitchOver asks the leader to hand over to the synchronous standby. It does not wait for
-// that; wait returns when the request has been answered.
+// that; wait returns when the response has arrived.
 func (c *Cluster) SwitchOver(t *testing.T, leader *Node) (wait func()) {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"leader": leader.Name, "candidate": c.SyncStandby(t).Name})
@@ -227,8 +227,8 @@ func (c *Cluster) SwitchOver(t *testing.T, leader *Node) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		patient := &http.Client{Timeout: process.WaitLimit, Transport: client.Transport}
-		if response, err := patient.Post(leader.api+"/switchover", "application/json", bytes.NewReader(body)); err == nil {
+		slowClient := &http.Client{Timeout: process.WaitLimit, Transport: client.Transport}
+		if response, err := slowClient.Post(leader.api+"/switchover", "application/json", bytes.NewReader(body)); err == nil {
 			response.Body.Close()
 		}
 	}()

@@ -107,7 +107,7 @@ func (n *Node) StartAgent(t *testing.T) {
 	must(t, process.Await("Patroni started", func() (bool, error) { return n.pidIn("agent.pid") > 0, nil }))
 }
 
-// KillAgent kills Patroni. PostgreSQL goes on, and nobody fences it.
+// KillAgent kills Patroni. PostgreSQL continues without fencing.
 func (n *Node) KillAgent(t *testing.T) {
 	t.Helper()
 	must(t, syscall.Kill(n.pidIn("agent.pid"), syscall.SIGKILL))

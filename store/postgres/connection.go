@@ -151,7 +151,7 @@ func release(conn *pgxpool.Conn, err error) {
 }
 
 // acquireAlive is acquire after a connection was lost: others that were idle may be
-// lost as well, so it takes one that answers.
+// lost as well, so it takes one that responds.
 func (c *connections) acquireAlive(ctx context.Context) (*pgxpool.Conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.connectTimeout)
 	defer cancel()

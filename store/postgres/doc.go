@@ -28,7 +28,7 @@
 // # Failures
 //
 // If no connection to a primary is available within [WithConnectTimeout], or the
-// server does not answer within [WithTimeout], an operation returns
+// server does not respond within [WithTimeout], an operation returns
 // [relayer.ErrUnavailable]. A write that cannot have been committed is first
 // repeated on another connection.
 //

@@ -113,15 +113,15 @@ func isSchemaError(err error) bool {
 // new connection solves that as well.
 func isStandbyError(err error) bool { return hasCode(err, readOnlyTransaction, featureNotSupported) }
 
-// unanswered is the error of an operation that has a connection. The driver's error says
+// serverTimeout is the error of an operation that has a connection. The driver's error says
 // only that a deadline was exceeded.
-type unanswered struct{ timeout time.Duration }
+type serverTimeout struct{ timeout time.Duration }
 
-func (e unanswered) Error() string {
-	return fmt.Sprintf("the server did not answer within %v", e.timeout)
+func (e serverTimeout) Error() string {
+	return fmt.Sprintf("no response from the server within %v", e.timeout)
 }
 
-func (unanswered) Unwrap() error { return context.DeadlineExceeded }
+func (serverTimeout) Unwrap() error { return context.DeadlineExceeded }
 
 // causeOf returns why ctx has ended a call that failed with err, or err.
 func (s *Store) causeOf(ctx context.Context, err error) error {
@@ -131,7 +131,7 @@ func (s *Store) causeOf(ctx context.Context, err error) error {
 	case context.Cause(ctx) == errFormerPrimary:
 		return errFormerPrimary
 	case ctx.Err() == context.DeadlineExceeded:
-		return unanswered{s.opts.timeout}
+		return serverTimeout{s.opts.timeout}
 	}
 	return err
 }

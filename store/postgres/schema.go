@@ -337,7 +337,7 @@ func setupError(ctx context.Context, opts options, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded) && !isUnconnected:
-		return unavailable(unanswered{opts.timeout})
+		return unavailable(serverTimeout{opts.timeout})
 	case hasCode(err, undefinedObject):
 		// The server quotes its name, which may be a part of a password.
 		return errors.New("postgres: the connection string contains a setting that does not exist")

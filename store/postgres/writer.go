@@ -247,7 +247,7 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	takeWarning(conn.Conn().PgConn())
 	results := conn.SendBatch(ctx, message)
 	err := skip(results, message.Len())
-	_ = results.Close() // what follows the answer to COMMIT does not matter
+	_ = results.Close() // what follows the result of COMMIT does not matter
 	// A commit that was canceled while it waited for the standby succeeds locally.
 	// The driver of a host may cancel it when ctx ends.
 	if err == nil && (takeWarning(conn.Conn().PgConn()) || ctx.Err() != nil) {
