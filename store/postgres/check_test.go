@@ -42,7 +42,7 @@ func TestCheck_Contradictions(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			pool := newPool(t, server.ConnString())
-			store, err := postgres.New(t.Context(), pool, patient, postgres.WithSchema("spoiled"))
+			store, err := postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema("spoiled"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,8 +114,8 @@ func TestCheck_StatementTimeout(t *testing.T) {
 	create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
 	execute(t, admin,
 		fmt.Sprintf(`ALTER TABLE %s.counts RENAME TO stored`, schema),
-		fmt.Sprintf(`CREATE VIEW %s.counts AS SELECT stored.* FROM %[1]s.stored, (SELECT pg_sleep(0.5)) AS pause`, schema))
-	limited := openAt(t, asRole(t, map[string]string{"statement_timeout": "400ms"}), postgres.WithSchema(schema))
+		fmt.Sprintf(`CREATE VIEW %s.counts AS SELECT stored.* FROM %[1]s.stored, (SELECT pg_sleep(3)) AS pause`, schema))
+	limited := openAt(t, asRole(t, map[string]string{"statement_timeout": "2s"}), postgres.WithSchema(schema))
 	wantConsistent(t, limited)
 }
 

@@ -39,7 +39,7 @@ func TestOpen_Passwords(t *testing.T) {
 			role := roleName()
 			execute(t, admin, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD %s IN ROLE %s", role, literal(password), group))
 			for spelling, spell := range spellings {
-				store, err := postgres.Open(t.Context(), spell(role, password), patient, newSchema())
+				store, err := postgres.Open(t.Context(), spell(role, password), longTimeouts, newSchema())
 				if err != nil {
 					t.Errorf("%s: %v", spelling, err)
 					continue
@@ -48,7 +48,7 @@ func TestOpen_Passwords(t *testing.T) {
 					t.Error(err)
 				}
 				wrong := password + "-wrong"
-				_, err = postgres.Open(t.Context(), spell(role, wrong), patient, newSchema())
+				_, err = postgres.Open(t.Context(), spell(role, wrong), longTimeouts, newSchema())
 				if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "password authentication failed") {
 					t.Errorf("%s: error %v of a wrong password", spelling, err)
 				}
@@ -108,7 +108,7 @@ func askForPasswords(t *testing.T, group string) {
 		fmt.Sprintf(`COPY (SELECT line FROM (VALUES %s) AS rules (nth, line) ORDER BY nth) TO %s`, strings.Join(lines, ", "), literal(file)),
 		`SELECT pg_reload_conf()`)
 	eventually(t, "the rules are read", func() bool {
-		_, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "user", probe), patient, newSchema())
+		_, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "user", probe), longTimeouts, newSchema())
 		return err != nil && strings.Contains(err.Error(), "password")
 	})
 }
@@ -184,7 +184,7 @@ func TestOpen_Unreachable(t *testing.T) {
 			if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want ErrUnavailable and %s", err, c.says)
 			}
-			if took := time.Since(begun); took > soon {
+			if took := time.Since(begun); took > slack {
 				t.Errorf("it took %v", took)
 			}
 			wantNoDriver(t, what, err)

@@ -29,7 +29,7 @@ func TestOpen_UnsupportedEngine(t *testing.T) {
 				`CREATE FUNCTION `+engine+`.version() RETURNS text LANGUAGE sql AS $$ SELECT `+literal(version)+` $$`)
 			connString := parameter(t, server.ConnString(), "search_path", engine+",pg_catalog")
 			schema := schemaName()
-			store, err := postgres.Open(t.Context(), connString, patient, postgres.WithSchema(schema))
+			store, err := postgres.Open(t.Context(), connString, longTimeouts, postgres.WithSchema(schema))
 			if store != nil {
 				closeAtEnd(t, store)
 			}

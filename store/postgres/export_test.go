@@ -5,6 +5,19 @@ import "github.com/jackc/pgx/v5/pgconn"
 // MarkPrimary marks a connection as one that led to a primary when it was asked.
 func MarkPrimary(conn *pgconn.PgConn) { conn.CustomData()[primaryKey] = timeline{} }
 
+// Queued returns how many writes wait to be sent.
+func (s *Store) Queued() int { return s.queue.Len() }
+
+// PruneAll prunes all changes, however new they are.
+func (s *Store) PruneAll() error {
+	last, err := s.lastChange(s.ended)
+	if err != nil {
+		return err
+	}
+	s.pruneOldChanges(last.number)
+	return nil
+}
+
 // Options applies several options, in order.
 func Options(all ...Option) Option {
 	return func(o *options) error {

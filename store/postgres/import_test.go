@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
@@ -78,9 +77,11 @@ func TestImport_SharedBatch(t *testing.T) {
 	release := holdWriteLock(t, admin, schema)
 	first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
 	awaitWaiting(t, admin, schema, 1)
+	queued := 0
 	queue := func(do func() error) <-chan error {
 		done := inBackground(do)
-		time.Sleep(20 * time.Millisecond) // to keep the order
+		queued++
+		awaitQueued(t, store, queued) // to keep the order
 		return done
 	}
 	moved := imported("moved", 5, 5000)

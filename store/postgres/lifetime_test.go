@@ -20,7 +20,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
-	store, err := postgres.Open(t.Context(), server.ConnString(), patient, postgres.WithSchema(schema))
+	store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,11 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 			_, err := store.Create(context.Background(), record(numbered(i)))
 			ends <- err
 		}()
+		if i == 0 {
+			awaitWaiting(t, admin, schema, 1)
+		}
 	}
-	awaitWaiting(t, admin, schema, 1)
-	time.Sleep(50 * time.Millisecond)
+	awaitQueued(t, store, many-1)
 	var closing sync.WaitGroup
 	for range 3 {
 		closing.Go(func() {
@@ -79,7 +81,7 @@ func TestClose_ServerHangs(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took > 4*time.Second+soon {
+	if took := time.Since(begun); took > 4*time.Second+slack {
 		t.Errorf("Close took %v", took)
 	}
 	if err := <-pending; !errors.Is(err, relayer.ErrUnavailable) {
@@ -115,7 +117,7 @@ func TestReads_CanceledContext(t *testing.T) {
 		if err := reads[name](ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("%s: %v, want the context's error", name, err)
 		}
-		if took := time.Since(begun); took > soon {
+		if took := time.Since(begun); took > slack {
 			t.Errorf("%s took %v", name, took)
 		}
 		cancel()

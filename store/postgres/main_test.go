@@ -70,12 +70,13 @@ func open(t testing.TB, options ...postgres.Option) *postgres.Store {
 	return openAt(t, server.ConnString(), options...)
 }
 
-// patient has timeouts that a busy machine does not exceed.
-var patient = postgres.Options(postgres.WithConnectTimeout(patience), postgres.WithTimeout(patience))
+// longTimeouts are not exceeded on a busy machine. A client that stalls while it holds the
+// write lock loses it after a tenth of them.
+var longTimeouts = postgres.Options(postgres.WithConnectTimeout(waitLimit), postgres.WithTimeout(30*time.Second))
 
 func openAt(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), connString, append([]postgres.Option{patient}, options...)...)
+	store, err := postgres.Open(t.Context(), connString, append([]postgres.Option{longTimeouts}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func openAt(t testing.TB, connString string, options ...postgres.Option) *postgr
 // openOn opens a Store on a pool of the host application.
 func openOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.New(t.Context(), pool, append([]postgres.Option{patient}, options...)...)
+	store, err := postgres.New(t.Context(), pool, append([]postgres.Option{longTimeouts}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,10 +212,10 @@ func same(a, b relayer.Record) bool {
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(waitLimit)
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 20s", what)
+			t.Fatalf("%s: not within %v", what, waitLimit)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -410,7 +410,7 @@ func TestCreate_RepeatedConcurrently(t *testing.T) {
 // repetition waits for its outcome.
 func TestCreate_RepeatedDuringLateCommit(t *testing.T) {
 	t.Parallel()
-	p, store, witness := behindProxy(t, postgres.WithTimeout(4*time.Second))
+	p, store, witness := behindProxy(t, postgres.WithTimeout(8*time.Second))
 	goOn := make(chan struct{})
 	arrive := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(arrive)

@@ -4,7 +4,6 @@ package postgres_test
 
 import (
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -13,43 +12,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/pgserver"
-	"github.com/go-relayer/relayer/store/postgres"
-	"github.com/go-relayer/relayer/store/storetest"
 )
-
-// TestPgBouncer runs the suite through PgBouncer in each pool mode, with the query
-// mode that the documentation names for it.
-func TestPgBouncer(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []struct {
-		pool, query string
-		wrap        func(*alternating) relayer.Store
-	}{
-		{"session", "cache_statement", func(a *alternating) relayer.Store { return a }},
-		{"transaction", "cache_describe", func(a *alternating) relayer.Store { return unwatched{a} }},
-	} {
-		connString := parameter(t, pgserver.StartPgBouncer(t, server, mode.pool, pgserver.ResetAlways), "default_query_exec_mode", mode.query)
-		t.Run(mode.pool, func(t *testing.T) {
-			t.Parallel()
-			storetest.Run(t, func(t *testing.T) relayer.Store {
-				schema := newSchema()
-				return mode.wrap(&alternating{stores: []*postgres.Store{openAt(t, connString, schema), openAt(t, connString, schema)}})
-			})
-		})
-	}
-}
-
-// unwatched has no change feed. The suite ends change feeds in the middle of their reads,
-// which cancels them. In transaction mode PgBouncer before 1.21 can end at a cancellation
-// with "server in bad state".
-type unwatched struct{ withoutWatch }
-
-type withoutWatch interface {
-	relayer.Store
-	relayer.DocumentStore
-	relayer.ImportStore
-	io.Closer
-}
 
 // TestPgBouncer_Watch follows the changes of two instances in transaction mode.
 func TestPgBouncer_Watch(t *testing.T) {

@@ -70,7 +70,7 @@ func TestPruning_EndsWithClose(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
-	store, err := postgres.Open(t.Context(), server.ConnString(), patient, postgres.WithSchema(schema),
+	store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema),
 		postgres.WithChangeRetention(100*time.Millisecond), postgres.WithTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestPruning_EndsWithClose(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took > patience {
+	if took := time.Since(begun); took > waitLimit {
 		t.Errorf("Close took %v", took)
 	}
 }

@@ -28,7 +28,7 @@ func TestSchema_ConcurrentSetup(t *testing.T) {
 		for range instances {
 			go func() {
 				<-begin
-				store, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "pool_max_conns", "2"), patient, schema)
+				store, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "pool_max_conns", "2"), longTimeouts, schema)
 				if err != nil {
 					t.Error(err)
 				}
@@ -79,7 +79,7 @@ func TestWithSchema_Names(t *testing.T) {
 		"information_schema":    false,
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := postgres.Open(t.Context(), connString, patient, postgres.WithSchema(name))
+			store, err := postgres.Open(t.Context(), connString, longTimeouts, postgres.WithSchema(name))
 			if (err == nil) != accepted {
 				t.Fatalf("error %v, accepted should be %t", err, accepted)
 			}
@@ -122,7 +122,7 @@ func TestSchema_UnknownFormat(t *testing.T) {
 				execute(t, admin, strings.ReplaceAll(statement, "$", schema))
 			}
 			before := contents(t, admin, schema)
-			store, err := postgres.New(t.Context(), admin, patient, postgres.WithSchema(schema))
+			store, err := postgres.New(t.Context(), admin, longTimeouts, postgres.WithSchema(schema))
 			if !errors.Is(err, relayer.ErrUnknownFormat) {
 				t.Errorf("error %v, want relayer.ErrUnknownFormat", err)
 			}
@@ -171,7 +171,7 @@ func TestSchema_Public(t *testing.T) {
 	pool := newPool(t, theirs)
 	execute(t, pool, "CREATE TABLE public.relayers (id serial, name text)", "INSERT INTO public.relayers (name) VALUES ('theirs')")
 	before := contents(t, pool, "public")
-	if _, err := postgres.Open(t.Context(), theirs, patient, postgres.WithSchema("public")); !errors.Is(err, relayer.ErrUnknownFormat) {
+	if _, err := postgres.Open(t.Context(), theirs, longTimeouts, postgres.WithSchema("public")); !errors.Is(err, relayer.ErrUnknownFormat) {
 		t.Errorf("error %v, want relayer.ErrUnknownFormat", err)
 	}
 	if after := contents(t, pool, "public"); after != before {
@@ -199,7 +199,7 @@ func TestSchema_NewerVersion(t *testing.T) {
 				execute(t, admin, strings.ReplaceAll(statement, "$", schema))
 			}
 			before := contents(t, admin, schema)
-			_, err := postgres.New(t.Context(), admin, patient, postgres.WithSchema(schema))
+			_, err := postgres.New(t.Context(), admin, longTimeouts, postgres.WithSchema(schema))
 			if !errors.Is(err, relayer.ErrNewerFormat) {
 				t.Errorf("error %v, want relayer.ErrNewerFormat", err)
 			}
@@ -217,11 +217,11 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	schema := schemaName()
 	execute(t, admin, "CREATE ROLE "+schema+" LOGIN")
 	connString := parameter(t, server.ConnString(), "user", schema)
-	if _, err := postgres.Open(t.Context(), connString, patient, postgres.WithSchema(schema)); err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "permission denied") {
+	if _, err := postgres.Open(t.Context(), connString, longTimeouts, postgres.WithSchema(schema)); err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("error %v of a role that may not create the schema", err)
 	}
 	owner := openOn(t, admin, postgres.WithSchema(schema))
-	if _, err := postgres.Open(t.Context(), connString, patient, postgres.WithSchema(schema)); err == nil || !strings.Contains(err.Error(), "permission denied") {
+	if _, err := postgres.Open(t.Context(), connString, longTimeouts, postgres.WithSchema(schema)); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("error %v of a role that may not use the schema", err)
 	}
 	execute(t, admin,
@@ -396,7 +396,7 @@ func TestSchema_MissingFunctions(t *testing.T) {
 		pool := newPool(t, server.ConnString())
 		openOn(t, pool, postgres.WithSchema(name))
 		execute(t, pool, "DROP FUNCTION "+name+"."+function)
-		if _, err := postgres.New(t.Context(), pool, patient, postgres.WithSchema(name)); !errors.Is(err, relayer.ErrUnknownFormat) {
+		if _, err := postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema(name)); !errors.Is(err, relayer.ErrUnknownFormat) {
 			t.Errorf("without %s: error %v, want relayer.ErrUnknownFormat", function, err)
 		}
 	}
@@ -406,7 +406,7 @@ func TestWithoutSetup_MissingSchema(t *testing.T) {
 	name := schemaName()
 	schema := postgres.WithSchema(name)
 	pool := newPool(t, server.ConnString())
-	store, err := postgres.New(t.Context(), pool, patient, schema, postgres.WithoutSetup())
+	store, err := postgres.New(t.Context(), pool, longTimeouts, schema, postgres.WithoutSetup())
 	if !errors.Is(err, postgres.ErrNoSchema) {
 		t.Fatalf("error is %v, store is %v, want ErrNoSchema", err, store)
 	}

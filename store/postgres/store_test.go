@@ -17,7 +17,7 @@ func TestStore(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T) storetest.Opener {
 		schema := newSchema()
 		return func(t *testing.T) relayer.Store {
-			store, err := postgres.Open(t.Context(), server.ConnString(), patient, schema)
+			store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, schema)
 			if err != nil {
 				t.Fatal(err)
 			}

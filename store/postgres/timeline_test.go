@@ -24,8 +24,8 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 	former, promoted := pgserver.StartPair(t)
 	schema := newSchema()
 	stores := map[string]*postgres.Store{
-		"former primary first": openAt(t, pgserver.HostList(former, promoted), impatient, schema),
-		"former primary last":  openAt(t, pgserver.HostList(promoted, former), impatient, schema),
+		"former primary first": openAt(t, pgserver.HostList(former, promoted), defaultTimeouts, schema),
+		"former primary last":  openAt(t, pgserver.HostList(promoted, former), defaultTimeouts, schema),
 	}
 	changes := make(map[string]*follower)
 	for name, store := range stores {
@@ -119,7 +119,7 @@ func wantOnce(t *testing.T, changes *follower, witness *postgres.Store, name str
 func TestTimeline_NoPrimary(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
-	store := openAt(t, pgserver.HostList(primary, standby)+"&target_session_attrs=primary", newSchema(), postgres.WithConnectTimeout(2*time.Second))
+	store := openAt(t, pgserver.HostList(primary, standby)+"&target_session_attrs=primary", newSchema(), postgres.WithConnectTimeout(3*time.Second))
 	create(t, store, record("one"))
 	if err := primary.Stop(); err != nil {
 		t.Fatal(err)

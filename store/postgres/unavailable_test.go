@@ -95,18 +95,18 @@ func withPassword(connString string) string {
 	return strings.Replace(connString, "postgres@", "postgres:"+secret+"@", 1)
 }
 
-// soon is above the connect timeout and the delays of a busy machine.
-const soon = 15 * time.Second
+// slack is what an operation may take beyond its timeouts on a busy machine.
+const slack = 30 * time.Second
 
-// impatient has the default timeouts, for tests that wait for them.
-var impatient = postgres.Options(postgres.WithConnectTimeout(postgres.DefaultConnectTimeout), postgres.WithTimeout(postgres.DefaultTimeout))
+// defaultTimeouts are for tests that wait for them.
+var defaultTimeouts = postgres.Options(postgres.WithConnectTimeout(postgres.DefaultConnectTimeout), postgres.WithTimeout(postgres.DefaultTimeout))
 
 // TestServer_Killed kills the server, tries every operation, restarts it and tries
 // again.
 func TestServer_Killed(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
-	store := openAt(t, withPassword(server.ConnString()), impatient)
+	store := openAt(t, withPassword(server.ConnString()), defaultTimeouts)
 	manager, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
@@ -121,11 +121,11 @@ func TestServer_Killed(t *testing.T) {
 			t.Errorf("Check: %v, want ErrUnavailable", err)
 		}
 		wantNoDriver(t, "Check", err)
-		wantUnavailable(t, store, soon)
+		wantUnavailable(t, store, slack)
 		wantServiceUnavailable(t, manager)
 		begun := time.Now()
 		_, err = postgres.Open(t.Context(), withPassword(server.ConnString()))
-		if took := time.Since(begun); !errors.Is(err, relayer.ErrUnavailable) || took > soon {
+		if took := time.Since(begun); !errors.Is(err, relayer.ErrUnavailable) || took > slack {
 			t.Errorf("Open: %v after %v, want ErrUnavailable", err, took)
 		}
 		wantNoDriver(t, "Open", err)
@@ -230,7 +230,7 @@ func TestPool_Exhausted(t *testing.T) {
 		}
 		held = append(held, conn)
 	}
-	wantUnavailable(t, store, soon)
+	wantUnavailable(t, store, slack)
 	if _, err := postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond)); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("New: %v, want ErrUnavailable", err)
 	}
@@ -276,7 +276,7 @@ func TestPool_ManyWaiting(t *testing.T) {
 		}
 		writers.Wait()
 		// A dozen batches would fail one after the other.
-		if took := time.Since(began); took > 6*timeout {
+		if took := time.Since(began); took > 10*timeout {
 			t.Errorf("the last writer failed after %v", took)
 		}
 	}
@@ -319,17 +319,17 @@ func TestServer_Hangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		// In the first round with recently used connections, then without.
-		wantUnavailable(t, store, timeout+soon)
+		wantUnavailable(t, store, timeout+slack)
 		wantServiceUnavailable(t, manager)
 		begun := time.Now()
 		_, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(500*time.Millisecond))
-		if took := time.Since(begun); !errors.Is(err, relayer.ErrUnavailable) || took > timeout+soon {
+		if took := time.Since(begun); !errors.Is(err, relayer.ErrUnavailable) || took > timeout+slack {
 			t.Errorf("Open: %v after %v, want ErrUnavailable", err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		begun = time.Now()
 		_, err = store.Get(ctx, "one")
-		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > soon {
+		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > slack {
 			t.Errorf("Get: %v after %v, want the context's error", err, took)
 		}
 		cancel()
@@ -365,7 +365,7 @@ func TestPool_ServerFull(t *testing.T) {
 			return err.Severity != "FATAL"
 		}
 	})
-	store := openOn(t, pool, postgres.WithSchema(schema), postgres.WithConnectTimeout(patience))
+	store := openOn(t, pool, postgres.WithSchema(schema), postgres.WithConnectTimeout(waitLimit))
 	held, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -399,7 +399,7 @@ func TestConnect_PassingReasons(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			p, store, _ := behindProxy(t, postgres.WithConnectTimeout(patience))
+			p, store, _ := behindProxy(t, postgres.WithConnectTimeout(waitLimit))
 			p.refusal.Store(&code)
 			p.cutAll()
 			for name, call := range map[string]func() error{

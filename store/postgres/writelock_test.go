@@ -47,19 +47,10 @@ func TestWriteLock_CanceledContext(t *testing.T) {
 	sent := inBackground(func() error { _, err := store.Create(ctx, record("sent")); return err })
 	awaitWaiting(t, admin, schema, 1)
 	queued := inBackground(func() error { _, err := store.Create(ctx, record("queued")); return err })
-	select {
-	case err := <-queued:
-		t.Fatalf("a create in the queue ends: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
+	awaitQueued(t, store, 1)
 	cancel()
-	select {
-	case err := <-queued:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v of a create in the queue, want the context's", err)
-		}
-	case <-time.After(time.Second):
-		t.Fatal("a create in the queue goes on after its context")
+	if err := <-queued; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v of a create in the queue, want the context's", err)
 	}
 	release()
 	if err := <-sent; err != nil {
@@ -70,6 +61,12 @@ func TestWriteLock_CanceledContext(t *testing.T) {
 	if _, err := store.Get(t.Context(), "queued"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("the canceled create: error %v, want ErrNotFound", err)
 	}
+}
+
+// awaitQueued waits until writes wait in the queue of a Store.
+func awaitQueued(t *testing.T, store *postgres.Store, count int) {
+	t.Helper()
+	eventually(t, "writes wait in the queue", func() bool { return store.Queued() >= count })
 }
 
 // TestWriteLock_Timeout: if another instance holds the write lock, all writes fail in
@@ -103,7 +100,7 @@ func TestWriteLock_Timeout(t *testing.T) {
 			t.Errorf("error %v, want ErrUnavailable", err)
 		}
 	}
-	if took := time.Since(begun); took > 2*timeout+soon {
+	if took := time.Since(begun); took > 2*timeout+slack {
 		t.Errorf("the writes took %v", took)
 	}
 	release()
@@ -120,7 +117,7 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	p := newProxy(t, server.Socket())
-	stalled, other := openAt(t, p.connString(), impatient, postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
+	stalled, other := openAt(t, p.connString(), postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	resume := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(resume)
@@ -163,8 +160,8 @@ func stall(task string) error {
 		return err
 	}
 	defer pool.Close()
-	// The test looks at the lock before the server takes it away, after 2 seconds.
-	store, err := postgres.New(context.Background(), pool, patient, postgres.WithSchema(schema))
+	// The server takes the lock away after 3 seconds. Before that the test looks at it.
+	store, err := postgres.New(context.Background(), pool, longTimeouts, postgres.WithSchema(schema))
 	if err != nil {
 		return err
 	}
@@ -294,7 +291,7 @@ func TestWrite_RefusedInBatch(t *testing.T) {
 					go func() { _, err := store.Create(t.Context(), record("bad")); bad <- err }()
 				}
 			}
-			time.Sleep(50 * time.Millisecond)
+			awaitQueued(t, store, many+1)
 			release()
 			for range many {
 				if err := <-good; err != nil {
@@ -332,7 +329,7 @@ func TestErrors_QuoteNoData(t *testing.T) {
 // in time, and not one batch after the other.
 func TestWriteLock_ManyWaiting(t *testing.T) {
 	t.Parallel()
-	const timeout = time.Second
+	const timeout = 3 * time.Second
 	name := schemaName()
 	pool := newPool(t, server.ConnString())
 	store := openOn(t, pool, postgres.WithSchema(name), postgres.WithTimeout(timeout))
@@ -358,12 +355,14 @@ func TestWriteLock_ManyWaiting(t *testing.T) {
 // write lock.
 func TestWriteLock_RoleTimeouts(t *testing.T) {
 	t.Parallel()
+	const timeout = time.Second
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
-	store := openAt(t, asRole(t, map[string]string{"statement_timeout": "50ms", "lock_timeout": "50ms"}), postgres.WithSchema(schema))
+	store := openAt(t, asRole(t, map[string]string{"statement_timeout": timeout.String(), "lock_timeout": timeout.String()}), postgres.WithSchema(schema))
 	release := holdWriteLock(t, admin, schema)
 	created := inBackground(func() error { _, err := store.Create(t.Context(), record("one")); return err })
-	time.Sleep(300 * time.Millisecond)
+	awaitWaiting(t, admin, schema, 1)
+	time.Sleep(2 * timeout)
 	release()
 	if err := <-created; err != nil {
 		t.Error(err)
