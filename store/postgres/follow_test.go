@@ -29,7 +29,7 @@ func TestWatch_CopyOfAllRelayers(t *testing.T) {
 		}
 		managers[i] = manager
 	}
-	for round := range 25 {
+	for round := range 10 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		var writing, following sync.WaitGroup
 		copies := make([]map[string]*relayer.Relayer, 4)
