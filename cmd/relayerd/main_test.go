@@ -88,10 +88,11 @@ func (o *output) awaitText(t *testing.T, text string, count int) {
 	}
 }
 
-// program returns a process that runs this program with arguments.
+// program returns a process that runs this program with arguments. With -race, each would
+// sleep for a second before it exits.
 func program(apiKey string, args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], args...)
-	command.Env = append(os.Environ(), asServer+"=1", "API_KEY="+apiKey)
+	command.Env = append(os.Environ(), asServer+"=1", "API_KEY="+apiKey, "GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
 	return command
 }
 
