@@ -108,37 +108,37 @@ func (b *tab) fillServer() {
 	b.server.create("long", strings.Repeat("WithoutASpace", 20))
 }
 
-func TestAccessibility_Names(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.visit(func(view string) {
-		unnamed := evaluate[[]string](b, `[...document.querySelectorAll('input, select, textarea')]
-			.filter((e) => e.labels.length !== 1 || e.labels[0].textContent.trim() === '').map((e) => e.outerHTML)`)
-		empty := evaluate[[]string](b, `[...document.querySelectorAll('button, fieldset > legend, h1, h2')]
-			.filter((e) => e.checkVisibility() && (e.ariaLabel ?? e.textContent).trim() === '').map((e) => e.outerHTML)`)
-		dangling := evaluate[[]string](b, `[...document.querySelectorAll('[aria-describedby], [aria-labelledby]')].filter((e) => e.checkVisibility())
-			.flatMap((e) => ((e.getAttribute('aria-describedby') ?? '') + ' ' + (e.getAttribute('aria-labelledby') ?? '')).trim().split(/ +/))
-			.filter((id) => document.getElementById(id) === null)`)
-		twice := evaluate[[]string](b, `[...document.querySelectorAll('[id]')].map((e) => e.id).filter((id, i, all) => all.indexOf(id) !== i)`)
-		headings := evaluate[int](b, `[...document.querySelectorAll('h1')].filter((e) => e.checkVisibility()).length`)
-		if len(unnamed)+len(empty)+len(dangling)+len(twice) > 0 || headings != 1 {
-			t.Errorf("%s: without a name %q, empty %q, missing descriptions %q, duplicate IDs %q, %d headings, want 1", view, unnamed, empty, dangling, twice, headings)
-		}
-	})
-	b.expectStatusRegions()
-	expect(b, []string{"en", "1", "1"}, `[document.documentElement.lang, String(document.querySelectorAll('main').length), String(document.querySelectorAll('header').length)]`)
+// expectNames checks that every control, group and heading of the view has a name, and
+// that every reference to an element names one.
+func (b *tab) expectNames(view string) {
+	b.t.Helper()
+	unnamed := evaluate[[]string](b, `[...document.querySelectorAll('input, select, textarea')]
+		.filter((e) => e.labels.length !== 1 || e.labels[0].textContent.trim() === '').map((e) => e.outerHTML)`)
+	empty := evaluate[[]string](b, `[...document.querySelectorAll('button, fieldset > legend, summary, h1, h2')]
+		.filter((e) => e.checkVisibility() && (e.ariaLabel ?? e.textContent).trim() === '').map((e) => e.outerHTML)`)
+	dangling := evaluate[[]string](b, `[...document.querySelectorAll('[aria-describedby], [aria-labelledby]')].filter((e) => e.checkVisibility())
+		.flatMap((e) => ((e.getAttribute('aria-describedby') ?? '') + ' ' + (e.getAttribute('aria-labelledby') ?? '')).trim().split(/ +/))
+		.filter((id) => document.getElementById(id) === null)`)
+	twice := evaluate[[]string](b, `[...document.querySelectorAll('[id]')].map((e) => e.id).filter((id, i, all) => all.indexOf(id) !== i)`)
+	headings := evaluate[int](b, `[...document.querySelectorAll('h1')].filter((e) => e.checkVisibility()).length`)
+	if len(unnamed)+len(empty)+len(dangling)+len(twice) > 0 || headings != 1 {
+		b.t.Errorf("%s: without a name %q, empty %q, missing descriptions %q, duplicate IDs %q, %d headings, want 1", view, unnamed, empty, dangling, twice, headings)
+	}
 }
 
-// expectStatusRegions checks that the regions for a status are there before they get a
-// text: a screen reader does not announce a region that appears with its text.
-func (b *tab) expectStatusRegions() {
-	b.t.Helper()
+// TestAccessibility_Regions checks that the regions for a status are there before they
+// get a text: a screen reader does not announce a region that appears with its text.
+func TestAccessibility_Regions(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.server.create("one", "Full one")
+	b.enter("Relayers")
+	b.goTo("relayer=one", "Full one")
 	const isPresent = `((e) => e.textContent === '' && e.checkVisibility() && e.role === 'status')(document.getElementById(%s))`
-	b.goTo("relayer=long", strings.Repeat("WithoutASpace", 20))
 	expect(b, true, isPresent, "status")
-	b.press("Edit")
+	b.edit("one")
 	expect(b, true, isPresent, "edit-note")
-	b.press("Cancel")
+	expect(b, []string{"en", "1", "1"}, `[document.documentElement.lang, String(document.querySelectorAll('main').length), String(document.querySelectorAll('header').length)]`)
 }
 
 // lowContrast lists the texts with a contrast below 4.5:1, as WCAG defines it.
@@ -169,48 +169,30 @@ func (b *tab) useScheme(scheme string) {
 	}))
 }
 
-func TestAccessibility_Contrast(t *testing.T) {
-	t.Parallel()
-	for _, scheme := range []string{"light", "dark"} {
-		t.Run(scheme, func(t *testing.T) {
-			t.Parallel()
-			b := open(t)
-			b.useScheme(scheme)
-			isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`)
-			if isDark != (scheme == "dark") {
-				t.Errorf("the page is dark: %t", isDark)
-			}
-			b.visit(func(view string) {
-				if texts := evaluate[[]string](b, lowContrast); len(texts) > 0 {
-					t.Errorf("%s: %q", view, texts)
-				}
-			})
-		})
+// expectReadable checks the contrast of every text of the view.
+func (b *tab) expectReadable(view string) {
+	b.t.Helper()
+	if texts := evaluate[[]string](b, lowContrast); len(texts) > 0 {
+		b.t.Errorf("%s: %q", view, texts)
 	}
 }
 
-// TestAccessibility_NarrowScreen checks that the page does not scroll sideways at a
-// width of 320 pixels, and of 640 pixels with double font size.
-func TestAccessibility_NarrowScreen(t *testing.T) {
-	t.Parallel()
+// expectNarrow checks that the page does not scroll sideways at a width of 320 pixels,
+// and of 640 pixels with double font size.
+func (b *tab) expectNarrow(view string) {
+	b.t.Helper()
 	for _, c := range []struct {
 		width    int64
 		fontSize string
-	}{{320, "100%"}, {640, "200%"}} {
-		t.Run(fmt.Sprint(c.width), func(t *testing.T) {
-			t.Parallel()
-			b := open(t)
-			b.run(chromedp.EmulateViewport(c.width, 640))
-			b.do(`document.documentElement.style.fontSize = %s`, c.fontSize)
-			b.visit(func(view string) {
-				wide := evaluate[[]string](b, `[...document.body.querySelectorAll('*')]
-					.filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 0.5)
-					.map((e) => e.tagName + ' ' + e.textContent.slice(0, 40))`)
-				if scrolled := evaluate[int64](b, `document.documentElement.scrollWidth`); scrolled > c.width || len(wide) > 0 {
-					t.Errorf("%s: the page is %d pixels wide, want %d; too wide: %q", view, scrolled, c.width, wide)
-				}
-			})
-		})
+	}{{640, "200%"}, {320, "100%"}} {
+		b.run(chromedp.EmulateViewport(c.width, 844))
+		b.do(`document.documentElement.style.fontSize = %s`, c.fontSize)
+		wide := evaluate[[]string](b, `[...document.body.querySelectorAll('*')]
+			.filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 0.5)
+			.map((e) => e.tagName + ' ' + e.textContent.slice(0, 40))`)
+		if scrolled := evaluate[int64](b, `document.documentElement.scrollWidth`); scrolled > c.width || len(wide) > 0 {
+			b.t.Errorf("%s: the page is %d pixels wide, want %d; too wide: %q", view, scrolled, c.width, wide)
+		}
 	}
 }
 

@@ -111,9 +111,9 @@ func (b *tab) savePicture(name string) {
 	}
 }
 
-// TestAccessibility_Axe checks every view with axe-core, in light and dark colors and
-// on a phone. With -screenshots it saves a picture of each.
-func TestAccessibility_Axe(t *testing.T) {
+// TestAccessibility_Views checks every view in light and dark colors and on a phone. With
+// -screenshots it saves a picture of each.
+func TestAccessibility_Views(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err != nil {
 		skipUnlessCI(t, "no npm, which downloads axe-core")
@@ -124,7 +124,12 @@ func TestAccessibility_Axe(t *testing.T) {
 	for _, c := range []struct {
 		name, scheme string
 		width        int64
-	}{{"light", "light", 1100}, {"dark", "dark", 1100}, {"phone", "light", 390}} {
+		check        func(*tab, string)
+	}{
+		{"light", "light", 1100, func(b *tab, view string) { b.expectNames(view); b.expectReadable(view) }},
+		{"dark", "dark", 1100, (*tab).expectReadable},
+		{"phone", "light", 320, (*tab).expectNarrow},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := open(t, "--signers", signers)
@@ -136,7 +141,12 @@ func TestAccessibility_Axe(t *testing.T) {
 				if found := b.violationsOfAxe(); len(found) > 0 {
 					t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
 				}
+				c.check(b, view)
 			})
+			isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`)
+			if isDark != (c.scheme == "dark") {
+				t.Errorf("the page is dark: %t", isDark)
+			}
 		})
 	}
 }

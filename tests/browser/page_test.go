@@ -37,7 +37,7 @@ func TestToken_Wrong(t *testing.T) {
 // release passes on the response that is held, and waits until the page has handled it.
 func (b *tab) release() {
 	b.t.Helper()
-	b.do(`(() => { release(); setTimeout(() => { window.isHandled = true; }, 300); })()`)
+	b.do(`release()`)
 	expect(b, true, `window.isHandled === true`)
 }
 
@@ -45,17 +45,10 @@ func (b *tab) release() {
 func TestToken_TwoSignIns(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	b.do(`(() => {
-		const send = fetch;
-		window.fetch = async (url, request) => {
-			const response = await send(url, request);
-			if (!window.release) await new Promise((resolve) => { window.release = resolve; });
-			return response;
-		};
-	})()`)
+	b.holdResponse("GET")
 	b.fill(token, "Bearer token")
 	b.press("Sign in")
-	expect(b, "function", `typeof window.release`)
+	b.expectHeld()
 	b.fill("wrong", "Bearer token")
 	b.press("Sign in")
 	b.expectText("The server does not accept this token")
@@ -72,9 +65,9 @@ func TestSignOut_PendingWrite(t *testing.T) {
 	b.press("Cancel")
 	b.press("Delete")
 	b.press("Cancel")
-	b.holdResponses("PATCH")
+	b.holdResponse("PATCH")
 	b.press("Pause")
-	expect(b, "function", `typeof window.release`)
+	b.expectHeld()
 	b.do(`document.getElementById('leave').click()`)
 	b.expectTitle("Sign in")
 	b.release()
@@ -604,7 +597,7 @@ func TestToken_NotStored(t *testing.T) {
 	b.enter("New relayer")
 	b.run(chromedp.Navigate("about:blank"), chromedp.NavigateBack())
 	b.expectTitle("Sign in")
-	b.close()
+	b.check()
 	stop()
 	expectNotOnDisk(t, profile)
 }

@@ -26,8 +26,8 @@ type pageErrors struct {
 
 func newPageErrors(server string) *pageErrors { return &pageErrors{server: server} }
 
-// enable makes the browser report all events, beginning before the page is loaded.
-func (p *pageErrors) enable(ctx context.Context, target *chromedp.Target) error {
+// enableEvents makes the browser report all events, beginning before the page is loaded.
+func enableEvents(ctx context.Context, target *chromedp.Target) error {
 	const keepViolations = `window.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.effectiveDirective))`
 	_, keeping := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: keepViolations})
 	_, logging := cdp.Call(ctx, target, log.Enable, cdp.Empty{})

@@ -6,8 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,71 +25,24 @@ const (
 	pollInterval = 5 * time.Millisecond
 )
 
-// tab is a tab of a browser with the page open in it.
+// tab is a window with the page of a server open in it.
 type tab struct {
 	t      *testing.T
 	server *server
 	ctx    context.Context
 	errors *pageErrors
 
+	isOpen   atomic.Bool
 	answers  chan bool   // the next answers to the questions of the browser
 	answered chan string // the questions that it asked
 }
 
-// shared is the browser of the tests. It is started once, because that takes most of
-// the time of a test.
-var shared struct {
-	sync.Once
-	ctx     context.Context
-	err     error
-	profile string
-	stop    func()
-}
-
-func startShared() {
-	if shared.profile, shared.err = os.MkdirTemp("", "profile"); shared.err != nil {
-		return
-	}
-	shared.ctx, shared.stop, shared.err = startBrowser(shared.profile)
-}
-
-// stopShared is called after the last test.
-func stopShared() {
-	if shared.stop != nil {
-		shared.stop()
-	}
-	if shared.profile != "" {
-		_ = os.RemoveAll(shared.profile)
-	}
-}
-
-// startBrowser starts a browser that writes its files to the profile.
-func startBrowser(profile string) (context.Context, func(), error) {
-	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), flags(browserPath(), profile)...)
-	ctx, cancel := chromedp.NewContext(allocator)
-	stop := sync.OnceFunc(func() {
-		_ = chromedp.Cancel(ctx)
-		cancel()
-		cancelAllocator()
-	})
-	if err := chromedp.Do(ctx); err != nil {
-		stop()
-		return nil, nil, err
-	}
-	return ctx, stop, nil
-}
-
-// open starts a server and shows its page in a browser context, which shares no
-// storage with other tests. At the end of the test it checks that there were no page
-// errors.
+// open starts a server and shows its page. At the end of the test it checks that there
+// were no page errors.
 func open(t *testing.T, serverArgs ...string) *tab {
 	t.Helper()
-	needBrowser(t)
-	shared.Do(startShared)
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	return newTab(t, startServer(t, serverArgs...), shared.ctx, chromedp.WithNewBrowserContext())
+	window := takeWindow(t)
+	return newTab(t, startServer(t, serverArgs...), window)
 }
 
 // openAlone is like open with a browser for this test only.
@@ -103,95 +55,69 @@ func openAlone(t *testing.T) (b *tab, profile string, stop func()) {
 	}
 	// t.TempDir fails the test if the browser still writes while it is removed.
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
-	ctx, stop, err := startBrowser(profile)
+	browser, stop, err := startBrowser(profile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	return newTab(t, startServer(t), ctx), profile, stop
+	b = load(t, startServer(t), newWindow(t, browser))
+	t.Cleanup(b.check)
+	return b, profile, stop
 }
 
-// another opens a second tab, which shares the storage of the first one.
+// another opens the page of the same server in a second window.
 func (b *tab) another() *tab {
 	b.t.Helper()
-	return newTab(b.t, b.server, b.ctx)
+	return newTab(b.t, b.server, takeWindow(b.t))
 }
 
-func newTab(t *testing.T, s *server, parent context.Context, options ...chromedp.ContextOption) *tab {
+func newTab(t *testing.T, s *server, window context.Context) *tab {
 	t.Helper()
-	deadline, cancelDeadline := context.WithTimeout(parent, 5*time.Minute)
-	t.Cleanup(cancelDeadline)
-	ctx, cancel := chromedp.NewContext(deadline, options...)
-	t.Cleanup(cancel)
-	b := &tab{t: t, server: s, ctx: ctx, errors: newPageErrors(s.url), answers: make(chan bool, 1), answered: make(chan string, 100)}
-	b.load()
+	b := load(t, s, window)
+	t.Cleanup(func() {
+		b.check()
+		b.leave(window)
+	})
 	return b
 }
 
-// load opens the page in the tab.
-func (b *tab) load() {
-	b.t.Helper()
+// load opens the page in a window.
+func load(t *testing.T, s *server, window context.Context) *tab {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(window, 5*time.Minute)
+	t.Cleanup(cancel)
+	b := &tab{t: t, server: s, ctx: ctx, errors: newPageErrors(s.url), answers: make(chan bool, 1), answered: make(chan string, 100)}
 	for _, listener := range []func(any){b.errors.note, b.answer} {
-		if err := chromedp.Listen(b.ctx, listener); err != nil {
-			b.t.Fatal(err)
+		if err := chromedp.Listen(ctx, listener); err != nil {
+			t.Fatal(err)
 		}
 	}
-	b.run(chromedp.Func(b.errors.enable), chromedp.EmulateViewport(1000, 800), chromedp.Navigate(b.server.url+"/"))
-	b.t.Cleanup(b.close)
+	b.useScheme("light")
+	b.run(chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.url+"/"))
+	b.isOpen.Store(true)
+	return b
 }
 
-func needBrowser(t *testing.T) {
-	t.Helper()
-	if browserPath() == "" {
-		skipUnlessCI(t, "no browser: install chromium, or set CHROMIUM to the path of one")
-	}
-}
-
-// skipUnlessCI skips the test, or fails it if CI is set.
-func skipUnlessCI(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
-// close closes the tab and reports the page errors.
-func (b *tab) close() {
+// check reports the page errors.
+func (b *tab) check() {
 	b.t.Helper()
-	if b.ctx.Err() != nil {
-		return
-	}
-	if !b.t.Failed() {
+	if !b.t.Failed() && b.ctx.Err() == nil {
 		expect(b, []string{}, `violations`)
 	}
 	for _, problem := range b.errors.take() {
 		b.t.Error(problem)
 	}
-	if err := chromedp.Cancel(b.ctx); err != nil {
-		b.t.Error(err)
-	}
 }
 
-// flags configures a browser that can connect only to this machine.
-func flags(path, profile string) []chromedp.ExecAllocatorOption {
-	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path),
-		chromedp.UserDataDir(profile),
-		chromedp.Headless,
-		chromedp.NoSandbox,
-		chromedp.NoFirstRun,
-		chromedp.NoDefaultBrowserCheck,
-		chromedp.DisableGPU,
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+// leave ends the requests of the page. It keeps the window for the next test, if it
+// still works.
+func (b *tab) leave(window context.Context) {
+	stop := chromedp.Evaluate[chromedp.Void](`fetch = () => new Promise(() => {}), stop()`)
+	if _, err := chromedp.Run(b.ctx, stop); err != nil || b.t.Failed() {
+		_ = chromedp.Cancel(window)
+		return
 	}
-	for _, name := range []string{
-		"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-default-apps",
-		"disable-extensions", "disable-breakpad", "disable-dev-shm-usage", "no-proxy-server",
-	} {
-		options = append(options, chromedp.Flag(name, true))
-	}
-	return options
+	putBack(window)
 }
 
 func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
@@ -204,14 +130,16 @@ func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 // evaluate returns the value of an expression.
 func evaluate[T any](b *tab, expression string, args ...any) T {
 	b.t.Helper()
-	value, err := tryEvaluate[T](b, expression, args...)
+	expression = quote(b, expression, args)
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
-		b.t.Fatalf("%v\n%s", err, b.errors)
+		b.t.Fatalf("%s: %v\n%s", expression, err, b.errors)
 	}
 	return value
 }
 
-func tryEvaluate[T any](b *tab, expression string, args ...any) (T, error) {
+// quote formats an expression with arguments in the notation of JavaScript.
+func quote(b *tab, expression string, args []any) string {
 	b.t.Helper()
 	quoted := make([]any, len(args))
 	for i, arg := range args {
@@ -221,11 +149,7 @@ func tryEvaluate[T any](b *tab, expression string, args ...any) (T, error) {
 		}
 		quoted[i] = string(text)
 	}
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](fmt.Sprintf(expression, quoted...)))
-	if err != nil {
-		err = fmt.Errorf("%s: %w", fmt.Sprintf(expression, quoted...), err)
-	}
-	return value, err
+	return fmt.Sprintf(expression, quoted...)
 }
 
 // isNavigation reports whether an expression has no value because the browser is replacing
@@ -241,21 +165,38 @@ func (b *tab) do(expression string, args ...any) {
 	evaluate[chromedp.Void](b, expression, args...)
 }
 
-// expect waits until an expression has the value, in this page or in the next one.
+// expect waits until an expression has the value, in this page or in the next one. The
+// page itself compares the values again and again, because a message takes much longer.
 func expect[T any](b *tab, want T, expression string, args ...any) {
 	b.t.Helper()
-	var got T
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pollInterval) {
-		var err error
-		got, err = tryEvaluate[T](b, expression, args...)
-		if err != nil && !isNavigation(err) {
-			b.t.Fatalf("%v\n%s", err, b.errors)
+	wanted, err := json.Marshal(want)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	expression = quote(b, expression, args)
+	script := fmt.Sprintf(`(async () => {
+		const want = JSON.stringify(%s);
+		for (const start = performance.now(); ; await new Promise((next) => setTimeout(next, %d))) {
+			const got = JSON.stringify(%s);
+			if (got === want) return '';
+			if (performance.now() - start > 1000) return String(got);
 		}
-		if err == nil && reflect.DeepEqual(got, want) {
+	})()`, wanted, pollInterval.Milliseconds(), expression)
+	got := "not known"
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		result, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+		switch {
+		case isNavigation(err):
+			time.Sleep(pollInterval)
+		case err != nil:
+			b.t.Fatalf("%s: %v\n%s", expression, err, b.errors)
+		case result == "":
 			return
+		default:
+			got = result
 		}
 	}
-	b.t.Fatalf("%s is %v, want %v\n%s", fmt.Sprintf(expression, args...), got, want, b.text())
+	b.t.Fatalf("%s is %s, want %s\n%s", expression, got, wanted, b.text())
 }
 
 // visible is the open dialog, or else the content of the page.
@@ -364,7 +305,10 @@ func (b *tab) answer(event any) {
 	select {
 	case isAccepted = <-b.answers:
 	default:
-		b.errors.add("an unexpected question: %s %s", question.Type, question.Message)
+		// The page of the previous test may ask whether to leave it.
+		if b.isOpen.Load() {
+			b.errors.add("an unexpected question: %s %s", question.Type, question.Message)
+		}
 	}
 	// A listener must not wait for the browser.
 	go func() {

@@ -33,18 +33,29 @@ func (b *tab) blockFeed() {
 	})()`)
 }
 
-// holdResponses keeps the response of each request with the method until the script calls
-// release.
-func (b *tab) holdResponses(method string) {
+// holdResponse keeps the response of the next request with the method until the script
+// calls release. isHandled becomes true after the page has handled it.
+func (b *tab) holdResponse(method string) {
 	b.t.Helper()
 	b.do(`(() => {
 		const send = fetch;
 		window.fetch = async (url, request) => {
 			const response = await send(url, request);
-			if (request.method === %s) await new Promise((resolve) => { window.release = resolve; });
+			if (request.method !== %s || window.release) return response;
+			const text = await response.text();
+			await new Promise((resolve) => { window.release = resolve; });
+			response.text = async () => {
+				setTimeout(() => { window.isHandled = true; });
+				return text;
+			};
 			return response;
 		};
 	})()`, method)
+}
+
+func (b *tab) expectHeld() {
+	b.t.Helper()
+	expect(b, "function", `typeof window.release`)
 }
 
 // openFull opens the page of a relayer that has every field. The page does not follow
@@ -296,9 +307,9 @@ func TestEdit_CanceledWhileSending(t *testing.T) {
 	b := openFull(t, "evm")
 	b.edit("evm")
 	b.fill("", "Name, required")
-	b.holdResponses("PATCH")
+	b.holdResponse("PATCH")
 	b.press("Save")
-	expect(b, "function", `typeof window.release`)
+	b.expectHeld()
 	b.press("Cancel")
 	b.expectDialog("")
 	for _, other := range []string{"Edit", "Delete"} {
@@ -333,9 +344,9 @@ func TestPause(t *testing.T) {
 func TestPause_OtherView(t *testing.T) {
 	t.Parallel()
 	b := openFull(t, "evm")
-	b.holdResponses("PATCH")
+	b.holdResponse("PATCH")
 	b.press("Pause")
-	expect(b, "function", `typeof window.release`)
+	b.expectHeld()
 	b.goTo("relayer=stellar", "Full stellar")
 	b.do(`release()`)
 	b.expectStatus("Full evm is paused")
