@@ -2,6 +2,7 @@ package browser
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"net/http"
 	"reflect"
@@ -222,6 +223,66 @@ func TestCreate_FieldErrors(t *testing.T) {
 	b.expectError("Relayer with this ID already exists", "ID")
 }
 
+// TestCreate_Units checks that an amount may be entered with a unit, and that none is
+// rounded.
+func TestCreate_Units(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.enter("Relayers")
+	for i, c := range []struct{ networkType, network, field, entered, digits string }{
+		{"evm", "sepolia", "Gas price cap (wei)", "100 gwei", "100000000000"},
+		{"evm", "sepolia", "Min balance (wei)", "0.5eth", "500000000000000000"},
+		{"evm", "somewhere", "Min balance (wei)", "1234567.890123456789012345 ETH", "1234567890123456789012345"},
+		{"evm", "polygon-amoy", "Min balance (wei)", "2 POL", "2000000000000000000"},
+		{"solana", "devnet", "Min balance (lamports)", "2 sol", "2000000000"},
+		{"stellar", "testnet", "Min balance (stroops)", "0.0000001 xlm", "1"},
+	} {
+		id := fmt.Sprint("unit-", i)
+		b.begin(id, c.networkType)
+		b.fill(c.network, "Network, required")
+		b.fill(c.entered, policies, c.field)
+		_, unit, _ := strings.Cut(strings.TrimSuffix(c.field, ")"), "(")
+		expect(b, "= "+c.digits+" "+unit, findControl+`.closest('.field').querySelector('.human').textContent`, []string{policies, c.field})
+		name := map[string]string{"Gas price cap (wei)": "gas_price_cap"}[c.field]
+		if name == "" {
+			name = "min_balance"
+		}
+		want := fmt.Sprintf(`{%q:%s}`, name, c.digits)
+		if c.networkType == "solana" {
+			want = fmt.Sprintf(`{"fee_payment_strategy":"user",%q:%s}`, name, c.digits)
+		}
+		b.expectCreated(id, want)
+	}
+	b.begin("wrong", "evm")
+	b.fill("polygon", "Network, required")
+	for _, wrong := range []string{"0.0000000001 gwei", "1 ETH", "1 constructor", "1,5 gwei", "1.5.5 gwei"} {
+		b.fill(wrong, policies, "Min balance (wei)")
+		b.press("Create the relayer")
+		b.expectError("must be a number or a string of decimal digits", policies, "Min balance (wei)")
+	}
+}
+
+// TestCreate_Folded checks that long forms are folded, and that a part with an error is
+// unfolded.
+func TestCreate_Folded(t *testing.T) {
+	t.Parallel()
+	const openSections = `[...document.querySelectorAll('#new-form .section[open] > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
+	b := open(t, "--network-rules")
+	b.enter("Relayers")
+	b.begin("folded", "solana")
+	expect(b, []string{}, openSections)
+	expect(b, true, `document.documentElement.scrollHeight < 1000`)
+	b.fill("-1", policies, "Swap config", "Jupiter swap options", "Max priority fee (lamports)")
+	expect(b, []string{"Policy", "Swap config", "Jupiter swap options"}, openSections)
+	b.do(`document.querySelectorAll('#new-form .section').forEach((section) => { section.open = false; })`)
+	b.press("Create the relayer")
+	b.expectText("Policy, Swap config, Jupiter swap options, Max priority fee: must be 0 or more")
+	expect(b, []string{"Policy", "Swap config", "Jupiter swap options"}, openSections)
+	b.do(`document.querySelectorAll('#new-form .section').forEach((section) => { section.open = false; })`)
+	b.press("Policy, Swap config, Jupiter swap options, Max priority fee: must be 0 or more")
+	expect(b, "Max priority fee (lamports)", `document.activeElement.labels[0].textContent`)
+}
+
 // TestCreate_OtherErrors checks that an error is shown in the summary or at its group
 // if it has no field of the form.
 func TestCreate_OtherErrors(t *testing.T) {
@@ -242,7 +303,7 @@ func TestCreate_OtherErrors(t *testing.T) {
 	b.press("Create the relayer")
 	b.expectErrorStart("contract.contract_id must be", policies, "Allowed tokens", "Token 1", "Metadata", "Kind (JSON)")
 	// A problem of a whole object is shown above its fields.
-	expect(b, true, `[...document.querySelectorAll('fieldset > .wrong')].some((p) => p.checkVisibility() && p.textContent === 'must not be set unless fee_payment_strategy is user')`)
+	expect(b, true, `[...document.querySelectorAll('.fields > .wrong')].some((p) => p.checkVisibility() && p.textContent === 'must not be set unless fee_payment_strategy is user')`)
 
 	b.goTo("new", "New relayer")
 	b.expectQuestion(discardQuestion, true, `document.getElementById('leave').click()`)

@@ -3,7 +3,9 @@ package browser
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 )
 
 // openLive opens a view and waits until the page follows the changes.
@@ -64,21 +66,52 @@ func TestLive_FocusWhileReading(t *testing.T) {
 	b.do(`document.getElementById('list-title').focus()`)
 }
 
+const (
+	pillColor = `getComputedStyle(document.querySelector('#rows .pill')).color`
+	staleNote = `document.getElementById('stale').textContent`
+)
+
+// expectStale waits until the page shows old states as such. It returns their time.
+func (b *tab) expectStale() time.Time {
+	b.t.Helper()
+	expect(b, true, pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
+	note := evaluate[string](b, staleNote)
+	shown, found := strings.CutPrefix(strings.TrimSuffix(note, "."), "The server cannot be reached. The states are those of ")
+	at, err := time.ParseInLocation(time.DateTime, shown, time.Local)
+	if !found || err != nil {
+		b.t.Fatalf("the page shows %q", note)
+	}
+	return at
+}
+
 // TestLive_ServerStopped checks that the page does not show states as current while the
 // server is away.
 func TestLive_ServerStopped(t *testing.T) {
 	t.Parallel()
+	begin := time.Now().Truncate(time.Second)
 	b := openLive(t, "page=1", "Relayers")
-	const color = `getComputedStyle(document.querySelector('#rows .pill')).color`
-	current, quiet := evaluate[string](b, color), evaluate[string](b, `getComputedStyle(document.querySelector('#rows .quiet')).color`)
-	if current == quiet {
-		t.Fatalf("a current state has the color %s", current)
-	}
+	expect(b, false, pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
+	expect(b, "", staleNote)
 	if err := b.server.process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	expect(b, "Reconnecting", `document.getElementById('live').textContent`)
-	expect(b, quiet, color)
+	if at := b.expectStale(); at.Before(begin) || at.After(time.Now()) {
+		t.Errorf("the states are those of %s, want a time from %s to now", at, begin)
+	}
+}
+
+// TestLive_ServerBack checks that the states are current again after an outage.
+func TestLive_ServerBack(t *testing.T) {
+	t.Parallel()
+	b := openLive(t, "page=1", "Relayers")
+	b.do(`window.send = fetch, window.fetch = async () => new Response('', { status: 502 })`)
+	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
+	b.expectStale()
+	b.do(`window.fetch = window.send`)
+	expect(b, "Live", `document.getElementById('live').textContent`)
+	expect(b, "", staleNote)
+	expect(b, false, pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
 }
 
 func TestLive_Relayer(t *testing.T) {

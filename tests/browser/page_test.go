@@ -216,8 +216,8 @@ func TestList_Columns(t *testing.T) {
 	b.server.create("one", "One")
 	b.server.do("PATCH", collection+"/one", `{"paused":true}`, http.StatusOK)
 	b.enter("Relayers")
-	expect(b, []string{"Name and ID", "Network", "Status", "Address"}, `[...document.querySelectorAll('#list-table thead th')].map((th) => th.textContent)`)
-	expect(b, []string{"Oneone", "evmsepolia", "Paused", "0xd8da6b…a96045"}, `[...document.querySelectorAll('#rows tr > *')].map((cell) => cell.textContent)`)
+	expect(b, []string{"Name and ID", "Network", "Status", "Signer"}, `[...document.querySelectorAll('#list-table thead th')].map((th) => th.textContent)`)
+	expect(b, []string{"Oneone", "evmsepolia", "Paused", "s0xd8da6b…a96045"}, `[...document.querySelectorAll('#rows tr > *')].map((cell) => cell.textContent)`)
 
 	// The browser asks the user before a page may read the clipboard.
 	b.do(`navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }`)
@@ -237,6 +237,24 @@ func TestList_Columns(t *testing.T) {
 	b.press("Copy the address of One")
 	b.expectStatus("Copied the address of One")
 	expect(b, []string{address, "Copy the address of One"}, `[window.copied, document.activeElement.ariaLabel]`)
+}
+
+// TestList_RowHeight checks that a row stays low with every state and long texts, so that
+// a screen shows many.
+func TestList_RowHeight(t *testing.T) {
+	t.Parallel()
+	const address = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
+	file := filepath.Join(t.TempDir(), "signers.json")
+	long := strings.Repeat("long-", 12)
+	writeFile(t, file, `{"s":{"evm":"`+address+`"},"`+long+`":{"evm":"`+address+`"}}`)
+	b := open(t, "--signers", file)
+	b.server.create("one", "One")
+	b.server.do("POST", collection, fmt.Sprintf(`{"id":%[1]q,"name":%[1]q,"network":%[1]q,"network_type":"evm","paused":true,"signer_id":%[1]q}`, long), http.StatusCreated)
+	b.replaceInResponses(`"system_disabled":false`, `"system_disabled":true,"disabled_reason":{"type":"`+long+`","details":"the node is behind"}`)
+	b.enter("Relayers")
+	expect(b, []bool{true, true}, `[...document.querySelectorAll('#rows tr')].map((row) => row.offsetHeight > 20 && row.offsetHeight <= 44)`)
+	b.run(chromedp.EmulateViewport(390, 844))
+	expect(b, []bool{true, true}, `[...document.querySelectorAll('#rows tr')].map((row) => row.offsetHeight > 40 && row.offsetHeight <= 96)`)
 }
 
 // TestAmounts compares exact amounts with amounts in larger units.
@@ -413,15 +431,6 @@ func TestFailure_NoResponse(t *testing.T) {
 	b.expectText("The server cannot be reached.")
 }
 
-func (b *tab) expectRows(first, last int) {
-	b.t.Helper()
-	var want []string
-	for i := first; i <= last; i++ {
-		want = append(want, fmt.Sprintf("Relayer %d", i))
-	}
-	expect(b, want, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent)`)
-}
-
 func TestList_Paging(t *testing.T) {
 	t.Parallel()
 	b := open(t)
@@ -429,38 +438,38 @@ func TestList_Paging(t *testing.T) {
 		b.server.create(fmt.Sprintf("relayer-%d", i), fmt.Sprintf("Relayer %d", i))
 	}
 	b.enter("Relayers")
-	b.expectRows(1, 10)
+	b.expectOrder(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	b.expectText("1–10 of 25 relayers")
 	expect(b, "true", `document.getElementById('previous').ariaDisabled`)
 
 	b.press("Next")
-	b.expectRows(11, 20)
+	b.expectOrder(11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 	b.press("Next")
-	b.expectRows(21, 25)
+	b.expectOrder(21, 22, 23, 24, 25)
 	b.expectText("21–25 of 25 relayers")
 	expect(b, "21–25 of 25 relayers", `document.getElementById('status').textContent`)
 	expect(b, "true", `document.getElementById('next').ariaDisabled`)
 	b.press("Previous")
-	b.expectRows(11, 20)
+	b.expectOrder(11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 
 	b.press("Relayer 12")
 	b.expectTitle("Relayer 12")
 	expect(b, "one-title", `document.activeElement.id`)
 	b.run(chromedp.NavigateBack())
 	b.expectTitle("Relayers")
-	b.expectRows(11, 20)
+	b.expectOrder(11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 
 	b.choose("25", "Rows")
-	b.expectRows(1, 25)
+	b.expectOrder(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25)
 	b.expectText("of 1")
 	expect(b, "per-page", `document.activeElement.id`)
 	b.goTo("page=2&per_page=7", "Relayers")
-	b.expectRows(8, 14)
+	b.expectOrder(8, 9, 10, 11, 12, 13, 14)
 	b.fill("9", "Page")
 	b.press("Go")
 	b.expectText("Page 9 is empty. There are 25 relayers.")
 	b.press("Previous")
-	b.expectRows(22, 25)
+	b.expectOrder(22, 23, 24, 25)
 	b.goTo("page=1&per_page=1000", "Relayers")
 	b.expectText("1–25 of 25 relayers")
 	expect(b, "100", findControl+`.value`, []string{"Rows"})
@@ -471,6 +480,58 @@ func TestList_Paging(t *testing.T) {
 	expect(b, []string{"page", "true"}, `[document.activeElement.id, document.activeElement.getAttribute('aria-invalid')]`)
 	b.goTo("page=1&per_page=0", "Relayers")
 	b.expectText("There are 25 relayers.")
+}
+
+// expectOrder waits for rows with these numbers.
+func (b *tab) expectOrder(numbers ...int) {
+	b.t.Helper()
+	want := []string{}
+	for _, number := range numbers {
+		want = append(want, fmt.Sprintf("Relayer %d", number))
+	}
+	expect(b, want, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent)`)
+}
+
+// TestList_Newest checks the pages of the reversed list, which do not begin where the
+// pages of the API begin.
+func TestList_Newest(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	for i := 1; i <= 25; i++ {
+		b.server.create(fmt.Sprintf("relayer-%d", i), fmt.Sprintf("Relayer %d", i))
+	}
+	b.enter("Relayers")
+	expect(b, "Live", `document.getElementById('live').textContent`)
+	b.choose("Newest first", "Order")
+	b.expectOrder(25, 24, 23, 22, 21, 20, 19, 18, 17, 16)
+	b.expectText("1–10 of 25 relayers")
+	b.do(`(() => { const send = fetch; window.read = new Set(); window.fetch = (url, request) => { window.read.add(url); return send(url, request); }; })()`)
+	b.press("Next")
+	b.expectOrder(15, 14, 13, 12, 11, 10, 9, 8, 7, 6)
+	expect(b, []string{"api/v1/relayers?page=2&per_page=10", "api/v1/relayers?page=1&per_page=10"}, `[...window.read]`)
+	b.press("Next")
+	b.expectOrder(5, 4, 3, 2, 1)
+	b.expectText("21–25 of 25 relayers")
+	b.run(chromedp.NavigateBack())
+	b.expectOrder(15, 14, 13, 12, 11, 10, 9, 8, 7, 6)
+	b.goTo("order=newest&page=4&per_page=7", "Relayers")
+	b.expectOrder(4, 3, 2, 1)
+	expect(b, "newest", findControl+`.value`, []string{"Order"})
+	b.goTo("order=newest&page=5&per_page=7", "Relayers")
+	b.expectText("Page 5 is empty. There are 25 relayers.")
+	b.goTo("order=newest&page=1&per_page=0", "Relayers")
+	b.expectText("There are 25 relayers.")
+	b.goTo("order=newest&page=many", "Relayers")
+	b.expectText("Page must be a whole number from 0 to 4294967295")
+
+	b.goTo("order=newest&per_page=2", "Relayers")
+	b.expectOrder(25, 24)
+	b.server.create("relayer-26", "Relayer 26")
+	b.expectOrder(26, 25)
+	b.server.do("DELETE", collection+"/relayer-25", "", http.StatusOK)
+	b.expectOrder(26, 24)
+	b.choose("Oldest first", "Order")
+	b.expectOrder(1, 2)
 }
 
 // errorOf is the error next to a field that describes the field.

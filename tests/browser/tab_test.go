@@ -219,18 +219,21 @@ func (b *tab) expectTitle(want string) {
 	expect(b, want, `[...document.querySelectorAll('h1')].filter((h) => h.checkVisibility()).map((h) => h.textContent).join()`)
 }
 
-// findControl returns the visible control at a path: the legends of its fieldsets,
-// the outermost first, and its label.
+// findControl returns the visible control at a path: the names of the groups around it,
+// the outermost first, and its label. It unfolds the groups.
 const findControl = `((path) => {
-	const section = document.querySelector('dialog[open]') ?? document.querySelector('main > section:not([hidden])');
-	const all = (selector) => [...section.querySelectorAll(selector)].filter((e) => e.checkVisibility());
+	const view = document.querySelector('dialog[open]') ?? document.querySelector('main > section:not([hidden])');
+	const all = (selector) => [...view.querySelectorAll(selector)].filter((e) => e.checkVisibility());
+	const groups = 'fieldset, .section';
 	const label = path.pop();
 	let group = null;
-	for (const legend of path) {
-		group = all('fieldset').find((f) => f.parentElement.closest('fieldset') === group && f.firstElementChild.textContent === legend);
+	for (const name of path) {
+		group = all(groups).find((g) => g.parentElement.closest(groups) === group && g.firstElementChild.textContent === name);
+		if (!group) throw new Error('no group ' + name);
+		if (group.open === false) group.firstElementChild.click();
 	}
 	const nameOf = (e) => e.ariaLabel ?? e.textContent;
-	const found = all('label, button, a').filter((l) => l.closest('fieldset') === group && nameOf(l) === label);
+	const found = all('label, button, a').filter((l) => l.closest(groups) === group && nameOf(l) === label);
 	if (found.length !== 1) throw new Error(found.length + ' controls ' + label);
 	return found[0].control ?? found[0];
 })(%s)`
@@ -302,11 +305,11 @@ func (b *tab) answer(event any) {
 		return
 	}
 	isAccepted := true
+	isOfTest := b.isOpen.Load() // the page of the previous test may ask whether to leave it
 	select {
 	case isAccepted = <-b.answers:
 	default:
-		// The page of the previous test may ask whether to leave it.
-		if b.isOpen.Load() {
+		if isOfTest {
 			b.errors.add("an unexpected question: %s %s", question.Type, question.Message)
 		}
 	}
@@ -316,7 +319,9 @@ func (b *tab) answer(event any) {
 			_, err := cdp.Call(ctx, target, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: isAccepted})
 			return err
 		}))
-		b.answered <- string(question.Type) + " " + question.Message
+		if isOfTest {
+			b.answered <- string(question.Type) + " " + question.Message
+		}
 	}()
 }
 

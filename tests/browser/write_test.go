@@ -111,6 +111,20 @@ func TestEdit_Fields(t *testing.T) {
 	}
 }
 
+// TestEdit_Folded checks that the form shows the parts that hold values.
+func TestEdit_Folded(t *testing.T) {
+	t.Parallel()
+	const openSections = `[...document.querySelectorAll('#edit-fields .section[open] > summary')].map((e) => e.textContent)`
+	b := openFull(t, "solana")
+	b.edit("solana")
+	expect(b, []string{"Custom RPC URLs", "Policy", "Allowed tokens", "Swap config", "Swap config", "Jupiter swap options"}, openSections+`.filter((e) => e !== 'New Custom RPC URLs')`)
+	b.press("Cancel")
+	b.server.create("one", "Full one")
+	b.goTo("relayer=one", "Full one")
+	b.edit("one")
+	expect(b, []string{}, openSections)
+}
+
 // TestEdit_UnchangedFieldsNotSent checks that a field that the user did not touch keeps
 // a value that another client stored, also without a conflict.
 func TestEdit_UnchangedFieldsNotSent(t *testing.T) {

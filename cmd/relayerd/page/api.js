@@ -1,5 +1,6 @@
 import { sayWhile } from './dom.js';
 import { readJSON } from './json.js';
+import { lost, reached } from './reach.js';
 
 // The token is stored only here, unless the user keeps it in the tab: other scripts
 // of the page cannot read the variables of a module.
@@ -57,13 +58,24 @@ function envelopeOf(text) {
 // A server or a network that is gone may not close the connection.
 const timeout = 30000;
 
-function request(path, headers, more) {
-  return fetch('api/v1/relayers' + path, {
-    ...more,
-    headers: { ...headers, Authorization: 'Bearer ' + token },
-    cache: 'no-store', credentials: 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
-  });
+async function request(path, headers, more) {
+  try {
+    const response = await fetch('api/v1/relayers' + path, {
+      ...more,
+      headers: { ...headers, Authorization: 'Bearer ' + token },
+      cache: 'no-store', credentials: 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
+    });
+    if (proxyFailures.includes(response.status)) lost();
+    else reached();
+    return response;
+  } catch (error) {
+    if (error.name !== 'AbortError') lost();
+    throw error;
+  }
 }
+
+// A proxy returns these if it cannot reach the server.
+const proxyFailures = [502, 504];
 
 // Sends a request and returns its data, pagination and ETag. It throws a Refusal if
 // the request fails, and an AbortError if it is canceled or the user has signed out.

@@ -3,6 +3,7 @@
 
 const text = (name, more) => ({ kind: 'text', name, ...more });
 const whole = (name, unit, more) => ({ kind: 'number', name, unit, keys: 'numeric', ...more });
+const amount = (name, unit, more) => whole(name, unit, { keys: 'text', ...more }); // may be entered with a unit
 const decimal = (name, more) => ({ kind: 'number', name, keys: 'decimal', ...more });
 const yesNo = (name) => ({ kind: 'yesNo', name });
 const choice = (name, options, more) => ({ kind: 'choice', name, options, ...more });
@@ -23,8 +24,8 @@ const cron = text('cron_schedule', { hint: 'A cron expression, such as 0 */6 * *
 
 export const policyFields = {
   evm: [
-    whole('gas_price_cap', 'wei', { hint: 'Every digit is kept, up to 2^256-1.' }),
-    whole('min_balance', 'wei'),
+    amount('gas_price_cap', 'wei', { hint: 'Amounts may have a unit, such as 100 gwei or 0.5 ETH. Every digit is kept, up to 2^256-1.' }),
+    amount('min_balance', 'wei'),
     yesNo('eip1559_pricing'),
     yesNo('gas_limit_estimation'),
     yesNo('include_revert_data'),
@@ -34,8 +35,8 @@ export const policyFields = {
   solana: [
     choice('fee_payment_strategy', ['user', 'relayer'], { hint: 'Who pays the fees. The default is the user.' }),
     decimal('fee_margin_percentage', { title: 'Fee margin', unit: '%' }),
-    whole('max_allowed_fee_lamports', 'lamports', { title: 'Max allowed fee' }),
-    whole('min_balance', 'lamports'),
+    amount('max_allowed_fee_lamports', 'lamports', { title: 'Max allowed fee', hint: 'Amounts may have a unit, such as 0.5 SOL.' }),
+    amount('min_balance', 'lamports'),
     whole('max_signatures'),
     whole('max_tx_data_size', 'bytes'),
     lines('allowed_accounts'),
@@ -51,9 +52,9 @@ export const policyFields = {
     group('swap_config', [
       choice('strategy', ['jupiter-swap', 'jupiter-ultra', 'noop']),
       cron,
-      whole('min_balance_threshold', 'lamports'),
+      amount('min_balance_threshold', 'lamports'),
       group('jupiter_swap_options', [
-        whole('priority_fee_max_lamports', 'lamports', { title: 'Max priority fee' }),
+        amount('priority_fee_max_lamports', 'lamports', { title: 'Max priority fee' }),
         choice('priority_level', ['medium', 'high', 'veryHigh']),
         yesNo('dynamic_compute_unit_limit'),
       ]),
@@ -63,8 +64,8 @@ export const policyFields = {
     choice('fee_payment_strategy', ['user', 'relayer'], { hint: 'Who pays the fees.' }),
     decimal('fee_margin_percentage', { title: 'Fee margin', unit: '%' }),
     decimal('slippage_percentage', { title: 'Slippage', unit: '%' }),
-    whole('max_fee', 'stroops'),
-    whole('min_balance', 'stroops'),
+    amount('max_fee', 'stroops', { hint: 'Amounts may have a unit, such as 0.5 XLM.' }),
+    amount('min_balance', 'stroops'),
     whole('timeout_seconds', 'seconds', { title: 'Timeout' }),
     yesNo('concurrent_transactions'),
     rows('allowed_tokens', 'token', [
@@ -80,7 +81,7 @@ export const policyFields = {
     group('swap_config', [
       lines('strategies', { hint: 'order-book or soroswap, in order of preference, one per line or separated by commas or spaces' }),
       cron,
-      whole('min_balance_threshold', 'stroops'),
+      amount('min_balance_threshold', 'stroops'),
     ]),
   ],
 };
@@ -92,9 +93,9 @@ export const relayerFields = [
   networkTypeField,
   text('network', { required, hint: 'Such as sepolia, devnet or testnet' }),
   text('signer_id', { required }),
-  { kind: 'flag', name: 'paused' },
   text('id', { hint: '1 to 64 of A–Z a–z 0–9 _ and -. If empty, one is generated.' }),
   text('notification_id'),
+  { kind: 'flag', name: 'paused' },
   rows('custom_rpc_urls', 'endpoint', [
     text('url', { required, hint: 'An http, https, ws or wss URL. It is masked after it is stored.' }),
     decimal('weight', { hint: 'From 0 to 100. The default is 100.' }),

@@ -3,7 +3,7 @@
 // current JSON path, so that errors appear next to it. The path of a row changes when
 // rows above it are removed.
 
-import { humanAmount } from './amounts.js';
+import { digitsOf, humanAmount } from './amounts.js';
 import { make, newID } from './dom.js';
 import { networkTypeField, policyFields, relayerFields, titleOf } from './fields.js';
 import { Literal, applyPatch, isSame, numberOrText, patchBetween, removeEmptied, writeJSON } from './json.js';
@@ -68,14 +68,15 @@ const controls = {
     const shown = labelled(field, plainInput({ inputmode: field.keys, class: 'exact' }));
     const { input } = shown;
     const human = make('p', { class: 'human', id: newID('human') });
+    const digits = () => digitsOf(input.value.trim(), field.unit, networkOf());
     const showHuman = () => {
-      const amount = humanAmount(input.value.trim(), field.unit, networkOf());
+      const amount = digits() ? digits() + ' ' + field.unit : humanAmount(input.value.trim(), field.unit, networkOf());
       human.textContent = amount && '= ' + amount;
     };
     input.addEventListener('input', showHuman);
     shown.element.append(human);
     input.setAttribute('aria-describedby', input.getAttribute('aria-describedby') + ' ' + human.id);
-    const read = () => (input.value.trim() === '' ? undefined : numberOrText(input.value.trim()));
+    const read = () => (input.value.trim() === '' ? undefined : numberOrText(digits() ?? input.value.trim()));
     return single(shown, read, (value) => {
       input.value = value.text;
       showHuman();
@@ -131,17 +132,20 @@ const controls = {
 
   group(field, networkOf) {
     const parts = partsOf(field.fields, networkOf);
-    const { element, shown } = fieldset(titleOf(field), elementsOf(parts));
+    const { element, shown } = section(titleOf(field), elementsOf(parts));
     return {
       element,
-      fill: (value) => fillParts(parts, value),
+      fill(value) {
+        element.open = Object.keys(value).length > 0;
+        fillParts(parts, value);
+      },
       collect: (path, found) => (found.set(path, shown), collectParts(parts, path + '.', found)),
     };
   },
 
   rows(field, networkOf) {
     const add = make('button', { type: 'button' }, 'Add ' + (/^[aeiou]/.test(field.noun) ? 'an ' : 'a ') + field.noun);
-    const { element, shown } = fieldset(titleOf(field), [add]);
+    const { element, shown } = section(titleOf(field), [add]);
     const present = [];
     const renumber = () => present.forEach((row, index) => row.setNumber(index + 1));
     const addRow = () => {
@@ -159,7 +163,10 @@ const controls = {
     add.addEventListener('click', () => addRow().element.querySelector('input').focus());
     return {
       element,
-      fill: (values) => values.forEach((value) => addRow().fill(value)),
+      fill(values) {
+        element.open = values.length > 0;
+        values.forEach((value) => addRow().fill(value));
+      },
       collect(path, found) {
         found.set(path, shown);
         const values = present.map((row, index) => row.collect(path + '[' + index + ']', found));
@@ -174,7 +181,8 @@ const controls = {
     const list = controls.rows({ ...field, title: 'New ' + titleOf(field) }, networkOf);
     const current = make('div');
     const choice = controls.flag({ name: 'replace', title: 'Replace all URLs', hint: 'Enter every URL in full again: those above are masked. Without an endpoint, all are removed.' });
-    const { element, shown } = fieldset(titleOf(field), [current, choice.element, list.element]);
+    const { element, shown } = section(titleOf(field), [current, choice.element, list.element]);
+    element.open = list.element.open = true;
     list.element.hidden = true;
     choice.input.addEventListener('change', () => { list.element.hidden = !choice.input.checked; });
     return {
@@ -198,8 +206,16 @@ const controls = {
 
 function fieldset(title, content) {
   const wrong = wrongLine();
-  const element = make('fieldset', { tabindex: -1, 'aria-describedby': wrong.id }, [make('legend', {}, title), wrong, ...content]);
+  const element = make('fieldset', { class: 'fields', tabindex: -1, 'aria-describedby': wrong.id }, [make('legend', {}, title), wrong, ...content]);
   return { element, shown: { title, input: element, wrong } };
+}
+
+// Returns a group that is folded until it holds a value or an error.
+function section(title, content) {
+  const wrong = wrongLine();
+  const summary = make('summary', { id: newID('summary') }, title);
+  const group = make('div', { class: 'fields', role: 'group', tabindex: -1, 'aria-labelledby': summary.id, 'aria-describedby': wrong.id }, [wrong, ...content]);
+  return { element: make('details', { class: 'section' }, [summary, group]), shown: { title, input: group, wrong } };
 }
 
 const partsOf = (fields, networkOf) => fields.map((field) => [field.name, controls[field.kind](field, networkOf)]);
@@ -258,15 +274,20 @@ function controlAt(path, found) {
   return [];
 }
 
+// Returns the groups around an element, the innermost first.
+function groupsAround(element) {
+  const group = element.parentElement.closest('fieldset, .section');
+  return group ? [group, ...groupsAround(group)] : [];
+}
+
 // Returns the names of a control and of the groups around it, because two tokens
 // have fields with the same names.
-function fullTitle(control) {
-  const names = [control.title];
-  for (let group = control.input.parentElement.closest('fieldset'); group; group = group.parentElement.closest('fieldset')) {
-    names.unshift(group.firstElementChild.textContent);
-  }
-  return names.join(', ');
+function fullTitle({ title, input }) {
+  const names = groupsAround(input).map((group) => group.firstElementChild.textContent).reverse();
+  return (names.at(-1) === title ? names : [...names, title]).join(', ');
 }
+
+const unfold = (element) => groupsAround(element).forEach((group) => { group.open = true; });
 
 // Shows an error next to its field and returns its entry in the summary.
 function placeError({ field, message }, found) {
@@ -274,9 +295,13 @@ function placeError({ field, message }, found) {
   if (!control) return make('li', {}, field === undefined ? message : field + ' ' + message);
   control.wrong.textContent += (control.wrong.textContent ? '; ' : '') + where + message;
   control.wrong.hidden = false;
-  if (control.input.tagName !== 'FIELDSET') control.input.setAttribute('aria-invalid', 'true');
+  if (control.input.matches('input, select, textarea')) control.input.setAttribute('aria-invalid', 'true');
+  unfold(control.input);
   const jump = make('button', { type: 'button', class: 'plain' }, fullTitle(control) + ': ' + where + message);
-  jump.addEventListener('click', () => control.input.focus());
+  jump.addEventListener('click', () => {
+    unfold(control.input);
+    control.input.focus();
+  });
   return make('li', {}, [jump]);
 }
 

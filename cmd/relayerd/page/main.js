@@ -2,13 +2,17 @@ import { call, expired, explain, hasToken, pathOf, Refusal, removeToken, restore
 import { dropEdit, dropEdits, hasUnsavedEdits, isBusy, noteChange, openDelete, openEdit, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say } from './dom.js';
 import { newRelayerForm } from './forms.js';
-import { isSame, writeJSON } from './json.js';
-import { cardsOf, inSentence, nameInSentence, nameOf, rowOf, statusPills, unknownPill } from './view.js';
+import { writeJSON } from './json.js';
+import { fragmentOf, readList, setInvalidList, setList, updateList, updateRow } from './list.js';
+import { clearStale } from './reach.js';
+import { cardsOf, inSentence, nameInSentence, nameOf, statusPills, unknownPill } from './view.js';
 import { follow, sleep } from './watch.js';
 
 const names = ['enter', 'list', 'one', 'new', 'problem'];
 
 const isShown = (view) => !byId(view).hidden;
+
+let listHash = '#page=1'; // the page of the list that the user saw last
 
 function show(view) {
   const wasShown = isShown(view);
@@ -24,100 +28,19 @@ function show(view) {
 
 // The list.
 
-const queryOf = (page, perPage) => new URLSearchParams({ page, per_page: perPage }).toString();
-
-let listHash = '#page=1'; // the page of the list that the user saw last
-
-function setLink(link, isThere, page, perPage) {
-  if (isThere) {
-    link.setAttribute('href', '#' + queryOf(page, perPage));
-    link.removeAttribute('aria-disabled');
-    return;
-  }
-  if (document.activeElement === link) byId('list-title').focus();
-  link.removeAttribute('href');
-  link.setAttribute('aria-disabled', 'true');
-}
-
-function rangeOf(page, perPage, total, count) {
-  const all = total === 1 ? '1 relayer' : total + ' relayers';
-  if (total === 0) return 'There are no relayers yet.';
-  if (perPage === 0) return 'There are ' + all + '.';
-  if (count === 0) return 'Page ' + page + ' is empty. There are ' + all + '.';
-  const first = (page - 1) * perPage + 1;
-  return first + '–' + (first + count - 1) + ' of ' + all;
-}
-
-function choosePerPage(perPage) {
-  const select = byId('per-page');
-  if (![...select.options].some((option) => option.value === String(perPage))) select.append(make('option', {}, String(perPage)));
-  select.value = perPage;
-}
-
-function showPagerErrors(problems) {
-  byId('pager-wrong').textContent = problems.map(({ field, message }) => (field === 'per_page' ? 'Rows' : 'Page') + ' ' + message).join('; ');
-  for (const [id, name] of [['page', 'page'], ['per-page', 'per_page']]) {
-    byId(id).toggleAttribute('aria-invalid', false);
-    if (problems.some(({ field }) => field === name)) byId(id).setAttribute('aria-invalid', 'true');
-  }
-}
-
-const hasSameRows = (relayers) => isSame([...byId('rows').children].map((row) => row.dataset.id), relayers.map(({ id }) => id));
-
-// Rows that are shown already stay the same elements. An element that is moved loses the
-// focus.
-function setRows(relayers) {
-  const rows = byId('rows');
-  const shown = new Map([...rows.children].map((row) => [row.dataset.id, row]));
-  const fresh = relayers.map((relayer) => {
-    const [old, row] = [shown.get(relayer.id), rowOf(relayer)];
-    if (!old) return row;
-    morph(old, row);
-    return old;
-  });
-  if (!hasSameRows(relayers)) rows.replaceChildren(...fresh);
-}
-
-function setList({ data, page, perPage, total }) {
-  const pages = perPage > 0 ? Math.ceil(total / perPage) : 0;
-  setRows(data);
-  byId('list-note').hidden = true;
-  byId('empty').hidden = total > 0;
-  byId('list-table').hidden = data.length === 0;
-  byId('pager').hidden = total === 0;
-  byId('range').textContent = rangeOf(page, perPage, total, data.length);
-  byId('page').value = page;
-  byId('page-count').textContent = 'of ' + Math.max(pages, 1);
-  choosePerPage(perPage);
-  setLink(byId('previous'), page > 1 && pages > 0, Math.min(page - 1, pages), perPage);
-  setLink(byId('next'), page < pages, page + 1, perPage);
-}
-
-// Reads the list that the fragment of the URL names, and passes it to apply.
-async function readList(asked, signal, apply) {
-  const before = changes;
-  const query = new URLSearchParams({ page: asked.get('page') || '1', per_page: asked.get('per_page') || '10' });
-  const { data, pagination } = await call('?' + query, { signal });
-  const [page, perPage, total] = [pagination.current_page, pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
-  apply({ data, page, perPage, total });
-  if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
-}
-
 async function showList(asked, signal) {
   listHash = location.hash || '#page=1';
+  const before = changes;
   try {
-    await readList(asked, signal, setList);
-    showPagerErrors([]);
-    show('list');
-    if (byId('status').textContent === '') say(byId('range').textContent, true);
+    setList(await readList(asked, signal));
   } catch (error) {
     if (!(error.errors?.length > 0)) throw error;
-    setList({ data: [], page: asked.get('page') || 1, perPage: 10, total: 1 });
-    byId('range').textContent = '';
-    showPagerErrors(error.errors);
-    show('list');
-    byId('pager').querySelector('[aria-invalid]')?.focus();
+    setInvalidList(asked, error.errors);
   }
+  show('list');
+  byId('pager').querySelector('[aria-invalid]')?.focus();
+  if (byId('status').textContent === '') say(byId('range').textContent, true);
+  if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
 }
 
 // One relayer.
@@ -246,14 +169,16 @@ function onNavigation() {
   route();
 }
 
-// Shows the view that the fragment of the URL names. The fragment never contains the
+// Returns the view that the fragment of the URL names. The fragment never contains the
 // token, because the browser history keeps it.
+const askedView = () => new URLSearchParams(location.hash.slice(1));
+
 async function route() {
   waiting.abort();
   waiting = new AbortController();
   if (!hasToken()) return;
   const { signal } = waiting;
-  const asked = new URLSearchParams(location.hash.slice(1));
+  const asked = askedView();
   const id = asked.get('relayer') ?? undefined;
   try {
     if (asked.has('new')) show('new');
@@ -267,7 +192,7 @@ async function route() {
 }
 
 // The user may have opened another view before the response of a write arrives.
-const isAt = (id) => new URLSearchParams(location.hash.slice(1)).get('relayer') === id;
+const isAt = (id) => askedView().get('relayer') === id;
 
 Object.assign(writeViews, {
   changed(relayer, text) {
@@ -299,23 +224,17 @@ async function refreshOne(signal) {
   if (shown === before && isShown('one')) setOne(current);
 }
 
-function noteList() {
-  if (!byId('list-note').hidden) return;
-  byId('list-note').hidden = false;
-  say('The list may have changed', true);
-}
-
-// Rows neither move nor disappear while the focus is in one.
-function refreshList(list) {
-  if (byId('rows').contains(document.activeElement) && !hasSameRows(list.data)) noteList();
-  else setList(list);
+async function refreshList(signal) {
+  const before = changes;
+  updateList(await readList(askedView(), signal));
+  if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
 }
 
 // Reads the shown view again.
 async function refresh() {
   const { signal } = waiting;
   try {
-    if (isShown('list')) await readList(new URLSearchParams(location.hash.slice(1)), signal, refreshList);
+    if (isShown('list')) await refreshList(signal);
     else if (isShown('one') && !isBusy()) await refreshOne(signal);
   } catch (error) {
     if (error.status === 401) signOut(expired);
@@ -333,8 +252,7 @@ function onChange(change, { relayer, etag }) {
   changes++;
   const isDeleted = change === 'deleted';
   noteChange(relayer.id, etag, isDeleted);
-  const row = [...byId('rows').children].find((candidate) => candidate.dataset.id === relayer.id);
-  if (row) morph(row, rowOf(relayer, isDeleted));
+  updateRow(relayer, isDeleted);
   if (change !== 'updated') refreshSoon();
   else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {
     setOne({ data: relayer, etag });
@@ -350,7 +268,6 @@ function startFeed() {
     event: (event, change) => (event === 'resync' ? refreshSoon() : onChange(event, change)),
     expired: () => signOut(expired),
     state(state) {
-      document.body.classList.toggle('stale', state === 'waiting');
       byId('live').hidden = state === 'off';
       byId('live').className = 'live ' + state;
       byId('live').textContent = state === 'live' ? 'Live' : 'Reconnecting';
@@ -360,7 +277,6 @@ function startFeed() {
 
 function stopFeed() {
   feed.abort();
-  document.body.classList.remove('stale');
   clearTimeout(refreshTimer);
   byId('live').hidden = true;
 }
@@ -384,6 +300,7 @@ function refuseToken(why) {
 function clearViews() {
   waiting.abort();
   stopFeed();
+  clearStale();
   for (const id of ['rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'problem-title', 'problem-text']) byId(id).replaceChildren();
   shown = undefined;
 }
@@ -437,8 +354,9 @@ async function signIn() {
 
 onSubmit(byId('enter-form'), signIn);
 onSubmit(byId('new-form'), create);
-onSubmit(byId('pager-form'), () => goTo('#' + queryOf(byId('page').value.trim(), byId('per-page').value)));
-byId('per-page').addEventListener('change', () => goTo('#' + queryOf(1, byId('per-page').value)));
+onSubmit(byId('pager-form'), () => goTo(fragmentOf({ page: byId('page').value.trim() })));
+byId('per-page').addEventListener('change', () => goTo(fragmentOf({ page: 1, per_page: byId('per-page').value })));
+byId('order').addEventListener('change', () => goTo(fragmentOf({ page: 1, order: byId('order').value })));
 byId('edit').addEventListener('click', () => openEdit(shown));
 byId('pause').addEventListener('click', () => setPaused(shown, !shown.data.paused));
 byId('delete').addEventListener('click', () => openDelete(shown));

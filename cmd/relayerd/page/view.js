@@ -26,8 +26,11 @@ export function inSentence(text) {
 
 export const nameInSentence = (relayer) => inSentence(nameOf(relayer));
 
+// A text that a column may cut off.
+const line = (text) => make('span', { title: printable(text) }, printable(text));
+
 export function networkBadge({ network_type: type, network }) {
-  return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), make('span', {}, printable(network))]);
+  return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), line(network)]);
 }
 
 function statesOf(relayer) {
@@ -47,21 +50,27 @@ function shortened(address) {
   return address.length > 16 ? address.slice(0, 8) + '…' + address.slice(-6) : address;
 }
 
-function copyable(text, what, shown = text) {
-  return make('span', { class: 'copyable' }, [make('span', { class: 'mono' }, shown), copyButton(what, text)]);
+function copyable(text, what, shown = [mono(text)]) {
+  return make('span', { class: 'copyable' }, [make('span', { class: 'lines' }, shown), copyButton(what, text)]);
 }
+
+const mono = (text) => make('span', { class: 'mono' }, text);
 
 const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
 
+function signerOf({ signer_id: signer, address }, name) {
+  return address ? copyable(address, 'address of ' + name, [line(signer), mono(shortened(address))]) : line(signer);
+}
+
 export function rowOf(relayer, isDeleted = false) {
-  const { id, address } = relayer;
+  const { id } = relayer;
   const name = nameInSentence(relayer);
-  const link = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id) }, nameOf(relayer));
+  const link = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id), title: nameOf(relayer) }, nameOf(relayer));
   return make('tr', { role: 'row', 'data-id': id }, [
-    make('th', { role: 'rowheader', scope: 'row' }, [link, copyable(id, 'ID of ' + name)]),
+    make('th', { role: 'rowheader', scope: 'row' }, [copyable(id, 'ID of ' + name, [link, mono(id)])]),
     cell('Network', [networkBadge(relayer)]),
     cell('Status', [isDeleted ? deletedPill() : statusPills(relayer)]),
-    cell('Address', [address ? copyable(address, 'address of ' + name, shortened(address)) : quiet('None')]),
+    cell('Signer', [signerOf(relayer, name)]),
   ]);
 }
 

@@ -3,6 +3,7 @@
 
 import { openFeed } from './api.js';
 import { readJSON } from './json.js';
+import { lost, reached } from './reach.js';
 
 export const sleep = (milliseconds, signal) => new Promise((resolve) => {
   setTimeout(resolve, milliseconds);
@@ -20,7 +21,10 @@ function watchdog(signal) {
   const stop = () => clearTimeout(timer);
   const alive = () => {
     stop();
-    timer = setTimeout(() => silence.abort(), longestSilence);
+    timer = setTimeout(() => {
+      silence.abort();
+      lost();
+    }, longestSilence);
   };
   alive();
   return { signal: AbortSignal.any([signal, silence.signal]), alive, stop };
@@ -35,6 +39,7 @@ async function readEvents(stream, alive, onEvent) {
     const lines = (rest + part.value).split('\n');
     rest = lines.pop();
     alive();
+    reached();
     for (const line of lines.map((text) => text.replace(/\r$/, ''))) {
       const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line);
       if (line === '') {

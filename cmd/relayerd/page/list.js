@@ -1,0 +1,145 @@
+// The list of relayers: its pages, its order and its rows. The fragment of the URL names
+// all of it, so that a link shows the same list.
+
+import { call } from './api.js';
+import { byId, make, morph, say } from './dom.js';
+import { isSame } from './json.js';
+import { rowOf } from './view.js';
+
+let shown = new URLSearchParams(); // what the shown list was asked for
+
+// Returns the fragment of the shown list with changes.
+export function fragmentOf(changes) {
+  const asked = new URLSearchParams(shown);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === '') asked.delete(name);
+    else asked.set(name, value);
+  }
+  return '#' + asked;
+}
+
+// Reading.
+
+async function readPage(page, perPage, signal) {
+  const { data, pagination } = await call('?' + new URLSearchParams({ page, per_page: perPage }), { signal });
+  const [current, size, total] = [pagination.current_page, pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
+  return { data, page: current, perPage: size, total };
+}
+
+// Reads a page of the reversed list. The API lists the oldest first, so that the page is
+// a part of one or two pages of the API, counted from the end.
+async function readNewest(page, perPage, signal, attempts = 3) {
+  const asked = await readPage(page, perPage, signal);
+  const { total, perPage: size } = asked;
+  const end = total - (asked.page - 1) * size;
+  if (size === 0 || end <= 0) return { ...asked, data: [] };
+  const start = Math.max(end - size, 0);
+  const [first, last] = [start, end - 1].map((index) => Math.floor(index / size) + 1);
+  const parts = await Promise.all([...new Set([first, last])].map((number) => (number === asked.page ? asked : readPage(number, size, signal))));
+  if (attempts > 1 && parts.some((part) => part.total !== total)) return readNewest(page, perPage, signal, attempts - 1);
+  const skipped = (first - 1) * size;
+  return { ...asked, data: parts.flatMap((part) => part.data).slice(start - skipped, end - skipped).reverse() };
+}
+
+export async function readList(asked, signal) {
+  const read = asked.get('order') === 'newest' ? readNewest : readPage;
+  return { asked, ...await read(asked.get('page') || '1', asked.get('per_page') || '10', signal) };
+}
+
+// Showing.
+
+function setLink(link, isThere, page) {
+  if (isThere) {
+    link.setAttribute('href', fragmentOf({ page }));
+    link.removeAttribute('aria-disabled');
+    return;
+  }
+  if (document.activeElement === link) byId('list-title').focus();
+  link.removeAttribute('href');
+  link.setAttribute('aria-disabled', 'true');
+}
+
+function rangeOf(page, perPage, total, count) {
+  const all = total === 1 ? '1 relayer' : total + ' relayers';
+  if (total === 0) return 'There are no relayers yet.';
+  if (perPage === 0) return 'There are ' + all + '.';
+  if (count === 0) return 'Page ' + page + ' is empty. There are ' + all + '.';
+  const first = (page - 1) * perPage + 1;
+  return first + '–' + (first + count - 1) + ' of ' + all;
+}
+
+function choosePerPage(perPage) {
+  const select = byId('per-page');
+  if (![...select.options].some((option) => option.value === String(perPage))) select.append(make('option', {}, String(perPage)));
+  select.value = perPage;
+}
+
+function showPagerErrors(problems) {
+  byId('pager-wrong').textContent = problems.map(({ field, message }) => (field === 'per_page' ? 'Rows' : 'Page') + ' ' + message).join('; ');
+  for (const [id, name] of [['page', 'page'], ['per-page', 'per_page']]) {
+    byId(id).toggleAttribute('aria-invalid', false);
+    if (problems.some(({ field }) => field === name)) byId(id).setAttribute('aria-invalid', 'true');
+  }
+}
+
+const hasSameRows = (relayers) => isSame([...byId('rows').children].map((row) => row.dataset.id), relayers.map(({ id }) => id));
+
+// Rows that are shown already stay the same elements. An element that is moved loses the
+// focus.
+function setRows(relayers) {
+  const rows = byId('rows');
+  const present = new Map([...rows.children].map((row) => [row.dataset.id, row]));
+  const fresh = relayers.map((relayer) => {
+    const [old, row] = [present.get(relayer.id), rowOf(relayer)];
+    if (!old) return row;
+    morph(old, row);
+    return old;
+  });
+  if (!hasSameRows(relayers)) rows.replaceChildren(...fresh);
+}
+
+export function setList({ asked, data, page, perPage, total }) {
+  const pages = perPage > 0 ? Math.ceil(total / perPage) : 0;
+  shown = new URLSearchParams(asked);
+  shown.set('page', page);
+  setRows(data);
+  showPagerErrors([]);
+  byId('list-note').hidden = true;
+  byId('empty').hidden = total > 0;
+  byId('list-table').hidden = data.length === 0;
+  byId('order-pair').hidden = total === 0;
+  byId('pager').hidden = total === 0;
+  byId('range').textContent = rangeOf(page, perPage, total, data.length);
+  byId('order').value = asked.get('order') === 'newest' ? 'newest' : '';
+  byId('page').value = page;
+  byId('page-count').textContent = 'of ' + Math.max(pages, 1);
+  choosePerPage(perPage);
+  setLink(byId('previous'), page > 1 && pages > 0, Math.min(page - 1, pages));
+  setLink(byId('next'), page < pages, page + 1);
+}
+
+// Shows that the list has no page as it was asked for.
+export function setInvalidList(asked, problems) {
+  setList({ asked, data: [], page: asked.get('page') || 1, perPage: 10, total: 1 });
+  byId('range').textContent = '';
+  showPagerErrors(problems);
+}
+
+// Changes by other clients.
+
+export function updateRow(relayer, isDeleted) {
+  const row = [...byId('rows').children].find((candidate) => candidate.dataset.id === relayer.id);
+  if (row) morph(row, rowOf(relayer, isDeleted));
+}
+
+function noteList() {
+  if (!byId('list-note').hidden) return;
+  byId('list-note').hidden = false;
+  say('The list may have changed', true);
+}
+
+// Rows neither move nor disappear while the focus is in one.
+export function updateList(list) {
+  if (byId('rows').contains(document.activeElement) && !hasSameRows(list.data)) noteList();
+  else setList(list);
+}
