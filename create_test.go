@@ -46,10 +46,8 @@ func TestGet_InvalidID(t *testing.T) {
 		if _, err := m.Get(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) {
 			t.Errorf("Get(%q): %v", id, err)
 		}
-		before := []byte("before")
-		after, _, err := m.AppendDocument(context.Background(), before, id)
-		if !errors.Is(err, relayer.ErrNotFound) || string(after) != "before" {
-			t.Errorf("AppendDocument(%q): %q, %v", id, after, err)
+		if document, err := m.GetDocument(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) || document.JSON != nil {
+			t.Errorf("GetDocument(%q): %v, %v", id, document, err)
 		}
 	}
 }
@@ -83,9 +81,9 @@ func TestCreate_DuplicateID(t *testing.T) {
 	if _, err := m.CreateDocument(ctx, []byte(body("solana", `"id":"a"`))); !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("CreateDocument: %v", err)
 	}
-	got, revision, err := m.AppendDocument(ctx, nil, "a")
-	if err != nil || string(got) != string(first.JSON) || revision != first.Revision {
-		t.Errorf("stored %s at %d, %v, want %+v", got, revision, err, first)
+	got, err := m.GetDocument(ctx, "a")
+	if err != nil || !reflect.DeepEqual(got, first) {
+		t.Errorf("stored %s at %d, %v, want %+v", got.JSON, got.Revision, err, first)
 	}
 	// The request is validated before the ID is looked up.
 	_, err = m.CreateDocument(ctx, []byte(evmBody(`"id":"a"`, `"notification_id":""`)))
@@ -160,7 +158,7 @@ func TestCreate_InvalidRequests(t *testing.T) {
 				t.Fatalf("accepted: %+v", r)
 			}
 			wantFields(t, fieldErrors(t, err), test.want...)
-			if page, err := m.List(context.Background(), 1, 1); err != nil || page.Pagination.TotalItems != 0 {
+			if page, err := m.List(context.Background(), relayer.ListQuery{Page: 1, PerPage: 1}); err != nil || page.Pagination.TotalItems != 0 {
 				t.Errorf("after a rejected create: %+v, %v", page, err)
 			}
 		})
@@ -181,14 +179,14 @@ func invalidFields() []invalidRequest {
 	}
 	return []invalidRequest{
 		{"nothing", relayer.CreateRequest{}, []string{"name", "network", "network_type", "signer_id"}},
-		{"another network's policy", evm(func(r *relayer.CreateRequest) { r.Policies = &relayer.SolanaPolicy{} }), []string{"policies"}},
+		{"another network's policy", evm(func(r *relayer.CreateRequest) { r.Policy = &relayer.SolanaPolicy{} }), []string{"policies"}},
 		{"another network's policy with a problem", evm(func(r *relayer.CreateRequest) {
-			r.Policies = &relayer.StellarPolicy{MaxFee: new(int32(-1))}
+			r.Policy = &relayer.StellarPolicy{MaxFee: new(int32(-1))}
 			r.Name = ""
 		}), []string{"name", "policies.max_fee", "policies"}},
 		{"bad UTF-8", evm(func(r *relayer.CreateRequest) {
 			r.ID, r.Name, r.Network, r.SignerID, r.NotificationID = notUTF8, notUTF8, notUTF8, notUTF8, notUTF8
-			r.Policies = &relayer.EVMPolicy{WhitelistReceivers: []string{"ok", notUTF8}}
+			r.Policy = &relayer.EVMPolicy{WhitelistReceivers: []string{"ok", notUTF8}}
 		}), []string{"id", "name", "network", "signer_id", "notification_id", "policies.whitelist_receivers[1]"}},
 		{"NUL", evm(func(r *relayer.CreateRequest) {
 			r.Name, r.NotificationID = "\x00", "a\x00"
@@ -206,7 +204,7 @@ func invalidFields() []invalidRequest {
 func invalidSolanaPolicies() []invalidRequest {
 	solana := func(policy relayer.SolanaPolicy) relayer.CreateRequest {
 		req := minimal("")
-		req.NetworkType, req.Policies = relayer.Solana, &policy
+		req.NetworkType, req.Policy = relayer.Solana, &policy
 		return req
 	}
 	bad := notUTF8
@@ -235,7 +233,7 @@ func invalidSolanaPolicies() []invalidRequest {
 func invalidStellarPolicies() []invalidRequest {
 	stellar := func(policy relayer.StellarPolicy) relayer.CreateRequest {
 		req := minimal("")
-		req.NetworkType, req.Policies = relayer.Stellar, &policy
+		req.NetworkType, req.Policy = relayer.Stellar, &policy
 		return req
 	}
 	bad := notUTF8
@@ -262,9 +260,9 @@ func invalidStellarPolicies() []invalidRequest {
 func TestCreate_NilPolicy(t *testing.T) {
 	for _, policy := range []relayer.Policy{nil, (*relayer.EVMPolicy)(nil), (*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil)} {
 		req := minimal("")
-		req.Policies = policy
-		if r := mustCreate(t, newManager(t), req); !reflect.DeepEqual(r.Policies, &relayer.EVMPolicy{}) {
-			t.Errorf("%T: policies %#v", policy, r.Policies)
+		req.Policy = policy
+		if r := mustCreate(t, newManager(t), req); !reflect.DeepEqual(r.Policy, &relayer.EVMPolicy{}) {
+			t.Errorf("%T: policies %#v", policy, r.Policy)
 		}
 	}
 }
@@ -273,10 +271,10 @@ func TestCreate_NilPolicy(t *testing.T) {
 func TestCreate_NativeTokenKind(t *testing.T) {
 	req := minimal("a")
 	req.NetworkType = relayer.Stellar
-	req.Policies = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}
+	req.Policy = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}
 	m := newManager(t)
-	if r := mustCreate(t, m, req); !reflect.DeepEqual(r.Policies, req.Policies) {
-		t.Errorf("policies %#v", r.Policies)
+	if r := mustCreate(t, m, req); !reflect.DeepEqual(r.Policy, req.Policy) {
+		t.Errorf("policies %#v", r.Policy)
 	}
 	document := storedDocument(t, m, "a")
 	if want := `{"allowed_tokens":[{"asset":"native","metadata":{"kind":"native"}}]}`; member(t, []byte(document), "policies") != want {
@@ -293,7 +291,7 @@ func TestCreate_PolicyOfAnotherPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
-		Policies: own{&relayer.EVMPolicy{EIP1559Pricing: new(true)}}})
+		Policy: own{&relayer.EVMPolicy{EIP1559Pricing: new(true)}}})
 	var invalid *relayer.ValidationError
 	if !errors.As(err, &invalid) || invalid.Fields[0].Field != "policies" {
 		t.Errorf("got %v", err)
@@ -305,11 +303,11 @@ func richRequest() relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID: "rich", Name: "n", Network: "devnet", NetworkType: relayer.Solana, SignerID: "s",
 		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://a.example/key"}, {URL: "https://b.example", Weight: new(1.0)}},
-		Policies: &relayer.SolanaPolicy{
+		Policy: &relayer.SolanaPolicy{
 			AllowedAccounts: []string{"a"},
 			AllowedTokens:   []relayer.SolanaAllowedToken{{Mint: "m", Decimals: new(uint8(6)), SwapConfig: &relayer.TokenSwapConfig{MinAmount: new(uint64(1))}}},
 			MinBalance:      new(int64(1)),
-			SwapConfig:      &relayer.SolanaSwapConfig{Strategy: new(relayer.JupiterSwap)},
+			SwapConfig:      &relayer.SolanaSwapConfig{Strategy: new(relayer.SwapJupiter)},
 		},
 	}
 }
@@ -328,7 +326,7 @@ func scramble(endpoints []relayer.RPCConfig, policy relayer.Policy) {
 	*solana.AllowedTokens[0].Decimals = 99
 	*solana.AllowedTokens[0].SwapConfig.MinAmount = 99
 	*solana.MinBalance = 99
-	*solana.SwapConfig.Strategy = relayer.NoSwap
+	*solana.SwapConfig.Strategy = relayer.SwapNone
 	solana.FeePaymentStrategy = new(relayer.FeePaidByRelayer)
 }
 
@@ -354,31 +352,21 @@ func TestCreate_StoredCopyIsIndependent(t *testing.T) {
 	}
 	document := storedDocument(t, m, "rich")
 
-	scramble(req.CustomRPCURLs, req.Policies)
+	scramble(req.CustomRPCURLs, req.Policy)
 	if !reflect.DeepEqual(created, pristine) {
 		t.Error("the created relayer shares memory with the request")
 	}
-	scramble(created.CustomRPCURLs, created.Policies)
+	scramble(created.CustomRPCURLs, created.Policy)
 	read, err := m.Get(ctx, "rich")
 	if err != nil {
 		t.Fatal(err)
 	}
-	scramble(read.CustomRPCURLs, read.Policies)
-	page, err := m.List(ctx, 1, 1)
+	scramble(read.CustomRPCURLs, read.Policy)
+	page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	scramble(page.Relayers[0].CustomRPCURLs, page.Relayers[0].Policies)
-	one, _, err := m.AppendDocument(ctx, nil, "rich")
-	if err != nil {
-		t.Fatal(err)
-	}
-	clear(one)
-	all, _, err := m.AppendDocuments(ctx, nil, 1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clear(all)
+	scramble(page.Relayers[0].CustomRPCURLs, page.Relayers[0].Policy)
 
 	if again, err := m.Get(ctx, "rich"); err != nil || !reflect.DeepEqual(again, pristine) {
 		t.Errorf("stored %#v, %v, want %#v", again, err, pristine)

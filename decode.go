@@ -20,31 +20,32 @@ func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool 
 
 func (d *decoder) decodeRequest(data []byte, req *CreateRequest) {
 	d.Decode(data, req)
-	req.Policies = d.decodePolicies(req.NetworkType)
+	req.Policy = d.decodePolicies(req.NetworkType)
 }
 
-// ParseCreateRequest reads a request from a configuration file. It is strict JSON like
-// that of [Manager.CreateDocument]. An element of custom_rpc_urls may also be a string,
-// the URL. ParseCreateRequest checks the request like [CreateRequest.Validate] without
-// options, and returns all problems together in a [*ValidationError].
-func ParseCreateRequest(data []byte) (CreateRequest, error) {
-	var req CreateRequest
+// UnmarshalJSON reads a request, which must be strict JSON like that of
+// [Manager.CreateDocument]. An element of custom_rpc_urls may also be a string, the URL, as
+// in configuration files. The error is a [*ValidationError] with all problems of the JSON,
+// and those that [CreateRequest.Validate] finds besides.
+func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 	found := new(problems)
 	if problem := strictjson.Check(data); problem != "" {
 		found.Add("", problem)
-		return CreateRequest{}, found.err()
+		return found.err()
 	}
 	d := newDecoder(found)
 	d.Hooks[reflect.TypeFor[RPCConfig]()] = decodeEndpoint
+	var req CreateRequest
 	d.decodeRequest(data, &req)
+	if found.err() == nil {
+		*r = req
+		return nil
+	}
 	defaults, err := newSettings(nil)
 	if err != nil {
-		return CreateRequest{}, err
+		return err
 	}
-	if err := defaults.validate(context.Background(), newRelayer(req), found); err != nil {
-		return CreateRequest{}, err
-	}
-	return req, nil
+	return defaults.validate(context.Background(), newRelayer(req), found)
 }
 
 func decodeEndpoint(v strictjson.Value, target any) {

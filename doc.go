@@ -11,8 +11,8 @@
 // [Store]. The host application opens the store, passes it to [New], and closes it. The
 // stores of this repository are store/memory, store/bolt (one durable file), and
 // store/postgres (for several instances that share one registry). A host with another
-// storage engine implements the five methods of [Store] and tests them with
-// storetest.Run. The package store/transfer copies all relayers from one store to another.
+// storage engine implements the six methods of [Store] and tests them with
+// storetest.Run; package store/storeutil has parts of a store. The package store/transfer copies all relayers from one store to another.
 //
 // [Manager.Create] and [Manager.CreateDocument] add a relayer: from a [CreateRequest] in
 // Go, or from JSON. Both apply the same rules and store the same result. [Manager.Get],

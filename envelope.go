@@ -1,8 +1,8 @@
 package relayer
 
 // Envelope is the body of a successful HTTP response. A Go client decodes a response
-// into Envelope[Relayer] or Envelope[[]Relayer]. The members error and metadata of the
-// interface are never sent, and are ignored if another server sends them.
+// into Envelope[Relayer] or Envelope[[]Relayer]. The member error of the
+// interface is never sent. Metadata has warnings for people, and is ignored here.
 type Envelope[T any] struct {
 	Success    bool        `json:"success"`
 	Data       T           `json:"data"`
@@ -23,10 +23,10 @@ type Failure struct {
 // Pagination describes a page of the list of all relayers.
 type Pagination struct {
 	// CurrentPage is the number of the page, from 1.
-	CurrentPage uint32 `json:"current_page"`
+	CurrentPage int `json:"current_page"`
 
 	// PerPage is the number of relayers of a full page.
-	PerPage uint32 `json:"per_page"`
+	PerPage int `json:"per_page"`
 
 	// TotalItems is the number of relayers on all pages.
 	TotalItems int `json:"total_items"`

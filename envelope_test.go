@@ -42,7 +42,7 @@ func TestEnvelope_ListOfRelayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, full := range fullRelayers {
-		if r := got.Data[i]; r.NetworkType != full.networkType || r.Policies.NetworkType() != full.networkType || r.ID != "full-"+string(full.networkType) {
+		if r := got.Data[i]; r.NetworkType != full.networkType || r.Policy.NetworkType() != full.networkType || r.ID != "full-"+string(full.networkType) {
 			t.Errorf("relayer %d decoded as %+v", i, r)
 		}
 	}
@@ -82,8 +82,8 @@ func TestRelayer_UnmarshalJSON(t *testing.T) {
 	if want := (relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "d"}); *disabled.DisabledReason != want || !disabled.SystemDisabled {
 		t.Errorf("decoded %+v", disabled)
 	}
-	if !reflect.DeepEqual(disabled.Policies, &relayer.EVMPolicy{}) {
-		t.Errorf("policies null decoded as %#v", disabled.Policies)
+	if !reflect.DeepEqual(disabled.Policy, &relayer.EVMPolicy{}) {
+		t.Errorf("policies null decoded as %#v", disabled.Policy)
 	}
 	for _, wrong := range []string{`{"id":"a"}`, `{"network_type":"evm","policies":5}`, `{"network_type":"evm","policies":{"min_balance":"0x5"}}`, `{"network_type":5}`, `[]`} {
 		r := relayer.Relayer{ID: "before"}

@@ -23,9 +23,8 @@ var (
 	// which the caller based its change.
 	ErrConflict = errors.New("relayer was changed by another writer")
 
-	// ErrNoRevision reports that a relayer has no revision, because its server returns none.
-	// A change that is conditional on revision 0 returns it, and has no effect. List and
-	// All of a client return it together with the relayers.
+	// ErrNoRevision reports a change that is conditional on revision 0, and has no effect.
+	// Relayers of a server that returns no revisions have this revision.
 	ErrNoRevision = errors.New("relayer has no revision")
 
 	// ErrInvalid reports that the input is invalid. The error that wraps it is a
@@ -61,10 +60,9 @@ var (
 	// that matches it matches [ErrUnavailable] too.
 	ErrSealed = errors.New("RPC URLs are sealed")
 
-	// ErrGap is yielded by [Manager.Watch] and [Manager.WatchAfter] in place of dropped
-	// changes. The consumer was too slow or resumed too late, or the store does not have
-	// the changes. The consumer should read all relayers again. The changes that
-	// follow are later than the dropped ones.
+	// ErrGap ends [Manager.Watch] if changes were dropped: the consumer was too slow or
+	// resumed too late, or the store does not have the changes. The consumer should call
+	// Watch again, without a position, and then read all relayers.
 	ErrGap = errors.New("changes were dropped: read all relayers again")
 
 	// ErrAddressRefused reports that an [RPCPolicy] does not permit a connection to an

@@ -1,10 +1,13 @@
 package relayer_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 // A name in a request must not forge a line of a log.
@@ -19,5 +22,52 @@ func TestValidationError_Text(t *testing.T) {
 	err := &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the body is wrong"}, {Field: "name", Message: "is required"}}}
 	if want := "invalid relayer: the body is wrong; name is required"; err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
+	}
+}
+
+// Errors name the operation and the ID, and match what they wrap.
+func TestError_Text(t *testing.T) {
+	ctx := t.Context()
+	m := registry(t, refuseDelete(errors.New("queue is out of reach: https://queue.example/SECRET")))
+	closed := managerOf(t, &failingStore{Store: memory.New()})
+	long := strings.Repeat("é", 64)
+	rename := func(r *relayer.Relayer) error { r.Name = "new"; return nil }
+	for _, test := range []struct {
+		err, is error
+		want    string
+	}{
+		{second(m.Get(ctx, "treasury")), relayer.ErrNotFound, "relayer: get treasury: relayer not found"},
+		{second(m.GetDocument(ctx, "treasury")), relayer.ErrNotFound, "relayer: get treasury: relayer not found"},
+		{second(m.RPCURLs(ctx, "treasury")), relayer.ErrNotFound, "relayer: reveal treasury: relayer not found"},
+		{second(m.Update(ctx, "evm", rename, relayer.IfRevision(99))), relayer.ErrConflict, "relayer: update evm: relayer was changed by another writer"},
+		{second(m.Update(ctx, "evm", func(*relayer.Relayer) error { return context.Canceled })), context.Canceled, "relayer: update evm: context canceled"},
+		{second(m.Patch(ctx, "evm", relayer.Patch{"name": func() {}})), nil, "relayer: update evm: the request has a value that cannot be encoded as JSON"},
+		{second(m.Patch(ctx, "treasury", relayer.Patch{"paused": true})), relayer.ErrNotFound, "relayer: pause treasury: relayer not found"},
+		{second(m.PatchDocument(ctx, "evm", []byte(`{"name":""}`))), relayer.ErrInvalid, "relayer: update evm: invalid relayer: name must not be empty"},
+		{second(m.Resume(ctx, "evm", relayer.IfRevision(0))), relayer.ErrNoRevision, "relayer: resume evm: relayer has no revision"},
+		{second(m.Pause(ctx, "evm", relayer.WriteOption{})), nil, "relayer: pause evm: write option is empty"},
+		{m.Delete(ctx, "evm"), nil, "relayer: delete evm: admission: queue is out of reach: https://queue.example/***"},
+		{second(m.Create(ctx, minimal("evm"))), relayer.ErrExists, "relayer: create evm: relayer already exists"},
+		{second(m.CreateDocument(ctx, []byte(`{`))), relayer.ErrInvalid, "relayer: create: invalid relayer: the body must be valid JSON: the error is at or before line 1, column 1"},
+		{second(m.List(ctx, relayer.ListQuery{Page: -1})), relayer.ErrInvalid, "relayer: list: invalid relayer: page must be 0 or more"},
+		{second(closed.List(ctx, relayer.ListQuery{})), relayer.ErrUnavailable, "relayer: list: disk on fire: store unavailable"},
+		{second(closed.Get(ctx, "a")), relayer.ErrUnavailable, "relayer: get a: disk on fire: store unavailable"},
+		{firstError(m.Watch(ctx, relayer.WatchQuery{After: "unknown"})), relayer.ErrGap, "relayer: watch: changes were dropped: read all relayers again"},
+		{second(m.Get(ctx, "")), relayer.ErrNotFound, "relayer: get: relayer not found"},
+		{second(m.Get(ctx, "a b\n\x1b")), relayer.ErrNotFound, `relayer: get "a b\n\x1b": relayer not found`},
+		{second(m.Pause(ctx, "x"+long)), relayer.ErrNotFound, `relayer: pause "x` + long[:62] + `": relayer not found`},
+	} {
+		if test.err == nil || test.err.Error() != test.want || test.is != nil && !errors.Is(test.err, test.is) {
+			t.Errorf("error %q, want %q that matches %v", test.err, test.want, test.is)
+		}
+	}
+	closed = managerOf(t, &failingStore{Store: memory.New(), failAt: 0})
+	if err := firstError(closed.All(ctx, relayer.Selector{})); err == nil || err.Error() != "relayer: list: disk on fire: store unavailable" {
+		t.Errorf("All: %v", err)
+	}
+	closed = managerOf(t, &failingStore{Store: memory.New(), failAt: 0})
+	_, err := closed.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=a")})
+	if err == nil || err.Error() != "relayer: list: disk on fire: store unavailable" {
+		t.Errorf("search: %v", err)
 	}
 }

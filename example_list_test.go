@@ -29,8 +29,8 @@ func threeRelayers() *relayer.Manager {
 // Pages start at 1, and are in creation order.
 func ExampleManager_List() {
 	manager := threeRelayers()
-	for number := uint32(1); ; number++ {
-		page, err := manager.List(context.Background(), number, 2)
+	for number := 1; ; number++ {
+		page, err := manager.List(context.Background(), relayer.ListQuery{Page: number, PerPage: 2})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func ExampleManager_List() {
 // creates and deletes.
 func ExampleManager_All() {
 	manager := threeRelayers()
-	for r, err := range manager.All(context.Background()) {
+	for r, err := range manager.All(context.Background(), relayer.Selector{}) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func ExamplePolicy() {
 	}
 	r, err := manager.Create(context.Background(), relayer.CreateRequest{
 		Name: "Sepolia", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer",
-		Policies: &relayer.EVMPolicy{
+		Policy: &relayer.EVMPolicy{
 			EIP1559Pricing:     new(true),
 			GasPriceCap:        new(relayer.Gwei(30)),
 			MinBalance:         new(relayer.Ether(1)),
@@ -31,7 +31,7 @@ func ExamplePolicy() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	switch policy := r.Policies.(type) {
+	switch policy := r.Policy.(type) {
 	case *relayer.EVMPolicy:
 		fmt.Println("stops below", policy.MinBalance, "wei; private transactions set:", policy.PrivateTransactions != nil)
 	case *relayer.SolanaPolicy:
@@ -77,9 +77,9 @@ func ExampleWithRPCPolicy() {
 	// Output:
 	// https://eth-mainnet.g.alchemy.com/*** <nil>
 	// http://10.1.2.3:8545 <nil>
-	// https://rpc.example.net invalid relayer: custom_rpc_urls[0].url must have a host that is allowed here
-	// http://2130706433:8545 invalid relayer: custom_rpc_urls[0].url must have a host that is allowed here
-	// https://rpc.example.com invalid relayer: custom_rpc_urls[0].url must not contain user information
+	// https://rpc.example.net relayer: create: invalid relayer: custom_rpc_urls[0].url must have a host that is allowed here
+	// http://2130706433:8545 relayer: create: invalid relayer: custom_rpc_urls[0].url must have a host that is allowed here
+	// https://rpc.example.com relayer: create: invalid relayer: custom_rpc_urls[0].url must not contain user information
 }
 
 // The code that calls the endpoints sets the policy in its Dialer, which checks each

@@ -22,7 +22,7 @@ func ExampleValidationError() {
 		Network:       "devnet",
 		SignerID:      "local-signer",
 		CustomRPCURLs: []relayer.RPCConfig{{URL: "devnet.example", Weight: new(101.0)}},
-		Policies:      &relayer.SolanaPolicy{MaxSignatures: new(int32(-1))},
+		Policy:        &relayer.SolanaPolicy{MaxSignatures: new(int32(-1))},
 	})
 	var invalid *relayer.ValidationError
 	if errors.As(err, &invalid) {
@@ -62,5 +62,5 @@ func ExampleWithAddressResolver() {
 	}
 	// Output:
 	// 0x6b175474e89094c44da98b954eedeac495271d0f
-	// invalid relayer: signer_id must be a signer that exists for this network
+	// relayer: create: invalid relayer: signer_id must be a signer that exists for this network
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/examples/mapstore"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -61,7 +61,7 @@ func problemsOf(t testing.TB, body string, options ...relayer.Option) []relayer.
 	if document.ID != "" || document.JSON != nil || document.Revision != 0 {
 		t.Errorf("a rejected create returned %+v", document)
 	}
-	if page, err := m.List(context.Background(), 1, 10); err != nil || page.Pagination.TotalItems != 0 {
+	if page, err := m.List(context.Background(), relayer.ListQuery{Page: 1, PerPage: 10}); err != nil || page.Pagination.TotalItems != 0 {
 		t.Errorf("after a rejected create: %d stored, error %v", page.Pagination.TotalItems, err)
 	}
 	return fieldErrors(t, err)
@@ -136,11 +136,11 @@ func contains(problems []relayer.FieldError, part string) bool {
 // storedDocument returns the stored document of a relayer.
 func storedDocument(t testing.TB, m *relayer.Manager, id string) string {
 	t.Helper()
-	document, _, err := m.AppendDocument(context.Background(), nil, id)
+	document, err := m.GetDocument(context.Background(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(document)
+	return string(document.JSON)
 }
 
 // parseTree parses JSON without rounding numbers.
@@ -246,18 +246,7 @@ func without(t testing.TB, text, path string) string {
 // eachStore runs a test with every store that needs no server.
 func eachStore(t *testing.T, run func(t *testing.T, store relayer.Store)) {
 	t.Run("memory", func(t *testing.T) { run(t, memory.New()) })
-	t.Run("bolt", func(t *testing.T) {
-		store, err := bolt.Open(t.Context(), t.TempDir()+"/relayers.db")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		run(t, store)
-	})
+	t.Run("map", func(t *testing.T) { run(t, new(mapstore.Store)) })
 }
 
 // registry returns a Manager with one relayer of each network type, with the IDs "evm",
@@ -296,6 +285,25 @@ func mustGet(t testing.TB, m *relayer.Manager, id string) *relayer.Relayer {
 
 func second[T any](_ T, err error) error { return err }
 
+// atEnd returns an observer that calls record at the end of every operation.
+func atEnd(record func(operation relayer.Operation, err error)) relayer.Option {
+	return relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+		return ctx, func(err error) { record(*operation, err) }
+	})
+}
+
+// wantDocuments fails unless the documents of a list are these.
+func wantDocuments(t testing.TB, documents []relayer.Document, want ...string) {
+	t.Helper()
+	var got []string
+	for _, document := range documents {
+		got = append(got, string(document.JSON))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("documents %q, want %q", got, want)
+	}
+}
+
 func fixedAddress(context.Context, string, relayer.NetworkType, string) (string, error) {
 	return "0xfeed", nil
 }
@@ -309,6 +317,6 @@ func newFullManager(t testing.TB) *relayer.Manager {
 func requestFor(r *relayer.Relayer) relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
-		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policies: r.Policies,
+		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policy: r.Policy, Labels: r.Labels,
 	}
 }

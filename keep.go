@@ -48,7 +48,7 @@ func identityOf(r *Relayer) strictjson.Identity {
 			return r.CustomRPCURLs[index].URL.Unmasked() // value has the masked URL
 		case member == "allowed_tokens" && isElement:
 			return tokenIdentity(value)
-		case member == "policies" && isNil(r.Policies):
+		case member == "policies" && isNil(r.Policy):
 			return "cleared"
 		case member == "disabled_reason":
 			return string(value)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/transfer"
 )
@@ -127,7 +126,7 @@ func TestUnknownMembers_ChangedNextToThem(t *testing.T) {
 	m, store := newerRegistry(t)
 	before, _ := store.Get(t.Context(), "solana")
 	_, err := m.Update(t.Context(), "solana", func(r *relayer.Relayer) error {
-		policy := r.Policies.(*relayer.SolanaPolicy)
+		policy := r.Policy.(*relayer.SolanaPolicy)
 		policy.AllowedTokens[0].SwapConfig.MinAmount = new(uint64(7))
 		policy.AllowedTokens[1].Decimals = new(uint8(3))
 		policy.AllowedTokens = append(policy.AllowedTokens, relayer.SolanaAllowedToken{Mint: "c"})
@@ -221,11 +220,7 @@ func TestUnknownMembers_NoChange(t *testing.T) {
 
 func TestUnknownMembers_Transfer(t *testing.T) {
 	_, source := newerRegistry(t)
-	target, err := bolt.Open(t.Context(), t.TempDir()+"/relayers.db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close()
+	target := memory.New() //BOLT
 	if err := transfer.Copy(t.Context(), target, source); err != nil {
 		t.Fatal(err)
 	}
@@ -247,21 +242,21 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		policy, ok := r.Policies.(*relayer.UnknownPolicy)
+		policy, ok := r.Policy.(*relayer.UnknownPolicy)
 		if !ok || policy.Type != "bitcoin" || policy.NetworkType() != "bitcoin" || string(policy.Raw) != raw || fmt.Sprint(policy) != raw {
-			t.Errorf("the policy is %T %v", r.Policies, r.Policies)
+			t.Errorf("the policy is %T %v", r.Policy, r.Policy)
 		}
 		if string(r.CustomRPCURLs[0].URL) != "https://a.example/1" {
 			t.Error("without the full URL")
 		}
 	}
 	want(m.Get(ctx, "bitcoin"))
-	page, err := m.List(ctx, 1, 10)
+	page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
 	if err != nil || len(page.Relayers) != 4 {
 		t.Fatalf("List: %v", err)
 	}
 	want(page.Relayers[3], nil)
-	for r, err := range m.All(ctx) {
+	for r, err := range m.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,10 +274,10 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 	for name, err := range map[string]error{
 		"patch":       second(m.PatchDocument(ctx, "bitcoin", []byte(`{"policies":{"max_sats":1}}`))),
 		"null patch":  second(m.PatchDocument(ctx, "bitcoin", []byte(`{"policies":null}`))),
-		"update":      second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policies.(*relayer.UnknownPolicy).Raw = []byte(`{}`); return nil })),
-		"no policy":   second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policies = nil; return nil })),
-		"evm policy":  second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policies = &relayer.EVMPolicy{}; return nil })),
-		"typed nil":   second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policies = (*relayer.UnknownPolicy)(nil); return nil })),
+		"update":      second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy.(*relayer.UnknownPolicy).Raw = []byte(`{}`); return nil })),
+		"no policy":   second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = nil; return nil })),
+		"evm policy":  second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = &relayer.EVMPolicy{}; return nil })),
+		"typed nil":   second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = (*relayer.UnknownPolicy)(nil); return nil })),
 		"both fields": second(m.PatchDocument(ctx, "bitcoin", []byte(`{"policies":{},"name":"x"}`))),
 	} {
 		problems := fieldErrors(t, err)
@@ -302,7 +297,7 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 func TestUnknownPolicy_Create(t *testing.T) {
 	m := newManager(t)
 	req := minimal("a")
-	req.Policies = &relayer.UnknownPolicy{Type: "bitcoin"}
+	req.Policy = &relayer.UnknownPolicy{Type: "bitcoin"}
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "policies")
 	req.NetworkType = "bitcoin"
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "network_type", "policies")
@@ -320,7 +315,7 @@ func TestUnknownPolicy_Decode(t *testing.T) {
 		t.Errorf("encoded as %s, error %v", encoded, err)
 	}
 	var r relayer.Relayer
-	if err := json.Unmarshal([]byte(`{"network_type":"bitcoin"}`), &r); err != nil || fmt.Sprint(r.Policies) != "{}" {
+	if err := json.Unmarshal([]byte(`{"network_type":"bitcoin"}`), &r); err != nil || fmt.Sprint(r.Policy) != "{}" {
 		t.Errorf("without a policy: %v, error %v", r, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -34,14 +35,10 @@ func idsOf(relayers []*relayer.Relayer) []string {
 	return ids
 }
 
-// withoutDocuments hides the optional capabilities of a store.
-type withoutDocuments struct{ relayer.Store }
-
-// TestList_Pages covers pagination with and without a DocumentStore.
 func TestList_Pages(t *testing.T) {
-	const most = math.MaxUint32
+	const most = math.MaxInt
 	tests := []struct {
-		page, perPage uint32
+		page, perPage int
 		from, to      int // of the 25 relayers
 		want          relayer.Pagination
 	}{
@@ -52,9 +49,9 @@ func TestList_Pages(t *testing.T) {
 		{4, 10, 25, 25, relayer.Pagination{CurrentPage: 4, PerPage: 10, TotalItems: 25}},
 		{25, 1, 24, 25, relayer.Pagination{CurrentPage: 25, PerPage: 1, TotalItems: 25}},
 		{26, 1, 25, 25, relayer.Pagination{CurrentPage: 26, PerPage: 1, TotalItems: 25}},
-		{1, 0, 0, 0, relayer.Pagination{CurrentPage: 1, PerPage: 0, TotalItems: 25}},
-		{0, 0, 0, 0, relayer.Pagination{CurrentPage: 1, PerPage: 0, TotalItems: 25}},
-		{7, 0, 0, 0, relayer.Pagination{CurrentPage: 7, PerPage: 0, TotalItems: 25}},
+		{0, 0, 0, 10, relayer.Pagination{CurrentPage: 1, PerPage: 10, TotalItems: 25}},
+		{3, 0, 20, 25, relayer.Pagination{CurrentPage: 3, PerPage: 10, TotalItems: 25}},
+		{7, 0, 25, 25, relayer.Pagination{CurrentPage: 7, PerPage: 10, TotalItems: 25}},
 		{1, 100, 0, 25, relayer.Pagination{CurrentPage: 1, PerPage: 100, TotalItems: 25}},
 		{1, 101, 0, 25, relayer.Pagination{CurrentPage: 1, PerPage: 100, TotalItems: 25}},
 		{2, 101, 25, 25, relayer.Pagination{CurrentPage: 2, PerPage: 100, TotalItems: 25}},
@@ -62,25 +59,39 @@ func TestList_Pages(t *testing.T) {
 		{most, 10, 25, 25, relayer.Pagination{CurrentPage: most, PerPage: 10, TotalItems: 25}},
 		{most, most, 25, 25, relayer.Pagination{CurrentPage: most, PerPage: 100, TotalItems: 25}},
 	}
-	for name, store := range map[string]relayer.Store{"store with documents": memory.New(), "store without": withoutDocuments{memory.New()}} {
-		m, err := relayer.New(store)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachStore(t, func(t *testing.T, store relayer.Store) {
+		m := managerOf(t, store)
 		ids := created(t, m, 25)
 		for _, test := range tests {
-			t.Run(fmt.Sprintf("%s, page %d of %d", name, test.page, test.perPage), func(t *testing.T) {
+			t.Run(fmt.Sprintf("page %d of %d", test.page, test.perPage), func(t *testing.T) {
 				wantPage(t, m, test.page, test.perPage, ids[test.from:test.to], test.want)
 			})
 		}
+	})
+}
+
+func TestList_NegativeNumbers(t *testing.T) {
+	m := newManager(t)
+	for _, test := range []struct {
+		query relayer.ListQuery
+		want  []string
+	}{
+		{relayer.ListQuery{Page: -1}, []string{"page"}},
+		{relayer.ListQuery{PerPage: -1}, []string{"per_page"}},
+		{relayer.ListQuery{Page: math.MinInt, PerPage: math.MinInt}, []string{"page", "per_page"}},
+	} {
+		_, err := m.List(t.Context(), test.query)
+		wantFields(t, fieldErrors(t, err), test.want...)
+		_, _, err = m.ListDocuments(t.Context(), test.query)
+		wantFields(t, fieldErrors(t, err), test.want...)
 	}
 }
 
 // wantPage compares a page of relayers and of documents.
-func wantPage(t *testing.T, m *relayer.Manager, page, perPage uint32, ids []string, want relayer.Pagination) {
+func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string, want relayer.Pagination) {
 	t.Helper()
 	ctx := context.Background()
-	listed, err := m.List(ctx, page, perPage)
+	listed, err := m.List(ctx, relayer.ListQuery{Page: page, PerPage: perPage})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,29 +105,30 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage uint32, ids []stri
 	for _, id := range ids {
 		documents = append(documents, storedDocument(t, m, id))
 	}
-	got, pagination, err := m.AppendDocuments(ctx, []byte("["), page, perPage)
-	if wanted := "[" + strings.Join(documents, ","); err != nil || string(got) != wanted || pagination != want {
-		t.Errorf("AppendDocuments: %s, %+v, %v, want %s, %+v", got, pagination, err, wanted, want)
+	got, pagination, err := m.ListDocuments(ctx, relayer.ListQuery{Page: page, PerPage: perPage})
+	if err != nil || pagination != want {
+		t.Errorf("ListDocuments: %+v, %v, want %+v", pagination, err, want)
 	}
+	wantDocuments(t, got, documents...)
 }
 
 // TestList_MaxPerPage includes the largest page number.
 func TestList_MaxPerPage(t *testing.T) {
-	for _, test := range []struct{ most, perPage, want uint32 }{
-		{1, 10, 1}, {3, 3, 3}, {3, 4, 3}, {1000, 500, 500}, {math.MaxInt32, math.MaxUint32, math.MaxInt32},
+	for _, test := range []struct{ most, perPage, want int }{
+		{1, 10, 1}, {3, 3, 3}, {3, 4, 3}, {1000, 500, 500}, {math.MaxInt32, math.MaxInt, math.MaxInt32},
 	} {
 		m := newManager(t, relayer.WithMaxPerPage(test.most))
 		ids := created(t, m, 5)
-		end := min(len(ids), int(test.want))
+		end := min(len(ids), test.want)
 		wantPage(t, m, 1, test.perPage, ids[:end], relayer.Pagination{CurrentPage: 1, PerPage: test.want, TotalItems: 5})
-		wantPage(t, m, math.MaxUint32, test.perPage, nil, relayer.Pagination{CurrentPage: math.MaxUint32, PerPage: test.want, TotalItems: 5})
+		wantPage(t, m, math.MaxInt, test.perPage, nil, relayer.Pagination{CurrentPage: math.MaxInt, PerPage: test.want, TotalItems: 5})
 	}
 }
 
 func TestList_Empty(t *testing.T) {
 	m := newManager(t)
 	wantPage(t, m, 1, 10, nil, relayer.Pagination{CurrentPage: 1, PerPage: 10})
-	for r, err := range m.All(context.Background()) {
+	for r, err := range m.All(context.Background(), relayer.Selector{}) {
 		t.Errorf("All: %v, %v", r, err)
 	}
 }
@@ -135,7 +147,7 @@ func TestList_StablePages(t *testing.T) {
 func allIDs(t *testing.T, m *relayer.Manager, between func(returned int)) []string {
 	t.Helper()
 	var ids []string
-	for r, err := range m.All(context.Background()) {
+	for r, err := range m.All(context.Background(), relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +184,7 @@ func TestAll_Order(t *testing.T) {
 func TestAll_RangedTwice(t *testing.T) {
 	m := newManager(t)
 	ids := created(t, m, 3)
-	all := m.All(context.Background())
+	all := m.All(context.Background(), relayer.Selector{})
 	for range 2 {
 		var got []string
 		for r, err := range all {
@@ -198,7 +210,7 @@ func TestAll_Break(t *testing.T) {
 	for _, enough := range []int{1, 99, 100} {
 		store.lists, store.failAt = 0, 1
 		seen := 0
-		for _, err := range m.All(context.Background()) {
+		for _, err := range m.All(context.Background(), relayer.Selector{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,19 +332,19 @@ type failingStore struct {
 
 var errStore = fmt.Errorf("disk on fire: %w", relayer.ErrUnavailable)
 
-func (s *failingStore) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+func (s *failingStore) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
 	s.lists++
 	if s.lists-1 == s.failAt {
 		return nil, 0, errStore
 	}
-	return s.Store.List(ctx, offset, limit)
+	return s.Store.List(ctx, query)
 }
 
 func (s *failingStore) Get(context.Context, string) (relayer.Record, error) {
 	return relayer.Record{}, errStore
 }
 
-// Errors of the store are returned unchanged.
+// Errors of the store are wrapped.
 func TestManager_StoreErrors(t *testing.T) {
 	ctx := context.Background()
 	store := &failingStore{Store: memory.New(), failAt: -1}
@@ -346,7 +358,7 @@ func TestManager_StoreErrors(t *testing.T) {
 		store.lists, store.failAt = 0, failAt
 		var got []string
 		var failures []error
-		for r, err := range m.All(ctx) {
+		for r, err := range m.All(ctx, relayer.Selector{}) {
 			if err != nil {
 				if r != nil {
 					t.Errorf("a relayer with the error: %v", r)
@@ -362,18 +374,18 @@ func TestManager_StoreErrors(t *testing.T) {
 	}
 
 	store.lists, store.failAt = 0, 0
-	if page, err := m.List(ctx, 1, 10); !errors.Is(err, errStore) || page != nil {
+	if page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); !errors.Is(err, errStore) || page != nil {
 		t.Errorf("List: %v, %v", page, err)
 	}
 	store.lists = 0
-	if got, pagination, err := m.AppendDocuments(ctx, []byte("x"), 1, 10); !errors.Is(err, errStore) || string(got) != "x" || pagination != (relayer.Pagination{}) {
-		t.Errorf("AppendDocuments: %s, %+v, %v", got, pagination, err)
+	if got, pagination, err := m.ListDocuments(ctx, relayer.ListQuery{}); !errors.Is(err, errStore) || got != nil || pagination != (relayer.Pagination{}) {
+		t.Errorf("ListDocuments: %v, %+v, %v", got, pagination, err)
 	}
 	if r, err := m.Get(ctx, "a"); !errors.Is(err, errStore) || r != nil {
 		t.Errorf("Get: %v, %v", r, err)
 	}
-	if got, revision, err := m.AppendDocument(ctx, []byte("x"), "a"); !errors.Is(err, errStore) || string(got) != "x" || revision != 0 {
-		t.Errorf("AppendDocument: %s, %d, %v", got, revision, err)
+	if got, err := m.GetDocument(ctx, "a"); !errors.Is(err, errStore) || !reflect.DeepEqual(got, relayer.Document{}) {
+		t.Errorf("GetDocument: %v, %v", got, err)
 	}
 }
 
@@ -403,11 +415,11 @@ func TestManager_DamagedRecords(t *testing.T) {
 			if err == nil || r != nil || strings.Contains(err.Error(), "SECRET") {
 				t.Errorf("Get: %v, %v", r, err)
 			}
-			if page, err := m.List(ctx, 1, 10); err == nil || page != nil {
+			if page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); err == nil || page != nil {
 				t.Errorf("List: %v, %v", page, err)
 			}
 			steps := 0
-			for r, err := range m.All(ctx) {
+			for r, err := range m.All(ctx, relayer.Selector{}) {
 				if steps++; err == nil || r != nil {
 					t.Errorf("All: %v, %v", r, err)
 				}
@@ -438,7 +450,7 @@ func TestAll_DuringRecreation(t *testing.T) {
 		create(fmt.Sprintf("r-%d", i))
 	}
 	returned := map[string]int{}
-	for r, err := range m.All(ctx) {
+	for r, err := range m.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -474,7 +486,7 @@ func TestAll_DuringUpdates(t *testing.T) {
 		}
 	}
 	count := 0
-	for r, err := range m.All(ctx) {
+	for r, err := range m.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -491,8 +503,8 @@ func TestAll_DuringUpdates(t *testing.T) {
 // contextIgnorer is a store whose reads ignore the context.
 type contextIgnorer struct{ relayer.Store }
 
-func (s contextIgnorer) List(_ context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	return s.Store.List(context.Background(), offset, limit)
+func (s contextIgnorer) List(_ context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	return s.Store.List(context.Background(), query)
 }
 
 func TestAll_DoneContext(t *testing.T) {
@@ -507,7 +519,7 @@ func TestAll_DoneContext(t *testing.T) {
 			defer cancel()
 			returned := 0
 			var last error
-			for _, err := range m.All(ctx) {
+			for _, err := range m.All(ctx, relayer.Selector{}) {
 				cancel()
 				if last = err; err == nil {
 					returned++

@@ -18,8 +18,8 @@ import (
 // A Manager keeps all relayers in a [Store], which the host opens and closes.
 // Several Managers may share a store.
 type Manager struct {
-	store     Store
-	documents DocumentStore
+	store Store
+	scope Selector // of a view
 	settings
 }
 
@@ -33,16 +33,33 @@ func New(store Store, options ...Option) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{store: store, documents: documentsOf(store), settings: s}, nil
+	return &Manager{store: store, settings: s}, nil
+}
+
+// Within returns a view of the relayers that the selector selects, with the same store and
+// options. To the view, the other relayers do not exist: reads and changes of one return
+// [ErrNotFound]. A write that would create a relayer outside of the selection, or move one
+// out of it, returns a [*ValidationError]. IDs remain unique in the store, so that a create
+// returns [ErrExists] for the ID of any relayer. Views of views intersect.
+//
+// The selector must be valid and have no search; otherwise every operation of the view
+// returns an error.
+func (m *Manager) Within(selector Selector) *Manager {
+	view := *m
+	if selector.hasSearch() {
+		selector = Selector{err: selectorError(keySearch, "must not be part of a selector of a view")}
+	}
+	view.scope = m.scope.And(selector)
+	return &view
 }
 
 // Create adds a relayer and returns it as stored. It returns a
 // [*ValidationError] with every problem of the request, and [ErrExists] if the ID
 // is taken. When it returns nil, the relayer is as durable as the store makes it.
-func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, error) {
+func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error) {
 	r := newRelayer(req)
-	return observe(ctx, m, OperationCreate, &r.ID, func() (*Relayer, error) {
-		rec, err := m.create(ctx, r, new(problems))
+	return observeWrite(ctx, m, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (*Relayer, error) {
+		rec, err := m.create(ctx, r, new(problems), w)
 		if err != nil {
 			return nil, err
 		}
@@ -53,16 +70,32 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest) (*Relayer, erro
 // Get returns the relayer, or [ErrNotFound]. If its RPC URLs are sealed and cannot be
 // opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
-	return observe(ctx, m, OperationGet, &id, func() (*Relayer, error) {
-		if !IsID(id) {
-			return nil, ErrNotFound
-		}
-		rec, err := m.store.Get(ctx, id)
+	return observe(ctx, m, ActionGet, id, func(ctx context.Context) (*Relayer, error) {
+		rec, err := m.get(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		return m.openedRelayerOf(ctx, rec)
 	})
+}
+
+// get returns the record of a relayer of the view.
+func (m *Manager) get(ctx context.Context, id string) (Record, error) {
+	if !IsID(id) {
+		return Record{}, ErrNotFound
+	}
+	if err := m.scope.Err(); err != nil {
+		return Record{}, err
+	}
+	rec, err := m.store.Get(ctx, id)
+	if m.scope.IsZero() {
+		return rec, err
+	}
+	// A damaged record may be outside of the view.
+	if errors.Is(err, ErrCorrupt) || err == nil && !m.scope.matchesTerms(rec.ID, rec.Terms) {
+		return Record{}, ErrNotFound
+	}
+	return rec, err
 }
 
 // newRelayer returns the relayer that a request describes.
@@ -76,7 +109,8 @@ func newRelayer(req CreateRequest) *Relayer {
 		SignerID:       req.SignerID,
 		NotificationID: req.NotificationID,
 		CustomRPCURLs:  req.CustomRPCURLs,
-		Policies:       req.Policies,
+		Policy:         req.Policy,
+		Labels:         req.Labels,
 	}
 }
 
@@ -103,8 +137,12 @@ func (s *settings) validate(ctx context.Context, r *Relayer, found *problems) er
 
 // create stores a new relayer and sets its ID and address. Its problems are
 // returned together with those found before.
-func (m *Manager) create(ctx context.Context, r *Relayer, found *problems) (Record, error) {
+func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *write) (Record, error) {
+	if err := m.scope.Err(); err != nil {
+		return Record{}, err
+	}
 	checkMasks(r, new(Relayer), found)
+	m.scope.checkScope(r.ID, termsOf(r), found)
 	rec, err := m.prepare(ctx, r, found)
 	if err != nil {
 		return Record{}, err
@@ -115,11 +153,48 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems) (Reco
 	if err := m.checkSize(rec, Record{}); err != nil {
 		return Record{}, err
 	}
+	if err := m.admit(ctx, ActionCreate, Record{}, rec, w.DryRun); err != nil {
+		return Record{}, err
+	}
+	if w.DryRun {
+		if err := m.checkCreate(ctx, rec, r.SignerID); err != nil {
+			return Record{}, err
+		}
+		return rec, nil
+	}
 	created, err := m.store.Create(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
-		err = claimedError()
+		return Record{}, claimedError()
 	}
-	return created, err
+	if err != nil {
+		return Record{}, err
+	}
+	w.replaces(Record{}, created)
+	return created, nil
+}
+
+// checkCreate returns the error that the store would return for a create.
+func (m *Manager) checkCreate(ctx context.Context, rec Record, signerID string) error {
+	_, err := m.store.Get(ctx, rec.ID)
+	if err == nil || errors.Is(err, ErrCorrupt) {
+		return ErrExists
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if rec.Claim == "" {
+		return nil
+	}
+	users := Selector{}.Where("signer_id", signerID, strings.TrimSpace(signerID))
+	for other, err := range walk(users, func(offset int) ([]recordRead, error) { return m.readBatch(ctx, users, offset) }) {
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			return err
+		}
+		if other.Claim == rec.Claim {
+			return claimedError()
+		}
+	}
+	return nil
 }
 
 // prepare returns the record to store for a new relayer, and sets its ID and address.
@@ -172,22 +247,23 @@ func recordSize(rec Record) int {
 // check adds the problems of a relayer that is to be stored.
 func (s *settings) check(r *Relayer, found *problems) {
 	checkRules(r, found)
+	checkLabels(r.Labels, found)
 	if s.rpcPolicy != nil {
 		s.rpcPolicy.checkURLs(r.CustomRPCURLs, found)
 	}
-	if isNil(r.Policies) {
+	if isNil(r.Policy) {
 		return
 	}
-	if !isKnown(r.Policies) {
+	if !isKnown(r.Policy) {
 		found.Add("policies", "must be an evm, a solana or a stellar policy")
 		return
 	}
-	if r.Policies.NetworkType() != r.NetworkType {
-		found.Add("policies", otherPolicyMessage(r.Policies))
+	if r.Policy.NetworkType() != r.NetworkType {
+		found.Add("policies", otherPolicyMessage(r.Policy))
 		return
 	}
 	if s.networkRules {
-		r.Policies.checkNetworkRules(found)
+		r.Policy.checkNetworkRules(found)
 	}
 }
 

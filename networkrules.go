@@ -79,7 +79,7 @@ func (c *SolanaSwapConfig) checkJupiterOptions(found *problems, path string) {
 		return
 	}
 	c.JupiterSwapOptions.checkPriority(found, path)
-	if c.Strategy == nil || *c.Strategy != JupiterSwap {
+	if c.Strategy == nil || *c.Strategy != SwapJupiter {
 		found.Add(path, "must not be set unless strategy is jupiter-swap")
 	}
 }

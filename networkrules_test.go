@@ -172,23 +172,23 @@ func TestNetworkRules_JupiterSwapOptions(t *testing.T) {
 	}
 	otherStrategy := []FieldError{{"policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap"}}
 	runNetworkRuleCases(t, []networkRuleCase{
-		{"no options", policy(new(JupiterUltra), nil), nil},
-		{"jupiter-swap", policy(new(JupiterSwap), &JupiterSwapOptions{}), nil},
-		{"jupiter-ultra", policy(new(JupiterUltra), &JupiterSwapOptions{}), otherStrategy},
-		{"noop", policy(new(NoSwap), &JupiterSwapOptions{}), otherStrategy},
+		{"no options", policy(new(SwapJupiterUltra), nil), nil},
+		{"jupiter-swap", policy(new(SwapJupiter), &JupiterSwapOptions{}), nil},
+		{"jupiter-ultra", policy(new(SwapJupiterUltra), &JupiterSwapOptions{}), otherStrategy},
+		{"noop", policy(new(SwapNone), &JupiterSwapOptions{}), otherStrategy},
 		{"no strategy", policy(nil, &JupiterSwapOptions{}), otherStrategy},
-		{"other option alone", policy(new(JupiterSwap), &JupiterSwapOptions{DynamicComputeUnitLimit: new(true)}), nil},
-		{"both of priority", policy(new(JupiterSwap), &JupiterSwapOptions{
+		{"other option alone", policy(new(SwapJupiter), &JupiterSwapOptions{DynamicComputeUnitLimit: new(true)}), nil},
+		{"both of priority", policy(new(SwapJupiter), &JupiterSwapOptions{
 			PriorityFeeMaxLamports: new(uint64(0)), PriorityLevel: new(PriorityMedium),
 		}), nil},
 		{
 			"fee without level",
-			policy(new(JupiterSwap), &JupiterSwapOptions{PriorityFeeMaxLamports: new(uint64(0))}),
+			policy(new(SwapJupiter), &JupiterSwapOptions{PriorityFeeMaxLamports: new(uint64(0))}),
 			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_level", "must be set if priority_fee_max_lamports is set"}},
 		},
 		{
 			"level without fee",
-			policy(new(JupiterSwap), &JupiterSwapOptions{PriorityLevel: new(PriorityVeryHigh)}),
+			policy(new(SwapJupiter), &JupiterSwapOptions{PriorityLevel: new(PriorityVeryHigh)}),
 			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set if priority_level is set"}},
 		},
 	})
@@ -260,7 +260,7 @@ func TestNetworkRules_StellarPercentages(t *testing.T) {
 func TestNetworkRules_StellarSwapConfig(t *testing.T) {
 	const notUser = "must not be set unless fee_payment_strategy is user"
 	user, payer := new(FeePaidByUser), new(FeePaidByRelayer)
-	strategies := []StellarSwapStrategy{Soroswap}
+	strategies := []StellarSwapStrategy{SwapSoroswap}
 	runNetworkRuleCases(t, []networkRuleCase{
 		{"user", &StellarPolicy{FeePaymentStrategy: user, SwapConfig: &StellarSwapConfig{Strategies: strategies}}, nil},
 		{"relayer without a swap", &StellarPolicy{FeePaymentStrategy: payer}, nil},

@@ -6,102 +6,194 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"time"
+	"strconv"
+	"strings"
 
 	"github.com/go-relayer/relayer/internal/mask"
 )
 
-// OperationKind is the kind of an [Operation].
-type OperationKind string
-
-// The kinds of operation.
-const (
-	OperationCreate  OperationKind = "create"
-	OperationGet     OperationKind = "get"
-	OperationList    OperationKind = "list"
-	OperationUpdate  OperationKind = "update"
-	OperationPause   OperationKind = "pause"
-	OperationResume  OperationKind = "resume"
-	OperationDisable OperationKind = "disable"
-	OperationEnable  OperationKind = "enable"
-	OperationDelete  OperationKind = "delete"
-)
-
-// Operation is a completed call of a [Manager].
+// Operation is a call of a [Manager].
 type Operation struct {
-	Kind OperationKind
+	Action Action
+
+	// Actor is the actor of the context (see [WithActor]). It is zero if there is none.
+	Actor Actor
 
 	// ID is the ID of the relayer, as the caller gave it: it may be any text. It is
-	// empty for a list, and for a create that failed before an ID was generated.
+	// empty for a list. That of a create is set when the operation ends, if it was
+	// generated.
 	ID string
 
-	// Began is the start of the call, and Took its duration.
-	Began time.Time
-	Took  time.Duration
+	// DryRun is true if the write stores nothing (see [DryRun]).
+	DryRun bool
 
-	// Err is the error that the call returned, or an unspecified error if a hook of
-	// the host panicked.
-	Err error
+	// OldRevision and Revision are the revisions of the relayer before and after a write.
+	// They are set when the operation ends, and are equal if it changed nothing. The
+	// first is 0 for a create, and the second for a delete.
+	OldRevision, Revision uint64
+
+	// Changed are the paths of the fields that the write changed, such as
+	// policies.gas_price_cap, in order. It is set when an update ends.
+	Changed []string
 }
 
-// Observer is called after every operation, on the goroutine of the caller and
-// before the call returns: for metrics, traces and audit. It delays the caller for
-// as long as it runs, and must be safe for concurrent use. A panic in an Observer
-// does not change the result of the operation: it is recovered, logged (see
-// [WithLogger]), and the other observers are called.
-type Observer func(ctx context.Context, operation Operation)
+// Observer is called at the start of every operation, on the goroutine of the caller. The
+// operation uses the context that it returns, so that a trace of the store belongs to that
+// of the operation. The function that it returns, unless it is nil, is called with the
+// error of the operation, before the call returns. Operation then has the result, and must
+// not be kept.
+//
+// An Observer delays the caller for as long as it runs, and must be safe for concurrent
+// use. A panic in it does not change the result of the operation: it is recovered and
+// logged (see [WithLogger]), and the other observers are called.
+type Observer func(ctx context.Context, operation *Operation) (context.Context, func(err error))
 
-// WithObserver calls observe after every operation. If it is given more than once,
-// all observers are called, in the order given. [Manager.All] is observed as the
-// lists that it reads.
+// WithObserver calls observe for every operation: for metrics, traces and audit. If it is
+// given more than once, all observers are called, in the order given. [Manager.All] is
+// observed as the lists that it reads.
 func WithObserver(observe Observer) Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		if observe == nil {
 			return errors.New("relayer: observer is nil")
 		}
 		s.observers = append(s.observers, observe)
 		return nil
+	}}
+}
+
+// errPanicked is the error of an operation that panics.
+var errPanicked = errors.New("relayer: the operation panicked")
+
+// observe runs a read between the calls of the observers.
+func observe[T any](ctx context.Context, m *Manager, action Action, id string, run func(context.Context) (T, error)) (T, error) {
+	if len(m.observers) == 0 {
+		result, err := run(ctx)
+		return resultOf(action, id, result, err)
+	}
+	operation := &Operation{Action: action, ID: id}
+	return observed(ctx, m, operation, func(ctx context.Context) (T, error) {
+		result, err := run(ctx)
+		return resultOf(action, id, result, err)
+	})
+}
+
+// write is an observed write.
+type write struct {
+	WriteSettings
+	operation  Operation
+	isObserved bool
+}
+
+// observeWrite runs a write between the calls of the observers. It reads id after the
+// write, because a create may generate it.
+func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *string, options []WriteOption, run func(context.Context, *write) (T, error)) (T, error) {
+	w := &write{isObserved: len(m.observers) > 0}
+	settings, err := NewWriteSettings(options...)
+	w.WriteSettings = settings
+	w.operation = Operation{Action: action, ID: *id, DryRun: settings.DryRun}
+	return observed(ctx, m, &w.operation, func(ctx context.Context) (result T, _ error) {
+		if err == nil {
+			result, err = run(ctx, w)
+		}
+		w.operation.ID = *id
+		return resultOf(action, *id, result, err)
+	})
+}
+
+// replaces records the effect of the write. The zero Record is none.
+func (w *write) replaces(old, rec Record) {
+	if !w.isObserved {
+		return
+	}
+	w.operation.OldRevision, w.operation.Revision = old.Revision, rec.Revision
+	if old.Revision != 0 && rec.Revision != 0 {
+		w.operation.Changed = changedPaths(old, rec)
 	}
 }
 
-// errPanicked is Operation.Err if the operation panics.
-var errPanicked = errors.New("relayer: the operation panicked")
-
-// observe runs an operation and then calls the observers. It reads id after the
-// operation, because a create may generate it.
-func observe[T any](ctx context.Context, m *Manager, kind OperationKind, id *string, run func() (T, error)) (T, error) {
-	if len(m.observers) == 0 {
-		return run()
+func observed[T any](ctx context.Context, m *Manager, operation *Operation, run func(context.Context) (T, error)) (T, error) {
+	operation.Actor, _ = ActorFrom(ctx)
+	err := errPanicked
+	for _, observer := range m.observers {
+		var end func(error)
+		ctx, end = m.begin(ctx, observer, operation)
+		defer func() { m.end(ctx, operation, end, err) }()
 	}
-	operation := Operation{Kind: kind, Began: time.Now(), Err: errPanicked}
-	defer func() {
-		operation.ID, operation.Took = *id, time.Since(operation.Began)
-		for _, observer := range m.observers {
-			m.callObserver(ctx, observer, operation)
-		}
-	}()
-	result, err := run()
-	operation.Err = err
+	result, runErr := run(ctx)
+	err = runErr
 	return result, err
 }
 
-// callObserver recovers a panic of the observer: the operation has ended and may
-// be durable, so that its caller must learn the real result.
-func (m *Manager) callObserver(ctx context.Context, observe Observer, operation Operation) {
+// begin calls an observer. A panic of it has no effect on the operation.
+func (m *Manager) begin(ctx context.Context, observe Observer, operation *Operation) (observed context.Context, end func(error)) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			m.logObserverPanic(ctx, operation, cause)
+			observed, end = ctx, nil
+		}
+	}()
+	observed, end = observe(ctx, operation)
+	if observed == nil {
+		observed = ctx
+	}
+	return observed, end
+}
+
+// end recovers a panic of an observer: the operation has ended and may be durable, so that
+// its caller must learn the real result.
+func (m *Manager) end(ctx context.Context, operation *Operation, end func(error), err error) {
+	if end == nil {
+		return
+	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			m.logObserverPanic(ctx, operation, cause)
 		}
 	}()
-	observe(ctx, operation)
+	end(err)
 }
 
-func (m *Manager) logObserverPanic(ctx context.Context, operation Operation, cause any) {
+func (m *Manager) logObserverPanic(ctx context.Context, operation *Operation, cause any) {
 	// The logger's handler is code of the host too.
 	defer func() { _ = recover() }()
 	m.logger.LogAttrs(ctx, slog.LevelError, "observer panicked",
-		slog.String("operation", string(operation.Kind)),
+		slog.String("operation", string(operation.Action)),
 		slog.String("relayer_id", operation.ID),
 		slog.String("error", mask.Text(fmt.Sprintf("panic: %v", cause))+"\n"+string(debug.Stack())),
 	)
 }
+
+// failedOperation is the error of an operation, with its action and the ID.
+type failedOperation struct {
+	action Action
+	id     string
+	err    error
+}
+
+// resultOf returns the result of an operation, and the zero value with an error.
+func resultOf[T any](action Action, id string, result T, err error) (T, error) {
+	if err != nil {
+		result = *new(T)
+	}
+	return result, operationError(action, id, err)
+}
+
+func operationError(action Action, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failedOperation{action, id, err}
+}
+
+func (e *failedOperation) Error() string {
+	text := "relayer: " + string(e.action)
+	switch {
+	case IsID(e.id):
+		text += " " + e.id
+	case e.id != "":
+		text += " " + strconv.Quote(shortened(e.id, MaxIDLength))
+	}
+	return text + ": " + strings.TrimPrefix(e.err.Error(), "relayer: ")
+}
+
+func (e *failedOperation) Unwrap() error { return e.err }

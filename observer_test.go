@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,17 +31,20 @@ func TestObserver_Panic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seen []relayer.Operation
 			m := newManager(t, relayer.WithLogger(logger),
-				relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke: https://rpc.example/v2/KEY") }),
-				relayer.WithObserver(func(_ context.Context, operation relayer.Operation) { seen = append(seen, operation) }))
+				relayer.WithObserver(func(context.Context, *relayer.Operation) (context.Context, func(error)) {
+					panic("observer broke at the start: https://rpc.example/v2/KEY")
+				}),
+				atEnd(func(relayer.Operation, error) { panic("observer broke at the end: https://rpc.example/v2/KEY") }),
+				atEnd(func(operation relayer.Operation, _ error) { seen = append(seen, operation) }))
 			useEveryOperation(t, m)
-			kinds := []relayer.OperationKind{
-				relayer.OperationCreate, relayer.OperationCreate, relayer.OperationCreate, relayer.OperationGet, relayer.OperationGet,
-				relayer.OperationList, relayer.OperationList, relayer.OperationList, relayer.OperationUpdate, relayer.OperationUpdate,
-				relayer.OperationPause, relayer.OperationResume, relayer.OperationDisable, relayer.OperationEnable, relayer.OperationDelete, relayer.OperationGet,
+			kinds := []relayer.Action{
+				relayer.ActionCreate, relayer.ActionCreate, relayer.ActionCreate, relayer.ActionGet, relayer.ActionGet,
+				relayer.ActionList, relayer.ActionList, relayer.ActionList, relayer.ActionUpdate, relayer.ActionUpdate,
+				relayer.ActionPause, relayer.ActionResume, relayer.ActionDisable, relayer.ActionEnable, relayer.ActionDelete, relayer.ActionGet,
 			}
 			for i, operation := range seen {
-				if i >= len(kinds) || operation.Kind != kinds[i] {
-					t.Errorf("operation %d is %s", i, operation.Kind)
+				if i >= len(kinds) || operation.Action != kinds[i] {
+					t.Errorf("operation %d is %s", i, operation.Action)
 				}
 			}
 			if len(seen) != len(kinds) {
@@ -48,7 +52,7 @@ func TestObserver_Panic(t *testing.T) {
 			}
 		})
 	}
-	if text := log.String(); strings.Contains(text, "KEY") || !strings.Contains(text, "observer broke") || !strings.Contains(text, "operation=create") || !strings.Contains(text, "observer_test.go") {
+	if text := log.String(); strings.Contains(text, "KEY") || !strings.Contains(text, "observer broke at the start") || !strings.Contains(text, "observer broke at the end") || !strings.Contains(text, "operation=create") || !strings.Contains(text, "observer_test.go") {
 		t.Errorf("the log is without the panic, its operation or its stack: %s", text)
 	}
 }
@@ -64,10 +68,10 @@ func useEveryOperation(t *testing.T, m *relayer.Manager) {
 	}
 	var listed int
 	_, getErr := m.Get(ctx, "a")
-	_, _, appendErr := m.AppendDocument(ctx, nil, "b")
-	page, listErr := m.List(ctx, 1, 10)
-	_, _, appendListErr := m.AppendDocuments(ctx, nil, 1, 10)
-	for range m.All(ctx) {
+	_, documentErr := m.GetDocument(ctx, "b")
+	page, listErr := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
+	_, _, documentsErr := m.ListDocuments(ctx, relayer.ListQuery{})
+	for range m.All(ctx, relayer.Selector{}) {
 		listed++
 	}
 	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "changed"; return nil })
@@ -77,7 +81,7 @@ func useEveryOperation(t *testing.T, m *relayer.Manager) {
 	_, disableErr := m.Disable(ctx, "a", relayer.DisabledReason{Type: relayer.NonceSyncFailed})
 	_, enableErr := m.Enable(ctx, "a")
 	deleteErr := m.Delete(ctx, "a")
-	if err := errors.Join(getErr, appendErr, listErr, appendListErr, updateErr, patchErr, pauseErr, resumeErr, disableErr, enableErr, deleteErr); err != nil {
+	if err := errors.Join(getErr, documentErr, listErr, documentsErr, updateErr, patchErr, pauseErr, resumeErr, disableErr, enableErr, deleteErr); err != nil {
 		t.Error(err)
 	}
 	if page == nil || len(page.Relayers) != 2 || listed != 2 {
@@ -91,7 +95,7 @@ func useEveryOperation(t *testing.T, m *relayer.Manager) {
 // The caller gets the panic of the hook, not that of the observer after it.
 func TestObserver_PanicDuringPanic(t *testing.T) {
 	m := newManager(t,
-		relayer.WithObserver(func(context.Context, relayer.Operation) { panic("observer broke: https://rpc.example/v2/KEY") }),
+		atEnd(func(relayer.Operation, error) { panic("observer broke: https://rpc.example/v2/KEY") }),
 		relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("resolver broke") }))
 	if cause := panicOf(func() { _, _ = m.Create(t.Context(), minimal("a")) }); cause != "resolver broke" {
 		t.Errorf("the caller got %v", cause)
@@ -114,7 +118,7 @@ func TestHook_PanicBeforeCommit(t *testing.T) {
 	}
 	m := newManager(t,
 		relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { breakIf(); return "", nil }),
-		relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { breakIf(); return "", nil }))
+		relayer.WithAdmission(func(context.Context, relayer.Admission) error { breakIf(); return nil }))
 	ctx := t.Context()
 	change := func(r *relayer.Relayer) error { r.Name = "changed"; breakIf(); return nil }
 
@@ -149,23 +153,17 @@ func TestHook_PanicBeforeCommit(t *testing.T) {
 
 func TestObserver_Operations(t *testing.T) {
 	type seen struct {
-		kind relayer.OperationKind
+		kind relayer.Action
 		id   string
 		ok   bool
 	}
 	var got, again []seen
-	record := func(into *[]seen) relayer.Observer {
-		return func(_ context.Context, operation relayer.Operation) {
-			if operation.Began.IsZero() || operation.Took < 0 {
-				t.Errorf("began %v, took %v", operation.Began, operation.Took)
-			}
-			*into = append(*into, seen{operation.Kind, operation.ID, operation.Err == nil})
-		}
+	record := func(into *[]seen) relayer.Option {
+		return atEnd(func(operation relayer.Operation, err error) {
+			*into = append(*into, seen{operation.Action, operation.ID, err == nil})
+		})
 	}
-	m, err := relayer.New(memory.New(), relayer.WithObserver(record(&got)), relayer.WithObserver(record(&again)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newManager(t, record(&got), record(&again))
 	ctx := t.Context()
 	made, err := m.Create(ctx, relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
 	if err != nil {
@@ -175,10 +173,10 @@ func TestObserver_Operations(t *testing.T) {
 	_, _ = m.CreateDocument(ctx, []byte(`{"id":"bad id"}`))
 	_, _ = m.CreateDocument(ctx, []byte(`{`))
 	_, _ = m.Get(ctx, id)
-	_, _, _ = m.AppendDocument(ctx, nil, "nobody")
-	_, _ = m.List(ctx, 1, 10)
-	_, _, _ = m.AppendDocuments(ctx, nil, 1, 10)
-	for range m.All(ctx) {
+	_, _ = m.GetDocument(ctx, "nobody")
+	_, _ = m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
+	_, _, _ = m.ListDocuments(ctx, relayer.ListQuery{})
+	for range m.All(ctx, relayer.Selector{}) {
 	}
 	_, _ = m.Update(ctx, id, func(*relayer.Relayer) error { return nil })
 	_, _ = m.PatchDocument(ctx, id, []byte(`{"paused":1}`))
@@ -191,24 +189,24 @@ func TestObserver_Operations(t *testing.T) {
 	_ = m.Delete(ctx, id)
 	_ = m.Delete(ctx, id)
 	want := []seen{
-		{relayer.OperationCreate, id, true},
-		{relayer.OperationCreate, "bad id", false},
-		{relayer.OperationCreate, "", false},
-		{relayer.OperationGet, id, true},
-		{relayer.OperationGet, "nobody", false},
-		{relayer.OperationList, "", true},
-		{relayer.OperationList, "", true},
-		{relayer.OperationList, "", true},
-		{relayer.OperationUpdate, id, true},
-		{relayer.OperationUpdate, id, false},
-		{relayer.OperationPause, id, true},
-		{relayer.OperationResume, id, true},
-		{relayer.OperationPause, id, true},
-		{relayer.OperationResume, id, true},
-		{relayer.OperationDisable, id, false},
-		{relayer.OperationEnable, id, true},
-		{relayer.OperationDelete, id, true},
-		{relayer.OperationDelete, id, false},
+		{relayer.ActionCreate, id, true},
+		{relayer.ActionCreate, "bad id", false},
+		{relayer.ActionCreate, "", false},
+		{relayer.ActionGet, id, true},
+		{relayer.ActionGet, "nobody", false},
+		{relayer.ActionList, "", true},
+		{relayer.ActionList, "", true},
+		{relayer.ActionList, "", true},
+		{relayer.ActionUpdate, id, true},
+		{relayer.ActionUpdate, id, false},
+		{relayer.ActionPause, id, true},
+		{relayer.ActionResume, id, true},
+		{relayer.ActionPause, id, true},
+		{relayer.ActionResume, id, true},
+		{relayer.ActionDisable, id, false},
+		{relayer.ActionEnable, id, true},
+		{relayer.ActionDelete, id, true},
+		{relayer.ActionDelete, id, false},
 	}
 	if !slices.Equal(got, want) || !slices.Equal(again, want) {
 		t.Errorf("the observers saw\n%v\n%v\nwant\n%v", got, again, want)
@@ -217,9 +215,14 @@ func TestObserver_Operations(t *testing.T) {
 
 // An operation that panics is not observed as a success.
 func TestObserver_HookPanic(t *testing.T) {
-	var seen []relayer.Operation
-	observe := func(_ context.Context, operation relayer.Operation) { seen = append(seen, operation) }
-	m := registry(t, relayer.WithObserver(observe), relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { panic("guard") }))
+	var seen []error
+	m := registry(t, atEnd(func(_ relayer.Operation, err error) { seen = append(seen, err) }),
+		relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
+			if admission.Action == relayer.ActionDelete {
+				panic("admission")
+			}
+			return nil
+		}))
 	for _, call := range []func(){
 		func() { _, _ = m.Update(t.Context(), "evm", func(*relayer.Relayer) error { panic("change") }) },
 		func() { _ = m.Delete(t.Context(), "evm") },
@@ -232,11 +235,194 @@ func TestObserver_HookPanic(t *testing.T) {
 			}()
 			call()
 		}()
-		if last := seen[len(seen)-1]; last.Err == nil {
-			t.Errorf("%s was observed as a success", last.Kind)
+		if seen[len(seen)-1] == nil {
+			t.Error("the panic was observed as a success")
 		}
 	}
 	if _, err := m.Pause(t.Context(), "evm"); err != nil {
 		t.Errorf("after the panics: %v", err)
+	}
+}
+
+// changes is what an observer sees of a write.
+type changes struct {
+	action        relayer.Action
+	old, revision uint64
+	changed       string
+}
+
+// An observer sees the revisions of a write, and the paths of the fields that it changed.
+func TestObserver_Changes(t *testing.T) {
+	var got relayer.Operation
+	var shown string
+	store := memory.New()
+	m := managerOf(t, store, relayer.WithSealer(ringOf(t, "k1")), atEnd(func(operation relayer.Operation, _ error) {
+		got = operation
+		shown += fmt.Sprintf("%+v\n", operation)
+	}))
+	ctx := t.Context()
+	patch := func(id, patch string) func() error {
+		return func() error { return second(m.PatchDocument(ctx, id, []byte(patch))) }
+	}
+	const full, other = "https://rpc.example/SECRET", "https://rpc.example/SECRET-2"
+	for _, step := range []struct {
+		name  string
+		write func() error
+		want  changes
+	}{
+		{"create", func() error { return second(m.Create(ctx, withURLs("a", full))) }, changes{relayer.ActionCreate, 0, 1, ""}},
+		{"taken", func() error { _, err := m.Create(ctx, minimal("a")); return isError(err, relayer.ErrExists) }, changes{relayer.ActionCreate, 0, 0, ""}},
+		{"name", patch("a", `{"name":"SECRET-name"}`), changes{relayer.ActionUpdate, 1, 2, "name"}},
+		{"same name", patch("a", `{"name":"SECRET-name"}`), changes{relayer.ActionUpdate, 2, 2, ""}},
+		{"empty", patch("a", `{}`), changes{relayer.ActionUpdate, 2, 2, ""}},
+		{"policies", patch("a", `{"policies":{"gas_price_cap":1,"whitelist_receivers":["SECRET"]},"notification_id":"x"}`), changes{relayer.ActionUpdate, 2, 3, "notification_id policies.gas_price_cap policies.whitelist_receivers"}},
+		{"list", patch("a", `{"policies":{"gas_price_cap":1,"whitelist_receivers":["SECRET","b"]}}`), changes{relayer.ActionUpdate, 3, 4, "policies.whitelist_receivers"}},
+		{"cleared policies", patch("a", `{"policies":null}`), changes{relayer.ActionUpdate, 4, 5, "policies.gas_price_cap policies.whitelist_receivers"}},
+		{"first labels", patch("a", `{"labels":{"team":"SECRET","tier.x":"1"}}`), changes{relayer.ActionUpdate, 5, 6, "labels.team labels.tier.x"}},
+		{"label", patch("a", `{"labels":{"tier.x":null,"zone":"b"}}`), changes{relayer.ActionUpdate, 6, 7, "labels.tier.x labels.zone"}},
+		{"last labels", patch("a", `{"labels":null}`), changes{relayer.ActionUpdate, 7, 8, "labels.team labels.zone"}},
+		{"private part", patch("a", `{"custom_rpc_urls":[{"url":"`+other+`"}]}`), changes{relayer.ActionUpdate, 8, 9, "custom_rpc_urls"}},
+		{"both parts", patch("a", `{"custom_rpc_urls":[{"url":"`+full+`","weight":1}],"name":"n"}`), changes{relayer.ActionUpdate, 9, 10, "custom_rpc_urls name"}},
+		{"weight", patch("a", `{"custom_rpc_urls":[{"url":"`+full+`","weight":2}]}`), changes{relayer.ActionUpdate, 10, 11, "custom_rpc_urls"}},
+		{"no URLs", patch("a", `{"custom_rpc_urls":null}`), changes{relayer.ActionUpdate, 11, 12, "custom_rpc_urls"}},
+		{"pause", func() error { return second(m.Pause(ctx, "a")) }, changes{relayer.ActionPause, 12, 13, "paused"}},
+		{"pause again", func() error { return second(m.Pause(ctx, "a")) }, changes{relayer.ActionPause, 13, 13, ""}},
+		{"disable", func() error {
+			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "SECRET-type", Details: "SECRET-details"}))
+		}, changes{relayer.ActionDisable, 13, 14, "disabled_reason.details disabled_reason.type system_disabled"}},
+		{"other reason", func() error {
+			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "SECRET-type", Details: "SECRET"}))
+		}, changes{relayer.ActionDisable, 14, 15, "disabled_reason.details"}},
+		{"enable", func() error { return second(m.Enable(ctx, "a")) }, changes{relayer.ActionEnable, 15, 16, "disabled_reason.details disabled_reason.type system_disabled"}},
+		{"empty swap config", func() error {
+			_, err := m.Create(ctx, relayer.CreateRequest{ID: "b", Name: "n", Network: "x", NetworkType: relayer.Stellar, SignerID: "s"})
+			return errors.Join(err, patch("b", `{"policies":{"swap_config":{}}}`)())
+		}, changes{relayer.ActionUpdate, 17, 18, "policies.swap_config"}},
+		{"conflict", func() error { return isError(m.Delete(ctx, "a", relayer.IfRevision(1)), relayer.ErrConflict) }, changes{relayer.ActionDelete, 0, 0, ""}},
+		{"invalid", func() error {
+			return isError(second(m.PatchDocument(ctx, "a", []byte(`{"name":""}`))), relayer.ErrInvalid)
+		}, changes{relayer.ActionUpdate, 16, 16, ""}},
+		{"delete", func() error { return m.Delete(ctx, "a") }, changes{relayer.ActionDelete, 16, 0, ""}},
+		{"unknown", func() error { return isError(m.Delete(ctx, "a"), relayer.ErrNotFound) }, changes{relayer.ActionDelete, 0, 0, ""}},
+		{"get", func() error { return second(m.Get(ctx, "b")) }, changes{relayer.ActionGet, 0, 0, ""}},
+	} {
+		if err := step.write(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if seen := (changes{got.Action, got.OldRevision, got.Revision, strings.Join(got.Changed, " ")}); seen != step.want {
+			t.Errorf("%s: observed %+v, want %+v", step.name, seen, step.want)
+		}
+	}
+	if strings.Contains(shown, "SECRET") {
+		t.Errorf("operations have values: %s", shown)
+	}
+}
+
+// isError returns nil if err matches want, and otherwise an error.
+func isError(err, want error) error {
+	if errors.Is(err, want) {
+		return nil
+	}
+	return fmt.Errorf("error %w, want %w", err, want)
+}
+
+// contextStore records a value of the contexts that it gets.
+type contextStore struct {
+	relayer.Store
+	seen *[]any
+}
+
+type traceKey struct{}
+
+func (s contextStore) see(ctx context.Context) { *s.seen = append(*s.seen, ctx.Value(traceKey{})) }
+
+func (s contextStore) Get(ctx context.Context, id string) (relayer.Record, error) {
+	s.see(ctx)
+	return s.Store.Get(ctx, id)
+}
+
+func (s contextStore) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	s.see(ctx)
+	return s.Store.List(ctx, query)
+}
+
+func (s contextStore) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	s.see(ctx)
+	return s.Store.Create(ctx, rec)
+}
+
+func (s contextStore) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	s.see(ctx)
+	return s.Store.Update(ctx, rec)
+}
+
+func (s contextStore) Delete(ctx context.Context, id string, revision uint64) error {
+	s.see(ctx)
+	return s.Store.Delete(ctx, id, revision)
+}
+
+// An observer brackets an operation: later observers, hooks and the store get the context
+// that it returns, and the last that begins ends first.
+func TestObserver_Context(t *testing.T) {
+	var seen, hooks []any
+	var order []string
+	trace := func(name string) relayer.Option {
+		return relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+			order = append(order, fmt.Sprint("begin ", name, " in ", ctx.Value(traceKey{})))
+			if operation.Actor.ID != "ann" {
+				t.Errorf("actor %+v", operation.Actor)
+			}
+			return context.WithValue(ctx, traceKey{}, name), func(error) { order = append(order, "end "+name) }
+		})
+	}
+	nothing := relayer.WithObserver(func(context.Context, *relayer.Operation) (context.Context, func(error)) { return nil, nil })
+	panics := relayer.WithObserver(func(context.Context, *relayer.Operation) (context.Context, func(error)) { panic("broken") })
+	store := memory.New()
+	m := managerOf(t, contextStore{store, &seen}, trace("outer"), nothing, trace("inner"), panics,
+		relayer.WithAddressResolver(func(ctx context.Context, _ string, _ relayer.NetworkType, _ string) (string, error) {
+			hooks = append(hooks, ctx.Value(traceKey{}))
+			return "", nil
+		}),
+		relayer.WithAdmission(func(ctx context.Context, _ relayer.Admission) error {
+			hooks = append(hooks, ctx.Value(traceKey{}))
+			return nil
+		}))
+	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "ann"})
+	wantOrder := []string{"begin outer in <nil>", "begin inner in outer", "end inner", "end outer"}
+	for name, operation := range map[string]func() error{
+		"create": func() error { return second(m.Create(ctx, minimal(""))) },
+		"list":   func() error { return second(m.List(ctx, relayer.ListQuery{})) },
+		"search": func() error { return second(m.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=x")})) },
+		"all": func() error {
+			for range m.All(ctx, relayer.Selector{}) {
+			}
+			return nil
+		},
+	} {
+		order = nil
+		if err := operation(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !slices.Equal(order, wantOrder) {
+			t.Errorf("%s: %q, want %q", name, order, wantOrder)
+		}
+	}
+	for name, operation := range operationsOn {
+		mustCreate(t, managerOf(t, store), minimal(strings.ReplaceAll(name, " ", "-")))
+		order = nil
+		if err := operation(ctx, m, strings.ReplaceAll(name, " ", "-")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !slices.Equal(order, wantOrder) {
+			t.Errorf("%s: %q, want %q", name, order, wantOrder)
+		}
+	}
+	for _, value := range slices.Concat(seen, hooks) {
+		if value != "inner" {
+			t.Fatalf("contexts %v and %v", seen, hooks)
+		}
+	}
+	if len(hooks) < 4 || len(seen) < 20 {
+		t.Errorf("%d hooks and %d calls of the store", len(hooks), len(seen))
 	}
 }

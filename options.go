@@ -9,18 +9,19 @@ import (
 )
 
 // Option configures a [Manager], and the rules of [CreateRequest.Validate].
-type Option func(*settings) error
+// The zero Option is invalid.
+type Option struct{ apply func(*settings) error }
 
 // settings are what options set.
 type settings struct {
 	resolveAddress   AddressResolver
-	mayDelete        DeleteGuard
+	admissions       []func(context.Context, Admission) error
 	observers        []Observer
 	logger           *slog.Logger
 	networkRules     bool
 	exclusiveSigners bool
 	rpcPolicy        *RPCPolicy
-	maxPerPage       uint32
+	maxPerPage       int
 	maxRelayerSize   int
 	sealer           Sealer // nil if there is none
 	storesClear      bool   // the sealer only opens
@@ -33,10 +34,10 @@ func newSettings(options []Option) (settings, error) {
 		maxRelayerSize: DefaultMaxRelayerSize,
 	}
 	for _, option := range options {
-		if option == nil {
-			return settings{}, errors.New("relayer: option is nil")
+		if option.apply == nil {
+			return settings{}, errors.New("relayer: option is empty")
 		}
-		if err := option(&s); err != nil {
+		if err := option.apply(&s); err != nil {
 			return settings{}, err
 		}
 	}
@@ -55,25 +56,25 @@ type AddressResolver func(ctx context.Context, signerID string, networkType Netw
 // Signers for which it returns [ErrUnknownSigner] are rejected. Without it every signer is
 // accepted and the address is "".
 func WithAddressResolver(resolve AddressResolver) Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		if resolve == nil {
 			return errors.New("relayer: address resolver is nil")
 		}
 		s.resolveAddress = resolve
 		return nil
-	}
+	}}
 }
 
 // WithLogger sets the logger for failures that no caller gets as an error: a panic of an
 // [Observer]. Without it nothing is logged. A log entry contains only the ID of a relayer.
 func WithLogger(logger *slog.Logger) Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		if logger == nil {
 			return errors.New("relayer: logger is nil")
 		}
 		s.logger = logger
 		return nil
-	}
+	}}
 }
 
 // WithNetworkRules checks that addresses, accounts, assets, percentages and schedules are
@@ -81,10 +82,10 @@ func WithLogger(logger *slog.Logger) Option {
 // network and the signer of a new relayer must not begin or end with a space. It is off by
 // default, because the interface does not require it.
 func WithNetworkRules() Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		s.networkRules = true
 		return nil
-	}
+	}}
 }
 
 // DefaultPerPage is the number of relayers of a page if the caller does not give one.
@@ -96,14 +97,14 @@ const DefaultMaxPerPage = 100
 
 // WithMaxPerPage sets the maximum number of relayers of a page, from 1 to 2147483647. A
 // larger request is lowered to it, and the [Pagination] shows the number used.
-func WithMaxPerPage(most uint32) Option {
-	return func(s *settings) error {
+func WithMaxPerPage(most int) Option {
+	return Option{func(s *settings) error {
 		if most < 1 || most > math.MaxInt32 {
 			return fmt.Errorf("relayer: the maximum number of relayers of a page must be from 1 to %d", math.MaxInt32)
 		}
 		s.maxPerPage = most
 		return nil
-	}
+	}}
 }
 
 // DefaultMaxRelayerSize is the maximum size of a relayer in bytes without
@@ -119,13 +120,13 @@ const DefaultMaxRelayerSize = 256 << 10
 // does not grow. Pause, resume, disable and enable are always possible; the details of a
 // disabled reason are limited to 16 KiB.
 func WithMaxRelayerSize(bytes int) Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		if bytes < 1 {
 			return errors.New("relayer: the maximum size of a relayer must be at least 1 byte")
 		}
 		s.maxRelayerSize = bytes
 		return nil
-	}
+	}}
 }
 
 // WithExclusiveSigners allows only one relayer for each signer and network: two
@@ -138,8 +139,8 @@ func WithMaxRelayerSize(bytes int) Option {
 // earlier version stored may have a claim that distinguishes spaces and letter case. The
 // next change of the relayer replaces its claim, unless another relayer has it by then.
 func WithExclusiveSigners() Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		s.exclusiveSigners = true
 		return nil
-	}
+	}}
 }

@@ -199,7 +199,7 @@ func TestCreateRequest_Validate(t *testing.T) {
 	for name, change := range map[string]func(*relayer.CreateRequest){
 		"valid":          func(*relayer.CreateRequest) {},
 		"empty":          func(r *relayer.CreateRequest) { *r = relayer.CreateRequest{} },
-		"network rule":   func(r *relayer.CreateRequest) { r.Policies = &relayer.EVMPolicy{WhitelistReceivers: []string{"x"}} },
+		"network rule":   func(r *relayer.CreateRequest) { r.Policy = &relayer.EVMPolicy{WhitelistReceivers: []string{"x"}} },
 		"unknown signer": func(r *relayer.CreateRequest) { r.SignerID = "unknown" },
 		"private URL":    func(r *relayer.CreateRequest) { r.CustomRPCURLs = []relayer.RPCConfig{{URL: "http://10.0.0.1"}} },
 		"too large":      func(r *relayer.CreateRequest) { r.Name = strings.Repeat("n", 1000) },
@@ -207,13 +207,17 @@ func TestCreateRequest_Validate(t *testing.T) {
 		"not a number": func(r *relayer.CreateRequest) {
 			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "http://a.example", Weight: new(math.NaN())}}
 		},
-		"other policy": func(r *relayer.CreateRequest) { r.Policies = &relayer.SolanaPolicy{} },
+		"other policy": func(r *relayer.CreateRequest) { r.Policy = &relayer.SolanaPolicy{} },
 	} {
 		req := minimal("a")
 		change(&req)
 		got := req.Validate(t.Context(), options...)
 		want := second(newManager(t, options...).Create(t.Context(), req))
-		if fmt.Sprint(got) != fmt.Sprint(want) || (got == nil) != (name == "valid") || got != nil && !errors.Is(got, relayer.ErrInvalid) {
+		if name == "valid" {
+			if got != nil || want != nil {
+				t.Errorf("%s: %v, create %v", name, got, want)
+			}
+		} else if got, want := fieldErrors(t, got), fieldErrors(t, want); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
@@ -222,8 +226,8 @@ func TestCreateRequest_Validate(t *testing.T) {
 	if err := masked.Validate(t.Context()); err != nil {
 		t.Errorf("a masked URL: %v", err)
 	}
-	if err := minimal("a").Validate(t.Context(), nil); err == nil || errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("a nil option: %v", err)
+	if err := minimal("a").Validate(t.Context(), relayer.Option{}); err == nil || errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("an empty option: %v", err)
 	}
 }
 
@@ -245,9 +249,9 @@ func TestNew_InvalidOptions(t *testing.T) {
 		t.Errorf("no store: %v, %v", m, err)
 	}
 	for name, option := range map[string]relayer.Option{
-		"nil option":       nil,
+		"empty option":     {},
 		"nil resolver":     relayer.WithAddressResolver(nil),
-		"nil guard":        relayer.WithDeleteGuard(nil),
+		"nil admission":    relayer.WithAdmission(nil),
 		"nil observer":     relayer.WithObserver(nil),
 		"nil logger":       relayer.WithLogger(nil),
 		"no room per page": relayer.WithMaxPerPage(0),
@@ -260,7 +264,7 @@ func TestNew_InvalidOptions(t *testing.T) {
 }
 
 func TestWithMaxPerPage_OutOfRange(t *testing.T) {
-	for _, most := range []uint32{0, math.MaxInt32 + 1, math.MaxUint32} {
+	for _, most := range []int{math.MinInt, -1, 0, math.MaxInt32 + 1} {
 		if _, err := relayer.New(memory.New(), relayer.WithMaxPerPage(most)); err == nil {
 			t.Errorf("%d is no error", most)
 		}

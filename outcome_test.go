@@ -63,7 +63,7 @@ func TestWrites_UnknownOutcomeAndDoneContext(t *testing.T) {
 				store := memory.New()
 				registryOn(t, store)
 				var observed error
-				m := managerOf(t, late{store}, relayer.WithObserver(func(_ context.Context, o relayer.Operation) { observed = o.Err }))
+				m := managerOf(t, late{store}, atEnd(func(_ relayer.Operation, err error) { observed = err }))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				err := write(ctx, m)

@@ -16,7 +16,9 @@ type patchable struct {
 	Paused         bool        `json:"paused"`
 	NotificationID string      `json:"notification_id,omitempty" wire:"optional,nonempty"`
 	CustomRPCURLs  []RPCConfig `json:"custom_rpc_urls,omitzero"`
-	Policies       Policy      `json:"policies,omitempty" wire:"optional"`
+	Policy         Policy      `json:"policies,omitempty" wire:"optional"`
+
+	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
 }
 
 // Patch is a partial change of a relayer, a JSON Merge Patch (RFC 7396). An absent member
@@ -31,20 +33,19 @@ type patchable struct {
 //	}
 //
 // A patch that is printed, logged or encoded as JSON shows *** in place of
-// custom_rpc_urls. The encoding for a server is [Patch.RequestBody].
+// custom_rpc_urls. The encoding for a server is [Patch.MarshalUnmasked].
 type Patch map[string]any
 
 // Patch changes a relayer like [Manager.PatchDocument], and returns it as stored. It
 // returns an error if a value of the patch cannot be encoded as JSON, and a
 // [*ValidationError] if its policy is a nil pointer or map, or that of another network type.
-func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions ...Condition) (*Relayer, error) {
-	body, err := patch.RequestBody()
+func (m *Manager) Patch(ctx context.Context, id string, patch Patch, options ...WriteOption) (*Relayer, error) {
+	body, err := patch.MarshalUnmasked()
 	if err != nil {
-		return nil, err
+		return nil, operationError(ActionUpdate, id, err)
 	}
-	kind := patchKind(body)
-	return observe(ctx, m, kind, &id, func() (*Relayer, error) {
-		rec, err := m.patchRecord(ctx, kind, id, body, patch.CheckPolicy, conditions)
+	return observeWrite(ctx, m, patchAction(body), &id, options, func(ctx context.Context, w *write) (*Relayer, error) {
+		rec, err := m.patchRecord(ctx, id, body, patch.CheckPolicy, w)
 		if err != nil {
 			return nil, err
 		}
@@ -54,25 +55,21 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, conditions 
 
 // PatchDocument changes a relayer by a JSON Merge Patch (RFC 7396), which must be
 // strict JSON. Its members are name, paused, policies (merged field by field; null
-// clears one field or all), notification_id (null clears it) and custom_rpc_urls
-// (replaced whole; null clears them). The other members of a relayer cannot be changed.
+// clears one field or all), notification_id (null clears it), custom_rpc_urls
+// (replaced whole; null clears them) and labels (merged key by key; null removes one or all). The other members of a relayer cannot be changed.
 // The result is checked as a whole. An empty patch changes nothing, and one that only has
 // paused is [Manager.Pause] or [Manager.Resume]. Errors are those of [Manager.Update].
-func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, conditions ...Condition) (Document, error) {
-	kind := patchKind(body)
-	return observe(ctx, m, kind, &id, func() (Document, error) {
-		rec, err := m.patchRecord(ctx, kind, id, body, anyPolicy, conditions)
-		if err != nil {
-			return Document{}, err
-		}
-		return documentOf(rec), nil
+func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, options ...WriteOption) (Document, error) {
+	return observeWrite(ctx, m, patchAction(body), &id, options, func(ctx context.Context, w *write) (Document, error) {
+		rec, err := m.patchRecord(ctx, id, body, anyPolicy, w)
+		return documentOf(rec), err
 	})
 }
 
 // CheckPolicy returns a [*ValidationError] if the value of policies is the [Policy] of
 // another network type than networkType, that of the relayer. The JSON of a patch does not
 // show it: MinBalance is in wei or in lamports. [Manager.Patch] checks it. A caller that
-// sends [Patch.RequestBody] to a server should check it first.
+// sends [Patch.MarshalUnmasked] to a server should check it first.
 func (p Patch) CheckPolicy(networkType NetworkType) error {
 	policy, ok := p["policies"].(Policy)
 	if !ok || policy.NetworkType() == networkType {
@@ -89,29 +86,31 @@ func otherPolicyMessage(policy Policy) string {
 	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
 }
 
-// patchKind returns the kind of operation that a patch is: a pause or a resume if paused is
+// patchAction returns the action that a patch is: a pause or a resume if paused is
 // its only member.
-func patchKind(body []byte) OperationKind {
+func patchAction(body []byte) Action {
 	var compact bytes.Buffer
 	if json.Compact(&compact, body) != nil {
-		return OperationUpdate
+		return ActionUpdate
 	}
 	switch compact.String() {
 	case `{"paused":true}`:
-		return OperationPause
+		return ActionPause
 	case `{"paused":false}`:
-		return OperationResume
+		return ActionResume
 	default:
-		return OperationUpdate
+		return ActionUpdate
 	}
 }
 
-func (m *Manager) patchRecord(ctx context.Context, kind OperationKind, id string, body []byte, checkPolicy func(NetworkType) error, conditions []Condition) (Record, error) {
+func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, checkPolicy func(NetworkType) error, w *write) (Record, error) {
 	if string(bytes.TrimSpace(body)) == "{}" {
-		return m.current(ctx, id, conditions)
+		rec, err := m.current(ctx, id, w.WriteSettings)
+		w.replaces(rec, rec)
+		return rec, err
 	}
-	if kind != OperationUpdate {
-		return m.updateRecord(ctx, id, conditions, edit{setPaused(kind == OperationPause), anySize})
+	if action := w.operation.Action; action != ActionUpdate {
+		return m.updateRecord(ctx, id, w, edit{setPaused(action == ActionPause), anySize})
 	}
 	var p *patch // parsed by the first attempt, because an unknown ID comes first
 	apply := func(r, stored *Relayer) error {
@@ -130,7 +129,7 @@ func (m *Manager) patchRecord(ctx context.Context, kind OperationKind, id string
 		}
 		return found.err()
 	}
-	return m.updateRecord(ctx, id, conditions, edit{apply, m.checkSize})
+	return m.updateRecord(ctx, id, w, edit{apply, m.checkSize})
 }
 
 // patch is a parsed merge patch for relayers of one network type.
@@ -180,7 +179,8 @@ func (p *patch) apply(r *Relayer, found *problems) error {
 		Name:           r.Name,
 		Paused:         r.Paused,
 		NotificationID: r.NotificationID,
-		Policies:       r.Policies,
+		Policy:         r.Policy,
+		Labels:         r.Labels,
 	})
 	if err != nil {
 		return err
@@ -195,8 +195,9 @@ func (p *patch) apply(r *Relayer, found *problems) error {
 	r.Name = result.Name
 	r.Paused = result.Paused
 	r.NotificationID = result.NotificationID
+	r.Labels = result.Labels
 	if newPolicy(p.networkType) != nil {
-		r.Policies = result.Policies
+		r.Policy = result.Policy
 	}
 	// The URLs are replaced whole, and are not part of the merge: encoded they
 	// would be masked.
@@ -209,6 +210,6 @@ func (p *patch) apply(r *Relayer, found *problems) error {
 func (d *decoder) decodePatchable(data []byte, networkType NetworkType) patchable {
 	var decoded patchable
 	d.Decode(data, &decoded)
-	decoded.Policies = d.decodePolicies(networkType)
+	decoded.Policy = d.decodePolicies(networkType)
 	return decoded
 }

@@ -265,7 +265,7 @@ func TestPatch_UnsetNullAndValue(t *testing.T) {
 	want.NotificationID, want.Paused, want.Revision = "", !before.Paused, after.Revision
 	changed := *policy
 	changed.GasPriceCap, changed.MinBalance = nil, new(relayer.NewAmount(5))
-	want.Policies = &changed
+	want.Policy = &changed
 	if !reflect.DeepEqual(after, &want) || after.Revision <= before.Revision {
 		t.Errorf("want %v\ngot  %v", &want, after)
 	}

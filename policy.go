@@ -173,9 +173,9 @@ type SolanaSwapStrategy string
 
 // The Solana swap strategies.
 const (
-	JupiterSwap  SolanaSwapStrategy = "jupiter-swap"
-	JupiterUltra SolanaSwapStrategy = "jupiter-ultra"
-	NoSwap       SolanaSwapStrategy = "noop"
+	SwapJupiter      SolanaSwapStrategy = "jupiter-swap"
+	SwapJupiterUltra SolanaSwapStrategy = "jupiter-ultra"
+	SwapNone         SolanaSwapStrategy = "noop"
 )
 
 // SolanaSwapConfig configures the swaps of a Solana relayer.
@@ -189,7 +189,7 @@ type SolanaSwapConfig struct {
 	// MinBalanceThreshold is the balance in lamports below which to swap.
 	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`
 
-	// JupiterSwapOptions fine-tune [JupiterSwap].
+	// JupiterSwapOptions fine-tune [SwapJupiter].
 	JupiterSwapOptions *JupiterSwapOptions `json:"jupiter_swap_options,omitempty"`
 }
 
@@ -203,7 +203,7 @@ const (
 	PriorityVeryHigh JupiterPriorityLevel = "veryHigh"
 )
 
-// JupiterSwapOptions are the options of the [JupiterSwap] strategy.
+// JupiterSwapOptions are the options of the [SwapJupiter] strategy.
 type JupiterSwapOptions struct {
 	// PriorityFeeMaxLamports is the highest priority fee, in lamports.
 	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty"`
@@ -316,8 +316,8 @@ type StellarSwapStrategy string
 
 // The Stellar swap strategies.
 const (
-	OrderBook StellarSwapStrategy = "order-book"
-	Soroswap  StellarSwapStrategy = "soroswap"
+	SwapOrderBook StellarSwapStrategy = "order-book"
+	SwapSoroswap  StellarSwapStrategy = "soroswap"
 )
 
 // StellarSwapConfig configures the swaps of a Stellar relayer.

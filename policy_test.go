@@ -26,13 +26,13 @@ func TestPolicy_Document(t *testing.T) {
 			if string(created.JSON) != full.document {
 				t.Errorf("created\n%s\nwant\n%s", created.JSON, full.document)
 			}
-			got, revision, err := m.AppendDocument(ctx, nil, created.ID)
-			if err != nil || string(got) != full.document || revision != created.Revision {
-				t.Errorf("get %s at %d, %v, want %+v", got, revision, err, created)
+			got, err := m.GetDocument(ctx, created.ID)
+			if err != nil || !reflect.DeepEqual(got, created) {
+				t.Errorf("get %s at %d, %v, want %+v", got.JSON, got.Revision, err, created)
 			}
-			page, _, err := m.AppendDocuments(ctx, []byte("["), 1, 10)
-			if err != nil || string(page) != "["+full.document {
-				t.Errorf("list %s, %v, want %+v", page, err, created)
+			page, _, err := m.ListDocuments(ctx, relayer.ListQuery{})
+			if err != nil || !reflect.DeepEqual(page, []relayer.Document{created}) {
+				t.Errorf("list %v, %v, want %+v", page, err, created)
 			}
 		})
 	}
@@ -49,16 +49,15 @@ func TestPolicy_SameThroughGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantEverySet(t, reflect.ValueOf(r.Policies), "policies")
+			wantEverySet(t, reflect.ValueOf(r.Policy), "policies")
 
 			again := newFullManager(t)
 			created := mustCreate(t, again, requestFor(r))
 			if !reflect.DeepEqual(created, r) {
 				t.Errorf("created %#v\nwant    %#v", created, r)
 			}
-			document, _, err := again.AppendDocument(ctx, nil, r.ID)
-			if err != nil || string(document) != full.document {
-				t.Errorf("document %s, %v\nwant %s", document, err, full.document)
+			if document := storedDocument(t, again, r.ID); document != full.document {
+				t.Errorf("document %s\nwant %s", document, full.document)
 			}
 			encoded, err := json.Marshal(r)
 			if err != nil || !reflect.DeepEqual(parseTree(t, string(encoded)), parseTree(t, full.document)) {
@@ -148,10 +147,10 @@ func TestPolicy_DefaultOfNetworkType(t *testing.T) {
 			m := newManager(t)
 			document := mustCreateDocument(t, m, body(networkType, members...))
 			r, err := m.Get(context.Background(), document.ID)
-			if err != nil || !reflect.DeepEqual(r.Policies, policy) {
-				t.Errorf("%s with %q: policy %#v, %v, want %#v", networkType, members, r.Policies, err, policy)
+			if err != nil || !reflect.DeepEqual(r.Policy, policy) {
+				t.Errorf("%s with %q: policy %#v, %v, want %#v", networkType, members, r.Policy, err, policy)
 			}
-			if got := r.Policies.NetworkType(); string(got) != networkType {
+			if got := r.Policy.NetworkType(); string(got) != networkType {
 				t.Errorf("%s: policy of network type %s", networkType, got)
 			}
 		}
@@ -190,8 +189,8 @@ func TestPolicy_EmptyIsNotUnset(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := mustCreate(t, newManager(t), requestFor(r))
-		if !reflect.DeepEqual(again.Policies, r.Policies) {
-			t.Errorf("%s %s: through Go %#v, want %#v", test.networkType, test.given, again.Policies, r.Policies)
+		if !reflect.DeepEqual(again.Policy, r.Policy) {
+			t.Errorf("%s %s: through Go %#v, want %#v", test.networkType, test.given, again.Policy, r.Policy)
 		}
 	}
 }
@@ -265,8 +264,8 @@ func TestPolicy_StellarTokenKinds(t *testing.T) {
 func TestRelayer_PrintsValues(t *testing.T) {
 	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(7)), PrivateTransactions: new(false)}
 	config := relayer.RPCConfig{URL: "https://rpc.example/key", Weight: new(2.5)}
-	r := &relayer.Relayer{ID: "a", NetworkType: relayer.EVM, CustomRPCURLs: []relayer.RPCConfig{config}, Policies: policy, Revision: 9}
-	req := relayer.CreateRequest{CustomRPCURLs: r.CustomRPCURLs, Policies: policy}
+	r := &relayer.Relayer{ID: "a", NetworkType: relayer.EVM, CustomRPCURLs: []relayer.RPCConfig{config}, Policy: policy, Revision: 9}
+	req := relayer.CreateRequest{CustomRPCURLs: r.CustomRPCURLs, Policy: policy}
 	const (
 		policyText = `{"gas_price_cap":7,"private_transactions":false}`
 		configText = `{"url":"https://rpc.example/***","weight":2.5}`
@@ -276,8 +275,8 @@ func TestRelayer_PrintsValues(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
 		for value, want := range map[any]string{
 			r: relayerText, &req: `"custom_rpc_urls":[` + configText + `],"policies":` + policyText, &config: configText, policy: policyText,
-			&relayer.Change{Kind: relayer.Created, Relayer: r}:  relayerText,
-			&relayer.SolanaPolicy{MaxSignatures: new(int32(3))}: `{"max_signatures":3}`, &relayer.StellarPolicy{MaxFee: new(int32(4))}: `{"max_fee":4}`,
+			&relayer.Change{Kind: relayer.ChangeCreated, Relayer: r}: relayerText,
+			&relayer.SolanaPolicy{MaxSignatures: new(int32(3))}:      `{"max_signatures":3}`, &relayer.StellarPolicy{MaxFee: new(int32(4))}: `{"max_fee":4}`,
 			&relayer.RPCConfig{Weight: new(math.NaN())}: "NaN",
 		} {
 			if got := fmt.Sprintf(verb, value); !strings.Contains(got, want) || strings.Contains(got, "0xc0") {
@@ -309,7 +308,7 @@ func TestPolicy_UnknownStellarTokenKind(t *testing.T) {
 		}
 		req := minimal("a")
 		req.NetworkType = relayer.Stellar
-		req.Policies = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &got}}}}
+		req.Policy = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &got}}}}
 		_, err := newManager(t).Create(t.Context(), req)
 		wantFields(t, fieldErrors(t, err), "policies.allowed_tokens[0].metadata.kind")
 	}

@@ -29,7 +29,7 @@ type privatePart struct {
 func (s *settings) newRecord(r *Relayer) (Record, error) {
 	complete := *r
 	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
-	complete.Policies = withPolicyDefaults(r.Policies, r.NetworkType)
+	complete.Policy = withPolicyDefaults(r.Policy, r.NetworkType)
 	complete.DisabledReason = maskedReason(r.DisabledReason)
 	document, err := strictjson.Encode(complete)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return Record{ID: r.ID, Claim: s.claimOf(r), Document: document, Private: private}, nil
+	return Record{ID: r.ID, Claim: s.claimOf(r), Terms: termsOf(r), Document: document, Private: private}, nil
 }
 
 // maskedReason returns the reason to store. Health checks quote the errors of RPC clients,
@@ -72,7 +72,7 @@ func encodePrivate(r *Relayer) ([]byte, error) {
 // memory that it changes with r.
 func (r CreateRequest) WithDefaults() CreateRequest {
 	r.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
-	r.Policies = withPolicyDefaults(r.Policies, r.NetworkType)
+	r.Policy = withPolicyDefaults(r.Policy, r.NetworkType)
 	return r
 }
 
@@ -157,13 +157,13 @@ func relayerOf(rec Record) (*Relayer, error) {
 }
 
 // UnmarshalJSON decodes the document of a relayer, as clients of the HTTP API
-// receive it. The network_type selects the type of Policies, which is an
+// receive it. The network_type selects the type of Policy, which is an
 // [*UnknownPolicy] if this version does not have the type. The RPC URLs remain masked.
 func (r *Relayer) UnmarshalJSON(data []byte) error {
 	type plain Relayer // without this method
 	var response struct {
 		plain
-		Policies json.RawMessage `json:"policies"`
+		Policy json.RawMessage `json:"policies"`
 	}
 	if err := json.Unmarshal(data, &response); err != nil {
 		return err
@@ -171,12 +171,12 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	if response.NetworkType == "" {
 		return errors.New("relayer: network_type is missing")
 	}
-	policies, err := readPolicy(response.NetworkType, response.Policies)
+	policies, err := readPolicy(response.NetworkType, response.Policy)
 	if err != nil {
 		return err
 	}
 	*r = Relayer(response.plain)
-	r.Policies = policies
+	r.Policy = policies
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -34,8 +35,8 @@ func TestGet_PrivatePartMissing(t *testing.T) {
 
 // TestRecord_PrivateMasked prints, logs and encodes records and their changes.
 func TestRecord_PrivateMasked(t *testing.T) {
-	rec := relayer.Record{ID: "a", Revision: 7, Claim: "c", Document: []byte(`{"id":"a"}`), Private: []byte(`["PATHKEY PASSWORD"]`)}
-	change := relayer.RecordChange{Kind: relayer.Created, Record: rec}
+	rec := relayer.Record{ID: "a", Revision: 7, Claim: "c", Terms: []string{"paused=true"}, Document: []byte(`{"id":"a"}`), Private: []byte(`["PATHKEY PASSWORD"]`)}
+	change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: rec}
 	values := []any{
 		rec, &rec, []relayer.Record{rec}, []*relayer.Record{&rec}, map[string]*relayer.Record{"a": &rec}, struct{ R *relayer.Record }{&rec},
 		change, &change, []relayer.RecordChange{change}, []*relayer.RecordChange{&change}, struct{ C *relayer.RecordChange }{&change},
@@ -63,7 +64,7 @@ func TestRecord_PrivateMasked(t *testing.T) {
 			}
 		}
 	}
-	if got, want := fmt.Sprintf("%+v", rec), `{ID:a Revision:7 Claim:c Document:{"id":"a"} Private:***}`; got != want {
+	if got, want := fmt.Sprintf("%+v", rec), `{ID:a Revision:7 Claim:c Terms:[paused=true] Document:{"id":"a"} Private:***}`; got != want {
 		t.Errorf("printed %s, want %s", got, want)
 	}
 	if got := fmt.Sprint(relayer.Record{ID: "a"}); strings.Contains(got, "***") {
@@ -93,23 +94,54 @@ func (leftoverStore) Get(context.Context, string) (relayer.Record, error) {
 	return leftover, relayer.ErrNotFound
 }
 
-func (leftoverStore) List(context.Context, int, int) ([]relayer.Record, int, error) {
+func (leftoverStore) List(context.Context, relayer.StoreQuery) ([]relayer.Record, int, error) {
 	return []relayer.Record{leftover}, 99, relayer.ErrUnavailable
 }
 
+func (leftoverStore) Create(context.Context, relayer.Record) (relayer.Record, error) {
+	return leftover, relayer.ErrExists
+}
+
+// leftoverUpdates is a store that returns a record with the error of an update.
+type leftoverUpdates struct{ relayer.Store }
+
+func (leftoverUpdates) Update(context.Context, relayer.Record) (relayer.Record, error) {
+	return leftover, relayer.ErrUnavailable
+}
+
 // A record that a store returns with an error is ignored.
-func TestAppendDocument_RecordWithError(t *testing.T) {
+func TestDocuments_RecordWithError(t *testing.T) {
 	m, err := relayer.New(leftoverStore{memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dst, revision, err := m.AppendDocument(t.Context(), []byte("dst"), "a")
-	if string(dst) != "dst" || revision != 0 || !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("AppendDocument: %s, revision %d, error %v", dst, revision, err)
+	document, err := m.GetDocument(t.Context(), "a")
+	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("GetDocument: %v, error %v", document, err)
 	}
-	dst, pagination, err := m.AppendDocuments(t.Context(), []byte("dst"), 1, 10)
-	if string(dst) != "dst" || pagination != (relayer.Pagination{}) || !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("AppendDocuments: %s, %+v, error %v", dst, pagination, err)
+	documents, pagination, err := m.ListDocuments(t.Context(), relayer.ListQuery{})
+	if documents != nil || pagination != (relayer.Pagination{}) || !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("ListDocuments: %v, %+v, error %v", documents, pagination, err)
+	}
+	document, err = m.CreateDocument(t.Context(), []byte(evmBody()))
+	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("CreateDocument: %v, error %v", document, err)
+	}
+
+	store := memory.New()
+	mustCreate(t, managerOf(t, store), minimal("a"))
+	m = managerOf(t, leftoverUpdates{store})
+	for patch, c := range map[string]struct {
+		options []relayer.WriteOption
+		want    error
+	}{
+		`{"name":"new"}`: {want: relayer.ErrUnavailable},
+		`{}`:             {[]relayer.WriteOption{relayer.IfRevision(99)}, relayer.ErrConflict},
+	} {
+		document, err := m.PatchDocument(t.Context(), "a", []byte(patch), c.options...)
+		if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, c.want) {
+			t.Errorf("PatchDocument of %s: %v, error %v", patch, document, err)
+		}
 	}
 }
 

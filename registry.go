@@ -5,22 +5,39 @@ import (
 	"iter"
 )
 
+// Reader reads relayers: a [*Manager], a client of package client, or a view of package
+// mirror. All methods are safe for concurrent use. [Manager] documents them and their
+// errors.
+type Reader interface {
+	Get(ctx context.Context, id string) (*Relayer, error)
+	List(ctx context.Context, query ListQuery) (*Page, error)
+	All(ctx context.Context, selector Selector) iter.Seq2[*Relayer, error]
+}
+
+// Watcher returns the changes of relayers. [Manager.Watch] documents it.
+type Watcher interface {
+	Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error]
+}
+
 // Registry is the interface of a [*Manager] and of the client of package client. A
 // program that accepts a Registry works on a store in its own process and on a
 // server alike. RPC URLs that a server returns are masked.
 //
-// All methods are safe for concurrent use. [Manager] documents them and their errors.
+// An operation that a server does not offer returns an error that matches
+// [errors.ErrUnsupported]. All methods are safe for concurrent use. [Manager] documents
+// them and their errors. It is an interface for callers: later versions may add methods.
 type Registry interface {
-	Create(ctx context.Context, req CreateRequest) (*Relayer, error)
-	Get(ctx context.Context, id string) (*Relayer, error)
-	List(ctx context.Context, page, perPage uint32) (*Page, error)
-	All(ctx context.Context) iter.Seq2[*Relayer, error]
-	Patch(ctx context.Context, id string, patch Patch, conditions ...Condition) (*Relayer, error)
-	Pause(ctx context.Context, id string, conditions ...Condition) (*Relayer, error)
-	Resume(ctx context.Context, id string, conditions ...Condition) (*Relayer, error)
-	Delete(ctx context.Context, id string, conditions ...Condition) error
-	Watch(ctx context.Context) iter.Seq2[Change, error]
-	WatchAfter(ctx context.Context, position string) iter.Seq2[Change, error]
+	Reader
+	Watcher
+	Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error)
+	Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error)
+	Patch(ctx context.Context, id string, patch Patch, options ...WriteOption) (*Relayer, error)
+	Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
+	Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
+	Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error)
+	Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
+	Delete(ctx context.Context, id string, options ...WriteOption) error
+	RPCURLs(ctx context.Context, id string) ([]RPCConfig, error)
 }
 
 var _ Registry = (*Manager)(nil)

@@ -61,10 +61,15 @@ type Relayer struct {
 	// there are none. Every stored endpoint has a weight.
 	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero" validate:"dive"`
 
-	// Policies restricts what the relayer does. Its type follows NetworkType:
+	// Policy restricts what the relayer does. Its type follows NetworkType:
 	// [*EVMPolicy], [*SolanaPolicy], [*StellarPolicy], or [*UnknownPolicy] for a type of
 	// a newer version. It is never nil in a relayer read from a [Manager].
-	Policies Policy `json:"policies"`
+	Policy Policy `json:"policies"`
+
+	// Labels are texts of the host's choice, by which relayers are found and grouped: at
+	// most 32. A key is 1 to 63 of A–Z a–z 0–9 _ . - / and begins and ends with a letter or
+	// digit. A value is at most 128 characters without control characters.
+	Labels map[string]string `json:"labels,omitempty"`
 
 	// Revision grows with every change of the relayer and is never reused for its ID.
 	// It is the ETag of the HTTP API, and not part of the JSON form.
@@ -163,6 +168,9 @@ type CreateRequest struct {
 	// CustomRPCURLs is optional.
 	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls" wire:"optional"`
 
-	// Policies is optional: nil, or the policy type of NetworkType.
-	Policies Policy `json:"policies" wire:"optional"`
+	// Policy is optional: nil, or the policy type of NetworkType.
+	Policy Policy `json:"policies" wire:"optional"`
+
+	// Labels is optional: see [Relayer.Labels].
+	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// RequestBody returns the JSON body of the HTTP request that creates the relayer, as
+// MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
 // [Manager.CreateDocument] reads it. Unlike every other encoding of the request it
 // has the RPC URLs in full: it is for a server, not for a log. It returns a
 // [*ValidationError] if a text is not UTF-8.
-func (r CreateRequest) RequestBody() ([]byte, error) {
+func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	body := struct {
 		ID             string      `json:"id,omitempty"`
 		Name           string      `json:"name"`
@@ -29,20 +29,22 @@ func (r CreateRequest) RequestBody() ([]byte, error) {
 		SignerID       string      `json:"signer_id"`
 		NotificationID string      `json:"notification_id,omitempty"`
 		CustomRPCURLs  []fullRPC   `json:"custom_rpc_urls,omitzero"`
-		Policies       Policy      `json:"policies,omitempty"`
-	}{r.ID, r.Name, r.Network, r.NetworkType, r.Paused, r.SignerID, r.NotificationID, fullRPCs(r.CustomRPCURLs), r.Policies}
-	if isNil(r.Policies) {
-		body.Policies = nil
+		Policy         Policy      `json:"policies,omitempty"`
+
+		Labels map[string]string `json:"labels,omitempty"`
+	}{r.ID, r.Name, r.Network, r.NetworkType, r.Paused, r.SignerID, r.NotificationID, fullRPCs(r.CustomRPCURLs), r.Policy, r.Labels}
+	if isNil(r.Policy) {
+		body.Policy = nil
 	}
 	return encodeRequest(body)
 }
 
-// RequestBody returns the JSON body of the HTTP request that applies the patch, as
+// MarshalUnmasked returns the JSON body of the HTTP request that applies the patch, as
 // [Manager.PatchDocument] reads it. Unlike every other encoding of the patch it has
 // the RPC URLs in full: it is for a server, not for a log. It returns a
 // [*ValidationError] if a text is not UTF-8 or the policy is a nil pointer or map, and
 // another error if a value cannot be encoded.
-func (p Patch) RequestBody() ([]byte, error) {
+func (p Patch) MarshalUnmasked() ([]byte, error) {
 	body := maps.Clone(p)
 	if body == nil {
 		body = Patch{}
@@ -142,8 +144,8 @@ func checkMembersUTF8(members reflect.Value, path string, found *problems) {
 }
 
 func memberPath(path, name string) string {
-	if path == "" {
-		return name
+	if path == "" || name == "" {
+		return path + name
 	}
 	return path + "." + name
 }

@@ -16,7 +16,7 @@ import (
 func TestRequestBody_Create(t *testing.T) {
 	requests := []relayer.CreateRequest{
 		minimal("minimal"),
-		{ID: "nil-policy", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s", Policies: (*relayer.EVMPolicy)(nil)},
+		{ID: "nil-policy", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s", Policy: (*relayer.EVMPolicy)(nil)},
 		{ID: "no-urls", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{}},
 	}
 	source := newFullManager(t)
@@ -27,7 +27,7 @@ func TestRequestBody_Create(t *testing.T) {
 	for _, req := range requests {
 		direct, byBody := newFullManager(t), newFullManager(t)
 		want := mustCreate(t, direct, req)
-		body, err := req.RequestBody()
+		body, err := req.MarshalUnmasked()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestRequestBody_Patch(t *testing.T) {
 		"policy fields": {relayer.Patch{"policies": relayer.Patch{"max_fee": nil, "swap_config": relayer.Patch{"cron_schedule": nil}}}, `{"policies":{"max_fee":null,"swap_config":{"cron_schedule":null}}}`},
 		"amount":        {relayer.Patch{"policies": relayer.Patch{"min_balance": relayer.NewAmount(1e18)}}, `{"policies":{"min_balance":1000000000000000000}}`},
 	} {
-		got, err := c.patch.RequestBody()
+		got, err := c.patch.MarshalUnmasked()
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, c.want)
 		}
@@ -64,7 +64,7 @@ func TestRequestBody_Patch(t *testing.T) {
 }
 
 func TestRequestBody_NotJSON(t *testing.T) {
-	body, err := relayer.Patch{"name": func() {}, "custom_rpc_urls": "https://rpc.example/SECRET"}.RequestBody()
+	body, err := relayer.Patch{"name": func() {}, "custom_rpc_urls": "https://rpc.example/SECRET"}.MarshalUnmasked()
 	if err == nil || body != nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("got %s, %v", body, err)
 	}
@@ -78,10 +78,10 @@ func TestRequestBody_NotUTF8(t *testing.T) {
 	loop["custom_rpc_urls"] = loop // is not encoded
 	kind := &relayer.StellarTokenKind{Classic: &relayer.StellarClassicAsset{Code: bad, Issuer: "i"}}
 	tokens := &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a"}, {Asset: bad, Metadata: &relayer.StellarTokenMetadata{Kind: kind}}}}
-	create := relayer.CreateRequest{ID: "a", Name: bad, SignerID: bad, CustomRPCURLs: []relayer.RPCConfig{{URL: "https://a.example"}, {URL: bad}}, Policies: tokens}
+	create := relayer.CreateRequest{ID: "a", Name: bad, SignerID: bad, CustomRPCURLs: []relayer.RPCConfig{{URL: "https://a.example"}, {URL: bad}}, Policy: tokens}
 	const tokenFields = "policies.allowed_tokens[1].asset policies.allowed_tokens[1].metadata.kind.classic.code"
 	for name, test := range map[string]struct {
-		request interface{ RequestBody() ([]byte, error) }
+		request interface{ MarshalUnmasked() ([]byte, error) }
 		want    string
 	}{
 		"create":            {create, "name signer_id custom_rpc_urls[1].url " + tokenFields},
@@ -93,7 +93,7 @@ func TestRequestBody_NotUTF8(t *testing.T) {
 		"member name":       {patch{"policies": patch{bad: 1, "b": []byte(bad)}}, "policies"},
 		"none":              {patch{"name": "\ufffd", "policies": loop, "custom_rpc_urls": []relayer.RPCConfig{}}, ""},
 	} {
-		body, err := test.request.RequestBody()
+		body, err := test.request.MarshalUnmasked()
 		if problem, ok := errors.AsType[*relayer.ValidationError](err); ok {
 			var fields []string
 			for _, field := range problem.Fields {

@@ -68,14 +68,14 @@ type RPCPolicy struct {
 // [New] returns an error if AllowedHosts contains an invalid name, or AllowedAddresses an
 // invalid prefix or one of IPv4 mapped to IPv6.
 func WithRPCPolicy(policy RPCPolicy) Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		folded, err := policy.folded()
 		if err != nil {
 			return err
 		}
 		s.rpcPolicy = &folded
 		return nil
-	}
+	}}
 }
 
 // folded returns a copy whose names are in the form in which they are compared.

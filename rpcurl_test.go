@@ -116,7 +116,7 @@ var verbs = []string{
 func TestRPCURL_Printed(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
 	config := relayer.RPCConfig{URL: u, Weight: new(1.0)}
-	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policies: &relayer.EVMPolicy{}}
+	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policy: &relayer.EVMPolicy{}}
 	req := relayer.CreateRequest{CustomRPCURLs: []relayer.RPCConfig{config}}
 	values := []any{u, &u, config, &config, r, &r, req, &req, []relayer.RPCURL{u}, [1]relayer.RPCURL{u}, map[relayer.RPCURL]relayer.RPCURL{u: u}, map[string]any{"u": u}}
 	for _, value := range values {
@@ -153,7 +153,7 @@ func TestRPCURL_EncodedAndLogged(t *testing.T) {
 	if r.CustomRPCURLs[0].URL.Unmasked() != secretURL {
 		t.Fatalf("the host gets %s", r.CustomRPCURLs[0].URL.Unmasked())
 	}
-	page, err := m.List(context.Background(), 1, 1)
+	page, err := m.List(context.Background(), relayer.ListQuery{Page: 1, PerPage: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestRelayer_DecodesMasked(t *testing.T) {
 // value that it points to.
 func TestRPCURL_PrintedBelowPointers(t *testing.T) {
 	config := relayer.RPCConfig{URL: secretURL, Weight: new(1.0)}
-	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policies: &relayer.EVMPolicy{}}
+	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policy: &relayer.EVMPolicy{}}
 	req := relayer.CreateRequest{CustomRPCURLs: []relayer.RPCConfig{config}}
 	for _, value := range []any{
 		&relayer.Page{Relayers: []*relayer.Relayer{&r}}, []*relayer.Relayer{&r}, map[string]*relayer.Relayer{"a": &r}, struct{ R *relayer.Relayer }{&r},

@@ -51,26 +51,26 @@ type KeyedSealer interface {
 // A Manager without a sealer reads sealed relayers too, with masked URLs. It stores new
 // URLs in clear, but does not replace sealed ones.
 func WithSealer(sealer Sealer) Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		if sealer == nil {
 			return errors.New("relayer: sealer is nil")
 		}
 		s.sealer, s.storesClear = sealer, false
 		return nil
-	}
+	}}
 }
 
 // WithUnsealing turns sealing off: sealer opens the RPC URLs that are sealed, and new ones
 // are stored in clear. [Manager.Reseal] then stores all of them in clear. Otherwise it
 // behaves like [WithSealer].
 func WithUnsealing(sealer Sealer) Option {
-	return func(s *settings) error {
+	return Option{func(s *settings) error {
 		if sealer == nil {
 			return errors.New("relayer: sealer is nil")
 		}
 		s.sealer, s.storesClear = sealer, true
 		return nil
-	}
+	}}
 }
 
 // sealedMark is the first byte of a sealed private part, and the version of its format. A
@@ -204,11 +204,8 @@ func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, er
 // [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened, and
 // [errors.ErrUnsupported] too if the Manager has no keys to open them.
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
-	return observe(ctx, m, OperationGet, &id, func() ([]RPCConfig, error) {
-		if !IsID(id) {
-			return nil, ErrNotFound
-		}
-		rec, err := m.store.Get(ctx, id)
+	return observe(ctx, m, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
+		rec, err := m.get(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -262,7 +259,7 @@ func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 // first damaged record. It reads all records first: a walk that is concurrent with a change
 // of every record would restart again and again.
 func (m *Manager) idsToReseal(ctx context.Context) (ids []string, damage, err error) {
-	for rec, err := range m.allRecords(ctx) {
+	for rec, err := range m.allRecords(ctx, Selector{}) {
 		switch {
 		case errors.Is(err, ErrCorrupt):
 			damage = cmp.Or(damage, err)
@@ -284,24 +281,27 @@ func (m *Manager) isSealedAsRequired(private []byte) bool {
 
 // reseal reports whether it has stored the record.
 func (m *Manager) reseal(ctx context.Context, id string) (isStored bool, err error) {
-	_, err = observe(ctx, m, OperationUpdate, &id, func() (Record, error) {
+	_, err = observeWrite(ctx, m, ActionUpdate, &id, nil, func(ctx context.Context, w *write) (Record, error) {
 		return retry(ctx, func() (Record, error) {
-			rec, err := m.store.Get(ctx, id)
+			rec, err := m.get(ctx, id)
 			if errors.Is(err, ErrNotFound) || err == nil && m.isSealedAsRequired(rec.Private) {
 				return rec, nil
 			}
 			if err != nil {
 				return Record{}, err
 			}
-			if rec, err = OpenRecord(ctx, m.sealer, rec); err != nil {
+			resealed, err := OpenRecord(ctx, m.sealer, rec)
+			if err != nil {
 				return Record{}, err
 			}
-			if rec, err = m.seal(ctx, rec); err != nil {
+			if resealed, err = m.seal(ctx, resealed); err != nil {
 				return Record{}, err
 			}
-			rec, err = m.store.Update(ctx, rec)
-			isStored = err == nil
-			return rec, asLostRace(err)
+			resealed, err = m.swap(ctx, resealed)
+			if isStored = err == nil; isStored {
+				w.replaces(rec, resealed)
+			}
+			return resealed, err
 		})
 	})
 	return isStored, err
@@ -322,7 +322,7 @@ type SealCounts struct {
 func (m *Manager) CountSealed(ctx context.Context) (SealCounts, error) {
 	counts := SealCounts{Keys: make(map[string]int)}
 	keyed, _ := m.sealer.(KeyedSealer)
-	for rec, err := range m.allRecords(ctx) {
+	for rec, err := range m.allRecords(ctx, Selector{}) {
 		switch {
 		case err != nil:
 			return SealCounts{}, err

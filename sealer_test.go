@@ -214,12 +214,12 @@ func TestSealer_NotCalledUnlessURLsChange(t *testing.T) {
 						after.Revision, before.Revision, !bytes.Equal(after.Private, before.Private))
 				}
 			}
-			page, err := m.List(t.Context(), 1, 10)
+			page, err := m.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 10})
 			if err != nil || len(page.Relayers) != 1 {
 				t.Fatalf("the list is %v with error %v", page, err)
 			}
 			expectMasked(t, page.Relayers[0])
-			for r, err := range m.All(t.Context()) {
+			for r, err := range m.All(t.Context(), relayer.Selector{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -240,7 +240,7 @@ func TestSealer_WatchMasked(t *testing.T) {
 	m := managerOn(t, s.store, relayer.WithSealer(forbidden{t}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	changes := m.Watch(ctx)
+	changes := m.Watch(ctx, relayer.WatchQuery{})
 	if _, err := m.Pause(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -469,7 +469,7 @@ func TestSealer_TamperedPart(t *testing.T) {
 				t.Fatal(err)
 			}
 			expectMasked(t, r)
-			if _, err := s.List(t.Context(), 1, 10); err != nil {
+			if _, err := s.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 10}); err != nil {
 				t.Error(err)
 			}
 			if _, err := s.Pause(t.Context(), "a"); err != nil {
@@ -509,7 +509,7 @@ func TestSealer_Away(t *testing.T) {
 				t.Errorf("%s: %v", operation.name, err)
 			}
 		}
-		if _, err := m.List(ctx, 1, 10); err != nil || ctx.Err() != nil {
+		if _, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); err != nil || ctx.Err() != nil {
 			t.Errorf("the list failed or waited: %v", err)
 		}
 		for name, call := range map[string]func(context.Context) error{
@@ -625,11 +625,11 @@ type oneDamaged struct {
 	offset int
 }
 
-func (s oneDamaged) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	if offset <= s.offset && s.offset < offset+limit {
+func (s oneDamaged) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	if query.Offset <= s.offset && s.offset < query.Offset+query.Limit {
 		return nil, 0, relayer.ErrCorrupt
 	}
-	return s.Store.List(ctx, offset, limit)
+	return s.Store.List(ctx, query)
 }
 
 // The damaged record is the first one, one in the overlap of two batches, or the last one.
@@ -738,7 +738,7 @@ func FuzzSealedPart(f *testing.F) {
 			}
 			// None of these panics.
 			_, _ = m.Get(t.Context(), "a")
-			_, _ = m.List(t.Context(), 1, 10)
+			_, _ = m.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 10})
 			_, _ = m.Pause(t.Context(), "a")
 			_, _ = m.CountSealed(t.Context())
 		}
@@ -762,13 +762,10 @@ func BenchmarkGet_Sealing(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			m := newManager(b, options...)
 			mustCreate(b, m, withURLs("a", firstURL, secondURL))
-			var buffer []byte
 			for b.Loop() {
-				document, _, err := m.AppendDocument(b.Context(), buffer[:0], "a")
-				if err != nil {
+				if _, err := m.GetDocument(b.Context(), "a"); err != nil {
 					b.Fatal(err)
 				}
-				buffer = document
 			}
 		})
 	}

@@ -96,14 +96,14 @@ func TestMaxRelayerSize_ManyPatches(t *testing.T) {
 func TestMaxRelayerSize_StoredAbove(t *testing.T) {
 	store := memory.New()
 	req := minimal("a")
-	req.Policies = &relayer.EVMPolicy{WhitelistReceivers: slices.Repeat([]string{"receiver"}, 1000)}
+	req.Policy = &relayer.EVMPolicy{WhitelistReceivers: slices.Repeat([]string{"receiver"}, 1000)}
 	req.NotificationID = "x"
 	mustCreate(t, managerOf(t, store), req)
 	before := sizeOf(t, store, "a")
 	m := managerOf(t, store, relayer.WithMaxRelayerSize(1000))
 	ctx := t.Context()
 	mustGet(t, m, "a")
-	if _, err := m.List(ctx, 1, 10); err != nil {
+	if _, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); err != nil {
 		t.Error(err)
 	}
 	patch := func(text string) func() error {
@@ -124,7 +124,7 @@ func TestMaxRelayerSize_StoredAbove(t *testing.T) {
 		}
 	}
 	shrink := func(r *relayer.Relayer) error {
-		policy := r.Policies.(*relayer.EVMPolicy)
+		policy := r.Policy.(*relayer.EVMPolicy)
 		policy.WhitelistReceivers = policy.WhitelistReceivers[:500]
 		return nil
 	}

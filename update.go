@@ -15,36 +15,6 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Condition restricts a change to certain revisions of the relayer (optimistic
-// concurrency). Without a condition, a change that loses a race against another
-// writer is retried on the new revision.
-type Condition struct {
-	revisions []uint64
-}
-
-// IfRevision returns a condition that holds if the current revision is one of
-// these. A change whose condition does not hold returns [ErrConflict].
-// IfRevision() without arguments never holds. A change with a condition on revision 0,
-// which no stored relayer has, returns [ErrNoRevision].
-func IfRevision(revisions ...uint64) Condition { return Condition{revisions: revisions} }
-
-// Revisions returns the revisions for which the condition holds.
-func (c Condition) Revisions() []uint64 { return slices.Clone(c.revisions) }
-
-// checkConditions returns an error unless all conditions hold at the revision.
-func checkConditions(conditions []Condition, revision uint64) error {
-	var err error
-	for _, condition := range conditions {
-		if slices.Contains(condition.revisions, 0) {
-			return ErrNoRevision
-		}
-		if !slices.Contains(condition.revisions, revision) {
-			err = ErrConflict
-		}
-	}
-	return err
-}
-
 // maxAttempts bounds the retries of a change. Each retry means that another writer
 // succeeded, so that only heavy contention exhausts this limit.
 const maxAttempts = 200
@@ -58,7 +28,7 @@ const maxAttempts = 200
 // ID, Network, NetworkType, SignerID and Address must not be changed. Update
 // returns [ErrNotFound], a [*ValidationError], the error of change, or
 // [ErrConflict] if a condition does not hold or contention exhausts the retries.
-func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, conditions ...Condition) (*Relayer, error) {
+func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
 	apply := func(r, stored *Relayer) error {
 		if err := change(r); err != nil {
 			return err
@@ -67,26 +37,26 @@ func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) e
 		m.checkChanged(r, stored, found)
 		return found.err()
 	}
-	return m.update(ctx, OperationUpdate, id, conditions, edit{apply, m.checkSize})
+	return m.update(ctx, ActionUpdate, id, options, edit{apply, m.checkSize})
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
 // [Manager.Update].
-func (m *Manager) Pause(ctx context.Context, id string, conditions ...Condition) (*Relayer, error) {
-	return m.update(ctx, OperationPause, id, conditions, edit{setPaused(true), anySize})
+func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
+	return m.update(ctx, ActionPause, id, options, edit{setPaused(true), anySize})
 }
 
 // Resume resets Paused. If it is not set, nothing changes. Errors are those of
 // [Manager.Update].
-func (m *Manager) Resume(ctx context.Context, id string, conditions ...Condition) (*Relayer, error) {
-	return m.update(ctx, OperationResume, id, conditions, edit{setPaused(false), anySize})
+func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
+	return m.update(ctx, ActionResume, id, options, edit{setPaused(false), anySize})
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
 // required. Details of more than 16 KiB are cut off. Errors are those of [Manager.Update].
-func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, conditions ...Condition) (*Relayer, error) {
+func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
 	reason.Details = shortened(mask.Text(reason.Details), maxDetails)
-	return m.update(ctx, OperationDisable, id, conditions, edit{func(r, _ *Relayer) error {
+	return m.update(ctx, ActionDisable, id, options, edit{func(r, _ *Relayer) error {
 		r.SystemDisabled, r.DisabledReason = true, &reason
 		found := new(problems)
 		checkDisabled(r, found)
@@ -96,8 +66,8 @@ func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason,
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
-func (m *Manager) Enable(ctx context.Context, id string, conditions ...Condition) (*Relayer, error) {
-	return m.update(ctx, OperationEnable, id, conditions, edit{func(r, _ *Relayer) error {
+func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
+	return m.update(ctx, ActionEnable, id, options, edit{func(r, _ *Relayer) error {
 		r.SystemDisabled, r.DisabledReason = false, nil
 		return nil
 	}, anySize})
@@ -155,8 +125,8 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	keep("network_type", r.NetworkType == stored.NetworkType)
 	keep("signer_id", r.SignerID == stored.SignerID)
 	keep("address", r.Address == stored.Address)
-	if _, isUnknown := stored.Policies.(*UnknownPolicy); isUnknown {
-		if !reflect.DeepEqual(r.Policies, stored.Policies) {
+	if _, isUnknown := stored.Policy.(*UnknownPolicy); isUnknown {
+		if !reflect.DeepEqual(r.Policy, stored.Policy) {
 			found.Add("policies", unknownTypeMessage)
 		}
 		r = withKnownType(r)
@@ -172,7 +142,7 @@ const unknownTypeMessage = "cannot be changed: this version does not support the
 // depend on the network type.
 func withKnownType(r *Relayer) *Relayer {
 	known := *r
-	known.NetworkType, known.Policies = EVM, nil
+	known.NetworkType, known.Policy = EVM, nil
 	return &known
 }
 
@@ -220,9 +190,9 @@ func checkMasks(r, stored *Relayer, found *problems) {
 }
 
 // update is an observed change of a relayer.
-func (m *Manager) update(ctx context.Context, kind OperationKind, id string, conditions []Condition, e edit) (*Relayer, error) {
-	return observe(ctx, m, kind, &id, func() (*Relayer, error) {
-		rec, err := m.updateRecord(ctx, id, conditions, e)
+func (m *Manager) update(ctx context.Context, action Action, id string, options []WriteOption, e edit) (*Relayer, error) {
+	return observeWrite(ctx, m, action, &id, options, func(ctx context.Context, w *write) (*Relayer, error) {
+		rec, err := m.updateRecord(ctx, id, w, e)
 		if err != nil {
 			return nil, err
 		}
@@ -230,15 +200,16 @@ func (m *Manager) update(ctx context.Context, kind OperationKind, id string, con
 	})
 }
 
-func (m *Manager) updateRecord(ctx context.Context, id string, conditions []Condition, e edit) (Record, error) {
-	return retry(ctx, func() (Record, error) { return m.attemptUpdate(ctx, id, conditions, e) })
+func (m *Manager) updateRecord(ctx context.Context, id string, w *write, e edit) (Record, error) {
+	return retry(ctx, func() (Record, error) { return m.attemptUpdate(ctx, id, w, e) })
 }
 
-func (m *Manager) attemptUpdate(ctx context.Context, id string, conditions []Condition, e edit) (Record, error) {
-	current, err := m.current(ctx, id, conditions)
+func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit) (Record, error) {
+	current, err := m.current(ctx, id, w.WriteSettings)
 	if err != nil {
 		return Record{}, err
 	}
+	w.replaces(current, current)
 	rec, err := m.changed(ctx, current, e.apply)
 	if err != nil {
 		return Record{}, err
@@ -249,18 +220,33 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, conditions []Con
 	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
 		return current, nil
 	}
-	swap := func() (Record, error) {
-		updated, err := m.store.Update(ctx, rec)
-		return updated, asLostRace(err)
+	found := new(problems)
+	m.scope.checkScope(rec.ID, rec.Terms, found)
+	if err := found.err(); err != nil {
+		return Record{}, err
 	}
-	updated, err := swap()
+	if err := m.admit(ctx, w.operation.Action, current, rec, w.DryRun); err != nil {
+		return Record{}, err
+	}
+	if w.DryRun {
+		return rec, nil
+	}
+	updated, err := m.swap(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		// Signers became exclusive while two relayers shared one. A change does not
 		// make that worse, and pausing one of them must be possible.
 		rec.Claim = current.Claim
-		return swap()
+		updated, err = m.swap(ctx, rec)
+	}
+	if err == nil {
+		w.replaces(current, updated)
 	}
 	return updated, err
+}
+
+func (m *Manager) swap(ctx context.Context, rec Record) (Record, error) {
+	updated, err := m.store.Update(ctx, rec)
+	return updated, asLostRace(err)
 }
 
 // changed returns the record of the relayer as apply changes it. The sealer is called
@@ -356,15 +342,12 @@ func equalEndpoints(a, b []RPCConfig) bool {
 }
 
 // current returns the stored record, on which a change is based.
-func (m *Manager) current(ctx context.Context, id string, conditions []Condition) (Record, error) {
-	if !IsID(id) {
-		return Record{}, ErrNotFound
-	}
-	rec, err := m.store.Get(ctx, id)
+func (m *Manager) current(ctx context.Context, id string, settings WriteSettings) (Record, error) {
+	rec, err := m.get(ctx, id)
 	if err != nil {
 		return Record{}, err
 	}
-	return rec, checkConditions(conditions, rec.Revision)
+	return rec, settings.check(rec.Revision)
 }
 
 // lostRace marks the [ErrConflict] of a store, the only error that is retried: a hook

@@ -117,9 +117,9 @@ func TestUpdate_InvalidResult(t *testing.T) {
 		"bad text":       {"evm", func(r *relayer.Relayer) { r.NotificationID = "\xff" }, "notification_id", "must be UTF-8"},
 		"bad URL":        {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "ftp://x" }, "custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"},
 		"bad weight":     {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(101.0) }, "custom_rpc_urls[0].weight", "must be at most 100"},
-		"wrong policy":   {"evm", func(r *relayer.Relayer) { r.Policies = &relayer.SolanaPolicy{} }, "policies", "must be the policy of the network type, not that of solana"},
-		"negative":       {"solana", func(r *relayer.Relayer) { r.Policies.(*relayer.SolanaPolicy).MinBalance = new(int64(-1)) }, "policies.min_balance", "must be 0 or more"},
-		"not a number":   {"stellar", func(r *relayer.Relayer) { r.Policies.(*relayer.StellarPolicy).FeeMarginPercentage = new(math.NaN()) }, "policies.fee_margin_percentage", "must be a finite number"},
+		"wrong policy":   {"evm", func(r *relayer.Relayer) { r.Policy = &relayer.SolanaPolicy{} }, "policies", "must be the policy of the network type, not that of solana"},
+		"negative":       {"solana", func(r *relayer.Relayer) { r.Policy.(*relayer.SolanaPolicy).MinBalance = new(int64(-1)) }, "policies.min_balance", "must be 0 or more"},
+		"not a number":   {"stellar", func(r *relayer.Relayer) { r.Policy.(*relayer.StellarPolicy).FeeMarginPercentage = new(math.NaN()) }, "policies.fee_margin_percentage", "must be a finite number"},
 		"no reason":      {"evm", func(r *relayer.Relayer) { r.SystemDisabled = true }, "disabled_reason", "must be set while system_disabled is true"},
 		"not disabled":   {"evm", func(r *relayer.Relayer) { r.DisabledReason = &relayer.DisabledReason{Type: "x"} }, "disabled_reason", "must not be set while system_disabled is false"},
 		"untyped reason": {"evm", func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = true, &relayer.DisabledReason{} }, "disabled_reason.type", "must not be empty"},
@@ -186,14 +186,14 @@ func TestHookErrors_URLsMasked(t *testing.T) {
 	cause := &url.Error{Op: "Get", URL: secretURL, Err: context.DeadlineExceeded}
 	var observed []error
 	m := registry(t,
-		relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { return "", cause }),
+		refuseDelete(cause),
 		relayer.WithAddressResolver(func(_ context.Context, signer string, _ relayer.NetworkType, _ string) (string, error) {
 			if signer == "s" {
 				return "", cause
 			}
 			return "", nil
 		}),
-		relayer.WithObserver(func(_ context.Context, o relayer.Operation) { observed = append(observed, o.Err) }))
+		atEnd(func(_ relayer.Operation, err error) { observed = append(observed, err) }))
 	observed = nil
 	for call, err := range map[string]error{"delete": m.Delete(t.Context(), "evm"), "create": second(m.Create(t.Context(), minimal("new")))} {
 		if !errors.Is(err, cause) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "https://rpc.example:8545/***") {
@@ -227,7 +227,7 @@ func TestPause_AfterRulesChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = lenient.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
-		Policies: &relayer.EVMPolicy{WhitelistReceivers: []string{"nobody"}}})
+		Policy: &relayer.EVMPolicy{WhitelistReceivers: []string{"nobody"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
 	for i := range 64 {
 		writers.Go(func() {
 			_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
-				policy := r.Policies.(*relayer.EVMPolicy)
+				policy := r.Policy.(*relayer.EVMPolicy)
 				policy.WhitelistReceivers = append(policy.WhitelistReceivers, fmt.Sprintf("0x%02d", i))
 				return nil
 			})
@@ -305,7 +305,7 @@ func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
 		})
 	}
 	writers.Wait()
-	receivers := mustGet(t, m, "evm").Policies.(*relayer.EVMPolicy).WhitelistReceivers
+	receivers := mustGet(t, m, "evm").Policy.(*relayer.EVMPolicy).WhitelistReceivers
 	slices.Sort(receivers)
 	if len(slices.Compact(receivers)) != 64 {
 		t.Errorf("%d receivers: %v", len(receivers), receivers)
@@ -349,12 +349,22 @@ func (contested) Delete(context.Context, string, uint64) error { return relayer.
 func TestUpdate_HookErrorNotRetried(t *testing.T) {
 	mine := fmt.Errorf("my own: %w", relayer.ErrConflict)
 	calls := 0
-	m := registry(t, relayer.WithDeleteGuard(func(context.Context, *relayer.Relayer) (string, error) { calls++; return "", mine }))
+	m := registry(t, relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
+		if admission.Action == relayer.ActionCreate {
+			return nil
+		}
+		calls++
+		return mine
+	}))
 	_, err := m.Update(t.Context(), "evm", func(*relayer.Relayer) error { calls++; return mine })
-	if err != mine || calls != 1 {
+	if !errors.Is(err, mine) || calls != 1 {
 		t.Errorf("update: %v, calls %d times", err, calls)
 	}
 	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, mine) || calls != 2 {
 		t.Errorf("delete: %v, calls %d times", err, calls)
+	}
+	rename := func(r *relayer.Relayer) error { r.Name = "new"; return nil }
+	if _, err := m.Update(t.Context(), "evm", rename); !errors.Is(err, mine) || calls != 3 {
+		t.Errorf("refused update: %v, calls %d times", err, calls)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime/debug"
+	"time"
 )
 
 // ChangeKind is the kind of a [Change].
@@ -12,9 +14,14 @@ type ChangeKind string
 
 // The kinds of change.
 const (
-	Created ChangeKind = "created"
-	Updated ChangeKind = "updated"
-	Deleted ChangeKind = "deleted"
+	ChangeCreated ChangeKind = "created"
+	ChangeUpdated ChangeKind = "updated"
+	ChangeDeleted ChangeKind = "deleted"
+
+	// ChangeHeartbeat is no change: it reports that the store is reachable, and that the
+	// consumer has all changes up to now, except those on their way. See
+	// [WatchQuery.Heartbeat].
+	ChangeHeartbeat ChangeKind = "heartbeat"
 )
 
 // Change is one change of one relayer.
@@ -22,124 +29,204 @@ type Change struct {
 	Kind ChangeKind
 
 	// Relayer is the relayer after the change, or its last state if it was deleted.
-	// It is a copy for the consumer.
+	// It is a copy for the consumer. A relayer that the query of the watch ceases to
+	// select is deleted for the consumer, and has only ID and Revision.
 	Relayer *Relayer
 
-	// Position is the position of the change in the feed, for [Manager.WatchAfter]. It
+	// Position is the position of the change in the feed, for [WatchQuery.After]. It
 	// is opaque, and empty if the feed cannot resume.
 	Position string
 }
 
-// DocumentChange is a [Change] without decoding: the document after it, or the last one
-// if the relayer was deleted. It contains no secret.
-type DocumentChange struct {
-	Kind     ChangeKind
-	Document Document
-	Position string // as in [Change]
+// WatchQuery selects changes.
+type WatchQuery struct {
+	// Selector selects the relayers.
+	Selector Selector
+
+	// After is the [Change.Position] of an earlier change, after which the watch resumes.
+	// If it is empty, the changes from the call on follow.
+	After string
+
+	// Heartbeat is the time without a change after which the sequence has a
+	// [ChangeHeartbeat], without relayer and position, if the store is reachable. 0 is
+	// never. A client passes on the heartbeats of its server, at the interval of the server.
+	Heartbeat time.Duration
 }
 
-// RecordChange is one change of a record: the record after it, or its last state if
-// it was deleted.
-type RecordChange struct {
-	Kind   ChangeKind
-	Record Record
-
-	// Position identifies the change in the feed. It is opaque to callers: 1 to
-	// [MaxPositionLength] bytes of visible ASCII, or empty if the feed cannot resume.
-	Position string
-}
-
-// MaxPositionLength is the maximum length of [RecordChange.Position] in bytes.
-const MaxPositionLength = 128
-
-// Format prints the change with [Record.Private] masked, as [Record.Format] does.
-// Without it fmt calls no method below a pointer if the verb is wrong for pointers.
-func (c RecordChange) Format(state fmt.State, verb rune) {
-	type plain RecordChange // without this method
-	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))
-}
-
-// WatchStore is an optional capability of a [Store]: a change feed of all writers to the
-// store. The [Manager] detects it with a type assertion. Without it [Manager.Watch] returns
-// an error.
-type WatchStore interface {
-	// Watch returns the changes in the order in which they were made, until ctx is done.
-	// It returns those from the call on if after is empty, and otherwise those after that
-	// position. If the store cannot return all of them, [ErrGap] comes first, and then the changes
-	// from the call on. Positions come from clients: after may be any text.
-	//
-	// No writer waits for a consumer. The sequence yields ErrGap in place of dropped
-	// changes and continues; any other error is the last. Imported records are reported
-	// as created, or by ErrGap. The bytes of a change belong to its consumer. The
-	// sequence can be ranged over once.
-	Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error]
-}
-
-// Watch returns the changes of all writers to the store from the call on, until ctx is
-// done; it then ends without an error. Changes of one relayer are in the order of their
-// revisions; those of different relayers may be in any order. All stores of
-// this repository are a [WatchStore]. If the store is not, Watch yields one error, which
-// matches [errors.ErrUnsupported].
+// Watch returns the changes of all writers to the store from the call on, or after a
+// position, until ctx is done; it then ends without an error. Changes of one relayer are in
+// the order of their revisions; those of different relayers may be in any order.
 //
-// A writer never waits for a consumer. A consumer that falls too far behind gets
-// [ErrGap] in place of the dropped changes, and then the later ones. The limit is
-// 1,024 changes or 16 MiB, or what the store retains. After ErrGap, and after the
-// error of a record that cannot be decoded, the sequence continues; any other error
-// is the last. It can be ranged over once.
+// A relayer that begins to match the selector is created, and one that ceases to match it
+// is deleted, so that a consumer of the changes of a selection has exactly that selection.
+// If the selector has a search, a relayer that begins to match may be updated instead, and
+// one that never matched may be deleted.
+//
+// Any error ends the sequence. A writer never waits for a consumer: a consumer that falls
+// too far behind, or resumes after a position that the store no longer has, gets [ErrGap].
+// The limit is 1,024 changes or 16 MiB, or what the store retains. A consumer then calls
+// Watch without a position again, and reads all relayers. The sequence can be ranged over
+// once.
 //
 // To follow all relayers without a gap, call Watch first, then read [Manager.All],
 // then range over the changes. Skip a relayer that was created or updated to a
 // revision that is not above the one already known. Apply every deletion: it has the
-// last revision of the relayer.
-func (m *Manager) Watch(ctx context.Context) iter.Seq2[Change, error] {
-	return m.WatchAfter(ctx, "")
-}
-
-// WatchAfter resumes [Manager.Watch] after the [Change.Position] of an earlier change.
-// If the feed no longer has all changes after the position, or the position is of another
-// feed, [ErrGap] comes first. The changes from the call on follow it. With the empty
-// position it is [Manager.Watch].
+// last revision of the relayer. Package mirror does this.
 //
 // The feeds of store/memory and store/bolt are in memory. They retain up to 1,024 changes
 // or 16 MiB, and their positions are invalid after a restart. Positions of store/postgres
 // are valid on every instance and after a restart.
-func (m *Manager) WatchAfter(ctx context.Context, position string) iter.Seq2[Change, error] {
-	return convertChanges(m.watch(ctx, position), m.decodeChange)
+func (m *Manager) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error] {
+	return watch(ctx, m, query, m.decodeChange)
 }
 
-// WatchDocuments is [Manager.WatchAfter] without decoding.
-func (m *Manager) WatchDocuments(ctx context.Context, after string) iter.Seq2[DocumentChange, error] {
-	return convertChanges(m.watch(ctx, after), func(c RecordChange) (DocumentChange, error) {
-		return DocumentChange{c.Kind, documentOf(c.Record), c.Position}, nil
-	})
-}
-
-func (m *Manager) watch(ctx context.Context, after string) iter.Seq2[RecordChange, error] {
-	if store, ok := m.store.(WatchStore); ok {
-		return store.Watch(ctx, after)
+// watch returns the changes of a selection, converted.
+func watch[T any](ctx context.Context, m *Manager, query WatchQuery, convert func(RecordChange) (T, error)) iter.Seq2[T, error] {
+	selector, err := m.selection(query.Selector)
+	if err != nil {
+		return func(yield func(T, error) bool) {
+			yield(*new(T), operationError(ActionWatch, "", err))
+		}
 	}
-	return func(yield func(RecordChange, error) bool) {
-		yield(RecordChange{}, fmt.Errorf("relayer: the store has no change feed: %w", errors.ErrUnsupported))
-	}
-}
-
-// convertChanges converts each change. An error of a conversion takes the place of the
-// change.
-func convertChanges[T any](changes iter.Seq2[RecordChange, error], convert func(RecordChange) (T, error)) iter.Seq2[T, error] {
+	changes := m.selectedChanges(ctx, selector, query)
 	return func(yield func(T, error) bool) {
 		for change, err := range changes {
 			var converted T
 			if err == nil {
 				converted, err = convert(change)
 			}
-			if !yield(converted, err) {
+			if !yield(converted, operationError(ActionWatch, "", err)) || err != nil {
 				return
 			}
 		}
 	}
 }
 
+// selectedChanges returns the changes that the selector selects. With an interval of
+// heartbeats, a goroutine reads them.
+func (m *Manager) selectedChanges(ctx context.Context, selector Selector, query WatchQuery) iter.Seq2[RecordChange, error] {
+	if query.Heartbeat <= 0 {
+		return selector.changesOf(m.store.Watch(ctx, query.After))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	changes := selector.changesOf(m.store.Watch(ctx, query.After))
+	return func(yield func(RecordChange, error) bool) {
+		elements := make(chan watchElement)
+		defer func() {
+			cancel()
+			for range elements { // until the goroutine has ended
+			}
+		}()
+		go func() {
+			defer close(elements)
+			defer func() {
+				if cause := recover(); cause != nil {
+					elements <- watchElement{panicked: fmt.Sprintf("%v\n\n%s", cause, debug.Stack())}
+				}
+			}()
+			for change, err := range changes {
+				elements <- watchElement{change: change, err: err}
+			}
+		}()
+		heartbeat := time.NewTicker(query.Heartbeat)
+		defer heartbeat.Stop()
+		for {
+			next, isOpen := m.nextElement(ctx, elements, heartbeat.C)
+			if next.panicked != "" {
+				panic(next.panicked) // where the consumer can recover it
+			}
+			if next.change.Kind != ChangeHeartbeat {
+				heartbeat.Reset(query.Heartbeat)
+			}
+			if !isOpen || !yield(next.change, next.err) {
+				return
+			}
+		}
+	}
+}
+
+// watchElement is an element of a sequence of changes.
+type watchElement struct {
+	change   RecordChange
+	err      error
+	panicked string // the panic of the store, with its stack, that ended the sequence
+}
+
+// nextElement waits for an element, or for the time of a heartbeat. A heartbeat means that
+// the consumer has all changes, so that an element comes first if both are there: the
+// consumer may have been slow.
+func (m *Manager) nextElement(ctx context.Context, elements <-chan watchElement, heartbeat <-chan time.Time) (next watchElement, isOpen bool) {
+	for {
+		select {
+		case next, isOpen = <-elements:
+			return next, isOpen
+		case <-heartbeat:
+		}
+		isReachable := m.isReachable(ctx)
+		select {
+		case next, isOpen = <-elements:
+			return next, isOpen
+		default:
+		}
+		if isReachable {
+			return watchElement{change: RecordChange{Kind: ChangeHeartbeat}}, true
+		}
+	}
+}
+
+// maxProbe bounds how long an unreachable store delays a change.
+const maxProbe = time.Second
+
+// isReachable reads from the store, because a store may wait for its database in Watch
+// without an error.
+func (m *Manager) isReachable(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, maxProbe)
+	defer cancel()
+	_, err := m.store.Get(ctx, "any")
+	return err == nil || errors.Is(err, ErrNotFound)
+}
+
+// changesOf returns the changes as a consumer of the selection sees them.
+func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[RecordChange, error] {
+	if s.IsZero() {
+		return changes
+	}
+	return func(yield func(RecordChange, error) bool) {
+		for change, err := range changes {
+			isSelected := true
+			if err == nil {
+				change, isSelected = s.changeOf(change)
+			}
+			if isSelected && !yield(change, err) {
+				return
+			}
+		}
+	}
+}
+
+// changeOf returns the change as a consumer of the selection sees it, or false if it is
+// none for that consumer.
+func (s Selector) changeOf(c RecordChange) (RecordChange, bool) {
+	is := c.Kind != ChangeDeleted && s.matchesTerms(c.Record.ID, c.Record.Terms) && s.findsRecord(c.Record)
+	was := c.Kind != ChangeCreated && s.matchesTerms(c.Record.ID, c.OldTerms) &&
+		(c.Kind == ChangeUpdated || s.findsRecord(c.Record)) // the name before an update is unknown
+	switch {
+	case is && !was:
+		c.Kind = ChangeCreated
+	case was && !is && c.Kind == ChangeUpdated:
+		c.Kind = ChangeDeleted
+		c.Record = Record{ID: c.Record.ID, Revision: c.Record.Revision}
+	}
+	return c, is || was
+}
+
 func (m *Manager) decodeChange(c RecordChange) (Change, error) {
+	if c.Kind == ChangeHeartbeat {
+		return Change{Kind: c.Kind}, nil
+	}
+	if c.Record.Document == nil {
+		return Change{c.Kind, &Relayer{ID: c.Record.ID, Revision: c.Record.Revision}, c.Position}, nil
+	}
 	r, err := m.relayerOf(c.Record)
 	if err != nil {
 		return Change{}, err

@@ -7,8 +7,11 @@ import (
 	"iter"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -40,7 +43,7 @@ func TestWatch_Changes(t *testing.T) {
 	m := registry(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	f, other := follow(t, m.Watch(ctx)), follow(t, m.Watch(ctx))
+	f, other := follow(t, m.Watch(ctx, relayer.WatchQuery{})), follow(t, m.Watch(ctx, relayer.WatchQuery{}))
 
 	request := relayer.CreateRequest{ID: "new", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
 		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/key"}}}
@@ -65,18 +68,18 @@ func TestWatch_Changes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, follower := range []*follower{f, other} {
-		r := follower.expect(relayer.Created, "new")
+		r := follower.expect(relayer.ChangeCreated, "new")
 		if r.Revision != created.Revision || string(r.CustomRPCURLs[0].URL) != "https://rpc.example/key" {
 			t.Errorf("created as %+v", r)
 		}
 		r.Name = "mine" // of this consumer only
-		if r := follower.expect(relayer.Updated, "new"); r.Revision != paused.Revision || !r.Paused {
+		if r := follower.expect(relayer.ChangeUpdated, "new"); r.Revision != paused.Revision || !r.Paused {
 			t.Errorf("paused as %+v", r)
 		}
-		if r := follower.expect(relayer.Updated, "evm"); r.Name != "patched" {
+		if r := follower.expect(relayer.ChangeUpdated, "evm"); r.Name != "patched" {
 			t.Errorf("patched as %+v", r)
 		}
-		if r := follower.expect(relayer.Deleted, "new"); r.Revision != paused.Revision {
+		if r := follower.expect(relayer.ChangeDeleted, "new"); r.Revision != paused.Revision {
 			t.Errorf("deleted as %+v", r)
 		}
 	}
@@ -98,7 +101,7 @@ func TestWatch_ReleasesMemory(t *testing.T) {
 		return stats.HeapAlloc
 	}
 	watchBriefly := func() {
-		changes := m.Watch(t.Context())
+		changes := m.Watch(t.Context(), relayer.WatchQuery{})
 		for range 3 {
 			if _, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
 				r.Name = fmt.Sprint(rand.Uint64(), strings.Repeat("x", 50_000))
@@ -128,12 +131,12 @@ func TestWatch_FollowWithoutGap(t *testing.T) {
 	m := registry(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	changes := m.Watch(ctx)
+	changes := m.Watch(ctx, relayer.WatchQuery{})
 	if _, err := m.Pause(ctx, "evm"); err != nil {
 		t.Fatal(err)
 	}
 	known := map[string]uint64{}
-	for r, err := range m.All(ctx) {
+	for r, err := range m.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +154,7 @@ func TestWatch_FollowWithoutGap(t *testing.T) {
 		}
 		r := change.Relayer
 		switch {
-		case change.Kind == relayer.Deleted:
+		case change.Kind == relayer.ChangeDeleted:
 			delete(known, r.ID)
 		case r.Revision > known[r.ID]:
 			known[r.ID] = r.Revision
@@ -165,9 +168,9 @@ func TestWatch_FollowWithoutGap(t *testing.T) {
 	}
 }
 
-func TestWatchAfter_Resume(t *testing.T) {
+func TestWatch_Resume(t *testing.T) {
 	m := registry(t)
-	changes, stop := iter.Pull2(m.Watch(t.Context()))
+	changes, stop := iter.Pull2(m.Watch(t.Context(), relayer.WatchQuery{}))
 	defer stop()
 	var position string
 	for _, id := range []string{"evm", "solana", "stellar"} {
@@ -182,25 +185,23 @@ func TestWatchAfter_Resume(t *testing.T) {
 			position = first.Position
 		}
 	}
-	f := follow(t, m.WatchAfter(t.Context(), position))
-	f.expect(relayer.Updated, "solana")
-	f.expect(relayer.Updated, "stellar")
-	unknown := follow(t, m.WatchAfter(t.Context(), position+"0"))
+	f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{After: position}))
+	f.expect(relayer.ChangeUpdated, "solana")
+	f.expect(relayer.ChangeUpdated, "stellar")
+	unknown := follow(t, m.Watch(t.Context(), relayer.WatchQuery{After: position + "0"}))
 	if _, err, ok := unknown.next(); !ok || !errors.Is(err, relayer.ErrGap) {
 		t.Errorf("got %v, %t, want a gap", err, ok)
 	}
-	if _, err := m.Resume(t.Context(), "evm"); err != nil {
-		t.Fatal(err)
+	if change, err, ok := unknown.next(); ok {
+		t.Errorf("after the gap: %+v, %v", change, err)
 	}
-	unknown.expect(relayer.Updated, "evm")
-	f.expect(relayer.Updated, "evm")
 }
 
-// TestWatchDocuments: the documents are those of responses, and belong to the consumer.
+// TestWatchDocuments: the documents are those of responses.
 func TestWatchDocuments(t *testing.T) {
 	m := registry(t)
 	watch := func(after string) func() relayer.DocumentChange {
-		next, stop := iter.Pull2(m.WatchDocuments(t.Context(), after))
+		next, stop := iter.Pull2(m.WatchDocuments(t.Context(), relayer.WatchQuery{After: after}))
 		t.Cleanup(stop)
 		return func() relayer.DocumentChange {
 			t.Helper()
@@ -217,20 +218,19 @@ func TestWatchDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := next()
-	if change.Kind != relayer.Created || change.Document.ID != "new" || change.Document.Revision != created.Revision || string(change.Document.JSON) != string(created.JSON) {
+	if change.Kind != relayer.ChangeCreated || change.Document.ID != "new" || change.Document.Revision != created.Revision || string(change.Document.JSON) != string(created.JSON) {
 		t.Errorf("got %+v, want %+v", change, created)
 	}
 	if strings.Contains(string(change.Document.JSON), "key") {
 		t.Errorf("the document has a secret: %s", change.Document.JSON)
 	}
-	clear(change.Document.JSON)
 	if got := other(); string(got.Document.JSON) != string(created.JSON) {
 		t.Errorf("another consumer got %q", got.Document.JSON)
 	}
 	if err := m.Delete(t.Context(), "new"); err != nil {
 		t.Fatal(err)
 	}
-	if got := watch(change.Position)(); got.Kind != relayer.Deleted || string(got.Document.JSON) != string(created.JSON) {
+	if got := watch(change.Position)(); got.Kind != relayer.ChangeDeleted || string(got.Document.JSON) != string(created.JSON) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -245,7 +245,7 @@ func TestWatch_SharedStore(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	f := follow(t, other.Watch(ctx))
+	f := follow(t, other.Watch(ctx, relayer.WatchQuery{}))
 	paused, err := writer.Pause(ctx, "evm")
 	if err != nil {
 		t.Fatal(err)
@@ -253,17 +253,17 @@ func TestWatch_SharedStore(t *testing.T) {
 	if err := store.Delete(ctx, "solana", mustGet(t, other, "solana").Revision); err != nil {
 		t.Fatal(err)
 	}
-	if r := f.expect(relayer.Updated, "evm"); r.Revision != paused.Revision {
+	if r := f.expect(relayer.ChangeUpdated, "evm"); r.Revision != paused.Revision {
 		t.Errorf("updated to revision %d, want %d", r.Revision, paused.Revision)
 	}
-	f.expect(relayer.Deleted, "solana")
+	f.expect(relayer.ChangeDeleted, "solana")
 }
 
-// TestWatch_UndecodableRecord continues after a record that is not a relayer.
+// TestWatch_UndecodableRecord ends at a record that is not a relayer.
 func TestWatch_UndecodableRecord(t *testing.T) {
 	store := memory.New()
 	m := registryOn(t, store)
-	f := follow(t, m.Watch(t.Context()))
+	f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{}))
 	if _, err := store.Create(t.Context(), relayer.Record{ID: "x", Document: []byte("damaged")}); err != nil {
 		t.Fatal(err)
 	}
@@ -273,16 +273,129 @@ func TestWatch_UndecodableRecord(t *testing.T) {
 	if change, err, ok := f.next(); !ok || err == nil || errors.Is(err, relayer.ErrGap) {
 		t.Errorf("got %+v, %v, %t, want an error of the record", change, err, ok)
 	}
-	f.expect(relayer.Updated, "evm")
-}
-
-func TestWatch_StoreWithoutFeed(t *testing.T) {
-	m := registryOn(t, struct{ relayer.Store }{memory.New()})
-	f := follow(t, m.Watch(t.Context()))
-	if change, err, ok := f.next(); !ok || !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("got %+v, %v, %t", change, err, ok)
-	}
 	if change, err, ok := f.next(); ok {
 		t.Errorf("after the error: %+v, %v", change, err)
 	}
+}
+
+// An idle watch has heartbeats at the interval. A change postpones the next one, and one
+// that the selector does not select does not.
+func TestWatch_Heartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := registry(t)
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		var got []string
+		changes := m.Watch(ctx, relayer.WatchQuery{Selector: mustParse(t, "id=evm"), Heartbeat: 10 * time.Second})
+		go func() {
+			for change, err := range changes {
+				if change.Kind == relayer.ChangeHeartbeat && (change.Relayer != nil || change.Position != "") {
+					t.Errorf("heartbeat %+v", change)
+				}
+				got = append(got, fmt.Sprint(time.Since(began), " ", change.Kind, " ", err))
+			}
+			got = append(got, "end")
+		}()
+		time.Sleep(14 * time.Second)
+		if _, err := m.Pause(ctx, "evm"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Second)
+		if _, err := m.Pause(ctx, "solana"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		cancel()
+		synctest.Wait()
+		if want := []string{"10s heartbeat <nil>", "14s updated <nil>", "24s heartbeat <nil>", "34s heartbeat <nil>", "end"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// lost is a store that loses its database: reads fail or wait, and Watch waits.
+type lost struct {
+	relayer.Store
+	failure atomic.Pointer[error] // nil while the database is reachable
+}
+
+func (s *lost) Get(ctx context.Context, id string) (relayer.Record, error) {
+	switch failure := s.failure.Load(); {
+	case failure == nil:
+		return s.Store.Get(ctx, id)
+	case *failure == nil:
+		<-ctx.Done()
+		return relayer.Record{}, ctx.Err()
+	default:
+		return relayer.Record{}, *failure
+	}
+}
+
+// A watch has no heartbeats while the store is unreachable: changes may be missing.
+func TestWatch_HeartbeatOfUnreachableStore(t *testing.T) {
+	for name, failure := range map[string]error{"fails": relayer.ErrUnavailable, "waits": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &lost{Store: memory.New()}
+				m, err := relayer.New(store)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				began := time.Now()
+				time.AfterFunc(25*time.Second, func() { store.failure.Store(&failure) })
+				time.AfterFunc(45*time.Second, func() { store.failure.Store(nil) })
+				var got []string
+				for change, err := range m.Watch(ctx, relayer.WatchQuery{Heartbeat: 10 * time.Second}) {
+					if got = append(got, fmt.Sprint(time.Since(began), " ", change.Kind, " ", err)); len(got) == 3 {
+						break
+					}
+				}
+				if want := []string{"10s heartbeat <nil>", "20s heartbeat <nil>", "50s heartbeat <nil>"}; !slices.Equal(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// A slow consumer gets the changes that it has not read before a heartbeat, which would
+// mean that it has all.
+func TestWatch_HeartbeatOfSlowConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := registry(t)
+		changes := m.Watch(t.Context(), relayer.WatchQuery{Heartbeat: time.Second})
+		for range 30 {
+			for _, change := range []func(context.Context, string, ...relayer.WriteOption) (*relayer.Relayer, error){m.Pause, m.Resume} {
+				if _, err := change(t.Context(), "evm"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		read := 0
+		for change, err := range changes {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if change.Kind == relayer.ChangeHeartbeat {
+				break
+			}
+			read++
+			time.Sleep(5 * time.Second)
+		}
+		if read != 60 {
+			t.Errorf("a heartbeat after %d of 60 changes", read)
+		}
+	})
+}
+
+// The error of the store ends a watch with heartbeats.
+func TestWatch_HeartbeatAndGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := firstError(newManager(t).Watch(t.Context(), relayer.WatchQuery{After: "unknown", Heartbeat: time.Second}))
+		if !errors.Is(err, relayer.ErrGap) {
+			t.Errorf("got %v", err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -17,8 +18,8 @@ import (
 // Client is a [relayer.Registry] on a server. Create one with [New]. It is safe for
 // concurrent use, and starts no goroutine that outlives a call.
 type Client struct {
-	base             string  // without a trailing slash
-	token            *string // a pointer, because package fmt prints unexported fields
+	base             string // without a trailing slash
+	token            func(context.Context) (string, error)
 	insecureHTTP     bool
 	http             *http.Client
 	stream           *http.Client // without a timeout for the body
@@ -26,33 +27,63 @@ type Client struct {
 	maxAttempts      int
 	maxRetryTime     time.Duration
 	maxResponseBytes int64
+	fullURLs         *fullURLs    // nil without WithFullRPCURLs
+	hasDryRuns       *atomic.Bool // the server is known to offer them
 }
 
 var _ relayer.Registry = (*Client)(nil)
 
-// Option configures the client that [New] returns.
-type Option func(*Client) error
+// Option configures the client that [New] returns. The zero Option is invalid.
+type Option struct{ apply func(*Client) error }
+
+// WithToken sends the token as bearer token.
+func WithToken(token string) Option {
+	return Option{func(c *Client) error {
+		c.token = func(context.Context) (string, error) { return token, nil }
+		return checkToken(token)
+	}}
+}
+
+// WithTokenFunc sends the bearer token that the function returns. It is called for every
+// attempt of a request and every connection of a Watch, so that tokens may expire. Its
+// error ends the call or the Watch. It must be safe for concurrent use.
+func WithTokenFunc(token func(ctx context.Context) (string, error)) Option {
+	return Option{func(c *Client) error {
+		if token == nil {
+			return errors.New("client: token function is nil")
+		}
+		c.token = token
+		return nil
+	}}
+}
+
+func checkToken(token string) error {
+	if !wire.IsToken(token) {
+		return errors.New("client: the token must not be empty or have spaces, control or non-ASCII characters")
+	}
+	return nil
+}
 
 // WithHTTPClient sends requests with a copy of the given client, for example for a
 // client certificate or a proxy. Redirects are never followed: they would send the token
 // or RPC URLs elsewhere. Its Timeout does not apply to Watch.
 func WithHTTPClient(client *http.Client) Option {
-	return func(c *Client) error {
+	return Option{func(c *Client) error {
 		if client == nil {
 			return errors.New("client: HTTP client is nil")
 		}
 		c.http = client
 		return nil
-	}
+	}}
 }
 
 // WithInsecureHTTP permits http URLs of hosts that are not local. Anyone on the network
 // path can then read the token and the RPC URLs.
 func WithInsecureHTTP() Option {
-	return func(c *Client) error {
+	return Option{func(c *Client) error {
 		c.insecureHTTP = true
 		return nil
-	}
+	}}
 }
 
 // The limits of [WithTimeout], [WithRetries] and [WithMaxResponseBytes] if they are not
@@ -67,13 +98,13 @@ const (
 // WithTimeout sets the maximum duration of one request, from its start to the end of
 // its response. The default is 30 s.
 func WithTimeout(timeout time.Duration) Option {
-	return func(c *Client) error {
+	return Option{func(c *Client) error {
 		if timeout <= 0 {
 			return errors.New("client: the timeout must be more than 0")
 		}
 		c.timeout = timeout
 		return nil
-	}
+	}}
 }
 
 // WithRetries sets the maximum number of attempts of a call, and the time after which no
@@ -81,52 +112,50 @@ func WithTimeout(timeout time.Duration) Option {
 // the limits to each page. Watch reconnects without these limits, except that the time
 // limits how long it tolerates responses of a proxy before its first connection.
 func WithRetries(maxAttempts int, maxTime time.Duration) Option {
-	return func(c *Client) error {
+	return Option{func(c *Client) error {
 		if maxAttempts < 1 || maxTime < 0 {
 			return errors.New("client: retries need at least 1 attempt and a time of 0 or more")
 		}
 		c.maxAttempts, c.maxRetryTime = maxAttempts, maxTime
 		return nil
-	}
+	}}
 }
 
 // WithMaxResponseBytes sets the maximum size of a response, and of an event of Watch, at
 // least 1 byte. The default is 16 MiB.
 func WithMaxResponseBytes(limit int64) Option {
-	return func(c *Client) error {
+	return Option{func(c *Client) error {
 		if limit < 1 {
 			return errors.New("client: the response limit must be at least 1 byte")
 		}
 		c.maxResponseBytes = limit
 		return nil
-	}
+	}}
 }
 
 // New returns a client of the server at baseURL, which is the URL above /api/v1, such as
-// https://relayers.example or https://example.com/prefix. The token is sent as bearer
-// token. New sends no request.
+// https://relayers.example or https://example.com/prefix. Without [WithToken] or
+// [WithTokenFunc] it sends no token, for servers that authenticate clients otherwise, for
+// example by certificates. New sends no request.
 //
 // It returns an error if an argument is invalid. An http URL is valid only for localhost
 // and loopback addresses (see [WithInsecureHTTP]).
-func New(baseURL, token string, options ...Option) (*Client, error) {
+func New(baseURL string, options ...Option) (*Client, error) {
 	c := &Client{
-		token:            &token,
 		http:             &http.Client{},
 		timeout:          defaultTimeout,
 		maxAttempts:      defaultMaxAttempts,
 		maxRetryTime:     defaultMaxRetryTime,
 		maxResponseBytes: defaultMaxResponseBytes,
+		hasDryRuns:       new(atomic.Bool),
 	}
 	for _, option := range options {
-		if option == nil {
-			return nil, errors.New("client: option is nil")
+		if option.apply == nil {
+			return nil, errors.New("client: option is empty")
 		}
-		if err := option(c); err != nil {
+		if err := option.apply(c); err != nil {
 			return nil, err
 		}
-	}
-	if !wire.IsToken(token) {
-		return nil, errors.New("client: the token must not be empty or have spaces, control or non-ASCII characters")
 	}
 	base, err := parseBase(baseURL, c.insecureHTTP)
 	if err != nil {
@@ -171,22 +200,40 @@ func isLocal(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// MasksRPCURLs returns true: the RPC URLs of a server are masked. Package plan detects
-// this method.
-func (*Client) MasksRPCURLs() bool { return true }
+// MasksRPCURLs reports whether the RPC URLs of relayers are masked: not with
+// [WithFullRPCURLs]. Package plan detects this method.
+func (c *Client) MasksRPCURLs() bool { return c.fullURLs == nil }
 
 // Get returns the relayer, or [relayer.ErrNotFound].
 func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
-	return c.get(ctx, id, c.newAttempts())
+	r, err := c.getRevealed(ctx, id)
+	return named(relayer.ActionGet, id, r, err)
+}
+
+func (c *Client) getRevealed(ctx context.Context, id string) (*relayer.Relayer, error) {
+	r, err := c.get(ctx, id, c.newAttempts())
+	if err != nil {
+		return nil, err
+	}
+	return r, c.reveal(ctx, r)
 }
 
 func (c *Client) get(ctx context.Context, id string, attempts *attempts) (*relayer.Relayer, error) {
-	if !relayer.IsID(id) {
-		return nil, relayer.ErrNotFound
+	if err := checkID(id); err != nil {
+		return nil, err
 	}
-	resp, failed := c.do(ctx, newRequest(http.MethodGet, singlePath+id, nil), attempts)
+	resp, failed := c.do(ctx, newSingleRequest(http.MethodGet, id, "", nil), attempts)
 	if failed != nil {
 		return nil, failed.err
 	}
 	return resp.relayer, nil
+}
+
+// checkID returns [relayer.ErrNotFound] for an ID that no relayer can have, and that may
+// not fit into a path.
+func checkID(id string) error {
+	if !relayer.IsID(id) {
+		return relayer.ErrNotFound
+	}
+	return nil
 }

@@ -44,9 +44,13 @@ func serve(t *testing.T, m *relayer.Manager, options ...client.Option) *client.C
 	return clientOf(t, handlerOf(t, m), options...)
 }
 
-func handlerOf(t *testing.T, m *relayer.Manager) http.Handler {
+func handlerOf(t *testing.T, m *relayer.Manager, options ...httpapi.Option) http.Handler {
 	t.Helper()
-	api, err := httpapi.New(m, httpapi.Tokens(token), httpapi.WithoutRateLimit())
+	authenticate, err := httpapi.Tokens(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(m, authenticate, append(options, httpapi.WithoutRateLimit())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +67,7 @@ func clientOf(t *testing.T, handler http.Handler, options ...client.Option) *cli
 
 func newClient(t *testing.T, baseURL string, options ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.New(baseURL, token, options...)
+	c, err := client.New(baseURL, append([]client.Option{client.WithToken(token)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +79,7 @@ func evm(id string) relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID: id, Name: "name of " + id, Network: "sepolia", NetworkType: relayer.EVM, SignerID: "signer",
 		NotificationID: "n", CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/secret-key"}},
-		Policies: &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(1e18)), WhitelistReceivers: []string{"0x1"}},
+		Policy: &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(1e18)), WhitelistReceivers: []string{"0x1"}},
 	}
 }
 
@@ -105,7 +109,8 @@ func TestNew_Arguments(t *testing.T) {
 		"no token":                 {"https://relayers.example", "", nil, false},
 		"a token with a line":      {"https://relayers.example", "hunter2\n", nil, false},
 		"a token that is not text": {"https://relayers.example", "hunter2é", nil, false},
-		"nil option":               {"https://relayers.example", token, options{nil}, false},
+		"empty option":             {"https://relayers.example", token, options{{}}, false},
+		"nil token function":       {"https://relayers.example", token, options{client.WithTokenFunc(nil)}, false},
 		"nil HTTP client":          {"https://relayers.example", token, options{client.WithHTTPClient(nil)}, false},
 		"no attempt":               {"https://relayers.example", token, options{client.WithRetries(0, 0)}, false},
 		"negative time":            {"https://relayers.example", token, options{client.WithRetries(1, -1)}, false},
@@ -113,7 +118,7 @@ func TestNew_Arguments(t *testing.T) {
 		"no response":              {"https://relayers.example", token, options{client.WithMaxResponseBytes(0)}, false},
 	}
 	for name, test := range tests {
-		c, err := client.New(test.url, test.token, test.options...)
+		c, err := client.New(test.url, append(test.options, client.WithToken(test.token))...)
 		if (err == nil) != test.isValid || (c == nil) == test.isValid {
 			t.Errorf("%s: %v, error %v", name, c, err)
 		}
@@ -145,11 +150,11 @@ func TestClient_PrintsNoToken(t *testing.T) {
 // TestClient_SameAsManager runs the same operations on a Manager and on a client, and
 // compares the results and errors.
 func TestClient_SameAsManager(t *testing.T) {
-	guard := relayer.WithDeleteGuard(func(_ context.Context, r *relayer.Relayer) (string, error) {
-		if r.ID == "protected" {
-			return "transactions are pending", nil
+	guard := relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
+		if a.Action == relayer.ActionDelete && a.Old.ID == "protected" {
+			return relayer.Refuse("transactions are pending")
 		}
-		return "", nil
+		return nil
 	})
 	manager := newManager(t, guard)
 	c := serve(t, newManager(t, guard))
@@ -180,7 +185,7 @@ func creates() []operation {
 	}
 	solana := relayer.CreateRequest{ID: "sol", Name: "s", Network: "devnet", NetworkType: relayer.Solana, SignerID: "s", Paused: true}
 	stellar := relayer.CreateRequest{ID: "xlm", Name: "s", Network: "testnet", NetworkType: relayer.Stellar, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{},
-		Policies: &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}}
+		Policy: &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}}
 	return []operation{
 		create("create", evm("a")),
 		create("create again", evm("a")),
@@ -196,8 +201,10 @@ func reads() []operation {
 	get := func(name, id string) operation {
 		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, id) }}
 	}
-	list := func(name string, page uint32) operation {
-		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.List(ctx, page, 2) }}
+	list := func(name string, page int) operation {
+		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) {
+			return g.List(ctx, relayer.ListQuery{Page: page, PerPage: 2})
+		}}
 	}
 	return []operation{
 		get("get", "a"),
@@ -212,7 +219,7 @@ func reads() []operation {
 
 func allOf(ctx context.Context, g relayer.Registry) (any, error) {
 	var all []*relayer.Relayer
-	for r, err := range g.All(ctx) {
+	for r, err := range g.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -381,7 +388,7 @@ func TestClient_UnknownNetworkType(t *testing.T) {
 		respondJSON(200, `{"success":true,"data":`+unknown+`}`, "ETag", `"4"`),
 		respond(200, "text/event-stream", resync+"event: updated\ndata: {\"etag\":\"\\\"6\\\"\",\"relayer\":"+unknown+"}\n\n"),
 	)
-	page, err := c.List(t.Context(), 1, 100)
+	page, err := c.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 100})
 	if err != nil || len(page.Relayers) != 2 {
 		t.Fatalf("the page is %v, error %v", page, err)
 	}
@@ -389,12 +396,12 @@ func TestClient_UnknownNetworkType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for change, err := range c.Watch(t.Context()) {
+	for change, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range []*relayer.Relayer{page.Relayers[0], r, change.Relayer} {
-			policy, ok := r.Policies.(*relayer.UnknownPolicy)
+			policy, ok := r.Policy.(*relayer.UnknownPolicy)
 			if !ok || r.NetworkType != "bitcoin" || policy.Type != "bitcoin" || string(policy.Raw) != `{"fee_rate":5}` {
 				t.Errorf("the relayer is %v", r)
 			}
@@ -443,7 +450,7 @@ func TestClient_ReusesConnections(t *testing.T) {
 		if !errors.Is(missing, relayer.ErrNotFound) || !errors.Is(invalid, relayer.ErrInvalid) {
 			t.Fatal(missing, invalid)
 		}
-		if _, err := c.List(t.Context(), 1, 100); err != nil {
+		if _, err := c.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 100}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -476,12 +483,12 @@ func TestClient_HTTP2(t *testing.T) {
 	if created, err := c.Create(ctx, evm("a")); err != nil || created.Revision == 0 {
 		t.Fatalf("created %v, error %v", created, err)
 	}
-	changes := c.Watch(ctx)
+	changes := c.Watch(ctx, relayer.WatchQuery{})
 	if _, err := c.Pause(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
 	for change, err := range changes {
-		if err != nil || change.Kind != relayer.Updated || !change.Relayer.Paused || change.Relayer.Revision == 0 {
+		if err != nil || change.Kind != relayer.ChangeUpdated || !change.Relayer.Paused || change.Relayer.Revision == 0 {
 			t.Errorf("%v, error %v", change, err)
 		}
 		break

@@ -6,12 +6,15 @@
 //
 // # Differences from a Manager
 //
-//   - RPC URLs that a server returns are masked.
+//   - RPC URLs that a server returns are masked, unless [WithFullRPCURLs] is given.
 //   - If a server returns no revisions, like OpenZeppelin Relayer, relayers have the
-//     Revision 0. List and All then return each relayer together with an error that
-//     matches [relayer.ErrNoRevision], and so does a change under [relayer.IfRevision](0).
-//     Relayers of Get and of writes also have no revision if a proxy rewrites ETags, as
-//     mod_deflate of Apache does: "7-gzip" for "7".
+//     Revision 0, and changes under it return [relayer.ErrNoRevision]. Relayers of Get and of
+//     writes also have no revision if a proxy rewrites ETags, as mod_deflate of Apache does:
+//     "7-gzip" for "7".
+//   - An operation that the server does not offer returns an error that matches
+//     [errors.ErrUnsupported]. OpenZeppelin Relayer has no change feed, no dry runs, no
+//     operations of an engine and no filters. [Client.All] then selects relayers itself.
+//   - Update cannot change SystemDisabled, and there is no dry run of Disable and Enable.
 //
 // # Retries
 //
@@ -32,6 +35,7 @@
 // [relayer.ErrExists], [relayer.ErrConflict], [*relayer.ValidationError],
 // [relayer.ErrUnavailable] and [relayer.ErrOutcomeUnknown]. Those of HTTP are
 // [ErrUnauthorized], [ErrForbidden] and [*RateError]. Every failed response is also a
-// [*ResponseError] with its status and request ID. No error contains the token, a full
+// [*ResponseError] with its status and request ID. Errors name the operation and the ID of
+// the relayer. No error contains the token, a full
 // RPC URL, or the body of a response that is not one of the API.
 package client

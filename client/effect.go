@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"maps"
 
@@ -16,8 +17,11 @@ func isCreated(req relayer.CreateRequest, current *relayer.Relayer) bool {
 	req = req.WithDefaults()
 	wanted := relayer.Relayer{
 		ID: req.ID, Name: req.Name, Network: req.Network, NetworkType: req.NetworkType, Paused: req.Paused, SignerID: req.SignerID,
-		NotificationID: req.NotificationID, CustomRPCURLs: req.CustomRPCURLs, Policies: req.Policies,
+		NotificationID: req.NotificationID, CustomRPCURLs: req.CustomRPCURLs, Policy: req.Policy, Labels: req.Labels,
 		Address: current.Address, SystemDisabled: current.SystemDisabled, DisabledReason: current.DisabledReason, Revision: current.Revision,
+	}
+	if len(req.Labels) == 0 {
+		wanted.Labels = nil
 	}
 	if len(req.CustomRPCURLs) == 0 {
 		wanted.CustomRPCURLs = current.CustomRPCURLs[:0] // an empty list is a missing one
@@ -35,8 +39,8 @@ func isCreated(req relayer.CreateRequest, current *relayer.Relayer) bool {
 func isPatched(body []byte, current *relayer.Relayer) bool {
 	encoded, err := relayer.CreateRequest{
 		ID: current.ID, Name: current.Name, Network: current.Network, NetworkType: current.NetworkType, Paused: current.Paused, SignerID: current.SignerID,
-		NotificationID: current.NotificationID, CustomRPCURLs: current.CustomRPCURLs, Policies: current.Policies,
-	}.RequestBody()
+		NotificationID: current.NotificationID, CustomRPCURLs: current.CustomRPCURLs, Policy: current.Policy, Labels: current.Labels,
+	}.MarshalUnmasked()
 	if err != nil || !isAccepted(body, encoded) {
 		return false
 	}
@@ -44,7 +48,7 @@ func isPatched(body []byte, current *relayer.Relayer) bool {
 	if err != nil {
 		return false
 	}
-	patched, err := relayer.ParseCreateRequest(merged)
+	patched, err := parseRequest(merged)
 	return err == nil && isCreated(patched, current)
 }
 
@@ -66,8 +70,15 @@ func isAccepted(body, current []byte) bool {
 	if err != nil {
 		return false
 	}
-	_, err = relayer.ParseCreateRequest(encoded)
+	_, err = parseRequest(encoded)
 	return err == nil
+}
+
+func parseRequest(body []byte) (req relayer.CreateRequest, err error) {
+	if err := req.UnmarshalJSON(body); err != nil {
+		return req, err
+	}
+	return req, req.Validate(context.Background())
 }
 
 // setsRPCURLs reports whether the body sets RPC URLs. The masked URLs of a relayer do not

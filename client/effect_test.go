@@ -17,15 +17,15 @@ func TestPatch_InEffect(t *testing.T) {
 	full := func(url relayer.RPCURL) []relayer.RPCConfig { return []relayer.RPCConfig{{URL: url}} }
 	evm, solana, stellar := evm("a"), relayer.CreateRequest{ID: "a", Name: "s", Network: "n", NetworkType: relayer.Solana, SignerID: "s"},
 		relayer.CreateRequest{ID: "a", Name: "s", Network: "n", NetworkType: relayer.Stellar, SignerID: "s",
-			Policies: &relayer.StellarPolicy{FeePaymentStrategy: new(relayer.FeePaidByUser), FeeMarginPercentage: new(0.5)}}
+			Policy: &relayer.StellarPolicy{FeePaymentStrategy: new(relayer.FeePaidByUser), FeeMarginPercentage: new(0.5)}}
 	lamports := solana
-	lamports.Policies = &relayer.SolanaPolicy{MinBalance: new(int64(5))}
+	lamports.Policy = &relayer.SolanaPolicy{MinBalance: new(int64(5))}
 	bare := changed(func(r *relayer.CreateRequest) { r.CustomRPCURLs = full("https://user:hunter2@rpc.example") })
 	token := relayer.StellarAllowedToken{Asset: "native", MaxAllowedFee: new(uint64(7)), Metadata: &relayer.StellarTokenMetadata{}}
 	tokens := stellar
-	tokens.Policies = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{token}, SwapConfig: &relayer.StellarSwapConfig{}}
-	noPolicy := changed(func(r *relayer.CreateRequest) { r.Policies = nil })
-	empty := changed(func(r *relayer.CreateRequest) { r.Policies = &relayer.EVMPolicy{WhitelistReceivers: []string{}} })
+	tokens.Policy = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{token}, SwapConfig: &relayer.StellarSwapConfig{}}
+	noPolicy := changed(func(r *relayer.CreateRequest) { r.Policy = nil })
+	empty := changed(func(r *relayer.CreateRequest) { r.Policy = &relayer.EVMPolicy{WhitelistReceivers: []string{}} })
 	policies := func(members patch) patch { return patch{"policies": members} }
 	list := func(elements ...any) patch { return policies(patch{"allowed_tokens": elements}) }
 	tests := map[string]struct {
@@ -114,7 +114,7 @@ func TestCreate_InEffect(t *testing.T) {
 		return with(func(r *relayer.CreateRequest) { r.CustomRPCURLs = list })
 	}
 	policy := func(policy relayer.Policy) relayer.CreateRequest {
-		return with(func(r *relayer.CreateRequest) { r.NetworkType, r.Policies = policy.NetworkType(), policy })
+		return with(func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = policy.NetworkType(), policy })
 	}
 	tests := map[string]struct {
 		request, stored relayer.CreateRequest

@@ -8,10 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -41,6 +39,26 @@ func (e *RateError) Error() string {
 	return fmt.Sprintf("too many requests: wait %s", e.Wait)
 }
 
+// named returns the value, or an error that names the operation and the ID.
+func named[T any](action relayer.Action, id string, value T, err error) (T, error) {
+	if err == nil {
+		return value, nil
+	}
+	operation := string(action)
+	if id != "" {
+		operation += " " + printable(id)
+	}
+	return *new(T), fmt.Errorf("client: %s: %w", operation, err)
+}
+
+// printable quotes a text that cannot be an ID.
+func printable(id string) string {
+	if relayer.IsID(id) {
+		return id
+	}
+	return fmt.Sprintf("%.70q", id)
+}
+
 // ResponseError is the failure of a request that the server, or a proxy in front of it,
 // responded to. It wraps the error that matches the status, if there is one.
 type ResponseError struct {
@@ -56,24 +74,24 @@ type ResponseError struct {
 
 // Error describes the response without its body.
 func (e *ResponseError) Error() string {
-	return fmt.Sprintf("client: %s: status %d (request %s): %v", e.request, e.Status, e.RequestID, e.err)
+	return fmt.Sprintf("%s: status %d (request %s): %v", e.request, e.Status, e.RequestID, e.err)
 }
 
 // Unwrap returns the error that matches the status.
 func (e *ResponseError) Unwrap() error { return e.err }
 
 // errorOf returns the error of a response that is not a success.
-func errorOf(req *request, resp *response) error {
-	return newResponseError(req, resp, causeOf(req, resp))
+func errorOf(resp *response) error { return newResponseError(resp, causeOf(resp)) }
+
+func newResponseError(resp *response, cause error) error {
+	return &ResponseError{Status: resp.status, RequestID: resp.requestID(), request: resp.request.String(), err: cause}
 }
 
-func newResponseError(req *request, resp *response, cause error) error {
-	return &ResponseError{Status: resp.status, RequestID: resp.requestID(req), request: req.String(), err: cause}
-}
-
-func causeOf(req *request, resp *response) error {
+func causeOf(resp *response) error {
 	err := wire.ErrorOf(resp.status)
 	switch {
+	case resp.isUnsupported():
+		return fmt.Errorf("the server does not offer this operation: %w", errors.ErrUnsupported)
 	case resp.status == http.StatusTooManyRequests:
 		return &RateError{Wait: resp.retryAfter()}
 	case err == ErrUnauthorized, err == ErrForbidden:
@@ -87,7 +105,7 @@ func causeOf(req *request, resp *response) error {
 	case relayer.ErrInvalid:
 		return resp.validationError()
 	case relayer.ErrNotFound:
-		return notFoundError(req, resp)
+		return notFoundError(resp)
 	case relayer.ErrExists, relayer.ErrConflict:
 		return err
 	default:
@@ -97,11 +115,11 @@ func causeOf(req *request, resp *response) error {
 
 // notFoundError distinguishes a missing relayer from a missing route. OpenZeppelin Relayer
 // also responds with 404 if a signer or notification that the body names is missing.
-func notFoundError(req *request, resp *response) error {
+func notFoundError(resp *response) error {
 	switch message := resp.text(); {
-	case req.id != "" && message == wire.Message(http.StatusNotFound, req.id):
+	case resp.isMissingRelayer():
 		return relayer.ErrNotFound
-	case message != wire.Message(http.StatusNotFound, "") && req.body != nil:
+	case message != wire.Message(http.StatusNotFound, "") && resp.request.body != nil:
 		return resp.validationError()
 	default:
 		return fmt.Errorf("the base URL may be wrong: %s", resp.describe())
@@ -114,7 +132,7 @@ type unknownOutcome struct {
 }
 
 func (e *unknownOutcome) Error() string {
-	return fmt.Sprintf("client: %v: %s", relayer.ErrOutcomeUnknown, strings.TrimPrefix(e.cause.Error(), "client: "))
+	return fmt.Sprintf("%v: %v", relayer.ErrOutcomeUnknown, e.cause)
 }
 
 // Unwrap hides the cause unless it is that of the context: ErrUnavailable, for example,
@@ -126,24 +144,6 @@ func (e *unknownOutcome) Unwrap() []error {
 		}
 	}
 	return []error{relayer.ErrOutcomeUnknown}
-}
-
-const maxMessageLength = 300
-
-// sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
-// control characters, and not too long.
-func (c *Client) sanitize(text string) string {
-	text = mask.Text(strings.ReplaceAll(text, *c.token, mask.Hidden))
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > maxMessageLength {
-		text = strings.ToValidUTF8(text[:maxMessageLength], "") + "…"
-	}
-	return text
 }
 
 // isPlain reports whether a request ID of a server can be printed.

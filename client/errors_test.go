@@ -104,7 +104,7 @@ func TestErrors_EchoedSecrets(t *testing.T) {
 	}
 	for name, test := range tests {
 		s := &script{steps: []step{test.step}}
-		c, err := client.New("https://relayers.example", test.token, client.WithHTTPClient(&http.Client{Transport: s}))
+		c, err := client.New("https://relayers.example", client.WithToken(test.token), client.WithHTTPClient(&http.Client{Transport: s}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,11 +214,14 @@ func TestWithMaxResponseBytes_LargerResponse(t *testing.T) {
 // The body of a 101 is a connection that ignores the context.
 func TestErrors_SwitchedProtocol(t *testing.T) {
 	calls := map[string]func(context.Context, *client.Client) error{
-		"get":    func(ctx context.Context, c *client.Client) error { _, err := c.Get(ctx, "a"); return err },
-		"list":   func(ctx context.Context, c *client.Client) error { _, err := c.List(ctx, 1, 1); return err },
+		"get": func(ctx context.Context, c *client.Client) error { _, err := c.Get(ctx, "a"); return err },
+		"list": func(ctx context.Context, c *client.Client) error {
+			_, err := c.List(ctx, relayer.ListQuery{Page: 1, PerPage: 1})
+			return err
+		},
 		"delete": func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, "a") },
 		"watch": func(ctx context.Context, c *client.Client) error {
-			for _, err := range c.Watch(ctx) {
+			for _, err := range c.Watch(ctx, relayer.WatchQuery{}) {
 				return err
 			}
 			return nil

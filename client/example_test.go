@@ -18,7 +18,7 @@ func Example() {
 	defer server.Close()
 	ctx := context.Background()
 
-	registry, err := client.New(server.URL, "the-token-of-the-server")
+	registry, err := client.New(server.URL, client.WithToken("the-token-of-the-server"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,12 +39,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(changed.Name, changed.Paused, changed.Policies)
+	fmt.Println(changed.Name, changed.Paused, changed.Policy)
 
 	_, err = registry.Resume(ctx, created.ID, relayer.IfRevision(created.Revision))
 	fmt.Println(errors.Is(err, relayer.ErrConflict))
 
-	for r, err := range registry.All(ctx) {
+	for r, err := range registry.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -57,28 +57,26 @@ func Example() {
 }
 
 // A follower calls Watch first, then reads all relayers, and then ranges over the changes,
-// so that it gets all changes.
+// so that it gets all changes. After an error that matches [relayer.ErrGap], it begins again.
+// Package mirror does all that.
 func ExampleClient_Watch() {
 	server := httptest.NewServer(exampleServer())
 	defer server.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel() // releases the connection
 
-	registry, err := client.New(server.URL, "the-token-of-the-server")
+	registry, err := client.New(server.URL, client.WithToken("the-token-of-the-server"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	changes := registry.Watch(ctx)
+	changes := registry.Watch(ctx, relayer.WatchQuery{})
 	paused := make(map[string]bool)
-	readAll := func() {
-		for r, err := range registry.All(ctx) {
-			if err != nil {
-				log.Fatal(err)
-			}
-			paused[r.ID] = r.Paused
+	for r, err := range registry.All(ctx, relayer.Selector{}) {
+		if err != nil {
+			log.Fatal(err)
 		}
+		paused[r.ID] = r.Paused
 	}
-	readAll()
 
 	req := relayer.CreateRequest{ID: "a", Name: "A", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
 	if _, err := registry.Create(ctx, req); err != nil {
@@ -89,18 +87,15 @@ func ExampleClient_Watch() {
 	}
 
 	for change, err := range changes {
-		switch {
-		case errors.Is(err, relayer.ErrGap):
-			clear(paused)
-			readAll()
-		case err != nil:
+		if err != nil {
 			log.Fatal(err)
-		case change.Kind == relayer.Deleted:
-			delete(paused, change.Relayer.ID)
-		default:
-			paused[change.Relayer.ID] = change.Relayer.Paused
-			fmt.Println(change.Kind, change.Relayer.ID, change.Relayer.Paused)
 		}
+		if change.Kind == relayer.ChangeDeleted {
+			delete(paused, change.Relayer.ID)
+			continue
+		}
+		paused[change.Relayer.ID] = change.Relayer.Paused
+		fmt.Println(change.Kind, change.Relayer.ID, change.Relayer.Paused)
 		if paused["a"] {
 			break
 		}
@@ -115,7 +110,11 @@ func exampleServer() *httpapi.API {
 	if err != nil {
 		log.Fatal(err)
 	}
-	api, err := httpapi.New(manager, httpapi.Tokens("the-token-of-the-server"))
+	authenticate, err := httpapi.Tokens("the-token-of-the-server")
+	if err != nil {
+		log.Fatal(err)
+	}
+	api, err := httpapi.New(manager, authenticate)
 	if err != nil {
 		log.Fatal(err)
 	}

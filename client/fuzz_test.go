@@ -23,7 +23,7 @@ func FuzzResponse(f *testing.F) {
 			c, _ := scripted(t, []client.Option{client.WithMaxResponseBytes(1000)},
 				respond(status, contentType, body, "ETag", header, "Retry-After", header, "X-Request-Id", header))
 			created, createErr := c.Create(t.Context(), evm("a"))
-			_, listErr := c.List(t.Context(), 1, 100)
+			_, listErr := c.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 100})
 			deleteErr := c.Delete(t.Context(), "a", relayer.IfRevision(1))
 			if createErr == nil && (created == nil || created.ID == "") {
 				t.Errorf("created %v", created)
@@ -51,7 +51,7 @@ func FuzzWatch(f *testing.F) {
 			c, _ := scripted(t, []client.Option{client.WithMaxResponseBytes(1000)},
 				respond(200, "text/event-stream", stream), fail(401, "Unauthorized"))
 			var last error
-			for change, err := range c.Watch(t.Context()) {
+			for change, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
 				if last = err; err == nil && (change.Relayer == nil || change.Relayer.ID == "" || change.Kind == "") {
 					t.Errorf("%v", change)
 				}

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,11 +128,11 @@ func stored(t *testing.T, req relayer.CreateRequest, status int, revision uint64
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, _, err := m.AppendDocument(context.Background(), nil, created.ID)
+	document, err := m.GetDocument(context.Background(), created.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return respondJSON(status, `{"success":true,"data":`+string(bytes.TrimSpace(document))+`}`, "ETag", `"`+strconv.FormatUint(revision, 10)+`"`)
+	return respondJSON(status, `{"success":true,"data":`+string(document.JSON)+`}`, "ETag", `"`+strconv.FormatUint(revision, 10)+`"`)
 }
 
 func notFound(id string) step { return fail(404, "Relayer with ID "+id+" not found") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -22,12 +23,15 @@ func TestList_Pages(t *testing.T) {
 		}
 	}
 	c := serve(t, m)
-	for _, query := range [][2]uint32{{1, 5}, {0, 5}, {3, 5}, {4, 5}, {1, 0}, {2, 100}, {4294967295, 4294967295}} {
-		want, err := m.List(t.Context(), query[0], query[1])
+	for _, query := range []relayer.ListQuery{
+		{}, {Page: 1, PerPage: 5}, {PerPage: 5}, {Page: 3, PerPage: 5}, {Page: 4, PerPage: 5}, {Page: 1}, {Page: 2, PerPage: 100},
+		{Page: 4294967295, PerPage: math.MaxInt},
+	} {
+		want, err := m.List(t.Context(), query)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.List(t.Context(), query[0], query[1])
+		got, err := c.List(t.Context(), query)
 		if err != nil || got.Pagination != want.Pagination || !slices.Equal(ids(got.Relayers), ids(want.Relayers)) {
 			t.Errorf("page %v: %+v, want %+v, error %v", query, got, want, err)
 		}
@@ -37,32 +41,44 @@ func TestList_Pages(t *testing.T) {
 	}
 }
 
-// A server without revisions returns the relayers together with ErrNoRevision.
+// A server without revisions returns relayers with the Revision 0.
 func TestList_NoRevisions(t *testing.T) {
 	const two = `{"success":true,"data":[{"id":"a","network_type":"evm"},{"id":"b","network_type":"evm"}],%s"pagination":{"current_page":1,"per_page":100,"total_items":2}}`
-	for revisions, want := range map[string][]error{
-		``:                   {relayer.ErrNoRevision, relayer.ErrNoRevision},
-		`"revisions":null,`:  {relayer.ErrNoRevision, relayer.ErrNoRevision},
-		`"revisions":[7,0],`: {nil, relayer.ErrNoRevision},
-		`"revisions":[7,8],`: {nil, nil},
+	for revisions, want := range map[string][]uint64{
+		``:                   {0, 0},
+		`"revisions":null,`:  {0, 0},
+		`"revisions":[7,0],`: {7, 0},
+		`"revisions":[7,8],`: {7, 8},
 	} {
 		c, s := scripted(t, nil, respondJSON(200, fmt.Sprintf(two, revisions)))
-		page, err := c.List(t.Context(), 1, 100)
-		if !errors.Is(err, want[1]) || page == nil || len(page.Relayers) != 2 {
-			t.Errorf("%s: %v, error %v, want %v", revisions, page, err, want[1])
+		page, err := c.List(t.Context(), relayer.ListQuery{PerPage: 100})
+		if err != nil || !slices.Equal(revisionsOf(page), want) {
+			t.Errorf("%s: %v, error %v, want %v", revisions, page, err, want)
 		}
-		var failures []error
-		for r, err := range c.All(t.Context()) {
-			if isMissing := errors.Is(err, relayer.ErrNoRevision); r == nil || isMissing != (r.Revision == 0) {
-				t.Errorf("%s: %v, error %v", revisions, r, err)
+		var all []uint64
+		for r, err := range c.All(t.Context(), relayer.Selector{}) {
+			if err != nil {
+				t.Fatal(err)
 			}
-			failures = append(failures, err)
+			all = append(all, r.Revision)
 		}
-		if !slices.EqualFunc(failures, want, errors.Is) {
-			t.Errorf("%s: errors %v, want %v", revisions, failures, want)
+		if !slices.Equal(all, want) {
+			t.Errorf("%s: revisions %v, want %v", revisions, all, want)
 		}
 		if !strings.Contains(s.seen[0].path, "revisions=true") {
 			t.Errorf("requested %s", s.seen[0].path)
+		}
+	}
+}
+
+func TestList_InvalidQuery(t *testing.T) {
+	c, s := scripted(t, nil, fail(500, ""))
+	for field, query := range map[string]relayer.ListQuery{
+		"page": {Page: -1}, "per_page": {PerPage: -1}, "owner": {Selector: relayer.Selector{}.Where("owner", "ci")},
+	} {
+		_, err := c.List(t.Context(), query)
+		if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Field != field || len(s.seen) > 0 {
+			t.Errorf("%s: error %v after %d requests", field, err, len(s.seen))
 		}
 	}
 }
@@ -90,7 +106,7 @@ func TestList_InvalidResponse(t *testing.T) {
 	} {
 		c, _ := scripted(t, nil, respondJSON(200, body))
 		n := 0
-		for r, err := range c.All(t.Context()) {
+		for r, err := range c.All(t.Context(), relayer.Selector{}) {
 			if n++; n > 1 || err == nil || r != nil {
 				t.Fatalf("%s: %v, error %v", what, r, err)
 			}
@@ -101,7 +117,7 @@ func TestList_InvalidResponse(t *testing.T) {
 // TestAll_ConcurrentWrites lists while, before every page, relayers are deleted, created
 // and changed. Those that exist all the time must be returned exactly once, in order.
 func TestAll_ConcurrentWrites(t *testing.T) {
-	for _, maxPerPage := range []uint32{1, 2, 3, 4, 10, 30, 100} {
+	for _, maxPerPage := range []int{1, 2, 3, 4, 10, 30, 100} {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("pages of %d/%d", maxPerPage, seed), func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, uint64(maxPerPage)))
@@ -111,10 +127,10 @@ func TestAll_ConcurrentWrites(t *testing.T) {
 	}
 }
 
-func testAll(t *testing.T, random *rand.Rand, maxPerPage uint32) {
+func testAll(t *testing.T, random *rand.Rand, maxPerPage int) {
 	ctx := context.Background()
 	m := newManager(t, relayer.WithMaxPerPage(maxPerPage))
-	count := 3*int(maxPerPage) + random.IntN(20)
+	count := 3*maxPerPage + random.IntN(20)
 	var lasting, fleeting []string
 	for i := range count {
 		id := fmt.Sprint("r", i)
@@ -128,7 +144,7 @@ func testAll(t *testing.T, random *rand.Rand, maxPerPage uint32) {
 		}
 	}
 	api := handlerOf(t, m)
-	writes := random.IntN(max(2, int(maxPerPage)))
+	writes := random.IntN(max(2, maxPerPage))
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for range writes {
 			mutate(t, m, random, lasting, &fleeting)
@@ -137,7 +153,7 @@ func testAll(t *testing.T, random *rand.Rand, maxPerPage uint32) {
 	})
 	c := clientOf(t, handler)
 	var got []string
-	for r, err := range c.All(ctx) {
+	for r, err := range c.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,23 +224,11 @@ func TestAll_CreatedAgain(t *testing.T) {
 				}
 				api.ServeHTTP(w, r)
 			}))
-			if got := listAll(t, c); !slices.Equal(got, want) {
+			if got := allIDs(t, c, relayer.Selector{}); !slices.Equal(got, want) {
 				t.Errorf("the relayers are %v, want all 150", got)
 			}
 		})
 	}
-}
-
-// listAll returns the IDs of all relayers.
-func listAll(t *testing.T, c *client.Client) (ids []string) {
-	t.Helper()
-	for r, err := range c.All(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, r.ID)
-	}
-	return ids
 }
 
 func numbers(from, to int) (list []int) {
@@ -270,7 +274,7 @@ func TestAll_OneChangesConstantly(t *testing.T) {
 			api.ServeHTTP(w, r)
 		}))
 		n := 0
-		for _, err := range c.All(t.Context()) {
+		for _, err := range c.All(t.Context(), relayer.Selector{}) {
 			if n++; err != nil {
 				t.Fatalf("relayer %d changes: error %v after %d requests", changing, err, requests)
 			}
@@ -283,23 +287,26 @@ func TestAll_OneChangesConstantly(t *testing.T) {
 
 // If all relayers change all the time, no page shows an overlap with those before it.
 func TestAll_AllChangeConstantly(t *testing.T) {
-	m := newManager(t)
-	want := createAll(t, m, numbers(0, 150), false)
-	api, requests := handlerOf(t, m), 0
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if requests++; requests > 10 {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		for _, id := range want {
-			if _, err := m.Patch(t.Context(), id, relayer.Patch{"name": fmt.Sprint(requests)}); err != nil {
-				t.Error(err)
+	for _, selector := range []relayer.Selector{{}, where("label.team", "payments")} {
+		m := newManager(t)
+		createTeams(t, m, 300)
+		everyone, want := allIDs(t, m, relayer.Selector{}), allIDs(t, m, selector)
+		api, requests := handlerOf(t, m), 0
+		c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if requests++; requests > 12 {
+				w.WriteHeader(http.StatusForbidden)
+				return
 			}
+			for _, id := range everyone {
+				if _, err := m.Patch(t.Context(), id, relayer.Patch{"name": fmt.Sprint(requests)}); err != nil {
+					t.Error(err)
+				}
+			}
+			api.ServeHTTP(w, r)
+		}))
+		if got := allIDs(t, c, selector); !slices.Equal(got, want) {
+			t.Errorf("%s: the relayers are %v, want %v", selector, got, want)
 		}
-		api.ServeHTTP(w, r)
-	}))
-	if got := listAll(t, c); !slices.Equal(got, want) {
-		t.Errorf("the relayers are %v, want all 150", got)
 	}
 }
 
@@ -323,7 +330,7 @@ func TestAll_SamePageAgain(t *testing.T) {
 				strings.Join(page, ","), strings.Join(revisions, ","), r.URL.Query().Get("page"), size, total))(r)
 		})
 		n, failures := 0, 0
-		for _, err := range c.All(t.Context()) {
+		for _, err := range c.All(t.Context(), relayer.Selector{}) {
 			if err != nil {
 				failures++
 			} else {
@@ -342,7 +349,7 @@ func TestAll_LargePages(t *testing.T) {
 	want := createAll(t, m, numbers(0, 150), false)
 	for _, limit := range []int64{20_000, 5_000, 1_000, 600} {
 		var got []string
-		for r, err := range serve(t, m, client.WithMaxResponseBytes(limit)).All(t.Context()) {
+		for r, err := range serve(t, m, client.WithMaxResponseBytes(limit)).All(t.Context(), relayer.Selector{}) {
 			if err != nil {
 				t.Fatalf("limit %d: %v", limit, err)
 			}
@@ -352,7 +359,7 @@ func TestAll_LargePages(t *testing.T) {
 			t.Errorf("limit %d: the relayers are %v, want all 150", limit, got)
 		}
 	}
-	for r, err := range serve(t, m, client.WithMaxResponseBytes(100)).All(t.Context()) {
+	for r, err := range serve(t, m, client.WithMaxResponseBytes(100)).All(t.Context(), relayer.Selector{}) {
 		if err == nil || !strings.Contains(err.Error(), "larger than the limit") {
 			t.Errorf("a relayer above the limit: %v, error %v", r, err)
 		}
@@ -366,7 +373,7 @@ func TestAll_Break(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for r, err := range serve(t, m).All(t.Context()) {
+	for r, err := range serve(t, m).All(t.Context(), relayer.Selector{}) {
 		if err != nil || r.ID != "r0" {
 			t.Errorf("%v, error %v", r, err)
 		}
@@ -391,7 +398,7 @@ func TestAll_FailureInTheMiddle(t *testing.T) {
 		api.ServeHTTP(w, r)
 	}), client.WithRetries(1, 0))
 	n, failures := 0, 0
-	for _, err := range c.All(t.Context()) {
+	for _, err := range c.All(t.Context(), relayer.Selector{}) {
 		if err != nil {
 			failures++
 		} else {

@@ -149,7 +149,7 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	c := clientOf(t, server, client.WithRetries(5, time.Second))
 	ctx := t.Context()
 	created, err := c.Create(ctx, evm("a"))
-	if err != nil || created.Revision != 0 || created.Address != "0x0" || *created.Policies.(*relayer.EVMPolicy).GasPriceCap != relayer.NewAmount(1e18) {
+	if err != nil || created.Revision != 0 || created.Address != "0x0" || *created.Policy.(*relayer.EVMPolicy).GasPriceCap != relayer.NewAmount(1e18) {
 		t.Fatalf("created %v, error %v", created, err)
 	}
 	if r, err := c.Patch(ctx, "a", relayer.Patch{"name": "new", "notification_id": nil}); err != nil || r.Name != "new" || r.NotificationID != "" {
@@ -164,14 +164,14 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	}
 	for i := range 230 {
 		req := evm(fmt.Sprint("r", i))
-		req.Policies = nil
+		req.Policy = nil
 		if _, err := c.Create(ctx, req); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n := 0
-	for r, err := range c.All(ctx) {
-		if !errors.Is(err, relayer.ErrNoRevision) || n > 0 && r.ID != fmt.Sprint("r", n-1) || r.Policies == nil {
+	for r, err := range c.All(ctx, relayer.Selector{}) {
+		if err != nil || r.Revision != 0 || n > 0 && r.ID != fmt.Sprint("r", n-1) || r.Policy == nil {
 			t.Fatalf("relayer %d is %v, error %v", n, r, err)
 		}
 		n++
@@ -179,7 +179,7 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	if n != 231 {
 		t.Errorf("%d relayers", n)
 	}
-	if page, err := c.List(ctx, 2, 20); !errors.Is(err, relayer.ErrNoRevision) || len(page.Relayers) != 20 {
+	if page, err := c.List(ctx, relayer.ListQuery{Page: 2, PerPage: 20}); err != nil || len(page.Relayers) != 20 || page.Relayers[0].Revision != 0 {
 		t.Errorf("a page: %v, error %v", page, err)
 	}
 	if err := c.Delete(ctx, "r7"); err != nil {
@@ -197,7 +197,7 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	if _, err := c.Create(ctx, other); !errors.Is(err, relayer.ErrInvalid) || !strings.Contains(err.Error(), "Signer with ID unknown not found") {
 		t.Errorf("an unknown signer: error %v", err)
 	}
-	for _, err := range c.Watch(ctx) {
+	for _, err := range c.Watch(ctx, relayer.WatchQuery{}) {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("a watch: error %v", err)
 		}

@@ -9,59 +9,73 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
-	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 const (
 	collectionPath = "/api/v1/relayers"
-	singlePath     = collectionPath + "/"
 	watchPath      = collectionPath + ":watch"
+	validatePath   = collectionPath + ":validate"
 )
 
 // request is an HTTP request, which may be sent several times.
 type request struct {
 	method    string
 	path      string // below the base URL
-	query     string
+	query     url.Values
 	id        string // of the relayer; empty for the collection
-	wantID    string // of the relayer in a success
+	wantID    string // of the relayer in a success; empty if it is any
 	body      []byte
 	ifMatch   string
 	requestID string
 
+	// hasNoEffect means that the request can be repeated.
+	hasNoEffect bool
+
+	// isOptional means that some servers do not offer the operation.
+	isOptional bool
+
 	// decode reads the data of a success into the response.
 	decode func(*response) error
+
+	token string // of the last attempt
 }
 
 func newRequest(method, path string, body []byte) *request {
-	id, _ := strings.CutPrefix(path, singlePath)
-	if id == path {
-		id = ""
+	return &request{
+		method: method, path: path, body: body, requestID: rand.Text(),
+		hasNoEffect: method == http.MethodGet, decode: decodeSingle,
 	}
-	return &request{method: method, path: path, id: id, wantID: id, body: body, requestID: rand.Text(), decode: decodeSingle}
 }
 
-func (r *request) isRead() bool { return r.method == http.MethodGet }
+// newSingleRequest returns a request about one relayer, or to the path below it.
+func newSingleRequest(method, id, below string, body []byte) *request {
+	req := newRequest(method, collectionPath+"/"+id+below, body)
+	req.id, req.wantID = id, id
+	return req
+}
 
 func (r *request) String() string { return r.method + " " + r.path }
 
 // errorf returns an error that names the request.
 func (r *request) errorf(format string, values ...any) error {
-	return fmt.Errorf("client: %s (request %s): "+format, append([]any{r, r.requestID}, values...)...)
+	return fmt.Errorf("%s (request %s): "+format, append([]any{r, r.requestID}, values...)...)
 }
 
 // http returns the request to send.
 func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
 	address := c.base + r.path
-	if r.query != "" {
-		address += "?" + r.query
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
 	}
 	sent, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
 	if err != nil {
-		return nil, errors.New("client: the request is invalid")
+		return nil, errors.New("the request is invalid")
 	}
 	if r.body == nil {
 		sent.Body, sent.GetBody, sent.ContentLength = nil, nil, 0
@@ -72,9 +86,38 @@ func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
 		sent.Header.Set("If-Match", r.ifMatch)
 	}
 	sent.Header.Set("Accept", "application/json")
-	sent.Header.Set("Authorization", "Bearer "+*c.token)
 	sent.Header.Set("X-Request-Id", r.requestID)
+	if c.token == nil {
+		return sent, nil
+	}
+	if r.token, err = c.token(ctx); err == nil {
+		err = checkToken(r.token)
+	}
+	if err != nil {
+		return nil, r.errorf("no token: %w", mask.Error(err))
+	}
+	sent.Header.Set("Authorization", "Bearer "+r.token)
 	return sent, nil
+}
+
+const maxMessageLength = 300
+
+// sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
+// control characters, and not too long.
+func (r *request) sanitize(text string) string {
+	if r.token != "" {
+		text = strings.ReplaceAll(text, r.token, mask.Hidden)
+	}
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(mask.Text(text), "?"))
+	if len(text) > maxMessageLength {
+		text = strings.ToValidUTF8(text[:maxMessageLength], "") + "…"
+	}
+	return text
 }
 
 // connection observes whether a request got a connection, on which it may have been
@@ -104,44 +147,15 @@ func withoutURL(err error) error {
 	return err
 }
 
-// ifMatch returns the value of If-Match for the conditions, or "" if there are none. It
-// returns [relayer.ErrNoRevision] if one has revision 0, and [relayer.ErrConflict] if no
-// revision satisfies them all.
-func ifMatch(conditions []relayer.Condition) (string, []uint64, error) {
-	if len(conditions) == 0 {
-		return "", nil, nil
+// ifMatch returns the value of If-Match for the revisions, or "" for nil. Revision 0, which
+// no relayer has, stands for an empty list.
+func ifMatch(revisions []uint64) string {
+	if revisions != nil && len(revisions) == 0 {
+		return `"0"`
 	}
-	allowed := make(map[uint64]int)
-	for _, condition := range conditions {
-		for _, revision := range distinct(condition.Revisions()) {
-			if revision == 0 {
-				return "", nil, relayer.ErrNoRevision
-			}
-			allowed[revision]++
-		}
-	}
-	var revisions []uint64
 	var tags []string
-	for _, revision := range distinct(conditions[0].Revisions()) {
-		if allowed[revision] == len(conditions) {
-			revisions = append(revisions, revision)
-			tags = append(tags, `"`+strconv.FormatUint(revision, 10)+`"`)
-		}
+	for _, revision := range slices.Compact(slices.Sorted(slices.Values(revisions))) {
+		tags = append(tags, `"`+strconv.FormatUint(revision, 10)+`"`)
 	}
-	if len(revisions) == 0 {
-		return "", nil, relayer.ErrConflict
-	}
-	return strings.Join(tags, ", "), revisions, nil
-}
-
-func distinct(revisions []uint64) []uint64 {
-	seen := make(map[uint64]bool)
-	var kept []uint64
-	for _, revision := range revisions {
-		if !seen[revision] {
-			seen[revision] = true
-			kept = append(kept, revision)
-		}
-	}
-	return kept
+	return strings.Join(tags, ", ")
 }

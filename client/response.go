@@ -13,16 +13,33 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // response is a complete HTTP response.
 type response struct {
-	client   *Client
+	request  *request
 	status   int
 	header   http.Header
 	envelope *envelope // nil if the body is not one
 
 	relayer *relayer.Relayer // of a response with a single one
+}
+
+// isMissingRelayer reports whether the server has no relayer with the ID of the request.
+func (p *response) isMissingRelayer() bool {
+	id := p.request.id
+	return p.status == http.StatusNotFound && id != "" && p.text() == wire.Message(http.StatusNotFound, id)
+}
+
+// isUnsupported reports whether the server does not have the route of the request.
+func (p *response) isUnsupported() bool {
+	switch p.status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return p.request.isOptional && !p.isMissingRelayer()
+	default:
+		return false
+	}
 }
 
 // envelope is the body of a success or a failure. OpenZeppelin Relayer sends the
@@ -35,22 +52,23 @@ type envelope struct {
 	Message    json.RawMessage     `json:"message"`
 	Error      json.RawMessage     `json:"error"`
 	Errors     json.RawMessage     `json:"errors"`
+	Metadata   json.RawMessage     `json:"metadata"`
 }
 
 var errTooLarge = errors.New("the response is larger than the limit: see WithMaxResponseBytes")
 
 // readResponse reads the body to its end, so that the connection can be used again.
-func (c *Client) readResponse(received *http.Response) (*response, error) {
+func (c *Client) readResponse(req *request, received *http.Response) (*response, error) {
 	defer func() { _ = received.Body.Close() }()
 	if received.StatusCode < http.StatusOK {
 		// The body is the connection, which neither ends nor follows the context.
-		return &response{client: c, status: received.StatusCode, header: received.Header}, nil
+		return &response{request: req, status: received.StatusCode, header: received.Header}, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(received.Body, c.maxResponseBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	resp := &response{client: c, status: received.StatusCode, header: received.Header}
+	resp := &response{request: req, status: received.StatusCode, header: received.Header}
 	if int64(len(body)) > c.maxResponseBytes {
 		return resp, errTooLarge
 	}
@@ -104,11 +122,11 @@ func (p *response) isTemporary() bool {
 	}
 }
 
-func (p *response) requestID(req *request) string {
-	if id := p.header.Get("X-Request-Id"); isPlain(id) && p.client.sanitize(id) == id {
+func (p *response) requestID() string {
+	if id := p.header.Get("X-Request-Id"); isPlain(id) && p.request.sanitize(id) == id {
 		return id
 	}
-	return req.requestID
+	return p.request.requestID
 }
 
 // describe returns what the response is, without its body.
@@ -129,11 +147,11 @@ func (p *response) describe() string {
 }
 
 func (p *response) contentType() string {
-	return strconv.Quote(p.client.sanitize(p.header.Get("Content-Type")))
+	return strconv.Quote(p.request.sanitize(p.header.Get("Content-Type")))
 }
 
 // message returns the text of a failure, for errors.
-func (p *response) message() string { return p.client.sanitize(p.text()) }
+func (p *response) message() string { return p.request.sanitize(p.text()) }
 
 func (p *response) text() string {
 	if p.envelope == nil {
@@ -148,14 +166,27 @@ func (p *response) text() string {
 	return ""
 }
 
+// warnings returns the messages of the metadata.
+func (p *response) warnings() string {
+	var metadata struct {
+		Logs []struct{ Message string }
+	}
+	_ = json.Unmarshal(p.envelope.Metadata, &metadata) // that of another server may differ
+	var all strings.Builder
+	for _, log := range metadata.Logs {
+		all.WriteString(log.Message + "\n")
+	}
+	return all.String()
+}
+
 func (p *response) validationError() error {
 	var fields []relayer.FieldError
 	if json.Unmarshal(p.envelope.Errors, &fields) != nil || len(fields) == 0 {
 		return &relayer.ValidationError{Fields: []relayer.FieldError{{Message: p.describe()}}}
 	}
 	for i := range fields {
-		fields[i].Field = p.client.sanitize(fields[i].Field)
-		fields[i].Message = p.client.sanitize(fields[i].Message)
+		fields[i].Field = p.request.sanitize(fields[i].Field)
+		fields[i].Message = p.request.sanitize(fields[i].Message)
 	}
 	return &relayer.ValidationError{Fields: fields}
 }

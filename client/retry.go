@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -20,6 +21,10 @@ type failure struct {
 	// isUnknown means that the outcome is unknown: the server may have processed the
 	// request.
 	isUnknown bool
+
+	// hasReachedRoute means that the server has the route, and rejects the request as
+	// invalid or forbidden.
+	hasReachedRoute bool
 
 	// wait is the least time before another attempt.
 	wait time.Duration
@@ -89,7 +94,7 @@ func (c *Client) do(ctx context.Context, req *request, attempts *attempts) (*res
 		if failed == nil {
 			return resp, nil
 		}
-		isRepeatable := failed.isTemporary && (req.isRead() || !failed.isUnknown)
+		isRepeatable := failed.isTemporary && (req.hasNoEffect || !failed.isUnknown)
 		if !isRepeatable {
 			return nil, failed
 		}
@@ -115,27 +120,30 @@ func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure
 	if err != nil {
 		return nil, c.transportFailure(ctx, req, withoutURL(err), conn.wasSent())
 	}
-	resp, err := c.readResponse(received)
+	resp, err := c.readResponse(req, received)
 	if err != nil {
 		return nil, c.bodyFailure(ctx, req, received.StatusCode, err)
 	}
-	return c.judge(req, resp)
+	return judge(resp)
 }
 
 // judge decides what a complete response means.
-func (c *Client) judge(req *request, resp *response) (*response, *failure) {
+func judge(resp *response) (*response, *failure) {
+	req := resp.request
 	if !resp.isSuccess() {
 		return nil, &failure{
-			err:         errorOf(req, resp),
+			err:         errorOf(resp),
 			isTemporary: resp.isTemporary(),
 			isUnknown:   !resp.isRejection(),
-			wait:        resp.retryAfter(),
+
+			hasReachedRoute: resp.isFailure() && (resp.status == http.StatusBadRequest || resp.status == http.StatusForbidden),
+			wait:            resp.retryAfter(),
 		}
 	}
 	if err := req.decode(resp); err != nil {
 		return nil, &failure{err: req.errorf("%w", err), isUnknown: true}
 	}
-	if resp.relayer != nil && resp.relayer.ID != req.wantID {
+	if resp.relayer != nil && req.wantID != "" && resp.relayer.ID != req.wantID {
 		return nil, &failure{err: req.errorf("%w", errOtherRelayer), isUnknown: true}
 	}
 	return resp, nil
@@ -154,7 +162,7 @@ func (c *Client) transportFailure(ctx context.Context, req *request, err error, 
 	case errors.Is(err, context.DeadlineExceeded):
 		failed.err = req.errorf("%w: no response within %s", relayer.ErrUnavailable, c.timeout)
 	default:
-		failed.err = req.errorf("%w: %s", relayer.ErrUnavailable, c.sanitize(err.Error()))
+		failed.err = req.errorf("%w: %s", relayer.ErrUnavailable, req.sanitize(err.Error()))
 	}
 	return failed
 }

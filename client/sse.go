@@ -21,8 +21,13 @@ type event struct {
 	id    string
 	hasID bool
 	kind  string
-	data  []byte
+	data  []byte // nil for a comment
+
+	comment string
 }
+
+// heartbeat is the comment of package httpapi on a stream that has had all changes.
+const heartbeat = "heartbeat"
 
 // eventStream reads Server-Sent Events.
 type eventStream struct {
@@ -38,7 +43,7 @@ func (s *eventStream) close() {
 	_ = s.body.Close()
 }
 
-// next returns the next event. It returns an error if the stream ends, is silent for too
+// next returns the next event or comment. It returns an error if the stream ends, is silent for too
 // long, or sends an event that is too large. The time between two calls does not count
 // as silence.
 func (s *eventStream) next() (event, error) {
@@ -57,19 +62,20 @@ func (s *eventStream) next() (event, error) {
 			e.add(line)
 			continue
 		}
-		if e.data != nil {
+		if e.data != nil || e.comment != "" {
 			return e, nil
 		}
 		e, size = event{}, 0 // an event without data is ignored
 	}
 }
 
-// add adds a line of the event. A line that begins with a colon is a comment, such as a
-// heartbeat.
+// add adds a line of the event. A line that begins with a colon is a comment.
 func (e *event) add(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
+	case "":
+		e.comment = string(value)
 	case "id":
 		e.id, e.hasID = string(value), !bytes.Contains(value, []byte{0})
 	case "event":

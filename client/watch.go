@@ -11,54 +11,56 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// Watch returns the changes from the call on, until ctx is done; it then ends without an
-// error. It connects before it returns, so that the recipe of [relayer.Manager.Watch]
-// works: call Watch, then read All, then range over the changes. The last change of a
-// relayer has its current state.
+// Watch returns the changes of the relayers that the query selects, like
+// [relayer.Manager.Watch], until ctx is done; it then ends without an error. Without a
+// position it connects before it returns, so that a consumer that calls Watch, then reads
+// All, and then ranges over the changes, does not miss one. The last change of a relayer has
+// its current state.
 //
 // Watch reconnects when the connection is lost, or silent for longer than three
-// heartbeats, and resumes after the last change that it has yielded. It yields
-// [relayer.ErrGap] in place of changes that the server could not send. If the connection
-// of the call failed, changes made before the first connection are such a gap. After ErrGap,
-// and after the error of a change that cannot be decoded, the sequence continues.
+// heartbeats, and resumes after the last change that it has yielded. It does not end while
+// the server is unavailable, nor if a load balancer responds in its place, for example with
+// 404 or a web page. Only before the first connection, such a response ends Watch after the
+// time of [WithRetries]. A Retry-After counts as at most 5 minutes.
 //
-// Any other error is the last. Watch ends if the server rejects the request, for example
-// with [ErrUnauthorized]. It does not end while the server is unavailable, nor if a load
-// balancer responds in its place, for example with 404 or a web page. Only before the
-// first connection, such a response ends Watch after the time of [WithRetries]. A
-// Retry-After counts as at most 5 minutes. If the server has no change feed, like
-// OpenZeppelin Relayer, the error matches [errors.ErrUnsupported].
+// Any error ends the sequence: [relayer.ErrGap] if the server could not send changes, or
+// the connection of the call failed and a later one succeeded; [ErrUnauthorized] if the
+// server rejects the token; one that matches [errors.ErrUnsupported] if the server has no
+// change feed, like OpenZeppelin Relayer, or does not select changes.
 //
 // The sequence can be ranged over once. Until then, and until the range ends, it holds a
 // connection, which ctx releases.
-func (c *Client) Watch(ctx context.Context) iter.Seq2[relayer.Change, error] {
-	return c.WatchAfter(ctx, "")
-}
-
-// WatchAfter resumes [Client.Watch] after the Position of an earlier change, like
-// [relayer.Manager.WatchAfter]. Unless the position is empty, it connects when the range
-// begins.
-func (c *Client) WatchAfter(ctx context.Context, position string) iter.Seq2[relayer.Change, error] {
-	w := &watcher{client: c, lastID: position}
-	if position == "" {
+func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	w := newWatcher(c, query)
+	if query.After == "" {
 		w.start(ctx)
 	}
 	return func(yield func(relayer.Change, error) bool) {
 		defer w.disconnect()
 		for ctx.Err() == nil {
 			e, failed := w.next(ctx)
-			switch {
-			case failed == nil:
-				if !w.deliver(e, yield) {
-					return
-				}
-			case failed.isTemporary:
+			if failed != nil && failed.isTemporary {
 				sleep(ctx, min(failed.wait, maxReconnectWait)+backOff(w.failures))
 				w.failures++
-			case ctx.Err() == nil:
-				yield(relayer.Change{}, failed.err)
+				continue
+			}
+			var change *relayer.Change
+			var err error
+			if failed != nil {
+				err = failed.err
+			} else {
+				change, err = w.change(ctx, e)
+			}
+			if err != nil {
+				if ctx.Err() == nil {
+					yield(named(relayer.ActionWatch, "", relayer.Change{}, err))
+				}
+				return
+			}
+			if change != nil && !yield(*change, nil) {
 				return
 			}
 		}
@@ -71,22 +73,40 @@ const maxReconnectWait = 5 * time.Minute
 // watcher follows the change feed over several connections.
 type watcher struct {
 	client   *Client
+	filter   *filter
 	stream   *eventStream // nil while there is no connection
 	lastID   string
 	pending  *event   // read by start
-	rejected *failure // by start
+	rejected *failure // by start, or the query is invalid
 	failures int      // since the last change or long connection
 
-	hasConnected bool
-	proxyLimit   time.Time // no retries after it before the first connection; zero until a failure of a proxy
+	hasHeartbeats bool // the consumer gets them
+	hasConnected  bool
+	proxyLimit    time.Time // no retries after it before the first connection; zero until a failure of a proxy
+}
+
+func newWatcher(c *Client, query relayer.WatchQuery) *watcher {
+	w := &watcher{client: c, lastID: query.After, hasHeartbeats: query.Heartbeat > 0}
+	var err error
+	if w.filter, err = newFilter(query.Selector); err == nil && !w.filter.isComplete {
+		err = unsupportedFilter(w.filter)
+	}
+	if err != nil {
+		w.rejected = &failure{err: err}
+	}
+	return w
 }
 
 // start opens the first stream. Its resync event marks the start of the feed.
 func (w *watcher) start(ctx context.Context) {
 	first, failed := w.next(ctx)
+	for failed == nil && first.data == nil {
+		first, failed = w.next(ctx)
+	}
 	switch {
 	case failed != nil && !failed.isTemporary:
 		w.rejected = failed
+		w.disconnect()
 	case failed == nil && first.kind != resyncKind:
 		w.pending = &first
 	case failed == nil:
@@ -111,13 +131,13 @@ func (w *watcher) next(ctx context.Context) (event, *failure) {
 	}
 	e, err := w.stream.next()
 	if err == nil {
-		return e, nil
+		return e, w.ignored(e)
 	}
 	if time.Since(w.stream.opened) > longestBackOff {
 		w.failures = 0
 	}
 	w.disconnect()
-	return event{}, &failure{err: fmt.Errorf("client: GET %s: %w", watchPath, err), isTemporary: !errors.Is(err, errTooLarge)}
+	return event{}, &failure{err: fmt.Errorf("GET %s: %w", watchPath, err), isTemporary: !errors.Is(err, errTooLarge)}
 }
 
 func (w *watcher) disconnect() {
@@ -131,6 +151,7 @@ func (w *watcher) disconnect() {
 func (w *watcher) connect(ctx context.Context) *failure {
 	c := w.client
 	req := newRequest(http.MethodGet, watchPath, nil)
+	req.isOptional, req.query = true, w.filter.query
 	streamCtx, cancel := context.WithCancelCause(ctx)
 	sent, err := req.http(streamCtx, c)
 	if err != nil {
@@ -176,20 +197,18 @@ func (w *watcher) rejection(ctx context.Context, req *request, received *http.Re
 		_ = received.Body.Close() // it may have no end
 		received.Body = http.NoBody
 	}
-	resp, err := c.readResponse(received)
+	resp, err := c.readResponse(req, received)
 	if err != nil {
 		return w.tolerate(c.bodyFailure(ctx, req, received.StatusCode, err))
 	}
-	failed := &failure{err: errorOf(req, resp), wait: resp.retryAfter()}
+	failed := &failure{err: errorOf(resp), wait: resp.retryAfter()}
 	switch resp.status {
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		failed.err = newResponseError(req, resp, fmt.Errorf("the server has no change feed: %w", errors.ErrUnsupported))
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		failed.isTemporary = true
 	case http.StatusOK:
-		failed.err = newResponseError(req, resp, fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType))
+		failed.err = newResponseError(resp, fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType))
 	default:
-		failed.isTemporary = resp.status/100 == 5
+		failed.isTemporary = resp.status/100 == 5 && !resp.isUnsupported()
 	}
 	if resp.envelope == nil {
 		return w.tolerate(failed)
@@ -209,38 +228,86 @@ func (w *watcher) tolerate(failed *failure) *failure {
 	return failed
 }
 
-// deliver yields the change or the gap of the event. It reports false if the consumer
-// stops the iteration.
-func (w *watcher) deliver(e event, yield func(relayer.Change, error) bool) bool {
-	switch kind := relayer.ChangeKind(e.kind); kind {
-	case resyncKind:
-		// Without an ID, a connection that is lost before the consumer has read all
-		// relayers begins with another resync.
-		w.lastID = e.id
-		return yield(relayer.Change{}, relayer.ErrGap)
-	case relayer.Created, relayer.Updated, relayer.Deleted:
-		w.failures = 0
-		if e.hasID {
-			w.lastID = e.id
-		}
-		return yield(decodeChange(kind, e))
-	default:
-		return true
+// change returns the change of the event, or nil if it is none.
+func (w *watcher) change(ctx context.Context, e event) (*relayer.Change, error) {
+	if e.data == nil {
+		return w.heartbeat(e), nil
 	}
+	kind := relayer.ChangeKind(e.kind)
+	switch kind {
+	case resyncKind:
+		return nil, fmt.Errorf("GET %s: %w", watchPath, relayer.ErrGap)
+	case relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted:
+	default:
+		return nil, nil
+	}
+	w.failures = 0
+	if e.hasID {
+		w.lastID = e.id
+	}
+	r, err := decodeChanged(kind, e.data)
+	if err == nil {
+		err = w.check(ctx, kind, r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", watchPath, err)
+	}
+	return &relayer.Change{Kind: kind, Relayer: r, Position: e.id}, nil
 }
 
-func decodeChange(kind relayer.ChangeKind, e event) (relayer.Change, error) {
+// ignored returns the failure of a comment that the server has ignored a part of the
+// selector.
+func (w *watcher) ignored(e event) *failure {
+	for key := range w.filter.query {
+		if e.comment == wire.IgnoredParameter(key) {
+			return &failure{err: fmt.Errorf("GET %s: %w", watchPath, unsupportedFilter(w.filter))}
+		}
+	}
+	return nil
+}
+
+// heartbeat returns the heartbeat of a comment, or nil.
+func (w *watcher) heartbeat(e event) *relayer.Change {
+	if e.comment != heartbeat || !w.hasHeartbeats {
+		return nil
+	}
+	return &relayer.Change{Kind: relayer.ChangeHeartbeat}
+}
+
+// check returns an error if the server has ignored the selector, and gets the full RPC
+// URLs.
+func (w *watcher) check(ctx context.Context, kind relayer.ChangeKind, r *relayer.Relayer) error {
+	switch c := w.client; {
+	case kind != relayer.ChangeDeleted && !w.filter.selector.Matches(r):
+		return unsupportedFilter(w.filter)
+	case kind != relayer.ChangeDeleted:
+		return c.reveal(ctx, r)
+	case c.fullURLs != nil:
+		c.fullURLs.set(r.ID, endpoints{})
+	}
+	return nil
+}
+
+// decodeChanged reads the relayer of an event. A relayer that ceases to match the selector
+// has only its ID.
+func decodeChanged(kind relayer.ChangeKind, data []byte) (*relayer.Relayer, error) {
 	var decoded struct {
 		ETag    string          `json:"etag"`
 		Relayer json.RawMessage `json:"relayer"`
 	}
-	if err := json.Unmarshal(e.data, &decoded); err != nil {
-		return relayer.Change{}, fmt.Errorf("client: GET %s: %w", watchPath, errNoData)
+	if json.Unmarshal(data, &decoded) != nil {
+		return nil, errNoData
 	}
 	r, err := decodeRelayer(decoded.Relayer)
+	if err != nil && kind == relayer.ChangeDeleted {
+		var identified struct{ ID string }
+		if json.Unmarshal(decoded.Relayer, &identified) == nil && identified.ID != "" {
+			r, err = &relayer.Relayer{ID: identified.ID}, nil
+		}
+	}
 	if err != nil {
-		return relayer.Change{}, fmt.Errorf("client: GET %s: %w", watchPath, err)
+		return nil, err
 	}
 	r.Revision = revisionOf(decoded.ETag)
-	return relayer.Change{Kind: kind, Relayer: r, Position: e.id}, nil
+	return r, nil
 }

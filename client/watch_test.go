@@ -91,7 +91,7 @@ func follow(t *testing.T, check func(t *testing.T, f *feed, changes iter.Seq2[re
 		defer synctest.Wait() // a goroutine that is left would fail the test
 		defer cancel()
 		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f, Timeout: time.Second}), client.WithMaxResponseBytes(64<<10))
-		check(t, f, c.Watch(ctx))
+		check(t, f, c.Watch(ctx, relayer.WatchQuery{}))
 	})
 }
 
@@ -120,13 +120,21 @@ func wantItems(t *testing.T, changes iter.Seq2[relayer.Change, error], want ...s
 	}
 }
 
+// wantEnd fails unless the sequence has these items only.
+func wantEnd(t *testing.T, changes iter.Seq2[relayer.Change, error], want ...string) {
+	t.Helper()
+	if got := take(len(want)+1, changes); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the changes are %q, want %q and the end", got, want)
+	}
+}
+
 // The first resync is the start of the feed, a later one is a gap.
 func TestWatch_Resync(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		if len(f.opened) != 1 || f.opened[0].Get("Authorization") != "Bearer "+token || f.opened[0].Get("Accept") != "text/event-stream" {
 			t.Errorf("the call sent %v", f.opened)
 		}
-		wantItems(t, changes, "updated a 1", "gap", "updated a 2")
+		wantEnd(t, changes, "updated a 1", "gap")
 		if f.closed != 1 {
 			t.Errorf("%d connections are closed", f.closed)
 		}
@@ -150,12 +158,12 @@ func TestWatch_ChangeAtStart(t *testing.T) {
 
 func TestWatch_Resumes(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		wantItems(t, changes, "updated a 1", "updated a 2", "updated a 3", "gap", "updated a 4")
+		wantEnd(t, changes, "updated a 1", "updated a 2", "updated a 3", "gap")
 		var sent []string
 		for _, header := range f.opened {
 			sent = append(sent, header.Get("Last-Event-Id"))
 		}
-		if got := strings.Join(sent, " "); got != " p2 " {
+		if got := strings.Join(sent, " "); got != " p2" {
 			t.Errorf("resumed at %q", got)
 		}
 	}, func(c *connection) {
@@ -167,16 +175,14 @@ func TestWatch_Resumes(t *testing.T) {
 	}, func(c *connection) {
 		c.send(heartbeat)
 		c.change(3)
-		c.send(resync) // and the connection is lost before the consumer has read all
-		end(c)
-	}, func(c *connection) {
+		c.send(resync)
 		c.change(4)
 	})
 }
 
 // A program that starts again resumes at the position of its last change. A resync is
 // then a gap.
-func TestWatchAfter(t *testing.T) {
+func TestWatch_After(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{scripts: []func(*connection){
 			func(c *connection) { c.send(heartbeat); c.change(8) },
@@ -187,14 +193,14 @@ func TestWatchAfter(t *testing.T) {
 		defer synctest.Wait()
 		defer cancel()
 		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
-		for change, err := range c.WatchAfter(ctx, "p7") {
+		for change, err := range c.Watch(ctx, relayer.WatchQuery{After: "p7"}) {
 			if err != nil || change.Position != "p8" {
 				t.Errorf("position %s, error %v", change.Position, err)
 			}
 			break
 		}
-		wantItems(t, c.WatchAfter(ctx, "p1"), "gap", "updated a 9")
-		wantItems(t, c.WatchAfter(ctx, "no\nposition"), "gap", "updated a 10")
+		wantEnd(t, c.Watch(ctx, relayer.WatchQuery{After: "p1"}), "gap")
+		wantEnd(t, c.Watch(ctx, relayer.WatchQuery{After: "no\nposition"}), "gap")
 		for i, want := range []string{"p7", "p1", ""} {
 			if got := f.opened[i].Get("Last-Event-Id"); got != want {
 				t.Errorf("resumed at %q, want %q", got, want)
@@ -205,13 +211,13 @@ func TestWatchAfter(t *testing.T) {
 
 // A program that accepts a Registry resumes after its last change, on a Manager and on a
 // client.
-func TestWatchAfter_Registry(t *testing.T) {
+func TestWatch_AfterRegistry(t *testing.T) {
 	manager := newManager(t)
 	for name, registry := range map[string]relayer.Registry{"manager": manager, "client": serve(t, manager)} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			changes := registry.Watch(ctx)
+			changes := registry.Watch(ctx, relayer.WatchQuery{})
 			for _, id := range []string{name + "-1", name + "-2"} {
 				if _, err := registry.Create(ctx, evm(id)); err != nil {
 					t.Fatal(err)
@@ -225,11 +231,42 @@ func TestWatchAfter_Registry(t *testing.T) {
 				position = change.Position
 				break
 			}
-			for change, err := range registry.WatchAfter(ctx, position) {
-				if err != nil || change.Kind != relayer.Created || change.Relayer.ID != name+"-2" {
+			for change, err := range registry.Watch(ctx, relayer.WatchQuery{After: position}) {
+				if err != nil || change.Kind != relayer.ChangeCreated || change.Relayer.ID != name+"-2" {
 					t.Errorf("the change after the position is %+v, error %v", change, err)
 				}
 				break
+			}
+		})
+	}
+}
+
+// The heartbeats of the server are passed on if they are wanted. Other comments are not.
+func TestWatch_Heartbeats(t *testing.T) {
+	script := func(c *connection) {
+		c.send(": keep-alive\n\n" + resync + heartbeat)
+		c.change(1)
+		c.send(": keep-alive\n\n" + heartbeat)
+		c.change(2)
+	}
+	for interval, want := range map[time.Duration]string{0: "updated updated", time.Hour: "heartbeat updated heartbeat updated"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer synctest.Wait()
+			defer cancel()
+			c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: &feed{scripts: []func(*connection){script}}}))
+			var kinds []string
+			for change, err := range c.Watch(ctx, relayer.WatchQuery{Heartbeat: interval}) {
+				if err != nil || (change.Relayer == nil) != (change.Kind == relayer.ChangeHeartbeat) {
+					t.Fatalf("%+v, error %v", change, err)
+				}
+				kinds = append(kinds, string(change.Kind))
+				if change.Relayer != nil && change.Relayer.Revision == 2 {
+					break
+				}
+			}
+			if got := strings.Join(kinds, " "); got != want {
+				t.Errorf("interval %s: %s, want %s", interval, got, want)
 			}
 		})
 	}
@@ -243,7 +280,7 @@ func TestWatch_FirstConnectionFails(t *testing.T) {
 		defer synctest.Wait()
 		defer cancel()
 		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
-		changes := c.Watch(ctx)
+		changes := c.Watch(ctx, relayer.WatchQuery{})
 		time.AfterFunc(time.Minute, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -252,21 +289,22 @@ func TestWatch_FirstConnectionFails(t *testing.T) {
 				c.change(1)
 			})
 		})
-		wantItems(t, changes, "gap", "updated a 1")
+		wantEnd(t, changes, "gap")
 		if n := len(f.opened); n < 8 || n > 60 {
 			t.Errorf("%d connections in a minute, want exponential backoff", n)
 		}
 	})
 }
 
-// Connections that are lost after every change are opened again without growing waits,
-// those that send only a resync are not.
+// Connections that are lost after every change are opened again without growing waits.
+// The waits grow while connections are lost without a change.
 func TestWatch_Backoff(t *testing.T) {
-	progress, resyncs := make([]func(*connection), 50), make([]func(*connection), 50)
+	progress, silent := make([]func(*connection), 50), make([]func(*connection), 50)
 	for i := range progress {
-		progress[i] = func(c *connection) { c.send(resync); c.change(i); end(c) }
-		resyncs[i] = func(c *connection) { c.send(resync); end(c) }
+		progress[i] = func(c *connection) { c.change(i); end(c) }
+		silent[i] = func(c *connection) { c.send(heartbeat); end(c) }
 	}
+	silent[0], silent[49] = progress[0], progress[49]
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		start := time.Now()
 		take(50, changes)
@@ -276,11 +314,11 @@ func TestWatch_Backoff(t *testing.T) {
 	}, progress...)
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		start := time.Now()
-		take(40, changes)
+		take(2, changes)
 		if waited := time.Since(start); waited < time.Minute {
-			t.Errorf("40 lists were necessary within %s", waited)
+			t.Errorf("50 connections were opened within %s", waited)
 		}
-	}, resyncs...)
+	}, silent...)
 }
 
 func TestWatch_RetryAfter(t *testing.T) {
@@ -290,7 +328,7 @@ func TestWatch_RetryAfter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := scripted(t, nil, reset, fail(503, "", "Retry-After", header), fail(401, ""))
 			start := time.Now()
-			take(1, c.Watch(t.Context()))
+			take(1, c.Watch(t.Context(), relayer.WatchQuery{}))
 			if waited := time.Since(start); waited < want || waited > want+2*time.Second {
 				t.Errorf("Retry-After %s: waited %s, want %s", header, waited, want)
 			}
@@ -303,7 +341,7 @@ func TestWatch_BackoffAfterLongConnection(t *testing.T) {
 	var ended, opened time.Time
 	scripts := make([]func(*connection), 12)
 	for i := range scripts {
-		scripts[i] = func(c *connection) { c.send(resync); end(c) }
+		scripts[i] = func(c *connection) { c.send(heartbeat); end(c) }
 	}
 	scripts = append(scripts, func(c *connection) {
 		for range 10 {
@@ -317,7 +355,7 @@ func TestWatch_BackoffAfterLongConnection(t *testing.T) {
 		c.change(1)
 	})
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		take(12, changes)
+		take(1, changes)
 		if waited := opened.Sub(ended); opened.IsZero() || waited > 100*time.Millisecond {
 			t.Errorf("the next connection was opened after %s", waited)
 		}
@@ -330,7 +368,7 @@ func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
 	scripts := make([]func(*connection), 12)
 	for i := range scripts {
 		scripts[i] = func(c *connection) {
-			c.send(resync)
+			c.send(heartbeat)
 			time.Sleep(30 * time.Second)
 			ended = time.Now()
 			end(c)
@@ -341,7 +379,7 @@ func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
 		c.change(1)
 	})
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		take(12, changes)
+		take(1, changes)
 		if waited := opened.Sub(ended); opened.IsZero() || waited > 100*time.Millisecond {
 			t.Errorf("the next connection was opened after %s", waited)
 		}
@@ -375,21 +413,35 @@ func TestWatch_SilentConnection(t *testing.T) {
 
 func TestWatch_EventFormat(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		wantItems(t, changes, "created b 5", "deleted b 5",
-			"client: GET /api/v1/relayers:watch: the response has no usable data",
-			"client: GET /api/v1/relayers:watch: the response has no usable data",
-			"client: GET /api/v1/relayers:watch: the response has no usable data", "updated a 6")
+		wantItems(t, changes, "created b 5", "deleted b 5", "deleted c 7", "updated a 6")
 	}, func(c *connection) {
 		c.send("\n\nretry: 5\n" + resync + ":comment\nevent: renamed\ndata: {}\n\nevent: updated\n\n")
 		c.send("id:1\r\nevent:created\r\ndata:{\"etag\":\"\\\"5\\\"\",\r\ndata: \"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1}}\r\n\r\n")
 		c.send("event: deleted\ndata: {\"etag\":\"\\\"5\\\"\",\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
-		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":5}}\n\nevent: updated\ndata: no JSON\n\n")
-		c.send("event: updated\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1\ndata: 2}}\n\n") // 1, a line break and 2
+		c.send("event: deleted\ndata: {\"etag\":\"\\\"7\\\"\",\"relayer\":{\"id\":\"c\"}}\n\n") // no longer selected
 		// Neither the type nor the size of an event without data counts for the next one.
 		c.send("event: deleted\n\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
 		c.send(strings.Repeat("event: "+strings.Repeat("x", 1<<10)+"\n\n", 100))
 		c.change(6)
 	})
+}
+
+// A change that cannot be decoded ends the sequence.
+func TestWatch_InvalidEvent(t *testing.T) {
+	for _, event := range []string{
+		"event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":5}}\n\n",
+		"event: updated\ndata: {\"relayer\":{\"id\":\"c\"}}\n\n",
+		"event: deleted\ndata: {\"relayer\":{}}\n\n",
+		"event: updated\ndata: no JSON\n\n",
+		"event: updated\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1\ndata: 2}}\n\n", // 1, a line break and 2
+	} {
+		follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+			wantEnd(t, changes, "client: watch: GET /api/v1/relayers:watch: the response has no usable data")
+		}, func(c *connection) {
+			c.send(resync + event)
+			c.change(6)
+		})
+	}
 }
 
 func TestWatch_LargeEvent(t *testing.T) {
@@ -421,8 +473,8 @@ func TestWatch_ContextDone(t *testing.T) {
 			defer cancel()
 			c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
 			start := time.Now()
-			wantItems(t, c.Watch(ctx))
-			for change, err := range c.Watch(ctx) {
+			wantItems(t, c.Watch(ctx, relayer.WatchQuery{}))
+			for change, err := range c.Watch(ctx, relayer.WatchQuery{}) {
 				t.Errorf("%s: %v, error %v", name, change, err)
 			}
 			if waited := time.Since(start); waited != time.Minute {
@@ -441,7 +493,7 @@ func TestWatch_Rejected(t *testing.T) {
 	}{
 		"unauthorized": {fail(401, "Unauthorized"), client.ErrUnauthorized, "401"},
 		"forbidden":    {fail(403, "Forbidden"), client.ErrForbidden, "403"},
-		"no feed":      {fail(404, "Not Found"), errors.ErrUnsupported, "no change feed"},
+		"no feed":      {fail(404, "Not Found"), errors.ErrUnsupported, "does not offer"},
 		"another API":  {respondJSON(200, `{"success":true,"data":[]}`), nil, "application/json"},
 	}
 	for name, test := range tests {
@@ -450,7 +502,7 @@ func TestWatch_Rejected(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c, s := scripted(t, nil, steps...)
 					start := time.Now()
-					wantFailure(t, c.Watch(t.Context()), test.is, test.text)
+					wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{}), test.is, test.text)
 					if len(s.seen) != len(steps) || time.Since(start) > 2*time.Minute {
 						t.Errorf("%d requests in %s", len(s.seen), time.Since(start))
 					}
@@ -489,10 +541,10 @@ func TestWatch_LoadBalancer(t *testing.T) {
 		"302":           {respond(302, "", "", "Location", "https://elsewhere.example/login"), nil, "302"},
 		"401":           {html(401), client.ErrUnauthorized, "401"},
 		"403":           {html(403), client.ErrForbidden, "403"},
-		"404":           {html(404), errors.ErrUnsupported, "no change feed"},
-		"404, no body":  {respond(404, "", ""), errors.ErrUnsupported, "no change feed"},
-		"405":           {html(405), errors.ErrUnsupported, "no change feed"},
-		"404 in JSON":   {respondJSON(404, `{"message":"no Route matched with those values"}`), errors.ErrUnsupported, "no change feed"},
+		"404":           {html(404), errors.ErrUnsupported, "does not offer"},
+		"404, no body":  {respond(404, "", ""), errors.ErrUnsupported, "does not offer"},
+		"405":           {html(405), errors.ErrUnsupported, "does not offer"},
+		"404 in JSON":   {respondJSON(404, `{"message":"no Route matched with those values"}`), errors.ErrUnsupported, "does not offer"},
 		"421":           {html(421), nil, "421"},
 		"425":           {html(425), nil, "425"},
 		"a web page":    {html(200), nil, "text/html"},
@@ -508,15 +560,15 @@ func TestWatch_LoadBalancer(t *testing.T) {
 						return test.step(r)
 					}
 					ready = time.Now().Add(5 * time.Minute)
-					return respond(200, "text/event-stream", resync+changeEvent(1))(r)
+					return respond(200, "text/event-stream", changeEvent(1))(r)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				wantItems(t, c.Watch(ctx), "gap", "updated a 1", "gap", "updated a 1")
+				wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 1")
 			})
 			synctest.Test(t, func(t *testing.T) { // there is no server
 				c, _ := scripted(t, nil, test.step)
-				changes := c.WatchAfter(t.Context(), "p1")
+				changes := c.Watch(t.Context(), relayer.WatchQuery{After: "p1"})
 				time.Sleep(time.Hour) // the time before the range does not count
 				start := time.Now()
 				wantFailure(t, changes, test.is, test.text)
@@ -539,7 +591,7 @@ func TestWatch_EndlessFailure(t *testing.T) {
 			}
 			c, s := scripted(t, []client.Option{client.WithTimeout(10 * time.Second)}, drip, drip, fail(403, "Forbidden"))
 			start := time.Now()
-			for _, err := range c.Watch(t.Context()) {
+			for _, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
 				if !errors.Is(err, client.ErrForbidden) {
 					t.Errorf("status %d: error %v", status, err)
 				}
@@ -575,10 +627,10 @@ func (r *drippingReader) Read(p []byte) (int, error) {
 func TestWatch_LoadBalancerLargePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		large := respond(404, "text/html", strings.Repeat("<p>", 1000))
-		stream := respond(200, "text/event-stream", resync+changeEvent(1))
+		stream := respond(200, "text/event-stream", changeEvent(1))
 		c, s := scripted(t, []client.Option{client.WithMaxResponseBytes(1000)}, large, stream, large, fail(403, "Forbidden"))
 		var last error
-		for _, err := range c.Watch(t.Context()) {
+		for _, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
 			last = err
 		}
 		if !errors.Is(last, client.ErrForbidden) || len(s.seen) != 4 {

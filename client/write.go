@@ -1,15 +1,21 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // Create adds a relayer and returns it as stored. It returns a
@@ -26,27 +32,79 @@ import (
 // another network or signer, it is another relayer, and Create returns
 // [relayer.ErrExists]. Otherwise Create returns [relayer.ErrOutcomeUnknown]: the relayer
 // may have been changed since, or the server sets other defaults.
-func (c *Client) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
+//
+// With [relayer.DryRun] the error matches [errors.ErrUnsupported] if the server has no dry
+// runs.
+func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	hasOwnID := req.ID == ""
 	if hasOwnID {
 		generated, err := uuid.NewV7()
 		if err != nil {
-			return nil, fmt.Errorf("client: generating an ID: %w", err)
+			return named[*relayer.Relayer](relayer.ActionCreate, "", nil, fmt.Errorf("generating an ID: %w", err))
 		}
 		req.ID = generated.String()
 	}
-	body, err := req.RequestBody()
-	if err != nil {
-		return nil, err
-	}
-	create := newRequest(http.MethodPost, collectionPath, body)
-	create.wantID = req.ID
-	return c.write(ctx, &write{
-		request:  create,
-		id:       req.ID,
-		hasOwnID: hasOwnID,
-		settle:   func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, current) },
+	return perform(relayer.ActionCreate, req.ID, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		body, err := createBody(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		if settings.DryRun {
+			return c.validate(ctx, req.ID, body)
+		}
+		create := newRequest(http.MethodPost, collectionPath, body)
+		create.wantID = req.ID
+		return c.write(ctx, &write{
+			request:  create,
+			id:       req.ID,
+			hasOwnID: hasOwnID,
+			settle:   func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, current) },
+		})
 	})
+}
+
+// createBody returns the body of a create. It checks the type of the policy, which the JSON
+// of an empty one does not show.
+func createBody(ctx context.Context, req relayer.CreateRequest) ([]byte, error) {
+	if (relayer.Patch{"policies": req.Policy}).CheckPolicy(req.NetworkType) != nil {
+		if err := req.Validate(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return req.MarshalUnmasked()
+}
+
+// perform runs a write with its options, and names it in its error.
+func perform(action relayer.Action, id string, options []relayer.WriteOption, run func(relayer.WriteSettings) (*relayer.Relayer, error)) (*relayer.Relayer, error) {
+	settings, err := relayer.NewWriteSettings(options...)
+	if err != nil {
+		return named[*relayer.Relayer](action, id, nil, err)
+	}
+	r, err := run(settings)
+	return named(action, id, r, err)
+}
+
+// validate is the dry run of a create.
+func (c *Client) validate(ctx context.Context, id string, body []byte) (*relayer.Relayer, error) {
+	req := newRequest(http.MethodPost, validatePath, body)
+	req.wantID, req.hasNoEffect, req.isOptional = id, true, true
+	return c.run(ctx, req)
+}
+
+// requireDryRuns returns an error unless the server has dry runs. A server that ignores an
+// unknown query parameter would carry out the write.
+func (c *Client) requireDryRuns(ctx context.Context) error {
+	if c.hasDryRuns.Load() {
+		return nil
+	}
+	req := newRequest(http.MethodPost, validatePath, []byte("{}"))
+	req.hasNoEffect, req.isOptional = true, true
+	_, failed := c.do(ctx, req, c.newAttempts())
+	if failed == nil || failed.hasReachedRoute {
+		c.hasDryRuns.Store(true)
+		return nil
+	}
+	return failed.err
 }
 
 func settleCreate(req relayer.CreateRequest, hasOwnID bool, current *relayer.Relayer) (verdict, error) {
@@ -62,12 +120,91 @@ func settleCreate(req relayer.CreateRequest, hasOwnID bool, current *relayer.Rel
 	}
 }
 
+// Update changes a relayer like [relayer.Manager.Update], and returns it as stored: it reads
+// the relayer, calls change, and sends the difference as a [Client.Patch] under the revision
+// that it has read. If another writer was faster, it begins again, with the backoff and the
+// time of [WithRetries].
+//
+// RPC URLs that change does not modify are not sent. If it modifies them, it must set all of
+// them in full (see [WithFullRPCURLs]). SystemDisabled and DisabledReason cannot be changed:
+// use [Client.Disable]. If the server returns no revision, Update returns
+// [relayer.ErrNoRevision].
+func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Relayer) error, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		races := &attempts{left: maxRaces, lastEnd: time.Now().Add(c.maxRetryTime)}
+		for {
+			updated, err := c.tryUpdate(ctx, id, change, settings)
+			isLost := errors.Is(err, relayer.ErrConflict) && !errors.Is(err, relayer.ErrOutcomeUnknown)
+			if !isLost || settings.Revisions != nil {
+				return updated, err
+			}
+			if !races.next(ctx, 0) {
+				return nil, cmp.Or(ctx.Err(), err)
+			}
+		}
+	})
+}
+
+// maxRaces bounds the retries of an update. Each means that another writer succeeded.
+const maxRaces = 200
+
+func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.Relayer) error, settings relayer.WriteSettings) (*relayer.Relayer, error) {
+	current, err := c.getRevealed(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if settings.Revisions != nil && !slices.Contains(settings.Revisions, current.Revision) {
+		return nil, relayer.ErrConflict
+	}
+	patch, err := difference(current, change)
+	if err != nil || len(patch) == 0 {
+		return current, err
+	}
+	if current.Revision == 0 {
+		return nil, fmt.Errorf("the server returns no revisions: %w", relayer.ErrNoRevision)
+	}
+	settings.Revisions = []uint64{current.Revision}
+	return c.patch(ctx, id, patch, settings)
+}
+
+// difference returns the patch that has the effect of change on the relayer.
+func difference(r *relayer.Relayer, change func(*relayer.Relayer) error) (relayer.Patch, error) {
+	before, err := unmasked(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := change(r); err != nil {
+		return nil, err
+	}
+	if err := (relayer.Patch{"policies": r.Policy}).CheckPolicy(r.NetworkType); err != nil {
+		return nil, err
+	}
+	after, err := unmasked(r)
+	if err != nil {
+		return nil, err
+	}
+	return strictjson.Diff(before, after), nil
+}
+
+// unmasked returns the JSON of the relayer with its RPC URLs in full.
+func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
+	urls, err := relayer.Patch{"custom_rpc_urls": r.CustomRPCURLs}.MarshalUnmasked()
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := strictjson.Encode(r)
+	if err != nil {
+		return nil, err
+	}
+	return strictjson.MergePatch(encoded, urls)
+}
+
 // Patch changes a relayer like [relayer.Manager.Patch], and returns it as stored.
 //
 // If the outcome of a request is unknown, Patch reads the relayer. If it has all that
 // the patch sets, Patch returns it, even if another client has set it. This does not
 // apply to a patch that sets RPC URLs, because their masked form does not show them. If
-// the relayer still has a revision of the conditions, Patch sends the request again,
+// the relayer still has a revision of [relayer.IfRevision], Patch sends the request again,
 // which cannot take effect twice. If there is no relayer, it returns
 // [relayer.ErrNotFound]; otherwise [relayer.ErrOutcomeUnknown]. Change RPC URLs with
 // [relayer.IfRevision], so that a lost request is sent again.
@@ -75,31 +212,91 @@ func settleCreate(req relayer.CreateRequest, hasOwnID bool, current *relayer.Rel
 // If the value of policies is a [relayer.Policy], Patch first reads the relayer, and
 // returns a [*relayer.ValidationError] if it has another network type: the body of a
 // request does not show whether MinBalance is in wei or in lamports.
-func (c *Client) Patch(ctx context.Context, id string, patch relayer.Patch, conditions ...relayer.Condition) (*relayer.Relayer, error) {
-	body, err := patch.RequestBody()
+//
+// A dry run of Update, Patch or Delete first checks that the server has dry runs.
+// If it has none, the error matches [errors.ErrUnsupported].
+func (c *Client) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		if err := c.checkPolicy(ctx, id, patch); err != nil {
+			return nil, err
+		}
+		return c.patch(ctx, id, patch, settings)
+	})
+}
+
+// checkPolicy returns an error if the policy of a patch is that of another network type.
+func (c *Client) checkPolicy(ctx context.Context, id string, patch relayer.Patch) error {
+	if _, ok := patch["policies"].(relayer.Policy); !ok {
+		return nil
+	}
+	if _, err := patch.MarshalUnmasked(); err != nil {
+		return err // before a policy that is a nil pointer is used
+	}
+	current, err := c.get(ctx, id, c.newAttempts())
+	if err != nil {
+		return err
+	}
+	return patch.CheckPolicy(current.NetworkType)
+}
+
+func (c *Client) patch(ctx context.Context, id string, patch relayer.Patch, settings relayer.WriteSettings) (*relayer.Relayer, error) {
+	body, err := patch.MarshalUnmasked()
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := patch["policies"].(relayer.Policy); ok {
-		current, err := c.Get(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if err := patch.CheckPolicy(current.NetworkType); err != nil {
-			return nil, err
-		}
-	}
-	return c.change(ctx, http.MethodPatch, id, body, conditions)
+	isDone := func(current *relayer.Relayer) bool { return !setsRPCURLs(body) && isPatched(body, current) }
+	return c.change(ctx, newSingleRequest(http.MethodPatch, id, "", body), settings, isDone)
 }
 
 // Pause sets Paused by a [Client.Patch].
-func (c *Client) Pause(ctx context.Context, id string, conditions ...relayer.Condition) (*relayer.Relayer, error) {
-	return c.Patch(ctx, id, relayer.Patch{"paused": true}, conditions...)
+func (c *Client) Pause(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	return c.setPaused(ctx, relayer.ActionPause, id, true, options)
 }
 
 // Resume resets Paused by a [Client.Patch].
-func (c *Client) Resume(ctx context.Context, id string, conditions ...relayer.Condition) (*relayer.Relayer, error) {
-	return c.Patch(ctx, id, relayer.Patch{"paused": false}, conditions...)
+func (c *Client) Resume(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	return c.setPaused(ctx, relayer.ActionResume, id, false, options)
+}
+
+func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string, paused bool, options []relayer.WriteOption) (*relayer.Relayer, error) {
+	return perform(action, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		return c.patch(ctx, id, relayer.Patch{"paused": paused}, settings)
+	})
+}
+
+// Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. If the
+// outcome of a request is unknown, it proceeds like [Client.Patch]. It returns an error that
+// matches [errors.ErrUnsupported] for a dry run, and if the host has not enabled the
+// operation (see httpapi.WithEngineOperations).
+func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	reason.Details = mask.Text(reason.Details) // as the server stores it
+	return perform(relayer.ActionDisable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		body, err := strictjson.Encode(reason)
+		if err != nil {
+			return nil, err
+		}
+		req := newSingleRequest(http.MethodPut, id, "/disabled_reason", body)
+		return c.engineChange(ctx, req, settings, func(current *relayer.Relayer) bool {
+			return current.DisabledReason != nil && *current.DisabledReason == reason
+		})
+	})
+}
+
+// Enable resets SystemDisabled and removes DisabledReason. Errors are those of
+// [Client.Disable].
+func (c *Client) Enable(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	return perform(relayer.ActionEnable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		req := newSingleRequest(http.MethodDelete, id, "/disabled_reason", nil)
+		return c.engineChange(ctx, req, settings, func(current *relayer.Relayer) bool { return !current.SystemDisabled })
+	})
+}
+
+func (c *Client) engineChange(ctx context.Context, req *request, settings relayer.WriteSettings, isDone func(*relayer.Relayer) bool) (*relayer.Relayer, error) {
+	if settings.DryRun {
+		return nil, fmt.Errorf("a server has no dry run of this operation: %w", errors.ErrUnsupported)
+	}
+	req.isOptional = true
+	return c.change(ctx, req, settings, isDone)
 }
 
 // Delete removes the relayer. It returns [relayer.ErrNotFound], a
@@ -108,41 +305,52 @@ func (c *Client) Resume(ctx context.Context, id string, conditions ...relayer.Co
 //
 // If the outcome of a request is unknown, Delete reads the relayer. If there is none,
 // Delete returns nil, even if another client has deleted it. If it still has a revision
-// of the conditions, Delete sends the request again. Otherwise it returns
+// of [relayer.IfRevision], Delete sends the request again. Otherwise it returns
 // [relayer.ErrOutcomeUnknown].
-func (c *Client) Delete(ctx context.Context, id string, conditions ...relayer.Condition) error {
-	_, err := c.change(ctx, http.MethodDelete, id, nil, conditions)
+func (c *Client) Delete(ctx context.Context, id string, options ...relayer.WriteOption) error {
+	_, err := perform(relayer.ActionDelete, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		req := newSingleRequest(http.MethodDelete, id, "", nil)
+		req.decode = decodeNothing
+		return c.change(ctx, req, settings, nil)
+	})
 	return err
 }
 
-// change sends a patch, or a delete if there is no body.
-func (c *Client) change(ctx context.Context, method, id string, body []byte, conditions []relayer.Condition) (*relayer.Relayer, error) {
-	if !relayer.IsID(id) {
-		return nil, relayer.ErrNotFound
-	}
-	tag, revisions, err := ifMatch(conditions)
-	if err != nil {
+// change sends a change. isDone reports whether a relayer shows its effect; it is nil for a
+// delete.
+func (c *Client) change(ctx context.Context, req *request, settings relayer.WriteSettings, isDone func(*relayer.Relayer) bool) (*relayer.Relayer, error) {
+	if err := checkID(req.id); err != nil {
 		return nil, err
 	}
-	req := newRequest(method, singlePath+id, body)
-	req.ifMatch = tag
-	if body == nil {
-		req.decode = decodeNothing
+	req.ifMatch = ifMatch(settings.Revisions)
+	if settings.DryRun {
+		if err := c.requireDryRuns(ctx); err != nil {
+			return nil, err
+		}
+		req.query, req.hasNoEffect = url.Values{"dry_run": {"true"}}, true
+		return c.run(ctx, req)
 	}
-	return c.write(ctx, &write{
-		request: req,
-		id:      id,
-		settle:  func(current *relayer.Relayer) (verdict, error) { return settleChange(body, revisions, current) },
-	})
+	return c.write(ctx, &write{request: req, id: req.id, settle: func(current *relayer.Relayer) (verdict, error) {
+		return settleChange(isDone, settings.Revisions, current)
+	}})
 }
 
-func settleChange(body []byte, revisions []uint64, current *relayer.Relayer) (verdict, error) {
+// run sends a request that has no effect.
+func (c *Client) run(ctx context.Context, req *request) (*relayer.Relayer, error) {
+	resp, failed := c.do(ctx, req, c.newAttempts())
+	if failed != nil {
+		return nil, failed.err
+	}
+	return resp.relayer, nil
+}
+
+func settleChange(isDone func(*relayer.Relayer) bool, revisions []uint64, current *relayer.Relayer) (verdict, error) {
 	switch {
-	case current == nil && body == nil:
+	case current == nil && isDone == nil:
 		return hadEffect, nil
 	case current == nil:
 		return isDecided, relayer.ErrNotFound
-	case body != nil && !setsRPCURLs(body) && isPatched(body, current):
+	case isDone != nil && isDone(current):
 		return hadEffect, nil
 	case slices.Contains(revisions, current.Revision):
 		return hadNoEffect, nil

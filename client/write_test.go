@@ -58,9 +58,9 @@ func TestCreate_UnknownOutcome(t *testing.T) {
 		"more URLs": {[]step{stored(t, changed(func(r *relayer.CreateRequest) {
 			r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: "https://other.example/x"})
 		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"another policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policies = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
+		"another policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policy = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"a stricter policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) {
-			r.Policies.(*relayer.EVMPolicy).MinBalance = new(relayer.NewAmount(1))
+			r.Policy.(*relayer.EVMPolicy).MinBalance = new(relayer.NewAmount(1))
 		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"unreadable":     {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"another ID":     {[]step{stored(t, evm("b"), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
@@ -295,37 +295,39 @@ func TestWrite_UnknownOutcomeLimits(t *testing.T) {
 	})
 }
 
-func TestConditions_IfMatch(t *testing.T) {
+func TestIfRevision_IfMatch(t *testing.T) {
 	revisions := relayer.IfRevision
 	tests := []struct {
-		conditions []relayer.Condition
-		want       string
+		options []relayer.WriteOption
+		want    string
 	}{
 		{nil, ""},
-		{[]relayer.Condition{revisions(5)}, `"5"`},
-		{[]relayer.Condition{revisions(5, 18446744073709551615)}, `"5", "18446744073709551615"`},
-		{[]relayer.Condition{revisions(5, 6, 5), revisions(6, 7, 5)}, `"5", "6"`},
+		{[]relayer.WriteOption{revisions(5)}, `"5"`},
+		{[]relayer.WriteOption{revisions(5, 18446744073709551615)}, `"5", "18446744073709551615"`},
+		{[]relayer.WriteOption{revisions(5, 6, 5), revisions(6, 7, 5)}, `"5", "6"`},
 	}
 	for _, test := range tests {
 		c, s := scripted(t, nil, stored(t, evm("a"), 200, 9))
-		if _, err := c.Pause(t.Context(), "a", test.conditions...); err != nil {
+		if _, err := c.Pause(t.Context(), "a", test.options...); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.seen[0].header.Get("If-Match"); got != test.want {
 			t.Errorf("If-Match is %s, want %s", got, test.want)
 		}
 	}
-	never := map[error][][]relayer.Condition{
-		relayer.ErrConflict:   {{revisions()}, {revisions(5), revisions(6)}, {revisions(5, 6), revisions(6), revisions(5)}},
-		relayer.ErrNoRevision: {{revisions(0)}, {revisions(0, 5)}, {revisions(5), revisions(6), revisions(0)}},
+	// A change that no revision permits is sent, because the relayer may not exist.
+	for _, options := range [][]relayer.WriteOption{{revisions()}, {revisions(5), revisions(6)}} {
+		c, s := scripted(t, nil, fail(412, "Precondition Failed"))
+		_, err := c.Pause(t.Context(), "a", options...)
+		if got := s.seen[0].header.Get("If-Match"); !errors.Is(err, relayer.ErrConflict) || got != `"0"` {
+			t.Errorf("If-Match is %s, error %v", got, err)
+		}
 	}
-	for want, all := range never {
-		for _, conditions := range all {
-			c, s := scripted(t, nil, stored(t, evm("a"), 200, 9))
-			_, err := c.Resume(t.Context(), "a", conditions...)
-			if deleteErr := c.Delete(t.Context(), "a", conditions...); !errors.Is(err, want) || !errors.Is(deleteErr, want) || len(s.seen) != 0 {
-				t.Errorf("%v: errors %v and %v, %d requests", conditions, err, deleteErr, len(s.seen))
-			}
+	for _, options := range [][]relayer.WriteOption{{revisions(0)}, {revisions(0, 5)}, {revisions(5), revisions(6), revisions(0)}} {
+		c, s := scripted(t, nil, stored(t, evm("a"), 200, 9))
+		_, err := c.Resume(t.Context(), "a", options...)
+		if deleteErr := c.Delete(t.Context(), "a", options...); !errors.Is(err, relayer.ErrNoRevision) || !errors.Is(deleteErr, relayer.ErrNoRevision) || len(s.seen) != 0 {
+			t.Errorf("errors %v and %v, %d requests", err, deleteErr, len(s.seen))
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -71,7 +70,7 @@ func TestAuth_Header(t *testing.T) {
 }
 
 func TestTokens_Rotation(t *testing.T) {
-	s := serveAs(t, httpapi.TokensOfAnyLength("old", "new"), nil)
+	s := serveAs(t, tokens(t, "old", "new"), nil)
 	for token, want := range map[string]int{"old": 200, "new": 200, "older": 401, "oldnew": 401} {
 		if got := s.do("GET", collection, "", with("Authorization", "Bearer "+token)); got.status != want {
 			t.Errorf("%s returned %d, want %d", token, got.status, want)
@@ -79,26 +78,27 @@ func TestTokens_Rotation(t *testing.T) {
 	}
 }
 
-func TestAuthFunc(t *testing.T) {
-	type contextKey struct{}
-	auth := httpapi.AuthFunc(func(ctx context.Context, token string) (string, error) {
-		switch token {
-		case "alice", "bob":
-			return token, nil
-		case "down":
-			return "", fmt.Errorf("directory: %w", relayer.ErrUnavailable)
-		case "panic":
+func TestAuthenticator(t *testing.T) {
+	auth := func(r *http.Request) (relayer.Actor, error) {
+		token, ok := httpapi.BearerToken(r)
+		switch {
+		case token == "alice", token == "bob":
+			return relayer.Actor{ID: token}, nil
+		case token == "no-id":
+			return relayer.Actor{RequestID: "x"}, nil
+		case token == "down":
+			return relayer.Actor{}, fmt.Errorf("directory: %w", relayer.ErrUnavailable)
+		case token == "broken":
+			return relayer.Actor{}, errors.New("directory broke")
+		case token == "panic":
 			panic("directory broke")
-		case "":
-			t.Error("called with an empty token")
+		case ok == (token == ""):
+			t.Errorf("BearerToken returned %q, %v", token, ok)
 		}
-		if ctx.Value(contextKey{}) != nil {
-			t.Error("the context has a value that no request set")
-		}
-		return "", errors.New("no such token")
-	})
+		return relayer.Actor{}, fmt.Errorf("no such token: %w", httpapi.ErrUnauthorized)
+	}
 	s := serveAs(t, auth, nil, httpapi.WithRateLimit(0.01, 1))
-	for token, want := range map[string]int{"alice": 200, "mallory": 401, "down": 503, "panic": 500, "": 401} {
+	for token, want := range map[string]int{"alice": 200, "mallory": 401, "no-id": 503, "down": 503, "broken": 503, "panic": 500, "": 401} {
 		if got := s.do("GET", collection, "", with("Authorization", "Bearer "+token)); got.status != want {
 			t.Errorf("%s returned %d, want %d: %s", token, got.status, want, got.body)
 		}
@@ -114,7 +114,7 @@ func TestAuthFunc(t *testing.T) {
 func TestTrustHost(t *testing.T) {
 	handler, manager := newAPI(t, httpapi.TrustHost(), httpapi.WithRateLimit(0.01, 1))
 	server := httptest.NewServer(recorded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler.ServeHTTP(w, r.WithContext(httpapi.WithPrincipal(r.Context(), r.Header.Get("X-User"))))
+		handler.ServeHTTP(w, r.WithContext(relayer.WithActor(r.Context(), relayer.Actor{ID: r.Header.Get("X-User")})))
 	})))
 	t.Cleanup(server.Close)
 	s := &service{t: t, manager: manager, url: server.URL}
@@ -128,6 +128,20 @@ func TestTrustHost(t *testing.T) {
 	}
 }
 
+func TestTokens_Invalid(t *testing.T) {
+	for name, auth := range map[string]func() (httpapi.Authenticator, error){
+		"no token":         func() (httpapi.Authenticator, error) { return httpapi.Tokens() },
+		"short token":      func() (httpapi.Authenticator, error) { return httpapi.Tokens(validToken, "15-bytes-long-x") },
+		"empty token":      func() (httpapi.Authenticator, error) { return httpapi.TokensOfAnyLength("a", "") },
+		"token with space": func() (httpapi.Authenticator, error) { return httpapi.TokensOfAnyLength("a b") },
+		"token not ASCII":  func() (httpapi.Authenticator, error) { return httpapi.TokensOfAnyLength("é") },
+	} {
+		if accepts, err := auth(); err == nil || accepts != nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
 func TestNew_InvalidArguments(t *testing.T) {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
@@ -136,14 +150,6 @@ func TestNew_InvalidArguments(t *testing.T) {
 	for name, build := range map[string]func() (*httpapi.API, error){
 		"manager":       func() (*httpapi.API, error) { return httpapi.New(nil, httpapi.TrustHost()) },
 		"authenticator": func() (*httpapi.API, error) { return httpapi.New(manager, nil) },
-		"AuthFunc":      func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.AuthFunc(nil)) },
-		"no token":      func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.Tokens()) },
-		"empty token":   func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.TokensOfAnyLength("a", "")) },
-		"short token": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.Tokens(validToken, "15-bytes-long-x"))
-		},
-		"token with space": func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.TokensOfAnyLength("a b")) },
-		"token not ASCII":  func() (*httpapi.API, error) { return httpapi.New(manager, httpapi.TokensOfAnyLength("é")) },
 		"client address": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithClientAddress(nil))
 		},
@@ -160,7 +166,7 @@ func TestNew_InvalidArguments(t *testing.T) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(nil))
 		},
 		"zero option": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), nil)
+			return httpapi.New(manager, httpapi.TrustHost(), httpapi.Option{})
 		},
 		"logger": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithLogger(nil))

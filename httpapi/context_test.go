@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +18,7 @@ import (
 // waitingStore is a store that does not respond before the context is done.
 type waitingStore struct{ relayer.Store }
 
-func (waitingStore) List(ctx context.Context, _, _ int) ([]relayer.Record, int, error) {
+func (waitingStore) List(ctx context.Context, _ relayer.StoreQuery) ([]relayer.Record, int, error) {
 	<-ctx.Done()
 	return nil, 0, ctx.Err()
 }
@@ -28,12 +27,12 @@ func (waitingStore) List(ctx context.Context, _, _ int) ([]relayer.Record, int, 
 // has set a deadline or the client is gone.
 func TestContext_Ended(t *testing.T) {
 	type key struct{}
-	auth := httpapi.AuthFunc(func(ctx context.Context, _ string) (string, error) {
-		if ctx.Value(key{}) != "value" {
-			return "", errors.New("no value in the context")
+	auth := func(r *http.Request) (relayer.Actor, error) {
+		if r.Context().Value(key{}) != "value" {
+			return relayer.Actor{}, httpapi.ErrUnauthorized
 		}
-		return "alice", nil
-	})
+		return relayer.Actor{ID: "alice"}, nil
+	}
 	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Second)
@@ -69,7 +68,7 @@ func TestWrite_OutcomeUnknown(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, deadline %v", c.method, deadline), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					stored := memory.New()
-					handler := handlerOn(t, stored, httpapi.Tokens(validToken))
+					handler := handlerOn(t, stored, validTokens)
 					if got := serveHTTP(t.Context(), handler, "POST", collection, minimal(`,"id":"r-1"`)); got.Code != http.StatusCreated {
 						t.Fatalf("create returned %d", got.Code)
 					}
@@ -80,7 +79,7 @@ func TestWrite_OutcomeUnknown(t *testing.T) {
 						ctx, cancel = context.WithTimeout(ctx, deadline)
 						defer cancel()
 					}
-					lossy := handlerOn(t, lossyStore{stored}, httpapi.Tokens(validToken))
+					lossy := handlerOn(t, lossyStore{stored}, validTokens)
 					if got := serveHTTP(ctx, lossy, c.method, c.path, c.body); got.Code != http.StatusInternalServerError {
 						t.Errorf("%s with a deadline of %v returned %d, want 500", c.method, deadline, got.Code)
 					}

@@ -156,8 +156,8 @@ func wrongTokenReturns401(t *testing.T) {
 }
 
 func refusalReturns403(t *testing.T) {
-	refuse := func(context.Context, httpapi.Access) error { return httpapi.ErrForbidden }
-	got := serve(t, httpapi.WithAuthorizer(refuse)).do("POST", collection, minimal(""))
+	refuses := func(context.Context, httpapi.Access) (httpapi.Decision, error) { return refuse() }
+	got := serve(t, httpapi.WithAuthorizer(refuses)).do("POST", collection, minimal(""))
 	wantFailure(t, got, http.StatusForbidden, "Forbidden")
 }
 
@@ -212,7 +212,7 @@ func faultReturns500(t *testing.T) {
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
 		return "", errors.New("vault sealed")
 	}
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
 	got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-7"))
 	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
 	if strings.Contains(got.body, "vault") {
@@ -227,7 +227,7 @@ func invalidAddressReturns500(t *testing.T) {
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
 		return "not an address\n\x00", nil
 	}
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
 	wantFailure(t, s.do("POST", collection, minimal("")), http.StatusInternalServerError, "Internal Server Error")
 	if log := s.log.String(); !strings.Contains(log, "address resolver") {
 		t.Errorf("the cause is not in the log: %s", log)
@@ -239,7 +239,7 @@ func invalidAddressReturns500(t *testing.T) {
 
 func panicReturns500(t *testing.T) {
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("hook broke") }
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
 	got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-8"))
 	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
 	if log := s.log.String(); !strings.Contains(log, "hook broke") || !strings.Contains(log, "request_id=req-8") {
@@ -262,19 +262,20 @@ func unknownPathReturns404(t *testing.T) {
 }
 
 func otherMethodReturns405(t *testing.T) {
-	s := serve(t)
-	for _, method := range []string{"PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
-		got := s.do(method, collection, "")
-		wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
-		if allow := got.header.Get("Allow"); allow != "GET, HEAD, POST" {
-			t.Errorf("Allow is %q", allow)
-		}
-	}
-	for _, method := range []string{"PUT", "POST", "OPTIONS", "TRACE", "BREW"} {
-		got := s.do(method, collection+"/r-1", "")
-		wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
-		if allow := got.header.Get("Allow"); allow != "GET, HEAD, PATCH, DELETE" {
-			t.Errorf("Allow is %q", allow)
+	s := serve(t, httpapi.WithEngineOperations())
+	for path, allowed := range map[string]string{
+		collection: "GET, HEAD, POST", one: "GET, HEAD, PATCH, DELETE", validation: "POST", access: "GET, HEAD",
+		one + "/custom_rpc_urls": "GET, HEAD", one + "/disabled_reason": "PUT, DELETE",
+	} {
+		for _, method := range []string{"PUT", "POST", "DELETE", "OPTIONS", "TRACE", "BREW"} {
+			if strings.Contains(allowed, method) {
+				continue
+			}
+			got := s.do(method, path, "")
+			wantFailure(t, got, http.StatusMethodNotAllowed, "Method Not Allowed")
+			if allow := got.header.Get("Allow"); allow != allowed {
+				t.Errorf("%s: Allow is %q", path, allow)
+			}
 		}
 	}
 }
@@ -284,7 +285,7 @@ func TestContract_StoreUnavailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveManager(t, manager, httpapi.Tokens(validToken))
+	s := serveManager(t, manager, validTokens)
 	for _, got := range []reply{
 		s.do("GET", collection, ""),
 		s.do("GET", collection+"/r-1", ""),
@@ -379,7 +380,7 @@ func TestGet_IfNoneMatch(t *testing.T) {
 }
 
 func TestCreate_LocationUnderPrefix(t *testing.T) {
-	handler, manager := newAPI(t, httpapi.Tokens(validToken))
+	handler, manager := newAPI(t, validTokens)
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
 	mux.Handle("/registry/", http.StripPrefix("/registry", handler))
@@ -417,7 +418,7 @@ func TestCreate_LocationUnderPrefix(t *testing.T) {
 // TestRoutes_EscapedPath: a path that is spelled with escapes has the route of the plain
 // one, also for middleware of the host.
 func TestRoutes_EscapedPath(t *testing.T) {
-	handler, manager := newAPI(t, httpapi.Tokens(validToken))
+	handler, manager := newAPI(t, validTokens)
 	patterns := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r)

@@ -20,7 +20,7 @@ func entityTag(revision uint64) string {
 // conditions returns the condition of If-Match: one of the listed revisions, or none
 // for *. A tag that is weak or not created by this package matches no revision (RFC
 // 9110 section 13.1.1).
-func conditions(header http.Header) []relayer.Condition {
+func conditions(header http.Header) []relayer.WriteOption {
 	values := header["If-Match"]
 	if len(values) == 0 || isWildcard(values) {
 		return nil
@@ -32,7 +32,7 @@ func conditions(header http.Header) []relayer.Condition {
 			revisions = append(revisions, revision)
 		}
 	}
-	return []relayer.Condition{relayer.IfRevision(revisions...)}
+	return []relayer.WriteOption{relayer.IfRevision(revisions...)}
 }
 
 // matchesAny reports whether the values of If-None-Match match the tag. The

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,11 +19,14 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// FuzzListQuery checks that an accepted query has the values of its text.
+// FuzzListQuery checks that an accepted query has the values of its text: the numbers, the
+// selector of its filters, and the names of unknown parameters.
 func FuzzListQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "page=1", "page=0&per_page=0", "per_page=4294967295", "page=4294967296", "page=-1", "page=%31", "page=1&page=2",
 		"a;b", "%zz", "page=+1", "page", "=1", "&&", "page=1&x=%ff",
+		"network=sepolia&network=mainnet&label.team=payments", "paused=true&paused=maybe", "network_type=foo", "id=a&id=a%20b",
+		"search=&search=x", "search=%25%2C%7C", "label.=x", "label.a/b=%c3%a9", "label.owner=", "pausd=true&revisions=true", "labels.team=x&Network=y",
 	} {
 		f.Add(seed)
 	}
@@ -39,6 +43,7 @@ func FuzzListQuery(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was accepted but is not a query: %v", raw, err)
 		}
+		wantSelector(t, raw, values, query)
 		for name, got := range map[string]uint32{"page": query.page, "per_page": query.perPage} {
 			sent, given := values[name]
 			if !given {
@@ -49,6 +54,35 @@ func FuzzListQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+// wantSelector checks the selector of a query and its unknown parameters.
+func wantSelector(t *testing.T, raw string, values url.Values, query listQuery) {
+	t.Helper()
+	var want relayer.Selector
+	unknown := make(map[string]bool)
+	for name, list := range values {
+		switch {
+		case isFilter(name):
+			want = want.Where(name, list...)
+		case name != "page" && name != "per_page" && name != "revisions":
+			unknown[name] = true
+		}
+	}
+	if want.Err() != nil || query.selector.String() != want.String() {
+		t.Errorf("%q: the selector is %s, want %s, error %v", raw, query.selector, want, want.Err())
+	}
+	if parsed, err := relayer.ParseSelector(want.String()); err != nil || parsed.String() != want.String() {
+		t.Errorf("%q: %s is parsed as %s, error %v", raw, want, parsed, err)
+	}
+	for i, name := range query.unknown {
+		if !unknown[name] || slices.Contains(query.unknown[:i], name) {
+			t.Errorf("%q: %q is named as unknown", raw, name)
+		}
+	}
+	if want := min(len(unknown), maxUnknown+1); len(query.unknown) != want {
+		t.Errorf("%q: %d unknown parameters are named, want %d", raw, len(query.unknown), want)
+	}
 }
 
 // FuzzCreate sends any body to a handler. Either the relayer is created, and a get
@@ -106,6 +140,13 @@ func FuzzHTTP(f *testing.F) {
 		{"PUT", "/api/v1/relayers/%2e%2e", "", "", "x"},
 		{"OPTIONS", "//api/../v1", "text/plain; charset", "", ""},
 		{"GET", "/api/v1/openapi.json", "", "", ""},
+		{"GET", "/api/v1/relayers?paused=true&label.team=a&pausd", "", "", ""},
+		{"POST", "/api/v1/relayers:validate", "application/json", "", `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","labels":{"a":"b"}}`},
+		{"PATCH", "/api/v1/relayers/r-1?dry_run=true", "application/json", "", `{"labels":{"a":null}}`},
+		{"GET", "/api/v1/access", "", "", ""},
+		{"GET", "/api/v1/relayers/r-1/custom_rpc_urls", "", `"1"`, ""},
+		{"PUT", "/api/v1/relayers/r-1/disabled_reason", "application/json", "", `{"type":"x","details":"y"}`},
+		{"DELETE", "/api/v1/relayers/r-1/disabled_reason", "", "", ""},
 	} {
 		f.Add(seed.method, seed.target, seed.contentType, seed.condition, []byte(seed.body))
 	}
@@ -119,7 +160,7 @@ func FuzzHTTP(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		handler, err := New(manager, TrustHost(), WithMaxBodyBytes(1<<16))
+		handler, err := New(manager, TrustHost(), WithMaxBodyBytes(1<<16), WithEngineOperations())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +171,7 @@ func FuzzHTTP(f *testing.F) {
 			Header: http.Header{"Content-Type": {contentType}, "If-Match": {condition}, "If-None-Match": {condition}, "X-Request-Id": {condition}},
 			Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 		}
-		request = request.WithContext(WithPrincipal(t.Context(), "tester"))
+		request = request.WithContext(relayer.WithActor(t.Context(), relayer.Actor{ID: "tester"}))
 		if condition == "" {
 			delete(request.Header, "If-Match")
 		}
@@ -176,7 +217,7 @@ func wantSame(t *testing.T, handler http.Handler, document string) {
 }
 
 func send(handler http.Handler, method, target, body string) *httptest.ResponseRecorder {
-	ctx := WithPrincipal(context.Background(), "tester")
+	ctx := relayer.WithActor(context.Background(), relayer.Actor{ID: "tester"})
 	request := httptest.NewRequestWithContext(ctx, method, target, io.NopCloser(strings.NewReader(body)))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()

@@ -1,12 +1,14 @@
 package httpapi
 
 import (
-	"crypto/sha256"
 	"errors"
+	"hash/maphash"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/go-relayer/relayer"
 )
 
 // The limits of [WithGuessLimit] if it is not set.
@@ -15,96 +17,105 @@ const (
 	defaultGuessBurst = 300
 )
 
-// WithGuessLimit sets how many unknown bearer tokens each client address may send
-// per second, more than 0, and at once, at least 1. The default is 10 per second
-// and a burst of 300. Above the limit a request with an unknown token is rejected
-// with 429, and an [AuthFunc] is not called for it.
+// WithGuessLimit sets how many requests with unknown credentials each client address may
+// send per second, more than 0, and at once, at least 1. The default is 10 per second
+// and a burst of 300. Above the limit such a request is rejected with 429, and the
+// [Authenticator] is not called for it.
 //
-// The tokens of [Tokens] are always known. A token of an [AuthFunc] is known from
-// its first success until it is rejected. It counts during its first check, and the
-// count is refunded if it is accepted. The 10,000 most recently used tokens are
-// remembered in memory. Unknown tokens do not hold up clients with a known token,
-// even if they come from the same address.
+// Credentials are the values of the headers Authorization and Cookie. They are known from
+// their first success until they are rejected. They count during their first check, and the
+// count is refunded if they are accepted. The 10,000 most recently used ones are remembered
+// in memory, by a digest. Unknown credentials do not delay clients with known ones, even if
+// they come from the same address. A request without credentials does not count. The 2^64
+// IPv6 addresses of a network count as one address.
 func WithGuessLimit(perSecond float64, burst int) Option {
-	return func(a *API) (err error) {
-		a.guesses.limiter, err = rateLimiterOf(perSecond, burst)
+	return Option{func(s *settings) (err error) {
+		s.guesses.limiter, err = rateLimiterOf(perSecond, burst)
 		return err
-	}
+	}}
 }
 
 // WithClientAddress sets the function that returns the address of a client, for a
 // host behind a proxy. The function should read a header that the proxy sets and
-// that no client can set. By default the address is that of the connection, and an
-// IPv6 network of 64 bits counts as one address.
+// that no client can set. By default the address is that of the connection. It is that of
+// the [relayer.Actor], and the one of [WithGuessLimit].
 func WithClientAddress(address func(*http.Request) string) Option {
-	return func(a *API) error {
+	return Option{func(s *settings) error {
 		if address == nil {
 			return errors.New("httpapi: client address function is nil")
 		}
-		a.guesses.address = address
+		s.address = address
 		return nil
-	}
+	}}
 }
 
-// maxKnownTokens bounds how many accepted tokens are remembered.
-const maxKnownTokens = 10_000
+// maxKnownCredentials bounds how many accepted credentials are remembered.
+const maxKnownCredentials = 10_000
 
-// tokenDigest identifies a token without keeping it in memory.
-type tokenDigest [sha256.Size]byte
-
-func digestOf(token string) tokenDigest { return sha256.Sum256([]byte(token)) }
-
-// guessLimiter limits how many unknown tokens a client address may send.
+// guessLimiter limits how many unknown credentials a client address may send.
 type guessLimiter struct {
 	limiter *rateLimiter // by client address
-	address func(*http.Request) string
-	known   *lru[tokenDigest, struct{}]
+	known   *lru[uint64, struct{}]
+	seed    maphash.Seed
 }
 
 func newGuessLimiter() *guessLimiter {
 	return &guessLimiter{
 		limiter: newRateLimiter(defaultGuessRate, defaultGuessBurst),
-		address: connectionAddress,
-		known:   newLRU[tokenDigest, struct{}](maxKnownTokens),
+		known:   newLRU[uint64, struct{}](maxKnownCredentials),
+		seed:    maphash.MakeSeed(),
 	}
 }
 
-// guessLimitError reports that a client address has used up its unknown tokens.
+// guessLimitError reports that a client address has used up its unknown credentials.
 type guessLimitError struct{ wait time.Duration }
 
-func (guessLimitError) Error() string { return "too many unknown tokens from one client address" }
+func (guessLimitError) Error() string { return "too many unknown credentials from one client address" }
 
-// count counts one unknown token of the client, or returns a [guessLimitError].
-// Refund reverts the count if the token turns out to be valid.
-func (g *guessLimiter) count(r *http.Request) (refund func(), err error) {
-	client := g.address(r)
+// check calls the Authenticator. It counts unknown credentials before the call, so that
+// those that are checked concurrently count too, and known ones if they are rejected.
+func (g *guessLimiter) check(r *http.Request, address string, authenticate Authenticator) (relayer.Actor, error) {
+	digest, isSent := g.credentials(r.Header)
+	if !isSent {
+		return authenticate(r)
+	}
+	if _, isKnown := g.known.get(digest); isKnown {
+		actor, err := authenticate(r)
+		if errors.Is(err, ErrUnauthorized) {
+			g.known.remove(digest)
+			if wait := g.limiter.take(networkOf(address)); wait > 0 {
+				err = guessLimitError{wait}
+			}
+		}
+		return actor, err
+	}
+	client := networkOf(address)
 	if wait := g.limiter.take(client); wait > 0 {
-		return nil, guessLimitError{wait}
+		return relayer.Actor{}, guessLimitError{wait}
 	}
-	return func() { g.limiter.refund(client) }, nil
-}
-
-// reject counts a token that is not valid and returns the error for its request.
-func (g *guessLimiter) reject(r *http.Request) error {
-	if _, err := g.count(r); err != nil {
-		return err
+	actor, err := authenticate(r)
+	if err == nil {
+		g.limiter.refund(client)
+		g.known.getOrAdd(digest, func() struct{} { return struct{}{} })
 	}
-	return errInvalidToken
+	return actor, err
 }
 
-// isKnown reports whether the token was accepted before.
-func (g *guessLimiter) isKnown(digest tokenDigest) bool {
-	_, ok := g.known.get(digest)
-	return ok
+// credentials returns a digest of the credentials of a request, if there are any. Two
+// credentials with the same digest are harmless: a known one only bypasses the limit.
+func (g *guessLimiter) credentials(header http.Header) (digest uint64, isSent bool) {
+	var hash maphash.Hash
+	hash.SetSeed(g.seed)
+	for _, name := range [...]string{"Authorization", "Cookie"} {
+		for _, value := range header[name] {
+			_, _ = hash.WriteString(value)
+			_ = hash.WriteByte('\n') // no value contains it
+			isSent = true
+		}
+		_ = hash.WriteByte('\n')
+	}
+	return hash.Sum64(), isSent
 }
-
-// remember makes the token known.
-func (g *guessLimiter) remember(digest tokenDigest) {
-	g.known.getOrAdd(digest, func() struct{} { return struct{}{} })
-}
-
-// forget makes the token unknown.
-func (g *guessLimiter) forget(digest tokenDigest) { g.known.remove(digest) }
 
 // connectionAddress returns the remote address of the connection without its port.
 func connectionAddress(r *http.Request) string {
@@ -112,13 +123,19 @@ func connectionAddress(r *http.Request) string {
 	if err != nil {
 		return r.RemoteAddr
 	}
-	address, err := netip.ParseAddr(host)
-	if err != nil || address.Unmap().Is4() {
-		return host
+	return host
+}
+
+// networkOf returns the network of 64 bits of an IPv6 address, and any other address as
+// it is.
+func networkOf(address string) string {
+	parsed, err := netip.ParseAddr(address)
+	if err != nil || parsed.Unmap().Is4() {
+		return address
 	}
-	network, err := address.WithZone("").Prefix(64)
+	network, err := parsed.WithZone("").Prefix(64)
 	if err != nil {
-		return host
+		return address
 	}
 	return network.String()
 }

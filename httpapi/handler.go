@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/actorkey"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
@@ -21,30 +23,24 @@ import (
 // API is the handler of the /api/v1 endpoints. Create one with [New]. It is safe for
 // concurrent use.
 type API struct {
-	manager       *relayer.Manager
-	auth          Authenticator
-	authorize     func(context.Context, Access) error // nil: all is allowed
-	guesses       *guessLimiter
-	readLimiter   *rateLimiter    // nil: no limit
-	inFlight      capacity        // in requests
-	watchers      capacity        // in streams
-	pending       capacity        // in bytes
-	pageSlots     chan struct{}   // holds one value for each page that is being built
-	draining      context.Context // done after Drain
-	drain         context.CancelFunc
-	maxBodyBytes  int64
-	logger        *slog.Logger
-	requestLogger *slog.Logger // nil: requests are not logged
-	mux           *http.ServeMux
-	buffers       sync.Pool // of *[]byte, for response bodies
+	settings
+	manager      *relayer.Manager
+	authenticate Authenticator
+	pageSlots    chan struct{}   // holds one value for each page that is being built
+	draining     context.Context // done after Drain
+	drain        context.CancelFunc
+	mux          *http.ServeMux
+	buffers      sync.Pool // of *[]byte, for response bodies
 }
 
 // exchange is the state of one request and its response. It is the
-// [http.ResponseWriter] that the mux passes to the endpoints.
+// [http.ResponseWriter] that the mux passes to the endpoints, and the context of the
+// operations: that of the request, with the actor.
 type exchange struct {
 	http.ResponseWriter
+	context.Context
 	requestID string
-	principal string
+	actor     relayer.Actor
 	received  time.Time // zero if requests are not logged
 	buffer    *[]byte
 
@@ -55,7 +51,14 @@ type exchange struct {
 	pendingBytes int64
 
 	route     string // the matched pattern; empty before routing
-	relayerID string // in the path of one relayer
+	relayerID string // in the path of one relayer, or of the created one
+
+	// manager is the view within the decision of the authorizer.
+	manager *relayer.Manager
+	within  relayer.Selector
+
+	// unknown are the names of unknown query parameters.
+	unknown []string
 
 	// values holds the values of X-Request-Id, Content-Length and response.header, to
 	// save an allocation for each.
@@ -63,6 +66,14 @@ type exchange struct {
 	responded bool
 	status    int // of the response
 	bytes     int // of the response body
+}
+
+// Value adds the actor to the context of the request.
+func (x *exchange) Value(key any) any {
+	if key == (actorkey.Key{}) && x.actor.ID != "" {
+		return &x.actor
+	}
+	return x.Context.Value(key)
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -81,12 +92,7 @@ func (x *exchange) releaseInFlight() {
 // unauthenticated caller cannot find out which paths exist. Only the OpenAPI
 // document, which is the same on every server, needs no token.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a.handle(w, r, a.serve)
-}
-
-// handle calls proceed for a request, unless too many are in flight.
-func (a *API) handle(w http.ResponseWriter, r *http.Request, proceed func(*exchange, *http.Request)) {
-	x := &exchange{ResponseWriter: w, requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
+	x := &exchange{ResponseWriter: w, Context: r.Context(), requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
 	if a.requestLogger != nil {
 		x.received = time.Now()
 	}
@@ -102,7 +108,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request, proceed func(*excha
 	defer x.releaseInFlight()
 	defer func() { a.pending.release(x.pendingBytes) }()
 
-	proceed(x, r)
+	a.serve(x, r)
 }
 
 func (a *API) serve(x *exchange, r *http.Request) {
@@ -110,9 +116,12 @@ func (a *API) serve(x *exchange, r *http.Request) {
 		a.mux.ServeHTTP(x, r)
 		return
 	}
-	if !a.authenticate(x, r) {
+	actor, err := a.identify(x, r)
+	if err != nil {
+		x.respond(r, a.authFailure(x, r, err))
 		return
 	}
+	x.actor = actor
 	if !isCleanPath(r) {
 		// ServeMux would respond with a redirect in HTML.
 		x.respond(r, failure(http.StatusNotFound))
@@ -121,16 +130,15 @@ func (a *API) serve(x *exchange, r *http.Request) {
 	a.mux.ServeHTTP(x, r)
 }
 
-// authenticate sets the principal of the exchange, or sends the response and reports
-// false.
-func (a *API) authenticate(x *exchange, r *http.Request) bool {
-	principal, err := a.auth.authenticate(r.Context(), r, a.guesses)
-	if err != nil {
-		x.respond(r, a.authFailure(x, r, err))
-		return false
+// identify returns the actor that sent the request.
+func (a *API) identify(x *exchange, r *http.Request) (relayer.Actor, error) {
+	address := a.address(r)
+	actor, err := a.guesses.check(r, address, a.authenticate)
+	if err == nil && actor.ID == "" {
+		err = errors.New("the authenticator returned an actor without an ID")
 	}
-	x.principal = principal
-	return true
+	actor.RequestID, actor.Address = x.requestID, address
+	return actor, err
 }
 
 // isCleanPath reports whether ServeMux routes the path without a redirect.
@@ -170,33 +178,56 @@ func (x *exchange) call(r *http.Request, handle endpoint) {
 	}
 }
 
-// route is a method, a path and their endpoint.
+// route is a method, a path, the action that needs permission, and the endpoint.
 type route struct {
 	method string
 	path   string
+	action relayer.Action // empty: permitted to every caller
 	handle endpoint
 }
 
-func (r route) pattern() string { return r.method + " " + r.path }
-
 const (
 	collection = "/api/v1/relayers"
-	changes    = "/api/v1/relayers:watch"
-	single     = "/api/v1/relayers/{relayer_id}"
+	changes    = collection + ":watch"
+	validation = collection + ":validate"
+	single     = collection + "/{relayer_id}"
+	rpcURLs    = single + "/custom_rpc_urls"
+	disabled   = single + "/disabled_reason"
+	accessPath = "/api/v1/access"
 )
 
 // routes returns all routes. The mux, the Allow header and the test of the OpenAPI
 // document use this one table.
 func (a *API) routes() []route {
-	return []route{
-		{http.MethodGet, collection, a.authorized(ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.listRelayers))))},
-		{http.MethodPost, collection, a.authorized(ActionCreate, a.bytesLimited(a.createRelayer))},
-		{http.MethodGet, changes, a.authorized(ActionWatch, a.rateLimited(a.watchRelayers))},
-		{http.MethodGet, single, a.authorized(ActionGet, a.rateLimited(a.bytesLimited(a.getRelayer)))},
-		{http.MethodPatch, single, a.authorized(ActionUpdate, a.bytesLimited(a.patchRelayer))},
-		{http.MethodDelete, single, a.authorized(ActionDelete, a.bytesLimited(a.deleteRelayer))},
-		{http.MethodGet, openAPIPath, serveOpenAPI},
+	routes := []route{
+		{http.MethodGet, collection, relayer.ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.listRelayers)))},
+		{http.MethodPost, collection, relayer.ActionCreate, a.bytesLimited(a.createRelayer)},
+		{http.MethodPost, validation, relayer.ActionCreate, a.bytesLimited(a.validateRelayer)},
+		{http.MethodGet, changes, relayer.ActionWatch, a.rateLimited(a.watchRelayers)},
+		{http.MethodGet, single, relayer.ActionGet, a.rateLimited(a.bytesLimited(a.getRelayer))},
+		{http.MethodPatch, single, relayer.ActionUpdate, a.bytesLimited(a.patchRelayer)},
+		{http.MethodDelete, single, relayer.ActionDelete, a.bytesLimited(a.deleteRelayer)},
+		{http.MethodGet, accessPath, "", a.rateLimited(a.bytesLimited(a.getAccess))},
+		{http.MethodGet, openAPIPath, "", serveOpenAPI},
 	}
+	if a.engineOperations {
+		routes = append(routes,
+			route{http.MethodGet, rpcURLs, relayer.ActionReveal, a.rateLimited(a.bytesLimited(a.revealRPCURLs))},
+			route{http.MethodPut, disabled, relayer.ActionDisable, a.bytesLimited(a.disableRelayer)},
+			route{http.MethodDelete, disabled, relayer.ActionEnable, a.bytesLimited(a.enableRelayer)},
+		)
+	}
+	return routes
+}
+
+// actions returns the actions of the routes.
+func (a *API) actions() (all []relayer.Action) {
+	for _, route := range a.routes() {
+		if route.action != "" && !slices.Contains(all, route.action) {
+			all = append(all, route.action)
+		}
+	}
+	return all
 }
 
 // allowedMethods returns the methods of each path. A path with GET has HEAD too.
@@ -211,8 +242,8 @@ func allowedMethods(routes []route) map[string][]string {
 	return methods
 }
 
-func newMux(routes []route) *http.ServeMux {
-	mux := http.NewServeMux()
+func (a *API) newMux() *http.ServeMux {
+	mux, routes := http.NewServeMux(), a.routes()
 	register := func(pattern string, handle endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
@@ -221,7 +252,10 @@ func newMux(routes []route) *http.ServeMux {
 		})
 	}
 	for _, route := range routes {
-		register(route.pattern(), route.handle)
+		if route.action != "" {
+			route.handle = a.authorized(route.action, route.handle)
+		}
+		register(route.method+" "+route.path, route.handle)
 	}
 	for path, methods := range allowedMethods(routes) {
 		register(path, methodNotAllowed(strings.Join(methods, ", ")))
@@ -238,10 +272,10 @@ func methodNotAllowed(allowed string) endpoint {
 	}
 }
 
-// rateLimited applies the rate limit of the principal to an endpoint.
+// rateLimited applies the rate limit of the actor to an endpoint.
 func (a *API) rateLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if wait := a.readLimiter.take(x.principal); wait > 0 {
+		if wait := a.readLimiter.take(x.actor.ID); wait > 0 {
 			return tooManyRequests(wait)
 		}
 		return handle(x, r)
@@ -266,14 +300,11 @@ func (a *API) authFailure(x *exchange, r *http.Request, err error) response {
 	if limited, ok := errors.AsType[guessLimitError](err); ok {
 		return tooManyRequests(limited.wait)
 	}
-	switch {
-	case errors.Is(err, errNoToken):
-		return failure(http.StatusUnauthorized).withHeader("Www-Authenticate", "Bearer")
-	case errors.Is(err, errInvalidToken):
-		return failure(http.StatusUnauthorized).withHeader("Www-Authenticate", `Bearer error="invalid_token"`)
-	default:
-		return a.errorResponse(x, r, err)
+	if errors.Is(err, ErrUnauthorized) {
+		return failure(http.StatusUnauthorized).withHeader("Www-Authenticate", challenge(r))
 	}
+	a.logFault(x, r, fmt.Errorf("authenticator: %w", err))
+	return overloaded()
 }
 
 // errorResponse returns the response to a request that failed with err.
@@ -316,7 +347,7 @@ func (a *API) logFault(x *exchange, r *http.Request, err error) {
 	defer func() { _ = recover() }()
 	attributes := []slog.Attr{
 		slog.String("request_id", x.requestID),
-		slog.String("principal", x.principal),
+		slog.String("principal", x.actor.ID),
 		slog.String("method", loggedMethod(r)),
 		slog.String("route", x.route),
 		slog.String("error", mask.Text(err.Error())),

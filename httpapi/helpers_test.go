@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +28,8 @@ const (
 	validToken = "a-valid-token-of-the-tests"
 	collection = "/api/v1/relayers"
 	changes    = "/api/v1/relayers:watch"
+	validation = "/api/v1/relayers:validate"
+	access     = "/api/v1/access"
 )
 
 // service is a registry that listens on a loopback port.
@@ -35,6 +38,37 @@ type service struct {
 	manager *relayer.Manager
 	url     string
 	log     *syncBuffer
+}
+
+// validTokens accepts validToken.
+var validTokens = func() httpapi.Authenticator {
+	auth, err := httpapi.Tokens(validToken)
+	if err != nil {
+		panic(err)
+	}
+	return auth
+}()
+
+// tokens accepts tokens of any length.
+func tokens(t *testing.T, valid ...string) httpapi.Authenticator {
+	t.Helper()
+	auth, err := httpapi.TokensOfAnyLength(valid...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return auth
+}
+
+// byToken returns an Authenticator that calls check with the token. The token is the ID of
+// the actor.
+func byToken(check func(token string) error) httpapi.Authenticator {
+	return func(r *http.Request) (relayer.Actor, error) {
+		token, ok := httpapi.BearerToken(r)
+		if !ok {
+			return relayer.Actor{}, httpapi.ErrUnauthorized
+		}
+		return relayer.Actor{ID: token}, check(token)
+	}
 }
 
 // newAPI returns an API on an empty store in memory, and its Manager.
@@ -53,7 +87,7 @@ func newAPI(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option)
 
 // serve starts a registry that accepts validToken.
 func serve(t *testing.T, options ...httpapi.Option) *service {
-	return serveAs(t, httpapi.Tokens(validToken), nil, options...)
+	return serveAs(t, validTokens, nil, options...)
 }
 
 // serveAs starts a registry with any authenticator and manager options.
@@ -301,24 +335,16 @@ func wantEnvelope(t *testing.T, got reply) {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
 		want = append(want, "errors")
 	}
-	isOfList := func(name string) bool { return (name == "pagination" || name == "revisions") && got.status < 400 }
-	names := slices.DeleteFunc(slices.Sorted(keys(members)), isOfList)
+	isOptional := func(name string) bool {
+		return slices.Contains([]string{"pagination", "revisions", "metadata"}, name) && got.status < 400
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(members)), isOptional)
 	slices.Sort(want)
 	if !slices.Equal(names, want) {
 		t.Errorf("the members of the body are %q, want %q: %s", names, want, got.body)
 	}
 	if success := string(members["success"]); success != fmt.Sprint(got.status < 400) {
 		t.Errorf("success is %s with status %d", success, got.status)
-	}
-}
-
-func keys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range m {
-			if !yield(key) {
-				return
-			}
-		}
 	}
 }
 
@@ -365,7 +391,7 @@ func wantProblem(t *testing.T, got reply, field, message string) {
 func (s *service) contents() string {
 	s.t.Helper()
 	var all []string
-	for r, err := range s.manager.All(context.Background()) {
+	for r, err := range s.manager.All(context.Background(), relayer.Selector{}) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -381,7 +407,7 @@ func (s *service) contents() string {
 func fullURLs(r *relayer.Relayer) []string {
 	var urls []string
 	for _, endpoint := range r.CustomRPCURLs {
-		urls = append(urls, string(endpoint.URL))
+		urls = append(urls, endpoint.URL.Unmasked())
 	}
 	return urls
 }
@@ -440,7 +466,7 @@ func (downStore) Get(context.Context, string) (relayer.Record, error) {
 	return relayer.Record{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
 }
 
-func (downStore) List(context.Context, int, int) ([]relayer.Record, int, error) {
+func (downStore) List(context.Context, relayer.StoreQuery) ([]relayer.Record, int, error) {
 	return nil, 0, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
 }
 

@@ -3,11 +3,26 @@
 //
 //	GET    /api/v1/relayers               a page of relayers, oldest first
 //	POST   /api/v1/relayers               create a relayer
-//	GET    /api/v1/relayers:watch         the changes of all relayers, as Server-Sent Events
+//	POST   /api/v1/relayers:validate      check a create, and store nothing
+//	GET    /api/v1/relayers:watch         the changes of relayers, as Server-Sent Events
 //	GET    /api/v1/relayers/{relayer_id}  one relayer
 //	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
 //	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
+//	GET    /api/v1/access                 what the caller may do
 //	GET    /api/v1/openapi.json           the OpenAPI 3.1 description of the API
+//
+// With [WithEngineOperations] also:
+//
+//	GET    /api/v1/relayers/{relayer_id}/custom_rpc_urls  the full RPC URLs
+//	PUT    /api/v1/relayers/{relayer_id}/disabled_reason  disable a relayer
+//	DELETE /api/v1/relayers/{relayer_id}/disabled_reason  enable a relayer
+//
+// A list and a change stream take the keys of [relayer.Selector] as query parameters:
+//
+//	GET /api/v1/relayers?network=sepolia&label.team=payments&label.team=risk
+//
+// A parameter that is given several times selects relayers with any of its values. The
+// response names unknown parameters in metadata.logs; they have no effect.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, has no global
@@ -25,13 +40,17 @@
 //	{"etag":"\"42\"","relayer":{...}}
 //
 // with the relayer after the change, as a get returns it, or its last state if it was
-// deleted. The event resync reports a gap ([relayer.ErrGap]): the client must read all
-// relayers again. It is the first event, unless the request has a
-// Last-Event-ID from which the store can resume. A comment follows every 15 seconds.
+// deleted. A relayer that the caller or the filters of the stream cease to select is
+// deleted too, and has only its id. The event resync reports a gap ([relayer.ErrGap]): the
+// client must read all relayers again. It is the first event, unless the request has a
+// Last-Event-ID from which the store can resume, of a stream with the same filters and the
+// same permission. A comment follows every 15 seconds. The comment heartbeat follows 15
+// seconds without a change, if the store is reachable: the client then has all changes.
 //
-// A stream ends if its token or the authorizer no longer permits it, if the client does
-// not read for 10 seconds, above [WithMaxPendingBytes], and on [API.Drain]. The client then
-// connects again with the id of the last event. The [http.ResponseWriter] must support the Flush,
+// A stream ends if the [Authenticator] or the [Authorizer] no longer permits it, if its
+// permission is for other relayers, if the client does not read for 10 seconds, above
+// [WithMaxPendingBytes], and on [API.Drain]. The client then connects again with the id of
+// the last event. The [http.ResponseWriter] must support the Flush,
 // SetReadDeadline and SetWriteDeadline of [http.ResponseController].
 package httpapi
 
@@ -39,6 +58,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -47,67 +67,85 @@ import (
 // defaultMaxBodyBytes is the size limit of [WithMaxBodyBytes] if it is not set.
 const defaultMaxBodyBytes = 1 << 20
 
-// Option configures the handler that [New] returns.
-type Option func(*API) error
+// Option configures the handler that [New] returns. The zero Option is invalid.
+type Option struct{ apply func(*settings) error }
+
+// settings are what options set.
+type settings struct {
+	authorize        Authorizer // nil: all is allowed
+	address          func(*http.Request) string
+	guesses          *guessLimiter
+	readLimiter      *rateLimiter // nil: no limit
+	inFlight         capacity     // in requests
+	watchers         capacity     // in streams
+	pending          capacity     // in bytes
+	maxBodyBytes     int64
+	logger           *slog.Logger
+	requestLogger    *slog.Logger // nil: requests are not logged
+	engineOperations bool
+}
 
 // WithLogger logs the cause of every 500 and of every 503, with the request ID of the
 // response. The 503 of [WithMaxInFlight], [WithMaxPendingBytes], [WithMaxWatchers] and
 // [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the
 // logger's handler is recovered and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
-	return func(a *API) error {
+	return Option{func(s *settings) error {
 		if logger == nil {
 			return errors.New("httpapi: logger is nil")
 		}
-		a.logger = logger
+		s.logger = logger
 		return nil
-	}
+	}}
 }
 
 // WithMaxBodyBytes sets the maximum size of a request body in bytes, at least 1.
 // The default is 1 MiB. A larger body is rejected with 413.
 func WithMaxBodyBytes(limit int64) Option {
-	return func(a *API) error {
+	return Option{func(s *settings) error {
 		if limit < 1 {
 			return errors.New("httpapi: the body limit must be at least 1 byte")
 		}
-		a.maxBodyBytes = limit
+		s.maxBodyBytes = limit
 		return nil
-	}
+	}}
 }
 
-// New returns the handler that serves the relayers of the manager. auth decides
-// who may call it and is required: one of [Tokens], [AuthFunc] and [TrustHost].
-// New returns an error if an argument is missing or invalid.
-func New(manager *relayer.Manager, auth Authenticator, options ...Option) (*API, error) {
+// New returns the handler that serves the relayers of the manager. The Authenticator
+// decides who may call it and is required. New returns an error if an argument is missing
+// or invalid.
+func New(manager *relayer.Manager, authenticate Authenticator, options ...Option) (*API, error) {
 	if manager == nil {
 		return nil, errors.New("httpapi: manager is nil")
 	}
-	if err := checkAuthenticator(auth); err != nil {
-		return nil, err
+	if authenticate == nil {
+		return nil, errors.New("httpapi: no authenticator given: use Tokens, TrustHost or a function of the host")
 	}
 	a := &API{
+		settings: settings{
+			address:      connectionAddress,
+			guesses:      newGuessLimiter(),
+			readLimiter:  newRateLimiter(DefaultRate, DefaultBurst),
+			inFlight:     capacity{limit: defaultMaxInFlight},
+			watchers:     capacity{limit: defaultMaxWatchers},
+			pending:      capacity{limit: defaultMaxPendingBytes},
+			maxBodyBytes: defaultMaxBodyBytes,
+			logger:       slog.New(slog.DiscardHandler),
+		},
 		manager:      manager,
-		auth:         auth,
-		guesses:      newGuessLimiter(),
-		readLimiter:  newRateLimiter(DefaultRate, DefaultBurst),
-		inFlight:     capacity{limit: defaultMaxInFlight},
-		watchers:     capacity{limit: defaultMaxWatchers},
-		pending:      capacity{limit: defaultMaxPendingBytes},
+		authenticate: authenticate,
 		pageSlots:    make(chan struct{}, maxPageBuilds),
-		maxBodyBytes: defaultMaxBodyBytes,
-		logger:       slog.New(slog.DiscardHandler),
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
-	a.draining, a.drain = context.WithCancel(context.Background())
 	for _, option := range options {
-		if option == nil {
-			return nil, errors.New("httpapi: option is nil")
+		if option.apply == nil {
+			return nil, errors.New("httpapi: option is empty")
 		}
-		if err := option(a); err != nil {
+		if err := option.apply(&a.settings); err != nil {
 			return nil, err
 		}
 	}
-	a.mux = newMux(a.routes())
+	a.draining, a.drain = context.WithCancel(context.Background())
+	a.mux = a.newMux()
 	return a, nil
 }

@@ -28,13 +28,13 @@ const (
 // The default is 1,024. A request above the limit is rejected with 503 and
 // Retry-After before authentication (load shedding).
 func WithMaxInFlight(limit int) Option {
-	return func(a *API) error {
+	return Option{func(s *settings) error {
 		if limit < 1 {
 			return errors.New("httpapi: the limit of requests in flight must be at least 1")
 		}
-		a.inFlight.limit = int64(limit)
+		s.inFlight.limit = int64(limit)
 		return nil
-	}
+	}}
 }
 
 // WithMaxPendingBytes sets how many bytes of responses and events may wait for clients to
@@ -50,13 +50,13 @@ func WithMaxInFlight(limit int) Option {
 // built concurrently, because their size is known only then. A list that waits for others
 // longer than 5 seconds is rejected with 503 and Retry-After.
 func WithMaxPendingBytes(limit int64) Option {
-	return func(a *API) error {
+	return Option{func(s *settings) error {
 		if limit < 1 {
 			return errors.New("httpapi: the limit of pending bytes must be at least 1")
 		}
-		a.pending.limit = limit
+		s.pending.limit = limit
 		return nil
-	}
+	}}
 }
 
 // capacity limits how much of something is in use: requests, streams or bytes.

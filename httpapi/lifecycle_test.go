@@ -138,7 +138,7 @@ func TestPatch_Invalid(t *testing.T) {
 // TestPatch_ResultIsValidated: the result of a patch can be invalid although the
 // stored relayer and the patch are valid on their own.
 func TestPatch_ResultIsValidated(t *testing.T) {
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithNetworkRules()})
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithNetworkRules()})
 	s.create(strings.Replace(solana(`{"swap_config":{"strategy":"jupiter-swap"}}`), "{", `{"id":"r-1",`, 1))
 	before := s.contents()
 	got := s.patch(`{"policies":{"fee_payment_strategy":"relayer"}}`)
@@ -168,20 +168,17 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-func TestDelete_GuardRefuses(t *testing.T) {
-	var result struct {
-		refusal string
-		err     error
-	}
-	guard := func(context.Context, *relayer.Relayer) (string, error) { return result.refusal, result.err }
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithDeleteGuard(guard)})
+func TestDelete_AdmissionRefuses(t *testing.T) {
+	var result error
+	admit := func(context.Context, relayer.Admission) error { return result }
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAdmission(admit)})
 	s.create(minimal(`,"id":"r-1"`))
 	before := s.contents()
-	result.refusal = "3 transactions are pending"
+	result = relayer.Refuse("3 transactions are pending")
 	got := s.do("DELETE", one, "")
 	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
 	wantProblem(t, got, "", "3 transactions are pending")
-	result.refusal, result.err = "", errors.New("queue broke")
+	result = errors.New("queue broke")
 	wantFailure(t, s.do("DELETE", one, ""), http.StatusInternalServerError, "Internal Server Error")
 	if after := s.contents(); after != before {
 		t.Errorf("was %s\nis  %s", before, after)
@@ -236,7 +233,7 @@ func (contendedStore) Update(context.Context, relayer.Record) (relayer.Record, e
 // and too many lost races are 503.
 func TestPatch_Contention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler := handlerOn(t, contendedStore{memory.New()}, httpapi.Tokens(validToken))
+		handler := handlerOn(t, contendedStore{memory.New()}, validTokens)
 		created := serveHTTP(t.Context(), handler, "POST", collection, minimal(`,"id":"r-1"`))
 		request := httptest.NewRequest("PATCH", one, strings.NewReader(`{"paused":true}`))
 		request.Header.Set("Authorization", "Bearer "+validToken)
@@ -344,7 +341,7 @@ func TestPatch_HostStatesAreKept(t *testing.T) {
 }
 
 func TestCreate_ExclusiveSigners(t *testing.T) {
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithExclusiveSigners()})
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithExclusiveSigners()})
 	s.create(minimal(`,"id":"r-1"`))
 	got := s.do("POST", collection, minimal(`,"id":"r-2"`))
 	wantFailure(t, got, http.StatusBadRequest, "Bad Request")

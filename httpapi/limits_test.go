@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -114,7 +113,7 @@ func TestRateLimit_Contention(t *testing.T) {
 // newHandler returns the handler of an empty registry that accepts validToken.
 func newHandler(t *testing.T, options ...httpapi.Option) http.Handler {
 	t.Helper()
-	handler, _ := newAPI(t, httpapi.Tokens(validToken), options...)
+	handler, _ := newAPI(t, validTokens, options...)
 	return handler
 }
 
@@ -149,12 +148,12 @@ func fromHeader(r *http.Request) string { return r.Header.Get("X-Client") }
 
 func TestGuessLimit_UnknownToken(t *testing.T) {
 	var calls atomic.Int64
-	auth := httpapi.AuthFunc(func(_ context.Context, token string) (string, error) {
+	auth := byToken(func(token string) error {
 		calls.Add(1)
 		if token == "right" || token == "other-right" {
-			return token, nil
+			return nil
 		}
-		return "", errors.New("wrong")
+		return httpapi.ErrUnauthorized
 	})
 	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 4), httpapi.WithClientAddress(fromHeader))
 	send := func(client, token string) reply {
@@ -182,7 +181,7 @@ func TestGuessLimit_UnknownToken(t *testing.T) {
 	}
 	expect("office", "other-right", http.StatusTooManyRequests) // unknown until it was accepted once
 	if calls.Load() != before {
-		t.Error("AuthFunc was called above the limit")
+		t.Error("the Authenticator was called above the limit")
 	}
 	expect("office", "right", http.StatusBadRequest) // known
 	expect("elsewhere", "wrong", http.StatusUnauthorized)
@@ -195,11 +194,11 @@ func TestGuessLimit_UnknownToken(t *testing.T) {
 // TestGuessLimit_ValidTokens: a valid token that is seen for the first time does not
 // use up a guess of its client address.
 func TestGuessLimit_ValidTokens(t *testing.T) {
-	auth := httpapi.AuthFunc(func(_ context.Context, token string) (string, error) {
+	auth := byToken(func(token string) error {
 		if strings.HasPrefix(token, "valid-") {
-			return token, nil
+			return nil
 		}
-		return "", errors.New("wrong")
+		return httpapi.ErrUnauthorized
 	})
 	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 5))
 	send := func(token string) int {
@@ -225,14 +224,14 @@ func TestGuessLimit_ValidTokens(t *testing.T) {
 // like any unknown token.
 func TestGuessLimit_RevokedToken(t *testing.T) {
 	var revoked, unavailable atomic.Bool
-	auth := httpapi.AuthFunc(func(context.Context, string) (string, error) {
+	auth := byToken(func(string) error {
 		switch {
 		case unavailable.Load():
-			return "", relayer.ErrUnavailable
+			return relayer.ErrUnavailable
 		case revoked.Load():
-			return "", errors.New("revoked")
+			return httpapi.ErrUnauthorized
 		}
-		return "client", nil
+		return nil
 	})
 	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 3))
 	expect := func(want int) {
@@ -261,10 +260,10 @@ func TestGuessLimit_RevokedToken(t *testing.T) {
 // TestGuessLimit_Concurrent: tokens that are being checked count too.
 func TestGuessLimit_Concurrent(t *testing.T) {
 	var calls atomic.Int64
-	auth := httpapi.AuthFunc(func(context.Context, string) (string, error) {
+	auth := byToken(func(string) error {
 		calls.Add(1)
 		time.Sleep(50 * time.Millisecond)
-		return "", errors.New("wrong")
+		return httpapi.ErrUnauthorized
 	})
 	s := serveAs(t, auth, nil, httpapi.WithGuessLimit(0.01, 3))
 	var guessers sync.WaitGroup
@@ -273,26 +272,62 @@ func TestGuessLimit_Concurrent(t *testing.T) {
 	}
 	guessers.Wait()
 	if calls.Load() != 3 {
-		t.Errorf("AuthFunc was called %d times, want 3", calls.Load())
+		t.Errorf("the Authenticator was called %d times, want 3", calls.Load())
 	}
 }
 
-// TestGuessLimit_KnownToken: a new server accepts a configured token although its
-// client address, here that of the connection, has used up its guesses.
-func TestGuessLimit_KnownToken(t *testing.T) {
-	s := serve(t, httpapi.WithGuessLimit(0.01, 2))
-	for i := range 10 {
-		want := http.StatusUnauthorized
-		if i >= 2 {
-			want = http.StatusTooManyRequests
-		}
-		if got := s.do("GET", collection, "", with("Authorization", "Bearer wrong")); got.status != want {
-			t.Errorf("guess %d returned %d, want %d", i, got.status, want)
+// TestGuessLimit_ConnectionAddress: without a function of the host the address is that of
+// the connection, and the addresses of an IPv6 network share one limit.
+func TestGuessLimit_ConnectionAddress(t *testing.T) {
+	handler := newHandler(t, httpapi.WithGuessLimit(0.01, 2))
+	send := func(address, token string) int {
+		request := listRequest(token)
+		request.RemoteAddr = address
+		return statusOf(handler, request)
+	}
+	for _, c := range []struct {
+		address, token string
+		want           int
+	}{
+		{"192.0.2.1:1", validToken, 200},
+		{"192.0.2.1:1", "wrong", 401},
+		{"192.0.2.1:2", "wrong", 401},
+		{"192.0.2.1:3", "wrong", 429},
+		{"192.0.2.1:3", validToken, 200},
+		{"192.0.2.2:1", "wrong", 401},
+		{"[2001:db8::1]:1", "wrong", 401},
+		{"[2001:db8::2%eth0]:1", "wrong", 401},
+		{"[2001:db8::3]:1", "wrong", 429},
+		{"[2001:db8:0:1::1]:1", "wrong", 401},
+	} {
+		if got := send(c.address, c.token); got != c.want {
+			t.Errorf("%s with %s returned %d, want %d", c.address, c.token, got, c.want)
 		}
 	}
-	for range 10 {
-		if got := s.do("GET", collection, ""); got.status != http.StatusOK {
-			t.Errorf("the configured token returned %d", got.status)
+}
+
+// TestGuessLimit_Cookie: a cookie counts like a token, and a request without credentials
+// does not count.
+func TestGuessLimit_Cookie(t *testing.T) {
+	bySession := func(r *http.Request) (relayer.Actor, error) {
+		if session, err := r.Cookie("session"); err == nil && session.Value == "valid" {
+			return relayer.Actor{ID: "alice"}, nil
+		}
+		return relayer.Actor{}, httpapi.ErrUnauthorized
+	}
+	s := serveAs(t, bySession, nil, httpapi.WithGuessLimit(0.01, 2))
+	send := func(cookies ...string) int {
+		return s.do("GET", collection, "", with("Authorization"), with("Cookie", cookies...)).status
+	}
+	for i, c := range []struct {
+		cookies []string
+		want    int
+	}{
+		{[]string{"session=valid"}, 200}, {nil, 401}, {nil, 401}, {nil, 401},
+		{[]string{"session=1"}, 401}, {[]string{"session=2"}, 401}, {[]string{"session=3"}, 429}, {[]string{"session=valid"}, 200}, {nil, 401},
+	} {
+		if got := send(c.cookies...); got != c.want {
+			t.Errorf("request %d with %q returned %d, want %d", i, c.cookies, got, c.want)
 		}
 	}
 }
@@ -302,7 +337,7 @@ func TestGuessLimit_TrustHost(t *testing.T) {
 	handler := handlerOn(t, memory.New(), httpapi.TrustHost(), httpapi.WithGuessLimit(0.01, 1))
 	for i := range 10 {
 		request := listRequest(fmt.Sprintf("token-%d", i))
-		request = request.WithContext(httpapi.WithPrincipal(t.Context(), "alice"))
+		request = request.WithContext(relayer.WithActor(t.Context(), relayer.Actor{ID: "alice"}))
 		if status := statusOf(handler, request); status != http.StatusOK {
 			t.Errorf("request %d returned %d", i, status)
 		}
@@ -316,7 +351,7 @@ func TestMaxInFlight_Exceeded(t *testing.T) {
 		<-finish
 		return "0x0", nil
 	}
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(2))
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(2))
 	var waiting sync.WaitGroup
 	for range 2 {
 		waiting.Go(func() {
@@ -349,7 +384,7 @@ func TestMaxInFlight_Exceeded(t *testing.T) {
 
 func TestMaxInFlight_Panic(t *testing.T) {
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("broke") }
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
 	for range 5 {
 		if got := s.do("POST", collection, minimal("")); got.status != http.StatusInternalServerError {
 			t.Errorf("returned %d", got.status)

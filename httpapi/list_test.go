@@ -11,12 +11,12 @@ import (
 )
 
 func TestList_Pages(t *testing.T) {
-	s := serveAs(t, httpapi.Tokens(validToken), nil, httpapi.WithoutRateLimit())
+	s := serveAs(t, validTokens, nil, httpapi.WithoutRateLimit())
 	for i := range 25 {
 		// The IDs sort in the reverse order of creation.
 		s.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, 24-i)))
 	}
-	many := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithMaxPerPage(7)})
+	many := serveAs(t, validTokens, []relayer.Option{relayer.WithMaxPerPage(7)})
 	for i := range 9 {
 		many.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, 24-i)))
 	}
@@ -106,7 +106,7 @@ func TestList_Revisions(t *testing.T) {
 }
 
 func TestList_InvalidQuery(t *testing.T) {
-	s := serveAs(t, httpapi.Tokens(validToken), nil, httpapi.WithoutRateLimit())
+	s := serveAs(t, validTokens, nil, httpapi.WithoutRateLimit())
 	for _, value := range []string{"", "-1", "-0", "+1", "%2B1", "1.0", "1e1", "0x1", "1_0", "4294967296", "99999999999999999999", "x", "1%00", "%201", "null", "%D9%A1"} {
 		for _, name := range []string{"page", "per_page"} {
 			got := s.do("GET", collection+"?"+name+"="+value, "")

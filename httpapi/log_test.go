@@ -22,6 +22,7 @@ func TestLog_Requests(t *testing.T) {
 	s.do("GET", collection+"/r-1?api_key=query-secret", "", with("X-Request-Id", "req-1"))
 	s.do("GET", collection, "", with("Authorization", "Bearer wrong-token"))
 	s.do("GET", "/path-secret", "")
+	s.do("GET", collection+"/path-secret", "")
 
 	type line struct {
 		Message   string  `json:"msg"`
@@ -29,6 +30,7 @@ func TestLog_Requests(t *testing.T) {
 		Principal string  `json:"principal"`
 		Method    string  `json:"method"`
 		Route     string  `json:"route"`
+		RelayerID string  `json:"relayer_id"`
 		Status    int     `json:"status"`
 		Bytes     int     `json:"bytes"`
 		Took      float64 `json:"took"`
@@ -44,14 +46,14 @@ func TestLog_Requests(t *testing.T) {
 		}
 		lines = append(lines, l)
 	}
-	if len(lines) != 4 {
+	if len(lines) != 5 {
 		t.Fatalf("%d lines: %s", len(lines), log)
 	}
 	const one = "/api/v1/relayers/{relayer_id}"
-	if l := lines[0]; l.Principal != "token-1" || l.Method != "POST" || l.Route != "POST /api/v1/relayers" || l.Status != 201 {
+	if l := lines[0]; l.Principal != "token-1" || l.Method != "POST" || l.Route != "POST /api/v1/relayers" || l.RelayerID != "r-1" || l.Status != 201 {
 		t.Errorf("create was logged as %+v", l)
 	}
-	if l := lines[1]; l.RequestID != "req-1" || l.Route != "GET "+one || l.Status != 200 {
+	if l := lines[1]; l.RequestID != "req-1" || l.Route != "GET "+one || l.RelayerID != "r-1" || l.Status != 200 {
 		t.Errorf("get was logged as %+v", l)
 	}
 	if l := lines[2]; l.Principal != "" || l.Route != "" || l.Status != 401 {
@@ -59,6 +61,9 @@ func TestLog_Requests(t *testing.T) {
 	}
 	if l := lines[3]; l.Route != "/" || l.Status != 404 {
 		t.Errorf("an unknown path was logged as %+v", l)
+	}
+	if l := lines[4]; l.RelayerID != "" || l.Status != 404 {
+		t.Errorf("an unknown relayer was logged as %+v", l)
 	}
 	for _, secret := range []string{validToken, "wrong-token", "query-secret", "path-secret", "pw", "key"} {
 		if strings.Contains(log.String(), secret) {
@@ -70,7 +75,7 @@ func TestLog_Requests(t *testing.T) {
 // TestLog_NoSecrets: the log of a fault has its cause and no secret of the request.
 func TestLog_NoSecrets(t *testing.T) {
 	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic(errors.New("broke")) }
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)})
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
 	s.do("POST", collection+"?key=query-secret", minimal(`,"custom_rpc_urls":[{"url":"https://user-secret:pw@rpc.example/path-secret"}]`))
 	log := s.log.String()
 	if !strings.Contains(log, "broke") || !strings.Contains(log, "principal=token-1") {
@@ -83,13 +88,13 @@ func TestLog_NoSecrets(t *testing.T) {
 	}
 }
 
-// TestLog_NoPath: faults are logged with the route. The path may contain secrets.
+// TestLog_NoPath: faults are logged with the route. Query and path may contain secrets.
 func TestLog_NoPath(t *testing.T) {
-	down := httpapi.AuthFunc(func(context.Context, string) (string, error) { return "", relayer.ErrUnavailable })
+	down := byToken(func(string) error { return relayer.ErrUnavailable })
 	s := serveAs(t, down, nil)
 	s.do("GET", collection+"/https%3A%2F%2Frpc.example%2Fpath-secret", "")
-	broken := serveManager(t, downManager(t), httpapi.Tokens(validToken))
-	broken.do("GET", collection+"/path-secret?query-secret=1", "")
+	broken := serveManager(t, downManager(t), validTokens)
+	broken.do("GET", collection+"?query-secret=1", "")
 	for _, log := range []string{s.log.String(), broken.log.String()} {
 		if !strings.Contains(log, "request failed") {
 			t.Errorf("no fault was logged: %q", log)
@@ -105,8 +110,8 @@ func (panickingHandler) Handle(context.Context, slog.Record) error { panic("hand
 // TestObserver_PanicAfterCommit: if an observer panics, a committed create returns
 // 201 and its retry 409.
 func TestObserver_PanicAfterCommit(t *testing.T) {
-	panics := func(context.Context, relayer.Operation) { panic("observer broke") }
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithObserver(panics)})
+	panics := func(context.Context, *relayer.Operation) (context.Context, func(error)) { panic("observer broke") }
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithObserver(panics)})
 	wantLifeCycle(t, s)
 }
 
@@ -125,7 +130,7 @@ func TestLog_HandlerPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failing := serveManager(t, down, httpapi.Tokens(validToken), httpapi.WithLogger(broken))
+	failing := serveManager(t, down, validTokens, httpapi.WithLogger(broken))
 	wantFailure(t, failing.do("GET", collection, ""), http.StatusServiceUnavailable, "Service Unavailable")
 }
 

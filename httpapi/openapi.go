@@ -31,7 +31,7 @@ func isOpenAPI(r *http.Request) bool {
 func serveOpenAPI(_ *exchange, r *http.Request) response {
 	tag := openAPITag()
 	if matchesAny(r.Header["If-None-Match"], tag) {
-		return response{status: http.StatusNotModified}.withHeader("Etag", tag)
+		return notModified(tag)
 	}
 	return response{status: http.StatusOK, body: openAPIDocument}.withHeader("Etag", tag)
 }

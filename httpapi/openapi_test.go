@@ -77,7 +77,7 @@ func TestOpenAPI_OtherPathsNeedToken(t *testing.T) {
 }
 
 func TestOpenAPI_UnderPrefix(t *testing.T) {
-	handler, _ := newAPI(t, httpapi.Tokens(validToken))
+	handler, _ := newAPI(t, validTokens)
 	recorder := httptest.NewRecorder()
 	http.StripPrefix("/registry", recorded(handler)).ServeHTTP(recorder, httptest.NewRequest("GET", "/registry"+openAPI, nil))
 	if recorder.Code != http.StatusOK {
@@ -109,19 +109,24 @@ func (root node) at(t *testing.T, names ...string) node {
 type examples struct {
 	*service
 	document node
-	guard    relayer.DeleteGuard // the current behavior of the host
-	unseen   map[string]bool     // example responses that no request has returned
+	refusal  error           // of deletes, by the host
+	unseen   map[string]bool // example responses that no request has returned
 }
 
 const example = collection + "/sepolia-1"
 
 func serveExamples(t *testing.T) *examples {
-	e := &examples{unseen: make(map[string]bool), guard: guardReturning("", nil)}
-	e.service = serveAs(t, httpapi.Tokens(validToken), []relayer.Option{
+	e := &examples{unseen: make(map[string]bool)}
+	e.service = serveAs(t, validTokens, []relayer.Option{
 		relayer.WithNetworkRules(),
 		relayer.WithAddressResolver(exampleAddress),
-		relayer.WithDeleteGuard(func(ctx context.Context, r *relayer.Relayer) (string, error) { return e.guard(ctx, r) }),
-	})
+		relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
+			if a.Action == relayer.ActionDelete {
+				return e.refusal
+			}
+			return nil
+		}),
+	}, httpapi.WithEngineOperations())
 	e.document = parse(t, e.send("GET", openAPI, "").body)
 	for response := range e.document.at(t, "components", "responses") {
 		for name := range responseExamples(e.document, response) {
@@ -129,11 +134,6 @@ func serveExamples(t *testing.T) *examples {
 		}
 	}
 	return e
-}
-
-// guardReturning returns a guard with a constant result.
-func guardReturning(reason string, err error) relayer.DeleteGuard {
-	return func(context.Context, *relayer.Relayer) (string, error) { return reason, err }
 }
 
 func exampleAddress(_ context.Context, signerID string, networkType relayer.NetworkType, _ string) (string, error) {
@@ -157,11 +157,17 @@ func (e *examples) expect(response, name string, got reply) {
 	}
 }
 
+// requestExample returns an example of a request.
+func (e *examples) requestExample(path, method, contentType, name string) string {
+	e.t.Helper()
+	request := e.document.at(e.t, "paths", path, method, "requestBody", "content", contentType, "examples", name)
+	return encode(e.t, request["value"])
+}
+
 // create sends an example of a create request.
 func (e *examples) create(name string) reply {
 	e.t.Helper()
-	request := e.document.at(e.t, "paths", collection, "post", "requestBody", "content", "application/json", "examples", name)
-	return e.do("POST", collection, encode(e.t, request["value"]))
+	return e.do("POST", collection, e.requestExample(collection, "post", "application/json", name))
 }
 
 // recreate deletes and creates the relayer that the examples change.
@@ -197,25 +203,38 @@ func (e *examples) checkReads() {
 		e.expect("RelayerCreated", name, created)
 		e.expect("Relayer", name, e.do("GET", created.header.Get("Location"), ""))
 	}
+	e.expect("RelayerValid", "minimal", e.do("POST", validation, e.requestExample(validation, "post", "application/json", "minimal")))
+	e.expect("RpcUrls", "full", e.do("GET", example+"/custom_rpc_urls", ""))
+	e.expect("RelayerPage", "unknown-parameter", serve(e.t).do("GET", collection+"?pausd=true", ""))
 	e.expect("RelayerPage", "first", e.do("GET", collection+"?per_page=2", ""))
 	e.expect("RelayerPage", "past-the-end", e.do("GET", collection+"?page=4", ""))
 	e.expect("RelayerPage", "revisions", e.do("GET", collection+"?page=4&revisions=true", ""))
 	if got := e.create("minimal"); got.status != http.StatusCreated {
 		e.t.Errorf("the smallest request returned %d: %s", got.status, got.body)
 	}
-	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "the RPC endpoint timed out"}
-	if _, err := e.manager.Disable(e.t.Context(), "sepolia-1", reason); err != nil {
-		e.t.Fatal(err)
-	}
+	reason := e.requestExample(collection+"/{relayer_id}/disabled_reason", "put", "application/json", "nonce")
+	e.do("PUT", example+"/disabled_reason", reason, with("Content-Type", "application/json"))
 	e.expect("Relayer", "disabled", e.do("GET", example, ""))
+	e.expect("Access", "all", serve(e.t).do("GET", access, ""))
+	e.expect("Access", "team", serve(e.t, httpapi.WithAuthorizer(readsAllUpdatesTeam)).do("GET", access, ""))
+}
+
+func readsAllUpdatesTeam(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+	switch access.Action {
+	case relayer.ActionUpdate:
+		return httpapi.Allow(payments), nil
+	case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
+		return allow()
+	default:
+		return refuse()
+	}
 }
 
 func (e *examples) checkPatches() {
-	patches := []string{"paths", collection + "/{relayer_id}", "patch", "requestBody", "content", "application/merge-patch+json", "examples"}
-	for name := range e.document.at(e.t, patches...) {
+	const path, contentType = collection + "/{relayer_id}", "application/merge-patch+json"
+	for name := range e.document.at(e.t, "paths", path, "patch", "requestBody", "content", contentType, "examples") {
 		e.recreate()
-		patch := e.document.at(e.t, append(patches, name)...)["value"]
-		e.expect("RelayerUpdated", name, e.patch(encode(e.t, patch)))
+		e.expect("RelayerUpdated", name, e.patch(e.requestExample(path, "patch", contentType, name)))
 	}
 }
 
@@ -226,6 +245,8 @@ func (e *examples) checkInvalidRequests() {
 	e.expect("InvalidRequest", "unknown-signer", e.do("POST", collection, strings.Replace(minimal(""), `"s"`, `"nobody"`, 1)))
 	e.expect("InvalidPatch", "fields", e.patch(`{"network":"mainnet","custom_rpc_urls":[{"url":"https://eth-sepolia.example/***"}]}`))
 	e.expect("InvalidQuery", "parameters", e.do("GET", collection+"?page=x&per_page=-1", ""))
+	e.expect("InvalidQuery", "filter", e.do("GET", collection+"?paused=maybe", ""))
+	e.expect("InvalidReason", "type", e.do("PUT", example+"/disabled_reason", `{}`, with("Content-Type", "application/json")))
 	e.expect("InvalidQuery", "encoding", e.do("GET", collection+"?page=%zz", ""))
 	e.expect("PayloadTooLarge", "too-large", e.patch(strings.Repeat(" ", 1<<20+1)))
 	e.expect("UnsupportedMediaType", "content-type", e.do("POST", collection, "", with("Content-Type", "text/plain")))
@@ -237,11 +258,13 @@ func (e *examples) checkRefusals() {
 	e.expect("Unauthorized", "unauthorized", e.do("GET", collection, "", with("Authorization")))
 	e.expect("RelayerNotFound", "not-found", e.do("GET", collection+"/nobody", ""))
 	e.expect("PathNotFound", "not-found", e.do("GET", "/nowhere", ""))
+	e.expect("RelayerOrPathNotFound", "not-found", e.do("GET", collection+"/nobody/custom_rpc_urls", ""))
+	e.expect("RelayerOrPathNotFound", "not-enabled", serve(e.t).do("GET", example+"/custom_rpc_urls", ""))
 	e.expect("MethodNotAllowed", "not-allowed", e.do("PUT", example, ""))
 	e.expect("RelayerExists", "exists", e.create("evm"))
 	e.expect("PreconditionFailed", "changed", e.patch(`{}`, with("If-Match", `"0"`)))
-	refuse := func(context.Context, httpapi.Access) error { return httpapi.ErrForbidden }
-	e.expect("Forbidden", "forbidden", serve(e.t, httpapi.WithAuthorizer(refuse)).do("GET", collection, ""))
+	refuses := func(context.Context, httpapi.Access) (httpapi.Decision, error) { return refuse() }
+	e.expect("Forbidden", "forbidden", serve(e.t, httpapi.WithAuthorizer(refuses)).do("GET", collection, ""))
 	limited := serve(e.t, httpapi.WithRateLimit(0.01, 1))
 	limited.do("GET", collection, "")
 	e.expect("TooManyRequests", "over-the-rate", limited.do("GET", collection, ""))
@@ -249,13 +272,13 @@ func (e *examples) checkRefusals() {
 
 func (e *examples) checkDeletes() {
 	e.recreate()
-	e.guard = guardReturning("3 transactions are pending", nil)
-	e.expect("DeleteRefused", "pending", e.do("DELETE", example, ""))
-	e.guard = guardReturning("", errors.New("queue broke"))
+	e.refusal = relayer.Refuse("3 transactions are pending")
+	e.expect("Refused", "dry-run", e.do("DELETE", example+"?dry_run=x", ""))
+	e.expect("Refused", "pending", e.do("DELETE", example, ""))
+	e.refusal = errors.New("queue broke")
 	e.expect("InternalServerError", "fault", e.do("DELETE", example, ""))
-	e.guard = guardReturning("", relayer.ErrUnavailable)
-	e.expect("ServiceUnavailable", "unavailable", e.do("DELETE", example, ""))
-	e.guard = guardReturning("", nil)
+	e.expect("ServiceUnavailable", "unavailable", serveManager(e.t, downManager(e.t), validTokens).do("GET", collection, ""))
+	e.refusal = nil
 	e.expect("RelayerDeleted", "deleted", e.do("DELETE", example, ""))
 }
 
@@ -279,11 +302,22 @@ var everyRequest = []struct{ method, path, contentType, body string }{
 	{"GET", changes, "", ""},
 	{"HEAD", changes, "", ""},
 	{"PUT", changes, "", ""},
+	{"POST", validation, "application/json", minimal("")},
+	{"PUT", validation, "", ""},
+	{"GET", access, "", ""},
+	{"HEAD", access, "", ""},
+	{"PUT", access, "", ""},
 	{"GET", one, "", ""},
 	{"HEAD", one, "", ""},
 	{"PATCH", one, "application/json", "{}"},
 	{"DELETE", one, "", ""},
 	{"PUT", one, "", ""},
+	{"GET", one + "/custom_rpc_urls", "", ""},
+	{"HEAD", one + "/custom_rpc_urls", "", ""},
+	{"PUT", one + "/custom_rpc_urls", "", ""},
+	{"PUT", one + "/disabled_reason", "application/json", `{"type":"x"}`},
+	{"DELETE", one + "/disabled_reason", "", ""},
+	{"POST", one + "/disabled_reason", "", ""},
 	{"GET", "/nowhere", "", ""},
 }
 
@@ -298,15 +332,19 @@ func wantEverywhere(t *testing.T, s *service, status int, headers ...header) {
 	}
 }
 
+func TestAuth_NoTokenOnEveryRoute(t *testing.T) {
+	wantEverywhere(t, serve(t, httpapi.WithEngineOperations()), http.StatusUnauthorized, with("Authorization"))
+}
+
 func TestAuth_FaultOnEveryRoute(t *testing.T) {
-	out := serveAs(t, httpapi.AuthFunc(func(context.Context, string) (string, error) { return "", relayer.ErrUnavailable }), nil)
+	out := serveAs(t, byToken(func(string) error { return relayer.ErrUnavailable }), nil, httpapi.WithEngineOperations())
 	wantEverywhere(t, out, http.StatusServiceUnavailable)
-	broken := serveAs(t, httpapi.AuthFunc(func(context.Context, string) (string, error) { panic("directory broke") }), nil)
+	broken := serveAs(t, byToken(func(string) error { panic("directory broke") }), nil, httpapi.WithEngineOperations())
 	wantEverywhere(t, broken, http.StatusInternalServerError)
 }
 
 func TestGuessLimit_EveryRoute(t *testing.T) {
-	s := serve(t, httpapi.WithGuessLimit(0.01, 1))
+	s := serve(t, httpapi.WithGuessLimit(0.01, 1), httpapi.WithEngineOperations())
 	wrong := with("Authorization", "Bearer wrong")
 	s.do("GET", collection, "", wrong)
 	wantEverywhere(t, s, http.StatusTooManyRequests, wrong)
@@ -321,7 +359,7 @@ func TestOpenAPI_MaxInFlight(t *testing.T) {
 		<-finish
 		return "", nil
 	}
-	s := serveAs(t, httpapi.Tokens(validToken), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
 	var waiting sync.WaitGroup
 	waiting.Go(func() { s.do("POST", collection, minimal("")) })
 	<-entered

@@ -50,7 +50,7 @@ func (s *service) stall(path string) stalledClient {
 // serveSmallBuffers serves the relayers of the manager with small send buffers.
 func serveSmallBuffers(t *testing.T, manager *relayer.Manager, options ...httpapi.Option) *service {
 	t.Helper()
-	handler, err := httpapi.New(manager, httpapi.Tokens(validToken), options...)
+	handler, err := httpapi.New(manager, validTokens, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestMaxPendingBytes_LargeRelayer(t *testing.T) {
 func TestMaxPendingBytes_Followers(t *testing.T) {
 	const followers = 20
 	log := new(syncBuffer)
-	_, manager := newAPI(t, httpapi.Tokens(validToken))
+	_, manager := newAPI(t, validTokens)
 	s := serveSmallBuffers(t, manager, httpapi.WithMaxPendingBytes(300<<10), httpapi.WithRequestLog(newLogger(log)))
 	createIn(t, s.manager, "r-1", "n")
 	var clients [followers]stalledClient
@@ -181,10 +181,10 @@ type blockedLists struct {
 	release chan struct{}
 }
 
-func (s *blockedLists) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+func (s *blockedLists) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
 	s.entered.Add(1)
 	<-s.release
-	return s.Store.List(ctx, offset, limit)
+	return s.Store.List(ctx, query)
 }
 
 // TestMaxPendingBytes_ConcurrentPages: few pages are built concurrently, because their size
@@ -198,7 +198,7 @@ func TestMaxPendingBytes_ConcurrentPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			api, err := httpapi.New(manager, httpapi.Tokens(validToken))
+			api, err := httpapi.New(manager, validTokens)
 			if err != nil {
 				t.Fatal(err)
 			}

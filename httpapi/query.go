@@ -1,49 +1,152 @@
 package httpapi
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-relayer/relayer"
 )
 
+const (
+	// maxFilters bounds the cost of a selector.
+	maxFilters = 1000
+
+	// maxUnknown bounds how many unknown parameters a response names.
+	maxUnknown = 10
+)
+
+// query reads the parameters of a request.
+type query struct {
+	// options are the known parameters that may be given once. Unused elements have no
+	// name. An array costs no allocation.
+	options [3]parameter
+
+	// hasFilters makes the keys of a selector known parameters.
+	hasFilters bool
+	filters    []filter
+	values     int // of filters
+
+	unknown []string // names, without duplicates
+}
+
+// filter is a key of a selector with all its values.
+type filter struct {
+	key    string
+	values []string
+}
+
+// parse parses the text of a query and returns the selector of its filters. The error is a
+// [*relayer.ValidationError] that names every invalid parameter.
+func (q *query) parse(raw string) (selected relayer.Selector, err error) {
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, ok := unescapePair(pair)
+		if !ok {
+			return selected, invalidQuery("the query must be URL-encoded")
+		}
+		q.add(name, value)
+	}
+	if q.values > maxFilters {
+		return selected, invalidQuery(fmt.Sprintf("the query must have at most %d filters", maxFilters))
+	}
+	var problems []relayer.FieldError
+	for i := range q.options {
+		p := &q.options[i]
+		if problem := p.parse(); problem != "" {
+			problems = append(problems, relayer.FieldError{Field: p.name, Message: problem})
+		}
+	}
+	for _, f := range q.filters {
+		next := selected.Where(f.key, f.values...)
+		if invalid, ok := errors.AsType[*relayer.ValidationError](next.Err()); ok {
+			problems = append(problems, invalid.Fields...)
+			continue
+		}
+		selected = next
+	}
+	if len(problems) > 0 {
+		return selected, &relayer.ValidationError{Fields: problems}
+	}
+	return selected, nil
+}
+
+func invalidQuery(message string) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Message: message}}}
+}
+
+// add adds a parameter.
+func (q *query) add(name, value string) {
+	for i := range q.options {
+		if p := &q.options[i]; p.name == name && name != "" {
+			p.value = value
+			p.count++
+			return
+		}
+	}
+	if q.hasFilters && isFilter(name) {
+		q.addFilter(name, value)
+		return
+	}
+	if len(q.unknown) <= maxUnknown && !slices.Contains(q.unknown, name) {
+		q.unknown = append(q.unknown, name)
+	}
+}
+
+func (q *query) addFilter(key, value string) {
+	if q.values++; q.values > maxFilters {
+		return
+	}
+	i := slices.IndexFunc(q.filters, func(f filter) bool { return f.key == key })
+	if i < 0 {
+		i, q.filters = len(q.filters), append(q.filters, filter{key: key})
+	}
+	q.filters[i].values = append(q.filters[i].values, value)
+}
+
+// isFilter reports whether a parameter is a key of a selector.
+func isFilter(name string) bool {
+	switch name {
+	case "id", "network", "network_type", "signer_id", "notification_id", "paused", "system_disabled", "search":
+		return true
+	default:
+		return strings.HasPrefix(name, "label.")
+	}
+}
+
+// unknownMessages returns the messages about unknown parameters, each one line of text.
+func unknownMessages(names []string) (messages []string) {
+	for _, name := range names[:min(len(names), maxUnknown)] {
+		messages = append(messages, fmt.Sprintf("the query parameter %q is unknown and was ignored", name))
+	}
+	if len(names) > maxUnknown {
+		messages = append(messages, "more query parameters are unknown and were ignored")
+	}
+	return messages
+}
+
 // listQuery holds the query parameters of a list request.
 type listQuery struct {
 	page      uint32
 	perPage   uint32
 	revisions bool
+	selector  relayer.Selector
+	unknown   []string
 }
 
-// parseListQuery parses the query of a list request. It returns a
-// [*relayer.ValidationError] that names every invalid parameter. Unknown parameters
-// are ignored, because proxies and caches add their own.
 func parseListQuery(raw string) (listQuery, error) {
-	page := parameter{name: "page", number: 1}
-	perPage := parameter{name: "per_page", number: relayer.DefaultPerPage}
-	revisions := parameter{name: "revisions", isFlag: true}
-	if raw == "" {
-		return listQuery{page: page.number, perPage: perPage.number}, nil
-	}
-	for pair := range strings.SplitSeq(raw, "&") {
-		name, value, ok := unescapePair(pair)
-		if !ok {
-			return listQuery{}, &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the query must be URL-encoded"}}}
-		}
-		page.match(name, value)
-		perPage.match(name, value)
-		revisions.match(name, value)
-	}
-	var problems []relayer.FieldError
-	for _, p := range [...]*parameter{&page, &perPage, &revisions} {
-		if problem := p.parse(); problem != "" {
-			problems = append(problems, relayer.FieldError{Field: p.name, Message: problem})
-		}
-	}
-	if len(problems) > 0 {
-		return listQuery{}, &relayer.ValidationError{Fields: problems}
-	}
-	return listQuery{page.number, perPage.number, revisions.value == "true"}, nil
+	q := query{hasFilters: true, options: [...]parameter{
+		{name: "page", number: 1},
+		{name: "per_page", number: relayer.DefaultPerPage},
+		{name: "revisions", isFlag: true},
+	}}
+	selector, err := q.parse(raw)
+	return listQuery{q.options[0].number, q.options[1].number, q.options[2].isTrue(), selector, q.unknown}, err
 }
 
 // unescapePair parses a name and its value as [url.ParseQuery] does, without a map.
@@ -66,12 +169,7 @@ type parameter struct {
 	isFlag bool   // true or false instead of a number
 }
 
-func (p *parameter) match(name, value string) {
-	if name == p.name {
-		p.value = value
-		p.count++
-	}
-}
+func (p *parameter) isTrue() bool { return p.value == "true" }
 
 // parse parses the value, or returns what is wrong with it.
 func (p *parameter) parse() (problem string) {

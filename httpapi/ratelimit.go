@@ -18,19 +18,19 @@ const (
 // second, more than 0, and at once, at least 1. Creates, patches and deletes have no
 // rate limit.
 func WithRateLimit(perSecond float64, burst int) Option {
-	return func(a *API) (err error) {
-		a.readLimiter, err = rateLimiterOf(perSecond, burst)
+	return Option{func(s *settings) (err error) {
+		s.readLimiter, err = rateLimiterOf(perSecond, burst)
 		return err
-	}
+	}}
 }
 
 // WithoutRateLimit removes the limit on gets, lists and watches, for a host that limits
 // them elsewhere.
 func WithoutRateLimit() Option {
-	return func(a *API) error {
-		a.readLimiter = nil
+	return Option{func(s *settings) error {
+		s.readLimiter = nil
 		return nil
-	}
+	}}
 }
 
 func rateLimiterOf(perSecond float64, burst int) (*rateLimiter, error) {

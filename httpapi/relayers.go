@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -15,74 +16,108 @@ import (
 )
 
 func (a *API) getRelayer(x *exchange, r *http.Request) response {
-	body, revision, err := a.manager.AppendDocument(r.Context(), x.startBody(), x.relayerID)
+	x.ignoreQuery(r)
+	document, err := x.manager.GetDocument(x, x.relayerID)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	tag := entityTag(revision)
+	tag := entityTag(document.Revision)
 	if matchesAny(r.Header["If-None-Match"], tag) {
-		return response{status: http.StatusNotModified}.withHeader("Etag", tag)
+		return notModified(tag)
 	}
-	return x.success(http.StatusOK, body).withHeader("Etag", tag)
+	return x.document(http.StatusOK, document).withHeader("Etag", tag)
 }
 
 func (a *API) createRelayer(x *exchange, r *http.Request) response {
-	if !hasMediaType(r, jsonType) {
-		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be " + jsonType})
-	}
-	body, rejection := a.readBody(x, r)
+	document, rejection := a.create(x, r)
 	if rejection != nil {
 		return *rejection
 	}
-	document, err := a.manager.CreateDocument(r.Context(), body)
-	if err != nil {
-		return a.errorResponse(x, r, err)
-	}
-	return x.success(http.StatusCreated, append(x.startBody(), document.JSON...)).
+	x.relayerID = document.ID
+	return x.document(http.StatusCreated, document).
 		withHeader("Location", location(r, document.ID)).
 		withHeader("Etag", entityTag(document.Revision))
 }
 
-func (a *API) listRelayers(x *exchange, r *http.Request) response {
-	query, err := parseListQuery(r.URL.RawQuery)
-	if err != nil {
-		return a.errorResponse(x, r, err)
+func (a *API) validateRelayer(x *exchange, r *http.Request) response {
+	document, rejection := a.create(x, r, relayer.DryRun())
+	if rejection != nil {
+		return *rejection
 	}
-	if query.revisions {
-		return a.listWithRevisions(x, r, query)
-	}
-	body, pagination, err := a.manager.AppendDocuments(r.Context(), append(x.startBody(), '['), query.page, query.perPage)
-	if err != nil {
-		return a.errorResponse(x, r, err)
-	}
-	return x.success(http.StatusOK, appendPagination(append(body, ']'), pagination))
+	return x.document(http.StatusOK, document)
 }
 
-// listWithRevisions adds the revisions of the relayers, in their order, next to the data.
-func (a *API) listWithRevisions(x *exchange, r *http.Request, query listQuery) response {
-	documents, pagination, err := a.manager.ListDocuments(r.Context(), query.page, query.perPage)
+// create returns the created relayer, or the response that rejects the request.
+func (a *API) create(x *exchange, r *http.Request, options ...relayer.WriteOption) (relayer.Document, *response) {
+	body, rejection := a.readJSON(x, r)
+	if rejection != nil {
+		return relayer.Document{}, rejection
+	}
+	document, err := x.manager.CreateDocument(x, body, options...)
+	if err != nil {
+		failed := a.errorResponse(x, r, err)
+		return relayer.Document{}, &failed
+	}
+	return document, nil
+}
+
+func (a *API) listRelayers(x *exchange, r *http.Request) response {
+	q, err := parseListQuery(r.URL.RawQuery)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	size := 0
-	for _, document := range documents {
-		size += len(document.JSON) + len(`,`)
+	x.unknown = q.unknown
+	// A ListQuery with 0 relayers per page is that of the default.
+	perPage := max(q.perPage, 1)
+	documents, pagination, err := x.manager.ListDocuments(x, relayer.ListQuery{
+		Selector: q.selector, Page: intOf(q.page), PerPage: intOf(perPage),
+	})
+	if err != nil {
+		return a.errorResponse(x, r, err)
 	}
-	body, revisions := append(slices.Grow(x.startBody(), size), '['), []byte(`],"revisions":[`)
-	for i, document := range documents {
-		if i > 0 {
-			body, revisions = append(body, ','), append(revisions, ',')
-		}
-		body = append(body, document.JSON...)
-		revisions = strconv.AppendUint(revisions, document.Revision, 10)
+	if q.perPage == 0 {
+		documents, pagination.PerPage = nil, 0
 	}
-	body = append(append(body, revisions...), ']')
+	body := appendDocuments(x.startBody(), documents)
+	if q.revisions {
+		body = appendRevisions(body, documents)
+	}
 	return x.success(http.StatusOK, appendPagination(body, pagination))
 }
 
+// intOf converts a number for platforms whose int has 32 bits.
+func intOf(number uint32) int { return int(min(uint64(number), math.MaxInt)) }
+
+func appendDocuments(body []byte, documents []relayer.Document) []byte {
+	size := len(`[]`)
+	for _, document := range documents {
+		size += len(document.JSON) + len(`,`)
+	}
+	body = append(slices.Grow(body, size), '[')
+	for i, document := range documents {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, document.JSON...)
+	}
+	return append(body, ']')
+}
+
+// appendRevisions adds the revisions of the relayers, in their order.
+func appendRevisions(body []byte, documents []relayer.Document) []byte {
+	body = append(body, `,"revisions":[`...)
+	for i, document := range documents {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = strconv.AppendUint(body, document.Revision, 10)
+	}
+	return append(body, ']')
+}
+
 func appendPagination(body []byte, p relayer.Pagination) []byte {
-	body = strconv.AppendUint(append(body, `,"pagination":{"current_page":`...), uint64(p.CurrentPage), 10)
-	body = strconv.AppendUint(append(body, `,"per_page":`...), uint64(p.PerPage), 10)
+	body = strconv.AppendInt(append(body, `,"pagination":{"current_page":`...), int64(p.CurrentPage), 10)
+	body = strconv.AppendInt(append(body, `,"per_page":`...), int64(p.PerPage), 10)
 	body = strconv.AppendInt(append(body, `,"total_items":`...), int64(p.TotalItems), 10)
 	return append(body, '}')
 }
@@ -93,22 +128,49 @@ func (a *API) patchRelayer(x *exchange, r *http.Request) response {
 		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: message}).
 			withHeader("Accept-Patch", mergePatchType+", "+jsonType)
 	}
+	options, err := x.writeOptions(r)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
 	body, rejection := a.readBody(x, r)
 	if rejection != nil {
 		return *rejection
 	}
-	document, err := a.manager.PatchDocument(r.Context(), x.relayerID, body, conditions(r.Header)...)
+	document, err := x.manager.PatchDocument(x, x.relayerID, body, options...)
 	if err != nil {
 		return a.conditionalErrorResponse(x, r, err)
 	}
-	return x.success(http.StatusOK, append(x.startBody(), document.JSON...)).withHeader("Etag", entityTag(document.Revision))
+	return x.document(http.StatusOK, document).withHeader("Etag", entityTag(document.Revision))
 }
 
 func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
-	if err := a.manager.Delete(r.Context(), x.relayerID, conditions(r.Header)...); err != nil {
+	options, err := x.writeOptions(r)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	if err := x.manager.Delete(x, x.relayerID, options...); err != nil {
 		return a.conditionalErrorResponse(x, r, err)
 	}
 	return x.success(http.StatusOK, append(x.startBody(), `"Relayer deleted successfully"`...))
+}
+
+// writeOptions returns the condition of If-Match and the dry run of the query.
+func (x *exchange) writeOptions(r *http.Request) (options []relayer.WriteOption, err error) {
+	q := query{options: [3]parameter{{name: "dry_run", isFlag: true}}}
+	_, err = q.parse(r.URL.RawQuery)
+	x.unknown = q.unknown
+	options = conditions(r.Header)
+	if q.options[0].isTrue() {
+		options = append(options, relayer.DryRun())
+	}
+	return options, err
+}
+
+// ignoreQuery makes the response name the parameters of a query without known ones.
+func (x *exchange) ignoreQuery(r *http.Request) {
+	var q query
+	_, _ = q.parse(r.URL.RawQuery) // the query is ignored, so that it need not be valid
+	x.unknown = q.unknown
 }
 
 // conditionalErrorResponse returns the response to a patch or delete that failed with
@@ -134,6 +196,17 @@ func hasMediaType(r *http.Request, types ...string) bool {
 	}
 	mediaType, _, err := mime.ParseMediaType(values[0])
 	return err == nil && slices.Contains(types, mediaType)
+}
+
+// readJSON returns the body of a request without known query parameters, or the response
+// that rejects it.
+func (a *API) readJSON(x *exchange, r *http.Request) (body []byte, rejection *response) {
+	if !hasMediaType(r, jsonType) {
+		unsupported := invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be " + jsonType})
+		return nil, &unsupported
+	}
+	x.ignoreQuery(r)
+	return a.readBody(x, r)
 }
 
 // readBody returns the body of the request, or the response that rejects it.

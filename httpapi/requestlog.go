@@ -7,22 +7,26 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
+
+	"github.com/go-relayer/relayer"
 )
 
 // WithRequestLog logs every request after its response, at level Info: request ID,
-// principal, method, route, status, body size and duration. The route is the matched
-// pattern, and empty if the request was rejected before routing. Path and query are
-// not logged, because clients may put secrets there; neither are headers and bodies.
+// principal, method, route, relayer ID, status, body size and duration. The principal is
+// the ID of the actor. The route is the matched pattern, and empty if the request was
+// rejected before routing. The relayer ID is empty unless the relayer exists. Path
+// and query are not logged, because clients may put secrets there; neither are headers and
+// bodies.
 // A panic in the logger's handler is recovered, and logged by the logger of
 // [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
-	return func(a *API) error {
+	return Option{func(s *settings) error {
 		if logger == nil {
 			return errors.New("httpapi: request logger is nil")
 		}
-		a.requestLogger = logger
+		s.requestLogger = logger
 		return nil
-	}
+	}}
 }
 
 // loggedMethod returns the method for a log, or "other": a client can send any text
@@ -35,6 +39,14 @@ func loggedMethod(r *http.Request) string {
 	default:
 		return "other"
 	}
+}
+
+// loggedID returns the relayer ID for a log. The path of an unknown relayer may be any text.
+func (x *exchange) loggedID() string {
+	if x.status == http.StatusNotFound || !relayer.IsID(x.relayerID) {
+		return ""
+	}
+	return x.relayerID
 }
 
 // logRequest logs a request after its response.
@@ -51,9 +63,10 @@ func (a *API) logRequest(x *exchange, r *http.Request) {
 	}()
 	a.requestLogger.LogAttrs(r.Context(), slog.LevelInfo, "request",
 		slog.String("request_id", x.requestID),
-		slog.String("principal", x.principal),
+		slog.String("principal", x.actor.ID),
 		slog.String("method", loggedMethod(r)),
 		slog.String("route", x.route),
+		slog.String("relayer_id", x.loggedID()),
 		slog.Int("status", x.status),
 		slog.Int("bytes", x.bytes),
 		slog.Duration("took", time.Since(x.received)),

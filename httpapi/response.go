@@ -87,8 +87,39 @@ func (x *exchange) startBody() []byte {
 
 // success returns a response whose body was started by startBody.
 func (x *exchange) success(status int, body []byte) response {
+	if len(x.unknown) > 0 {
+		body = append(append(body, `,"metadata":`...), encodeJSON(warningsOf(x.unknown))...)
+	}
 	*x.buffer = append(body, '}')
 	return response{status: status, body: *x.buffer}
+}
+
+// document returns a response with a relayer.
+func (x *exchange) document(status int, document relayer.Document) response {
+	return x.success(status, append(x.startBody(), document.JSON...))
+}
+
+// metadata is that of the envelope.
+type metadata struct {
+	Logs []logEntry `json:"logs"`
+}
+
+type logEntry struct {
+	Level   string `json:"level"`
+	Message string `json:"message"`
+}
+
+// warningsOf returns the metadata of a response to unknown query parameters.
+func warningsOf(unknown []string) (m metadata) {
+	for _, message := range unknownMessages(unknown) {
+		m.Logs = append(m.Logs, logEntry{"warn", message})
+	}
+	return m
+}
+
+// notModified returns the response to a request whose If-None-Match has the current tag.
+func notModified(tag string) response {
+	return response{status: http.StatusNotModified}.withHeader("Etag", tag)
 }
 
 // maxPooledBuffer is the capacity of the largest buffer that is kept for later

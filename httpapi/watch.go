@@ -3,12 +3,15 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +24,7 @@ const defaultMaxWatchers = 1000
 
 const (
 	// heartbeatInterval is shorter than the idle timeouts of common proxies. It is also
-	// the longest time that a stream stays open after its token was revoked.
+	// the longest time that a stream stays open after its credentials were revoked.
 	heartbeatInterval = 15 * time.Second
 
 	// sendTimeout bounds how long a client that does not read keeps its stream.
@@ -30,15 +33,15 @@ const (
 
 // WithMaxWatchers sets how many clients may follow the changes concurrently, at least
 // 1. The default is 1,000. A further one is rejected with 503 and Retry-After. To
-// disable the change feed, refuse [ActionWatch] with [WithAuthorizer].
+// disable the change feed, refuse [relayer.ActionWatch] with [WithAuthorizer].
 func WithMaxWatchers(limit int) Option {
-	return func(a *API) error {
+	return Option{func(s *settings) error {
 		if limit < 1 {
 			return errors.New("httpapi: the limit of watchers must be at least 1")
 		}
-		a.watchers.limit = int64(limit)
+		s.watchers.limit = int64(limit)
 		return nil
-	}
+	}}
 }
 
 // Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other
@@ -50,6 +53,11 @@ func (a *API) Drain() { a.drain() }
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.
 func (a *API) watchRelayers(x *exchange, r *http.Request) response {
+	q := query{hasFilters: true}
+	filters, err := q.parse(r.URL.RawQuery)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
 	if a.draining.Err() != nil || !a.watchers.tryAcquire(1) {
 		return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "5")
 	}
@@ -58,39 +66,41 @@ func (a *API) watchRelayers(x *exchange, r *http.Request) response {
 		x.startStream()
 		return response{}
 	}
-	return a.stream(eventStream{x, http.NewResponseController(x.ResponseWriter)}, r)
+	x.unknown = q.unknown
+	s := eventStream{x: x, control: http.NewResponseController(x.ResponseWriter), filters: filters}
+	s.mark = markOf(x.within, filters)
+	return a.stream(s, r)
 }
 
 // stream returns when the client, the feed or the API ends the stream.
 func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(s.x)
 	stop := context.AfterFunc(a.draining, cancel)
 	defer stop()
 
-	after := lastEventID(r.Header)
-	changes := a.manager.WatchDocuments(ctx, after)
+	arrived := make(chan arrival)
+	begun := s.beginFeed(ctx, s.resumeAfter(r.Header))
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
-	arrived := make(chan arrival)
-	following.Go(func() { a.follow(ctx, changes, arrived) })
+	following.Go(func() { a.followAll(ctx, s, begun, arrived) })
 
 	if err := s.setDeadlines(); err != nil {
 		return a.errorResponse(s.x, r, fmt.Errorf("the ResponseWriter of the host cannot stream: %w", err))
 	}
 	defer s.finish()
-	err := s.start(after)
-	heartbeats := time.NewTicker(heartbeatInterval)
-	defer heartbeats.Stop()
+	err := s.start()
+	ticker := time.NewTicker(heartbeatInterval)
+	defer ticker.Stop()
 	for err == nil { // an error means that the client is gone or does not read
 		select {
 		case <-ctx.Done():
 			return response{}
-		case <-heartbeats.C:
-			if !a.mayStillWatch(ctx, s.x, r) {
+		case <-ticker.C:
+			if !a.mayStillWatch(s.x, r) {
 				return response{}
 			}
-			err = s.send(append(s.buffer(), heartbeat...))
+			err = s.send(append(s.buffer(), keepAlive...))
 		case next := <-arrived:
 			if next.isEnd() {
 				a.logEnd(s.x, r, next.err)
@@ -105,31 +115,21 @@ func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
 	return response{}
 }
 
-// mayStillWatch checks the token and the authorizer again, and reports whether a new
-// request would be accepted.
-func (a *API) mayStillWatch(ctx context.Context, x *exchange, r *http.Request) bool {
-	principal, err := a.auth.authenticate(ctx, r, a.guesses)
+// mayStillWatch asks the Authenticator and the Authorizer again, and reports whether a new
+// request would be accepted for the same relayers.
+func (a *API) mayStillWatch(x *exchange, r *http.Request) bool {
+	actor, err := a.identify(x, r)
 	if err != nil {
 		return false
 	}
-	x.principal = principal
-	return a.authorize == nil || a.authorize(ctx, Access{Principal: principal, Action: ActionWatch}) == nil
+	decision, err := a.decide(x, Access{Actor: actor, Action: relayer.ActionWatch})
+	return err == nil && decision.isAllowed && decision.within.String() == x.within.String()
 }
 
 func (a *API) logEnd(x *exchange, r *http.Request, err error) {
 	if err != nil {
 		a.logFault(x, r, fmt.Errorf("the change feed has ended: %w", err))
 	}
-}
-
-// lastEventID returns the position at which the client resumes. It returns "" if there
-// is none or it is invalid: the client then gets a resync event first.
-func lastEventID(header http.Header) string {
-	values := header["Last-Event-Id"]
-	if len(values) == 1 && isPosition(values[0]) {
-		return values[0]
-	}
-	return ""
 }
 
 // isPosition reports whether text can be a position. No other text may become a line
@@ -142,53 +142,101 @@ func isPosition(text string) bool {
 type arrival struct {
 	change   relayer.DocumentChange
 	err      error
+	isGap    bool // the client must read all relayers again
 	isCutOff bool // a gap that ends the stream, because of too many pending bytes
 }
 
-func (n arrival) isGap() bool { return n.isCutOff || errors.Is(n.err, relayer.ErrGap) }
-
-func (n arrival) isEnd() bool { return n.change.Kind == "" && !n.isGap() }
+func (n arrival) isEnd() bool { return n.change.Kind == "" && !n.isGap }
 
 // size returns how much of the limit of pending bytes the arrival uses.
 func (n arrival) size() int64 { return int64(len(n.change.Document.JSON)) }
 
-// follow sends the items of the feed, and finally its end, until ctx is done. It acquires
-// the pending bytes of each item, which the receiver releases. It recovers a panic of the
-// store, which would end the process in this goroutine.
-func (a *API) follow(ctx context.Context, changes iter.Seq2[relayer.DocumentChange, error], arrived chan<- arrival) {
-	send := func(next arrival) (ok bool) {
-		select {
-		case arrived <- next:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	var end arrival
+// feed is a begun sequence of changes.
+type feed struct {
+	changes   iter.Seq2[relayer.DocumentChange, error]
+	isResumed bool // it has all changes after the last event of the client
+	began     time.Time
+}
+
+// beginFeed begins the changes after a position, or from the call on if it is empty.
+func (s eventStream) beginFeed(ctx context.Context, after string) feed {
+	query := relayer.WatchQuery{Selector: s.filters, After: after, Heartbeat: heartbeatInterval}
+	return feed{s.x.manager.WatchDocuments(ctx, query), after != "", time.Now()}
+}
+
+// minFeedTime is the shortest time between two resync events, so that a store whose feed
+// has a gap whenever it begins does not cause a busy loop.
+const minFeedTime = time.Second
+
+// followAll sends the items of the feed, and finally its end, until ctx is done. After a gap
+// it begins the feed again before it sends the gap, so that the client, which then reads
+// all relayers, misses no change. It recovers a panic of the store, which would end the
+// process in this goroutine.
+func (a *API) followAll(ctx context.Context, s eventStream, current feed, arrived chan<- arrival) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			end.err = &panicError{cause, debug.Stack()}
+			deliver(ctx, arrived, arrival{err: &panicError{cause, debug.Stack()}})
 		}
-		send(end)
 	}()
+	for ctx.Err() == nil {
+		if !current.isResumed && !deliver(ctx, arrived, arrival{isGap: true}) {
+			return
+		}
+		end := a.follow(ctx, current.changes, arrived)
+		if !errors.Is(end.err, relayer.ErrGap) {
+			deliver(ctx, arrived, end)
+			return
+		}
+		if !current.isResumed {
+			sleep(ctx, time.Until(current.began.Add(minFeedTime)))
+		}
+		current = s.beginFeed(ctx, "")
+	}
+}
+
+// follow sends the changes of a feed and returns its end. It acquires the pending bytes of
+// each change, which the receiver releases.
+func (a *API) follow(ctx context.Context, changes iter.Seq2[relayer.DocumentChange, error], arrived chan<- arrival) (end arrival) {
 	for change, err := range changes {
-		next := arrival{change: change, err: err}
-		if next.isEnd() {
-			end.err = err
-			return
+		if err != nil {
+			return arrival{err: err}
 		}
+		next := arrival{change: change}
 		if !a.pending.tryAcquire(next.size()) {
-			end.isCutOff = true
-			return
+			return arrival{isGap: true, isCutOff: true}
 		}
-		if !send(next) {
+		if !deliver(ctx, arrived, next) {
 			a.pending.release(next.size())
-			return
+			return arrival{}
 		}
+	}
+	return arrival{}
+}
+
+// deliver reports false if ctx is done.
+func deliver(ctx context.Context, arrived chan<- arrival, next arrival) bool {
+	select {
+	case arrived <- next:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// sleep returns after the time, or when ctx is done.
+func sleep(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
 const (
+	// keepAlive is sent even if the store is not reachable. A heartbeat is sent only if the
+	// client has all changes.
+	keepAlive = ": keep-alive\n\n"
 	heartbeat = ": heartbeat\n\n"
 
 	// resync has no id line, so that a client that reconnects before it has read all
@@ -197,9 +245,9 @@ const (
 )
 
 // appendHead appends the event up to the document.
-func (n arrival) appendHead(dst []byte) []byte {
-	if isPosition(n.change.Position) {
-		dst = append(append(append(dst, "id: "...), n.change.Position...), '\n')
+func (s eventStream) appendHead(dst []byte, n arrival) []byte {
+	if id := n.change.Position + s.mark; n.change.Position != "" && isPosition(id) {
+		dst = append(append(append(dst, "id: "...), id...), '\n')
 	}
 	dst = append(append(append(dst, "event: "...), n.change.Kind...), '\n')
 	dst = append(dst, `data: {"etag":`...)
@@ -207,19 +255,55 @@ func (n arrival) appendHead(dst []byte) []byte {
 	return append(dst, `,"relayer":`...)
 }
 
-// oneLine replaces the line breaks of a document, which would end the line of the event.
-// JSON contains them only between its tokens.
-func oneLine(document []byte) []byte {
-	if !bytes.ContainsAny(document, "\r\n") {
-		return document
+// documentLine returns the document as a part of a line. That of a relayer that is no longer
+// selected has only the ID. Line breaks, which JSON contains only between its tokens, would
+// end the line.
+func documentLine(document relayer.Document) []byte {
+	switch {
+	case document.JSON == nil:
+		return encodeJSON(struct {
+			ID string `json:"id"`
+		}{document.ID})
+	case !bytes.ContainsAny(document.JSON, "\r\n"):
+		return document.JSON
+	default:
+		line := bytes.ReplaceAll(document.JSON, []byte("\r"), []byte(" "))
+		return bytes.ReplaceAll(line, []byte("\n"), []byte(" "))
 	}
-	return bytes.ReplaceAll(bytes.ReplaceAll(document, []byte("\r"), []byte(" ")), []byte("\n"), []byte(" "))
 }
 
 // eventStream is a response of Server-Sent Events.
 type eventStream struct {
 	x       *exchange
 	control *http.ResponseController
+	filters relayer.Selector
+
+	// mark is the end of every event ID: it identifies the selection.
+	mark string
+}
+
+// markOf returns the mark of a selection, which is empty if it has all relayers. An event
+// ID of another selection cannot resume: changes that were not selected then are missing.
+func markOf(within, filters relayer.Selector) string {
+	if within.IsZero() && filters.IsZero() {
+		return ""
+	}
+	digest := sha256.Sum256([]byte(within.String() + "\n" + filters.String()))
+	return "~" + hex.EncodeToString(digest[:8])
+}
+
+// resumeAfter returns the position of the last event that the client has. It returns "" if
+// there is none, or if it is invalid or of another selection.
+func (s eventStream) resumeAfter(header http.Header) string {
+	values := header["Last-Event-Id"]
+	if len(values) != 1 || !isPosition(values[0]) {
+		return ""
+	}
+	position, isSame := strings.CutSuffix(values[0], s.mark)
+	if !isSame {
+		return ""
+	}
+	return position
 }
 
 // Header values of a stream. By default, nginx would delay its events.
@@ -242,12 +326,12 @@ func (s eventStream) setDeadlines() error {
 }
 
 // start sends the header and the first bytes, which show the client and proxies that
-// the stream has begun.
-func (s eventStream) start(after string) error {
+// the stream has begun, and name unknown query parameters.
+func (s eventStream) start() error {
 	s.x.startStream()
-	first := append(s.buffer(), heartbeat...)
-	if after == "" {
-		first = append(first, resync...)
+	first := append(s.buffer(), keepAlive...)
+	for _, message := range unknownMessages(s.x.unknown) {
+		first = append(append(append(first, ": "...), message...), "\n\n"...)
 	}
 	if err := s.send(first); err != nil {
 		return err
@@ -263,10 +347,13 @@ func (s eventStream) buffer() []byte { return (*s.x.buffer)[:0] }
 // which may be large, is not copied.
 func (a *API) sendArrival(s eventStream, n arrival) error {
 	defer a.pending.release(n.size())
-	if n.isGap() {
+	switch {
+	case n.isGap:
 		return s.send([]byte(resync))
+	case n.change.Kind == relayer.ChangeHeartbeat:
+		return s.send([]byte(heartbeat))
 	}
-	return s.send(n.appendHead(s.buffer()), oneLine(n.change.Document.JSON), []byte("}\n\n"))
+	return s.send(s.appendHead(s.buffer(), n), documentLine(n.change.Document), []byte("}\n\n"))
 }
 
 // send sends a part of the stream, unless the client does not read it in time. Between two

@@ -46,7 +46,7 @@ func startLoad(t *testing.T, options ...httpapi.Option) *load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(manager, httpapi.Tokens(validToken), append(options, httpapi.WithoutRateLimit())...)
+	api, err := httpapi.New(manager, validTokens, append(options, httpapi.WithoutRateLimit())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestWatch_ManyWatchers(t *testing.T) {
 	l.write(*watchWrites)
 	following.Wait()
 	stored := make(map[string]string)
-	for r, err := range l.manager.All(t.Context()) {
+	for r, err := range l.manager.All(t.Context(), relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

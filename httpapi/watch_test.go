@@ -43,14 +43,14 @@ type stream struct {
 // watch opens a stream that must be accepted, and reads the comment at its start.
 func (s *service) watch(headers ...header) *stream {
 	s.t.Helper()
-	return openStream(s.t, http.DefaultClient, s.url, headers...)
+	return openStream(s.t, http.DefaultClient, s.url, "", headers...)
 }
 
-func openStream(t *testing.T, client *http.Client, url string, headers ...header) *stream {
+func openStream(t *testing.T, client *http.Client, url, query string, headers ...header) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	request, err := http.NewRequestWithContext(ctx, "GET", url+changes, nil)
+	request, err := http.NewRequestWithContext(ctx, "GET", url+changes+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestWatch_InvalidLastEventID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveManager(t, manager, httpapi.Tokens(validToken))
+	s := serveManager(t, manager, validTokens)
 	for value, want := range map[string]string{"p-1": "p-1", strings.Repeat("9", 128): strings.Repeat("9", 128), strings.Repeat("9", 129): "", "a b": "", "\xff": ""} {
 		s.watch(with("Last-Event-ID", value)).cancel()
 		if got := <-resumedAt; got != want {
@@ -256,13 +256,13 @@ func TestWatch_HEAD(t *testing.T) {
 }
 
 func TestWatch_Refused(t *testing.T) {
-	refuse := func(_ context.Context, access httpapi.Access) error {
-		if access.Action == httpapi.ActionWatch {
-			return httpapi.ErrForbidden
+	refusesWatch := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+		if access.Action == relayer.ActionWatch {
+			return refuse()
 		}
-		return nil
+		return allow()
 	}
-	wantFailure(t, serve(t, httpapi.WithAuthorizer(refuse)).do("GET", changes, ""), http.StatusForbidden, "Forbidden")
+	wantFailure(t, serve(t, httpapi.WithAuthorizer(refusesWatch)).do("GET", changes, ""), http.StatusForbidden, "Forbidden")
 	wantFailure(t, serve(t).do("GET", changes, "", with("Authorization")), http.StatusUnauthorized, "Unauthorized")
 	for _, method := range []string{"HEAD", "PUT"} {
 		if got := serve(t).do(method, changes, "", with("Authorization")); got.status != http.StatusUnauthorized {
@@ -318,7 +318,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 
 // TestDrain: streams end, new ones are rejected, and Shutdown does not wait.
 func TestDrain(t *testing.T) {
-	api, manager := newAPI(t, httpapi.Tokens(validToken))
+	api, manager := newAPI(t, validTokens)
 	server := httptest.NewUnstartedServer(recorded(api))
 	server.Config.RegisterOnShutdown(api.Drain)
 	server.Start()
@@ -354,13 +354,15 @@ func (f scriptedFeed) Watch(ctx context.Context, after string) iter.Seq2[relayer
 }
 
 // serveFeed serves a feed that yields the items and then waits for the end of its
-// context.
+// context. An error ends a sequence; the next one continues after it.
 func serveFeed(t *testing.T, items ...func() (relayer.RecordChange, error)) *service {
 	t.Helper()
 	manager, err := relayer.New(scriptedFeed{memory.New(), func(ctx context.Context, _ string) iter.Seq2[relayer.RecordChange, error] {
 		return func(yield func(relayer.RecordChange, error) bool) {
-			for _, item := range items {
-				if !yield(item()) {
+			for len(items) > 0 {
+				change, err := items[0]()
+				items = items[1:]
+				if !yield(change, err) || err != nil {
 					return
 				}
 			}
@@ -370,13 +372,13 @@ func serveFeed(t *testing.T, items ...func() (relayer.RecordChange, error)) *ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveManager(t, manager, httpapi.Tokens(validToken))
+	return serveManager(t, manager, validTokens)
 }
 
 func changeOf(id, position, document string) func() (relayer.RecordChange, error) {
 	return func() (relayer.RecordChange, error) {
 		rec := relayer.Record{ID: id, Revision: 1, Document: []byte(document), Private: []byte(`"key-secret"`)}
-		return relayer.RecordChange{Kind: relayer.Created, Record: rec, Position: position}, nil
+		return relayer.RecordChange{Kind: relayer.ChangeCreated, Record: rec, Position: position}, nil
 	}
 }
 
@@ -384,6 +386,7 @@ func failing(err error) func() (relayer.RecordChange, error) {
 	return func() (relayer.RecordChange, error) { return relayer.RecordChange{}, err }
 }
 
+// TestWatch_Gap: after a gap the feed begins again before the client gets the resync event.
 func TestWatch_Gap(t *testing.T) {
 	s := serveFeed(t, changeOf("r-1", "p-1", validDocument("r-1")), failing(relayer.ErrGap), changeOf("r-2", "p-2", validDocument("r-2")))
 	w := s.watch(with("Last-Event-ID", "p-0"))
@@ -392,6 +395,52 @@ func TestWatch_Gap(t *testing.T) {
 	if e := w.want("created", "r-2"); e.id != "p-2" {
 		t.Errorf("the id is %q", e.id)
 	}
+}
+
+// TestWatch_GapBeforeResync: a client that reads all relayers after a resync event misses
+// no change: the feed that follows began before.
+func TestWatch_GapBeforeResync(t *testing.T) {
+	began := make(chan string, 3)
+	manager, err := relayer.New(scriptedFeed{memory.New(), func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+		began <- after
+		return func(yield func(relayer.RecordChange, error) bool) {
+			if after != "" {
+				yield(relayer.RecordChange{}, relayer.ErrGap)
+				return
+			}
+			<-ctx.Done()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveManager(t, manager, validTokens)
+	s.watch(with("Last-Event-ID", "p-0")).wantResync()
+	for _, want := range []string{"p-0", ""} {
+		select {
+		case after := <-began:
+			if after != want {
+				t.Errorf("a feed began after %q, want %q", after, want)
+			}
+		default:
+			t.Errorf("no feed began after %q before the resync event", want)
+		}
+	}
+}
+
+// TestWatch_AlwaysGap: a store whose feed has a gap whenever it begins causes one resync
+// event per second.
+func TestWatch_AlwaysGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := scriptedFeed{memory.New(), func(context.Context, string) iter.Seq2[relayer.RecordChange, error] {
+			return func(yield func(relayer.RecordChange, error) bool) { yield(relayer.RecordChange{}, relayer.ErrGap) }
+		}}
+		w := streamInBubble(t, handlerOn(t, store, validTokens))
+		time.AfterFunc(10*time.Second+time.Millisecond, func() { w.connection.Close() })
+		if counts, _ := w.readUntilEnd(); counts["resync"] != 11 {
+			t.Errorf("the stream had %v", counts)
+		}
+	})
 }
 
 // validDocument is a document as the Manager stores it.
@@ -441,10 +490,26 @@ func TestWatch_FeedEnds(t *testing.T) {
 	}
 }
 
+// TestWatch_PanicAfterGap: a panic of the store when the feed begins again ends the stream.
+func TestWatch_PanicAfterGap(t *testing.T) {
+	manager, err := relayer.New(scriptedFeed{memory.New(), func(_ context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+		if after == "" {
+			panic("store broke")
+		}
+		return func(yield func(relayer.RecordChange, error) bool) { yield(relayer.RecordChange{}, relayer.ErrGap) }
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveManager(t, manager, validTokens)
+	s.watch(with("Last-Event-ID", "p-0")).wantEnd()
+	eventually(t, "the cause is in the log", func() bool { return strings.Contains(s.log.String(), "store broke") })
+}
+
 // TestWatch_ResponseWriterWithoutDeadlines: the response says so before a stream begins.
 func TestWatch_ResponseWriterWithoutDeadlines(t *testing.T) {
 	log := new(syncBuffer)
-	api, _ := newAPI(t, httpapi.Tokens(validToken), httpapi.WithLogger(newLogger(log)))
+	api, _ := newAPI(t, validTokens, httpapi.WithLogger(newLogger(log)))
 	recorder := serveHTTP(t.Context(), recorded(api), "GET", changes, "")
 	got := reply{recorder.Code, recorder.Header(), recorder.Body.String()}
 	wantResponse(t, "GET", got)
@@ -492,11 +557,16 @@ func (p *pipes) dial() net.Conn {
 func watchInBubble(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*relayer.Manager, *httpapi.API, *rawStream) {
 	t.Helper()
 	api, manager := newAPI(t, auth, options...)
+	return manager, api, streamInBubble(t, api)
+}
+
+func streamInBubble(t *testing.T, api http.Handler) *rawStream {
+	t.Helper()
 	listener := newPipes()
 	server := &http.Server{Handler: api, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	return manager, api, dialStream(t, listener, "")
+	return dialStream(t, listener, "")
 }
 
 // rawStream is a stream over a pipe.
@@ -524,7 +594,7 @@ func dialStream(t *testing.T, listener *pipes, more string) *rawStream {
 	return &rawStream{connection, response, bufio.NewReader(response.Body), listener}
 }
 
-// readUntilEnd counts the events by name until the stream ends; that of a comment is "".
+// readUntilEnd counts the events by name, and the comments by text, until the stream ends.
 func (w *rawStream) readUntilEnd() (counts map[string]int, err error) {
 	counts = make(map[string]int)
 	for {
@@ -532,7 +602,7 @@ func (w *rawStream) readUntilEnd() (counts map[string]int, err error) {
 		if err != nil {
 			return counts, err
 		}
-		counts[e.name]++
+		counts[e.name+e.comment]++
 	}
 }
 
@@ -545,17 +615,53 @@ func createIn(t *testing.T, manager *relayer.Manager, id, name string) {
 }
 
 // TestWatch_Heartbeats: an idle stream stays open past the time limits of the server, with a
-// comment every 15 seconds, until the client is gone.
+// comment and a heartbeat every 15 seconds, until the client is gone.
 func TestWatch_Heartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager, _, w := watchInBubble(t, httpapi.Tokens(validToken))
+		manager, _, w := watchInBubble(t, validTokens)
 		time.AfterFunc(10*time.Minute+time.Second, func() {
 			createIn(t, manager, "r-1", "n")
 			time.Sleep(time.Second)
 			w.connection.Close()
 		})
 		counts, _ := w.readUntilEnd()
-		if counts[""] != 41 || counts["resync"] != 1 || counts["created"] != 1 {
+		if counts["keep-alive"] != 41 || counts["heartbeat"] != 40 || counts["resync"] != 1 || counts["created"] != 1 {
+			t.Errorf("the stream had %v", counts)
+		}
+	})
+}
+
+// lost is a store that loses its database: reads fail, and Watch waits.
+type lost struct {
+	relayer.Store
+	isLost atomic.Bool
+}
+
+func (s *lost) Get(ctx context.Context, id string) (relayer.Record, error) {
+	if s.isLost.Load() {
+		return relayer.Record{}, relayer.ErrUnavailable
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// TestWatch_HeartbeatsOfUnreachableStore: while the store is unreachable, a stream has no
+// heartbeats, because changes may be missing, and stays open.
+func TestWatch_HeartbeatsOfUnreachableStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lost{Store: memory.New()}
+		manager, err := relayer.New(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, err := httpapi.New(manager, validTokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := streamInBubble(t, api)
+		time.AfterFunc(40*time.Second, func() { store.isLost.Store(true) })
+		time.AfterFunc(5*time.Minute+time.Second, func() { w.connection.Close() })
+		counts, _ := w.readUntilEnd()
+		if counts["keep-alive"] != 21 || counts["heartbeat"] != 2 {
 			t.Errorf("the stream had %v", counts)
 		}
 	})
@@ -565,7 +671,7 @@ func TestWatch_Heartbeats(t *testing.T) {
 // ends a stream even if nothing is sent, so that none may be left.
 func TestWatch_IdleOverHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, manager := newAPI(t, httpapi.Tokens(validToken))
+		api, manager := newAPI(t, validTokens)
 		protocols := new(http.Protocols)
 		protocols.SetUnencryptedHTTP2(true)
 		listener := newPipes()
@@ -578,7 +684,7 @@ func TestWatch_IdleOverHTTP2(t *testing.T) {
 		})
 		time.AfterFunc(14*time.Second, func() { createIn(t, manager, "r-1", "n") })
 		time.AfterFunc(5*time.Minute, func() { createIn(t, manager, "r-2", "n") })
-		w := openStream(t, &http.Client{Transport: transport}, "http://pipe")
+		w := openStream(t, &http.Client{Transport: transport}, "http://pipe", "")
 		if w.response.ProtoMajor != 2 {
 			t.Fatalf("the protocol is %s", w.response.Proto)
 		}
@@ -593,7 +699,7 @@ func TestWatch_IdleOverHTTP2(t *testing.T) {
 // other watchers get every change.
 func TestWatch_ClientStopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager, _, stalled := watchInBubble(t, httpapi.Tokens(validToken), httpapi.WithMaxWatchers(2))
+		manager, _, stalled := watchInBubble(t, validTokens, httpapi.WithMaxWatchers(2))
 		healthy := dialStream(t, stalled.listener, "")
 		received := make(chan map[string]int)
 		go func() {
@@ -622,7 +728,7 @@ func TestWatch_ClientStopsReading(t *testing.T) {
 // event in place of the dropped changes, and then the later ones.
 func TestWatch_SlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager, _, w := watchInBubble(t, httpapi.Tokens(validToken))
+		manager, _, w := watchInBubble(t, validTokens)
 		read := func() event {
 			for {
 				e, err := readEvent(w.lines)
@@ -665,7 +771,7 @@ func TestWatch_SlowClient(t *testing.T) {
 // no stream.
 func TestWatch_BodyNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, _, w := watchInBubble(t, httpapi.Tokens(validToken), httpapi.WithMaxWatchers(1))
+		_, _, w := watchInBubble(t, validTokens, httpapi.WithMaxWatchers(1))
 		w.connection.Close()
 		synctest.Wait()
 		silent := w.listener.dial()
@@ -681,45 +787,47 @@ func TestWatch_BodyNotSent(t *testing.T) {
 func TestWatch_TokenRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked atomic.Bool
-		auth := httpapi.AuthFunc(func(context.Context, string) (string, error) {
+		auth := byToken(func(string) error {
 			if revoked.Load() {
-				return "", errors.New("revoked")
+				return httpapi.ErrUnauthorized
 			}
-			return "alice", nil
+			return nil
 		})
 		_, _, w := watchInBubble(t, auth)
 		time.AfterFunc(31*time.Second, func() { revoked.Store(true) })
 		begun := time.Now()
 		counts, err := w.readUntilEnd()
-		if !errors.Is(err, io.EOF) || counts[""] != 3 || time.Since(begun) != 45*time.Second {
+		if !errors.Is(err, io.EOF) || counts["keep-alive"] != 3 || time.Since(begun) != 45*time.Second {
 			t.Errorf("after %v the stream had %v, error %v", time.Since(begun), counts, err)
 		}
 	})
 }
 
-// TestWatch_AuthorizerRefusesLater: a stream ends if the authorizer refuses it later,
-// and if the authorizer panics.
-func TestWatch_AuthorizerRefusesLater(t *testing.T) {
-	for name, refuse := range map[string]func() error{
-		"refusal": func() error { return httpapi.ErrForbidden },
-		"panic":   func() error { panic("directory broke") },
+// TestWatch_AuthorizerChanges: a stream ends if the authorizer refuses it later, permits
+// other relayers, or fails.
+func TestWatch_AuthorizerChanges(t *testing.T) {
+	for name, later := range map[string]func() (httpapi.Decision, error){
+		"refusal":       refuse,
+		"error":         failingWith(relayer.ErrUnavailable),
+		"another scope": func() (httpapi.Decision, error) { return httpapi.Allow(relayer.Selector{}.Where("network", "x")), nil },
+		"panic":         func() (httpapi.Decision, error) { panic("directory broke") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := new(syncBuffer)
 				begun := time.Now()
-				authorize := func(_ context.Context, access httpapi.Access) error {
-					if access != (httpapi.Access{Principal: "token-1", Action: httpapi.ActionWatch}) {
+				authorize := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+					if access.Actor.ID != "token-1" || access.Action != relayer.ActionWatch || access.ID != "" {
 						t.Errorf("access %+v", access)
 					}
 					if time.Since(begun) > 20*time.Second {
-						return refuse()
+						return later()
 					}
-					return nil
+					return allow()
 				}
-				_, _, w := watchInBubble(t, httpapi.Tokens(validToken), httpapi.WithAuthorizer(authorize), httpapi.WithLogger(newLogger(log)))
+				_, _, w := watchInBubble(t, validTokens, httpapi.WithAuthorizer(authorize), httpapi.WithLogger(newLogger(log)))
 				counts, _ := w.readUntilEnd()
-				if counts[""] != 2 || time.Since(begun) != 30*time.Second {
+				if counts["keep-alive"] != 2 || time.Since(begun) != 30*time.Second {
 					t.Errorf("after %v the stream had %v", time.Since(begun), counts)
 				}
 				if logged := strings.Contains(log.String(), "directory broke"); logged != (name == "panic") {
@@ -734,14 +842,14 @@ func TestWatch_AuthorizerRefusesLater(t *testing.T) {
 func TestWatch_RequestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(syncBuffer)
-		_, api, w := watchInBubble(t, httpapi.Tokens(validToken), httpapi.WithRequestLog(newLogger(log)))
+		_, api, w := watchInBubble(t, validTokens, httpapi.WithRequestLog(newLogger(log)))
 		time.AfterFunc(20*time.Second, api.Drain)
 		if _, err := w.readUntilEnd(); !errors.Is(err, io.EOF) {
 			t.Errorf("the stream ended with %v", err)
 		}
 		synctest.Wait()
 		text := log.String()
-		for _, want := range []string{"status=200", "bytes=50", "took=20s", `route="GET ` + changes + `"`, "principal=token-1"} {
+		for _, want := range []string{"status=200", "bytes=65", "took=20s", `route="GET ` + changes + `"`, "principal=token-1"} {
 			if strings.Count(text, want) != 1 {
 				t.Errorf("%q is not in the log once: %s", want, text)
 			}

@@ -64,7 +64,8 @@ func TestSeal_BudgetOfDerivedKey(t *testing.T) {
 }
 
 func TestSeal_SaltOfEachKeyring(t *testing.T) {
-	if headerOf(mustSeal(t, newRing(t))) == headerOf(mustSeal(t, newRing(t))) {
+	one, other := mustSeal(t, newRing(t)), mustSeal(t, newRing(t))
+	if headerOf(one) == headerOf(other) {
 		t.Error("two keyrings have the same salt")
 	}
 }

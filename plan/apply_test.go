@@ -23,7 +23,7 @@ func TestApply_Order(t *testing.T) {
 		t.Errorf("results %v, want %v", got, want)
 	}
 	var ids []string
-	for r, err := range m.All(t.Context()) {
+	for r, err := range m.All(t.Context(), relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,18 +140,18 @@ func TestApply_DeletesAfterFailure(t *testing.T) {
 	}
 }
 
-// refusing fails every write of one relayer.
+// refusing fails every create of one relayer, except a dry run.
 type refusing struct {
 	relayer.Registry
 	id  string
 	err error
 }
 
-func (r *refusing) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
-	if req.ID == r.id {
+func (r *refusing) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	if req.ID == r.id && !isDryRun(options) {
 		return nil, r.err
 	}
-	return r.Registry.Create(ctx, req)
+	return r.Registry.Create(ctx, req, options...)
 }
 
 // A failure of one relayer does not stop the others. A failure of the registry does.
@@ -183,6 +183,8 @@ func TestApply_SignerHolder(t *testing.T) {
 	otherNetwork.Network = "mainnet"
 	stored := newManager(t, relayer.WithExclusiveSigners())
 	create(t, stored, otherNetwork, minimal("old"))
+	plain := newManager(t)
+	create(t, plain, otherNetwork, minimal("old"))
 	rejected := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "must be unique"}}}
 	otherField := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "name", Message: "is used by another relayer"}}}
 	for name, c := range map[string]struct {
@@ -190,8 +192,8 @@ func TestApply_SignerHolder(t *testing.T) {
 		want     string
 	}{
 		"exclusive signers": {stored, "choose another signer (relayer old has this signer)"},
-		"other words":       {&refusing{stored, "new", rejected}, "new: invalid relayer: signer_id must be unique (relayer old has this signer)"},
-		"another field":     {&refusing{stored, "new", otherField}, "new: invalid relayer: name is used by another relayer"},
+		"other words":       {&refusing{plain, "new", rejected}, "new: invalid relayer: signer_id must be unique (relayer old has this signer)"},
+		"another field":     {&refusing{plain, "new", otherField}, "new: invalid relayer: name is used by another relayer"},
 	} {
 		_, err := newPlan(t, c.registry, []relayer.CreateRequest{otherNetwork, minimal("old"), minimal("new")}).Apply(t.Context())
 		if !errors.Is(err, relayer.ErrInvalid) || !strings.HasSuffix(err.Error(), c.want) {
@@ -203,8 +205,8 @@ func TestApply_SignerHolder(t *testing.T) {
 // contextIgnorer ignores the end of a context.
 type contextIgnorer struct{ relayer.Registry }
 
-func (h contextIgnorer) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
-	return h.Registry.Create(context.WithoutCancel(ctx), req)
+func (h contextIgnorer) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	return h.Registry.Create(context.WithoutCancel(ctx), req, options...)
 }
 
 func TestApply_Canceled(t *testing.T) {

@@ -1,14 +1,12 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -45,8 +43,8 @@ func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (E
 		patch["custom_rpc_urls"] = urls.patchValue()
 	}
 	entry.Action = Update
-	entry.apply = func(ctx context.Context) error {
-		_, err := b.registry.Patch(ctx, req.ID, patch, relayer.IfRevision(stored.Revision))
+	entry.apply = func(ctx context.Context, options ...relayer.WriteOption) error {
+		_, err := b.registry.Patch(ctx, req.ID, patch, append(options, relayer.IfRevision(stored.Revision))...)
 		return err
 	}
 	return entry, nil
@@ -57,16 +55,14 @@ func (b *builder) compareNew(req relayer.CreateRequest) (Entry, error) {
 	if len(urls.problems) > 0 {
 		return Entry{ID: req.ID, Action: Blocked, Problems: urls.problems}, nil
 	}
-	desired, err := membersOf(fields{req.Name, req.Paused, req.NotificationID, req.Policies})
+	desired, err := fieldsOf(req).encode()
 	if err != nil {
 		return Entry{}, err
 	}
-	desired["network"], desired["network_type"], desired["signer_id"] = req.Network, req.NetworkType, req.SignerID
-	var changes []Change
-	compareObjects("", map[string]any{"policies": map[string]any{}}, desired, &changes)
+	changes := changesOf("", json.RawMessage(noFields), strictjson.Diff(json.RawMessage(noFields), desired))
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(strings.Count(a.Path, "."), strings.Count(b.Path, ".")) })
-	return Entry{ID: req.ID, Action: Create, Changes: append(changes, urls.changes...), apply: func(ctx context.Context) error {
-		_, err := b.registry.Create(ctx, req)
+	return Entry{ID: req.ID, Action: Create, Changes: append(changes, urls.changes...), apply: func(ctx context.Context, options ...relayer.WriteOption) error {
+		_, err := b.registry.Create(ctx, req, options...)
 		return b.nameHolder(err, req)
 	}}, nil
 }
@@ -75,12 +71,19 @@ func (b *builder) compareNew(req relayer.CreateRequest) (Entry, error) {
 // signer_id: if signers are exclusive, that relayer is the cause.
 func (b *builder) nameHolder(err error, req relayer.CreateRequest) error {
 	invalid, ok := errors.AsType[*relayer.ValidationError](err)
-	if !ok || !slices.ContainsFunc(invalid.Fields, func(f relayer.FieldError) bool { return f.Field == "signer_id" }) {
+	if !ok {
 		return err
 	}
+	named := slices.Clone(invalid.Fields)
 	for _, r := range b.listed {
-		if r.SignerID == req.SignerID && r.NetworkType == req.NetworkType && r.Network == req.Network {
-			return fmt.Errorf("%w (relayer %s has this signer)", err, r.ID)
+		if r.SignerID != req.SignerID || r.NetworkType != req.NetworkType || r.Network != req.Network {
+			continue
+		}
+		for i, field := range named {
+			if field.Field == "signer_id" {
+				named[i].Message += fmt.Sprintf(" (relayer %s has this signer)", r.ID)
+				return &relayer.ValidationError{Fields: named}
+			}
 		}
 	}
 	return err
@@ -100,69 +103,61 @@ func immutableProblems(req relayer.CreateRequest, stored *relayer.Relayer) []rel
 	return found
 }
 
-// fields are the fields that a patch can change, except the RPC URLs.
+// fields are the fields that a file determines, except the RPC URLs.
 type fields struct {
-	Name           string         `json:"name"`
-	Paused         bool           `json:"paused"`
-	NotificationID string         `json:"notification_id,omitempty"`
-	Policies       relayer.Policy `json:"policies"`
+	Name           string              `json:"name"`
+	Network        string              `json:"network"`
+	NetworkType    relayer.NetworkType `json:"network_type"`
+	Paused         bool                `json:"paused"`
+	SignerID       string              `json:"signer_id"`
+	NotificationID string              `json:"notification_id,omitempty"`
+	Policy         relayer.Policy      `json:"policies,omitempty"`
+	Labels         map[string]string   `json:"labels,omitempty"`
 }
 
-// compareFields returns the merge patch that makes the stored relayer equal to the
-// request, and its changes.
-func compareFields(req relayer.CreateRequest, stored *relayer.Relayer) (relayer.Patch, []Change, error) {
-	old, err := membersOf(fields{stored.Name, stored.Paused, stored.NotificationID, stored.Policies})
-	if err != nil {
-		return nil, nil, err
-	}
-	desired, err := membersOf(fields{req.Name, req.Paused, req.NotificationID, req.Policies})
-	if err != nil {
-		return nil, nil, err
-	}
-	var changes []Change
-	patch := compareObjects("", old, desired, &changes)
-	return patch, changes, nil
+func fieldsOf(req relayer.CreateRequest) fields {
+	return fields{req.Name, req.Network, req.NetworkType, req.Paused, req.SignerID, req.NotificationID, req.Policy, req.Labels}
 }
 
-// membersOf returns the JSON form of fields, with exact numbers. A missing policy is an
-// empty one.
-func membersOf(f fields) (map[string]any, error) {
+// noFields has the objects that are merged member by member.
+const noFields = `{"policies":{},"labels":{}}`
+
+// encode returns the JSON of the fields. Missing policies and labels are empty.
+func (f fields) encode() (json.RawMessage, error) {
 	encoded, err := strictjson.Encode(f)
 	if err != nil {
 		return nil, err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(encoded))
-	decoder.UseNumber()
-	var members map[string]any
-	if err := decoder.Decode(&members); err != nil {
-		return nil, err
-	}
-	if members["policies"] == nil {
-		members["policies"] = map[string]any{}
-	}
-	return members, nil
+	return strictjson.MergePatch(json.RawMessage(noFields), encoded)
 }
 
-// compareObjects returns the merge patch from one object to another, and adds its
-// changes.
-func compareObjects(path string, old, desired map[string]any, changes *[]Change) relayer.Patch {
-	patch := make(relayer.Patch)
-	names := maps.Clone(old)
-	maps.Copy(names, desired)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		from, to := old[name], desired[name]
-		if reflect.DeepEqual(from, to) {
-			continue
-		}
-		below := join(path, name)
-		fromObject, wasObject := from.(map[string]any)
-		toObject, isObject := to.(map[string]any)
-		if wasObject && isObject {
-			patch[name] = compareObjects(below, fromObject, toObject, changes)
-			continue
-		}
-		patch[name] = to
-		*changes = append(*changes, Change{Path: below, Old: text(from), New: text(to)})
+// compareFields returns the merge patch that makes the stored relayer equal to the
+// request, and its changes. The fields that cannot be changed are not compared.
+func compareFields(req relayer.CreateRequest, stored *relayer.Relayer) (relayer.Patch, []Change, error) {
+	old, err := fields{
+		stored.Name, req.Network, req.NetworkType, stored.Paused, req.SignerID, stored.NotificationID, stored.Policy, stored.Labels,
+	}.encode()
+	if err != nil {
+		return nil, nil, err
 	}
-	return patch
+	desired, err := fieldsOf(req).encode()
+	if err != nil {
+		return nil, nil, err
+	}
+	patch := strictjson.Diff(old, desired)
+	return patch, changesOf("", old, patch), nil
+}
+
+// changesOf returns the changes of a patch of the object at path.
+func changesOf(path string, object json.RawMessage, patch map[string]any) (changes []Change) {
+	old, _ := strictjson.Members(object)
+	for _, name := range slices.Sorted(maps.Keys(patch)) {
+		below := join(path, name)
+		if nested, ok := patch[name].(map[string]any); ok {
+			changes = append(changes, changesOf(below, old[name], nested)...)
+			continue
+		}
+		changes = append(changes, Change{Path: below, Old: string(old[name]), New: text(patch[name])})
+	}
+	return changes
 }

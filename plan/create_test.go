@@ -66,18 +66,18 @@ func TestApply_SameDocumentAsPost(t *testing.T) {
 
 func document(t *testing.T, m *relayer.Manager, id string) string {
 	t.Helper()
-	text, _, err := m.AppendDocument(context.Background(), nil, id)
+	found, err := m.GetDocument(context.Background(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return string(found.JSON)
 }
 
 // A create shows every field, with the hidden parts of its URLs masked.
 func TestNew_CreateShowsFields(t *testing.T) {
 	req := withURLs("a", "https://"+secret+"@a.example", "https://b.example/"+secret)
 	cap := relayer.NewAmount(7)
-	req.NotificationID, req.Paused, req.Policies = "alerts\x1b", true, &relayer.EVMPolicy{GasPriceCap: &cap, WhitelistReceivers: []string{}}
+	req.NotificationID, req.Paused, req.Policy = "alerts\x1b", true, &relayer.EVMPolicy{GasPriceCap: &cap, WhitelistReceivers: []string{}}
 	req.CustomRPCURLs[1].Weight = new(0.0)
 	const want = `+ create a
     name: "n", network: "sepolia", network_type: "evm", notification_id: "alerts\u001b", paused: true, signer_id: "s"

@@ -16,13 +16,16 @@
 //
 // # What the file determines
 //
-// The file determines every field that a client can set. An optional field that it omits
-// is cleared. For Solana, an omitted fee_payment_strategy means user; an omitted weight of
+// The file determines every field that a client can set, and every label. An optional
+// field or a label that it omits is removed. For Solana, an omitted fee_payment_strategy means user; an omitted weight of
 // an RPC endpoint means 100. The fields address, system_disabled and disabled_reason are
 // kept. So are relayers that the file does not list, unless [WithPrune] is given.
 //
 // The file also determines whether a relayer is paused: a plan shows if it would resume
 // one that an operator has paused. [WithKeepPaused] leaves paused as it is.
+//
+// [WithSelector] limits a plan to some relayers, for example those with the label of a team.
+// The others are neither read nor changed, and [WithPrune] does not delete them.
 //
 // A relayer cannot change its network, network_type or signer_id. If they differ, the
 // entry is [Blocked]: delete the relayer, and apply the file again.
@@ -46,6 +49,12 @@
 // a file without the endpoint first: a Manager rejects a URL that is the masked form of
 // the stored one, and the entry is [Blocked]. A server does not show user information. An
 // update that would remove it fails with an error that matches [relayer.ErrInvalid].
+//
+// # Checks
+//
+// [New] tries every change with [relayer.DryRun]. An entry that the registry would reject is
+// [Blocked]. A registry that has no dry runs, like OpenZeppelin Relayer, or does not permit
+// them, rejects such a change when the plan is applied.
 //
 // # Concurrent changes
 //

@@ -18,7 +18,7 @@ func TestExport_Format(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := withURLs("z", "https://a.example/"+secret+"?a=1&b=<>")
-	first.Name, first.Policies = "<&>", &relayer.EVMPolicy{MinBalance: &most}
+	first.Name, first.Policy = "<&>", &relayer.EVMPolicy{MinBalance: &most}
 	create(t, m, first, minimal("a"))
 	const want = `{
   "relayers": [
@@ -51,15 +51,15 @@ func TestExport_Format(t *testing.T) {
   ]
 }
 `
-	masked, err := plan.Export(t.Context(), m)
+	masked, err := plan.Export(t.Context(), m, relayer.Selector{})
 	if expected := fmt.Sprintf(want, "https://a.example/***"); err != nil || string(masked) != expected {
 		t.Errorf("error %v, got\n%s\nwant\n%s", err, masked, expected)
 	}
-	full, err := plan.ExportWithSecrets(t.Context(), m)
+	full, err := plan.ExportWithSecrets(t.Context(), m, relayer.Selector{})
 	if expected := fmt.Sprintf(want, "https://a.example/"+secret+"?a=1&b=<>"); err != nil || string(full) != expected {
 		t.Errorf("error %v, got\n%s\nwant\n%s", err, full, expected)
 	}
-	if empty, err := plan.Export(t.Context(), newManager(t)); err != nil || string(empty) != "{\n  \"relayers\": []\n}\n" {
+	if empty, err := plan.Export(t.Context(), newManager(t), relayer.Selector{}); err != nil || string(empty) != "{\n  \"relayers\": []\n}\n" {
 		t.Errorf("error %v, got %s", err, empty)
 	}
 }
@@ -67,7 +67,7 @@ func TestExport_Format(t *testing.T) {
 func TestExport_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if file, err := plan.Export(ctx, newManager(t)); !errors.Is(err, context.Canceled) || file != nil {
+	if file, err := plan.Export(ctx, newManager(t), relayer.Selector{}); !errors.Is(err, context.Canceled) || file != nil {
 		t.Errorf("file %s, error %v", file, err)
 	}
 	if _, err := plan.New(ctx, newManager(t), nil); !errors.Is(err, context.Canceled) {
@@ -83,11 +83,11 @@ func TestExport_RoundTrip(t *testing.T) {
 		mustApply(t, newPlan(t, m, desired, plan.WithPrune()))
 		expectNoChanges(t, m, desired)
 
-		masked, err := plan.Export(t.Context(), m)
+		masked, err := plan.Export(t.Context(), m, relayer.Selector{})
 		if err != nil || strings.Contains(string(masked), secret) {
 			t.Fatalf("error %v: %s", err, masked)
 		}
-		full, err := plan.ExportWithSecrets(t.Context(), m)
+		full, err := plan.ExportWithSecrets(t.Context(), m, relayer.Selector{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestExport_RoundTrip(t *testing.T) {
 
 		copied := newManager(t, options...)
 		mustApply(t, newPlan(t, copied, parse(t, string(full)).Relayers))
-		if again, err := plan.ExportWithSecrets(t.Context(), copied); err != nil || string(again) != string(full) {
+		if again, err := plan.ExportWithSecrets(t.Context(), copied, relayer.Selector{}); err != nil || string(again) != string(full) {
 			t.Errorf("error %v, copied\n%s\nof\n%s", err, again, full)
 		}
 	}

@@ -46,12 +46,12 @@ func (r *remote) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
 	return masked(got), nil
 }
 
-func (r *remote) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
+func (r *remote) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	r.lists++
 	return func(yield func(*relayer.Relayer, error) bool) {
-		for got, err := range r.Registry.All(ctx) {
+		for got, err := range r.Registry.All(ctx, selector) {
 			if err == nil {
-				got, err = masked(got), relayer.ErrNoRevision
+				got = masked(got)
 				got.Revision = 0
 			}
 			if !yield(got, err) {
@@ -61,14 +61,23 @@ func (r *remote) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
 	}
 }
 
-func (r *remote) Create(ctx context.Context, req relayer.CreateRequest) (*relayer.Relayer, error) {
-	r.writes++
-	return r.Registry.Create(ctx, req)
+func (r *remote) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	if !isDryRun(options) {
+		r.writes++
+	}
+	return r.Registry.Create(ctx, req, options...)
 }
 
-func (r *remote) Patch(ctx context.Context, id string, patch relayer.Patch, conditions ...relayer.Condition) (*relayer.Relayer, error) {
-	r.writes++
-	return r.Registry.Patch(ctx, id, patch, conditions...)
+func (r *remote) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	if !isDryRun(options) {
+		r.writes++
+	}
+	return r.Registry.Patch(ctx, id, patch, options...)
+}
+
+func isDryRun(options []relayer.WriteOption) bool {
+	settings, err := relayer.NewWriteSettings(options...)
+	return err == nil && settings.DryRun
 }
 
 func masked(r *relayer.Relayer) *relayer.Relayer {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,20 +28,20 @@ type Config struct {
 	lookup func(name string) (value string, ok bool)
 }
 
-// ParseOption configures [Parse].
-type ParseOption func(*Config) error
+// ParseOption configures [Parse]. The zero ParseOption is invalid.
+type ParseOption struct{ apply func(*Config) error }
 
 // WithEnv replaces ${NAME} in the values of the relayers by the value that lookup
 // returns, such as [os.LookupEnv]. A variable that is not set is a problem. Without this
 // option ${NAME} is ordinary text.
 func WithEnv(lookup func(name string) (value string, ok bool)) ParseOption {
-	return func(c *Config) error {
+	return ParseOption{func(c *Config) error {
 		if lookup == nil {
 			return errors.New("plan: lookup is nil")
 		}
 		c.lookup = lookup
 		return nil
-	}
+	}}
 }
 
 // Parse reads a configuration file. It returns a [*relayer.ValidationError] with every
@@ -49,10 +50,10 @@ func WithEnv(lookup func(name string) (value string, ok bool)) ParseOption {
 func Parse(data []byte, options ...ParseOption) (*Config, error) {
 	c := new(Config)
 	for _, option := range options {
-		if option == nil {
-			return nil, errors.New("plan: option is nil")
+		if option.apply == nil {
+			return nil, errors.New("plan: option is empty")
 		}
-		if err := option(c); err != nil {
+		if err := option.apply(c); err != nil {
 			return nil, err
 		}
 	}
@@ -123,8 +124,10 @@ func (c *Config) parseRelayers(entries []entry, found *problems) {
 			for _, name := range names {
 				references[name] = true
 			}
-			var err error
-			req, err = relayer.ParseCreateRequest(expanded)
+			err := req.UnmarshalJSON(expanded)
+			if err == nil {
+				err = req.Validate(context.Background())
+			}
 			found.addBelow(path, err)
 			if err == nil {
 				ids.add(i, req.ID, found)

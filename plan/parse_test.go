@@ -140,7 +140,7 @@ func TestParse_WithEnv(t *testing.T) {
 	if got.NotificationID != "é ${KEY}-$KEY-${1}-\n" {
 		t.Errorf("notification %q", got.NotificationID)
 	}
-	if receivers := got.Policies.(*relayer.EVMPolicy).WhitelistReceivers; !slices.Equal(receivers, []string{secret + `"\{`, "é"}) {
+	if receivers := got.Policy.(*relayer.EVMPolicy).WhitelistReceivers; !slices.Equal(receivers, []string{secret + `"\{`, "é"}) {
 		t.Errorf("receivers %q", receivers)
 	}
 	if len(config.Unexpanded) > 0 {
@@ -168,7 +168,7 @@ func TestParse_ExpandedValueInError(t *testing.T) {
 }
 
 func TestParse_InvalidOptions(t *testing.T) {
-	for name, option := range map[string]plan.ParseOption{"nil": nil, "nil lookup": plan.WithEnv(nil)} {
+	for name, option := range map[string]plan.ParseOption{"empty": {}, "nil lookup": plan.WithEnv(nil)} {
 		if _, err := plan.Parse([]byte(`{"relayers":[]}`), option); err == nil {
 			t.Errorf("%s: no error", name)
 		}

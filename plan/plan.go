@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Plan is the difference between a configuration and a registry.
@@ -15,9 +16,11 @@ type Plan struct {
 	// order, then the others of the registry in creation order.
 	Entries []Entry
 
-	prune      bool
-	keepPaused bool
-	sendURLs   bool
+	prune       bool
+	keepPaused  bool
+	sendURLs    bool
+	selector    relayer.Selector
+	isUnchecked bool // the registry has not checked all changes
 }
 
 // Entry is what a plan does with one relayer. It contains no secret.
@@ -36,7 +39,7 @@ type Entry struct {
 	MaskedURLs bool
 
 	// apply is a function, so that an entry that is printed shows no request.
-	apply func(context.Context) error
+	apply func(ctx context.Context, options ...relayer.WriteOption) error
 }
 
 // Action is what a plan does with a relayer.
@@ -49,7 +52,7 @@ const (
 	Delete    Action = "delete"
 	Unchanged Action = "unchanged"
 	Extra     Action = "extra"   // not in the configuration, and kept without WithPrune
-	Blocked   Action = "blocked" // no change can make the relayer equal to the configuration
+	Blocked   Action = "blocked" // the relayer cannot be made equal to the configuration
 )
 
 // Change is one field of an [Update] or a [Create], or a part of one.
@@ -62,50 +65,61 @@ type Change struct {
 	Old, New string
 }
 
-// Option configures [New].
-type Option func(*Plan) error
+// Option configures [New]. The zero Option is invalid.
+type Option struct{ apply func(*Plan) error }
 
 // WithPrune deletes the relayers of the registry that the configuration does not list.
 func WithPrune() Option {
-	return func(p *Plan) error {
+	return Option{func(p *Plan) error {
 		p.prune = true
 		return nil
-	}
+	}}
 }
 
 // WithKeepPaused leaves paused of existing relayers as it is. The configuration then
 // determines it only for new ones.
 func WithKeepPaused() Option {
-	return func(p *Plan) error {
+	return Option{func(p *Plan) error {
 		p.keepPaused = true
 		return nil
-	}
+	}}
 }
 
 // WithSendRPCURLs writes the RPC URLs of every relayer that has some, if the registry masks
 // them, although no difference is visible.
 func WithSendRPCURLs() Option {
-	return func(p *Plan) error {
+	return Option{func(p *Plan) error {
 		p.sendURLs = true
 		return nil
-	}
+	}}
+}
+
+// WithSelector limits the plan to the relayers that the selector selects, for example those
+// of a team. The others are not read, and so never deleted. An entry is [Blocked] if the
+// selector does not select the relayer of the configuration, or the stored one.
+func WithSelector(selector relayer.Selector) Option {
+	return Option{func(p *Plan) error {
+		p.selector = selector
+		return selector.Err()
+	}}
 }
 
 // New compares relayers with a registry. It reads all relayers in one pass of pages, and
-// again only those that differ, if the list has no revisions. It returns a
-// [*relayer.ValidationError] if a request is invalid, has no ID, or has the ID of another,
-// and an error that matches [relayer.ErrSealed] if a Manager has the wrong keys for its RPC
-// URLs.
+// again only those that differ, if the list has no revisions. Then it tries every change
+// with [relayer.DryRun], if the registry supports and permits that: an entry that the
+// registry rejects is [Blocked]. New returns a [*relayer.ValidationError] if a request is
+// invalid, has no ID, or has the ID of another, and an error that matches
+// [relayer.ErrSealed] if a Manager has the wrong keys for its RPC URLs.
 func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options ...Option) (*Plan, error) {
 	if registry == nil {
 		return nil, errors.New("plan: registry is nil")
 	}
 	p := new(Plan)
 	for _, option := range options {
-		if option == nil {
-			return nil, errors.New("plan: option is nil")
+		if option.apply == nil {
+			return nil, errors.New("plan: option is empty")
 		}
-		if err := option(p); err != nil {
+		if err := option.apply(p); err != nil {
 			return nil, err
 		}
 	}
@@ -126,11 +140,41 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 			return nil, fmt.Errorf("%s: %w", r.ID, err)
 		}
 	}
-	return p, nil
+	return p, b.checkChanges(ctx)
+}
+
+// checkChanges tries the changes, and blocks those that the registry rejects.
+func (b *builder) checkChanges(ctx context.Context) error {
+	for i, entry := range b.Entries {
+		if entry.apply == nil {
+			continue
+		}
+		err := entry.apply(ctx, relayer.DryRun())
+		switch {
+		case err == nil:
+		case concernsOne(err), errors.Is(err, relayer.ErrSealed):
+			b.Entries[i] = blocked(entry.ID, err)
+		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, wire.ErrForbidden):
+			b.isUnchecked = true
+			return nil
+		default:
+			return fmt.Errorf("%s: %w", entry.ID, err)
+		}
+	}
+	return nil
+}
+
+// blocked returns the entry of a relayer that the registry rejects.
+func blocked(id string, err error) Entry {
+	problems := []relayer.FieldError{{Message: err.Error()}}
+	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
+		problems = invalid.Fields
+	}
+	return Entry{ID: id, Action: Blocked, Problems: problems}
 }
 
 // isMasked reports whether the registry masks RPC URLs.
-func isMasked(registry relayer.Registry) bool {
+func isMasked(registry relayer.Reader) bool {
 	masking, ok := registry.(interface{ MasksRPCURLs() bool })
 	return ok && masking.MasksRPCURLs()
 }
@@ -163,8 +207,8 @@ type builder struct {
 
 func (b *builder) readAll(ctx context.Context) error {
 	b.stored, b.desired = make(map[string]*relayer.Relayer), make(map[string]bool)
-	for r, err := range b.registry.All(ctx) {
-		if err != nil && !errors.Is(err, relayer.ErrNoRevision) {
+	for r, err := range b.registry.All(ctx, b.selector) {
+		if err != nil {
 			return err
 		}
 		if err := reveal(ctx, b.registry, r); errors.Is(err, errors.ErrUnsupported) {
@@ -193,7 +237,7 @@ func (b *builder) mask() {
 // reveal replaces masked RPC URLs by the full ones, if the registry is a Manager. It
 // returns an error that matches [relayer.ErrSealed] if the Manager cannot open them, and
 // [errors.ErrUnsupported] too if it has no keys.
-func reveal(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) error {
+func reveal(ctx context.Context, registry relayer.Reader, r *relayer.Relayer) error {
 	isMasked := func(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() }
 	manager, ok := registry.(*relayer.Manager)
 	if !ok || !slices.ContainsFunc(r.CustomRPCURLs, isMasked) {
@@ -212,7 +256,7 @@ func reveal(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) 
 
 // revealIfSupported leaves RPC URLs masked if the Manager has no keys. With wrong keys it
 // returns an error, because their URLs would look like equal ones.
-func revealIfSupported(ctx context.Context, registry relayer.Registry, r *relayer.Relayer) error {
+func revealIfSupported(ctx context.Context, registry relayer.Reader, r *relayer.Relayer) error {
 	if err := reveal(ctx, registry, r); !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
@@ -222,6 +266,14 @@ func revealIfSupported(ctx context.Context, registry relayer.Registry, r *relaye
 func (b *builder) addDesired(ctx context.Context, req relayer.CreateRequest) error {
 	b.desired[req.ID] = true
 	stored := b.stored[req.ID]
+	problem, err := b.selectionProblem(ctx, req, stored)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		b.Entries = append(b.Entries, Entry{ID: req.ID, Action: Blocked, Problems: []relayer.FieldError{{Message: problem}}})
+		return nil
+	}
 	entry, err := b.compare(req, stored)
 	if err != nil {
 		return err
@@ -240,6 +292,34 @@ func (b *builder) addDesired(ctx context.Context, req relayer.CreateRequest) err
 	}
 	b.Entries = append(b.Entries, entry)
 	return nil
+}
+
+// selectionProblem returns why a relayer is outside of the selector, or "".
+func (b *builder) selectionProblem(ctx context.Context, req relayer.CreateRequest, stored *relayer.Relayer) (string, error) {
+	if b.selector.IsZero() {
+		return "", nil
+	}
+	planned := relayer.Relayer{
+		ID: req.ID, Name: req.Name, Network: req.Network, NetworkType: req.NetworkType, Paused: req.Paused,
+		SignerID: req.SignerID, NotificationID: req.NotificationID, Labels: req.Labels,
+	}
+	if stored != nil {
+		planned.SystemDisabled = stored.SystemDisabled
+		if b.keepPaused {
+			planned.Paused = stored.Paused
+		}
+	}
+	if !b.selector.Matches(&planned) {
+		return fmt.Sprintf("the selector %s does not select the relayer of the file", b.selector), nil
+	}
+	if stored != nil {
+		return "", nil
+	}
+	other, err := b.read(ctx, req.ID)
+	if err != nil || other == nil {
+		return "", err
+	}
+	return fmt.Sprintf("the selector %s does not select the stored relayer with this ID", b.selector), nil
 }
 
 // withoutRevision returns the entry of a relayer that cannot be changed conditionally.
@@ -273,9 +353,9 @@ func (b *builder) addExtra(ctx context.Context, r *relayer.Relayer) (err error) 
 
 // deletion returns the delete of a relayer. A relayer that is deleted already is no
 // failure.
-func (b *builder) deletion(r *relayer.Relayer) func(context.Context) error {
-	return func(ctx context.Context) error {
-		err := b.registry.Delete(ctx, r.ID, relayer.IfRevision(r.Revision))
+func (b *builder) deletion(r *relayer.Relayer) func(context.Context, ...relayer.WriteOption) error {
+	return func(ctx context.Context, options ...relayer.WriteOption) error {
+		err := b.registry.Delete(ctx, r.ID, append(options, relayer.IfRevision(r.Revision))...)
 		if errors.Is(err, relayer.ErrNotFound) {
 			return nil
 		}

@@ -42,16 +42,16 @@ func TestNew_OmittedFields(t *testing.T) {
 	full := withURLs("a", "https://a.example/"+secret)
 	full.NotificationID, full.Paused = "alerts", true
 	cap := relayer.NewAmount(100e9)
-	full.Policies = &relayer.EVMPolicy{GasPriceCap: &cap, WhitelistReceivers: []string{}}
+	full.Policy = &relayer.EVMPolicy{GasPriceCap: &cap, WhitelistReceivers: []string{}}
 	solana := minimal("b")
-	solana.NetworkType, solana.Policies = relayer.Solana, &relayer.SolanaPolicy{
+	solana.NetworkType, solana.Policy = relayer.Solana, &relayer.SolanaPolicy{
 		FeePaymentStrategy: new(relayer.FeePaidByRelayer),
 		SwapConfig:         &relayer.SolanaSwapConfig{CronSchedule: new("* * * * *"), MinBalanceThreshold: new(uint64(1))},
 	}
 	create(t, m, full, solana)
 
 	bare := minimal("b")
-	bare.NetworkType, bare.Policies = relayer.Solana, &relayer.SolanaPolicy{SwapConfig: &relayer.SolanaSwapConfig{MinBalanceThreshold: new(uint64(2))}}
+	bare.NetworkType, bare.Policy = relayer.Solana, &relayer.SolanaPolicy{SwapConfig: &relayer.SolanaSwapConfig{MinBalanceThreshold: new(uint64(2))}}
 	desired := []relayer.CreateRequest{minimal("a"), bare}
 	p := newPlan(t, m, desired)
 	expectActions(t, p, plan.Update, plan.Update)
@@ -67,7 +67,7 @@ func TestNew_OmittedFields(t *testing.T) {
 		plan.Change{Path: "policies.swap_config.min_balance_threshold", Old: "1", New: "2"})
 	mustApply(t, p)
 	expectActions(t, newPlan(t, m, desired), plan.Unchanged, plan.Unchanged)
-	if got := get(t, m, "a"); got.NotificationID != "" || got.CustomRPCURLs != nil || !reflect.DeepEqual(got.Policies, new(relayer.EVMPolicy)) {
+	if got := get(t, m, "a"); got.NotificationID != "" || got.CustomRPCURLs != nil || !reflect.DeepEqual(got.Policy, new(relayer.EVMPolicy)) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -245,9 +245,9 @@ type counting struct {
 	lists, gets int
 }
 
-func (c *counting) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
+func (c *counting) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
 	c.lists++
-	return c.Store.List(ctx, offset, limit)
+	return c.Store.List(ctx, query)
 }
 
 func (c *counting) Get(ctx context.Context, id string) (relayer.Record, error) {
@@ -272,9 +272,9 @@ func TestNew_OnePassOfPages(t *testing.T) {
 	for name, registry := range map[string]relayer.Registry{"full": m, "masked": &remote{Registry: m}} {
 		store.lists, store.gets = 0, 0
 		p := newPlan(t, registry, desired)
-		wantGets := 0
+		wantGets := 1 // of the dry run
 		if name == "masked" {
-			wantGets = 1
+			wantGets = 2
 		}
 		if store.lists > 12 || store.gets != wantGets || !p.HasChanges() {
 			t.Errorf("%s: %d lists, %d gets, want at most 12 and %d", name, store.lists, store.gets, wantGets)
@@ -287,7 +287,7 @@ func TestNew_InvalidInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		registry relayer.Registry
 		option   plan.Option
-	}{"nil registry": {nil, plan.WithPrune()}, "nil option": {m, nil}} {
+	}{"nil registry": {nil, plan.WithPrune()}, "empty option": {m, plan.Option{}}} {
 		if _, err := plan.New(t.Context(), c.registry, nil, c.option); err == nil {
 			t.Errorf("%s: no error", name)
 		}

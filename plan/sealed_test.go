@@ -62,7 +62,7 @@ func TestNew_SealedURLs(t *testing.T) {
 		"hidden part, with the key":      {with, otherKey, plan.Update},
 		"hidden part, without the key":   {without, otherKey, plan.Unchanged},
 		"visible part, with the key":     {with, otherHost, plan.Update},
-		"visible part, without the key":  {without, otherHost, plan.Update},
+		"visible part, without the key":  {without, otherHost, plan.Blocked}, // it cannot be written
 		"another field, without the key": {without, renamed, plan.Update},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestNew_WrongKey(t *testing.T) {
 			if !errors.Is(err, relayer.ErrSealed) || !strings.Contains(err.Error(), "key k:") {
 				t.Errorf("New returned %v, want an ErrSealed that names the key", err)
 			}
-			if _, err := plan.Export(t.Context(), wrong); !errors.Is(err, relayer.ErrSealed) {
+			if _, err := plan.Export(t.Context(), wrong, relayer.Selector{}); !errors.Is(err, relayer.ErrSealed) {
 				t.Errorf("Export returned %v, want an ErrSealed", err)
 			}
 		})
@@ -138,11 +138,11 @@ func TestExport_SealedURLs(t *testing.T) {
 		t.Errorf("the file has a secret:\n%s", file)
 	}
 
-	full, err := plan.ExportWithSecrets(t.Context(), with)
+	full, err := plan.ExportWithSecrets(t.Context(), with, relayer.Selector{})
 	if err != nil || !strings.Contains(string(full), secret) {
 		t.Errorf("with the key, the file with secrets is\n%s\nwith error %v", full, err)
 	}
-	if _, err := plan.ExportWithSecrets(t.Context(), without); !errors.Is(err, relayer.ErrSealed) {
+	if _, err := plan.ExportWithSecrets(t.Context(), without, relayer.Selector{}); !errors.Is(err, relayer.ErrSealed) {
 		t.Errorf("without the key, the error is %v, want ErrSealed", err)
 	}
 }

@@ -30,6 +30,9 @@ func (p *Plan) String() string {
 		}
 	}
 	out.WriteByte('\n')
+	if p.isUnchecked && p.HasChanges() {
+		out.WriteString("the registry has not checked the changes, and may reject some\n")
+	}
 	if compared > 0 {
 		fmt.Fprintf(&out, "the RPC URLs of %s are masked: only their visible part was compared\n", count(compared, "relayer"))
 	}

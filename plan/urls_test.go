@@ -13,7 +13,7 @@ import (
 // exported returns the masked file of a registry.
 func exported(t *testing.T, registry relayer.Registry) string {
 	t.Helper()
-	file, err := plan.Export(t.Context(), registry)
+	file, err := plan.Export(t.Context(), registry, relayer.Selector{})
 	if err != nil {
 		t.Fatal(err)
 	}

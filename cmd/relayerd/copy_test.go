@@ -33,6 +33,7 @@ func makeFile(t *testing.T, count int) string {
 			ID:       fmt.Sprintf("r-%d", i),
 			Revision: uint64(i + 1),
 			Claim:    fmt.Sprintf("claim-%d", i),
+			Terms:    []string{"network=sepolia", "paused=false"},
 			Document: fmt.Appendf(nil, `{"id":"r-%d","name":"%s"}`, i, strings.Repeat("n", 300)),
 			Private:  fmt.Appendf(nil, `{"secret":%d}`, i),
 		}
@@ -57,7 +58,7 @@ func contentOf(t *testing.T, name string) []relayer.Record {
 	defer closeStore()
 	var content []relayer.Record
 	for {
-		records, total, err := store.List(t.Context(), len(content), 1000)
+		records, total, err := store.List(t.Context(), relayer.StoreQuery{Offset: len(content), Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +127,7 @@ func awaitMore(t *testing.T, store relayer.Store, than int) int {
 	total := 0
 	isMore := func() bool {
 		var err error
-		if _, total, err = store.List(t.Context(), 0, 0); err != nil {
+		if _, total, err = store.List(t.Context(), relayer.StoreQuery{}); err != nil {
 			t.Fatal(err)
 		}
 		return total > than

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -40,7 +41,7 @@ func (c fileCopy) run(ctx context.Context) (total int, err error) {
 	if err := backUpTo(ctx, source, c.destination); err != nil {
 		return 0, fmt.Errorf("%s: %w", c.destinationFlag, err)
 	}
-	_, total, err = source.List(ctx, 0, 0)
+	_, total, err = source.List(ctx, relayer.StoreQuery{})
 	return total, err
 }
 

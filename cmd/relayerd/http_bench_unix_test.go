@@ -25,11 +25,10 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/groupcommit"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 const (
@@ -350,7 +349,7 @@ func serveBare(b *testing.B, sample message, commits *syncedFile) (address strin
 		if r.Method != http.MethodGet {
 			body, err := io.ReadAll(r.Body)
 			if err == nil && commits != nil {
-				err = commits.append(r.Context(), body)
+				err = commits.append(body)
 			}
 			if err != nil {
 				b.Error(err)
@@ -374,8 +373,11 @@ func serveBare(b *testing.B, sample message, commits *syncedFile) (address strin
 }
 
 // syncedFile is a file that concurrent appends share a sync of.
-type syncedFile struct {
-	queue *groupcommit.Queue[[]byte]
+type syncedFile struct{ waiting chan pendingAppend }
+
+type pendingAppend struct {
+	body []byte
+	done chan error
 }
 
 func openSyncedFile(b *testing.B) *syncedFile {
@@ -383,34 +385,36 @@ func openSyncedFile(b *testing.B) *syncedFile {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &syncedFile{groupcommit.New[[]byte](groupcommit.Limits{Writes: 1024, Bytes: 8 << 20})}
+	f := &syncedFile{make(chan pendingAppend, 1024)}
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		for f.queue.Wait() {
-			batch := f.queue.Take()
-			var content []byte
-			for _, w := range batch {
-				content = append(content, w.Value...)
+		for first := range f.waiting {
+			batch, content := []pendingAppend{first}, slices.Clone(first.body)
+			for range len(f.waiting) {
+				next := <-f.waiting
+				batch, content = append(batch, next), append(content, next.body...)
 			}
 			_, err := file.Write(content)
 			if err == nil {
 				err = file.Sync()
 			}
-			for _, w := range batch {
-				w.Finish(err)
+			for _, one := range batch {
+				one.done <- err
 			}
 		}
 	})
 	b.Cleanup(func() {
-		f.queue.Close()
+		close(f.waiting)
 		writing.Wait()
 		_ = file.Close()
 	})
 	return f
 }
 
-func (f *syncedFile) append(ctx context.Context, body []byte) error {
-	return f.queue.Do(ctx, len(body), body)
+func (f *syncedFile) append(body []byte) error {
+	one := pendingAppend{body, make(chan error, 1)}
+	f.waiting <- one
+	return <-one.done
 }
 
 // clients holds open connections to a server.

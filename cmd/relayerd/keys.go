@@ -63,11 +63,11 @@ func withoutKeys(ctx context.Context, store relayer.Store, logger *slog.Logger) 
 // hasSealed reports whether a store has a sealed part. It skips damaged records, which
 // must not prevent the start of the server.
 func hasSealed(ctx context.Context, store relayer.Store) (bool, error) {
-	_, total, err := store.List(ctx, 0, 0)
+	_, total, err := store.List(ctx, relayer.StoreQuery{})
 	// The records of a page with a damaged one are read one by one.
 	for offset, limit := 0, sealedPage; offset < total && err == nil; {
 		var records []relayer.Record
-		records, _, err = store.List(ctx, offset, limit)
+		records, _, err = store.List(ctx, relayer.StoreQuery{Offset: offset, Limit: limit})
 		if errors.Is(err, relayer.ErrCorrupt) {
 			err = nil
 			if limit > 1 {

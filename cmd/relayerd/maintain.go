@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // lockOnce makes a command fail at once if a server has the file open.
@@ -46,13 +47,13 @@ func check(ctx context.Context, database string) (total int, sealed relayer.Seal
 		return 0, sealed, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	if err := store.(relayer.CheckStore).Check(ctx); err != nil {
+	if err := store.(transfer.Checker).Check(ctx); err != nil {
 		return 0, sealed, fmt.Errorf("--db: %w", err)
 	}
 	if sealed, err = countSealed(ctx, store); err != nil {
 		return 0, sealed, err
 	}
-	_, total, err = store.List(ctx, 0, 0)
+	_, total, err = store.List(ctx, relayer.StoreQuery{})
 	return total, sealed, err
 }
 

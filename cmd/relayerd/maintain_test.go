@@ -246,7 +246,7 @@ func makeSparseFile(t *testing.T) (path string, last relayer.Record) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	records, _, err := store.List(t.Context(), 0, 3000)
+	records, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 3000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func updateAll(t *testing.T, path string, times int) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	records, _, err := store.List(t.Context(), 0, 1000)
+	records, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/prometheus"
+	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 )
 
 // newRegistry returns a registry with the metrics of the process.
@@ -50,30 +50,38 @@ func newExpiryMetric(c *certificate) promclient.Collector {
 	return promclient.NewGaugeFunc(options, func() float64 { return float64(c.expiry().Unix()) })
 }
 
+func newDroppedLinesMetric(w *logWriter) promclient.Collector {
+	options := promclient.CounterOpts{Name: "relayerd_log_lines_dropped_total", Help: "Log lines that could not be written."}
+	return promclient.NewCounterFunc(options, func() float64 { return float64(w.dropped.Load()) })
+}
+
 // metrics are the metrics of a server, and how they are served.
 type metrics struct {
 	registry *promclient.Registry
 	observer relayer.Observer
 	public   http.Handler // of /metrics on --addr; nil with --metrics-addr
 	stop     func()
+	traffic  *traffic
 }
 
 // openMetrics serves /metrics on --metrics-addr, if it is set, until stop is called.
-func openMetrics(c config, certificate *certificate, logger *slog.Logger) (metrics, error) {
+func openMetrics(c config, certificate *certificate, log *logWriter, logger *slog.Logger) (m metrics, err error) {
 	registry := newRegistry()
+	registry.MustRegister(newDroppedLinesMetric(log))
+	m = metrics{registry: registry, stop: func() {}, traffic: newTraffic(registry)}
 	if certificate != nil {
 		registry.MustRegister(newExpiryMetric(certificate))
 	}
-	observer, err := prometheus.NewObserver(registry)
-	if err != nil {
+	if m.observer, err = relayerprom.NewObserver(registry); err != nil {
 		return metrics{}, err
 	}
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	if c.metricsAddress == "" {
-		return metrics{registry, observer, handler, func() {}}, nil
+		m.public = handler
+		return m, nil
 	}
-	stop, err := serveMetrics(c.metricsAddress, handler, logger)
-	return metrics{registry, observer, nil, stop}, err
+	m.stop, err = serveMetrics(c.metricsAddress, handler, logger)
+	return m, err
 }
 
 // serveMetrics serves /metrics on another address until stop is called.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // operatingBlocks returns the code blocks of docs/operating.md in a language.
@@ -213,7 +213,7 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 	if o.database != "" {
 		expectCopied(t, o.database, "relayers.db")
 	}
-	if table, err := parseTokens(string(readFile(t, "tokens")), httpapi.MinTokenBytes); err != nil || len(table.names) != 2 || len(table.roles) != 1 {
+	if table, err := parseTokens(string(readFile(t, "tokens")), httpapi.MinTokenBytes); err != nil || len(table.names) != 2 || len(table.grants) != 1 {
 		t.Errorf("tokens %v, error %v, want two of one name", table, err)
 	}
 	o.server.stop()
@@ -260,7 +260,7 @@ func TestOperatingPage_AlertSyntax(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFiles(t, map[string][]byte{path: []byte(operatingBlocks(t, "yaml")[0])})
-	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "9 rules found") {
+	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "10 rules found") {
 		t.Errorf("error %v: %s", err, output)
 	}
 }

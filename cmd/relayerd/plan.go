@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +25,7 @@ const standardInput = "-"
 // planConfig holds the flags of the commands plan and apply.
 type planConfig struct {
 	target
+	selection
 	file       string
 	expandEnv  bool
 	prune      bool
@@ -68,7 +68,8 @@ func newApplyCommand(apiKey string) *cobra.Command {
 		Short: "Make the changes of a configuration file",
 		Long: `Apply shows the plan of a configuration file, asks for confirmation, and makes the
 changes. A relayer that another writer has changed since the plan is not changed. Run
-apply again to resume after a failure.
+apply again to resume after a failure. Changes that the registry rejects do not prevent the
+others, except deletes.
 
 ` + serverHelp,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -89,12 +90,13 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
 	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the relayers of the file by environment variables")
-	flags.BoolVar(&c.prune, "prune", false, "delete the relayers that the file does not list")
+	flags.BoolVar(&c.prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
 	flags.BoolVar(&c.keepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
 	flags.BoolVar(&c.sendURLs, "send-rpc-urls", false, "with --server, write all RPC URLs, because their hidden parts cannot be compared")
 	require(command, "file")
 	c.target.addFlags(command)
 	c.target.addRuleFlags(command)
+	c.selection.addFlag(command)
 }
 
 // run makes a plan, prints it, and passes it to act.
@@ -104,20 +106,21 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if err != nil {
 		return err
 	}
+	selector, err := c.selector()
+	if err != nil {
+		return err
+	}
 	options, err := c.managerOptions()
 	if err != nil {
 		return err
 	}
-	registry, closeRegistry, err := c.open(ctx, apiKey, options.all()...)
+	registry, closeRegistry, err := c.open(ctx, apiKey, options...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(c.explain(err), closeRegistry()) }()
-	changes, err := plan.New(ctx, registry, desired, c.options()...)
+	changes, err := plan.New(ctx, registry, desired, append(c.options(), plan.WithSelector(selector))...)
 	if err != nil {
-		return err
-	}
-	if err := checkRules(ctx, desired, changes, options); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprint(command.OutOrStdout(), changes); err != nil {
@@ -180,35 +183,6 @@ func (c *planConfig) options() []plan.Option {
 		options = append(options, plan.WithSendRPCURLs())
 	}
 	return options
-}
-
-// checkRules checks the relayers to write by the rules for one relayer, so that a plan
-// shows every problem. Only the database can check whether signers are exclusive, and only
-// a server can check its rules.
-func checkRules(ctx context.Context, desired []relayer.CreateRequest, changes *plan.Plan, options ruleOptions) error {
-	rules := make(map[string][]relayer.Option)
-	for _, entry := range changes.Entries {
-		switch entry.Action {
-		case plan.Create:
-			rules[entry.ID] = slices.Concat(options.relayer, options.create)
-		case plan.Update:
-			rules[entry.ID] = options.relayer
-		}
-	}
-	var problems []error
-	for _, req := range desired {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		options, isWritten := rules[req.ID]
-		if !isWritten {
-			continue
-		}
-		if err := req.Validate(ctx, options...); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", req.ID, err))
-		}
-	}
-	return errors.Join(problems...)
 }
 
 // checkConfirmation returns an error if apply could not ask.
@@ -286,16 +260,21 @@ func readInput(ctx context.Context, read func() ([]byte, error)) ([]byte, error)
 
 func newExportCommand(apiKey string) *cobra.Command {
 	var t target
+	var s selection
 	var withSecrets bool
 	command := &cobra.Command{
 		Use:   "export",
 		Short: "Print the configuration file of a database or server",
-		Long: `Export prints all relayers as a configuration file for plan and apply, in creation
+		Long: `Export prints relayers as a configuration file for plan and apply, in creation
 order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 
 ` + serverHelp,
 		RunE: func(command *cobra.Command, _ []string) error {
-			file, err := export(command.Context(), t, apiKey, withSecrets)
+			selector, err := s.selector()
+			if err != nil {
+				return err
+			}
+			file, err := export(command.Context(), t, selector, apiKey, withSecrets)
 			if err != nil {
 				return err
 			}
@@ -309,12 +288,13 @@ order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 		},
 	}
 	t.addFlags(command)
+	s.addFlag(command)
 	command.Flags().BoolVar(&withSecrets, "with-secrets", false, "print the full RPC URLs of --db, which often contain API keys")
 	annotate(command, "with-secrets", excludes, "server")
 	return command
 }
 
-func export(ctx context.Context, t target, apiKey string, withSecrets bool) (file []byte, err error) {
+func export(ctx context.Context, t target, selector relayer.Selector, apiKey string, withSecrets bool) (file []byte, err error) {
 	registry, closeRegistry, err := t.open(ctx, apiKey)
 	if err != nil {
 		return nil, err
@@ -322,9 +302,9 @@ func export(ctx context.Context, t target, apiKey string, withSecrets bool) (fil
 	// The registry is only read, so that an error of the close loses nothing.
 	defer func() { _, err = closeRegistry(), t.explain(err) }()
 	if manager, ok := registry.(*relayer.Manager); ok && withSecrets {
-		return plan.ExportWithSecrets(ctx, manager)
+		return plan.ExportWithSecrets(ctx, manager, selector)
 	}
-	return plan.Export(ctx, registry)
+	return plan.Export(ctx, registry, selector)
 }
 
 // warnOfUserInfo prints a warning if the file of a server has URLs that do not look
@@ -346,4 +326,19 @@ func warnOfUserInfo(stderr io.Writer, file []byte) error {
 		fmt.Fprintf(stderr, "%d RPC URLs have no path: the server does not show whether they have user information\n", count)
 	}
 	return nil
+}
+
+// selection holds the flag that limits a command to some relayers.
+type selection struct{ terms string }
+
+func (s *selection) addFlag(command *cobra.Command) {
+	command.Flags().StringVar(&s.terms, "selector", "", "limit the command to the relayers with these `terms`, such as network=sepolia,label.team=payments|risk")
+}
+
+func (s *selection) selector() (relayer.Selector, error) {
+	selector, err := relayer.ParseSelector(s.terms)
+	if err != nil {
+		return selector, fmt.Errorf("--selector: %s", strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": "))
+	}
+	return selector, nil
 }

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/plan"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -399,33 +397,63 @@ func TestPlan_KeepPaused(t *testing.T) {
 	}
 }
 
-// A plan applies the rules of the flags before anything is written.
+// A plan blocks what the rules of the flags do not permit. The rest can be applied.
 func TestPlan_Rules(t *testing.T) {
 	t.Parallel()
 	invalid := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["0x1"]}},
 		{"id":"b","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	signersFile := writeFile(t, `{"other":{"evm":"0x1"}}`)
-	database := emptyDatabase(t)
 	for _, c := range []struct {
-		flags []string
-		want  string
+		flags         []string
+		want, applied string
 	}{
-		{[]string{"--network-rules"}, "a: invalid relayer: policies.whitelist_receivers[0] must be"},
-		{[]string{"--signers", signersFile}, "a: invalid relayer: signer_id must be a signer that exists for this network"},
+		{[]string{"--network-rules"}, "a: invalid relayer: policies.whitelist_receivers[0] must be", "\n1 created, 0 updated, 0 deleted\n"},
+		{[]string{"--signers", signersFile}, "a: invalid relayer: signer_id must be a signer that exists for this network", " 2 blocked\n"},
 	} {
+		database := emptyDatabase(t)
 		for _, command := range [][]string{{"plan"}, {"apply", "--yes"}} {
 			done := expect(t, 1, append(append(command, "--db", database, "-f", invalid), c.flags...)...)
-			if !strings.Contains(done.stderr, c.want) {
+			if !strings.Contains(done.stdout, "! blocked a\n") || !strings.Contains(done.stderr, c.want) {
 				t.Errorf("%s %q: %+v", command, c.flags, done)
 			}
+			if command[0] == "apply" && !strings.HasSuffix(done.stdout, c.applied) {
+				t.Errorf("%q: output %s", c.flags, done.stdout)
+			}
+		}
+		if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, `"id": "a"`) {
+			t.Errorf("an apply wrote an invalid relayer: %s", done.stdout)
 		}
 	}
-	if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, `"id"`) {
-		t.Errorf("an apply with invalid relayers wrote %s", done.stdout)
-	}
-	done := expect(t, 1, "apply", "--yes", "--db", database, "-f", invalid, "--exclusive-signers")
-	if !strings.Contains(done.stderr, "b: invalid relayer: signer_id is used by another relayer on this network") || !strings.HasSuffix(done.stdout, "\n1 created, 0 updated, 0 deleted\n") {
+	// The signer of b is free until a is created.
+	done := expect(t, 1, "apply", "--yes", "--db", emptyDatabase(t), "-f", invalid, "--exclusive-signers")
+	if !strings.Contains(done.stderr, "b: relayer: create b: invalid relayer: signer_id is used by another relayer on this network") || !strings.HasSuffix(done.stdout, "\n1 created, 0 updated, 0 deleted\n") {
 		t.Errorf("exclusive signers: %+v", done)
+	}
+}
+
+// A selector limits all commands to some relayers.
+func TestPlan_Selector(t *testing.T) {
+	t.Parallel()
+	one := func(id, owner string) string {
+		return `{"id":"` + id + `","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","labels":{"owner":"` + owner + `"}}`
+	}
+	file := func(relayers ...string) string { return writeFile(t, `{"relayers":[`+strings.Join(relayers, ",")+`]}`) }
+	for name, flags := range targets(t) {
+		t.Run(name, func(t *testing.T) {
+			expect(t, 0, on(flags, "apply", "--yes", "-f", file(one("ci-1", "ci"), one("ci-2", "ci"), one("other", "ops")))...)
+			limited := append(flags, "--selector", "label.owner=ci")
+			done := expect(t, 0, on(limited, "apply", "--yes", "--prune", "-f", file(one("ci-1", "ci")))...)
+			if !strings.Contains(done.stdout, "- delete ci-2\n") || strings.Contains(done.stdout, "other") {
+				t.Errorf("output %s", done.stdout)
+			}
+			done = expect(t, 1, on(limited, "plan", "-f", file(one("other", "ci")))...)
+			if !strings.Contains(done.stderr, "other: invalid relayer: the selector label.owner=ci does not select the stored relayer with this ID") {
+				t.Errorf("error %s", done.stderr)
+			}
+			if done := expect(t, 0, on(limited, "export")...); !strings.Contains(done.stdout, "ci-1") || strings.Contains(done.stdout, "other") {
+				t.Errorf("exported %s", done.stdout)
+			}
+		})
 	}
 }
 
@@ -440,22 +468,6 @@ func TestPlan_SignersFromPipe(t *testing.T) {
 	command := program("", "plan", "--db", emptyDatabase(t), "-f", file, "--signers", stdin)
 	if done := finish(t, `{"s":{"evm":"0x1"}}`, command); done.status != 2 || done.stderr != "" {
 		t.Errorf("output %+v", done)
-	}
-}
-
-// An interrupt is one error, and not a problem of every relayer that follows.
-func TestCheckRules_Canceled(t *testing.T) {
-	t.Parallel()
-	var desired []relayer.CreateRequest
-	var changes plan.Plan
-	for _, id := range []string{"a", "b", "c"} {
-		desired = append(desired, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
-		changes.Entries = append(changes.Entries, plan.Entry{ID: id, Action: plan.Create})
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := checkRules(ctx, desired, &changes, ruleOptions{}); err != context.Canceled {
-		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -517,6 +529,7 @@ func TestPlan_Arguments(t *testing.T) {
 		"malformed database":     {[]string{"export", "--db", "u:" + password + "@h"}, "--db must be a file, or a URL"},
 		"database and server":    {[]string{"plan", "--db", database, "--server", "https://x", "-f", file}, "--db and --server exclude each other"},
 		"secrets of a server":    {[]string{"export", "--server", "https://x", "--with-secrets"}, "--with-secrets and --server exclude each other"},
+		"an unknown selector":    {[]string{"export", "--selector", "owner=ci", "--db", database}, "--selector: owner is not a known key of a selector"},
 		"rules with a server":    {[]string{"plan", "--server", "https://x", "--network-rules", "-f", file}, "--network-rules and --server exclude each other"},
 		"server without a token": {[]string{"export", "--server", "https://x"}, "API_KEY is not set"},
 	} {
@@ -592,7 +605,7 @@ func TestPlan_WrongToken(t *testing.T) {
 	server := start(t, token, "--db", "memory")
 	defer server.stop()
 	command := program(password, "plan", "--server", server.url, "-f", writeFile(t, publicConfig))
-	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "token") {
+	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "status 401") {
 		t.Errorf("output %+v", done)
 	}
 }

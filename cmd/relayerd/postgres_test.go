@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // password occurs nowhere else, so that a search for it finds leaks.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 func newResealCommand() *cobra.Command {
@@ -122,9 +123,13 @@ func (r resealer) start(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
+// resealActor is the actor of what a server seals by itself. No token has this name.
+var resealActor = relayer.Actor{ID: "relayerd:reseal"}
+
 // run seals everything once, again after each signal, and after a failure with exponential
 // backoff.
 func (r resealer) run(ctx context.Context) {
+	ctx = relayer.WithActor(ctx, resealActor)
 	delay := firstRetry
 	for ctx.Err() == nil {
 		count, signaled, err := r.reseal(ctx)
@@ -203,13 +208,14 @@ type resealing struct {
 	keys        *keysFile
 }
 
-// Check implements [relayer.CheckStore].
+// Check implements [transfer.Checker].
 func (s resealing) Check(ctx context.Context) error {
-	return s.Store.(relayer.CheckStore).Check(ctx)
+	return s.Store.(transfer.Checker).Check(ctx)
 }
 
-func (s resealing) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	records, total, err := s.Store.List(ctx, offset, limit)
+func (s resealing) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	records, total, err := s.Store.List(ctx, query)
+	records = slices.Clone(records)
 	for i := 0; i < len(records) && err == nil; i++ {
 		records[i], err = s.reseal(ctx, records[i])
 	}

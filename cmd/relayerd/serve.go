@@ -24,6 +24,7 @@ type config struct {
 	allowShortTokens bool
 	rate             float64
 	logRequests      bool
+	logWrites        bool
 	logFormat        string
 	metricsAddress   string
 	trustedProxies   string
@@ -42,9 +43,13 @@ func newServeCommand(apiKey string) *cobra.Command {
 
 The environment variable API_KEY is the bearer token of the API: at least 16 bytes, such
 as the output of openssl rand -hex 16. For several tokens use
---tokens-file: a file with a line "name token" for each, or "name token read" for a
-token that may only get, list and watch. SIGHUP reloads the file. If neither is set, the
-server generates a token and prints it.
+--tokens-file: a file with a line "name token [role] [selector]" for each. The role is
+write (the default), read (get, list and watch) or engine (read, full RPC URLs, disable
+and enable). A selector, such as label.team=payments, limits the token to the relayers
+that it selects. SIGHUP reloads the file. If neither is set, the server generates a token
+and prints it.
+
+The log has a line "audit" for every write and every refusal, with the name of the token.
 
 With --keys, RPC URLs are sealed in the database. SIGHUP reloads the file, and the server
 then seals in the background what is not under the primary key.
@@ -72,6 +77,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	c.sealing.addFlags(command)
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets, lists and watches per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
+	flags.BoolVar(&c.logWrites, "log-writes", true, "log who changed which relayer, and who was refused")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain; --addr then serves HTTPS, and reloads the files when they change")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` of the private key of --tls-cert")
 	annotate(command, "tls-cert", needs, "tls-key")

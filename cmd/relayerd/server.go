@@ -26,7 +26,9 @@ type server struct {
 	config
 	apiKey         string
 	stdout, stderr io.Writer
+	log            *logWriter
 	logger         *slog.Logger
+	audit          auditLog
 	received       signals
 
 	managerOptions []relayer.Option
@@ -37,7 +39,7 @@ type server struct {
 	metrics        metrics
 	store          relayer.Store
 	manager        *relayer.Manager
-	authenticator  httpapi.Authenticator
+	authenticate   httpapi.Authenticator
 	generated      string // the token generated for this run, if there is one
 
 	closers []func() error
@@ -45,8 +47,9 @@ type server struct {
 
 // serve serves until ctx is done. Then it drains requests and closes the database.
 func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
-	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr, logger: newLogger(c.logFormat, stderr), received: receiveSignals()}
+	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr, received: receiveSignals()}
 	s.onClose(s.received.stop)
+	s.openLog()
 	ctx, cancel := context.WithCancel(ctx)
 	s.onClose(cancel)
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -57,12 +60,12 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 			return err
 		}
 	}
-	api, err := httpapi.New(s.manager, s.authenticator, s.apiOptions...)
+	api, err := httpapi.New(s.manager, s.authenticate, s.apiOptions...)
 	if err != nil {
-		return fmt.Errorf("API_KEY: %w", err)
+		return err
 	}
 	s.printToken()
-	return serveHTTP(ctx, s.listener, newSite(ctx, api, s.store, s.metrics.public), api.Drain, s.logger)
+	return serveHTTP(ctx, s.listener, newSite(ctx, s.metrics.traffic.count(api), s.store, s.metrics.public), api.Drain, s.logger)
 }
 
 // onClose adds what close calls, last added first.
@@ -75,6 +78,17 @@ func (s *server) close() (err error) {
 		err = errors.Join(err, release())
 	}
 	return err
+}
+
+// openLog opens the log, which never delays a request.
+func (s *server) openLog() {
+	s.log = newLogWriter(s.stderr)
+	s.onClose(s.log.close)
+	s.logger = newLogger(s.logFormat, s.log)
+	s.audit = auditLog{slog.New(slog.DiscardHandler)}
+	if s.logWrites {
+		s.audit.logger = s.logger
+	}
 }
 
 // openFiles reads the files of the flags, and locks the directory of --backup.
@@ -101,7 +115,7 @@ func (s *server) readOptions() error {
 	if err != nil {
 		return err
 	}
-	s.managerOptions = append(rules.all(), relayer.WithLogger(s.logger))
+	s.managerOptions = append(rules, relayer.WithLogger(s.logger))
 	s.apiOptions = []httpapi.Option{rateLimit(s.rate), httpapi.WithLogger(s.logger)}
 	if s.logRequests {
 		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))
@@ -132,35 +146,39 @@ func (s *server) openPorts(context.Context) error {
 		listener = tls.NewListener(listener, s.certificate.config())
 	}
 	s.listener = listener
-	if s.metrics, err = openMetrics(s.config, s.certificate, s.logger); err != nil {
+	if s.metrics, err = openMetrics(s.config, s.certificate, s.log, s.logger); err != nil {
 		return err
 	}
 	s.onClose(s.metrics.stop)
-	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer))
+	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer), relayer.WithObserver(s.audit.observe))
 	return nil
 }
 
 // openAccess uses the tokens file, API_KEY, or a generated token.
-func (s *server) openAccess(ctx context.Context) error {
+func (s *server) openAccess(ctx context.Context) (err error) {
 	switch {
 	case s.tokensFile != "":
-		file, stop, err := openTokensFile(ctx, s.config, s.received.reload, s.logger)
+		file, stop, err := s.openTokensFile(ctx)
 		if err != nil {
 			return err
 		}
 		s.onClose(stop)
-		s.authenticator = httpapi.AuthFunc(file.authenticate)
-		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(file.authorize))
+		s.authenticate = file.authenticate
+		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(file.authorize), httpapi.WithEngineOperations())
+		return nil
 	case s.apiKey != "":
 		if err := checkTokenLength(s.apiKey, minTokenBytesOf(s.config)); err != nil {
 			return fmt.Errorf("API_KEY: %w", err)
 		}
-		s.authenticator = httpapi.TokensOfAnyLength(s.apiKey)
+		if s.authenticate, err = httpapi.TokensOfAnyLength(s.apiKey); err != nil {
+			return fmt.Errorf("API_KEY: %w", err)
+		}
+		return nil
 	default:
 		s.generated = rand.Text()
-		s.authenticator = httpapi.Tokens(s.generated)
+		s.authenticate, err = httpapi.Tokens(s.generated)
+		return err
 	}
-	return nil
 }
 
 // openStore opens the database, and starts the backups of --backup.
@@ -170,9 +188,18 @@ func (s *server) openStore(ctx context.Context) error {
 		return err
 	}
 	s.store, s.closers = store, append(s.closers, closeStore)
+	file, isFile := store.(*bolt.Store)
+	relayers, err := newRelayersMetric(store)
+	if err != nil {
+		return err
+	}
+	s.metrics.registry.MustRegister(relayers)
+	if !isFile {
+		return nil
+	}
 	warnIfReadable(s.logger, "database file", s.database)
-	file, ok := store.(*bolt.Store)
-	if !ok || s.backup.directory == "" {
+	s.metrics.registry.MustRegister(newSizeMetric(s.database))
+	if s.backup.directory == "" {
 		return nil
 	}
 	stop, err := startBackups(ctx, newBackups(s.config, file, s.metrics.registry, s.logger), s.received.backup)

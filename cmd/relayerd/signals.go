@@ -22,6 +22,8 @@ func receiveSignals() signals {
 	signal.Notify(s.reload, syscall.SIGHUP)
 	signal.Notify(s.keys, syscall.SIGHUP)
 	notifyBackup(s.backup)
+	// A log that cannot be written any more would end the process.
+	signal.Ignore(syscall.SIGPIPE)
 	return s
 }
 
@@ -29,6 +31,7 @@ func (s signals) stop() {
 	signal.Stop(s.reload)
 	signal.Stop(s.keys)
 	signal.Stop(s.backup)
+	signal.Reset(syscall.SIGPIPE)
 }
 
 // ignoreUnused logs each signal whose flag is not set, until ctx is done.

@@ -94,11 +94,11 @@ func (t *target) openServer(apiKey string) (relayer.Registry, func() error, erro
 		return nil, nil, err
 	}
 	t.diagnosis = &diagnosis{transport: transport}
-	options := []client.Option{client.WithHTTPClient(&http.Client{Transport: t.diagnosis})}
+	options := []client.Option{client.WithToken(apiKey), client.WithHTTPClient(&http.Client{Transport: t.diagnosis})}
 	if t.insecureHTTP {
 		options = append(options, client.WithInsecureHTTP())
 	}
-	server, err := client.New(t.server, apiKey, options...)
+	server, err := client.New(t.server, options...)
 	if err != nil {
 		return nil, nil, t.serverError(err, apiKey)
 	}
@@ -187,10 +187,10 @@ var httpsPort = regexp.MustCompile(`HTTP request to an HTTPS server|plain HTTP r
 // serverError returns the error of a client with the name of the setting to change. It
 // finds the setting by further calls of New, which sends no request.
 func (t *target) serverError(err error, apiKey string) error {
-	if _, err := client.New("https://localhost", apiKey); err != nil {
+	if _, err := client.New("https://localhost", client.WithToken(apiKey)); err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
 	}
-	if _, err := client.New(t.server, apiKey, client.WithInsecureHTTP()); err == nil {
+	if _, err := client.New(t.server, client.WithInsecureHTTP()); err == nil {
 		return errors.New("--server must be an https URL, because the token is sent to another host: use --insecure-http to permit http")
 	}
 	return fmt.Errorf("--server: %w", err)

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
 )
 
@@ -19,14 +21,40 @@ import (
 type role string
 
 const (
-	readWrite role = ""
-	readOnly  role = "read" // get, list and watch
+	roleWrite  role = "write"  // everything that clients do
+	roleRead   role = "read"   // get, list and watch
+	roleEngine role = "engine" // what a relaying engine does
 )
+
+// permits reports whether a role has an action. It does not have those that it does not
+// know.
+func (r role) permits(action relayer.Action) bool {
+	switch action {
+	case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
+		return true
+	case relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionDelete:
+		return r == roleWrite
+	case relayer.ActionReveal, relayer.ActionDisable, relayer.ActionEnable:
+		return r == roleEngine
+	default:
+		return false
+	}
+}
+
+// grant is what the tokens of a name permit.
+type grant struct {
+	role   role
+	within relayer.Selector
+}
+
+func (g grant) equals(other grant) bool {
+	return g.role == other.role && g.within.String() == other.within.String()
+}
 
 // tokenTable is the content of a tokens file. It is never changed after parsing.
 type tokenTable struct {
-	names map[[sha256.Size]byte]string // by the digest of the token
-	roles map[string]role              // by name
+	names  map[[sha256.Size]byte]string // by the digest of the token
+	grants map[string]grant             // by name
 
 	minBytes int // the shortest length of a token
 }
@@ -51,13 +79,13 @@ func checkTokenLength(token string, minBytes int) error {
 	return nil
 }
 
-// parseTokens reads lines of the form "name token" or "name token read". Errors
+// parseTokens reads lines of the form "name token [read|write|engine] [selector]". Errors
 // contain line numbers, and no part of the file.
 func parseTokens(text string, minBytes int) (*tokenTable, error) {
 	if hasByteOrderMark(text) {
 		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
 	}
-	table := &tokenTable{names: make(map[[sha256.Size]byte]string), roles: make(map[string]role), minBytes: minBytes}
+	table := &tokenTable{names: make(map[[sha256.Size]byte]string), grants: make(map[string]grant), minBytes: minBytes}
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -84,12 +112,8 @@ func hasByteOrderMark(text string) bool {
 }
 
 func (t *tokenTable) add(fields []string) error {
-	granted := readWrite
-	switch {
-	case len(fields) == 3 && fields[2] == string(readOnly):
-		granted = readOnly
-	case len(fields) != 2:
-		return errors.New(`must be "name token" or "name token read"`)
+	if len(fields) < 2 || len(fields) > 4 {
+		return errors.New(`must be "name token", "name token role" or "name token role selector"`)
 	}
 	name, token := fields[0], fields[1]
 	if !principalName.MatchString(name) {
@@ -101,23 +125,59 @@ func (t *tokenTable) add(fields []string) error {
 	if err := checkTokenLength(token, t.minBytes); err != nil {
 		return err
 	}
+	granted, err := parseGrant(fields[2:])
+	if err != nil {
+		return err
+	}
 	digest := sha256.Sum256([]byte(token))
 	if _, exists := t.names[digest]; exists {
 		return errors.New("an earlier line has the same token")
 	}
-	if other, exists := t.roles[name]; exists && other != granted {
-		return errors.New("an earlier line gives this name another role")
+	if other, exists := t.grants[name]; exists && !other.equals(granted) {
+		return errors.New("an earlier line gives this name another role or selector")
 	}
 	t.names[digest] = name
-	t.roles[name] = granted
+	t.grants[name] = granted
 	return nil
 }
+
+// parseGrant parses the optional role and the optional selector of a line.
+func parseGrant(fields []string) (grant, error) {
+	granted := grant{role: roleWrite}
+	if len(fields) > 0 {
+		granted.role = role(fields[0])
+	}
+	switch granted.role {
+	case roleWrite, roleRead, roleEngine:
+	default:
+		return grant{}, errors.New("the role must be read, write or engine")
+	}
+	if len(fields) < 2 {
+		return granted, nil
+	}
+	within, err := relayer.ParseSelector(fields[1])
+	if err != nil {
+		return grant{}, errSelector
+	}
+	for key := range within.Terms() {
+		if key == "search" {
+			return grant{}, errSelector
+		}
+	}
+	granted.within = within
+	return granted, nil
+}
+
+// errSelector quotes nothing: the fields of a line may be in the wrong order.
+var errSelector = errors.New("the selector must have terms such as network=sepolia,label.team=payments|risk, with one of the keys " +
+	"id, network, network_type, signer_id, notification_id, paused, system_disabled or label.KEY")
 
 // tokensFile authenticates and authorizes requests with the tokens of a file.
 type tokensFile struct {
 	path     string
 	minBytes int // the shortest length of a token
 	logger   *slog.Logger
+	audit    auditLog
 	current  atomic.Pointer[tokenTable]
 }
 
@@ -152,31 +212,35 @@ func (f *tokensFile) reloadOn(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// authenticate is an [httpapi.AuthFunc]. It looks up a digest, so that the duration
+// authenticate is an [httpapi.Authenticator]. It looks up a digest, so that the duration
 // reveals nothing about a token.
-func (f *tokensFile) authenticate(_ context.Context, token string) (principal string, err error) {
+func (f *tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
+	token, ok := httpapi.BearerToken(r)
+	if !ok {
+		return relayer.Actor{}, httpapi.ErrUnauthorized
+	}
 	name, ok := f.current.Load().names[sha256.Sum256([]byte(token))]
 	if !ok {
-		return "", errors.New("unknown token")
+		return relayer.Actor{}, httpapi.ErrUnauthorized
 	}
-	return name, nil
+	return relayer.Actor{ID: name}, nil
 }
 
-// authorize is a function for [httpapi.WithAuthorizer]. A reload may have removed
-// the name since the request was authenticated.
-func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) error {
-	granted, ok := f.current.Load().roles[access.Principal]
-	isRead := access.Action == httpapi.ActionGet || access.Action == httpapi.ActionList || access.Action == httpapi.ActionWatch
-	if !ok || granted == readOnly && !isRead {
-		return httpapi.ErrForbidden
+// authorize is an [httpapi.Authorizer]. A reload may have removed the name since the
+// request was authenticated.
+func (f *tokensFile) authorize(ctx context.Context, access httpapi.Access) (httpapi.Decision, error) {
+	granted, ok := f.current.Load().grants[access.Actor.ID]
+	if ok && granted.role.permits(access.Action) {
+		return httpapi.Allow(granted.within), nil
 	}
-	return nil
+	f.audit.refused(ctx, access)
+	return httpapi.Decision{}, nil
 }
 
 // openTokensFile loads a tokens file and reloads it for each signal until stop is
 // called.
-func openTokensFile(ctx context.Context, c config, signals <-chan os.Signal, logger *slog.Logger) (file *tokensFile, stop func(), err error) {
-	file = &tokensFile{path: c.tokensFile, minBytes: minTokenBytesOf(c), logger: logger}
+func (s *server) openTokensFile(ctx context.Context) (file *tokensFile, stop func(), err error) {
+	file = &tokensFile{path: s.tokensFile, minBytes: minTokenBytesOf(s.config), logger: s.logger, audit: s.audit}
 	if err := file.load(); err != nil {
 		return nil, nil, err
 	}
@@ -184,7 +248,7 @@ func openTokensFile(ctx context.Context, c config, signals <-chan os.Signal, log
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		file.reloadOn(ctx, signals)
+		file.reloadOn(ctx, s.received.reload)
 	}()
 	return file, func() { cancel(); <-done }, nil
 }

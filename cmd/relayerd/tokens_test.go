@@ -99,6 +99,60 @@ func TestTokensFile_Roles(t *testing.T) {
 	expectNoPassword(t, log)
 }
 
+// A token with a selector sees and changes only the relayers that it selects.
+func TestTokensFile_Selector(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "ops "+oldToken, "payments "+newToken+" write label.team=payments|risk", "risk "+readerToken+" read label.team=risk")
+	server := start(t, "", "--db", "memory", "--tokens-file", path)
+	team := func(id, team string) string {
+		return `{"id":"` + id + `","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","labels":{"team":"` + team + `"}}`
+	}
+	server.expectStatus("POST", collection, newToken, team("p", "payments"), http.StatusCreated)
+	server.expectStatus("POST", collection, newToken, team("o", "other"), http.StatusBadRequest)
+	server.expectStatus("POST", collection, oldToken, team("o", "other"), http.StatusCreated)
+	server.expectStatus("GET", collection+"/o", newToken, "", http.StatusNotFound)
+	server.expectStatus("PATCH", collection+"/o", newToken, `{"paused":true}`, http.StatusNotFound)
+	server.expectStatus("PATCH", collection+"/p", newToken, `{"paused":true}`, http.StatusOK)
+	server.expectStatus("GET", collection+"/p", readerToken, "", http.StatusNotFound)
+	server.expectStatus("PATCH", collection+"/p", newToken, `{"labels":{"team":"risk"}}`, http.StatusOK)
+	server.expectStatus("GET", collection+"/p", readerToken, "", http.StatusOK)
+	server.expectStatus("PATCH", collection+"/p", readerToken, `{"paused":false}`, http.StatusForbidden)
+	server.stop()
+}
+
+// An engine reads full RPC URLs, and disables and enables; other tokens do not.
+func TestTokensFile_Engine(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "ops "+oldToken, "engine "+newToken+" engine network=x")
+	server := start(t, "", "--db", "memory", "--tokens-file", path)
+	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
+	server.expectStatus("POST", collection, oldToken, strings.NewReplacer("r-1", "r-2", `"x"`, `"y"`).Replace(definition), http.StatusCreated)
+	one, other, reason := collection+"/r-1", collection+"/r-2", `{"type":"BalanceCheckFailed","details":"d"}`
+	for _, c := range []struct {
+		bearer                              string
+		get, reveal, disable, pause, enable int
+	}{
+		{newToken, http.StatusOK, http.StatusOK, http.StatusOK, http.StatusForbidden, http.StatusOK},
+		{oldToken, http.StatusOK, http.StatusForbidden, http.StatusForbidden, http.StatusOK, http.StatusForbidden},
+	} {
+		server.expectStatus("GET", one, c.bearer, "", c.get)
+		server.expectStatus("GET", one+"/custom_rpc_urls", c.bearer, "", c.reveal)
+		server.expectStatus("PUT", one+"/disabled_reason", c.bearer, reason, c.disable)
+		server.expectStatus("PATCH", one, c.bearer, `{"paused":true}`, c.pause)
+		server.expectStatus("DELETE", one+"/disabled_reason", c.bearer, "", c.enable)
+	}
+	server.expectStatus("PUT", other+"/disabled_reason", newToken, reason, http.StatusNotFound)
+	server.stop()
+
+	// One token that may do everything is not for engines.
+	server = start(t, token, "--db", "memory")
+	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	server.expectStatus("GET", one+"/custom_rpc_urls", token, "", http.StatusNotFound)
+	server.stop()
+}
+
 // A rotation under load: clients change from the old to the new token while both
 // are valid, and no request fails.
 func TestTokensFile_RotationUnderLoad(t *testing.T) {
@@ -163,8 +217,8 @@ func TestTokensFile_InvalidReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "alice "+oldToken)
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
-	writeTokens(t, path, "alice "+newToken, "bob "+newToken+" write")
-	server.reload("line 2: must be", 1)
+	writeTokens(t, path, "alice "+newToken, "bob "+newToken+" admin")
+	server.reload("line 2: the role must be", 1)
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	server.expectStatus("GET", collection, newToken, "", http.StatusUnauthorized)
 	if err := os.Remove(path); err != nil {
@@ -228,8 +282,13 @@ func TestTokensFile_FailedStart(t *testing.T) {
 		"comments":        {"# nobody\n\n", "the file contains no token"},
 		"name only":       {"alice\n", "line 1: must be"},
 		"token only":      {"alice " + oldToken + "\n" + newToken + "\n", "line 2: must be"},
-		"unknown role":    {"alice " + oldToken + " write\n", "line 1: must be"},
-		"four words":      {"alice " + oldToken + " read " + newToken, "line 1: must be"},
+		"unknown role":    {"alice " + oldToken + " admin\n", "line 1: the role must be read, write or engine"},
+		"no role":         {"alice " + oldToken + " label.team=payments\n", "line 1: the role must be read, write or engine"},
+		"two tokens":      {"alice " + oldToken + " read " + newToken, "line 1: the selector must have"},
+		"unknown key":     {"bob " + newToken + "\nalice " + oldToken + " read team=payments", "line 2: the selector must have"},
+		"invalid value":   {"alice " + oldToken + " read network_type=" + newToken, "line 1: the selector must have"},
+		"search":          {"alice " + oldToken + " read search=" + newToken, "line 1: the selector must have"},
+		"five words":      {"alice " + oldToken + " read network=x " + newToken, "line 1: must be"},
 		"invalid name":    {"alice@" + password + " " + oldToken, "line 1: the name must"},
 		"long name":       {strings.Repeat("a", 65) + " " + oldToken, "line 1: the name must"},
 		"token not ASCII": {"alice é" + oldToken, "line 1: the token must"},
@@ -238,6 +297,7 @@ func TestTokensFile_FailedStart(t *testing.T) {
 		"UTF-16 mark":     {"\xff\xfea\x00l\x00", "the file begins with a byte order mark"},
 		"token twice":     {"alice " + oldToken + "\nbob " + oldToken, "line 2: an earlier line has the same token"},
 		"two roles":       {"alice " + oldToken + "\nalice " + newToken + " read", "line 2: an earlier line gives this name another role"},
+		"two selectors":   {"alice " + oldToken + " read network=x\nalice " + newToken + " read", "line 2: an earlier line gives this name another role or selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "tokens")

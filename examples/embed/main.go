@@ -1,10 +1,11 @@
 // Command embed mounts the registry in an existing HTTP service with its own
 // login. The API is served under /registry, behind the same middleware as the
-// rest of the service. One worker runs for each active relayer.
+// rest of the service. The user ops may do everything, and the user payments sees and
+// changes the relayers of its team. One worker runs for each active relayer.
 //
 //	go run ./examples/embed
 //	curl -u ops:ops http://127.0.0.1:8081/registry/api/v1/relayers
-//	curl -u ops:ops -X PATCH -H 'Content-Type: application/json' -d '{"paused":true}' \
+//	curl -u payments:payments -X PATCH -H 'Content-Type: application/json' -d '{"paused":true}' \
 //	    http://127.0.0.1:8081/registry/api/v1/relayers/treasury
 package main
 
@@ -43,7 +44,8 @@ func run(ctx context.Context) error {
 		Network:     "sepolia",
 		NetworkType: relayer.EVM,
 		SignerID:    "treasury-key",
-		Policies:    &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(50))},
+		Policy:      &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(50))},
+		Labels:      map[string]string{"team": "payments"},
 	})
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func serve(server *http.Server) error {
 
 // newService returns the existing mux of the service, with the registry mounted.
 func newService(manager *relayer.Manager) (http.Handler, error) {
-	registry, err := httpapi.New(manager, httpapi.TrustHost())
+	registry, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(authorize))
 	if err != nil {
 		return nil, err
 	}
@@ -94,17 +96,33 @@ func newService(manager *relayer.Manager) (http.Handler, error) {
 	return mux, nil
 }
 
-// requireLogin is the existing middleware of the service. WithPrincipal passes the
-// user name to the registry, which limits the request rate per user.
+// users are the users of the service, with the relayers that each may see and change. The
+// password is the name.
+var users = map[string]relayer.Selector{
+	"ops":      {},
+	"payments": relayer.Selector{}.Where("label.team", "payments"),
+}
+
+// authorize permits every action within the relayers of the user.
+func authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+	within, ok := users[access.Actor.ID]
+	if !ok {
+		return httpapi.Decision{}, nil
+	}
+	return httpapi.Allow(within), nil
+}
+
+// requireLogin is the existing middleware of the service. WithActor passes the user to the
+// registry, which limits the request rate per user.
 func requireLogin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
-		if subtle.ConstantTimeCompare([]byte(user+":"+password), []byte("ops:ops")) == 0 {
+		if _, ok := users[user]; !ok || subtle.ConstantTimeCompare([]byte(password), []byte(user)) == 0 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="service"`)
 			http.Error(w, "login required", http.StatusUnauthorized)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(httpapi.WithPrincipal(r.Context(), user)))
+		next.ServeHTTP(w, r.WithContext(relayer.WithActor(r.Context(), relayer.Actor{ID: user})))
 	})
 }
 

@@ -36,6 +36,8 @@ func TestService_MountedRegistry(t *testing.T) {
 			`{"id":"r-1","name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"}`,
 			http.StatusCreated, `"id":"r-1"`},
 		{"GET", "/registry/api/v1/relayers/r-1", "ops", "", http.StatusOK, `"id":"r-1"`},
+		{"GET", "/registry/api/v1/relayers/r-1", "payments", "", http.StatusNotFound, "not found"},
+		{"GET", "/registry/api/v1/relayers", "payments", "", http.StatusOK, `"total_items":0`},
 		{"GET", "/registry/nowhere", "ops", "", http.StatusNotFound, "Not Found"},
 		{"GET", "/api/v1/relayers", "ops", "", http.StatusNotFound, "404"},
 	} {

@@ -2,114 +2,55 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/mirror"
 )
 
 // work relays for one relayer until ctx is done.
 type work func(ctx context.Context, r *relayer.Relayer)
 
-// superviseWorkers runs one worker for each relayer that is neither paused nor
-// disabled. It stops the worker if the relayer is changed, paused, disabled or
-// deleted. A relayer's next worker starts after its previous one has returned,
-// because two workers would use the same nonces. superviseWorkers returns after
-// all workers have returned: nil if ctx is done. The registry is a Manager, or the client
-// of a server.
-func superviseWorkers(ctx context.Context, registry relayer.Registry, do work) error {
-	ws := &workers{ctx: ctx, do: do, known: make(map[string]worker)}
-	defer ws.stopAll()
-
-	// Watch is called before All, so that no change is lost between the two. A
-	// change that All already returned has a known revision and is ignored.
-	changes := registry.Watch(ctx)
-	if err := ws.resync(ctx, registry); err != nil {
+// superviseWorkers runs one worker for each relayer that is neither paused nor disabled,
+// until ctx is done. If a relayer is changed, its worker is replaced: the next one starts
+// after the previous one has returned, because two would use the same nonces. The registry
+// is a Manager, or the client of a server.
+func superviseWorkers(ctx context.Context, registry mirror.Source, do work) error {
+	view, err := mirror.Open(ctx, registry, relayer.Selector{})
+	if err != nil {
 		return err
 	}
-	for change, err := range changes {
-		switch {
-		case errors.Is(err, relayer.ErrGap):
-			err = ws.resync(ctx, registry)
-		case err == nil && change.Kind == relayer.Deleted:
-			ws.stop(change.Relayer.ID)
-		case err == nil:
-			ws.follow(change.Relayer)
+	stops := make(map[string]func())
+	defer func() {
+		for _, stop := range stops {
+			stop()
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// workers is the state of superviseWorkers.
-type workers struct {
-	ctx   context.Context
-	do    work
-	known map[string]worker
-}
-
-// worker is the latest known revision of a relayer and its goroutine. Inactive
-// relayers have a worker too, so that an older change does not start them again.
-type worker struct {
-	revision uint64
-	stop     context.CancelFunc
-	done     chan struct{}
-}
-
-// resync makes the workers match the registry.
-func (ws *workers) resync(ctx context.Context, registry relayer.Registry) error {
-	exists := make(map[string]bool)
-	for r, err := range registry.All(ctx) {
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		exists[r.ID] = true
-		ws.follow(r)
-	}
-	for id := range ws.known {
-		if !exists[id] {
-			ws.stop(id)
-		}
-	}
-	return nil
-}
-
-// follow replaces the worker if r is a newer revision.
-func (ws *workers) follow(r *relayer.Relayer) {
-	if ws.known[r.ID].revision >= r.Revision {
-		return
-	}
-	ws.stop(r.ID)
-	ctx, stop := context.WithCancel(ws.ctx)
-	started := worker{r.Revision, stop, make(chan struct{})}
-	ws.known[r.ID] = started
-	if r.Paused || r.SystemDisabled {
-		close(started.done)
-		return
-	}
-	go func() {
-		defer close(started.done)
-		ws.do(ctx, r)
 	}()
+	for change := range view.Changes(ctx) {
+		if change.Before != nil {
+			stops[change.Before.ID]()
+			delete(stops, change.Before.ID)
+		}
+		if change.After != nil {
+			stops[change.After.ID] = start(ctx, change.After, do)
+		}
+	}
+	return nil
 }
 
-func (ws *workers) stop(id string) {
-	if worker, ok := ws.known[id]; ok {
-		worker.stop()
-		<-worker.done
-		delete(ws.known, id)
+// start runs the worker of a relayer, unless it must not relay, and returns a function that
+// ends the worker and waits for it.
+func start(ctx context.Context, r *relayer.Relayer, do work) (stop func()) {
+	if r.Paused || r.SystemDisabled {
+		return func() {}
 	}
-}
-
-func (ws *workers) stopAll() {
-	for _, worker := range ws.known {
-		worker.stop()
-	}
-	for id := range ws.known {
-		ws.stop(id)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do(ctx, r)
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
 }

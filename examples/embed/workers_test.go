@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -91,13 +88,17 @@ func TestSuperviseWorkers_Client(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(manager, httpapi.Tokens(token), httpapi.WithoutRateLimit())
+	authenticate, err := httpapi.Tokens(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(manager, authenticate, httpapi.WithoutRateLimit())
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(api)
 	defer server.Close()
-	registry, err := client.New(server.URL, token)
+	registry, err := client.New(server.URL, client.WithToken(token))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,24 +106,6 @@ func TestSuperviseWorkers_Client(t *testing.T) {
 }
 
 const token = "token-of-the-worker-test"
-
-// A server without revisions ends the supervision, instead of starting no workers.
-func TestSuperviseWorkers_NoRevisions(t *testing.T) {
-	page := `{"success":true,"data":[{"id":"a","network_type":"evm"}],"pagination":{"current_page":1,"per_page":100,"total_items":1}}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, page)
-	}))
-	defer server.Close()
-	registry, err := client.New(server.URL, token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	work := func(context.Context, *relayer.Relayer) { t.Error("a worker was started") }
-	if err := superviseWorkers(t.Context(), registry, work); !errors.Is(err, relayer.ErrNoRevision) {
-		t.Errorf("the error is %v", err)
-	}
-}
 
 // testFollowsChanges runs the workers on the registry of the Manager.
 func testFollowsChanges(t *testing.T, manager *relayer.Manager, registry relayer.Registry) {

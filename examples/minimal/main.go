@@ -26,7 +26,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	page, err := manager.List(ctx, 1, 10)
+	page, err := manager.List(ctx, relayer.ListQuery{})
 	if err != nil {
 		log.Fatal(err)
 	}

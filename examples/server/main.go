@@ -73,9 +73,13 @@ func run(ctx context.Context, args []string, token string) (err error) {
 	if isGenerated {
 		token = rand.Text()
 	}
-	api, err := httpapi.New(manager, httpapi.Tokens(token), httpapi.WithLogger(logger))
+	authenticate, err := httpapi.Tokens(token)
 	if err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
+	}
+	api, err := httpapi.New(manager, authenticate, httpapi.WithLogger(logger))
+	if err != nil {
+		return err
 	}
 	if isGenerated {
 		printToken(token, listener.Addr())

@@ -61,7 +61,7 @@ type process struct {
 
 func command(apiKey string, args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], args...)
-	command.Env = append(os.Environ(), runAsServer+"=1", "API_KEY="+apiKey)
+	command.Env = append(os.Environ(), runAsServer+"=1", "API_KEY="+apiKey, "GORACE=atexit_sleep_ms=10")
 	return command
 }
 

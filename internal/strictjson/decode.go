@@ -38,7 +38,8 @@ type Decoder struct {
 	// lists. It is for merge patches, which replace lists whole.
 	AllowMissing bool
 
-	// IgnoreUnknown skips members that are not fields.
+	// IgnoreUnknown skips members that are not fields, and the problems of the members of
+	// a map.
 	IgnoreUnknown bool
 
 	shapes map[reflect.Type][]fieldShape
@@ -187,21 +188,29 @@ func fieldPosition(fields []fieldShape, name string) int {
 	return -1
 }
 
-func (v Value) reportUnknown(fields []fieldShape) {
+// reportMember reports a problem of a member whose name is chosen by the sender.
+func (v Value) reportMember(message string) {
 	if v.decoder.IgnoreUnknown {
 		return
 	}
-	if v.path.name == "" {
-		v.decoder.Reporter.AddUnknown(v.path.parent.String(), "must not have a member with an empty name")
-		return
+	path := v.path
+	if path.name == "" {
+		path = path.parent
 	}
+	v.decoder.Reporter.AddUnknown(path.String(), message)
+}
+
+func (v Value) reportUnknown(fields []fieldShape) {
 	message := "is not a known field"
+	if v.path.name == "" {
+		message = "must not have a member with an empty name"
+	}
 	for _, field := range fields {
 		if strings.EqualFold(field.name, v.path.name) {
 			message = fmt.Sprintf("is not a known field, did you mean %q?", field.name)
 		}
 	}
-	v.decoder.Reporter.AddUnknown(v.path.String(), message)
+	v.reportMember(message)
 }
 
 // field decodes the value of a struct field. Null means omitted.
@@ -236,6 +245,8 @@ func (v Value) decode(target reflect.Value) {
 		v.list(target)
 	case reflect.Struct:
 		v.object(target)
+	case reflect.Map:
+		v.texts(target)
 	case reflect.Float64:
 		v.Number(func(literal string) string { return setFloat(target, literal) })
 	default:
@@ -250,6 +261,30 @@ func (v Value) expect(first byte, message string) bool {
 	}
 	v.Report(message)
 	return false
+}
+
+// texts decodes an object into a map[string]string. In a merge patch, null removes a member.
+func (v Value) texts(target reflect.Value) {
+	if !v.expect('{', "must be an object") {
+		return
+	}
+	texts := make(map[string]string)
+	for name, data := range members(v.data) {
+		member := Value{v.decoder, data, &path{parent: v.path, name: name}}
+		text, problem := member.Text()
+		if v.decoder.AllowMissing && member.First() == 'n' {
+			problem = ""
+		}
+		if _, isDuplicate := texts[name]; isDuplicate {
+			problem = "must not be given more than once"
+		}
+		if problem != "" {
+			member.reportMember(problem)
+			text = "" // so that no other check reports it again
+		}
+		texts[name] = text
+	}
+	target.Set(reflect.ValueOf(texts))
 }
 
 func (v Value) text(target reflect.Value) {

@@ -1,6 +1,9 @@
 package strictjson
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // MergePatch applies a JSON Merge Patch to target: the function of that name in RFC
 // 7396 section 2.
@@ -32,4 +35,30 @@ func Members(value json.RawMessage) (map[string]json.RawMessage, bool) {
 	var members map[string]json.RawMessage
 	err := json.Unmarshal(value, &members)
 	return members, err == nil && members != nil
+}
+
+// Diff returns the merge patch that changes one object into another: null for a member that
+// is missing in changed. Members of both are compared byte by byte. The patch is empty if
+// the objects do not differ.
+func Diff(object, changed json.RawMessage) map[string]any {
+	before, _ := Members(object)
+	after, _ := Members(changed)
+	patch := make(map[string]any)
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			patch[name] = nil
+		}
+	}
+	for name, value := range after {
+		if bytes.Equal(before[name], value) {
+			continue
+		}
+		_, wasObject := Members(before[name])
+		if _, isObject := Members(value); wasObject && isObject {
+			patch[name] = Diff(before[name], value)
+			continue
+		}
+		patch[name] = value
+	}
+	return patch
 }

@@ -3,6 +3,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/go-relayer/relayer"
@@ -10,7 +11,7 @@ import (
 
 // Errors that only HTTP has. Packages client and httpapi export them.
 var (
-	ErrUnauthorized = errors.New("the token is not accepted")
+	ErrUnauthorized = errors.New("the credentials are not accepted")
 	ErrForbidden    = errors.New("the operation is not permitted")
 )
 
@@ -68,4 +69,9 @@ func Message(status int, id string) string {
 	default:
 		return http.StatusText(status)
 	}
+}
+
+// IgnoredParameter returns the warning that a query parameter is unknown.
+func IgnoredParameter(name string) string {
+	return fmt.Sprintf("the query parameter %q is unknown and was ignored", name)
 }

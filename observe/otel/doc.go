@@ -1,7 +1,7 @@
-// Package otel reports the operations of a [relayer.Manager] to OpenTelemetry:
+// Package relayerotel reports the operations of a [relayer.Manager] to OpenTelemetry:
 // one span and one measurement for each.
 //
-//	observer, err := otel.NewObserver()
+//	observer, err := relayerotel.NewObserver()
 //	// …
 //	manager, err := relayer.New(store, relayer.WithObserver(observer))
 //
@@ -11,11 +11,10 @@
 // # Spans
 //
 // A span is named relayer.create, relayer.get and so on. Its parent is the span
-// in the context passed to the Manager. It has the start and end time of the
-// operation, but is created after the operation. Spans that a store or a hook
-// starts during the operation are therefore its siblings.
+// in the context passed to the Manager, and spans that a store or a hook starts during
+// the operation are its children.
 //
-//	relayer.operation  the kind of the operation
+//	relayer.operation  the action of the operation
 //	relayer.id         the ID, if it is valid
 //	error.type         if the operation failed: its outcome, or _OTHER
 //
@@ -28,7 +27,7 @@
 // The histogram relayer.operation.duration, in seconds, also counts the
 // operations. It has these attributes:
 //
-//	relayer.operation  the kind of the operation
+//	relayer.operation  the action of the operation
 //	relayer.outcome    the outcome, a word of package outcome
 //
 // IDs are not attributes of the metric: each ID would create a new time series.
@@ -40,4 +39,4 @@
 // addresses and credentials. An ID is exported only if it is valid, so a URL or
 // a long text in its place is not exported. A secret that has the form of a
 // valid ID, and is sent as one by mistake, is exported.
-package otel
+package relayerotel

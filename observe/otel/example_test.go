@@ -1,4 +1,4 @@
-package otel_test
+package relayerotel_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/otel"
+	relayerotel "github.com/go-relayer/relayer/observe/otel"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -20,7 +20,7 @@ import (
 func ExampleNewObserver() {
 	exporter := tracetest.NewInMemoryExporter()
 	tracers := trace.NewTracerProvider(trace.WithSyncer(exporter))
-	observer, err := otel.NewObserver(otel.WithTracerProvider(tracers))
+	observer, err := relayerotel.NewObserver(relayerotel.WithTracerProvider(tracers))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func ExampleNewObserver() {
 func ExampleWithMeterProvider() {
 	reader := metric.NewManualReader()
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
-	observer, err := otel.NewObserver(otel.WithMeterProvider(meters))
+	observer, err := relayerotel.NewObserver(relayerotel.WithMeterProvider(meters))
 	if err != nil {
 		log.Fatal(err)
 	}

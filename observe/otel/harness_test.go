@@ -1,4 +1,4 @@
-package otel_test
+package relayerotel_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/otel"
+	relayerotel "github.com/go-relayer/relayer/observe/otel"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -29,7 +29,7 @@ func newTelemetry(t testing.TB, options ...trace.TracerProviderOption) telemetry
 	spans, reader := tracetest.NewInMemoryExporter(), metric.NewManualReader()
 	tracers := trace.NewTracerProvider(append(options, trace.WithSyncer(spans))...)
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
-	observe, err := otel.NewObserver(otel.WithTracerProvider(tracers), otel.WithMeterProvider(meters))
+	observe, err := relayerotel.NewObserver(relayerotel.WithTracerProvider(tracers), relayerotel.WithMeterProvider(meters))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +89,16 @@ func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 		t.Fatal(err)
 	}
 	return manager
+}
+
+func request(id string) relayer.CreateRequest {
+	return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
+}
+
+// run reports one operation to the observer.
+func (x telemetry) run(operation relayer.Operation, err error) {
+	_, end := x.observe(context.Background(), &operation)
+	end(err)
 }
 
 func textsOf(attributes []attribute.KeyValue) map[string]string {

@@ -1,53 +1,102 @@
-package otel_test
+package relayerotel_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/trace"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/observertest"
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
-func TestObserver_EveryOperationAndOutcome(t *testing.T) {
-	for _, call := range observertest.Calls() {
-		for _, result := range observertest.Results() {
-			t.Run(call.Name+" "+string(result.Outcome), func(t *testing.T) {
-				got := newTelemetry(t)
-				var operation relayer.Operation
-				result.Run(t, call, func(ctx context.Context, observed relayer.Operation) {
-					operation = observed
-					got.observe(ctx, observed)
-				})
-				checkSpan(t, got, operation, result.Outcome)
-				checkPoint(t, got, operation, result.Outcome)
-				if secret := observertest.FindSecret(got.exported(t)); secret != "" {
-					t.Errorf("%q is exported: %s", secret, got.exported(t))
+// secret is in errors and IDs. It must not be exported.
+const secret = "https://user:hunter2@rpc.example"
+
+// failures has an error, or nil, for each outcome of a context that is not done.
+var failures = map[outcome.Outcome]error{
+	outcome.OK:          nil,
+	outcome.NotFound:    fmt.Errorf("%w: %s", relayer.ErrNotFound, secret),
+	outcome.Exists:      relayer.ErrExists,
+	outcome.Invalid:     &relayer.ValidationError{Fields: []relayer.FieldError{{Field: secret, Message: secret}}},
+	outcome.Conflict:    relayer.ErrConflict,
+	outcome.Unavailable: relayer.ErrUnavailable,
+	outcome.Unknown:     relayer.ErrOutcomeUnknown,
+	outcome.Error:       errors.New(secret),
+}
+
+func TestObserver_EveryActionAndOutcome(t *testing.T) {
+	for _, action := range outcome.Actions() {
+		for result, err := range failures {
+			t.Run(string(action)+" "+string(result), func(t *testing.T) {
+				got, operation := newTelemetry(t), relayer.Operation{Action: action, ID: "sepolia-1"}
+				got.run(operation, err)
+				checkSpan(t, got, operation, result)
+				checkPoint(t, got, operation, result)
+				if strings.Contains(got.exported(t), "hunter2") {
+					t.Errorf("a secret is exported: %s", got.exported(t))
 				}
 			})
 		}
 	}
 }
 
+func TestObserver_CanceledContext(t *testing.T) {
+	got := newTelemetry(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	operation := relayer.Operation{Action: relayer.ActionList}
+	_, end := got.observe(ctx, &operation)
+	cancel()
+	end(context.Canceled)
+	checkSpan(t, got, operation, outcome.Canceled)
+	checkPoint(t, got, operation, outcome.Canceled)
+}
+
+// The ID of a create is known when it ends.
+func TestObserver_GeneratedID(t *testing.T) {
+	got := newTelemetry(t)
+	created, err := newManager(t, relayer.WithObserver(got.observe)).Create(context.Background(), request(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := textsOf(got.span(t).Attributes)["relayer.id"]; id != created.ID {
+		t.Errorf("the ID is %q, want %q", id, created.ID)
+	}
+}
+
+// A span that a hook of the host starts is a child of the operation.
+func TestObserver_ChildOfOperation(t *testing.T) {
+	got := newTelemetry(t)
+	admit := func(ctx context.Context, _ relayer.Admission) error {
+		_, span := got.tracers.Tracer("host").Start(ctx, "admission")
+		span.End()
+		return nil
+	}
+	if _, err := newManager(t, relayer.WithObserver(got.observe), relayer.WithAdmission(admit)).Create(context.Background(), request("a")); err != nil {
+		t.Fatal(err)
+	}
+	spans := got.spans.GetSpans()
+	if len(spans) != 2 || spans[0].Name != "admission" || spans[0].Parent.SpanID() != spans[1].SpanContext.SpanID() {
+		t.Errorf("the spans are %v", spans)
+	}
+}
+
 func checkSpan(t *testing.T, got telemetry, operation relayer.Operation, result outcome.Outcome) {
 	t.Helper()
 	span := got.span(t)
-	if want := "relayer." + string(operation.Kind); span.Name != want {
+	if want := "relayer." + string(operation.Action); span.Name != want {
 		t.Errorf("span name is %q, want %q", span.Name, want)
 	}
-	if !span.StartTime.Equal(operation.Began) || !span.EndTime.Equal(operation.Began.Add(operation.Took)) {
-		t.Errorf("span lasts from %v to %v, want from %v for %v", span.StartTime, span.EndTime, operation.Began, operation.Took)
-	}
-	want := map[string]string{"relayer.operation": string(operation.Kind)}
-	if operation.Kind != relayer.OperationList {
+	want := map[string]string{"relayer.operation": string(operation.Action)}
+	if operation.ID != "" {
 		want["relayer.id"] = operation.ID
 	}
 	switch result {
@@ -72,6 +121,7 @@ func checkSpan(t *testing.T, got telemetry, operation relayer.Operation, result 
 	}
 }
 
+// checkPoint expects one measurement, of the duration of the span.
 func checkPoint(t *testing.T, got telemetry, operation relayer.Operation, result outcome.Outcome) {
 	t.Helper()
 	if metric := got.metric(t); metric.Name != "relayer.operation.duration" || metric.Unit != "s" || metric.Description == "" {
@@ -81,12 +131,13 @@ func checkPoint(t *testing.T, got telemetry, operation relayer.Operation, result
 	if len(points) != 1 {
 		t.Fatalf("%d points, want 1", len(points))
 	}
-	want := map[string]string{"relayer.operation": string(operation.Kind), "relayer.outcome": string(result)}
+	want := map[string]string{"relayer.operation": string(operation.Action), "relayer.outcome": string(result)}
 	if texts := textsOf(points[0].Attributes.ToSlice()); !maps.Equal(texts, want) {
 		t.Errorf("attributes are %v, want %v", texts, want)
 	}
-	if points[0].Count != 1 || points[0].Sum != operation.Took.Seconds() {
-		t.Errorf("recorded %d operations of %v s, want one of %v", points[0].Count, points[0].Sum, operation.Took)
+	span := got.span(t)
+	if took := span.EndTime.Sub(span.StartTime); points[0].Count != 1 || points[0].Sum != took.Seconds() {
+		t.Errorf("recorded %d operations of %v s, want one of %v", points[0].Count, points[0].Sum, took)
 	}
 	bounds := points[0].Bounds
 	if bounds[0] != 10e-6 || bounds[len(bounds)-1] != 10 || !slices.IsSorted(bounds) {
@@ -98,8 +149,8 @@ func TestObserver_SpanParent(t *testing.T) {
 	got := newTelemetry(t)
 	manager := newManager(t, relayer.WithObserver(got.observe))
 	ctx, parent := got.tracers.Tracer("host").Start(context.Background(), "request")
-	manager.List(ctx, 1, 10)
-	manager.Get(ctx, observertest.ID)
+	manager.List(ctx, relayer.ListQuery{})
+	manager.Get(ctx, "sepolia-1")
 	parent.End()
 
 	spans := got.spans.GetSpans()
@@ -126,7 +177,7 @@ func TestObserver_SpanParent(t *testing.T) {
 func TestObserver_UnsampledSpanIsMeasured(t *testing.T) {
 	got := newTelemetry(t, trace.WithSampler(trace.NeverSample()))
 	manager := newManager(t, relayer.WithObserver(got.observe))
-	manager.Get(context.Background(), observertest.ID)
+	manager.Get(context.Background(), "sepolia-1")
 	if spans := got.spans.GetSpans(); len(spans) != 0 {
 		t.Errorf("%d spans, want none", len(spans))
 	}
@@ -139,8 +190,8 @@ func TestObserver_SamplerAttributes(t *testing.T) {
 	sampler := &recordingSampler{Sampler: trace.AlwaysSample()}
 	got := newTelemetry(t, trace.WithSampler(sampler))
 	manager := newManager(t, relayer.WithObserver(got.observe))
-	manager.Get(context.Background(), observertest.ID)
-	want := map[string]string{"relayer.operation": "get", "relayer.id": observertest.ID, "error.type": "not_found"}
+	manager.Get(context.Background(), "sepolia-1")
+	want := map[string]string{"relayer.operation": "get", "relayer.id": "sepolia-1"}
 	if texts := textsOf(sampler.received.Attributes); !maps.Equal(texts, want) {
 		t.Errorf("sampler received %v, want %v", texts, want)
 	}
@@ -159,7 +210,7 @@ func (s *recordingSampler) ShouldSample(parameters trace.SamplingParameters) tra
 func TestObserver_Exemplar(t *testing.T) {
 	got := newTelemetry(t)
 	manager := newManager(t, relayer.WithObserver(got.observe))
-	manager.Get(context.Background(), observertest.ID)
+	manager.Get(context.Background(), "sepolia-1")
 	exemplars := got.points(t)[0].Exemplars
 	if len(exemplars) != 1 {
 		t.Fatalf("%d exemplars, want 1", len(exemplars))
@@ -169,11 +220,10 @@ func TestObserver_Exemplar(t *testing.T) {
 	}
 }
 
-// An operation kind added by a later version is recorded too.
-func TestObserver_UnknownKind(t *testing.T) {
-	got := newTelemetry(t)
-	operation := relayer.Operation{Kind: "rename", ID: observertest.ID, Began: time.Now(), Took: time.Second}
-	got.observe(context.Background(), operation)
+// An action that a later version adds is recorded too.
+func TestObserver_UnknownAction(t *testing.T) {
+	got, operation := newTelemetry(t), relayer.Operation{Action: "rename", ID: "sepolia-1"}
+	got.run(operation, nil)
 	checkSpan(t, got, operation, outcome.OK)
 	checkPoint(t, got, operation, outcome.OK)
 }
@@ -186,8 +236,8 @@ func TestObserver_ConcurrentOperations(t *testing.T) {
 	for range callers {
 		running.Go(func() {
 			for range each {
-				manager.Get(context.Background(), observertest.ID)
-				manager.List(context.Background(), 1, 10)
+				manager.Get(context.Background(), "sepolia-1")
+				manager.List(context.Background(), relayer.ListQuery{})
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package otel
+package relayerotel
 
 import (
 	"errors"
@@ -8,8 +8,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Option configures the observer that [NewObserver] returns.
-type Option func(*providers) error
+// Option configures the observer that [NewObserver] returns. The zero Option is invalid.
+type Option struct {
+	apply func(*providers) error
+}
 
 type providers struct {
 	tracers trace.TracerProvider
@@ -19,34 +21,34 @@ type providers struct {
 // WithTracerProvider replaces the global tracer provider. The provider of package
 // trace/noop disables spans.
 func WithTracerProvider(provider trace.TracerProvider) Option {
-	return func(p *providers) error {
+	return Option{func(p *providers) error {
 		if provider == nil {
-			return errors.New("otel: tracer provider is nil")
+			return errors.New("relayerotel: tracer provider is nil")
 		}
 		p.tracers = provider
 		return nil
-	}
+	}}
 }
 
 // WithMeterProvider replaces the global meter provider. The provider of package
 // metric/noop disables measurements.
 func WithMeterProvider(provider metric.MeterProvider) Option {
-	return func(p *providers) error {
+	return Option{func(p *providers) error {
 		if provider == nil {
-			return errors.New("otel: meter provider is nil")
+			return errors.New("relayerotel: meter provider is nil")
 		}
 		p.meters = provider
 		return nil
-	}
+	}}
 }
 
 func newProviders(options []Option) (providers, error) {
 	chosen := providers{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, option := range options {
-		if option == nil {
-			return providers{}, errors.New("otel: option is nil")
+		if option.apply == nil {
+			return providers{}, errors.New("relayerotel: the zero Option is invalid")
 		}
-		if err := option(&chosen); err != nil {
+		if err := option.apply(&chosen); err != nil {
 			return providers{}, err
 		}
 	}

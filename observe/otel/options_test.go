@@ -1,4 +1,4 @@
-package otel_test
+package relayerotel_test
 
 import (
 	"context"
@@ -16,18 +16,17 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/observertest"
-	"github.com/go-relayer/relayer/observe/otel"
+	relayerotel "github.com/go-relayer/relayer/observe/otel"
 )
 
 func TestNewObserver_InvalidOptions(t *testing.T) {
-	for name, option := range map[string]otel.Option{
-		"nil option": nil,
-		"nil tracer": otel.WithTracerProvider(nil),
-		"nil meter":  otel.WithMeterProvider(nil),
+	for name, option := range map[string]relayerotel.Option{
+		"zero option": {},
+		"nil tracer":  relayerotel.WithTracerProvider(nil),
+		"nil meter":   relayerotel.WithMeterProvider(nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if observe, err := otel.NewObserver(option); err == nil || observe != nil {
+			if observe, err := relayerotel.NewObserver(option); err == nil || observe != nil {
 				t.Errorf("error is %v, want one and no observer", err)
 			}
 		})
@@ -41,7 +40,7 @@ func TestNewObserver_GlobalProvidersSetLater(t *testing.T) {
 		runInChild(t)
 		return
 	}
-	observe, err := otel.NewObserver()
+	observe, err := relayerotel.NewObserver()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +48,7 @@ func TestNewObserver_GlobalProvidersSetLater(t *testing.T) {
 	otelapi.SetTracerProvider(trace.NewTracerProvider(trace.WithSyncer(spans)))
 	otelapi.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
 
-	newManager(t, relayer.WithObserver(observe)).Get(context.Background(), observertest.ID)
+	newManager(t, relayer.WithObserver(observe)).Get(context.Background(), "sepolia-1")
 	got := telemetry{observe: observe, spans: spans, reader: reader}
 	got.span(t)
 	if points := got.points(t); len(points) != 1 {
@@ -71,7 +70,7 @@ func runInChild(t *testing.T) {
 }
 
 func TestNewObserver_HistogramError(t *testing.T) {
-	_, err := otel.NewObserver(otel.WithMeterProvider(refusing{}))
+	_, err := relayerotel.NewObserver(relayerotel.WithMeterProvider(refusing{}))
 	if !errors.Is(err, errRefused) {
 		t.Errorf("error is %v, want %v", err, errRefused)
 	}

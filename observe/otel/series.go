@@ -1,4 +1,4 @@
-package otel
+package relayerotel
 
 import (
 	"go.opentelemetry.io/otel/attribute"
@@ -10,7 +10,7 @@ import (
 
 // series identifies one time series of the histogram.
 type series struct {
-	kind   relayer.OperationKind
+	action relayer.Action
 	result outcome.Outcome
 }
 
@@ -18,18 +18,18 @@ type series struct {
 // them is most of the cost of a measurement.
 func (s series) options() []metric.RecordOption {
 	return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(
-		operationKey.String(string(s.kind)),
+		operationKey.String(string(s.action)),
 		outcomeKey.String(string(s.result)),
 	))}
 }
 
-// seriesOptions returns the options of all known operation kinds. A kind added
+// seriesOptions returns the options of all known actions. One that is added
 // later is recorded too, at a higher cost.
 func seriesOptions() map[series][]metric.RecordOption {
 	prepared := make(map[series][]metric.RecordOption)
-	for _, kind := range outcome.Kinds() {
+	for _, action := range outcome.Actions() {
 		for _, result := range outcome.All() {
-			s := series{kind, result}
+			s := series{action, result}
 			prepared[s] = s.options()
 		}
 	}

@@ -1,7 +1,7 @@
 // Package outcome classifies the result of a [relayer.Manager] operation as one
 // of nine fixed words, for metric labels, span attributes and audit logs.
 //
-// The packages observe/otel and observe/prometheus use the same words, so that
+// The packages relayerotel and relayerprom use the same words, so that
 // dashboards and traces agree. A custom observer can use them too.
 package outcome
 
@@ -27,8 +27,8 @@ const (
 	// Exists means [relayer.ErrExists].
 	Exists Outcome = "exists"
 
-	// Invalid means [relayer.ErrInvalid]. A [relayer.DeleteGuard] that refuses
-	// a delete has this outcome too.
+	// Invalid means [relayer.ErrInvalid]. A write that an admission refuses (see
+	// [relayer.Refuse]) has this outcome too.
 	Invalid Outcome = "invalid"
 
 	// Conflict means [relayer.ErrConflict] or [relayer.ErrNoRevision].
@@ -54,13 +54,13 @@ func All() []Outcome {
 	return []Outcome{OK, NotFound, Exists, Invalid, Conflict, Unavailable, Unknown, Canceled, Error}
 }
 
-// Kinds returns every kind of operation, for observers that prepare a series for each
-// kind and outcome.
-func Kinds() []relayer.OperationKind {
-	return []relayer.OperationKind{
-		relayer.OperationCreate, relayer.OperationGet, relayer.OperationList,
-		relayer.OperationUpdate, relayer.OperationPause, relayer.OperationResume,
-		relayer.OperationDisable, relayer.OperationEnable, relayer.OperationDelete,
+// Actions returns every action that a Manager reports to its observers, for observers that
+// prepare a series for each action and outcome.
+func Actions() []relayer.Action {
+	return []relayer.Action{
+		relayer.ActionCreate, relayer.ActionGet, relayer.ActionList, relayer.ActionUpdate,
+		relayer.ActionPause, relayer.ActionResume, relayer.ActionDisable, relayer.ActionEnable,
+		relayer.ActionDelete, relayer.ActionReveal,
 	}
 }
 

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/observertest"
 	"github.com/go-relayer/relayer/observe/outcome"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestOf(t *testing.T) {
@@ -69,55 +70,47 @@ func TestOutcome_IsFault(t *testing.T) {
 	}
 }
 
-func TestOf_EveryManagerOperation(t *testing.T) {
-	seen := make(map[outcome.Outcome]bool)
-	for _, call := range observertest.Calls() {
-		for _, result := range observertest.Results() {
-			t.Run(call.Name+" "+string(result.Outcome), func(t *testing.T) {
-				var observed []relayer.Operation
-				var got outcome.Outcome
-				result.Run(t, call, func(ctx context.Context, operation relayer.Operation) {
-					observed = append(observed, operation)
-					got = outcome.Of(ctx, operation.Err)
-				})
-				if len(observed) != 1 || observed[0].Kind != call.Kind {
-					t.Fatalf("observed %v, want one %s", observed, call.Kind)
-				}
-				if got != result.Outcome {
-					t.Errorf("outcome is %q, want %q", got, result.Outcome)
-				}
-				seen[got] = true
-			})
-		}
-	}
-	for _, each := range outcome.All() {
-		if !seen[each] {
-			t.Errorf("no operation had outcome %q", each)
-		}
-	}
-}
-
 // An audit log records the outcome instead of the error text.
 func ExampleOf() {
-	ctx := context.Background()
-	audit := func(ctx context.Context, operation relayer.Operation) {
-		result := outcome.Of(ctx, operation.Err)
-		fmt.Println(operation.Kind, result, result.IsFault())
+	audit := func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+		return ctx, func(err error) {
+			result := outcome.Of(ctx, err)
+			fmt.Println(operation.Action, operation.ID, result, result.IsFault())
+		}
 	}
-	audit(ctx, relayer.Operation{Kind: relayer.OperationGet, Err: relayer.ErrNotFound})
-	audit(ctx, relayer.Operation{Kind: relayer.OperationGet, Err: relayer.ErrUnavailable})
-	// Output:
-	// get not_found false
-	// get unavailable true
+	manager, err := relayer.New(memory.New(), relayer.WithObserver(audit))
+	if err != nil {
+		log.Fatal(err)
+	}
+	manager.Get(context.Background(), "sepolia-1")
+	// Output: get sepolia-1 not_found false
 }
 
-func TestKinds(t *testing.T) {
-	called := make(map[relayer.OperationKind]bool)
-	for _, call := range observertest.Calls() {
-		called[call.Kind] = true
+func TestActions_AllThatManagerReports(t *testing.T) {
+	reported := make(map[relayer.Action]bool)
+	m, err := relayer.New(memory.New(), relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+		reported[operation.Action] = true
+		return ctx, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
 	}
-	kinds := outcome.Kinds()
-	if got := slices.Sorted(slices.Values(kinds)); !slices.Equal(got, slices.Sorted(maps.Keys(called))) {
-		t.Errorf("Kinds returns %v, but the Manager reports %v", kinds, called)
+	ctx := t.Context()
+	m.Create(ctx, relayer.CreateRequest{})
+	m.Get(ctx, "a")
+	m.List(ctx, relayer.ListQuery{})
+	m.Update(ctx, "a", func(*relayer.Relayer) error { return nil })
+	m.Pause(ctx, "a")
+	m.Resume(ctx, "a")
+	m.Disable(ctx, "a", relayer.DisabledReason{})
+	m.Enable(ctx, "a")
+	m.Delete(ctx, "a")
+	m.RPCURLs(ctx, "a")
+	watching, cancel := context.WithCancel(ctx)
+	cancel()
+	for range m.Watch(watching, relayer.WatchQuery{}) {
+	}
+	if got, want := slices.Sorted(slices.Values(outcome.Actions())), slices.Sorted(maps.Keys(reported)); !slices.Equal(got, want) {
+		t.Errorf("Actions returns %v, and the Manager reports %v", got, want)
 	}
 }

@@ -1,11 +1,10 @@
-package prometheus_test
+package relayerprom_test
 
 import (
 	"context"
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/observertest"
 )
 
 // BenchmarkObserver measures a read without an observer and with one.
@@ -20,12 +19,11 @@ func BenchmarkObserver(b *testing.B) {
 func benchmarkGet(b *testing.B, options ...relayer.Option) {
 	ctx := context.Background()
 	manager := newManager(b, options...)
-	if _, err := manager.Create(ctx, observertest.Request(observertest.ID)); err != nil {
+	if _, err := manager.Create(ctx, relayer.CreateRequest{ID: "a", Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
 		b.Fatal(err)
 	}
-	var document []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		document, _, _ = manager.AppendDocument(ctx, document[:0], observertest.ID)
+		manager.GetDocument(ctx, "a")
 	}
 }

@@ -1,4 +1,4 @@
-package prometheus_test
+package relayerprom_test
 
 import (
 	"bufio"
@@ -13,14 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/prometheus"
+	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
 // The host application serves its Prometheus registry, here at /metrics.
 func ExampleNewObserver() {
 	registry := client.NewRegistry()
-	observer, err := prometheus.NewObserver(registry)
+	observer, err := relayerprom.NewObserver(registry)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func ExampleNewObserver() {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 
 	ctx := context.Background()
-	manager.List(ctx, 1, 10)
+	manager.List(ctx, relayer.ListQuery{})
 	manager.Get(ctx, "sepolia-1")
 	manager.Get(ctx, "sepolia-2")
 
@@ -64,7 +64,7 @@ func ExampleNewObserver_severalManagers() {
 	registry := client.NewRegistry()
 	for _, name := range []string{"live", "trial"} {
 		labeled := client.WrapRegistererWith(client.Labels{"registry": name}, registry)
-		observer, err := prometheus.NewObserver(labeled)
+		observer, err := relayerprom.NewObserver(labeled)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func ExampleNewObserver_severalManagers() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		manager.List(context.Background(), 1, 10)
+		manager.List(context.Background(), relayer.ListQuery{})
 	}
 
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

@@ -1,4 +1,4 @@
-package prometheus_test
+package relayerprom_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/prometheus"
+	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -27,7 +27,7 @@ func newObserver(t testing.TB) (relayer.Observer, *client.Registry) {
 
 func mustObserve(t testing.TB, registerer client.Registerer) relayer.Observer {
 	t.Helper()
-	observe, err := prometheus.NewObserver(registerer)
+	observe, err := relayerprom.NewObserver(registerer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,14 @@
-package prometheus
+package relayerprom
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	client "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/buckets"
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
@@ -21,23 +21,35 @@ import (
 // for example because they are already registered. It then registers nothing.
 func NewObserver(registerer client.Registerer) (relayer.Observer, error) {
 	if registerer == nil {
-		return nil, errors.New("prometheus: registerer is nil")
+		return nil, errors.New("relayerprom: registerer is nil")
 	}
 	m := newMetrics()
 	if err := registerer.Register(m); err != nil {
-		return nil, fmt.Errorf("prometheus: register the relayer metrics (allowed once per registerer): %w", err)
+		return nil, fmt.Errorf("relayerprom: register the relayer metrics (allowed once per registerer): %w", err)
 	}
 	return m.observe, nil
+}
+
+// buckets are the upper bounds in seconds: from an in-memory read to a write on a slow
+// disk. The default ones start at 5 ms, which is above most operations.
+var buckets = []float64{
+	0.00001, 0.000025, 0.00005,
+	0.0001, 0.00025, 0.0005,
+	0.001, 0.0025, 0.005,
+	0.01, 0.025, 0.05,
+	0.1, 0.25, 0.5,
+	1, 2.5, 5,
+	10,
 }
 
 // metrics is a single collector, so that registration is all or nothing.
 type metrics struct {
 	operations *client.CounterVec
 	durations  *client.HistogramVec
-	known      map[relayer.OperationKind]series
+	known      map[relayer.Action]series
 }
 
-// series are the metrics of one kind of operation. They are looked up by their labels
+// series are the metrics of one action. They are looked up by their labels
 // once, because a lookup costs more than an observation.
 type series struct {
 	outcomes map[outcome.Outcome]client.Counter
@@ -53,33 +65,36 @@ func newMetrics() *metrics {
 		durations: client.NewHistogramVec(client.HistogramOpts{
 			Name:    "relayer_operation_duration_seconds",
 			Help:    "Duration of relayer registry operations.",
-			Buckets: buckets.Seconds(),
+			Buckets: buckets,
 		}, []string{"operation"}),
 	}
-	m.known = make(map[relayer.OperationKind]series)
-	// The series of all known kinds start at zero: the PromQL functions rate and increase
+	m.known = make(map[relayer.Action]series)
+	// The series of all known actions start at zero: the PromQL functions rate and increase
 	// would ignore the first event of a series that starts at one.
-	for _, kind := range outcome.Kinds() {
-		m.known[kind] = m.series(kind)
+	for _, action := range outcome.Actions() {
+		m.known[action] = m.series(action)
 	}
 	return m
 }
 
-func (m *metrics) series(kind relayer.OperationKind) series {
-	s := series{outcomes: make(map[outcome.Outcome]client.Counter), duration: m.durations.WithLabelValues(string(kind))}
+func (m *metrics) series(action relayer.Action) series {
+	s := series{outcomes: make(map[outcome.Outcome]client.Counter), duration: m.durations.WithLabelValues(string(action))}
 	for _, result := range outcome.All() {
-		s.outcomes[result] = m.operations.WithLabelValues(string(kind), string(result))
+		s.outcomes[result] = m.operations.WithLabelValues(string(action), string(result))
 	}
 	return s
 }
 
-func (m *metrics) observe(ctx context.Context, operation relayer.Operation) {
-	s, ok := m.known[operation.Kind]
-	if !ok {
-		s = m.series(operation.Kind)
+func (m *metrics) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+	began := time.Now()
+	return ctx, func(err error) {
+		s, ok := m.known[operation.Action]
+		if !ok {
+			s = m.series(operation.Action)
+		}
+		s.outcomes[outcome.Of(ctx, err)].Inc()
+		s.duration.Observe(time.Since(began).Seconds())
 	}
-	s.outcomes[outcome.Of(ctx, operation.Err)].Inc()
-	s.duration.Observe(operation.Took.Seconds())
 }
 
 // Describe implements client_golang's Collector.

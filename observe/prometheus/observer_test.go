@@ -1,10 +1,13 @@
-package prometheus_test
+package relayerprom_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	client "github.com/prometheus/client_golang/prometheus"
@@ -12,7 +15,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/observe/internal/observertest"
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
@@ -21,37 +23,64 @@ const (
 	durationSeconds = "relayer_operation_duration_seconds"
 )
 
-func TestObserver_EveryOperationAndOutcome(t *testing.T) {
-	for _, call := range observertest.Calls() {
-		for _, result := range observertest.Results() {
-			t.Run(call.Name+" "+string(result.Outcome), func(t *testing.T) {
+// secret is in errors and IDs. It must not be exported.
+const secret = "https://user:hunter2@rpc.example"
+
+// failures has an error, or nil, for each outcome of a context that is not done.
+var failures = map[outcome.Outcome]error{
+	outcome.OK:          nil,
+	outcome.NotFound:    fmt.Errorf("%w: %s", relayer.ErrNotFound, secret),
+	outcome.Exists:      relayer.ErrExists,
+	outcome.Invalid:     &relayer.ValidationError{Fields: []relayer.FieldError{{Field: secret, Message: secret}}},
+	outcome.Conflict:    relayer.ErrConflict,
+	outcome.Unavailable: relayer.ErrUnavailable,
+	outcome.Unknown:     relayer.ErrOutcomeUnknown,
+	outcome.Error:       errors.New(secret),
+}
+
+// run reports one operation to an observer.
+func run(observe relayer.Observer, operation relayer.Operation, err error) {
+	_, end := observe(context.Background(), &operation)
+	end(err)
+}
+
+func TestObserver_EveryActionAndOutcome(t *testing.T) {
+	for _, action := range outcome.Actions() {
+		for result, err := range failures {
+			t.Run(string(action)+" "+string(result), func(t *testing.T) {
 				observe, registry := newObserver(t)
-				var operation relayer.Operation
-				result.Run(t, call, func(ctx context.Context, observed relayer.Operation) {
-					operation = observed
-					observe(ctx, observed)
-				})
+				run(observe, relayer.Operation{Action: action, ID: secret}, err)
 				text, families := scrape(t, registry)
-				checkCounters(t, families[operationsTotal], call.Kind, result.Outcome)
-				checkHistograms(t, families[durationSeconds], operation)
-				if secret := observertest.FindSecret(text); secret != "" {
-					t.Errorf("%q is exported: %s", secret, text)
+				checkCounters(t, families[operationsTotal], action, result)
+				checkHistograms(t, families[durationSeconds], action)
+				if strings.Contains(text, "hunter2") {
+					t.Errorf("a secret is exported: %s", text)
 				}
 			})
 		}
 	}
 }
 
+func TestObserver_CanceledContext(t *testing.T) {
+	observe, registry := newObserver(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, end := observe(ctx, &relayer.Operation{Action: relayer.ActionGet})
+	cancel()
+	end(context.Canceled)
+	_, families := scrape(t, registry)
+	checkCounters(t, families[operationsTotal], relayer.ActionGet, outcome.Canceled)
+}
+
 // checkCounters expects one counted operation and all other counters at zero.
-func checkCounters(t *testing.T, family *dto.MetricFamily, kind relayer.OperationKind, result outcome.Outcome) {
+func checkCounters(t *testing.T, family *dto.MetricFamily, action relayer.Action, result outcome.Outcome) {
 	t.Helper()
-	if want := kinds() * len(outcome.All()); family.GetType() != dto.MetricType_COUNTER || len(family.Metric) != want {
+	if want := len(outcome.Actions()) * len(outcome.All()); family.GetType() != dto.MetricType_COUNTER || len(family.Metric) != want {
 		t.Fatalf("%d counters of type %v, want %d", len(family.Metric), family.GetType(), want)
 	}
 	for _, metric := range family.Metric {
 		labels := labelsOf(metric)
 		want := 0.0
-		if labels["operation"] == string(kind) && labels["outcome"] == string(result) {
+		if labels["operation"] == string(action) && labels["outcome"] == string(result) {
 			want = 1
 		}
 		if count := metric.Counter.GetValue(); count != want || len(labels) != 2 {
@@ -60,78 +89,77 @@ func checkCounters(t *testing.T, family *dto.MetricFamily, kind relayer.Operatio
 	}
 }
 
-// checkHistograms expects the operation in its own histogram only.
-func checkHistograms(t *testing.T, family *dto.MetricFamily, operation relayer.Operation) {
+// checkHistograms expects one operation in the histogram of its action only.
+func checkHistograms(t *testing.T, family *dto.MetricFamily, action relayer.Action) {
 	t.Helper()
-	if family.GetType() != dto.MetricType_HISTOGRAM || len(family.Metric) != kinds() {
-		t.Fatalf("%d histograms of type %v, want %d", len(family.Metric), family.GetType(), kinds())
+	if family.GetType() != dto.MetricType_HISTOGRAM || len(family.Metric) != len(outcome.Actions()) {
+		t.Fatalf("%d histograms of type %v, want %d", len(family.Metric), family.GetType(), len(outcome.Actions()))
 	}
 	for _, metric := range family.Metric {
 		labels, histogram := labelsOf(metric), metric.Histogram
-		var count uint64
-		var sum float64
-		if labels["operation"] == string(operation.Kind) {
-			count, sum = 1, operation.Took.Seconds()
-		}
-		if histogram.GetSampleCount() != count || histogram.GetSampleSum() != sum || len(labels) != 1 {
-			t.Errorf("%v has %d operations of %v s, want %d of %v", labels, histogram.GetSampleCount(), histogram.GetSampleSum(), count, sum)
+		isOf := labels["operation"] == string(action)
+		if (histogram.GetSampleCount() == 1) != isOf || (histogram.GetSampleSum() > 0) != isOf || len(labels) != 1 {
+			t.Errorf("%v has %d operations of %v s", labels, histogram.GetSampleCount(), histogram.GetSampleSum())
 		}
 	}
 }
 
-// kinds returns the number of operation kinds.
-func kinds() int {
-	distinct := make(map[relayer.OperationKind]bool)
-	for _, call := range observertest.Calls() {
-		distinct[call.Kind] = true
-	}
-	return len(distinct)
-}
-
-func TestObserver_Buckets(t *testing.T) {
-	observe, registry := newObserver(t)
-	for _, took := range []time.Duration{time.Microsecond, 10 * time.Microsecond, 30 * time.Microsecond, 10 * time.Second, time.Minute} {
-		observe(context.Background(), relayer.Operation{Kind: relayer.OperationGet, Took: took})
-	}
-	_, families := scrape(t, registry)
-	for _, metric := range families[durationSeconds].Metric {
-		if labelsOf(metric)["operation"] != "get" {
-			continue
+func TestObserver_Durations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := client.NewPedanticRegistry()
+		observe := mustObserve(t, registry)
+		for _, took := range []time.Duration{time.Microsecond, 10 * time.Microsecond, 30 * time.Microsecond, 10 * time.Second, time.Minute} {
+			_, end := observe(context.Background(), &relayer.Operation{Action: relayer.ActionGet})
+			time.Sleep(took)
+			end(nil)
 		}
-		within := make(map[float64]uint64)
-		for _, bucket := range metric.Histogram.Bucket {
-			within[bucket.GetUpperBound()] = bucket.GetCumulativeCount()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if within[10e-6] != 2 || within[25e-6] != 2 || within[50e-6] != 3 || within[5] != 3 || within[10] != 4 {
-			t.Errorf("bucket counts are %v", within)
+		for _, family := range families {
+			for _, metric := range family.Metric {
+				if family.GetName() != durationSeconds || labelsOf(metric)["operation"] != "get" {
+					continue
+				}
+				within := make(map[float64]uint64)
+				for _, bucket := range metric.Histogram.Bucket {
+					within[bucket.GetUpperBound()] = bucket.GetCumulativeCount()
+				}
+				if within[10e-6] != 2 || within[25e-6] != 2 || within[50e-6] != 3 || within[5] != 3 || within[10] != 4 {
+					t.Errorf("bucket counts are %v", within)
+				}
+			}
 		}
-	}
+	})
 }
 
 func TestObserver_HostileIDs(t *testing.T) {
 	observe, registry := newObserver(t)
 	before, _ := scrape(t, registry)
 	manager := newManager(t, relayer.WithObserver(observe))
-	for _, id := range observertest.HostileIDs(10_000) {
-		manager.Get(context.Background(), id)
+	for i := range 1000 {
+		for _, form := range []string{"absent-%d", "%d " + secret, "\xff\xfe%d", "%d\n# HELP forged forged\nforged 1\n", `%d",outcome="ok"} 1 `} {
+			manager.Get(context.Background(), fmt.Sprintf(form, i))
+		}
 	}
 	after, _ := scrape(t, registry)
 	if series(after) != series(before) {
 		t.Errorf("%d series, want %d as before", series(after), series(before))
 	}
-	if secret := observertest.FindSecret(after); secret != "" {
-		t.Errorf("%q is exported", secret)
+	if strings.Contains(after, "hunter2") {
+		t.Errorf("a secret is exported: %s", after)
 	}
 }
 
-// An operation kind added by a later version is recorded too.
-func TestObserver_UnknownKind(t *testing.T) {
+// An action that a later version adds is recorded too.
+func TestObserver_UnknownAction(t *testing.T) {
 	observe, registry := newObserver(t)
-	observe(context.Background(), relayer.Operation{Kind: "rename", Took: time.Second})
+	run(observe, relayer.Operation{Action: "rename"}, nil)
 	text, _ := scrape(t, registry)
 	for _, line := range []string{
 		`relayer_operations_total{operation="rename",outcome="ok"} 1`,
-		`relayer_operation_duration_seconds_sum{operation="rename"} 1`,
+		`relayer_operation_duration_seconds_count{operation="rename"} 1`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %s in %s", line, text)
@@ -147,8 +175,8 @@ func TestObserver_ConcurrentOperations(t *testing.T) {
 	for range callers {
 		running.Go(func() {
 			for range each {
-				manager.Get(context.Background(), observertest.ID)
-				manager.List(context.Background(), 1, 10)
+				manager.Get(context.Background(), "sepolia-1")
+				manager.List(context.Background(), relayer.ListQuery{})
 			}
 		})
 		running.Go(func() {
@@ -176,8 +204,8 @@ func TestMetrics_Lint(t *testing.T) {
 		t.Errorf("lint found %v, %v", problems, err)
 	}
 	for name, want := range map[string]int{
-		operationsTotal: kinds() * len(outcome.All()),
-		durationSeconds: kinds(),
+		operationsTotal: len(outcome.Actions()) * len(outcome.All()),
+		durationSeconds: len(outcome.Actions()),
 	} {
 		if count, err := testutil.GatherAndCount(registry, name); err != nil || count != want {
 			t.Errorf("%d of %s, %v; want %d", count, name, err, want)
@@ -190,7 +218,7 @@ func TestNewObserver_WrappedRegisterer(t *testing.T) {
 	registry := client.NewPedanticRegistry()
 	for _, name := range []string{"live", "trial"} {
 		observe := mustObserve(t, client.WrapRegistererWith(client.Labels{"registry": name}, registry))
-		newManager(t, relayer.WithObserver(observe)).List(context.Background(), 1, 10)
+		newManager(t, relayer.WithObserver(observe)).List(context.Background(), relayer.ListQuery{})
 	}
 	_, families := scrape(t, registry)
 	counted := make(map[string]float64)

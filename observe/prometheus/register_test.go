@@ -1,4 +1,4 @@
-package prometheus_test
+package relayerprom_test
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/go-relayer/relayer/observe/prometheus"
+	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 )
 
 func TestNewObserver_NilRegisterer(t *testing.T) {
-	if observe, err := prometheus.NewObserver(nil); err == nil || observe != nil {
+	if observe, err := relayerprom.NewObserver(nil); err == nil || observe != nil {
 		t.Errorf("error is %v, want one and no observer", err)
 	}
 }
@@ -20,7 +20,7 @@ func TestNewObserver_NilRegisterer(t *testing.T) {
 func TestNewObserver_RegisteredTwice(t *testing.T) {
 	registry := client.NewPedanticRegistry()
 	mustObserve(t, registry)
-	observe, err := prometheus.NewObserver(registry)
+	observe, err := relayerprom.NewObserver(registry)
 	if observe != nil || !errors.As(err, new(client.AlreadyRegisteredError)) {
 		t.Fatalf("error is %v, want an AlreadyRegisteredError and no observer", err)
 	}
@@ -35,7 +35,7 @@ func TestNewObserver_NameTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registry := client.NewPedanticRegistry()
 			registry.MustRegister(client.NewGauge(client.GaugeOpts{Name: name, Help: "Another metric."}))
-			if observe, err := prometheus.NewObserver(registry); err == nil || observe != nil {
+			if observe, err := relayerprom.NewObserver(registry); err == nil || observe != nil {
 				t.Fatalf("error is %v, want one and no observer", err)
 			}
 			if count, err := testutil.GatherAndCount(registry); count != 1 || err != nil {

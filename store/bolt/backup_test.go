@@ -30,7 +30,7 @@ func TestBackup_WhileWriting(t *testing.T) {
 	for range 5 {
 		backup := open(t, backUp(t, store))
 		wantSound(t, backup)
-		recs, total, err := backup.List(t.Context(), 0, writes)
+		recs, total, err := backup.List(t.Context(), page(0, writes))
 		if err != nil || len(recs) != total {
 			t.Fatalf("%d records, total %d, error %v", len(recs), total, err)
 		}
@@ -75,7 +75,7 @@ func TestCompaction_ShrinksFile(t *testing.T) {
 	path, compacted := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")
 	store := open(t, path)
 	createAll(t, store, 0, 2000)
-	recs, _, err := store.List(t.Context(), 0, 2000)
+	recs, _, err := store.List(t.Context(), page(0, 2000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestBackup_DamagedFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, path := openTemp(t)
 			createAll(t, store, 0, 1000)
-			want, _, err := store.List(t.Context(), 0, 1000)
+			want, _, err := store.List(t.Context(), page(0, 1000))
 			if err := errors.Join(err, damage(path)); err != nil {
 				t.Fatal(err)
 			}

@@ -174,7 +174,7 @@ var large = 1_000_000
 func BenchmarkList(b *testing.B) {
 	store := open(b, loadedFile(b, large))
 	defer store.Close()
-	_, total, err := store.List(b.Context(), 0, 0)
+	_, total, err := store.List(b.Context(), page(0, 0))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func listTime(b *testing.B, store relayer.Store, offset, limit int) float64 {
 	const calls = 2000
 	start := time.Now()
 	for range calls {
-		if recs, _, err := store.List(context.Background(), offset, limit); err != nil || len(recs) != limit {
+		if recs, _, err := store.List(context.Background(), page(offset, limit)); err != nil || len(recs) != limit {
 			b.Fatal(len(recs), err)
 		}
 	}
@@ -244,7 +244,7 @@ type benchID [36]byte
 
 func mapOf(b *testing.B, store relayer.Store) recordMap {
 	b.Helper()
-	recs, _, err := store.List(b.Context(), 0, large)
+	recs, _, err := store.List(b.Context(), page(0, large))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -336,10 +336,10 @@ func residentMemory(b *testing.B) float64 {
 
 func recordBytes(b *testing.B, store relayer.Store) (size float64) {
 	b.Helper()
-	_, total, err := store.List(b.Context(), 0, 0)
+	_, total, err := store.List(b.Context(), page(0, 0))
 	for offset := 0; offset < total && err == nil; offset += 1000 {
 		var recs []relayer.Record
-		recs, _, err = store.List(b.Context(), offset, 1000)
+		recs, _, err = store.List(b.Context(), page(offset, 1000))
 		for _, rec := range recs {
 			size += float64(len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private))
 		}
@@ -353,7 +353,7 @@ func recordBytes(b *testing.B, store relayer.Store) (size float64) {
 // updateSome updates relayers at random places, many at a time.
 func updateSome(b *testing.B, store relayer.Store, n int) {
 	b.Helper()
-	_, total, err := store.List(b.Context(), 0, 0)
+	_, total, err := store.List(b.Context(), page(0, 0))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func updateSome(b *testing.B, store relayer.Store, n int) {
 	for worker := range 256 {
 		done.Go(func() {
 			for i := worker; i < n; i += 256 {
-				recs, _, err := store.List(b.Context(), i*7919%total, 1)
+				recs, _, err := store.List(b.Context(), page(i*7919%total, 1))
 				if err == nil {
 					_, err = store.Update(b.Context(), recs[0])
 				}
@@ -391,7 +391,7 @@ func BenchmarkReads(b *testing.B) {
 		b.Run(fmt.Sprintf("list=%d", limit), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := store.List(context.Background(), 300, limit); err != nil {
+				if _, _, err := store.List(context.Background(), page(300, limit)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -429,7 +429,7 @@ func loadedFile(b *testing.B, n int) string {
 }
 
 func deleteTenth(b *testing.B, store relayer.Store) {
-	recs, _, err := store.List(b.Context(), 0, large)
+	recs, _, err := store.List(b.Context(), page(0, large))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -452,7 +452,7 @@ func TestMain(m *testing.M) {
 
 func listIDs(b *testing.B, store relayer.Store) []string {
 	b.Helper()
-	recs, _, err := store.List(b.Context(), 0, large)
+	recs, _, err := store.List(b.Context(), page(0, large))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,8 +17,6 @@ import (
 	"github.com/go-relayer/relayer/store/internal/table"
 )
 
-var _ relayer.CheckStore = (*Store)(nil)
-
 // maxProblems bounds what Check reports: a broken file can have any number.
 const maxProblems = 10
 

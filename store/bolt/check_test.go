@@ -110,7 +110,7 @@ func TestCheck_Damage(t *testing.T) {
 			if err == nil {
 				defer store.Close()
 				err = store.Check(t.Context())
-				_, _, listErr = store.List(t.Context(), 0, 300)
+				_, _, listErr = store.List(t.Context(), page(0, 300))
 			}
 			if !errors.Is(err, relayer.ErrCorrupt) {
 				t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
@@ -250,7 +250,7 @@ func TestCheck_WhileServing(t *testing.T) {
 	})
 	done.Go(func() {
 		for i := range 500 {
-			if _, _, err := store.List(t.Context(), i, 10); err != nil {
+			if _, _, err := store.List(t.Context(), page(i, 10)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -358,7 +358,7 @@ func dump(t *testing.T, path string) []byte {
 	t.Helper()
 	store := open(t, path)
 	defer store.Close()
-	recs, total, err := store.List(t.Context(), 0, 1000)
+	recs, total, err := store.List(t.Context(), page(0, 1000))
 	if err != nil {
 		t.Errorf("List: %v", err)
 	}

@@ -184,7 +184,7 @@ func (l *load) operation(ctx context.Context, worker int, rng *rand.Rand) error 
 	}
 	l.verify(rec)
 	if rng.IntN(4) == 0 {
-		recs, _, err := l.store.List(ctx, i, 10)
+		recs, _, err := l.store.List(ctx, page(i, 10))
 		for _, rec := range recs {
 			l.verify(rec)
 		}

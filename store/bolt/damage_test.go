@@ -58,7 +58,7 @@ func containsText(page []byte, text string) bool {
 // another part of the tree.
 func TestWrite_DamagedOverflow(t *testing.T) {
 	damagePages(t, 2, `{"id":"id-`, 60, func(store *bolt.Store, path string, whole []byte, at int) {
-		first, _, err := store.List(t.Context(), 0, damageRecords)
+		first, _, err := store.List(t.Context(), page(0, damageRecords))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestWrite_DamagedOverflow(t *testing.T) {
 		if refused == 0 {
 			t.Error("every record of the damaged page was rewritten")
 		}
-		if after, _, err := store.List(t.Context(), 0, damageRecords); err == nil && len(after) != len(first) {
+		if after, _, err := store.List(t.Context(), page(0, damageRecords)); err == nil && len(after) != len(first) {
 			t.Errorf("%d records of %d are left", len(after), len(first))
 		}
 	})
@@ -97,7 +97,7 @@ func TestRead_DamagedCount(t *testing.T) {
 	damagePages(t, 2, "", 10, func(store *bolt.Store, path string, whole []byte, at int) {
 		for bit := range 16 {
 			flipBits(t, path, whole, at+10+bit/8, 1<<(bit%8))
-			recs, total, err := store.List(t.Context(), 0, damageRecords)
+			recs, total, err := store.List(t.Context(), page(0, damageRecords))
 			if err == nil && (len(recs) != damageRecords || total != damageRecords) {
 				t.Errorf("bit %d: List returns %d of %d records, total %d", bit, len(recs), damageRecords, total)
 			}

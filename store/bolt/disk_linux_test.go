@@ -208,7 +208,7 @@ func (l *ledger) record(t *testing.T, id string, document []byte, err error) {
 
 func (l *ledger) compare(t *testing.T, store *bolt.Store) {
 	t.Helper()
-	recs, total, err := store.List(t.Context(), 0, len(l.docs)+1)
+	recs, total, err := store.List(t.Context(), page(0, len(l.docs)+1))
 	if err != nil || total != len(l.docs) || len(recs) != total {
 		t.Fatalf("%d records, total %d, %d acknowledged; error %v", len(recs), total, len(l.docs), err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strings"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/internal/table"
@@ -25,7 +26,7 @@ var (
 // The format entry is the magic followed by the version.
 const (
 	magic         = "go-relayer relayers"
-	formatVersion = 2
+	formatVersion = 3
 )
 
 func format() []byte {
@@ -109,19 +110,20 @@ func (s state) after(b *table.Batch) state {
 // of the value, so that the ID of a damaged record is known. The value is
 //
 //	version   1 byte
-//	checksum  4 bytes: CRC-32C of the sizes and the parts, then the sequence number and the revision
+//	checksum  4 bytes: CRC-32C of the sizes, the terms and the parts, then the sequence number and the revision
 //	revision  8 bytes
-//	sizes     of the ID and of the claim, 1 byte each, and of the document, 4 bytes
+//	sizes     of the ID and of the claim, 1 byte each, of the terms, 2 bytes, and of the document, 4 bytes
+//	terms     separated by a zero byte
 //	parts     ID, claim, document, and the private part up to the end
 //
 // Numbers are big-endian. The checksum begins with what is known before the write is
 // queued, because all writes wait for the writer.
 const (
-	recordVersion = 1
+	recordVersion = 2
 	checksumAt    = 1
 	revisionAt    = 5
 	sizesAt       = 13
-	partsAt       = 19
+	termsAt       = 21
 )
 
 const sequenceSize = 8
@@ -131,22 +133,6 @@ const maxRecordSize = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumParts returns the first part of the checksum.
-func sumParts(rec relayer.Record) uint32 {
-	sizes := encodedSizes(len(rec.ID), len(rec.Claim), len(rec.Document))
-	sum := crc32.Checksum(sizes[:], castagnoli)
-	for _, part := range [][]byte{[]byte(rec.ID), []byte(rec.Claim), rec.Document, rec.Private} {
-		sum = crc32.Update(sum, castagnoli, part)
-	}
-	return sum
-}
-
-func encodedSizes(id, claim, document int) (sizes [partsAt - sizesAt]byte) {
-	sizes[0], sizes[1] = uint8(id), uint8(claim)
-	binary.BigEndian.PutUint32(sizes[2:], uint32(document))
-	return sizes
-}
-
 // sumRecord completes the checksum.
 func sumRecord(parts uint32, sequence, revision []byte) uint32 {
 	return crc32.Update(crc32.Update(parts, castagnoli, sequence), castagnoli, revision)
@@ -155,7 +141,7 @@ func sumRecord(parts uint32, sequence, revision []byte) uint32 {
 // newRecord returns a record for a batch, with the first part of its checksum.
 func newRecord(rec relayer.Record) *table.Record {
 	r := table.NewRecord(rec)
-	r.Checksum = sumParts(rec)
+	r.Checksum = crc32.Checksum(recordValue(r)[sizesAt:], castagnoli)
 	return r
 }
 
@@ -166,13 +152,15 @@ func recordKey(r *table.Record) []byte {
 
 // recordValue returns the value of a record whose checksum is complete.
 func recordValue(r *table.Record) []byte {
-	value := make([]byte, partsAt, partsAt+len(r.Parts()))
-	value[0] = recordVersion
-	binary.BigEndian.PutUint32(value[checksumAt:], r.Checksum)
-	binary.BigEndian.PutUint64(value[revisionAt:], r.Revision())
-	sizes := encodedSizes(len(r.ID()), len(r.Claim()), len(r.Document()))
-	copy(value[sizesAt:], sizes[:])
-	return append(value, r.Parts()...)
+	terms := strings.Join(r.Terms(), table.TermSeparator)
+	value := make([]byte, 0, termsAt+len(terms)+len(r.Parts()))
+	value = append(value, recordVersion)
+	value = binary.BigEndian.AppendUint32(value, r.Checksum)
+	value = binary.BigEndian.AppendUint64(value, r.Revision())
+	value = append(value, uint8(len(r.ID())), uint8(len(r.Claim())))
+	value = binary.BigEndian.AppendUint16(value, uint16(len(terms)))
+	value = binary.BigEndian.AppendUint32(value, uint32(len(r.Document())))
+	return append(append(value, terms...), r.Parts()...)
 }
 
 // decodeRecord decodes an entry, whose bytes the result shares. A record that does not
@@ -189,23 +177,28 @@ func decodeRecord(key, value []byte) (table.Stored, bool) {
 	if !isSound {
 		// If the value is sound, the key is what is damaged. If the sizes of the entry are, the
 		// value does not begin with its version, and nothing confirms the ID.
-		if len(value) >= partsAt && value[0] != recordVersion && int(r.IDSize) != len(id) && !bytes.HasPrefix(r.Parts, id) {
+		if len(value) >= termsAt && value[0] != recordVersion && int(r.IDSize) != len(id) && !bytes.HasPrefix(r.Parts, id) {
 			return r, false
 		}
-		r.Parts, r.IDSize, r.ClaimSize, r.DocumentSize = id, uint8(len(id)), 0, 0
+		r.Parts, r.IDSize, r.ClaimSize, r.DocumentSize, r.Terms = id, uint8(len(id)), 0, 0, nil
 	}
 	return r, true
 }
 
 // decodeValue parses a value. It returns false if its sizes contradict each other.
 func decodeValue(value []byte) (r table.Stored, ok bool) {
-	if len(value) < partsAt {
+	if len(value) < termsAt {
 		return r, false
 	}
 	r.Checksum = binary.BigEndian.Uint32(value[checksumAt:])
 	r.Revision = binary.BigEndian.Uint64(value[revisionAt:])
-	r.Parts, r.IDSize, r.ClaimSize = value[partsAt:], value[sizesAt], value[sizesAt+1]
-	r.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+2:])
+	r.IDSize, r.ClaimSize = value[sizesAt], value[sizesAt+1]
+	terms := int(binary.BigEndian.Uint16(value[sizesAt+2:]))
+	r.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+4:])
+	if len(value) < termsAt+terms {
+		return r, false
+	}
+	r.Terms, r.Parts = value[termsAt:termsAt+terms], value[termsAt+terms:]
 	isSound := value[0] == recordVersion && r.IDSize > 0 && r.IDSize <= relayer.MaxIDLength && r.ClaimSize <= relayer.MaxClaimLength
 	return r, isSound && int64(r.IDSize)+int64(r.ClaimSize)+int64(r.DocumentSize) <= int64(len(r.Parts))
 }

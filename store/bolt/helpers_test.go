@@ -204,7 +204,7 @@ func wantSound(t *testing.T, store *bolt.Store) {
 
 func wantIDs(t *testing.T, store relayer.Store, ids []string) {
 	t.Helper()
-	recs, total, err := store.List(t.Context(), 0, len(ids)+1)
+	recs, total, err := store.List(t.Context(), page(0, len(ids)+1))
 	if err != nil || total != len(ids) || len(recs) != len(ids) {
 		t.Errorf("%d records, total %d, want %d; error %v", len(recs), total, len(ids), err)
 		return
@@ -354,12 +354,6 @@ func versionedRecord(i, version int) relayer.Record {
 	return relayer.Record{ID: fmt.Sprintf("id-%07d", i), Claim: fmt.Sprintf("claim-%07d", i), Document: []byte(document), Private: []byte("{}")}
 }
 
-// expectSameDocument fails unless both ways to read a document return the same.
-func expectSameDocument(t *testing.T, store *bolt.Store, id string) {
-	t.Helper()
-	want, wantErr := store.Get(t.Context(), id)
-	got, revision, err := store.AppendDocument(t.Context(), nil, id)
-	if !bytes.Equal(got, want.Document) || revision != want.Revision || (err == nil) != (wantErr == nil) {
-		t.Fatalf("document of %s is %q at %d, error %v; Get has %q at %d, error %v", id, got, revision, err, want.Document, want.Revision, wantErr)
-	}
+func page(offset, limit int) relayer.StoreQuery {
+	return relayer.StoreQuery{Offset: offset, Limit: limit}
 }

@@ -79,7 +79,6 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		state:     loaded.state,
 		pageSize:  int64(loaded.header.PageSize),
 		header:    loaded.header,
-		changes:   table.NewFeed(),
 		writeLock: make(chan struct{}, 1),
 		engine:    e,
 		commit:    (*bbolt.Tx).Commit,
@@ -277,7 +276,7 @@ func (l *loader) readMeta(walk *pages.Walk, trees map[string]pages.Tree) error {
 
 func (l *loader) readRecords(walk *pages.Walk, records pages.Tree) error {
 	// A damaged total must not reserve more memory than the file can need.
-	most := uint64(l.info.Size() / (partsAt + sequenceSize))
+	most := uint64(l.info.Size() / (termsAt + sequenceSize))
 	l.table = table.New(l.state.counters, int(min(l.state.total, most)))
 	l.batches = make(chan []*table.Record, 4)
 	filled := make(chan error, 1)

@@ -41,7 +41,7 @@ func TestOpen_RefusedFiles(t *testing.T) {
 			return errors.Join(err, meta.Put([]byte("format"), []byte("something else")))
 		}), relayer.ErrUnknownFormat},
 		{"empty database", database(t, func(*bbolt.Tx) error { return nil }), relayer.ErrUnknownFormat},
-		{"newer format", edited(t, whole, setFormat(3)), relayer.ErrNewerFormat},
+		{"newer format", edited(t, whole, setFormat(4)), relayer.ErrNewerFormat},
 		{"earlier format", edited(t, whole, setFormat(1)), relayer.ErrUnknownFormat},
 		{"without a bucket", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.DeleteBucket([]byte("relayers"))
@@ -95,11 +95,13 @@ func setFormat(version byte) func(tx *bbolt.Tx) error {
 // The error for a file of an earlier format says how to move its relayers.
 func TestOpen_EarlierFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	write(t, path, edited(t, wholeFile(t), setFormat(1)))
-	_, err := bolt.Open(t.Context(), path)
 	const remedy = "export the relayers with that version and apply them to a new file"
-	if !errors.Is(err, relayer.ErrUnknownFormat) || !strings.Contains(err.Error(), remedy) {
-		t.Errorf("error is %v, want one that says %q", err, remedy)
+	for _, version := range []byte{1, 2} {
+		write(t, path, edited(t, wholeFile(t), setFormat(version)))
+		_, err := bolt.Open(t.Context(), path)
+		if !errors.Is(err, relayer.ErrUnknownFormat) || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("format %d: error is %v, want one that says %q", version, err, remedy)
+		}
 	}
 }
 
@@ -213,7 +215,7 @@ func TestOpen_ConcurrentFirstOpens(t *testing.T) {
 		}
 		done.Wait()
 		store := open(t, path)
-		if _, total, err := store.List(t.Context(), 0, 0); err != nil || total != openers {
+		if _, total, err := store.List(t.Context(), page(0, 0)); err != nil || total != openers {
 			t.Errorf("round %d: %d of %d records, error %v", round, total, openers, err)
 		}
 		_ = store.Close()
@@ -292,9 +294,9 @@ func TestOpen_RemovesOldTempFiles(t *testing.T) {
 	}
 }
 
-func TestOpen_NilOption(t *testing.T) {
+func TestOpen_ZeroOption(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	if _, err := bolt.Open(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "option is nil") {
+	if _, err := bolt.Open(t.Context(), path, bolt.Option{}); err == nil || !strings.Contains(err.Error(), "option is empty") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Option configures [Open].
-type Option func(*options) error
+// Option configures [Open]. The zero Option is invalid.
+type Option struct{ apply func(*options) error }
 
 type options struct {
 	lockTimeout time.Duration
@@ -21,31 +21,31 @@ const defaultLockTimeout = time.Second
 // file before it returns [ErrLocked]. The default is 1 second. Zero or less tries
 // once.
 func WithLockTimeout(timeout time.Duration) Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		o.lockTimeout = max(timeout, time.Nanosecond)
 		return nil
-	}
+	}}
 }
 
 // WithLogger sets the logger for the progress of [Open] with more than 100,000 relayers,
 // once a second, and for damage that is found in the file. Without it nothing is logged.
 func WithLogger(logger *slog.Logger) Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		if logger == nil {
 			return errors.New("the logger is nil")
 		}
 		o.logger = logger
 		return nil
-	}
+	}}
 }
 
 func collect(opts []Option) (options, error) {
 	collected := options{lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
-		if opt == nil {
-			return options{}, errors.New("an option is nil")
+		if opt.apply == nil {
+			return options{}, errors.New("option is empty")
 		}
-		if err := opt(&collected); err != nil {
+		if err := opt.apply(&collected); err != nil {
 			return options{}, err
 		}
 	}

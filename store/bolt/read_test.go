@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -59,12 +60,10 @@ func TestChecksum_DamagedRecordIsNotServed(t *testing.T) {
 	store := flippedRecord(t)
 	_, err := store.Get(t.Context(), "id-07")
 	wantCorrupt(t, "Get", err, `"id-07"`)
-	_, _, err = store.AppendDocument(t.Context(), nil, "id-07")
-	wantCorrupt(t, "AppendDocument", err, `"id-07"`)
-	_, _, err = store.List(t.Context(), 5, 10)
+	_, _, err = store.List(t.Context(), page(5, 10))
 	wantCorrupt(t, "List", err, `"id-07"`)
-	_, _, err = store.AppendDocuments(t.Context(), nil, 0, 50)
-	wantCorrupt(t, "AppendDocuments", err, `"id-07"`)
+	_, _, err = store.List(t.Context(), relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 50})
+	wantCorrupt(t, "List of a term", err, `"id-07"`)
 	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-07"`)
 }
 
@@ -81,7 +80,7 @@ func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
 		t.Fatalf("Delete: %v", err)
 	}
 	wantSound(t, store)
-	if recs, total, err := store.List(t.Context(), 0, 50); err != nil || len(recs) != 49 || total != 49 {
+	if recs, total, err := store.List(t.Context(), page(0, 50)); err != nil || len(recs) != 49 || total != 49 {
 		t.Errorf("List returned %d of %d records, error %v", len(recs), total, err)
 	}
 	if err := create(t, store, relayer.Record{ID: "id-07"})(); err != nil {
@@ -98,7 +97,7 @@ func TestChecksum_OtherRecordsStayUsable(t *testing.T) {
 			}
 		}
 	}
-	if recs, total, err := store.List(t.Context(), 8, 42); err != nil || len(recs) != 42 || total != 50 {
+	if recs, total, err := store.List(t.Context(), page(8, 42)); err != nil || len(recs) != 42 || total != 50 {
 		t.Errorf("List returned %d of %d records, error %v", len(recs), total, err)
 	}
 	if _, err := store.Update(t.Context(), relayer.Record{ID: "id-08", Revision: 9}); err != nil {
@@ -138,7 +137,7 @@ func TestChecksum_EveryByteOfRecord(t *testing.T) {
 		}
 		store = open(t, path)
 		wantSound(t, store)
-		if _, total, err := store.List(t.Context(), 0, 300); err != nil || total != 299 {
+		if _, total, err := store.List(t.Context(), page(0, 300)); err != nil || total != 299 {
 			t.Errorf("byte %d: total is %d, error %v", at, total, err)
 		}
 		_ = store.Close()
@@ -223,7 +222,7 @@ func TestRead_DamagedRecord(t *testing.T) {
 		}
 		wantRemedy(t, err)
 	}
-	recs, _, err := store.List(t.Context(), 0, 300)
+	recs, _, err := store.List(t.Context(), page(0, 300))
 	wantDamaged("List", err)
 	if recs != nil {
 		t.Error("List: records came with the error")
@@ -261,7 +260,7 @@ func TestRead_FileTruncated(t *testing.T) {
 	if _, err := store.Get(t.Context(), numbered(1).ID); err != nil {
 		t.Errorf("Get: error is %v", err)
 	}
-	if recs, _, err := store.List(t.Context(), 0, 300); err != nil || len(recs) != 300 {
+	if recs, _, err := store.List(t.Context(), page(0, 300)); err != nil || len(recs) != 300 {
 		t.Errorf("List: %d records, error %v", len(recs), err)
 	}
 	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
@@ -284,7 +283,7 @@ func TestGet_RecreatedRecords(t *testing.T) {
 	const n = 3000
 	for round := range 3 {
 		createAll(t, store, 0, n)
-		recs, total, err := store.List(t.Context(), 0, n)
+		recs, total, err := store.List(t.Context(), page(0, n))
 		if err != nil || total != n {
 			t.Fatalf("round %d: total %d, error %v", round, total, err)
 		}
@@ -330,12 +329,12 @@ func TestRead_AfterWrite(t *testing.T) {
 	}
 	update(0)
 	var readers sync.WaitGroup
-	expectUpdated := func(read func(dst []byte) ([]byte, error)) {
+	expectUpdated := func(read func() (relayer.Record, error)) {
 		readers.Go(func() {
 			for time.Now().Before(end) {
 				least := acknowledged.Load()
-				found, err := read(nil)
-				if number := numberIn(found); err != nil || number < least {
+				found, err := read()
+				if number := numberIn(found.Document); err != nil || number < least {
 					t.Errorf("number %d after the write of %d, error %v", number, least, err)
 					return
 				}
@@ -343,13 +342,11 @@ func TestRead_AfterWrite(t *testing.T) {
 		})
 	}
 	for range 2 {
-		expectUpdated(func(dst []byte) ([]byte, error) {
-			document, _, err := store.AppendDocument(t.Context(), dst, id)
-			return document, err
-		})
-		expectUpdated(func(dst []byte) ([]byte, error) {
-			page, _, err := store.AppendDocuments(t.Context(), dst, 0, 40)
-			return page, err
+		expectUpdated(func() (relayer.Record, error) { return store.Get(t.Context(), id) })
+		expectUpdated(func() (relayer.Record, error) {
+			recs, _, err := store.List(t.Context(), page(0, 40))
+			at := slices.IndexFunc(recs, func(rec relayer.Record) bool { return rec.ID == id })
+			return recs[at], err
 		})
 	}
 	for number := 1; time.Now().Before(end); number++ {
@@ -358,10 +355,9 @@ func TestRead_AfterWrite(t *testing.T) {
 	readers.Wait()
 }
 
-// numberIn returns the number in one of the documents.
-func numberIn(documents []byte) uint64 {
-	_, text, _ := bytes.Cut(documents, []byte("number "))
-	text, _, _ = bytes.Cut(text, []byte(","))
+// numberIn returns the number in a document.
+func numberIn(document []byte) uint64 {
+	_, text, _ := bytes.Cut(document, []byte("number "))
 	number, _ := strconv.ParseUint(string(text), 10, 64)
 	return number
 }

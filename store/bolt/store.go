@@ -14,11 +14,11 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/feed"
 	"github.com/go-relayer/relayer/internal/groupcommit"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
-	"github.com/go-relayer/relayer/store/internal/limits"
 	"github.com/go-relayer/relayer/store/internal/table"
+	"github.com/go-relayer/relayer/store/storeutil"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // A batch is bounded, so that many waiting writes neither delay the first of them
@@ -36,7 +36,7 @@ type Store struct {
 	opts       options
 	queue      *groupcommit.Queue[write]
 	table      *table.Table
-	changes    *feed.Feed[table.Published]
+	changes    storeutil.Feed
 	alone      atomic.Bool     // the last batch was a single write
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
@@ -67,10 +67,9 @@ type Store struct {
 type write func(*table.Batch) error
 
 var (
-	_ relayer.Store         = (*Store)(nil)
-	_ relayer.DocumentStore = (*Store)(nil)
-	_ relayer.ImportStore   = (*Store)(nil)
-	_ relayer.WatchStore    = (*Store)(nil)
+	_ relayer.Store     = (*Store)(nil)
+	_ transfer.Importer = (*Store)(nil)
+	_ transfer.Checker  = (*Store)(nil)
 )
 
 // do queues a write for the writer and returns its result.
@@ -86,7 +85,7 @@ func (s *Store) do(ctx context.Context, size int, validate write) error {
 // synced. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := limits.Check(rec, maxRecordSize); err != nil {
+	if err := storeutil.Check(rec, maxRecordSize); err != nil {
 		return relayer.Record{}, err
 	}
 	added := newRecord(rec)
@@ -102,7 +101,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another
 // one, and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := limits.Check(rec, maxRecordSize); err != nil {
+	if err := storeutil.Check(rec, maxRecordSize); err != nil {
 		return relayer.Record{}, err
 	}
 	changed := newRecord(rec)
@@ -130,7 +129,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	added := make([]*table.Record, len(records))
 	size := 0
 	for i, rec := range records {
-		if err := limits.CheckImport(rec, maxRecordSize); err != nil {
+		if err := storeutil.CheckImport(rec, maxRecordSize); err != nil {
 			return table.ImportError(rec.ID, err)
 		}
 		added[i] = newRecord(rec)
@@ -146,32 +145,20 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return s.table.Get(ctx, id)
 }
 
-// List returns up to limit records from offset on, oldest first, and the total
-// number of records.
-func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	return s.table.List(ctx, offset, limit)
-}
-
-// AppendDocument appends the document of the record to dst and returns its
-// revision, or [relayer.ErrNotFound].
-func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
-	return s.table.AppendDocument(ctx, dst, id)
-}
-
-// AppendDocuments appends up to limit documents from offset on, oldest first,
-// separated by commas, and returns the number of all records.
-func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
-	return s.table.AppendDocuments(ctx, dst, offset, limit)
+// List returns the selected records of the page, oldest first, and the number of all
+// selected records. A page of one term costs as much as one of all records. For several
+// terms, the cost grows with the number of records that have the rarer ones.
+func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	return s.table.List(ctx, query)
 }
 
 // Watch returns the changes in commit order and after each commit is durable, until
 // ctx is done: from the call on, or after a position. The store retains the last 1,024
-// changes or 16 MiB in memory. It yields [relayer.ErrGap] in place of dropped changes
-// and continues. Changes are dropped if the consumer is further behind, or resumes at an
-// earlier position or one from before the file was opened. After Close the sequence ends
-// with [relayer.ErrUnavailable]. It can be ranged over once.
+// changes or 16 MiB in memory. It ends with [relayer.ErrGap] for a consumer that is further
+// behind, or resumes at an earlier position or one from before the file was opened. After
+// Close the sequence ends with [relayer.ErrUnavailable]. It can be ranged over once.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	return table.Watch(ctx, s.changes, after)
+	return s.changes.Watch(ctx, after)
 }
 
 // lock acquires the write lock for a call that is not a write.

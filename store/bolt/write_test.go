@@ -100,7 +100,7 @@ func TestGroupCommit_RejectedWrites(t *testing.T) {
 			t.Errorf("write %d: error is %v, want %v", i, err, want)
 		}
 	}
-	recs, total, err := store.List(t.Context(), 0, 10)
+	recs, total, err := store.List(t.Context(), page(0, 10))
 	if err != nil || total != 3 || len(recs) != 3 {
 		t.Fatalf("%d records, total %d, error %v", len(recs), total, err)
 	}
@@ -220,7 +220,7 @@ func TestClose_AcceptedWrites(t *testing.T) {
 	}
 	store = open(t, path)
 	defer store.Close()
-	if _, total, err := store.List(t.Context(), 0, 0); err != nil || total != 3 {
+	if _, total, err := store.List(t.Context(), page(0, 0)); err != nil || total != 3 {
 		t.Errorf("total is %d, want 3; error %v", total, err)
 	}
 	wantSound(t, store)
@@ -244,7 +244,7 @@ func TestClose_UnderLoad(t *testing.T) {
 						return
 					}
 					made.Add(1)
-					if _, _, err := store.List(t.Context(), i, 5); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+					if _, _, err := store.List(t.Context(), page(i, 5)); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
 						t.Error(err)
 					}
 				}
@@ -256,7 +256,7 @@ func TestClose_UnderLoad(t *testing.T) {
 		}
 		done.Wait()
 		store = open(t, path)
-		if _, total, err := store.List(t.Context(), 0, 0); err != nil || int64(total) != made.Load() {
+		if _, total, err := store.List(t.Context(), page(0, 0)); err != nil || int64(total) != made.Load() {
 			t.Errorf("%d records, %d acknowledged, error %v", total, made.Load(), err)
 		}
 		wantSound(t, store)

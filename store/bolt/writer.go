@@ -189,7 +189,7 @@ func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(
 func (s *Store) finish(done *commit) {
 	s.state, s.header = done.state, pages.Header{TxID: done.txid}
 	s.table.Apply(done.batch)
-	done.batch.Publish(s.changes)
+	done.batch.Publish(&s.changes)
 }
 
 var (

@@ -39,22 +39,13 @@ func BenchmarkReads(b *testing.B) {
 			}
 		})
 	}
-	var room []byte
 	run("get", func() error {
 		_, err := store.Get(ctx, ids[rand.IntN(total)])
 		return err
 	})
-	run("document", func() (err error) {
-		room, _, err = store.AppendDocument(ctx, room[:0], ids[rand.IntN(total)])
-		return err
-	})
 	for _, limit := range []int{10, 100} {
 		run(fmt.Sprint("list=", limit), func() error {
-			_, _, err := store.List(ctx, rand.IntN(total-limit), limit)
-			return err
-		})
-		run(fmt.Sprint("documents=", limit), func() (err error) {
-			room, _, err = store.AppendDocuments(ctx, room[:0], rand.IntN(total-limit), limit)
+			_, _, err := store.List(ctx, page(rand.IntN(total-limit), limit))
 			return err
 		})
 	}

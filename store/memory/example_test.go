@@ -15,7 +15,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	recs, total, err := store.List(ctx, 0, 10)
+	recs, total, err := store.List(ctx, relayer.StoreQuery{Limit: 10})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/feed"
-	"github.com/go-relayer/relayer/store/internal/limits"
 	"github.com/go-relayer/relayer/store/internal/table"
+	"github.com/go-relayer/relayer/store/storeutil"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // Store is a [relayer.Store] in memory. Readers do not block each other. The cost of a
@@ -22,20 +22,18 @@ import (
 // closed.
 type Store struct {
 	table   *table.Table
-	changes *feed.Feed[table.Published]
+	changes storeutil.Feed
 	writing sync.Mutex
 }
 
 var (
-	_ relayer.Store         = (*Store)(nil)
-	_ relayer.DocumentStore = (*Store)(nil)
-	_ relayer.ImportStore   = (*Store)(nil)
-	_ relayer.WatchStore    = (*Store)(nil)
+	_ relayer.Store     = (*Store)(nil)
+	_ transfer.Importer = (*Store)(nil)
 )
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{table: table.New(table.Counters{NextRevision: 1}, 0), changes: table.NewFeed()}
+	return &Store{table: table.New(table.Counters{NextRevision: 1}, 0)}
 }
 
 // write validates and applies one write.
@@ -50,7 +48,7 @@ func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) er
 		return err
 	}
 	s.table.Apply(batch)
-	batch.Publish(s.changes)
+	batch.Publish(&s.changes)
 	return nil
 }
 
@@ -61,7 +59,7 @@ const maxBytes = math.MaxInt
 // Create adds a record. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := limits.Check(rec, maxBytes); err != nil {
+	if err := storeutil.Check(rec, maxBytes); err != nil {
 		return relayer.Record{}, err
 	}
 	added := table.NewRecord(rec)
@@ -76,7 +74,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another,
 // and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := limits.Check(rec, maxBytes); err != nil {
+	if err := storeutil.Check(rec, maxBytes); err != nil {
 		return relayer.Record{}, err
 	}
 	changed := table.NewRecord(rec)
@@ -99,7 +97,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	added := make([]*table.Record, len(records))
 	for i, rec := range records {
-		if err := limits.CheckImport(rec, maxBytes); err != nil {
+		if err := storeutil.CheckImport(rec, maxBytes); err != nil {
 			return table.ImportError(rec.ID, err)
 		}
 		added[i] = table.NewRecord(rec)
@@ -112,29 +110,16 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return s.table.Get(ctx, id)
 }
 
-// List returns up to limit records from offset on, oldest first, and the number of
-// all records.
-func (s *Store) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	return s.table.List(ctx, offset, limit)
-}
-
-// AppendDocument appends the document of the record to dst and returns its
-// revision, or [relayer.ErrNotFound].
-func (s *Store) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
-	return s.table.AppendDocument(ctx, dst, id)
-}
-
-// AppendDocuments appends up to limit documents from offset on, oldest first,
-// separated by commas, and returns the number of all records.
-func (s *Store) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
-	return s.table.AppendDocuments(ctx, dst, offset, limit)
+// List returns the selected records of the page, oldest first, and the number of all
+// selected records.
+func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	return s.table.List(ctx, query)
 }
 
 // Watch returns the changes in the order in which they were made, until ctx is done:
 // from the call on, or after a position. The store retains the last 1,024 changes or
-// 16 MiB. It yields [relayer.ErrGap] in place of dropped changes to a consumer that is
-// further behind, or resumes at an earlier position or one of another store. The sequence
-// can be ranged over once.
+// 16 MiB. It ends with [relayer.ErrGap] for a consumer that is further behind, or resumes
+// at an earlier position or one of another store. The sequence can be ranged over once.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	return table.Watch(ctx, s.changes, after)
+	return s.changes.Watch(ctx, after)
 }

@@ -28,7 +28,11 @@ type digest [sha256.Size]byte
 
 func digestOf(rec relayer.Record) digest {
 	hash := sha256.New()
-	for _, part := range [][]byte{[]byte(rec.ID), []byte(rec.Claim), rec.Document, rec.Private} {
+	parts := [][]byte{[]byte(rec.ID), []byte(rec.Claim), rec.Document, rec.Private}
+	for _, term := range rec.Terms {
+		parts = append(parts, []byte(term))
+	}
+	for _, part := range parts {
 		_ = binary.Write(hash, binary.BigEndian, int64(len(part)))
 		hash.Write(part)
 	}

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // The figures are ratios of measurements that alternate within one run, because the
@@ -113,9 +115,9 @@ func (s *bare) Get(ctx context.Context, id string) (rec relayer.Record, err erro
 	return rec, err
 }
 
-// List finds a page by key, as if the offset were one.
-func (s *bare) List(ctx context.Context, offset, limit int) (recs []relayer.Record, total int, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, document, private FROM `+s.table+` WHERE position > $1 ORDER BY position LIMIT $2`, offset, limit)
+// List finds a page by key, as if the offset were one. It selects nothing.
+func (s *bare) List(ctx context.Context, query relayer.StoreQuery) (recs []relayer.Record, total int, err error) {
+	rows, err := s.pool.Query(ctx, `SELECT id, document, private FROM `+s.table+` WHERE position > $1 ORDER BY position LIMIT $2`, query.Offset, query.Limit)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -130,10 +132,28 @@ func (s *bare) List(ctx context.Context, offset, limit int) (recs []relayer.Reco
 	return recs, 0, rows.Err()
 }
 
+// withoutTerms is a store of records that have no terms.
+type withoutTerms struct{ relayer.Store }
+
+func newWithoutTerms(b *testing.B) withoutTerms {
+	b.Helper()
+	store, err := postgres.New(b.Context(), benchPool(b), newSchema())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = store.Close() })
+	return withoutTerms{store}
+}
+
+func (s withoutTerms) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	rec.Terms = nil
+	return s.Store.Create(ctx, rec)
+}
+
 func BenchmarkCreate(b *testing.B) {
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			all := contenders(b)
+			all := append(contenders(b), contender{"without-terms", newWithoutTerms(b)})
 			rates := make(map[string][]float64)
 			next := 0
 			for b.Loop() {
@@ -148,7 +168,9 @@ func BenchmarkCreate(b *testing.B) {
 			for _, c := range all {
 				b.ReportMetric(median(rates[c.name]), c.name+"/s")
 			}
-			b.ReportMetric(median(rates["postgres"])/median(rates["bare"]), "postgres/bare")
+			for _, other := range []string{"bare", "without-terms"} {
+				b.ReportMetric(median(rates["postgres"])/median(rates[other]), "postgres/"+other)
+			}
 			b.ReportMetric(0, "ns/op")
 		})
 	}
@@ -186,15 +208,30 @@ func BenchmarkReads(b *testing.B) {
 					return err
 				})
 			})
-			b.Run("first-page", func(b *testing.B) { compareLists(b, all, 0) })
-			b.Run("last-page", func(b *testing.B) { compareLists(b, all, size-10) })
+			half, sixth := [][]string{{"half=1"}}, [][]string{{"half=1"}, {"third=1"}}
+			for _, page := range []struct {
+				name string
+				relayer.StoreQuery
+			}{
+				{"first-page", relayer.StoreQuery{}},
+				{"last-page", relayer.StoreQuery{Offset: size - 10}},
+				{"page-of-100", relayer.StoreQuery{Terms: [][]string{{"tier=rare"}}, Offset: 50}},
+				{"first-page-of-half", relayer.StoreQuery{Terms: half}},
+				{"last-page-of-half", relayer.StoreQuery{Terms: half, Offset: size/2 - 10}},
+				{"last-page-of-sixth", relayer.StoreQuery{Terms: sixth, Offset: size/6 - 10}},
+			} {
+				b.Run(page.name, func(b *testing.B) { compareLists(b, all, page.StoreQuery) })
+			}
 		})
 	}
 }
 
-func compareLists(b *testing.B, all []contender, offset int) {
+func compareLists(b *testing.B, all []contender, query relayer.StoreQuery) {
+	if query.Limit = 10; len(query.Terms) > 0 {
+		all = all[:3] // bare selects nothing
+	}
 	compare(b, all, func(c contender) error {
-		recs, _, err := c.List(b.Context(), offset, 10)
+		recs, _, err := c.List(b.Context(), query)
 		if err == nil && len(recs) != 10 {
 			err = fmt.Errorf("%d relayers", len(recs))
 		}
@@ -214,8 +251,10 @@ func compare(b *testing.B, all []contender, call func(contender) error) {
 	}
 	for _, c := range all {
 		b.ReportMetric(median(times[c.name]), c.name+"-µs")
+		if c.name == "bare" {
+			b.ReportMetric(median(times["postgres"])/median(times["bare"]), "postgres/bare")
+		}
 	}
-	b.ReportMetric(median(times["postgres"])/median(times["bare"]), "postgres/bare")
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -230,7 +269,7 @@ func timeOf(b *testing.B, call func() error) float64 {
 	return float64(time.Since(start).Microseconds()) / calls
 }
 
-// filled returns contenders that hold size relayers.
+// filled returns contenders that hold size relayers, 100 of them with the term tier=rare.
 func filled(b *testing.B, size int) []contender {
 	b.Helper()
 	all := contenders(b)
@@ -239,8 +278,11 @@ func filled(b *testing.B, size int) []contender {
 			records := make([]relayer.Record, min(1000, size-first))
 			for i := range records {
 				records[i] = benchRecord(first + i)
+				if (first+i)%(size/100) == 0 {
+					records[i].Terms = append(records[i].Terms, "tier=rare")
+				}
 			}
-			if err := c.Store.(relayer.ImportStore).Import(b.Context(), records); err != nil {
+			if err := c.Store.(transfer.Importer).Import(b.Context(), records); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -256,6 +298,10 @@ func benchRecord(i int) relayer.Record {
 	return relayer.Record{
 		ID:       fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]),
 		Revision: uint64(i + 1),
+		Terms: []string{
+			"half=" + strconv.Itoa(i%2), "network=sepolia", "network_type=evm", "paused=false",
+			"signer_id=" + strconv.Itoa(i), "system_disabled=false", "third=" + strconv.Itoa(i%3),
+		},
 		Document: benchDocument,
 		Private:  benchPrivate,
 	}

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
-var _ relayer.ImportStore = (*Store)(nil)
+var _ transfer.Importer = (*Store)(nil)
 
 // outcome is the result of a write within its transaction.
 type outcome struct {
@@ -20,6 +22,8 @@ type outcome struct {
 
 	first, count int64 // the positions that it fills, or frees if count is negative
 	number       int64 // the number of its change
+
+	gained, lost []posting
 }
 
 // Create adds a record and returns it with its revision after the commit. It returns
@@ -34,10 +38,10 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	}
 	attempt := s.attempts.take(rec)
 	hasRow := false
-	err := s.write(ctx, write{
+	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private), attempt.String())
+			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), termsParameter(rec.Terms), bytesParameter(rec.Document), bytesParameter(rec.Private), attempt.String())
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var position, created, stored *int64
@@ -49,7 +53,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			switch {
 			case created != nil:
 				rec.Revision = uint64(*created)
-				return outcome{first: *position, count: 1, number: *created, changes: true}, nil
+				return outcome{first: *position, count: 1, number: *created, changes: true, gained: postingsOf(*position, rec.Terms)}, nil
 			case isOwn != nil && *isOwn:
 				rec.Revision = uint64(*stored)
 				return outcome{}, nil
@@ -75,19 +79,21 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	based := signed(rec.Revision)
-	err := s.write(ctx, write{
+	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), bytesParameter(rec.Document), bytesParameter(rec.Private))
+			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), termsParameter(rec.Terms), bytesParameter(rec.Document), bytesParameter(rec.Private))
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var updated, stored *int64
-			if err := results.QueryRow().Scan(&updated, &stored); err != nil {
+			var updated, stored, position *int64
+			var terms []string
+			if err := results.QueryRow().Scan(&updated, &stored, &position, &terms); err != nil {
 				return outcome{}, err
 			}
 			if updated != nil {
 				rec.Revision = uint64(*updated)
-				return outcome{number: *updated, changes: true}, nil
+				gained, lost := postingsOf(*position, without(rec.Terms, terms)), postingsOf(*position, without(terms, rec.Terms))
+				return outcome{number: *updated, changes: true, gained: gained, lost: lost}, nil
 			}
 			if refused := notCurrent(stored, based); refused != nil {
 				return outcome{refused: refused}, nil
@@ -108,15 +114,16 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 		return s.notFound(ctx)
 	}
 	based := signed(revision)
-	return s.write(ctx, write{
+	return s.write(ctx, &write{
 		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based) },
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var position, number, stored *int64
-			if err := results.QueryRow().Scan(&position, &number, &stored); err != nil {
+			var terms []string
+			if err := results.QueryRow().Scan(&position, &terms, &number, &stored); err != nil {
 				return outcome{}, err
 			}
 			if position != nil {
-				return outcome{first: *position, count: -1, number: *number, changes: true}, nil
+				return outcome{first: *position, count: -1, number: *number, changes: true, lost: postingsOf(*position, terms)}, nil
 			}
 			return outcome{refused: notCurrent(stored, based)}, nil
 		},
@@ -148,10 +155,10 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	if len(records) == 0 {
 		return s.nothing(ctx)
 	}
-	return s.write(ctx, write{
+	return s.write(ctx, &write{
 		size: columns.size,
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.importAll, columns.ids, columns.revisions, columns.claims, columns.documents, columns.privates)
+			batch.Queue(s.sql.importAll, columns.ids, columns.revisions, columns.claims, columns.terms, columns.documents, columns.privates)
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var before, number *int64
@@ -161,7 +168,11 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			}
 			switch {
 			case before != nil:
-				return outcome{first: *before + 1, count: int64(len(records)), number: *number, changes: true}, nil
+				o := outcome{first: *before + 1, count: int64(len(records)), number: *number, changes: true}
+				for i, rec := range records {
+					o.gained = append(o.gained, postingsOf(o.first+int64(i), rec.Terms)...)
+				}
+				return o, nil
 			case exists != nil && *exists:
 				return outcome{refused: relayer.ErrExists}, nil
 			}
@@ -183,6 +194,7 @@ type importColumns struct {
 	ids                         []string
 	revisions                   []int64
 	claims, documents, privates [][]byte
+	terms                       []string // each the text of an array
 	size                        int
 }
 
@@ -195,6 +207,7 @@ func importColumnsOf(records []relayer.Record) (importColumns, error) {
 		columns.ids = append(columns.ids, rec.ID)
 		columns.revisions = append(columns.revisions, int64(rec.Revision))
 		columns.claims = append(columns.claims, claimParameter(rec.Claim))
+		columns.terms = append(columns.terms, arrayOf(rec.Terms))
 		columns.documents = append(columns.documents, bytesParameter(rec.Document))
 		columns.privates = append(columns.privates, bytesParameter(rec.Private))
 		columns.size += sizeOf(rec)
@@ -219,6 +232,26 @@ func claimParameter(claim string) []byte {
 		return nil
 	}
 	return []byte(claim)
+}
+
+// termsParameter returns an empty slice for nil, which the driver would send as NULL.
+func termsParameter(terms []string) []string {
+	if terms == nil {
+		return []string{}
+	}
+	return terms
+}
+
+var arrayEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// arrayOf returns the text of an array. An array of arrays must be rectangular, so records
+// with different numbers of terms send texts.
+func arrayOf(terms []string) string {
+	quoted := make([]string, len(terms))
+	for i, term := range terms {
+		quoted[i] = `"` + arrayEscaper.Replace(term) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
 }
 
 // bytesParameter returns an empty slice for nil, which the driver would send as NULL.

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
-var _ relayer.CheckStore = (*Store)(nil)
+var _ transfer.Checker = (*Store)(nil)
 
 // contradictions are the inconsistencies that Check looks for. Each statement counts
 // one kind of them.
@@ -24,6 +25,13 @@ var contradictions = []struct{ what, sql string }{
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.counts AS stored USING (level, node)
 		WHERE coalesce(real.live, 0) <> coalesce(stored.live, 0)`},
+	{"postings that differ from the terms of relayers", `
+		WITH real AS (
+			SELECT term, position >> 9 AS chunk, bit_or(` + bitAt + `) AS bits
+			FROM $schema.relayers CROSS JOIN unnest(terms) AS term GROUP BY 1, 2
+		)
+		SELECT count(*) FROM real FULL JOIN $schema.postings AS stored USING (term, chunk)
+		WHERE real.bits IS DISTINCT FROM stored.bits`},
 	{"negative counts", `SELECT count(*) FROM $schema.counts WHERE live < 0`},
 	{"counters that are negative", `
 		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_position, last_revision, pruned) < 0`},

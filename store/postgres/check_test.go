@@ -16,8 +16,11 @@ func TestCheck_Contradictions(t *testing.T) {
 	for what, spoil := range map[string]string{
 		"a count too high":     `UPDATE spoiled.counts SET live = live + 1 WHERE level = 2`,
 		"a count that is gone": `DELETE FROM spoiled.counts WHERE level = 1`,
-		"a relayer that is not counted": `INSERT INTO spoiled.relayers (position, id, revision, document, private)
-			VALUES (1000, 'uncounted', 1, '', '')`,
+		"a relayer that is not counted": `INSERT INTO spoiled.relayers (position, id, revision, terms, document, private)
+			VALUES (1000, 'uncounted', 1, '{}', '', '')`,
+		"a term without a posting":     `UPDATE spoiled.relayers SET terms = terms || '{z}'::text[] WHERE id = 'a'`,
+		"a posting without a term":     `UPDATE spoiled.relayers SET terms = '{}' WHERE id = 'a'`,
+		"a posting without bits":       `INSERT INTO spoiled.postings VALUES ('z', 0, 0::bit(512))`,
 		"a position above the counter": `UPDATE spoiled.state SET last_position = 2`,
 		"a revision above the counter": `DELETE FROM spoiled.changes; UPDATE spoiled.state SET last_revision = 2`,
 		"a change above the counter":   `UPDATE spoiled.relayers SET revision = 1; UPDATE spoiled.state SET last_revision = 2`,
@@ -53,7 +56,7 @@ func TestCheck_Contradictions(t *testing.T) {
 				}
 			}()
 			for _, id := range []string{"a", "b", "c"} {
-				if _, err := store.Create(t.Context(), relayer.Record{ID: id}); err != nil {
+				if _, err := store.Create(t.Context(), relayer.Record{ID: id, Terms: []string{"common"}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -84,7 +87,7 @@ func TestCounters_SetBack(t *testing.T) {
 	if _, err := store.Create(t.Context(), record("three")); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("Create: error %v, want ErrUnavailable", err)
 	}
-	if _, total, err := store.List(t.Context(), 0, 3); total != 2 || err != nil {
+	if _, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 3}); total != 2 || err != nil {
 		t.Errorf("listed %d, error %v, want 2", total, err)
 	}
 }
@@ -127,10 +130,7 @@ func TestList_NegativeTotal(t *testing.T) {
 	store := openOn(t, admin, postgres.WithSchema(schema))
 	create(t, store, record("one"))
 	execute(t, admin, `UPDATE `+schema+`.counts SET live = -1`)
-	if recs, total, err := store.List(t.Context(), 0, 10); !errors.Is(err, relayer.ErrCorrupt) {
+	if recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("List: %d of %d, error %v, want ErrCorrupt", len(recs), total, err)
-	}
-	if _, total, err := store.AppendDocuments(t.Context(), nil, 0, 10); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("AppendDocuments: %d, error %v, want ErrCorrupt", total, err)
 	}
 }

@@ -23,7 +23,8 @@
 //
 // A page and its total come from one statement and one snapshot. A tree of counts
 // over the creation order leads to the beginning of a page, so that a page costs
-// the same at any offset. Reads and writes use the primary only.
+// the same at any offset. An index of bits, one for each term and position, gives the
+// total and the pages of a selection. Reads and writes use the primary only.
 //
 // # Failures
 //

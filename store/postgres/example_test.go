@@ -54,7 +54,7 @@ func ExampleNew() {
 		return
 	}
 	defer store.Close()
-	_, total, err := store.List(ctx, 0, 10)
+	_, total, err := store.List(ctx, relayer.StoreQuery{Limit: 10})
 	fmt.Println(total, err)
 	// Output: 0 <nil>
 }
@@ -77,7 +77,7 @@ func ExampleStore_Watch() {
 		}
 	}
 
-	changes := managers[1].Watch(ctx)
+	changes := managers[1].Watch(ctx, relayer.WatchQuery{})
 	_, err := managers[0].Create(ctx, relayer.CreateRequest{
 		ID: "mainnet", Name: "Mainnet", Network: "mainnet", NetworkType: relayer.EVM, SignerID: "vault",
 	})

@@ -6,7 +6,11 @@ import "github.com/jackc/pgx/v5/pgconn"
 func MarkPrimary(conn *pgconn.PgConn) { conn.CustomData()[primaryKey] = timeline{} }
 
 // Queued returns how many writes wait to be sent.
-func (s *Store) Queued() int { return s.queue.Len() }
+func (s *Store) Queued() int {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	return len(s.queue.waiting)
+}
 
 // PruneAll prunes all changes, however new they are.
 func (s *Store) PruneAll() error {

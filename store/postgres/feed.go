@@ -173,16 +173,14 @@ func (f *feed) readOnce(ctx context.Context) bool {
 	}
 	found, err := f.store.changesAfter(ctx, *last)
 	switch {
-	case err != nil && !isPermanent(err):
-		return false
-	case err != nil || found.isCut:
+	case errors.Is(err, relayer.ErrGap) || err != nil && isPermanent(err):
 		// Each watcher reads from the database, and gets the gap or the error there.
 		f.update(ctx, f.reset)
-		return err == nil
-	case len(found.changes) == 0:
+		return errors.Is(err, relayer.ErrGap)
+	case err != nil || len(found) == 0:
 		return false
 	}
-	f.update(ctx, func() { f.add(found.changes) })
+	f.update(ctx, func() { f.add(found) })
 	return true
 }
 
@@ -244,33 +242,33 @@ func (s *Store) lastChange(ctx context.Context) (last mark, err error) {
 	return last, err
 }
 
-// foundChanges are the next changes, or none if there is a gap before them.
-type foundChanges struct {
-	isCut   bool
-	changes []storedChange
-}
-
-func (s *Store) changesAfter(ctx context.Context, seen mark) (found foundChanges, err error) {
+// changesAfter returns the next changes, or ErrGap if there is a gap before them.
+func (s *Store) changesAfter(ctx context.Context, seen mark) (found []storedChange, err error) {
+	var isCut bool
 	err = s.tryRead(ctx, s.sql.changes, []any{seen.number, seen.at}, func(rows pgx.Rows) (err error) {
-		found, err = readChanges(rows)
+		found, isCut, err = readChanges(rows)
 		return err
 	})
+	if err == nil && isCut {
+		err = relayer.ErrGap
+	}
 	return found, err
 }
 
-func readChanges(rows pgx.Rows) (found foundChanges, err error) {
+func readChanges(rows pgx.Rows) (found []storedChange, isCut bool, err error) {
 	for rows.Next() {
 		var row row
 		var number, at *int64
 		var kind *string
-		if err := rows.Scan(append([]any{&found.isCut, &number, &at, &kind}, row.fields()...)...); err != nil {
-			return foundChanges{}, err
+		var oldTerms []string
+		if err := rows.Scan(append([]any{&isCut, &number, &at, &kind, &oldTerms}, row.fields()...)...); err != nil {
+			return nil, false, err
 		}
 		if number != nil {
 			at := mark{*number, *at}
-			change := relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record(), Position: at.position()}
-			found.changes = append(found.changes, storedChange{at, change})
+			change := relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record(), OldTerms: oldTerms, Position: at.position()}
+			found = append(found, storedChange{at, change})
 		}
 	}
-	return found, rows.Err()
+	return found, isCut, rows.Err()
 }

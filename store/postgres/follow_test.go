@@ -97,9 +97,9 @@ func writeAtRandom(ctx context.Context, manager *relayer.Manager) error {
 
 // followUntil keeps a copy of all relayers until the last one exists.
 func followUntil(ctx context.Context, manager *relayer.Manager, last string) (map[string]*relayer.Relayer, error) {
-	changes := manager.Watch(ctx)
+	changes := manager.Watch(ctx, relayer.WatchQuery{})
 	copied := make(map[string]*relayer.Relayer)
-	for r, err := range manager.All(ctx) {
+	for r, err := range manager.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func followUntil(ctx context.Context, manager *relayer.Manager, last string) (ma
 		}
 		r := change.Relayer
 		switch held := copied[r.ID]; {
-		case change.Kind == relayer.Deleted:
+		case change.Kind == relayer.ChangeDeleted:
 			delete(copied, r.ID)
 		case held == nil || held.Revision < r.Revision:
 			copied[r.ID] = r
@@ -129,7 +129,7 @@ func followUntil(ctx context.Context, manager *relayer.Manager, last string) (ma
 func wantCopy(t *testing.T, whose string, manager *relayer.Manager, copied map[string]*relayer.Relayer) {
 	t.Helper()
 	count := 0
-	for r, err := range manager.All(t.Context()) {
+	for r, err := range manager.All(t.Context(), relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,9 +191,9 @@ func TestWatch_CompleteHistory(t *testing.T) {
 		}
 		before, isThere := current[change.Record.ID]
 		switch {
-		case change.Kind == relayer.Created && !isThere, change.Kind == relayer.Updated && isThere && before.Revision < change.Record.Revision:
+		case change.Kind == relayer.ChangeCreated && !isThere, change.Kind == relayer.ChangeUpdated && isThere && before.Revision < change.Record.Revision:
 			current[change.Record.ID] = change.Record
-		case change.Kind == relayer.Deleted && same(before, change.Record):
+		case change.Kind == relayer.ChangeDeleted && same(before, change.Record):
 			delete(current, change.Record.ID)
 		default:
 			t.Fatalf("change %d: %v on %v", i, change, before)
@@ -219,7 +219,7 @@ func history(t *testing.T, f *follower) []received {
 
 func wantAll(t *testing.T, store *postgres.Store, want map[string]relayer.Record) {
 	t.Helper()
-	recs, total, err := store.List(t.Context(), 0, len(want)+1)
+	recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: len(want) + 1})
 	if err != nil || total != len(want) || len(recs) != len(want) {
 		t.Fatalf("%d of %d relayers, error %v, want %d", len(recs), total, err, len(want))
 	}

@@ -25,17 +25,14 @@ type received struct {
 }
 
 // watch starts a watch before it returns, and ends it with the test.
-func watch(t testing.TB, store relayer.WatchStore) *follower {
+func watch(t testing.TB, store relayer.Store) *follower {
 	ctx, stop := context.WithCancel(context.Background())
-	return follow(t, store.Watch(ctx, ""), stop)
-}
-
-func follow(t testing.TB, changes iter.Seq2[relayer.RecordChange, error], stop context.CancelFunc) *follower {
 	f := &follower{arrived: make(chan received, 100_000), stop: stop, ended: make(chan struct{})}
+	changes := store.Watch(ctx, "")
 	go func() {
 		defer close(f.ended)
-		for change, err := range changes {
-			f.arrived <- received{change, err}
+		for changes != nil {
+			changes = f.follow(ctx, store, changes)
 		}
 	}()
 	t.Cleanup(func() {
@@ -43,6 +40,21 @@ func follow(t testing.TB, changes iter.Seq2[relayer.RecordChange, error], stop c
 		f.wantEnd(t)
 	})
 	return f
+}
+
+// follow receives the changes of a sequence. If it ends with ErrGap, follow returns another
+// one that begins before ErrGap is received.
+func (f *follower) follow(ctx context.Context, store relayer.Store, changes iter.Seq2[relayer.RecordChange, error]) (next iter.Seq2[relayer.RecordChange, error]) {
+	for change, err := range changes {
+		if next != nil {
+			err = errors.Join(err, errors.New("the sequence does not end with ErrGap"))
+		}
+		if err == relayer.ErrGap {
+			next = store.Watch(ctx, "")
+		}
+		f.arrived <- received{change, err}
+	}
+	return next
 }
 
 // waitLimit is far above any delay on a busy machine.
@@ -67,7 +79,7 @@ func (f *follower) want(t testing.TB, kind relayer.ChangeKind, rec relayer.Recor
 	}
 }
 
-func (f *follower) wantMissed(t testing.TB) {
+func (f *follower) wantGap(t testing.TB) {
 	t.Helper()
 	if next := f.next(t); !errors.Is(next.err, relayer.ErrGap) {
 		t.Fatalf("received %s %.200v, error %v, want ErrGap", next.Kind, next.Record, next.err)

@@ -105,7 +105,7 @@ func TestNewerSchema_Compatible(t *testing.T) {
 	eventually(t, "the Store prunes", func() bool { return changesIn(t, admin, schema) == 0 })
 	reopened := open(t, postgres.WithSchema(schema))
 	changes := watch(t, reopened)
-	changes.want(t, relayer.Created, create(t, reopened, record("after")))
+	changes.want(t, relayer.ChangeCreated, create(t, reopened, record("after")))
 	wantConsistent(t, reopened)
 }
 
@@ -159,7 +159,7 @@ func TestNewerSchema_RemovedFunctions(t *testing.T) {
 	changes := watch(t, store)
 	upgradeSchema(t, admin, schema, removing)
 	for name, read := range map[string]func(context.Context) error{
-		"List": operations(store)["List"], "AppendDocuments": operations(store)["AppendDocuments"],
+		"List":  operations(store)["List"],
 		"Watch": func(context.Context) error { return changes.next(t).err },
 	} {
 		if err := read(t.Context()); !errors.Is(err, relayer.ErrNewerFormat) || !errors.Is(err, relayer.ErrUnavailable) {

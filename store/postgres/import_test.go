@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // imported returns records whose revisions are not in their order.
@@ -55,7 +56,7 @@ func TestImport_Concurrent(t *testing.T) {
 		if winners != 1 {
 			t.Errorf("round %d: %d winners", round, winners)
 		}
-		recs, total, err := stores[0].List(t.Context(), 9*round, 100)
+		recs, total, err := stores[0].List(t.Context(), relayer.StoreQuery{Offset: 9 * round, Limit: 100})
 		if err != nil || total != 9*(round+1) || len(recs) != 9 {
 			t.Fatalf("round %d: %d of %d relayers, error %v", round, len(recs), total, err)
 		}
@@ -110,7 +111,7 @@ func TestImport_SharedBatch(t *testing.T) {
 	if created.Revision <= 5000 || created.Revision > 9000 || updated.Revision <= created.Revision {
 		t.Errorf("revisions %d and %d after an import of 5000", created.Revision, updated.Revision)
 	}
-	recs, total, err := store.List(t.Context(), 0, 10)
+	recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10})
 	if err != nil || total != 7 || recs[0].ID != "first" || recs[1].ID != "before" || recs[2].ID != moved[0].ID || recs[6].ID != "after" {
 		t.Errorf("%d relayers, error %v: %v", total, err, recs)
 	}
@@ -146,7 +147,7 @@ func TestImport_MaxRevision(t *testing.T) {
 	schema := newSchema()
 	store, other := open(t, schema), open(t, schema)
 	rec := record("one")
-	rec.Revision = relayer.MaxRevision
+	rec.Revision = transfer.MaxRevision
 	if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestImport_MaxRevision(t *testing.T) {
 		if next.Revision <= rec.Revision {
 			t.Fatalf("revision %d after %d", next.Revision, rec.Revision)
 		}
-		changes.want(t, relayer.Updated, next)
+		changes.want(t, relayer.ChangeUpdated, next)
 		rec = next
 	}
 	wantConsistent(t, store)

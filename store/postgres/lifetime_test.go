@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // TestClose_WaitsForAcceptedWrites: each write is carried out and succeeds, or is
@@ -59,7 +59,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, total, err := open(t, postgres.WithSchema(schema)).List(t.Context(), 0, 0); total != many || err != nil {
+	if _, total, err := open(t, postgres.WithSchema(schema)).List(t.Context(), relayer.StoreQuery{}); total != many || err != nil {
 		t.Errorf("%d relayers, error %v, want %d", total, err, many)
 	}
 }
@@ -107,11 +107,11 @@ func TestReads_CanceledContext(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	// As a migration locks out readers.
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".relayers, "+schema+".counts"); err != nil {
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".relayers, "+schema+".counts, "+schema+".postings"); err != nil {
 		t.Fatal(err)
 	}
 	reads := operations(store)
-	for _, name := range []string{"Get", "List", "AppendDocument", "AppendDocuments"} {
+	for _, name := range []string{"Get", "List", "List of a selection"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		begun := time.Now()
 		if err := reads[name](ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, relayer.ErrUnavailable) {

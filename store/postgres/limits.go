@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/internal/limits"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // maxRecordSize is the limit of one write. It is far below the limit of the server
@@ -14,7 +14,7 @@ const maxRecordSize = 256 << 20
 
 // checkLimits returns an error if the tables cannot hold the record.
 func checkLimits(rec relayer.Record) error {
-	if err := limits.Check(rec, maxRecordSize); err != nil {
+	if err := storeutil.Check(rec, maxRecordSize); err != nil {
 		return err
 	}
 	return checkID(rec.ID)
@@ -22,7 +22,7 @@ func checkLimits(rec relayer.Record) error {
 
 // checkImportLimits also refuses a revision that leaves no room for later ones.
 func checkImportLimits(rec relayer.Record) error {
-	if err := limits.CheckImport(rec, maxRecordSize); err != nil {
+	if err := storeutil.CheckImport(rec, maxRecordSize); err != nil {
 		return err
 	}
 	return checkID(rec.ID)
@@ -39,10 +39,10 @@ func invalid(field, message string) error {
 	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
 }
 
-// isStorable reports whether an ID is text for the server. No other ID is ever
+// isStorable reports whether an ID or a term is text for the server. No other is ever
 // stored.
-func isStorable(id string) bool {
-	return utf8.ValidString(id) && !strings.Contains(id, "\x00")
+func isStorable(text string) bool {
+	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
 func sizeOf(rec relayer.Record) int { return len(rec.Document) + len(rec.Private) }

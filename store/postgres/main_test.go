@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -18,8 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // server is shared by most tests, each of which uses a separate schema.
@@ -162,6 +163,7 @@ func record(id string) relayer.Record {
 	return relayer.Record{
 		ID:       id,
 		Claim:    "claim of " + id,
+		Terms:    []string{"common", "id=" + id},
 		Document: []byte(`{"id":"` + id + `"}`),
 		Private:  []byte(`{"secret":"` + id + `"}`),
 	}
@@ -205,7 +207,7 @@ func get(t testing.TB, store relayer.Store, id string) relayer.Record {
 
 // same reports whether two records are equal, revision included.
 func same(a, b relayer.Record) bool {
-	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim &&
+	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim && slices.Equal(a.Terms, b.Terms) &&
 		string(a.Document) == string(b.Document) && string(a.Private) == string(b.Private)
 }
 

@@ -30,11 +30,11 @@ func TestNotifyQueue_Full(t *testing.T) {
 			store := openAt(t, parameter(t, server.ConnString(), "search_path", shadow+",pg_catalog"), postgres.WithSchema(schema))
 			changes := watch(t, openOn(t, admin, postgres.WithSchema(schema)))
 			rec := create(t, store, record("one"))
-			changes.want(t, relayer.Created, rec)
+			changes.want(t, relayer.ChangeCreated, rec)
 			rec = update(t, store, rec)
-			changes.want(t, relayer.Updated, rec)
+			changes.want(t, relayer.ChangeUpdated, rec)
 			remove(t, store, rec)
-			changes.want(t, relayer.Deleted, rec)
+			changes.want(t, relayer.ChangeDeleted, rec)
 		})
 	}
 }

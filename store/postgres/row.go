@@ -47,10 +47,11 @@ type row struct {
 	id                       *string
 	revision                 *int64
 	claim, document, private []byte
+	terms                    []string
 }
 
 func (r *row) fields() []any {
-	return []any{&r.id, &r.revision, &r.claim, &r.document, &r.private}
+	return []any{&r.id, &r.revision, &r.claim, &r.terms, &r.document, &r.private}
 }
 
 func (r *row) record() relayer.Record {
@@ -58,6 +59,7 @@ func (r *row) record() relayer.Record {
 		ID:       *r.id,
 		Revision: uint64(*r.revision),
 		Claim:    string(r.claim),
+		Terms:    r.terms,
 		Document: r.document,
 		Private:  r.private,
 	}

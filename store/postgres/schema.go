@@ -43,6 +43,11 @@ const (
 // import. The counts change with every create and delete, so their pages have
 // room for new versions of a row (heap-only tuple updates).
 //
+// The table postings is the index of terms: for each term and chunk of 512 positions, the
+// bits of the positions whose records have the term. A selection combines the bits of its
+// terms, so that its total and any of its pages cost a few bytes for each 64 records of the
+// registry. Writes flip bits, and rows without bits are deleted.
+//
 // Reads are functions for two reasons. A later version can change the tables under
 // older readers, and a function can have planner settings, which keep the planner to
 // the indexes. Without these settings the server keeps plans that it made for small
@@ -68,10 +73,18 @@ CREATE TABLE $schema.relayers (
 	id text COLLATE "C" NOT NULL UNIQUE,
 	revision bigint NOT NULL,
 	claim bytea UNIQUE,
+	terms text[] COLLATE "C" NOT NULL,
 	document bytea NOT NULL,
 	private bytea NOT NULL,
 	attempt uuid
 );
+
+CREATE TABLE $schema.postings (
+	term text COLLATE "C",
+	chunk bigint,
+	bits bit(512) NOT NULL,
+	PRIMARY KEY (term, chunk)
+) WITH (fillfactor = 70);
 
 CREATE TABLE $schema.counts (
 	level smallint,
@@ -87,16 +100,18 @@ CREATE TABLE $schema.changes (
 	id text COLLATE "C" NOT NULL,
 	revision bigint NOT NULL,
 	claim bytea,
+	terms text[] COLLATE "C" NOT NULL DEFAULT '{}',
+	old_terms text[] COLLATE "C" NOT NULL DEFAULT '{}',
 	document bytea NOT NULL,
 	private bytea NOT NULL
 );
 
 CREATE FUNCTION $schema.relayer(wanted text)
-RETURNS TABLE (id text, revision bigint, claim bytea, document bytea, private bytea)
+RETURNS TABLE (id text, revision bigint, claim bytea, terms text[], document bytea, private bytea)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
 	$primaryOnly
-	RETURN QUERY SELECT r.id, r.revision, r.claim, r.document, r.private FROM $schema.relayers r WHERE r.id = wanted;
+	RETURN QUERY SELECT r.id, r.revision, r.claim, r.terms, r.document, r.private FROM $schema.relayers r WHERE r.id = wanted;
 END
 $body$;
 
@@ -113,8 +128,8 @@ END
 $body$;
 
 CREATE FUNCTION $schema.changes_after(seen bigint, seen_at bigint)
-RETURNS TABLE (is_cut boolean, number bigint, changed_at bigint, kind text,
-	id text, revision bigint, claim bytea, document bytea, private bytea)
+RETURNS TABLE (is_cut boolean, number bigint, changed_at bigint, kind text, old_terms text[],
+	id text, revision bigint, claim bytea, terms text[], document bytea, private bytea)
 LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
 DECLARE
@@ -129,8 +144,8 @@ BEGIN
 		RETURN NEXT;
 		RETURN;
 	END IF;
-	FOR number, changed_at, kind, id, revision, claim, document, private IN
-		SELECT c.number, c.changed_at, c.kind, c.id, c.revision, c.claim, c.document, c.private
+	FOR number, changed_at, kind, old_terms, id, revision, claim, terms, document, private IN
+		SELECT c.number, c.changed_at, c.kind, c.old_terms, c.id, c.revision, c.claim, c.terms, c.document, c.private
 		FROM $schema.changes c WHERE c.number > seen ORDER BY c.number LIMIT 256
 	LOOP
 		RETURN NEXT;
@@ -141,7 +156,7 @@ END
 $body$;
 
 CREATE FUNCTION $schema.page(first bigint, most bigint)
-RETURNS TABLE (total bigint, id text, revision bigint, claim bytea, document bytea, private bytea)
+RETURNS TABLE (total bigint, id text, revision bigint, claim bytea, terms text[], document bytea, private bytea)
 LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
 DECLARE
@@ -169,9 +184,40 @@ BEGIN
 		highest := lowest + 127;
 	END LOOP;
 	RETURN QUERY
-		SELECT total, r.id, r.revision, r.claim, r.document, r.private
+		SELECT total, r.id, r.revision, r.claim, r.terms, r.document, r.private
 		FROM $schema.relayers r WHERE r.position >= lowest
 		ORDER BY r.position OFFSET first - passed LIMIT most;
+END
+$body$;
+
+CREATE FUNCTION $schema.selection(wanted text[], conditions integer[], ids text[], needed integer, first bigint, most bigint)
+RETURNS TABLE (total bigint, id text, revision bigint, claim bytea, terms text[], document bytea, private bytea)
+LANGUAGE plpgsql STABLE $joining AS $body$
+#variable_conflict use_column
+BEGIN
+	$primaryOnly
+	RETURN QUERY
+		WITH held AS (
+			SELECT chunk, condition, bit_or(bits) AS bits
+			FROM unnest(wanted, conditions) AS given (term, condition) JOIN $schema.postings USING (term)
+			GROUP BY chunk, condition
+			UNION ALL
+			SELECT position >> 9, 0, bit_or($bitAt)
+			FROM unnest(ids) AS given (id) JOIN $schema.relayers USING (id) GROUP BY 1
+		), selected AS (
+			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
+		), counted AS MATERIALIZED (
+			SELECT chunk, bits, bit_count(bits) AS live, (sum(bit_count(bits)) OVER (ORDER BY chunk))::bigint AS passed FROM selected
+		), page AS MATERIALIZED (
+			SELECT chunk << 9 | bit AS position
+			FROM counted, generate_series(0, 511) AS bit
+			WHERE passed > first AND passed - live - first < most AND get_bit(bits, bit) = 1
+			ORDER BY 1 OFFSET first - (SELECT min(passed - live) FROM counted WHERE passed > first) LIMIT most
+		)
+		SELECT every.total, r.id, r.revision, r.claim, r.terms, r.document, r.private
+		FROM (SELECT coalesce(sum(live), 0)::bigint AS total FROM counted) AS every
+		LEFT JOIN page ON true LEFT JOIN $schema.relayers AS r ON r.position = page.position
+		ORDER BY page.position;
 END
 $body$;
 `
@@ -179,6 +225,13 @@ $body$;
 const functionSettings = `
 	SET jit = off SET plan_cache_mode = force_generic_plan
 	SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off`
+
+// joinSettings are the settings of selection. It joins what it has found to the tables by
+// their indexes, and sorts a page at most.
+const joinSettings = `
+	SET jit = off SET plan_cache_mode = force_generic_plan
+	SET enable_nestloop = on SET enable_indexscan = on
+	SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off`
 
 // primaryOnly keeps a function from returning what a standby has, which may be old. A
 // connection is asked once where it leads, but a pooler may lead it elsewhere later.
@@ -265,15 +318,16 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	var functions int
 	err := conn.QueryRow(ctx, inSchema(opts.schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.last_revision, pruning.pruned_at, relayers.attempt, counts.live, changes.changed_at
-			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.changes WHERE false)`),
+			SELECT state.last_revision, pruning.pruned_at, relayers.terms, counts.live, postings.bits, changes.old_terms
+			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes WHERE false)`),
 		[]string{
 			inSchema(opts.schema, `$schema.relayer(text)`),
 			inSchema(opts.schema, `$schema.page(bigint, bigint)`),
+			inSchema(opts.schema, `$schema.selection(text[], integer[], text[], integer, bigint, bigint)`),
 			inSchema(opts.schema, `$schema.last_change()`),
 			inSchema(opts.schema, `$schema.changes_after(bigint, bigint)`),
 		}).Scan(&functions)
-	if err == nil && functions != 4 {
+	if err == nil && functions != 5 {
 		return fmt.Errorf("%w: functions are missing", relayer.ErrUnknownFormat)
 	}
 	return err
@@ -326,7 +380,7 @@ func createSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 
 // executeAll runs several statements without parameters.
 func executeAll(ctx context.Context, tx pgx.Tx, schema, sql string) error {
-	_, err := tx.Conn().PgConn().Exec(ctx, strings.NewReplacer("$settings", functionSettings, "$primaryOnly", primaryOnly).Replace(inSchema(schema, sql))).ReadAll()
+	_, err := tx.Conn().PgConn().Exec(ctx, strings.NewReplacer("$settings", functionSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly, "$bitAt", bitAt).Replace(inSchema(schema, sql))).ReadAll()
 	return err
 }
 

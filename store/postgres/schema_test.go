@@ -44,7 +44,7 @@ func TestSchema_ConcurrentSetup(t *testing.T) {
 			}
 			made++
 			create(t, store, record(numbered(made)))
-			if _, total, err := store.List(t.Context(), 0, 0); total != made || err != nil {
+			if _, total, err := store.List(t.Context(), relayer.StoreQuery{}); total != made || err != nil {
 				t.Errorf("instance %d sees %d relayers, error %v", made, total, err)
 			}
 			if err := store.Close(); err != nil {
@@ -233,20 +233,20 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	store := openAt(t, connString, postgres.WithSchema(schema), postgres.WithChangeRetention(500*time.Millisecond))
 	changes := watch(t, store)
 	rec := create(t, store, record("one"))
-	changes.want(t, relayer.Created, rec)
+	changes.want(t, relayer.ChangeCreated, rec)
 	rec = update(t, owner, rec)
-	changes.want(t, relayer.Updated, rec)
-	if recs, total, err := store.List(t.Context(), 0, 10); len(recs) != 1 || total != 1 || err != nil {
+	changes.want(t, relayer.ChangeUpdated, rec)
+	if recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v", len(recs), total, err)
 	}
 	remove(t, store, rec)
-	changes.want(t, relayer.Deleted, rec)
+	changes.want(t, relayer.ChangeDeleted, rec)
 	imported := record("two")
 	imported.Revision = 99
 	if err := store.Import(t.Context(), []relayer.Record{imported}); err != nil {
 		t.Error(err)
 	}
-	changes.wantMissed(t)
+	changes.wantGap(t)
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -260,24 +260,24 @@ func TestSchema_Independent(t *testing.T) {
 	one, other := open(t, newSchema()), open(t, newSchema())
 	changesOfOne, changesOfOther := watch(t, one), watch(t, other)
 	made := create(t, one, record("same"))
-	changesOfOne.want(t, relayer.Created, made)
+	changesOfOne.want(t, relayer.ChangeCreated, made)
 	if _, err := other.Get(t.Context(), "same"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("error %v, want ErrNotFound", err)
 	}
 	rec := record("same")
 	rec.Document = []byte("of the other")
 	madeByOther := create(t, other, rec)
-	changesOfOther.want(t, relayer.Created, madeByOther)
+	changesOfOther.want(t, relayer.ChangeCreated, madeByOther)
 	if madeByOther.Revision != 1 {
 		t.Errorf("the first revision of the other schema is %d", madeByOther.Revision)
 	}
 	remove(t, other, madeByOther)
-	changesOfOther.want(t, relayer.Deleted, madeByOther)
+	changesOfOther.want(t, relayer.ChangeDeleted, madeByOther)
 	if got := get(t, one, "same"); !same(got, made) {
 		t.Errorf("got %+v, want %+v", got, made)
 	}
 	made = update(t, one, made)
-	changesOfOne.want(t, relayer.Updated, made)
+	changesOfOne.want(t, relayer.ChangeUpdated, made)
 }
 
 // TestSchema_Notifications: a notification reaches only the listeners of its schema.
@@ -317,7 +317,7 @@ func TestSchema_Catalog(t *testing.T) {
 	for what, c := range map[string]struct{ sql, want string }{
 		"collations of ids": {`
 			SELECT string_agg(table_name || ' ' || collation_name, ', ' ORDER BY table_name) FROM information_schema.columns
-			WHERE table_schema = $1 AND column_name = 'id'`, "changes C, relayers C"},
+			WHERE table_schema = $1 AND column_name IN ('id', 'term')`, "changes C, postings C, relayers C"},
 		"types of what is kept": {`
 			SELECT string_agg(DISTINCT column_name || ' ' || data_type, ', ') FROM information_schema.columns
 			WHERE table_schema = $1 AND column_name IN ('claim', 'document', 'private')`, "claim bytea, document bytea, private bytea"},
@@ -346,21 +346,15 @@ func TestStore_AllBytes(t *testing.T) {
 	rec := relayer.Record{ID: "bytes", Claim: string(every[:relayer.MaxClaimLength]), Document: every, Private: bytes.Repeat([]byte{0, 255}, 1<<19)}
 	changes := watch(t, store)
 	rec = create(t, store, rec)
-	changes.want(t, relayer.Created, rec)
+	changes.want(t, relayer.ChangeCreated, rec)
 	rec.Document, rec.Private = rec.Private, rec.Document
 	rec = update(t, store, rec)
-	changes.want(t, relayer.Updated, rec)
+	changes.want(t, relayer.ChangeUpdated, rec)
 	if got := get(t, store, "bytes"); !same(got, rec) {
 		t.Error("Get returns other bytes")
 	}
-	if recs, _, err := store.List(t.Context(), 0, 1); err != nil || len(recs) != 1 || !same(recs[0], rec) {
+	if recs, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1}); err != nil || len(recs) != 1 || !same(recs[0], rec) {
 		t.Errorf("List returns other bytes, error %v", err)
-	}
-	if got, _, err := store.AppendDocument(t.Context(), nil, "bytes"); err != nil || !bytes.Equal(got, rec.Document) {
-		t.Errorf("AppendDocument returns other bytes, error %v", err)
-	}
-	if got, _, err := store.AppendDocuments(t.Context(), []byte("["), 0, 1); err != nil || !bytes.Equal(got[1:], rec.Document) {
-		t.Errorf("AppendDocuments returns other bytes, error %v", err)
 	}
 	rec.Revision, rec.ID, rec.Claim = 77, "imported", ""
 	if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {

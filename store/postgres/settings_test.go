@@ -98,13 +98,13 @@ func TestOpen_SessionFormats(t *testing.T) {
 			store := openAt(t, parameter(t, connString, "default_query_exec_mode", mode), newSchema())
 			changes := watch(t, store)
 			made := create(t, store, record("one"))
-			changes.want(t, relayer.Created, made)
+			changes.want(t, relayer.ChangeCreated, made)
 			changed := update(t, store, with(made, "another", ""))
-			changes.want(t, relayer.Updated, changed)
+			changes.want(t, relayer.ChangeUpdated, changed)
 			if got := get(t, store, "one"); !same(got, changed) {
 				t.Errorf("got %+v, want %+v", got, changed)
 			}
-			if recs, _, err := store.List(t.Context(), 0, 10); err != nil || len(recs) != 1 || !same(recs[0], changed) {
+			if recs, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); err != nil || len(recs) != 1 || !same(recs[0], changed) {
 				t.Errorf("listed %+v, error %v", recs, err)
 			}
 		})

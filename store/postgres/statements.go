@@ -7,9 +7,10 @@ package postgres
 type statements struct {
 	lock, state            string
 	create, update, remove string
-	importAll, finish      string
+	importAll              string
+	finish, dropEmpty      string
 
-	get, document, list, documents string
+	get, list, selection string
 
 	lastChange, changes string
 	lockPruning, prune  string
@@ -23,6 +24,9 @@ const (
 	nextRevision = `set_config('relayer.last_revision', (current_setting('relayer.last_revision')::bigint + 1)::text, true)::bigint`
 )
 
+// bitAt is the chunk of a position, with only the bit of the position set.
+const bitAt = `set_bit(0::bit(512), (position & 511)::integer, 1)`
+
 func statementsIn(schema string) statements {
 	in := func(sql string) string { return inSchema(schema, sql) }
 	return statements{
@@ -35,18 +39,18 @@ func statementsIn(schema string) statements {
 
 		create: in(`
 			WITH made AS (
-				INSERT INTO $schema.relayers (position, id, revision, claim, document, private, attempt)
-				SELECT ` + nextPosition + `, $1::text, ` + nextRevision + `, $2::bytea, $3::bytea, $4::bytea, $5::uuid
+				INSERT INTO $schema.relayers (position, id, revision, claim, terms, document, private, attempt)
+				SELECT ` + nextPosition + `, $1::text, ` + nextRevision + `, $2::bytea, $3::text[], $4::bytea, $5::bytea, $6::uuid
 				WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
 				RETURNING position, revision
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
-				SELECT revision, 'created', $1::text, revision, $2::bytea, $3::bytea, $4::bytea FROM made
+				INSERT INTO $schema.changes (number, kind, id, revision, claim, terms, document, private)
+				SELECT revision, 'created', $1::text, revision, $2::bytea, $3::text[], $4::bytea, $5::bytea FROM made
 			)
 			SELECT made.position, made.revision, stored.revision,
-				stored.attempt = $5::uuid AND stored.claim IS NOT DISTINCT FROM $2::bytea
-					AND stored.document = $3::bytea AND stored.private = $4::bytea
+				stored.attempt = $6::uuid AND stored.claim IS NOT DISTINCT FROM $2::bytea
+					AND stored.terms = $3::text[] AND stored.document = $4::bytea AND stored.private = $5::bytea
 			FROM (SELECT) AS one
 			LEFT JOIN made ON true
 			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
@@ -54,15 +58,16 @@ func statementsIn(schema string) statements {
 		update: in(`
 			WITH made AS (
 				UPDATE $schema.relayers
-				SET revision = ` + nextRevision + `, claim = $3::bytea, document = $4::bytea, private = $5::bytea
+				SET revision = ` + nextRevision + `, claim = $3::bytea, terms = $4::text[], document = $5::bytea, private = $6::bytea
 				WHERE id = $1::text AND revision = $2::bigint
 				AND NOT EXISTS (SELECT FROM $schema.relayers AS other WHERE other.claim = $3::bytea AND other.id <> $1::text)
 				RETURNING revision
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
-				SELECT revision, 'updated', $1::text, revision, $3::bytea, $4::bytea, $5::bytea FROM made
+				INSERT INTO $schema.changes (number, kind, id, revision, claim, terms, old_terms, document, private)
+				SELECT made.revision, 'updated', $1::text, made.revision, $3::bytea, $4::text[], stored.terms, $5::bytea, $6::bytea
+				FROM made, $schema.relayers AS stored WHERE stored.id = $1::text
 			)
-			SELECT made.revision, stored.revision
+			SELECT made.revision, stored.revision, stored.position, stored.terms
 			FROM (SELECT) AS one
 			LEFT JOIN made ON true
 			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
@@ -71,11 +76,11 @@ func statementsIn(schema string) statements {
 			WITH gone AS (
 				DELETE FROM $schema.relayers WHERE id = $1::text AND revision = $2::bigint RETURNING *
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, id, revision, claim, document, private)
-				SELECT ` + nextRevision + `, 'deleted', id, revision, claim, document, private FROM gone
+				INSERT INTO $schema.changes (number, kind, id, revision, claim, terms, old_terms, document, private)
+				SELECT ` + nextRevision + `, 'deleted', id, revision, claim, terms, terms, document, private FROM gone
 				RETURNING number
 			)
-			SELECT gone.position, change.number, stored.revision
+			SELECT gone.position, gone.terms, change.number, stored.revision
 			FROM (SELECT) AS one
 			LEFT JOIN gone ON true
 			LEFT JOIN change ON true
@@ -88,8 +93,8 @@ func statementsIn(schema string) statements {
 			WITH given AS MATERIALIZED (
 				SELECT *, row_number() OVER (PARTITION BY id ORDER BY nth) > 1 AS is_repeated,
 					claim IS NOT NULL AND row_number() OVER (PARTITION BY claim ORDER BY nth) > 1 AS claims_again
-				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])
-					WITH ORDINALITY AS given (id, revision, claim, document, private, nth)
+				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::text[], $5::bytea[], $6::bytea[])
+					WITH ORDINALITY AS given (id, revision, claim, terms, document, private, nth)
 			), contending AS (
 				SELECT nth, is_repeated OR (SELECT true FROM $schema.relayers AS stored WHERE stored.id = given.id) IS TRUE AS exists,
 					claims_again OR (SELECT true FROM $schema.relayers AS stored WHERE stored.claim = given.claim) IS TRUE AS claimed
@@ -101,8 +106,8 @@ func statementsIn(schema string) statements {
 					greatest(current_setting('relayer.last_revision')::bigint, (SELECT max(revision) FROM given)) + 1 AS number
 				WHERE NOT EXISTS (SELECT FROM refused)
 			), made AS (
-				INSERT INTO $schema.relayers (position, id, revision, claim, document, private)
-				SELECT room.before + nth, id, revision, claim, document, private FROM room, given
+				INSERT INTO $schema.relayers (position, id, revision, claim, terms, document, private)
+				SELECT room.before + nth, id, revision, claim, terms::text[], document, private FROM room, given
 			), change AS (
 				INSERT INTO $schema.changes (number, kind, id, revision, document, private)
 				SELECT number, 'imported', '', number, '', '' FROM room
@@ -123,21 +128,34 @@ func statementsIn(schema string) statements {
 				INSERT INTO $schema.counts (level, node, live)
 				SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[])
 				ON CONFLICT (level, node) DO UPDATE SET live = counts.live + excluded.live
+			), flipped AS (
+				INSERT INTO $schema.postings (term, chunk, bits)
+				SELECT term, position >> 9, bit_xor(` + bitAt + `)
+				FROM unnest($8::text[], $9::bigint[]) AS flipped (term, position)
+				GROUP BY 1, 2 HAVING bit_xor(` + bitAt + `) <> 0::bit(512)
+				ON CONFLICT (term, chunk) DO UPDATE SET bits = postings.bits # excluded.bits
 			), advanced AS (
 				UPDATE $schema.state SET last_position = $4::bigint, last_revision = $5::bigint
 				WHERE last_revision = $6::bigint
 			)
 			SELECT CASE WHEN pg_notification_queue_usage() < 0.5 THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
 
-		get:       in(`SELECT id, revision, claim, document, private FROM $schema.relayer($1::text)`),
-		document:  in(`SELECT revision, document FROM $schema.relayer($1::text)`),
-		list:      in(`SELECT total, id, revision, claim, document, private FROM $schema.page($1::bigint, $2::bigint)`),
-		documents: in(`SELECT total, document FROM $schema.page($1::bigint, $2::bigint)`),
+		dropEmpty: in(`
+			DELETE FROM $schema.postings USING (
+				SELECT DISTINCT term, position >> 9 AS chunk FROM unnest($1::text[], $2::bigint[]) AS flipped (term, position)
+			) AS flipped
+			WHERE postings.term = flipped.term AND postings.chunk = flipped.chunk AND bits = 0::bit(512)`),
+
+		get:  in(`SELECT id, revision, claim, terms, document, private FROM $schema.relayer($1::text)`),
+		list: in(`SELECT total, id, revision, claim, terms, document, private FROM $schema.page($1::bigint, $2::bigint)`),
+		selection: in(`
+			SELECT total, id, revision, claim, terms, document, private
+			FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint)`),
 
 		lastChange: in(`SELECT number, changed_at FROM $schema.last_change()`),
 
 		changes: in(`
-			SELECT is_cut, number, changed_at, kind, id, revision, claim, document, private
+			SELECT is_cut, number, changed_at, kind, old_terms, id, revision, claim, terms, document, private
 			FROM $schema.changes_after($1::bigint, $2::bigint)`),
 
 		// A server crash may undo a step, which is then repeated: no step has to wait

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/storetest"
 )
 
@@ -102,8 +102,8 @@ func (a *alternating) Get(ctx context.Context, id string) (relayer.Record, error
 	return a.next().Get(ctx, id)
 }
 
-func (a *alternating) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	return a.next().List(ctx, offset, limit)
+func (a *alternating) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	return a.next().List(ctx, query)
 }
 
 func (a *alternating) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -118,13 +118,7 @@ func (a *alternating) Import(ctx context.Context, records []relayer.Record) erro
 	return a.next().Import(ctx, records)
 }
 
-func (a *alternating) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
-	return a.next().AppendDocument(ctx, dst, id)
-}
-
-func (a *alternating) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
-	return a.next().AppendDocuments(ctx, dst, offset, limit)
-}
+func (a *alternating) Check(ctx context.Context) error { return a.next().Check(ctx) }
 
 // Watch leaves out the last Store. The suite ends change feeds in the middle of their
 // reads, which cancels them. In transaction mode PgBouncer before 1.21 can end at a

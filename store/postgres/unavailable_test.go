@@ -18,21 +18,20 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // operations are the methods of a Store that return errors.
 func operations(store *postgres.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"Get":  func(ctx context.Context) error { _, err := store.Get(ctx, "one"); return err },
-		"List": func(ctx context.Context) error { _, _, err := store.List(ctx, 0, 10); return err },
-		"AppendDocument": func(ctx context.Context) error {
-			_, _, err := store.AppendDocument(ctx, nil, "one")
+		"Get": func(ctx context.Context) error { _, err := store.Get(ctx, "one"); return err },
+		"List": func(ctx context.Context) error {
+			_, _, err := store.List(ctx, relayer.StoreQuery{Limit: 10})
 			return err
 		},
-		"AppendDocuments": func(ctx context.Context) error {
-			_, _, err := store.AppendDocuments(ctx, nil, 0, 10)
+		"List of a selection": func(ctx context.Context) error {
+			_, _, err := store.List(ctx, relayer.StoreQuery{Terms: [][]string{{"common"}}, Limit: 10})
 			return err
 		},
 		"Create": func(ctx context.Context) error { _, err := store.Create(ctx, record("new")); return err },
@@ -137,7 +136,7 @@ func TestServer_Killed(t *testing.T) {
 		}
 		one = update(t, store, one)
 	}
-	if recs, total, err := store.List(t.Context(), 0, 10); len(recs) != 1 || total != 1 || err != nil {
+	if recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
 	if err := store.Check(t.Context()); err != nil {
@@ -162,7 +161,7 @@ func wantServiceUnavailable(t *testing.T, manager *relayer.Manager) {
 	} {
 		all.Go(func() {
 			request := httptest.NewRequest(c.method, c.target, strings.NewReader(c.body))
-			request = request.WithContext(httpapi.WithPrincipal(request.Context(), "tester"))
+			request = request.WithContext(relayer.WithActor(request.Context(), relayer.Actor{ID: "tester"}))
 			request.Header.Set("Content-Type", "application/json")
 			response := httptest.NewRecorder()
 			handler.ServeHTTP(response, request)
@@ -297,7 +296,7 @@ func TestPool_ConnectionReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
-	listed := inBackground(func() error { _, _, err := store.List(context.Background(), 0, 10); return err })
+	listed := inBackground(func() error { _, _, err := store.List(context.Background(), relayer.StoreQuery{Limit: 10}); return err })
 	time.Sleep(100 * time.Millisecond)
 	conn.Release()
 	if err := errors.Join(<-created, <-listed); err != nil {
@@ -343,7 +342,7 @@ func TestServer_Hangs(t *testing.T) {
 		eventually(t, "the store goes on", func() bool { _, err := store.Get(t.Context(), "one"); return err == nil })
 		one = update(t, witness, one)
 	}
-	if recs, total, err := witness.List(t.Context(), 0, 10); len(recs) != 1 || total != 1 || err != nil {
+	if recs, total, err := witness.List(t.Context(), relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
 	if err := store.Check(t.Context()); err != nil {
@@ -377,7 +376,7 @@ func TestPool_ServerFull(t *testing.T) {
 	release := sync.OnceFunc(held.Release)
 	defer release()
 	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
-	listed := inBackground(func() error { _, _, err := store.List(context.Background(), 0, 10); return err })
+	listed := inBackground(func() error { _, _, err := store.List(context.Background(), relayer.StoreQuery{Limit: 10}); return err })
 	for range 3 {
 		select {
 		case <-refused:
@@ -408,7 +407,7 @@ func TestConnect_PassingReasons(t *testing.T) {
 			p.cutAll()
 			for name, call := range map[string]func() error{
 				"Create": func() error { _, err := store.Create(context.Background(), record("one")); return err },
-				"List":   func() error { _, _, err := store.List(context.Background(), 0, 10); return err },
+				"List":   func() error { _, _, err := store.List(context.Background(), relayer.StoreQuery{Limit: 10}); return err },
 			} {
 				p.refused.Store(0)
 				done := inBackground(call)

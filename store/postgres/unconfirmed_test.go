@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // TestSynchronousStandby_RepeatedWrites makes writes while the synchronous standby
@@ -150,11 +150,8 @@ func TestSynchronousStandby_Reads(t *testing.T) {
 	if got := get(t, store, "two"); !same(got, two) {
 		t.Errorf("got %v, want %v", got, two)
 	}
-	if _, total, err := store.List(t.Context(), 0, 10); total != 2 || err != nil {
+	if _, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); total != 2 || err != nil {
 		t.Errorf("listed %d, error %v", total, err)
-	}
-	if _, _, err := store.AppendDocument(t.Context(), nil, "one"); !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Errorf("AppendDocument of the unconfirmed relayer: error %v, want ErrUnavailable", err)
 	}
 	if _, err := store.Get(t.Context(), "one"); !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Errorf("Get of the unconfirmed relayer: error %v, want ErrUnavailable", err)

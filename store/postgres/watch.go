@@ -2,14 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/go-relayer/relayer"
 )
-
-var _ relayer.WatchStore = (*Store)(nil)
 
 // imported is the kind of the change that an import is recorded as.
 const imported relayer.ChangeKind = "imported"
@@ -19,12 +17,12 @@ const imported relayer.ChangeKind = "imported"
 // from another instance. While the server cannot be reached, Watch waits, and then
 // returns the changes made meanwhile.
 //
-// It yields [relayer.ErrGap] in place of imported records, and of changes that were
-// pruned before they were read (see [WithChangeRetention]). It also yields ErrGap after
-// a position that is not in the history of this database, as after the restore of a
-// backup. It ends with [relayer.ErrUnavailable] if the Store is closed, or if the server
-// will never return the changes, for example if a privilege is missing. The sequence can
-// be ranged over once.
+// The sequence ends with [relayer.ErrGap] at imported records, and at changes that were
+// pruned before they were read (see [WithChangeRetention]). It also ends with ErrGap if the
+// position is not in the history of this database, as after the restore of a backup, and
+// if the server could not be reached at the call. It ends with [relayer.ErrUnavailable] if
+// the Store is closed, or if the server will never return the changes, for example if a
+// privilege is missing. The sequence can be ranged over once.
 //
 // Any number of watchers cost the server one reader per Store.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
@@ -45,31 +43,23 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 // watcher is one consumer of changes, which reads at its own pace. Between reads it
 // holds only the mark of the last change that it has seen.
 type watcher struct {
-	store  *Store
-	seen   *mark          // nil until start or run has determined it
-	hasGap bool           // whether there is a gap before the next change
-	found  []storedChange // the next changes, if start has read them
+	store *Store
+	seen  *mark          // nil if start could not determine it: then there is a gap
+	found []storedChange // the next changes, if start has read them
 }
 
-// start determines the first change. If it fails while the server cannot be reached, run
-// continues with it.
+// start determines the first change.
 func (w *watcher) start(ctx context.Context, after string) {
-	seen, ok := parseMark(after)
-	if !ok {
-		// If this fails, changes from here on may be lost.
-		w.hasGap = w.begin(ctx) != nil || after != ""
+	if after == "" {
+		if last, err := w.store.lastChange(ctx); err == nil {
+			w.seen = &last
+		}
 		return
 	}
-	w.seen = &seen
-	w.found, _ = w.read(ctx)
-}
-
-func (w *watcher) begin(ctx context.Context) error {
-	last, err := w.store.lastChange(ctx)
-	if err == nil {
-		w.seen = &last
+	if seen, ok := parseMark(after); ok {
+		w.seen = &seen
+		w.found, _ = w.read(ctx)
 	}
-	return err
 }
 
 func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, error) bool) {
@@ -77,15 +67,13 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 		// Before the read, so that what is added after it is noticed.
 		next := w.store.feed.next()
 		changes, err := w.read(ctx)
+		if errors.Is(err, relayer.ErrGap) {
+			yield(relayer.RecordChange{}, relayer.ErrGap)
+			return
+		}
 		if err != nil && isPermanent(err) {
 			yield(relayer.RecordChange{}, unavailable(err))
 			return
-		}
-		if err == nil && w.hasGap {
-			w.hasGap = false
-			if !yield(relayer.RecordChange{}, relayer.ErrGap) {
-				return
-			}
 		}
 		for _, change := range changes {
 			if ctx.Err() != nil || !change.yield(yield) {
@@ -100,15 +88,13 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 	}
 }
 
-// yield yields a copy that is the consumer's own, or ErrGap for an import.
+// yield reports whether the sequence goes on.
 func (c storedChange) yield(yield func(relayer.RecordChange, error) bool) bool {
 	if c.Kind == imported {
-		return yield(relayer.RecordChange{}, relayer.ErrGap)
+		yield(relayer.RecordChange{}, relayer.ErrGap)
+		return false
 	}
-	change := c.RecordChange
-	change.Record.Document = slices.Clone(change.Record.Document)
-	change.Record.Private = slices.Clone(change.Record.Private)
-	return yield(change, nil)
+	return yield(c.RecordChange, nil)
 }
 
 func (w *watcher) sleep(ctx context.Context, next <-chan struct{}) {
@@ -123,13 +109,17 @@ func (w *watcher) sleep(ctx context.Context, next <-chan struct{}) {
 }
 
 // read returns the changes after the last one seen: from the feed if it still has
-// them, else from the database.
+// them, else from the database. It returns ErrGap if there is a gap before them and the
+// server can be reached, so that the caller can read all relayers.
 func (w *watcher) read(ctx context.Context) ([]storedChange, error) {
 	if w.store.ended.Err() != nil {
 		return nil, errClosed
 	}
 	if w.seen == nil {
-		return nil, w.begin(ctx)
+		if _, err := w.store.lastChange(ctx); err != nil {
+			return nil, err
+		}
+		return nil, relayer.ErrGap
 	}
 	if len(w.found) > 0 {
 		found := w.found
@@ -139,10 +129,5 @@ func (w *watcher) read(ctx context.Context) ([]storedChange, error) {
 	if changes, ok := w.store.feed.after(*w.seen); ok {
 		return changes, nil
 	}
-	found, err := w.store.changesAfter(ctx, *w.seen)
-	if err == nil && found.isCut {
-		w.hasGap = true
-		err = w.begin(ctx)
-	}
-	return found.changes, err
+	return w.store.changesAfter(ctx, *w.seen)
 }

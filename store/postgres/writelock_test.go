@@ -105,7 +105,7 @@ func TestWriteLock_Timeout(t *testing.T) {
 	}
 	release()
 	create(t, store, record("after"))
-	if _, total, err := store.List(t.Context(), 0, 0); total != 2 || err != nil {
+	if _, total, err := store.List(t.Context(), relayer.StoreQuery{}); total != 2 || err != nil {
 		t.Errorf("%d relayers, error %v, want 2", total, err)
 	}
 	wantConsistent(t, store)
@@ -304,7 +304,7 @@ func TestWrite_RefusedInBatch(t *testing.T) {
 			if err := <-bad; !errors.Is(err, relayer.ErrUnavailable) {
 				t.Errorf("error %v, want ErrUnavailable", err)
 			}
-			if _, total, err := store.List(t.Context(), 0, 0); total != many+1 || err != nil {
+			if _, total, err := store.List(t.Context(), relayer.StoreQuery{}); total != many+1 || err != nil {
 				t.Errorf("%d relayers, error %v, want %d", total, err, many+1)
 			}
 			wantConsistent(t, store)

@@ -21,7 +21,7 @@ const writeAttempts = 5
 // runWriter is the writer goroutine of a Store. It ends after the queue is closed and
 // empty.
 func (s *Store) runWriter() {
-	for s.queue.Wait() {
+	for s.queue.wait() {
 		s.writeBatch()
 	}
 }
@@ -32,25 +32,25 @@ func (s *Store) runWriter() {
 func (s *Store) writeBatch() {
 	conn, err := s.acquire(context.Background())
 	if err != nil {
-		finishAll(s.queue.TakeAll(), unavailable(err))
+		finishAll(s.queue.takeAll(), unavailable(err))
 		return
 	}
-	if taken := s.queue.Take(); len(taken) > 0 {
+	if taken := s.queue.take(); len(taken) > 0 {
 		s.commit(conn, taken)
 		return
 	}
 	conn.Release()
 }
 
-func finishAll(taken batch, err error) {
+func finishAll(taken []*write, err error) {
 	for _, w := range taken {
-		w.Finish(err)
+		w.finish(err)
 	}
 }
 
 // commit tries the writes together. If the server refuses the data of one of them,
 // each is tried in a separate transaction, so that it does not fail the others.
-func (s *Store) commit(conn *pgxpool.Conn, taken batch) {
+func (s *Store) commit(conn *pgxpool.Conn, taken []*write) {
 	err := s.tryTransactions(conn, taken)
 	if len(taken) > 1 && isDataError(err) {
 		s.commitSeparately(taken)
@@ -64,7 +64,7 @@ func (s *Store) commit(conn *pgxpool.Conn, taken batch) {
 }
 
 // commitSeparately stops at the first error that concerns all writes.
-func (s *Store) commitSeparately(taken batch) {
+func (s *Store) commitSeparately(taken []*write) {
 	for i := range taken {
 		conn, err := s.acquire(context.Background())
 		if err == nil {
@@ -79,7 +79,7 @@ func (s *Store) commitSeparately(taken batch) {
 }
 
 // finishFailed reports the error of a failed transaction to its writes.
-func finishFailed(taken batch, err error) {
+func finishFailed(taken []*write, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, relayer.ErrOutcomeUnknown):
@@ -91,7 +91,7 @@ func finishFailed(taken batch, err error) {
 
 // tryTransactions repeats a transaction that fails for a transient reason before its
 // commit.
-func (s *Store) tryTransactions(conn *pgxpool.Conn, taken batch) error {
+func (s *Store) tryTransactions(conn *pgxpool.Conn, taken []*write) error {
 	for attempt := 1; ; attempt++ {
 		err := s.tryTransaction(conn, taken)
 		release(conn, err)
@@ -109,7 +109,7 @@ func (s *Store) tryTransactions(conn *pgxpool.Conn, taken batch) error {
 // follows from their results, with the commit. Nothing can be committed before the
 // second message is sent. It finishes the writes if it returns nil. An error other
 // than [relayer.ErrOutcomeUnknown] means that nothing was written.
-func (s *Store) tryTransaction(conn *pgxpool.Conn, taken batch) error {
+func (s *Store) tryTransaction(conn *pgxpool.Conn, taken []*write) error {
 	stored, outcomes, err := s.sendWrites(conn, taken)
 	if err == nil && (s.unconfirmed.any() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes })) {
 		err = s.sendCommit(conn, stored, outcomes)
@@ -120,7 +120,7 @@ func (s *Store) tryTransaction(conn *pgxpool.Conn, taken batch) error {
 		return err
 	}
 	for i, w := range taken {
-		w.Finish(outcomes[i].refused)
+		w.finish(outcomes[i].refused)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (c counters) after(outcomes []outcome) counters {
 
 // sendWrites sends the first message. It returns the stored counters and the results
 // of the writes.
-func (s *Store) sendWrites(conn *pgxpool.Conn, taken batch) (stored counters, outcomes []outcome, err error) {
+func (s *Store) sendWrites(conn *pgxpool.Conn, taken []*write) (stored counters, outcomes []outcome, err error) {
 	ctx, stop := s.whilePrimary(conn.Conn().PgConn(), s.opts.timeout, s.opts.stallTimeout())
 	defer stop()
 	message := new(pgx.Batch)
@@ -202,7 +202,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken batch) (stored counters, ou
 	preamble := message.Len()
 	message.Queue(s.sql.state)
 	for _, w := range taken {
-		w.Value.ask(message)
+		w.ask(message)
 	}
 	results := conn.SendBatch(ctx, message)
 	defer func() {
@@ -223,7 +223,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken batch) (stored counters, ou
 		return stored, nil, err
 	}
 	for _, w := range taken {
-		o, err := w.Value.read(results)
+		o, err := w.read(results)
 		if err != nil {
 			return stored, nil, err
 		}
@@ -242,7 +242,16 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	// The counters are written also if nothing has changed: a commit waits for the
 	// disk and the standby only if it has written.
 	raised := stored.after(outcomes)
-	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.feed.listener.channel)
+	var gained, lost []posting
+	for _, o := range outcomes {
+		gained, lost = append(gained, o.gained...), append(lost, o.lost...)
+	}
+	terms, positions := postingColumns(append(gained, lost...))
+	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.feed.listener.channel, terms, positions)
+	if len(lost) > 0 {
+		terms, positions := postingColumns(lost)
+		message.Queue(s.sql.dropEmpty, terms, positions)
+	}
 	message.Queue(`COMMIT`)
 	takeWarning(conn.Conn().PgConn())
 	results := conn.SendBatch(ctx, message)

@@ -8,47 +8,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-func bytesNotAliased(t *testing.T, store relayer.Store) {
-	want := sample("one")
-	given := sample("one")
-	made := mustCreate(t, store, given)
-	want.Revision = made.Revision
-	scribble(given)
-	wantSame(t, "Get after the caller changed what it gave to Create", mustGet(t, store, "one"), want)
-	scribble(made)
-	wantSame(t, "Get after a change to what Create returned", mustGet(t, store, "one"), want)
-	scribble(mustGet(t, store, "one"))
-	wantSame(t, "Get after a change to what Get returned", mustGet(t, store, "one"), want)
-	page, _ := mustList(t, store, 0, 10)
-	scribble(page[0])
-	wantPage(t, store, 0, 10, []relayer.Record{want})
-
-	given = sample("one")
-	given.Revision = want.Revision
-	made = mustUpdate(t, store, given)
-	want.Revision = made.Revision
-	scribble(given)
-	scribble(made)
-	wantSame(t, "Get after a change to what Update took and returned", mustGet(t, store, "one"), want)
-}
-
-// bytesDoNotOverlap appends to the parts of returned records. The other parts must not
-// change, even if they share one allocation.
-func bytesDoNotOverlap(t *testing.T, store relayer.Store) {
-	all := createMany(t, store, 3)
-	page, _ := mustList(t, store, 0, 10)
-	for i := range page {
-		_ = append(page[i].Document, "overrun"...)
-		_ = append(page[i].Private, "overrun"...)
-	}
-	for i := range page {
-		wantSame(t, "List after appends", page[i], all[i])
-	}
-	one := mustGet(t, store, all[0].ID)
-	_ = append(one.Document, "overrun"...)
-	wantSame(t, "Get after an append", one, all[0])
-}
-
 func largeDocuments(t *testing.T, store relayer.Store) {
 	random := rand.NewChaCha8([32]byte{1})
 	var all []relayer.Record
@@ -91,13 +50,4 @@ func anyBytes(t *testing.T, store relayer.Store) {
 	}
 	want := mustCreate(t, store, relayer.Record{ID: "one", Document: every, Private: bytes.Repeat([]byte{0}, 100)})
 	wantSame(t, "Get", mustGet(t, store, "one"), want)
-}
-
-func scribble(rec relayer.Record) {
-	for i := range rec.Document {
-		rec.Document[i] = '#'
-	}
-	for i := range rec.Private {
-		rec.Private[i] = '#'
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -14,6 +15,7 @@ import (
 func sample(id string) relayer.Record {
 	return relayer.Record{
 		ID:       id,
+		Terms:    []string{"common", "id=" + id},
 		Document: []byte(`{"id":"` + id + `","paused":false}`),
 		Private:  []byte(`{"secret":"of ` + id + `"}`),
 	}
@@ -56,13 +58,12 @@ func mustGet(t *testing.T, store relayer.Store, id string) relayer.Record {
 	if err != nil {
 		t.Fatalf("Get(%q): %v", id, err)
 	}
-	wantDocument(t, store, rec)
 	return rec
 }
 
 func mustList(t *testing.T, store relayer.Store, offset, limit int) ([]relayer.Record, int) {
 	t.Helper()
-	recs, total, err := store.List(t.Context(), offset, limit)
+	recs, total, err := store.List(t.Context(), relayer.StoreQuery{Offset: offset, Limit: limit})
 	if err != nil {
 		t.Fatalf("List(%d, %d): %v", offset, limit, err)
 	}
@@ -97,6 +98,8 @@ func difference(got, want relayer.Record) string {
 		return fmt.Sprintf("revision of %q is %d, want %d", want.ID, got.Revision, want.Revision)
 	case got.Claim != want.Claim:
 		return fmt.Sprintf("claim of %q is %q, want %q", want.ID, got.Claim, want.Claim)
+	case !slices.Equal(got.Terms, want.Terms):
+		return fmt.Sprintf("terms of %q are %q, want %q", want.ID, got.Terms, want.Terms)
 	case !bytes.Equal(got.Document, want.Document):
 		return fmt.Sprintf("document of %q differs: %d bytes, want %d", want.ID, len(got.Document), len(want.Document))
 	case !bytes.Equal(got.Private, want.Private):
@@ -109,22 +112,46 @@ func difference(got, want relayer.Record) string {
 // their number.
 func wantPage(t *testing.T, store relayer.Store, offset, limit int, all []relayer.Record) {
 	t.Helper()
-	got, total := mustList(t, store, offset, limit)
-	if total != len(all) {
-		t.Fatalf("List(%d, %d): total is %d, want %d", offset, limit, total, len(all))
+	wantSelected(t, store, relayer.StoreQuery{Offset: offset, Limit: limit}, all)
+}
+
+// wantSelected fails unless the page and the total of a query are those of all. It returns
+// the page.
+func wantSelected(t *testing.T, store relayer.Store, query relayer.StoreQuery, all []relayer.Record) []relayer.Record {
+	t.Helper()
+	var selected []relayer.Record
+	for _, rec := range all {
+		if selects(query, rec) {
+			selected = append(selected, rec)
+		}
 	}
-	start := min(offset, len(all))
-	want := all[start:]
-	if limit < len(want) {
-		want = want[:limit]
-	}
-	if len(got) != len(want) {
-		t.Fatalf("List(%d, %d) of %d: got %d records, want %d", offset, limit, total, len(got), len(want))
+	want := selected[min(query.Offset, len(selected)):]
+	want = want[:min(query.Limit, len(want))]
+	got, total, err := store.List(t.Context(), query)
+	if err != nil || total != len(selected) || len(got) != len(want) {
+		t.Fatalf("List(%+v): %d records of %d, want %d of %d; error %v", query, len(got), total, len(want), len(selected), err)
 	}
 	for i := range want {
-		wantSame(t, fmt.Sprintf("List(%d, %d)[%d]", offset, limit, i), got[i], want[i])
+		wantSame(t, fmt.Sprintf("List(%+v)[%d]", query, i), got[i], want[i])
 	}
-	wantDocuments(t, store, offset, limit, want, total)
+	return got
+}
+
+// selects is a naive implementation of [relayer.StoreQuery].
+func selects(query relayer.StoreQuery, rec relayer.Record) bool {
+	if len(query.IDs) > 0 && !slices.Contains(query.IDs, rec.ID) {
+		return false
+	}
+	for _, terms := range query.Terms {
+		found := false
+		for _, term := range terms {
+			found = found || slices.Contains(rec.Terms, term)
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
 }
 
 // wantError fails unless err matches want. The contract does not define the record that
@@ -140,7 +167,6 @@ func wantAbsent(t *testing.T, store relayer.Store, id string) {
 	t.Helper()
 	_, err := store.Get(t.Context(), id)
 	wantError(t, fmt.Sprintf("Get(%q)", id), err, relayer.ErrNotFound)
-	wantNoDocuments(t.Context(), t, store, id, relayer.ErrNotFound)
 }
 
 func canceled(t *testing.T) context.Context {

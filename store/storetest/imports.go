@@ -5,18 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// importing returns the store as an ImportStore, or skips the case.
-func importing(t *testing.T, store relayer.Store) relayer.ImportStore {
+// importing returns the store as an Importer, or skips the case.
+func importing(t *testing.T, store relayer.Store) transfer.Importer {
 	t.Helper()
-	importer, ok := store.(relayer.ImportStore)
+	importer, ok := store.(transfer.Importer)
 	if !ok {
 		t.Skip("the store has no Import")
 	}
@@ -53,7 +53,7 @@ func moved(prefix string, n int) []relayer.Record {
 func importKeepsRecords(t *testing.T, store relayer.Store) {
 	all := moved("m", 40)
 	all[3].Revision = 1
-	all[4].Revision = relayer.MaxRevision
+	all[4].Revision = transfer.MaxRevision
 	all[5].Document, all[5].Private = nil, []byte{}
 	all[6].Document = bytes.Repeat([]byte{0, 1, 0xff}, 100_000)
 	mustImport(t, store, all)
@@ -61,12 +61,6 @@ func importKeepsRecords(t *testing.T, store relayer.Store) {
 	for _, want := range all {
 		wantSame(t, "Get", mustGet(t, store, want.ID), want)
 	}
-}
-
-func importOne(t *testing.T, store relayer.Store) {
-	one := moved("m", 1)
-	mustImport(t, store, one)
-	wantPage(t, store, 0, 10, one)
 }
 
 func importNothing(t *testing.T, store relayer.Store) {
@@ -120,7 +114,7 @@ func importedChange(t *testing.T, store relayer.Store) {
 // writesAfterImport requires revisions above all imported ones, for writes of any ID.
 func writesAfterImport(t *testing.T, store relayer.Store) {
 	existing := mustCreate(t, store, sample("existing"))
-	for round, revision := range []uint64{1 << 20, 1 << 53, relayer.MaxRevision} {
+	for round, revision := range []uint64{1 << 20, 1 << 53, transfer.MaxRevision} {
 		records := moved(fmt.Sprint("m", round), 5)
 		records[2].Revision = revision
 		mustImport(t, store, records)
@@ -186,7 +180,7 @@ func importRejected(t *testing.T, store relayer.Store) {
 
 func importRevisionOutOfRange(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 2)
-	for _, revision := range []uint64{0, relayer.MaxRevision + 1, 1 << 63, math.MaxUint64} {
+	for _, revision := range []uint64{0, transfer.MaxRevision + 1, 1 << 63, math.MaxUint64} {
 		for at := range 3 {
 			records := moved("m", 3)
 			records[at].Revision = revision
@@ -197,22 +191,6 @@ func importRevisionOutOfRange(t *testing.T, store relayer.Store) {
 		}
 	}
 	mustImport(t, store, moved("m", 3))
-}
-
-func importedBytesNotAliased(t *testing.T, store relayer.Store) {
-	want, given := moved("m", 3), moved("m", 3)
-	mustImport(t, store, given)
-	for i := range given {
-		scribble(given[i])
-		given[i] = relayer.Record{}
-	}
-	wantPage(t, store, 0, 10, want)
-	for _, rec := range want {
-		got := mustGet(t, store, rec.ID)
-		wantSame(t, "Get after the caller changed what it gave to Import", got, rec)
-		scribble(got)
-	}
-	wantPage(t, store, 0, 10, want)
 }
 
 // importLarge imports more records at once than fit in a page or a block.
@@ -237,16 +215,9 @@ func importCanceled(t *testing.T, store relayer.Store) {
 }
 
 func importAfterClose(t *testing.T, store relayer.Store) {
-	closer, ok := store.(io.Closer)
-	if !ok {
-		t.Skip("the store has no Close")
-	}
-	importer := importing(t, store)
-	if err := closer.Close(); err != nil {
-		t.Fatalf("Close: %v", err)
-	}
-	err := importer.Import(t.Context(), moved("m", 3))
-	wantError(t, "Import", err, relayer.ErrUnavailable)
+	importing(t, store)
+	mustClose(t, store)
+	wantImportError(t, store, moved("m", 3), relayer.ErrUnavailable)
 }
 
 // racingImports runs concurrent imports and creates of one ID, at a different position
@@ -309,7 +280,7 @@ func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
 	const batch, imports = 50, 40
 	importer := importing(t, store)
 	stop := readUntilStopped(t, func() error {
-		recs, total, err := store.List(t.Context(), 0, batch*imports)
+		recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: batch * imports})
 		if err != nil || total%batch != 0 || len(recs) != total {
 			return fmt.Errorf("list: %d records and a total of %d, error %v", len(recs), total, err)
 		}

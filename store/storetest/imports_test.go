@@ -10,9 +10,10 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// faultyImport overrides the five methods and Import of a conforming store.
+// faultyImport overrides the methods and Import of a conforming store.
 type faultyImport struct {
 	*faulty
 	load func(context.Context, []relayer.Record) error
@@ -51,7 +52,7 @@ func miscounting(count func(counted uint64, records []relayer.Record) uint64) fu
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if counted >= relayer.MaxRevision {
+			if counted >= transfer.MaxRevision {
 				return right.Create(ctx, rec)
 			}
 			rec.Revision = counted + 1
@@ -97,7 +98,7 @@ var wrongImports = map[string]func() relayer.Store{
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			records = slices.Clone(records)
 			for i := range records {
-				if records[i].Revision > 0 && records[i].Revision <= relayer.MaxRevision {
+				if records[i].Revision > 0 && records[i].Revision <= transfer.MaxRevision {
 					records[i].Revision = revision.Add(1)
 				}
 			}
@@ -168,7 +169,7 @@ var wrongImports = map[string]func() relayer.Store{
 	}),
 	"import accepts any revision": changedImport(func(records []relayer.Record) []relayer.Record {
 		for i := range records {
-			records[i].Revision = min(max(1, records[i].Revision), relayer.MaxRevision)
+			records[i].Revision = min(max(1, records[i].Revision), transfer.MaxRevision)
 		}
 		return records
 	}),
@@ -203,23 +204,10 @@ var wrongImports = map[string]func() relayer.Store{
 			return right.Import(ctx, records)
 		}
 	}),
-	"import keeps the caller's bytes": func() relayer.Store {
-		var kept sync.Map
-		return brokenImport(func(f *faultyImport, right *memory.Store) {
-			f.load = func(ctx context.Context, records []relayer.Record) error {
-				err := right.Import(ctx, records)
-				for _, rec := range records {
-					kept.Store(rec.ID, rec)
-				}
-				return err
-			}
-			f.get = func(ctx context.Context, id string) (relayer.Record, error) {
-				rec, err := right.Get(ctx, id)
-				if shared, ok := kept.Load(id); ok && err == nil && rec.Revision == shared.(relayer.Record).Revision {
-					return shared.(relayer.Record), nil
-				}
-				return rec, err
-			}
-		})()
-	},
+	"import drops terms": changedImport(func(records []relayer.Record) []relayer.Record {
+		for i := range records {
+			records[i].Terms = nil
+		}
+		return records
+	}),
 }

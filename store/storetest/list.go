@@ -1,10 +1,8 @@
 package storetest
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -68,32 +66,6 @@ func listPagesAfterDeletes(t *testing.T, store relayer.Store) {
 		t.Logf("%s deleted: %d left", pattern.name, len(left))
 		wantEveryPage(t, store, left)
 		all = left
-	}
-}
-
-// listPagesAmongWrites reads each page several times among writes: a store may keep what it
-// has read before.
-func listPagesAmongWrites(t *testing.T, store relayer.Store) {
-	random := rand.New(rand.NewPCG(5, 6))
-	var all []relayer.Record
-	for next := range 300 {
-		i := random.IntN(max(1, len(all)))
-		switch {
-		case len(all) < 100 || next%3 == 0:
-			rec := sample(numbered(next))
-			rec.Document = rec.Document[:random.IntN(2)*random.IntN(len(rec.Document))]
-			all = append(all, mustCreate(t, store, rec))
-		case next%3 == 1:
-			all[i].Document = bytes.Repeat([]byte("x"), random.IntN(300))
-			all[i] = mustUpdate(t, store, all[i])
-		default:
-			mustDelete(t, store, all[i])
-			all = slices.Delete(all, i, i+1)
-		}
-		for range 3 {
-			wantPage(t, store, random.IntN(len(all)), random.IntN(100), all)
-		}
-		mustGet(t, store, all[random.IntN(len(all))].ID)
 	}
 }
 

@@ -224,7 +224,7 @@ func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 }
 
 func snapshotError(t *testing.T, store relayer.Store, window int) error {
-	recs, total, err := store.List(t.Context(), 0, 2*window)
+	recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 2 * window})
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
@@ -245,7 +245,7 @@ func snapshotError(t *testing.T, store relayer.Store, window int) error {
 			return fmt.Errorf("list[%d]: %s", i, diff)
 		}
 	}
-	tail, total, err := store.List(t.Context(), window-1, 2*window)
+	tail, total, err := store.List(t.Context(), relayer.StoreQuery{Terms: [][]string{{"common"}}, Offset: window - 1, Limit: 2 * window})
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}

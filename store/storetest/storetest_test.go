@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/storetest"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // wrongStore is the environment variable with the name of the store that a child
@@ -34,7 +37,7 @@ func TestRun_FaultyStores(t *testing.T) {
 	for name := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			child := exec.Command(os.Args[0], "-test.run=^TestRun_FaultyStores$")
+			child := exec.Command(os.Args[0], "-test.run=^TestRun_FaultyStores$", "-test.failfast")
 			child.Env = append(os.Environ(), wrongStore+"="+name)
 			output, err := child.CombinedOutput()
 			if found := err != nil && bytes.Contains(output, []byte("--- FAIL")); found == strings.HasPrefix(name, "right") {
@@ -44,13 +47,17 @@ func TestRun_FaultyStores(t *testing.T) {
 	}
 }
 
-// faulty overrides the methods of a conforming store. It has none of its optional
-// capabilities.
+// A store that is wrapped in a struct keeps all six methods.
+func TestRun_WrappedStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) relayer.Store { return struct{ relayer.Store }{memory.New()} })
+}
+
+// faulty overrides the methods of a conforming store. It has no other methods.
 type faulty struct {
 	relayer.Store
 	create func(context.Context, relayer.Record) (relayer.Record, error)
 	get    func(context.Context, string) (relayer.Record, error)
-	list   func(context.Context, int, int) ([]relayer.Record, int, error)
+	list   func(context.Context, relayer.StoreQuery) ([]relayer.Record, int, error)
 	update func(context.Context, relayer.Record) (relayer.Record, error)
 	remove func(context.Context, string, uint64) error
 }
@@ -61,8 +68,8 @@ func (f *faulty) Create(ctx context.Context, rec relayer.Record) (relayer.Record
 
 func (f *faulty) Get(ctx context.Context, id string) (relayer.Record, error) { return f.get(ctx, id) }
 
-func (f *faulty) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	return f.list(ctx, offset, limit)
+func (f *faulty) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	return f.list(ctx, query)
 }
 
 func (f *faulty) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -83,19 +90,14 @@ func broken(apply func(f *faulty, right relayer.Store)) func() relayer.Store {
 	}
 }
 
-// heedless ignores the context in reads of documents: it returns the document, or the
-// document and an error.
-type heedless struct {
-	*memory.Store
-	withError bool
-}
-
-func (h heedless) AppendDocument(ctx context.Context, dst []byte, id string) ([]byte, uint64, error) {
-	dst, revision, err := h.Store.AppendDocument(context.WithoutCancel(ctx), dst, id)
-	if h.withError && ctx.Err() != nil {
-		return dst, 0, ctx.Err()
-	}
-	return dst, revision, err
+// changedQuery returns a store that executes another query.
+func changedQuery(change func(query *relayer.StoreQuery)) func() relayer.Store {
+	return broken(func(f *faulty, right relayer.Store) {
+		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+			change(&query)
+			return right.List(ctx, query)
+		}
+	})
 }
 
 // alarmed reports damage of an undamaged store.
@@ -159,24 +161,24 @@ var wrong = map[string]func() relayer.Store{
 		}
 	}),
 	"total is that of the page": broken(func(f *faulty, right relayer.Store) {
-		f.list = func(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-			recs, _, err := right.List(ctx, offset, limit)
+		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+			recs, _, err := right.List(ctx, query)
 			return recs, len(recs), err
 		}
 	}),
 	"pages skip one": broken(func(f *faulty, right relayer.Store) {
-		f.list = func(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-			if offset > 20 {
-				offset++
+		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+			if query.Offset > 20 {
+				query.Offset++
 			}
-			return right.List(ctx, offset, limit)
+			return right.List(ctx, query)
 		}
 	}),
 	"total of another moment": broken(func(f *faulty, right relayer.Store) {
-		f.list = func(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-			_, total, _ := right.List(ctx, 0, 0)
+		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+			_, total, _ := right.List(ctx, relayer.StoreQuery{Terms: query.Terms, IDs: query.IDs})
 			runtime.Gosched()
-			recs, _, err := right.List(ctx, offset, limit)
+			recs, _, err := right.List(ctx, query)
 			return recs, total, err
 		}
 	}),
@@ -185,9 +187,7 @@ var wrong = map[string]func() relayer.Store{
 			return right.Create(context.Background(), rec)
 		}
 	}),
-	"contexts of reads of documents are ignored": func() relayer.Store { return heedless{memory.New(), false} },
 	"check reports damage of an undamaged store": func() relayer.Store { return alarmed{memory.New()} },
-	"a document comes with an error":             func() relayer.Store { return heedless{memory.New(), true} },
 	"right, with records next to errors": broken(func(f *faulty, right relayer.Store) {
 		leftover := relayer.Record{ID: "leftover", Revision: 99, Claim: "c", Document: []byte("{}"), Private: []byte("{}")}
 		orLeftover := func(rec relayer.Record, err error) (relayer.Record, error) {
@@ -203,33 +203,92 @@ var wrong = map[string]func() relayer.Store{
 		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			return orLeftover(right.Update(ctx, rec))
 		}
-		f.list = func(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-			recs, total, err := right.List(ctx, offset, limit)
+		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+			recs, total, err := right.List(ctx, query)
 			if err != nil {
 				return []relayer.Record{leftover}, 99, err
 			}
 			return recs, total, nil
 		}
 	}),
-	"bytes are shared": func() relayer.Store {
-		var kept sync.Map
-		return broken(func(f *faulty, right relayer.Store) {
-			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				made, err := right.Create(ctx, rec)
-				if err == nil {
-					kept.Store(rec.ID, made)
-				}
+	"an update overwrites the memory of the old document": broken(func(f *faulty, right relayer.Store) {
+		var returned sync.Map
+		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			made, err := right.Update(ctx, rec)
+			if err != nil {
 				return made, err
 			}
-			f.get = func(ctx context.Context, id string) (relayer.Record, error) {
-				rec, err := right.Get(ctx, id)
-				if shared, ok := kept.Load(id); ok && err == nil && rec.Revision == shared.(relayer.Record).Revision {
-					return shared.(relayer.Record), nil
-				}
-				return rec, err
+			made.Document = bytes.Clone(made.Document)
+			if old, ok := returned.Swap(rec.ID, made.Document); ok {
+				clear(old.([]byte))
 			}
-		})()
-	},
+			return made, nil
+		}
+	}),
+	"a create sorts the memory of the terms given": broken(func(f *faulty, right relayer.Store) {
+		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			made := rec
+			made.Terms = slices.Clone(rec.Terms)
+			made, err := right.Create(ctx, made)
+			slices.Reverse(rec.Terms)
+			return made, err
+		}
+	}),
+	"terms are not stored": broken(func(f *faulty, right relayer.Store) {
+		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			terms := rec.Terms
+			rec.Terms = nil
+			rec, err := right.Create(ctx, rec)
+			rec.Terms = terms
+			return rec, err
+		}
+	}),
+	"an update keeps the terms": broken(func(f *faulty, right relayer.Store) {
+		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+			old, _ := right.Get(ctx, rec.ID)
+			rec.Terms = old.Terms
+			return right.Update(ctx, rec)
+		}
+	}),
+	"terms are ignored": changedQuery(func(query *relayer.StoreQuery) { query.Terms = nil }),
+	"IDs are ignored":   changedQuery(func(query *relayer.StoreQuery) { query.IDs = nil }),
+	"an element without terms is ignored": changedQuery(func(query *relayer.StoreQuery) {
+		query.Terms = slices.DeleteFunc(slices.Clone(query.Terms), func(terms []string) bool { return len(terms) == 0 })
+	}),
+	"all elements need only one match": changedQuery(func(query *relayer.StoreQuery) {
+		if len(query.Terms) > 0 {
+			query.Terms = [][]string{slices.Concat(query.Terms...)}
+		}
+	}),
+	"only the first term of an element counts": changedQuery(func(query *relayer.StoreQuery) {
+		query.Terms = slices.Clone(query.Terms)
+		for i, terms := range query.Terms {
+			query.Terms[i] = terms[:min(1, len(terms))]
+		}
+	}),
+	"terms are trimmed": changedQuery(func(query *relayer.StoreQuery) {
+		query.Terms = slices.Clone(query.Terms)
+		for i, terms := range query.Terms {
+			query.Terms[i] = strings.Fields(strings.Join(terms, "\t"))
+		}
+	}),
+	"a selection of another moment": broken(func(f *faulty, right relayer.Store) {
+		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+			if len(query.Terms) == 0 {
+				return right.List(ctx, query)
+			}
+			return storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+				all, _, _ := right.List(ctx, relayer.StoreQuery{Limit: math.MaxInt})
+				for _, rec := range all {
+					runtime.Gosched()
+					rec, err := right.Get(ctx, rec.ID)
+					if err == nil && !yield(rec, nil) {
+						return
+					}
+				}
+			}, query)
+		}
+	}),
 	"many creates of one ID win": broken(func(f *faulty, right relayer.Store) {
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			if _, err := right.Get(ctx, rec.ID); err == nil {

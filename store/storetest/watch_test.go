@@ -1,7 +1,6 @@
 package storetest_test
 
 import (
-	"bytes"
 	"context"
 	"iter"
 	"strconv"
@@ -18,7 +17,7 @@ type watched struct {
 	record func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange
 
 	fromTheStart bool
-	sharesBytes  bool
+	goesOn       bool // after a gap
 	position     func(number int) string
 	resume       func(after string, last int) (seen int, isGap bool)
 
@@ -49,38 +48,47 @@ func resuming(resume func(after string, last int) (seen int, isGap bool)) func()
 	}
 }
 
+func logging(record func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange) func() relayer.Store {
+	return func() relayer.Store { return newWatched(record) }
+}
+
 func logAll(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
 	return append(log, change)
 }
 
 // write performs one write at a time and logs the change.
-func (w *watched) write(kind relayer.ChangeKind, write func() (relayer.Record, error)) (relayer.Record, error) {
+func (w *watched) write(ctx context.Context, kind relayer.ChangeKind, id string, write func() (relayer.Record, error)) (relayer.Record, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	old, _ := w.Store.Get(ctx, id)
 	rec, err := write()
-	if err == nil {
-		logged := rec
-		logged.Document = bytes.Clone(rec.Document)
-		logged.Private = bytes.Clone(rec.Private)
-		w.log = w.record(w.log, relayer.RecordChange{Kind: kind, Record: logged})
-		close(w.more)
-		w.more = make(chan struct{})
+	if err != nil {
+		return rec, err
 	}
-	return rec, err
+	change := relayer.RecordChange{Kind: kind, Record: rec, OldTerms: old.Terms}
+	switch kind {
+	case relayer.ChangeCreated:
+		change.OldTerms = nil
+	case relayer.ChangeDeleted:
+		change.Record = old
+	}
+	w.log = w.record(w.log, change)
+	close(w.more)
+	w.more = make(chan struct{})
+	return rec, nil
 }
 
 func (w *watched) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	return w.write(relayer.Created, func() (relayer.Record, error) { return w.Store.Create(ctx, rec) })
+	return w.write(ctx, relayer.ChangeCreated, rec.ID, func() (relayer.Record, error) { return w.Store.Create(ctx, rec) })
 }
 
 func (w *watched) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	return w.write(relayer.Updated, func() (relayer.Record, error) { return w.Store.Update(ctx, rec) })
+	return w.write(ctx, relayer.ChangeUpdated, rec.ID, func() (relayer.Record, error) { return w.Store.Update(ctx, rec) })
 }
 
 func (w *watched) Delete(ctx context.Context, id string, revision uint64) error {
-	_, err := w.write(relayer.Deleted, func() (relayer.Record, error) {
-		rec, _ := w.Store.Get(ctx, id)
-		return rec, w.Store.Delete(ctx, id, revision)
+	_, err := w.write(ctx, relayer.ChangeDeleted, id, func() (relayer.Record, error) {
+		return relayer.Record{}, w.Store.Delete(ctx, id, revision)
 	})
 	return err
 }
@@ -96,7 +104,7 @@ func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.Rec
 		seen = 0
 	}
 	return func(yield func(relayer.RecordChange, error) bool) {
-		if isGap && !yield(relayer.RecordChange{}, relayer.ErrGap) {
+		if isGap && (!yield(relayer.RecordChange{}, relayer.ErrGap) || !w.goesOn) {
 			return
 		}
 		for ctx.Err() == nil {
@@ -108,10 +116,6 @@ func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.Rec
 			for _, change := range unseen {
 				number++
 				change.Position = w.position(number)
-				if !w.sharesBytes {
-					change.Record.Document = bytes.Clone(change.Record.Document)
-					change.Record.Private = bytes.Clone(change.Record.Private)
-				}
 				if !yield(change, nil) {
 					return
 				}
@@ -130,7 +134,7 @@ func (w *watched) Import(ctx context.Context, records []relayer.Record) error {
 		return err
 	}
 	for _, rec := range records {
-		_, _ = w.write(relayer.Created, func() (relayer.Record, error) { return rec, nil })
+		_, _ = w.write(ctx, relayer.ChangeCreated, rec.ID, func() (relayer.Record, error) { return rec, nil })
 	}
 	return nil
 }
@@ -149,44 +153,46 @@ func (s sparingImport) Import(ctx context.Context, records []relayer.Record) err
 	if err := s.watched.Store.Import(ctx, records); err != nil {
 		return err
 	}
-	_, _ = s.write(relayer.Created, func() (relayer.Record, error) { return records[0], nil })
+	_, _ = s.write(ctx, relayer.ChangeCreated, records[0].ID, func() (relayer.Record, error) { return records[0], nil })
 	return nil
 }
 
 // wrongWatches are stores whose Watch violates the contract.
 var wrongWatches = map[string]func() relayer.Store{
-	"right watch": func() relayer.Store { return newWatched(logAll) },
+	"right watch": logging(logAll),
 
-	"deletes are not reported": func() relayer.Store {
-		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
-			if change.Kind == relayer.Deleted {
-				return log
-			}
-			return append(log, change)
-		})
-	},
-	"private parts are not reported": func() relayer.Store {
-		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
-			change.Record.Private = nil
-			return append(log, change)
-		})
-	},
-	"an update is reported before the change before it": func() relayer.Store {
-		return newWatched(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
-			if n := len(log); n > 0 && change.Kind == relayer.Updated {
-				return append(log[:n-1:n-1], change, log[n-1])
-			}
-			return append(log, change)
-		})
-	},
+	"deletes are not reported": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+		if change.Kind == relayer.ChangeDeleted {
+			return log
+		}
+		return append(log, change)
+	}),
+	"private parts are not reported": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+		change.Record.Private = nil
+		return append(log, change)
+	}),
+	"old terms are not reported": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+		change.OldTerms = nil
+		return append(log, change)
+	}),
+	"old terms are the new ones": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+		change.OldTerms = change.Record.Terms
+		return append(log, change)
+	}),
+	"an update is reported before the change before it": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+		if n := len(log); n > 0 && change.Kind == relayer.ChangeUpdated {
+			return append(log[:n-1:n-1], change, log[n-1])
+		}
+		return append(log, change)
+	}),
 	"watch begins at the start": func() relayer.Store {
 		store := newWatched(logAll)
 		store.fromTheStart = true
 		return store
 	},
-	"watchers share bytes": func() relayer.Store {
+	"watch goes on after a gap": func() relayer.Store {
 		store := newWatched(logAll)
-		store.sharesBytes = true
+		store.goesOn = true
 		return store
 	},
 	"right watch that never resumes": resuming(func(_ string, last int) (int, bool) { return last, true }),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/go-relayer/relayer"
 )
@@ -20,7 +21,7 @@ type Stage string
 
 // The stages of a copy, in their order.
 const (
-	// Checking verifies the source, if it is a [relayer.CheckStore].
+	// Checking verifies the source, if it is a [Checker].
 	Checking Stage = "checking"
 
 	// Copying compares what the destination already contains, and adds the rest.
@@ -39,8 +40,8 @@ type Progress struct {
 	Done, Total int
 }
 
-// Option configures a [Copy].
-type Option func(*copier) error
+// Option configures a [Copy]. The zero Option is invalid.
+type Option struct{ apply func(*copier) error }
 
 // WithProgress sets a function that is called at the start of each stage and after each
 // page, and therefore at the end of each stage with Done equal to Total. Within a stage
@@ -48,19 +49,19 @@ type Option func(*copier) error
 // called on the goroutine of the caller of Copy and delays it. If the option is given more
 // than once, the last one counts.
 func WithProgress(report func(Progress)) Option {
-	return func(c *copier) error {
+	return Option{func(c *copier) error {
 		if report == nil {
 			return errors.New("transfer: progress function is nil")
 		}
 		c.report = report
 		return nil
-	}
+	}}
 }
 
 // Copy adds every record of src to dst, in creation order, and then compares the two
 // stores. It only reads src. The caller opens and closes both stores.
 //
-// If src is a [relayer.CheckStore] it is checked before anything is written, because dst
+// If src is a [Checker], it is checked before anything is written, because dst
 // would store damaged data as sound. If src is damaged, Copy returns the error of the check.
 //
 // Copy resumes: if it ended early, for any reason, call it again. It finds the records that
@@ -68,12 +69,11 @@ func WithProgress(report func(Progress)) Option {
 //
 // It returns [ErrDiffers] if dst contains anything except the beginning of src. It also
 // does so if the stores differ at the end: in their number of records or in the IDs,
-// order, claims, documents or private parts. There must be no other writers to either store during a copy.
+// order, claims, terms, documents or private parts. There must be no other writers to either store during a copy.
 // If there are, Copy may end with ErrDiffers; it does not change or remove any record.
 //
-// If dst is a [relayer.ImportStore], records keep their revisions, which are compared too,
-// and are added many at a time, all or none. All stores of this repository are. Any other
-// store assigns new revisions: an ETag that a client still has can then match another state
+// If dst is a [Importer], records keep their revisions, which are compared too,
+// and are added many at a time, all or none. Any other store assigns new revisions: an ETag that a client still has can then match another state
 // of the relayer, so that clients must read again. Revisions of relayers deleted in src are
 // not copied, and may be assigned again.
 //
@@ -109,7 +109,7 @@ const (
 // copier is one call of [Copy].
 type copier struct {
 	dst, src relayer.Store
-	importer relayer.ImportStore // nil if dst is not one
+	importer Importer // nil if dst is not one
 	report   func(Progress)
 	total    int // of the source
 	limit    int // of the next page
@@ -123,12 +123,12 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 		return nil, errors.New("transfer: destination and source are the same store")
 	}
 	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstPage}
-	c.importer, _ = dst.(relayer.ImportStore)
+	c.importer, _ = dst.(Importer)
 	for _, option := range options {
-		if option == nil {
-			return nil, errors.New("transfer: option is nil")
+		if option.apply == nil {
+			return nil, errors.New("transfer: option is the zero Option")
 		}
-		if err := option(c); err != nil {
+		if err := option.apply(c); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +142,7 @@ func sameStore(a, b relayer.Store) bool {
 
 func (c *copier) run(ctx context.Context) error {
 	var err error
-	if _, c.total, err = c.src.List(ctx, 0, 0); err != nil {
+	if _, c.total, err = c.src.List(ctx, relayer.StoreQuery{}); err != nil {
 		return fmt.Errorf("read the source: %w", err)
 	}
 	if err := c.check(ctx); err != nil {
@@ -159,7 +159,7 @@ func (c *copier) run(ctx context.Context) error {
 }
 
 func (c *copier) check(ctx context.Context) error {
-	checker, ok := c.src.(relayer.CheckStore)
+	checker, ok := c.src.(Checker)
 	if !ok {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	records, total, err := c.src.List(ctx, offset, c.limit)
+	records, total, err := c.src.List(ctx, relayer.StoreQuery{Offset: offset, Limit: c.limit})
 	if err != nil {
 		return nil, fmt.Errorf("read the source at offset %d: %w", offset, err)
 	}
@@ -268,7 +268,7 @@ func nextPage(records []relayer.Record) int {
 // destination returns a page of the destination and its number of records, which must not
 // exceed that of the source.
 func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	records, held, err := c.dst.List(ctx, offset, limit)
+	records, held, err := c.dst.List(ctx, relayer.StoreQuery{Offset: offset, Limit: limit})
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the destination at offset %d: %w", offset, err)
 	}
@@ -280,7 +280,7 @@ func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.
 
 // surplus returns an error with the first record that only the destination has.
 func (c *copier) surplus(ctx context.Context) error {
-	beyond, held, err := c.dst.List(ctx, c.total, 1)
+	beyond, held, err := c.dst.List(ctx, relayer.StoreQuery{Offset: c.total, Limit: 1})
 	if err != nil {
 		return fmt.Errorf("read the destination at offset %d: %w", c.total, err)
 	}
@@ -317,6 +317,8 @@ func (c *copier) difference(have, want relayer.Record) string {
 		part = "revision"
 	case have.Claim != want.Claim:
 		part = "claim"
+	case !slices.Equal(have.Terms, want.Terms):
+		part = "set of terms"
 	case !bytes.Equal(have.Document, want.Document):
 		part = "document"
 	case !bytes.Equal(have.Private, want.Private):

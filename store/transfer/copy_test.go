@@ -17,14 +17,14 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// fiveMethods hides the optional capabilities of a store.
-type fiveMethods struct{ relayer.Store }
+// wrapped is a store that is neither an Importer nor a Checker.
+type wrapped struct{ relayer.Store }
 
 // storeKinds return empty stores to copy from and to.
 var storeKinds = map[string]func(testing.TB) relayer.Store{
-	"memory":       func(testing.TB) relayer.Store { return memory.New() },
-	"bolt":         openBolt,
-	"five methods": func(testing.TB) relayer.Store { return fiveMethods{memory.New()} },
+	"memory":  func(testing.TB) relayer.Store { return memory.New() },
+	"bolt":    openBolt,
+	"wrapped": func(testing.TB) relayer.Store { return wrapped{memory.New()} },
 }
 
 func openBolt(t testing.TB) relayer.Store {
@@ -50,9 +50,9 @@ type intercepted struct {
 	through func(method string, call func() error) error
 }
 
-func (s intercepted) List(ctx context.Context, offset, limit int) (records []relayer.Record, total int, err error) {
+func (s intercepted) List(ctx context.Context, query relayer.StoreQuery) (records []relayer.Record, total int, err error) {
 	err = s.through("List", func() (err error) {
-		records, total, err = s.Store.List(ctx, offset, limit)
+		records, total, err = s.Store.List(ctx, query)
 		return err
 	})
 	return records, total, err
@@ -69,11 +69,11 @@ func (s intercepted) Create(ctx context.Context, rec relayer.Record) (made relay
 type interceptedImporter struct{ intercepted }
 
 func (s interceptedImporter) Import(ctx context.Context, records []relayer.Record) error {
-	return s.through("Import", func() error { return s.Store.(relayer.ImportStore).Import(ctx, records) })
+	return s.through("Import", func() error { return s.Store.(transfer.Importer).Import(ctx, records) })
 }
 
 func intercept(store relayer.Store, through func(method string, call func() error) error) relayer.Store {
-	if _, ok := store.(relayer.ImportStore); ok {
+	if _, ok := store.(transfer.Importer); ok {
 		return interceptedImporter{intercepted{store, through}}
 	}
 	return intercepted{store, through}
@@ -85,6 +85,7 @@ func copySample(id string) relayer.Record {
 	return relayer.Record{
 		ID:       id,
 		Claim:    "claim of " + id,
+		Terms:    []string{"common", "id=" + id},
 		Document: []byte(`{"id":"` + id + `"}`),
 		Private:  []byte(`{"secret":"of ` + id + `"}`),
 	}
@@ -114,7 +115,8 @@ func fillWithGaps(t testing.TB, store relayer.Store, n int) {
 			gone = append(gone, put(t, store, copySample(fmt.Sprintf("gone-%04d", i))))
 		}
 		if i%4 == 0 {
-			rec.Document = append(rec.Document, ' ')
+			rec.Document = []byte(`{"updated":true}`)
+			rec.Terms = rec.Terms[:1]
 			if _, err := store.Update(context.Background(), rec); err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +131,7 @@ func fillWithGaps(t testing.TB, store relayer.Store, n int) {
 
 func listAll(t testing.TB, store relayer.Store) []relayer.Record {
 	t.Helper()
-	records, total, err := store.List(context.Background(), 0, math.MaxInt32)
+	records, total, err := store.List(context.Background(), relayer.StoreQuery{Limit: math.MaxInt})
 	if err != nil || len(records) != total {
 		t.Fatalf("%d records and a total of %d, error %v", len(records), total, err)
 	}
@@ -144,10 +146,10 @@ func wantBeginning(t testing.TB, dst, src relayer.Store) {
 	if len(have) > len(want) {
 		t.Fatalf("%d records are in the destination, and %d in the source", len(have), len(want))
 	}
-	_, revisions := dst.(relayer.ImportStore)
+	_, revisions := dst.(transfer.Importer)
 	for i, rec := range have {
 		if rec.ID != want[i].ID || rec.Claim != want[i].Claim || revisions && rec.Revision != want[i].Revision ||
-			!bytes.Equal(rec.Document, want[i].Document) || !bytes.Equal(rec.Private, want[i].Private) {
+			!slices.Equal(rec.Terms, want[i].Terms) || !bytes.Equal(rec.Document, want[i].Document) || !bytes.Equal(rec.Private, want[i].Private) {
 			t.Fatalf("record %d is %+v, want %+v", i, rec, want[i])
 		}
 	}
@@ -199,7 +201,7 @@ func TestCopy_AllPairsOfStores(t *testing.T) {
 func wantWritable(t *testing.T, dst relayer.Store, before []relayer.Record) {
 	t.Helper()
 	made := put(t, dst, copySample("new"))
-	_, revisions := dst.(relayer.ImportStore)
+	_, revisions := dst.(transfer.Importer)
 	for _, rec := range before {
 		if revisions && made.Revision <= rec.Revision {
 			t.Fatalf("a create got revision %d, and %q has %d", made.Revision, rec.ID, rec.Revision)
@@ -242,7 +244,7 @@ func TestCopy_Progress(t *testing.T) {
 			fillWithGaps(t, src, n)
 			var reports []transfer.Progress
 			copyAll(t, dst, src, transfer.WithProgress(func(p transfer.Progress) { reports = append(reports, p) }))
-			if _, ok := src.(relayer.CheckStore); ok {
+			if _, ok := src.(transfer.Checker); ok {
 				reports = wantChecked(t, reports, n)
 			}
 			wantProgress(t, reports, n)
@@ -293,9 +295,9 @@ func TestCopy_LargeDocuments(t *testing.T) {
 	pages := 0
 	dst := memory.New()
 	counted := interceptedImporter{intercepted{dst, func(method string, call func() error) error {
-		_, before, _ := dst.List(context.Background(), 0, 0)
+		_, before, _ := dst.List(context.Background(), relayer.StoreQuery{})
 		err := call()
-		_, after, _ := dst.List(context.Background(), 0, 0)
+		_, after, _ := dst.List(context.Background(), relayer.StoreQuery{})
 		grown := after - before
 		if pages > 0 && grown > 4 {
 			t.Errorf("a page of %d records, 2 MiB each", grown)
@@ -350,7 +352,7 @@ func TestCopy_InvalidArguments(t *testing.T) {
 		"no destination": transfer.Copy(ctx, nil, a),
 		"no source":      transfer.Copy(ctx, b, nil),
 		"one store":      transfer.Copy(ctx, a, a),
-		"nil option":     transfer.Copy(ctx, b, a, nil),
+		"zero option":    transfer.Copy(ctx, b, a, transfer.Option{}),
 		"no callback":    transfer.Copy(ctx, b, a, transfer.WithProgress(nil)),
 	} {
 		if err == nil {

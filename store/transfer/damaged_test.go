@@ -75,7 +75,7 @@ func TestCopy_DamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	if err := transfer.Copy(t.Context(), memory.New(), fiveMethods{src}); !errors.Is(err, relayer.ErrCorrupt) {
+	if err := transfer.Copy(t.Context(), memory.New(), wrapped{src}); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Fatalf("without a check: error is %v, want %v", err, relayer.ErrCorrupt)
 	}
 

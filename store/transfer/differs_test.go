@@ -25,6 +25,8 @@ var mismatches = map[string]struct {
 	"no secret":         {func(r []relayer.Record) []relayer.Record { r[2].Private = nil; return r[:3] }, 2, "c"},
 	"another claim":     {func(r []relayer.Record) []relayer.Record { r[0].Claim = "x"; return r }, 0, "a"},
 	"no claim":          {func(r []relayer.Record) []relayer.Record { r[4].Claim = ""; return r }, 4, "e"},
+	"other terms":       {func(r []relayer.Record) []relayer.Record { r[1].Terms = []string{"x"}; return r[:3] }, 1, "b"},
+	"no terms":          {func(r []relayer.Record) []relayer.Record { r[1].Terms = nil; return r[:3] }, 1, "b"},
 	"another revision":  {func(r []relayer.Record) []relayer.Record { r[1].Revision = 77; return r[:2] }, 1, "b"},
 	"another ID":        {func(r []relayer.Record) []relayer.Record { r[1].ID = "x"; return r[:2] }, 1, "bx"},
 	"another order":     {func(r []relayer.Record) []relayer.Record { r[1], r[2] = r[2], r[1]; return r }, 1, "bc"},
@@ -82,7 +84,7 @@ func wantDiffers(t *testing.T, err error, offset int, ids ...string) {
 func TestCopy_RevisionsNotImported(t *testing.T) {
 	src := memory.New()
 	fillWithGaps(t, src, 40)
-	dst := fiveMethods{memory.New()}
+	dst := wrapped{memory.New()}
 	copyAll(t, dst, src)
 	if err := transfer.Copy(context.Background(), dst.Store, src); !errors.Is(err, transfer.ErrDiffers) {
 		t.Errorf("a copy that keeps revisions, on top of one that did not: error is %v", err)
@@ -101,7 +103,7 @@ func TestCopy_VerifyFindsChanges(t *testing.T) {
 			return store.Delete(ctx, rec.ID, rec.Revision)
 		},
 		"last one lost": func(ctx context.Context, store relayer.Store, _ relayer.Record) error {
-			records, total, err := store.List(ctx, 15, 1)
+			records, total, err := store.List(ctx, relayer.StoreQuery{Offset: 15, Limit: 1})
 			if err != nil || total != 16 {
 				return fmt.Errorf("%d records: %w", total, err)
 			}

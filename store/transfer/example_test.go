@@ -41,7 +41,7 @@ func ExampleCopy() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for r, err := range manager.All(ctx) {
+	for r, err := range manager.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			log.Fatal(err)
 		}

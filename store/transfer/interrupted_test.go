@@ -87,8 +87,8 @@ func copyInterrupted(t *testing.T, dst, src relayer.Store, interruption interrup
 // contextIgnorer is a store that ignores the context of a read.
 type contextIgnorer struct{ *memory.Store }
 
-func (s contextIgnorer) List(_ context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	return s.Store.List(context.Background(), offset, limit)
+func (s contextIgnorer) List(_ context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	return s.Store.List(context.Background(), query)
 }
 
 // A canceled context ends the comparison too, even if the stores ignore it.
@@ -218,7 +218,7 @@ func TestCopy_LateWrite(t *testing.T) {
 		}
 		copyAll(t, dst, src)
 	}
-	dst := fiveMethods{&lateWriter{Store: memory.New()}}
+	dst := wrapped{&lateWriter{Store: memory.New()}}
 	if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Fatalf("one by one: error %v, want ErrOutcomeUnknown", err)
 	}

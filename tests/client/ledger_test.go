@@ -105,7 +105,7 @@ func request(id, name, signer string) relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID: id, Name: name, Network: "sepolia", NetworkType: relayer.EVM, SignerID: signer,
 		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}},
-		Policies:      &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(1e18))},
+		Policy:        &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(1e18))},
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *system) content() []*relayer.Relayer {
 	s.proxy.rate.Store(0)
 	s.proxy.forwards.Wait()
 	var all []*relayer.Relayer
-	for r, err := range s.manager.All(context.Background()) {
+	for r, err := range s.manager.All(context.Background(), relayer.Selector{}) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -204,6 +204,30 @@ func testConditionalPatches(s *system) {
 	l.compare(t, strings.Fields(s.content()[0].Name)[1:])
 }
 
+// testUpdates lets all workers append to the name of one relayer by Update, which loses
+// races against the others.
+func testUpdates(s *system) {
+	t, l := s.t, newLedger()
+	if _, err := s.manager.Create(t.Context(), request("list", "start", "signer")); err != nil {
+		t.Fatal(err)
+	}
+	work(s, func(c *client.Client, worker, operation int) {
+		entry := fmt.Sprintf("%d-%d", worker, operation)
+		_, err := c.Update(t.Context(), "list", func(r *relayer.Relayer) error { r.Name += " " + entry; return nil })
+		if !isFailedRead(err) {
+			allow(t, "update", err, relayer.ErrConflict)
+		}
+		l.add(entry, err)
+	})
+	l.compare(t, strings.Fields(s.content()[0].Name)[1:])
+}
+
+// isFailedRead reports whether an update has failed because it read a page with status 200.
+func isFailedRead(err error) bool {
+	response, ok := errors.AsType[*client.ResponseError](err)
+	return ok && response.Status == http.StatusOK
+}
+
 // testDeletes deletes relayers, half of them by their revision.
 func testDeletes(s *system) {
 	t, l := s.t, newLedger()
@@ -220,7 +244,7 @@ func testDeletes(s *system) {
 	}
 	work(s, func(c *client.Client, worker, operation int) {
 		id := fmt.Sprintf("%d-%d", worker, operation)
-		var conditions []relayer.Condition
+		var conditions []relayer.WriteOption
 		if operation%2 == 0 {
 			conditions = append(conditions, relayer.IfRevision(revisions[id]))
 		}
@@ -298,7 +322,7 @@ func testReads(s *system) {
 	for range *operations / 6 {
 		var got []string
 		var failed error
-		for r, err := range c.All(t.Context()) {
+		for r, err := range c.All(t.Context(), relayer.Selector{}) {
 			if err != nil {
 				failed = err
 				break

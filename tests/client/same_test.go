@@ -50,12 +50,16 @@ func newManager(t *rapid.T) *relayer.Manager {
 }
 
 func newDirect(t *rapid.T, losesWrites bool) *client.Client {
-	api, err := httpapi.New(newManager(t), httpapi.Tokens(token), httpapi.WithoutRateLimit())
+	tokens, err := httpapi.Tokens(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(newManager(t), tokens, httpapi.WithoutRateLimit())
 	if err != nil {
 		t.Fatal(err)
 	}
 	transport := &direct{api, losesWrites}
-	c, err := client.New("http://localhost", token, client.WithHTTPClient(&http.Client{Transport: transport}), client.WithRetries(1, time.Minute))
+	c, err := client.New("http://localhost", client.WithToken(token), client.WithHTTPClient(&http.Client{Transport: transport}), client.WithRetries(1, time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +100,12 @@ func drawOperation(t *rapid.T) operation {
 }
 
 // drawConditions draws none, or a range of revisions that may be current.
-func drawConditions(t *rapid.T) []relayer.Condition {
+func drawConditions(t *rapid.T) []relayer.WriteOption {
 	first := rapid.Uint64Range(0, 12).Draw(t, "first revision")
 	if first == 0 {
 		return nil
 	}
-	return []relayer.Condition{relayer.IfRevision(first, first+1, first+2, first+3)}
+	return []relayer.WriteOption{relayer.IfRevision(first, first+1, first+2, first+3)}
 }
 
 func drawRequest(t *rapid.T, id string) relayer.CreateRequest {
@@ -123,7 +127,7 @@ func drawRequest(t *rapid.T, id string) relayer.CreateRequest {
 	}
 	// A value that the type does not hold leaves the policy as far as it is decoded.
 	_ = json.Unmarshal(encoded, policies[networkType])
-	req.Policies = policies[networkType]
+	req.Policy = policies[networkType]
 	return req
 }
 
@@ -237,7 +241,7 @@ func TestClient_LostResponses(t *testing.T) {
 }
 
 func readAll(t *rapid.T, g relayer.Registry) (all []string) {
-	for r, err := range g.All(ctx) {
+	for r, err := range g.All(ctx, relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

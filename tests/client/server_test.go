@@ -12,10 +12,10 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -44,6 +44,7 @@ func writes(t *testing.T, open func(t *testing.T) relayer.Store) {
 		"creates of the same":   testSameID,
 		"conditional patches":   testConditionalPatches,
 		"unconditional patches": testUnconditionalPatches,
+		"updates":               testUpdates,
 		"deletes":               testDeletes,
 	}
 	for name, run := range tests {
@@ -108,7 +109,11 @@ func newSystem(t *testing.T, store relayer.Store) *system {
 }
 
 func (s *system) newServer() http.Handler {
-	api, err := httpapi.New(s.manager, httpapi.Tokens(token), httpapi.WithoutRateLimit())
+	tokens, err := httpapi.Tokens(token)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	api, err := httpapi.New(s.manager, tokens, httpapi.WithEngineOperations(), httpapi.WithoutRateLimit())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -133,11 +138,12 @@ func (s *system) client(options ...client.Option) *client.Client {
 	transport := &http.Transport{}
 	s.t.Cleanup(transport.CloseIdleConnections)
 	options = append([]client.Option{
+		client.WithToken(token),
 		client.WithHTTPClient(&http.Client{Transport: transport}),
 		client.WithTimeout(2 * time.Second),
 		client.WithRetries(4, 10*time.Second),
 	}, options...)
-	c, err := client.New(s.proxy.server.URL, token, options...)
+	c, err := client.New(s.proxy.server.URL, options...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"testing"
@@ -24,27 +25,15 @@ func testWatch(s *system) {
 	defer cancel()
 	c := s.client()
 	v := &view{names: make(map[string]string), revisions: make(map[string]uint64)}
-	_ = c.Watch(ctx) // without a range; ctx must release its connection
-	changes := c.Watch(ctx)
+	_ = c.Watch(ctx, relayer.WatchQuery{}) // without a range; ctx must release its connection
+	changes := c.Watch(ctx, relayer.WatchQuery{})
 	v.readAll(t, c)
 	written := make(chan error, 1)
 	go func() { written <- s.write(10 * *operations) }()
-	for change, err := range changes {
-		switch {
-		case errors.Is(err, relayer.ErrGap):
-			v.gaps++
-			v.readAll(t, c)
-		case err != nil:
-			t.Fatal(err)
-		default:
-			v.apply(t, change)
-			if v.changes == *operations {
-				s.restart()
-			}
-		}
-		if _, ok := v.names[lastID]; ok {
-			break
-		}
+	for v.follow(s, changes) {
+		v.gaps++
+		changes = c.Watch(ctx, relayer.WatchQuery{})
+		v.readAll(t, c)
 	}
 	if err := <-written; err != nil {
 		t.Fatal(err)
@@ -60,6 +49,29 @@ func testWatch(s *system) {
 	if v.changes == 0 {
 		t.Error("no change arrived")
 	}
+}
+
+// follow applies the changes, and reports whether a gap ended them before the last relayer.
+func (v *view) follow(s *system, changes iter.Seq2[relayer.Change, error]) (isGap bool) {
+	if _, ok := v.names[lastID]; ok {
+		return false
+	}
+	for change, err := range changes {
+		if errors.Is(err, relayer.ErrGap) {
+			return true
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		v.apply(s.t, change)
+		if v.changes == *operations {
+			s.restart()
+		}
+		if _, ok := v.names[lastID]; ok {
+			return false
+		}
+	}
+	return false
 }
 
 const lastID = "the-last-one"
@@ -98,7 +110,7 @@ func (v *view) readAll(t *testing.T, c *client.Client) {
 	for {
 		names := make(map[string]string)
 		var failed error
-		for r, err := range c.All(t.Context()) {
+		for r, err := range c.All(t.Context(), relayer.Selector{}) {
 			if failed = err; err != nil {
 				break
 			}
@@ -115,7 +127,7 @@ func (v *view) readAll(t *testing.T, c *client.Client) {
 func (v *view) apply(t *testing.T, change relayer.Change) {
 	id, revision := change.Relayer.ID, change.Relayer.Revision
 	v.changes++
-	if change.Kind == relayer.Deleted {
+	if change.Kind == relayer.ChangeDeleted {
 		delete(v.names, id)
 		return
 	}

@@ -36,7 +36,7 @@ func writeUntilKilled(t task) error {
 	if err != nil {
 		return err
 	}
-	existing, _, err := store.List(context.Background(), 0, 1<<30)
+	existing, _, err := store.List(context.Background(), relayer.StoreQuery{Limit: 1 << 30})
 	if err != nil {
 		return err
 	}

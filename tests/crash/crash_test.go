@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // TestBolt_KilledWhileWriting kills a child that writes with many goroutines. The
@@ -91,7 +92,7 @@ func survivors(t *testing.T, path string) []relayer.Record {
 
 type checkedStore interface {
 	relayer.Store
-	relayer.CheckStore
+	transfer.Checker
 }
 
 // checkedRecords checks a store and returns its records.
@@ -100,7 +101,7 @@ func checkedRecords(t *testing.T, store checkedStore) []relayer.Record {
 	if err := store.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	records, total, err := store.List(t.Context(), 0, 1<<30)
+	records, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1 << 30})
 	if err != nil || total != len(records) {
 		t.Fatalf("%d records, total %d, error %v", len(records), total, err)
 	}

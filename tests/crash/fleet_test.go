@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // fleet is a number of workers that continue through every fault of the server,

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // fault is a moment at which the proxy cuts a connection. The request is the one

@@ -35,7 +35,7 @@ func drawing(t *testing.T) (picture string, packages map[string]string) {
 }
 
 // notDrawn matches the packages that the picture omits: examples and test helpers.
-var notDrawn = regexp.MustCompile(`^examples/|^internal/(patroni|pgserver|process)$|^observe/internal/observertest$`)
+var notDrawn = regexp.MustCompile(`^examples/|^internal/(patroni|pgserver|process)$`)
 
 // Every other package of the library is a node of the picture.
 func TestArchitecture_EveryPackageIsANode(t *testing.T) {

@@ -99,7 +99,7 @@ func TestPages_CurlResponses(t *testing.T) {
 		}
 		count++
 		request := httptest.NewRequest(http.MethodPost, "/api/v1/relayers", strings.NewReader(body[1]))
-		request = request.WithContext(httpapi.WithPrincipal(request.Context(), "tester"))
+		request = request.WithContext(relayer.WithActor(request.Context(), relayer.Actor{ID: "tester"}))
 		request.Header.Set("Content-Type", "application/json")
 		response := httptest.NewRecorder()
 		handler.ServeHTTP(response, request)
@@ -140,11 +140,16 @@ const excerpt = `package snippet
 
 import (
 	"context"
+	"iter"
 
 	"github.com/go-relayer/relayer"
 )
 
-type Record = relayer.Record
+type (
+	Record       = relayer.Record
+	StoreQuery   = relayer.StoreQuery
+	RecordChange = relayer.RecordChange
+)
 
 var (
 	_ relayer.Store = Store(nil)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // TestFailover_PgBouncer has a PgBouncer for each server. The connection string

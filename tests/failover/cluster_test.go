@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // cluster is a primary and its standby under load.

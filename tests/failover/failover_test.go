@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 var rounds = flag.Int("rounds", 2, "failovers with synchronous replication; 50 in a long run")

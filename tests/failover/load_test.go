@@ -24,6 +24,7 @@ type load struct {
 	watchers   []*watcher
 	total      tally
 	rounds     int
+	markers    int
 	recoveries []time.Duration // from the promotion to a write of every writer
 	outages    []time.Duration // from the fault to a write of every writer
 }
@@ -36,9 +37,10 @@ func newLoad(t *testing.T, inspector string, connStrings []string, writers int, 
 	var running sync.WaitGroup
 	for _, connString := range connStrings {
 		store := open(t, connString, options...)
-		w := &watcher{changes: store.Watch(ctx, "")}
+		w := &watcher{}
 		l.watchers = append(l.watchers, w)
-		running.Go(w.run)
+		changes := store.Watch(ctx, "")
+		running.Go(func() { w.run(ctx, store, changes) })
 		for range writers {
 			l.writers = append(l.writers, &writer{number: len(l.writers), store: store, ledger: make(map[string]entry)})
 		}
@@ -83,7 +85,7 @@ func (l *load) verify() {
 	l.rounds++
 	var present []relayer.Record
 	l.settle(func() (err error) {
-		present, _, err = l.inspector.List(l.t.Context(), 0, 1<<30)
+		present, _, err = l.inspector.List(l.t.Context(), relayer.StoreQuery{Limit: 1 << 30})
 		return err
 	})
 	l.settle(func() error { return l.inspector.Check(l.t.Context()) })
@@ -99,7 +101,7 @@ func (l *load) verify() {
 	marker := l.writeMarker()
 	var complete [][]change // of the watchers that received no gap
 	for _, w := range l.watchers {
-		changes := w.until(l.t, marker)
+		changes := w.until(l, marker)
 		if found.compareChanges(known, changes) {
 			complete = append(complete, changes)
 		}
@@ -151,10 +153,11 @@ func (l *load) delete(rec relayer.Record) error {
 	})
 }
 
-// writeMarker makes the last changes of a round and returns their ID.
+// writeMarker makes changes for the watchers to wait for, and returns their ID.
 func (l *load) writeMarker() string {
 	l.t.Helper()
-	rec := relayer.Record{ID: fmt.Sprintf("marker-%d", l.rounds)}
+	l.markers++
+	rec := relayer.Record{ID: fmt.Sprintf("marker-%d", l.markers)}
 	l.settle(func() error {
 		made, err := l.inspector.Create(l.t.Context(), rec)
 		if err == nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-relayer/relayer/internal/patroni"
+	"github.com/go-relayer/relayer/store/postgres/pgserver/patroni"
 )
 
 var (

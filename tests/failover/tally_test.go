@@ -71,7 +71,7 @@ func (y *tally) compareChanges(known map[string]entry, changes []change) (isComp
 			y.doubled++
 		}
 		received[c] = true
-		if c.kind == relayer.Deleted {
+		if c.kind == relayer.ChangeDeleted {
 			continue
 		}
 		if c.revision <= last {
@@ -94,12 +94,12 @@ func (y *tally) compareChanges(known map[string]entry, changes []change) (isComp
 
 // changes returns the changes that a watcher has to receive.
 func (e entry) changes(id string) []change {
-	all := []change{{relayer.Created, id, e.created}}
+	all := []change{{relayer.ChangeCreated, id, e.created}}
 	if e.updated > 0 {
-		all = append(all, change{relayer.Updated, id, e.updated})
+		all = append(all, change{relayer.ChangeUpdated, id, e.updated})
 	}
 	if e.isDeleted {
-		all = append(all, change{relayer.Deleted, id, e.current()})
+		all = append(all, change{relayer.ChangeDeleted, id, e.current()})
 	}
 	return all
 }

@@ -3,10 +3,12 @@
 package failover
 
 import (
+	"context"
 	"errors"
 	"iter"
+	"slices"
+	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -24,46 +26,62 @@ var gap = change{kind: "gap"}
 
 // watcher collects the changes of one Store.
 type watcher struct {
-	changes iter.Seq2[relayer.RecordChange, error]
-
 	mu       sync.Mutex
 	received []change // and gaps
 	failed   error
 }
 
-func (w *watcher) run() {
-	for received, err := range w.changes {
-		w.mu.Lock()
-		switch {
-		case err == nil:
-			w.received = append(w.received, change{received.Kind, received.Record.ID, received.Record.Revision})
-		case errors.Is(err, relayer.ErrGap):
-			w.received = append(w.received, gap)
-		default:
-			w.failed = err
+// run watches again after a gap.
+func (w *watcher) run(ctx context.Context, store relayer.Store, changes iter.Seq2[relayer.RecordChange, error]) {
+	for changes != nil {
+		watched := changes
+		changes = nil
+		for received, err := range watched {
+			if errors.Is(err, relayer.ErrGap) {
+				changes = store.Watch(ctx, "")
+			}
+			w.note(received, err)
 		}
-		w.mu.Unlock()
 	}
 }
 
-// until waits for the end of the marker and returns the changes and gaps up to it.
-func (w *watcher) until(t *testing.T, marker string) (changes []change) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+func (w *watcher) note(received relayer.RecordChange, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil:
+		w.received = append(w.received, change{received.Kind, received.Record.ID, received.Record.Revision})
+	case errors.Is(err, relayer.ErrGap):
+		w.received = append(w.received, gap)
+	default:
+		w.failed = err
+	}
+}
+
+// until waits for the end of the marker and returns the changes and gaps up to it, without
+// markers. If the marker can have been in a gap, it waits for another one instead.
+func (w *watcher) until(l *load, marker string) (changes []change) {
+	l.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for again := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		w.mu.Lock()
-		isComplete := len(w.received) > 0 && w.received[len(w.received)-1].id == marker && w.received[len(w.received)-1].kind == relayer.Deleted
-		if isComplete {
-			changes, w.received = w.received, nil
+		isEnd := func(c change) bool { return c.id == marker && c.kind == relayer.ChangeDeleted }
+		end := 1 + slices.IndexFunc(w.received, isEnd)
+		if end > 0 {
+			changes, w.received = w.received[:end:end], w.received[end:]
 		}
-		failed := w.failed
+		hasGap, failed := slices.Contains(w.received, gap), w.failed
 		w.mu.Unlock()
 		switch {
 		case failed != nil:
-			t.Fatalf("watch: %v", failed)
-		case isComplete:
-			return changes
+			l.t.Fatalf("watch: %v", failed)
+		case end > 0:
+			return slices.DeleteFunc(changes, func(c change) bool { return strings.HasPrefix(c.id, "marker-") })
 		case time.Now().After(deadline):
-			t.Fatal("the last change does not reach the watcher within a minute")
+			l.t.Fatal("the last change does not reach the watcher within a minute")
+		case hasGap && time.Now().After(again):
+			marker = l.writeMarker()
+			again = time.Now().Add(time.Second)
 		}
 	}
 }

@@ -28,7 +28,11 @@ func serve(t *testing.T) (url string, manager *relayer.Manager) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := httpapi.New(manager, httpapi.Tokens(token))
+	auth, err := httpapi.Tokens(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := httpapi.New(manager, auth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +88,7 @@ func TestGoClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range unset("policies", reflect.ValueOf(r.Policies)) {
+		for _, path := range unset("policies", reflect.ValueOf(r.Policy)) {
 			t.Errorf("the client does not set %s of %s", path, id)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/examples/mapstore"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -43,72 +44,8 @@ func TestHistories_Bolt(t *testing.T) {
 	}
 }
 
-// TestHistories_MemoryDocuments reads documents as a handler does.
-func TestHistories_MemoryDocuments(t *testing.T) {
-	checkHistories(t, documentReader{memory.New()})
-}
-
-// TestHistories_BoltDocuments reads documents as a handler does.
-func TestHistories_BoltDocuments(t *testing.T) {
-	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	checkHistories(t, documentReader{store})
-}
-
-type documentStore interface {
-	relayer.Store
-	relayer.DocumentStore
-}
-
-// documentReader gets and lists documents. Because the rest of a record is not part of its
-// document, a document here is the ID, the claim and the content. A list has no revisions.
-type documentReader struct{ documentStore }
-
-func (r documentReader) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	return r.write(ctx, rec, r.documentStore.Create)
-}
-
-func (r documentReader) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	return r.write(ctx, rec, r.documentStore.Update)
-}
-
-func (documentReader) write(ctx context.Context, rec relayer.Record, write func(context.Context, relayer.Record) (relayer.Record, error)) (relayer.Record, error) {
-	joined := rec
-	joined.Document = fmt.Appendf(nil, "%s/%s/%s", rec.ID, rec.Claim, rec.Document)
-	written, err := write(ctx, joined)
-	rec.Revision = written.Revision
-	return rec, err
-}
-
-func (r documentReader) Get(ctx context.Context, id string) (relayer.Record, error) {
-	document, revision, err := r.AppendDocument(ctx, nil, id)
-	if err != nil {
-		return relayer.Record{}, err
-	}
-	rec := parsed(string(document))
-	rec.Revision = revision
-	return rec, nil
-}
-
-func (r documentReader) List(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	page, total, err := r.AppendDocuments(ctx, nil, offset, limit)
-	if err != nil || len(page) == 0 {
-		return nil, total, err
-	}
-	var recs []relayer.Record
-	for document := range strings.SplitSeq(string(page), ",") {
-		recs = append(recs, parsed(document))
-	}
-	return recs, total, nil
-}
-
-func parsed(document string) relayer.Record {
-	id, rest, _ := strings.Cut(document, "/")
-	claim, content, _ := strings.Cut(rest, "/")
-	return relayer.Record{ID: id, Claim: claim, Document: []byte(content), Private: []byte(content)}
+func TestHistories_Map(t *testing.T) {
+	checkHistories(t, new(mapstore.Store))
 }
 
 // TestControl_StaleReads proves that the check can fail. It must catch a store with
@@ -118,7 +55,7 @@ func TestControl_StaleReads(t *testing.T) {
 	for name, stores := range map[string][]relayer.Store{
 		"one store":  {&stale{Store: alone}},
 		"two stores": {shared, &stale{Store: shared}},
-		"pages":      {documentReader{&stalePages{documentStore: memory.New()}}},
+		"pages":      {&stalePages{Store: memory.New(), previous: make(map[string]page)}},
 	} {
 		t.Run(name, func(t *testing.T) { wantStale(t, stores) })
 	}
@@ -154,32 +91,29 @@ func (s *stale) Get(ctx context.Context, id string) (relayer.Record, error) {
 
 // stalePages returns the previous page again in one of four calls for the same page.
 type stalePages struct {
-	documentStore
+	relayer.Store
 	mu       sync.Mutex
 	calls    int
-	previous map[[2]int]page
+	previous map[string]page
 }
 
 type page struct {
-	documents []byte
-	total     int
+	recs  []relayer.Record
+	total int
 }
 
-func (s *stalePages) AppendDocuments(ctx context.Context, dst []byte, offset, limit int) ([]byte, int, error) {
+func (s *stalePages) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := [2]int{offset, limit}
-	if previous, ok := s.previous[of]; ok {
+	key := fmt.Sprint(query)
+	if previous, ok := s.previous[key]; ok {
 		if s.calls++; s.calls%4 == 0 {
-			return append(dst, previous.documents...), previous.total, nil
+			return previous.recs, previous.total, nil
 		}
 	}
-	documents, total, err := s.documentStore.AppendDocuments(ctx, nil, offset, limit)
-	if s.previous == nil {
-		s.previous = make(map[[2]int]page)
-	}
-	s.previous[of] = page{documents, total}
-	return append(dst, documents...), total, err
+	recs, total, err := s.Store.List(ctx, query)
+	s.previous[key] = page{recs, total}
+	return recs, total, err
 }
 
 // checkHistories records histories of one store, or of several on the same data,
@@ -206,10 +140,10 @@ func checkHistories(t *testing.T, stores ...relayer.Store) {
 // empty deletes all records: the model begins without any.
 func empty(t *testing.T, store relayer.Store) {
 	t.Helper()
-	if reader, ok := store.(documentReader); ok {
-		store = reader.documentStore
+	if pages, ok := store.(*stalePages); ok {
+		store = pages.Store
 	}
-	recs, _, err := store.List(t.Context(), 0, 1000)
+	recs, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,6 +205,10 @@ func (c *client) draw(content string) input {
 		content: content,
 		offset:  c.random.IntN(3),
 		limit:   c.random.IntN(4),
+		term:    string(rune('s' + c.random.IntN(2))),
+	}
+	if c.random.IntN(2) == 0 {
+		in.selected = string(rune('s' + c.random.IntN(2)))
 	}
 	if c.random.IntN(2) == 0 {
 		in.claim = string(rune('x' + c.random.IntN(2)))
@@ -280,7 +218,7 @@ func (c *client) draw(content string) input {
 }
 
 func (c *client) call(t *testing.T, in input) output {
-	rec := relayer.Record{ID: in.id, Claim: in.claim, Revision: in.revision, Document: []byte(in.content), Private: []byte(in.content)}
+	rec := relayer.Record{ID: in.id, Claim: in.claim, Terms: []string{in.term}, Revision: in.revision, Document: []byte(in.content), Private: []byte(in.content)}
 	var out output
 	var recs []relayer.Record
 	switch in.verb {
@@ -291,7 +229,11 @@ func (c *client) call(t *testing.T, in input) output {
 		rec, out.err = c.store.Get(t.Context(), in.id)
 		recs = append(recs, rec)
 	case list:
-		recs, out.total, out.err = c.store.List(t.Context(), in.offset, in.limit)
+		query := relayer.StoreQuery{Offset: in.offset, Limit: in.limit}
+		if in.selected != "" {
+			query.Terms = [][]string{{in.selected}}
+		}
+		recs, out.total, out.err = c.store.List(t.Context(), query)
 	case update:
 		rec, out.err = c.store.Update(t.Context(), rec)
 		recs = append(recs, rec)
@@ -314,10 +256,8 @@ func (c *client) note(t *testing.T, recs []relayer.Record) []row {
 		if string(rec.Document) != string(rec.Private) {
 			t.Errorf("%s is from two writes", rec.ID)
 		}
-		if rec.Revision > 0 {
-			c.seen[rec.ID] = rec.Revision
-		}
-		rows = append(rows, row{rec.ID, rec.Claim, string(rec.Document), rec.Revision})
+		c.seen[rec.ID] = rec.Revision
+		rows = append(rows, row{rec.ID, rec.Claim, strings.Join(rec.Terms, " "), string(rec.Document), rec.Revision})
 	}
 	return rows
 }

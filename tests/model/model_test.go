@@ -8,14 +8,17 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/examples/mapstore"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,14 +35,16 @@ type subject struct {
 	open func(*rapid.T) relayer.Store
 
 	model    naive
+	follower *follower
 	last     map[string]uint64 // the last revision by ID
 	imported uint64            // the highest imported revision
 }
 
-func TestModel_MemoryAndBolt(t *testing.T) {
+func TestModel_InProcess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		checkSubjects(t, []*subject{
 			{name: "memory", instances: []relayer.Store{memory.New()}},
+			{name: "map", instances: []relayer.Store{new(mapstore.Store)}},
 			newBolt(t),
 		})
 	})
@@ -48,13 +53,20 @@ func TestModel_MemoryAndBolt(t *testing.T) {
 // checkSubjects makes the same calls on all subjects, and compares each with its
 // model.
 func checkSubjects(t *rapid.T, subjects []*subject) {
+	followed := rapid.SliceOfN(selections, 3, 3).Draw(t, "followed")
+	for i := range followed {
+		followed[i].Limit = 1000
+	}
 	for _, s := range subjects {
 		s.last = make(map[string]uint64)
+		s.follower = &follower{queries: followed}
 	}
 	t.Repeat(actions(subjects))
 	for _, s := range subjects {
+		s.follow(t)
 		s.reopen(t)
-		s.wantPage(t, 0, 1000)
+		s.follow(t)
+		s.wantPage(t, relayer.StoreQuery{Limit: 1000})
 		s.wantSound(t)
 	}
 }
@@ -108,7 +120,7 @@ func (s *subject) instance(t *rapid.T) relayer.Store { return s.instances[s.draw
 
 // wantSound runs the check of a store that has one.
 func (s *subject) wantSound(t *rapid.T) {
-	store, ok := s.instance(t).(relayer.CheckStore)
+	store, ok := s.instance(t).(transfer.Checker)
 	if !ok {
 		return
 	}
@@ -122,6 +134,14 @@ var (
 	ids       = rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("id-%d", rapid.IntRange(0, 30).Draw(t, "id")) })
 	claims    = rapid.SampledFrom([]string{"", "", "x", "y", "z", "\x00"})
 	documents = rapid.SliceOfN(rapid.Byte(), 0, 300)
+	// Few terms, so that most queries select some of the records.
+	terms      = rapid.Custom(drawTerms)
+	selections = rapid.Custom(func(t *rapid.T) relayer.StoreQuery {
+		return relayer.StoreQuery{
+			Terms: rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom(append(vocabulary, "unknown")), 0, 3), 0, 3).Draw(t, "terms"),
+			IDs:   rapid.SampledFrom([][]string{nil, nil, nil, {"id-0", "id-1", "id-2", "id-3", "id-4"}}).Draw(t, "IDs"),
+		}
+	})
 	// staleness is added to the current revision, and mostly 0.
 	staleness = rapid.SampledFrom([]int{0, 0, 0, 0, -1, 1})
 	imports   = rapid.Custom(func(t *rapid.T) relayer.Record {
@@ -130,6 +150,18 @@ var (
 		return rec
 	})
 )
+
+var vocabulary = []string{"a", "b", "c", "c ", "é"}
+
+func drawTerms(t *rapid.T) (drawn []string) {
+	chosen := rapid.IntRange(0, 1<<len(vocabulary)-1).Draw(t, "set of terms")
+	for i, term := range vocabulary {
+		if chosen&(1<<i) != 0 {
+			drawn = append(drawn, term)
+		}
+	}
+	return drawn
+}
 
 func actions(subjects []*subject) map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
@@ -140,7 +172,7 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 		"create many": func(t *rapid.T) {
 			prefix, n := rapid.StringMatching("[a-z]{6}").Draw(t, "prefix"), rapid.IntRange(1, 25).Draw(t, "n")
 			for i := range n {
-				rec := relayer.Record{ID: fmt.Sprintf("%s-%d", prefix, i)}
+				rec := relayer.Record{ID: fmt.Sprintf("%s-%d", prefix, i), Terms: vocabulary[i%len(vocabulary):]}
 				each(subjects, func(s *subject) { s.create(t, rec) })
 			}
 		},
@@ -155,7 +187,8 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 		"delete a range": func(t *rapid.T) {
 			from, n := rapid.IntRange(0, 200).Draw(t, "from"), rapid.IntRange(1, 40).Draw(t, "n")
 			each(subjects, func(s *subject) {
-				for _, rec := range append([]relayer.Record(nil), s.model.list(from, n)...) {
+				gone, _ := s.model.list(relayer.StoreQuery{Offset: from, Limit: n})
+				for _, rec := range gone {
 					s.delete(t, rec.ID, 0)
 				}
 			})
@@ -169,12 +202,17 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 			each(subjects, func(s *subject) { s.wantRecord(t, id) })
 		},
 		"list": func(t *rapid.T) {
-			offset, limit := rapid.IntRange(0, 250).Draw(t, "offset"), rapid.IntRange(0, 60).Draw(t, "limit")
-			each(subjects, func(s *subject) { s.wantPage(t, offset, limit) })
+			query := selections.Draw(t, "selection")
+			query.Offset, query.Limit = rapid.IntRange(0, 250).Draw(t, "offset"), rapid.IntRange(0, 60).Draw(t, "limit")
+			each(subjects, func(s *subject) { s.wantPage(t, query) })
 		},
 		"canceled": func(t *rapid.T) {
 			rec := draw(t)
 			each(subjects, func(s *subject) { s.createCanceled(t, rec) })
+		},
+		"follow": func(t *rapid.T) { each(subjects, func(s *subject) { s.follow(t) }) },
+		"lose the position": func(t *rapid.T) {
+			each(subjects, func(s *subject) { s.follower.position = "unknown" })
 		},
 		"reopen": func(t *rapid.T) { each(subjects, func(s *subject) { s.reopen(t) }) },
 	}
@@ -184,6 +222,7 @@ func draw(t *rapid.T) relayer.Record {
 	return relayer.Record{
 		ID:       ids.Draw(t, "id"),
 		Claim:    claims.Draw(t, "claim"),
+		Terms:    terms.Draw(t, "terms"),
 		Document: documents.Draw(t, "document"),
 		Private:  documents.Draw(t, "private"),
 	}
@@ -217,7 +256,11 @@ func (s *subject) delete(t *rapid.T, id string, stale int) {
 // importAll accepts any refusal if the model refuses: a store chooses which of the
 // records it reports.
 func (s *subject) importAll(t *rapid.T, recs []relayer.Record) {
-	err := s.instance(t).(relayer.ImportStore).Import(t.Context(), recs)
+	importer, ok := s.instance(t).(transfer.Importer)
+	if !ok {
+		return
+	}
+	err := importer.Import(t.Context(), recs)
 	want := s.model.importAll(recs)
 	if want != nil && (errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrClaimed)) {
 		return
@@ -269,34 +312,21 @@ func (s *subject) wantRecord(t *rapid.T, id string) {
 	want, wantErr := s.model.get(id)
 	s.wantError(t, "Get", err, wantErr)
 	s.wantSame(t, got, want)
-	document, revision, err := s.instance(t).(relayer.DocumentStore).AppendDocument(t.Context(), nil, id)
-	s.wantError(t, "AppendDocument", err, wantErr)
-	if revision != want.Revision || !bytes.Equal(document, want.Document) {
-		t.Fatalf("%s: the document of %s at %d, want it at %d", s.name, id, revision, want.Revision)
-	}
 }
 
-func (s *subject) wantPage(t *rapid.T, offset, limit int) {
-	got, total, err := s.instance(t).List(t.Context(), offset, limit)
-	want := s.model.list(offset, limit)
-	if err != nil || total != len(s.model.recs) || len(got) != len(want) {
-		t.Fatalf("%s: List(%d, %d): %d records of %d, want %d of %d; error %v",
-			s.name, offset, limit, len(got), total, len(want), len(s.model.recs), err)
+func (s *subject) wantPage(t *rapid.T, query relayer.StoreQuery) {
+	got, total, err := s.instance(t).List(t.Context(), query)
+	want, wantTotal := s.model.list(query)
+	if err != nil || total != wantTotal || len(got) != len(want) {
+		t.Fatalf("%s: List(%+v): %d records of %d, want %d of %d; error %v", s.name, query, len(got), total, len(want), wantTotal, err)
 	}
-	joined := make([][]byte, len(want))
 	for i := range want {
 		s.wantSame(t, got[i], want[i])
-		joined[i] = want[i].Document
-	}
-	page, total, err := s.instance(t).(relayer.DocumentStore).AppendDocuments(t.Context(), nil, offset, limit)
-	if err != nil || total != len(s.model.recs) || !bytes.Equal(page, bytes.Join(joined, []byte(","))) {
-		t.Fatalf("%s: AppendDocuments(%d, %d): %d bytes, %d records in all, want the documents of List and %d; error %v",
-			s.name, offset, limit, len(page), total, len(s.model.recs), err)
 	}
 }
 
 func (s *subject) wantSame(t *rapid.T, got, want relayer.Record) {
-	if got.ID != want.ID || got.Revision != want.Revision || got.Claim != want.Claim ||
+	if got.ID != want.ID || got.Revision != want.Revision || got.Claim != want.Claim || !slices.Equal(got.Terms, want.Terms) ||
 		!bytes.Equal(got.Document, want.Document) || !bytes.Equal(got.Private, want.Private) {
 		t.Fatalf("%s: %s at %d, want %s at %d", s.name, got.ID, got.Revision, want.ID, want.Revision)
 	}

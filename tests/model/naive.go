@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // naive is the model of a store: a slice of records in creation order.
@@ -80,9 +81,16 @@ func (n *naive) delete(id string, revision uint64) error {
 	return nil
 }
 
-func (n *naive) list(offset, limit int) []relayer.Record {
-	start := min(offset, len(n.recs))
-	return n.recs[start:min(start+limit, len(n.recs))]
+// list returns the page of a query and the number of selected records.
+func (n *naive) list(query relayer.StoreQuery) (page []relayer.Record, total int) {
+	var selected []relayer.Record
+	for _, rec := range n.recs {
+		if storeutil.Selects(query, rec) {
+			selected = append(selected, rec)
+		}
+	}
+	start := min(query.Offset, len(selected))
+	return selected[start:min(start+query.Limit, len(selected))], len(selected)
 }
 
 // setRevision sets the revision that the store under test has chosen.

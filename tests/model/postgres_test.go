@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // TestModel_TwoPostgresStores runs two stores on one schema, as two instances of a

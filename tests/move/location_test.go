@@ -8,6 +8,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // location is a store that a process can open.
@@ -19,8 +20,8 @@ type location struct {
 // store is a store that can be copied, filled and checked.
 type store interface {
 	relayer.Store
-	relayer.ImportStore
-	relayer.CheckStore
+	transfer.Importer
+	transfer.Checker
 	Close() error
 }
 

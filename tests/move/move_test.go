@@ -7,11 +7,12 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
@@ -131,7 +132,7 @@ func compare(t *testing.T, src, dst store) (total, held int) {
 
 func list(t *testing.T, s store, offset, limit int) ([]relayer.Record, int) {
 	t.Helper()
-	records, total, err := s.List(t.Context(), offset, limit)
+	records, total, err := s.List(t.Context(), relayer.StoreQuery{Offset: offset, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,5 +141,5 @@ func list(t *testing.T, s store, offset, limit int) ([]relayer.Record, int) {
 
 func isEqual(a, b relayer.Record) bool {
 	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim &&
-		bytes.Equal(a.Document, b.Document) && bytes.Equal(a.Private, b.Private)
+		slices.Equal(a.Terms, b.Terms) && bytes.Equal(a.Document, b.Document) && bytes.Equal(a.Private, b.Private)
 }

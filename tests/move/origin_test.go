@@ -97,7 +97,7 @@ func importAll(t *testing.T, origin store, filled relayer.Store) {
 	t.Helper()
 	const batch = 5000
 	for offset := 0; ; offset += batch {
-		records, _, err := filled.List(t.Context(), offset, batch)
+		records, _, err := filled.List(t.Context(), relayer.StoreQuery{Offset: offset, Limit: batch})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,26 +58,38 @@ func (d *document) checkText(pointer, name string, values []string) error {
 		}
 		return nil
 	}
-	if len(values) > 1 {
+	isList := described["schema"].(map[string]any)["type"] == "array"
+	if len(values) > 1 && !isList {
 		return fmt.Errorf("%s has %d values", name, len(values))
 	}
-	var value any = values[0]
-	switch d.at(pointer + "/schema")["type"] {
-	case "integer":
-		number, err := strconv.ParseUint(values[0], 10, 64)
-		if err != nil {
+	schema := pointer + "/schema"
+	if isList {
+		schema += "/items"
+	}
+	for _, text := range values {
+		if err := d.checkValue(schema, text); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkValue checks one value of a header or of a parameter.
+func (d *document) checkValue(schema, text string) error {
+	var value any = text
+	switch d.at(d.resolve(schema))["type"] {
+	case "integer":
+		number, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return err
 		}
 		value = number
 	case "boolean":
-		if text := values[0]; text == "true" || text == "false" {
+		if text == "true" || text == "false" {
 			value = text == "true"
 		}
 	}
-	if err := d.schema(pointer + "/schema").Validate(value); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
+	return d.schema(schema).Validate(value)
 }
 
 func (d *document) checkBody(response string, x exchange) error {

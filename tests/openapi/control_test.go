@@ -28,7 +28,7 @@ func realExchanges(t *testing.T) map[string]exchange {
 	}
 	send := func(method, path, body string, header http.Header) exchange {
 		request := httptest.NewRequest(method, path, strings.NewReader(body))
-		request = request.WithContext(httpapi.WithPrincipal(request.Context(), "tester"))
+		request = request.WithContext(relayer.WithActor(request.Context(), relayer.Actor{ID: "tester"}))
 		request.Header = header
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, request)

@@ -25,7 +25,7 @@ func served(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := httpapi.New(manager, httpapi.Tokens("a-token-of-the-tests"))
+	handler, err := httpapi.New(manager, httpapi.TrustHost())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,6 +214,10 @@ func TestSchemas_Bounds(t *testing.T) {
 		{"RelayerId", `"_-aZ9"`, `"a.b"`},
 		{"PaginationMeta", `{"current_page":4294967295,"per_page":0,"total_items":0}`, `{"current_page":0,"per_page":0,"total_items":0}`},
 		{"UpdateRelayerRequest", `{"policies":{"max_fee":null}}`, `{"paused":null}`},
+		{"UpdateRelayerRequest", `{"labels":{"team":null}}`, `{"labels":{"team":1}}`},
+		{"Labels", `{"a.b_c/d-E":""}`, `{"-a":"b"}`},
+		{"Labels", `{"` + strings.Repeat("k", 63) + `":"v"}`, `{"` + strings.Repeat("k", 64) + `":"v"}`},
+		{"DisableRelayerRequest", `{"type":"x","details":null}`, `{"type":""}`},
 	} {
 		schema := d.schema("#/components/schemas/" + c.schema)
 		for text, want := range map[string]bool{c.valid: true, c.invalid: false} {

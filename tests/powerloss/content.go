@@ -23,7 +23,7 @@ func content(id string, version int) relayer.CreateRequest {
 		SignerID:      "signer-of-" + id,
 		Paused:        version%2 == 0,
 		CustomRPCURLs: []relayer.RPCConfig{{URL: relayer.RPCURL(fmt.Sprintf("https://rpc.example/key-%d", version)), Weight: new(100.0)}},
-		Policies:      &relayer.EVMPolicy{WhitelistReceivers: receivers},
+		Policy:        &relayer.EVMPolicy{WhitelistReceivers: receivers},
 	}
 }
 
@@ -36,7 +36,7 @@ func versionOf(r *relayer.Relayer) (version int, err error) {
 // setContent changes a relayer to another version of itself.
 func setContent(r *relayer.Relayer, version int) {
 	want := content(r.ID, version)
-	r.Name, r.Paused, r.CustomRPCURLs, r.Policies = want.Name, want.Paused, want.CustomRPCURLs, want.Policies
+	r.Name, r.Paused, r.CustomRPCURLs, r.Policy = want.Name, want.Paused, want.CustomRPCURLs, want.Policy
 }
 
 // recordsOf returns the records of this version of each id, as a Manager writes
@@ -52,7 +52,7 @@ func recordsOf(ctx context.Context, version int, ids ...string) ([]relayer.Recor
 			return nil, err
 		}
 	}
-	records, _, err := store.List(ctx, 0, len(ids))
+	records, _, err := store.List(ctx, relayer.StoreQuery{Limit: len(ids)})
 	return records, err
 }
 

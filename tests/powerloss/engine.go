@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"iter"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // engine is a store on bbolt without the precautions of store/bolt. It does not sync
@@ -105,17 +106,24 @@ func (e *engine) Get(_ context.Context, id string) (rec relayer.Record, err erro
 }
 
 // List lists the records by id.
-func (e *engine) List(_ context.Context, offset, limit int) (page []relayer.Record, total int, err error) {
-	var all []relayer.Record
+func (e *engine) List(_ context.Context, query relayer.StoreQuery) (page []relayer.Record, total int, err error) {
 	err = e.db.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketName).ForEach(func(_, value []byte) error {
-			rec, err := decode(value)
-			all = append(all, rec)
-			return err
-		})
+		page, total, err = storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+			cursor := tx.Bucket(bucketName).Cursor()
+			for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
+				if !yield(decode(value)) {
+					return
+				}
+			}
+		}, query)
+		return err
 	})
-	first := min(offset, len(all))
-	return slices.Clone(all[first : first+min(limit, len(all)-first)]), len(all), err
+	return page, total, err
+}
+
+// Watch returns no changes.
+func (e *engine) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return new(storeutil.Feed).Watch(ctx, after)
 }
 
 // write returns ErrOutcomeUnknown if the commit fails.

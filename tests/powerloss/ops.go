@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
@@ -81,7 +82,7 @@ func write(t task) error {
 // owners returns the relayers that each worker continues with.
 func owners(manager *relayer.Manager, avoid []string) ([workers][]string, error) {
 	var owned [workers][]string
-	for r, err := range manager.All(context.Background()) {
+	for r, err := range manager.All(context.Background(), relayer.Selector{}) {
 		if err != nil {
 			return owned, err
 		}
@@ -172,7 +173,7 @@ func (w *worker) importMany() error {
 		return err
 	}
 	step, err := w.do(event{Verb: "import", IDs: ids, Version: version}, func(ctx context.Context) error {
-		return w.store.(relayer.ImportStore).Import(ctx, records)
+		return w.store.(transfer.Importer).Import(ctx, records)
 	})
 	if step == done {
 		w.own = append(w.own, ids...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/faulty"
 )
 
@@ -24,8 +25,8 @@ const fileName = "relayers.db"
 
 type checkedStore interface {
 	relayer.Store
-	relayer.ImportStore
-	relayer.CheckStore
+	transfer.Importer
+	transfer.Checker
 	Close() error
 }
 
@@ -52,8 +53,7 @@ func openSound(kind, path string) (checkedStore, error) {
 // readVersions returns the version of each relayer in the store, by ID. It is
 // damagedVersion if the record matches no version.
 func readVersions(ctx context.Context, store relayer.Store) (map[string]int, error) {
-	const all = 1 << 30
-	records, total, err := store.List(ctx, 0, all)
+	records, total, err := store.List(ctx, relayer.StoreQuery{Limit: 1 << 30})
 	if err != nil {
 		return nil, err
 	}

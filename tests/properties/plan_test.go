@@ -39,8 +39,9 @@ func drawDesired(t *rapid.T, label, id string) relayer.CreateRequest {
 		NotificationID: rapid.SampledFrom([]string{"", "alerts", "pages"}).Draw(t, label+" notification"),
 		CustomRPCURLs:  rapid.SliceOfN(rapid.Custom(drawEndpoint), 0, 3).Draw(t, label+" endpoints"),
 	}
+	req.Labels = rapid.SampledFrom([]map[string]string{nil, {}, {"team": "x"}, {"team": "x", "a.b/c": ""}, {"team": "y"}}).Draw(t, label+" labels")
 	if rapid.IntRange(0, 4).Draw(t, label+" has policies") > 0 {
-		req.Policies = drawPolicy(t, req.NetworkType)
+		req.Policy = drawPolicy(t, req.NetworkType)
 	}
 	return req
 }
@@ -104,7 +105,7 @@ func drawPolicy(t *rapid.T, networkType relayer.NetworkType) relayer.Policy {
 				return relayer.StellarAllowedToken{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: kind}, SwapConfig: tokenSwap.Draw(t, "swap")}
 			}), 0, 2).Draw(t, "tokens"),
 			SwapConfig: rapid.Ptr(rapid.Custom(func(t *rapid.T) relayer.StellarSwapConfig {
-				return relayer.StellarSwapConfig{CronSchedule: schedule.Draw(t, "schedule"), Strategies: rapid.SampledFrom([][]relayer.StellarSwapStrategy{nil, {}, {relayer.Soroswap}}).Draw(t, "strategies")}
+				return relayer.StellarSwapConfig{CronSchedule: schedule.Draw(t, "schedule"), Strategies: rapid.SampledFrom([][]relayer.StellarSwapStrategy{nil, {}, {relayer.SwapSoroswap}}).Draw(t, "strategies")}
 			}), true).Draw(t, "swap"),
 		}
 	}
@@ -160,8 +161,8 @@ func (s *interrupted) Get(ctx context.Context, id string) (rec relayer.Record, e
 	return rec, err
 }
 
-func (s *interrupted) List(ctx context.Context, offset, limit int) (records []relayer.Record, total int, err error) {
-	err = s.call(func() error { records, total, err = s.Store.List(ctx, offset, limit); return err })
+func (s *interrupted) List(ctx context.Context, query relayer.StoreQuery) (records []relayer.Record, total int, err error) {
+	err = s.call(func() error { records, total, err = s.Store.List(ctx, query); return err })
 	return records, total, err
 }
 
@@ -175,11 +176,11 @@ func (r maskedRegistry) Get(ctx context.Context, id string) (*relayer.Relayer, e
 	return maskedCopy(got), err
 }
 
-func (r maskedRegistry) All(ctx context.Context) iter.Seq2[*relayer.Relayer, error] {
+func (r maskedRegistry) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
-		for got, err := range r.Registry.All(ctx) {
+		for got, err := range r.Registry.All(ctx, selector) {
 			if got = maskedCopy(got); got != nil {
-				got.Revision, err = 0, relayer.ErrNoRevision
+				got.Revision = 0
 			}
 			if !yield(got, err) {
 				return
@@ -211,7 +212,7 @@ func newPlanManager(t *rapid.T, store relayer.Store) *relayer.Manager {
 // contentOf returns all relayers by ID.
 func contentOf(t *rapid.T, manager *relayer.Manager) map[string]relayer.Relayer {
 	content := make(map[string]relayer.Relayer)
-	for r, err := range manager.All(context.Background()) {
+	for r, err := range manager.All(context.Background(), relayer.Selector{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,11 +234,21 @@ func createConfig(t *rapid.T, manager *relayer.Manager, requests []relayer.Creat
 
 // expectedContent returns the content after an apply of desired to stored. It is computed
 // by creates in another registry, not by a comparison of fields.
-func expectedContent(t *rapid.T, stored map[string]relayer.Relayer, desired []relayer.CreateRequest, isMasked, isPruned bool) map[string]relayer.Relayer {
+func (s *scenario) expectedContent(t *rapid.T, stored map[string]relayer.Relayer) map[string]relayer.Relayer {
 	other := newPlanManager(t, memory.New())
-	createConfig(t, other, desired)
+	createConfig(t, other, s.desired)
 	want := contentOf(t, other)
 	isBlocked := false
+	for id, after := range want {
+		old, isStored := stored[id]
+		if s.selector.Matches(&after) && (!isStored || s.selector.Matches(&old)) {
+			continue
+		}
+		isBlocked = true
+		if want[id] = old; !isStored {
+			delete(want, id)
+		}
+	}
 	for id, old := range stored {
 		after, isListed := want[id]
 		switch {
@@ -246,14 +257,14 @@ func expectedContent(t *rapid.T, stored map[string]relayer.Relayer, desired []re
 		case old.Network != after.Network || old.NetworkType != after.NetworkType || old.SignerID != after.SignerID:
 			isBlocked = true
 			after = old
-		case isMasked && reflect.DeepEqual(maskedCopy(&old).CustomRPCURLs, maskedCopy(&after).CustomRPCURLs):
+		case s.isMasked && reflect.DeepEqual(maskedCopy(&old).CustomRPCURLs, maskedCopy(&after).CustomRPCURLs):
 			after.CustomRPCURLs = old.CustomRPCURLs
 		}
 		after.SystemDisabled, after.DisabledReason = old.SystemDisabled, old.DisabledReason
 		want[id] = after
 	}
 	for id, old := range stored {
-		if _, isListed := want[id]; !isListed && (!isPruned || isBlocked) {
+		if _, isListed := want[id]; !isListed && (!s.isPruned || isBlocked || !s.selector.Matches(&old)) {
 			want[id] = old
 		}
 	}
@@ -277,6 +288,7 @@ type scenario struct {
 	registry           relayer.Registry
 	desired            []relayer.CreateRequest
 	options            []plan.Option
+	selector           relayer.Selector
 	want               map[string]relayer.Relayer
 	isMasked, isPruned bool
 }
@@ -291,6 +303,8 @@ func drawScenario(t *rapid.T) *scenario {
 	if s.isPruned = rapid.Bool().Draw(t, "prune"); s.isPruned {
 		s.options = append(s.options, plan.WithPrune())
 	}
+	s.selector = rapid.SampledFrom([]relayer.Selector{{}, {}, relayer.Selector{}.Where("label.team", "x")}).Draw(t, "selector")
+	s.options = append(s.options, plan.WithSelector(s.selector))
 	createConfig(t, s.manager, drawConfig(t, "stored"))
 	for id := range contentOf(t, s.manager) {
 		if rapid.IntRange(0, 3).Draw(t, id+" is disabled") > 0 {
@@ -300,7 +314,7 @@ func drawScenario(t *rapid.T) *scenario {
 			t.Fatal(err)
 		}
 	}
-	s.want = expectedContent(t, contentOf(t, s.manager), s.desired, s.isMasked, s.isPruned)
+	s.want = s.expectedContent(t, contentOf(t, s.manager))
 	return s
 }
 

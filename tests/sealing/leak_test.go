@@ -16,10 +16,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/pgserver"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 

@@ -60,7 +60,7 @@ const timeout = 30000;
 
 async function request(path, headers, more) {
   try {
-    const response = await fetch('api/v1/relayers' + path, {
+    const response = await fetch('api/v1' + path, {
       ...more,
       headers: { ...headers, Authorization: 'Bearer ' + token },
       cache: 'no-store', credentials: 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
@@ -77,9 +77,12 @@ async function request(path, headers, more) {
 // A proxy returns these if it cannot reach the server.
 const proxyFailures = [502, 504];
 
-// Sends a request and returns its data, pagination and ETag. It throws a Refusal if
-// the request fails, and an AbortError if it is canceled or the user has signed out.
-export async function call(path, { method = 'GET', body, etag, signal } = {}) {
+// Sends a request and returns its data, pagination, revisions and ETag. It throws a
+// Refusal if the request fails, and an AbortError if it is canceled or the user has signed
+// out.
+export const call = (path, more) => callAPI('/relayers' + path, more);
+
+async function callAPI(path, { method = 'GET', body, etag, signal } = {}) {
   const isWrite = method !== 'GET';
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -99,7 +102,8 @@ export async function call(path, { method = 'GET', body, etag, signal } = {}) {
   if (failure) throw failure;
   const envelope = envelopeOf(text);
   if (response.ok && envelope.success === true) {
-    return { data: envelope.data, pagination: envelope.pagination, etag: response.headers.get('ETag') };
+    const { data, pagination, revisions } = envelope;
+    return { data, pagination, revisions, etag: response.headers.get('ETag') };
   }
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
@@ -111,8 +115,11 @@ export async function call(path, { method = 'GET', body, etag, signal } = {}) {
 export function openFeed(lastEvent, signal) {
   const headers = { Accept: 'text/event-stream' };
   if (lastEvent) headers['Last-Event-ID'] = lastEvent;
-  return request(':watch', headers, { signal });
+  return request('/relayers:watch', headers, { signal });
 }
+
+// Returns who the caller is, and what it may do.
+export const readAccess = async () => (await callAPI('/access')).data;
 
 export const pathOf = (id) => '/' + encodeURIComponent(id);
 

@@ -100,6 +100,7 @@ export const relayerFields = [
     text('url', { required, hint: 'An http, https, ws or wss URL. It is masked after it is stored.' }),
     decimal('weight', { hint: 'From 0 to 100. The default is 100.' }),
   ]),
+  { ...rows('labels', 'label', [text('key'), text('value')]), kind: 'labels' },
 ];
 
 const spelling = { id: 'ID', eip1559: 'EIP-1559', rpc: 'RPC', url: 'URL', urls: 'URLs', tx: 'transaction' };
@@ -113,6 +114,8 @@ export function titleOf({ name, title }) {
 // Returns the fields on a JSON path of a relayer, such as policies.swap_config.strategy,
 // the outermost first.
 export function fieldsOn(path, networkType) {
+  const [, label] = /^labels\.(.*)$/.exec(path) ?? [];
+  if (label !== undefined) return [{ name: 'labels' }, { title: label }]; // a key may contain dots
   let fields = [...relayerFields, { ...group('policies', policyFields[networkType]), title: 'Policy' }];
   return path.split('.').map((name) => {
     const field = fields?.find((candidate) => candidate.name === name) ?? { name };

@@ -175,6 +175,20 @@ const controls = {
     };
   },
 
+  // A label is a row with its key and its value.
+  labels(field, networkOf) {
+    const list = controls.rows(field, networkOf);
+    return {
+      element: list.element,
+      fill: (labels) => list.fill(Object.entries(labels).map(([key, value]) => ({ key, value }))),
+      collect(path, found) {
+        const rows = list.collect(path, found);
+        rows?.forEach(({ key = '' }, index) => found.set(path + '.' + key, found.get(path + '[' + index + '].value')));
+        return rows && labelsOf(rows);
+      },
+    };
+  },
+
   // The API shows URLs masked and replaces all of them at once, so that the user must
   // ask for the replacement and enter each URL again.
   replacedRows(field, networkOf) {
@@ -203,6 +217,15 @@ const controls = {
     };
   },
 };
+
+// Returns the labels of rows. The API reports that a key is given twice, so that both are
+// sent.
+function labelsOf(rows) {
+  const members = rows.map(({ key = '', value = '' }) => [key, value]);
+  const labels = Object.fromEntries(members);
+  if (Object.keys(labels).length === members.length) return labels;
+  return new Literal('{' + members.map((member) => member.map(writeJSON).join(':')).join(',') + '}');
+}
 
 function fieldset(title, content) {
   const wrong = wrongLine();
@@ -363,7 +386,7 @@ export function newRelayerForm() {
 export function editForm(relayer) {
   const editable = relayerFields.flatMap((field) => {
     if (field.name === 'custom_rpc_urls') return [{ ...field, kind: relayer.custom_rpc_urls ? 'replacedRows' : 'rows' }];
-    return ['name', 'notification_id'].includes(field.name) ? [field] : [];
+    return ['name', 'notification_id', 'labels'].includes(field.name) ? [field] : [];
   });
   const policy = { kind: 'group', name: 'policies', title: 'Policy', fields: policyFields[relayer.network_type] };
   const parts = partsOf([...editable, policy], () => relayer.network);

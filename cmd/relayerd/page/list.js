@@ -3,47 +3,56 @@
 
 import { call } from './api.js';
 import { byId, make, morph, say } from './dom.js';
+import { dividedProblems, filtersOf, showFilterErrors, showFilters, withFilter } from './filters.js';
 import { isSame } from './json.js';
 import { rowOf } from './view.js';
 
 let shown = new URLSearchParams(); // what the shown list was asked for
 
-// Returns the fragment of the shown list with changes.
-export function fragmentOf(changes) {
-  const asked = new URLSearchParams(shown);
+export const shownFilters = () => filtersOf(shown);
+
+// Returns the fragment of the shown list with changes, and with other filters if they are
+// given.
+export function fragmentOf(changes, filters = shownFilters()) {
+  const asked = new URLSearchParams(['page', 'per_page', 'order'].flatMap((name) => (shown.has(name) ? [[name, shown.get(name)]] : [])));
   for (const [name, value] of Object.entries(changes)) {
     if (value === '') asked.delete(name);
     else asked.set(name, value);
   }
-  return '#' + asked;
+  return '#' + new URLSearchParams([...asked, ...filters]);
 }
+
+const linkTo = (filters) => fragmentOf({ page: 1 }, filters);
+
+const linkToLabel = (key, value) => linkTo(withFilter(shownFilters(), 'label.' + key, value));
 
 // Reading.
 
-async function readPage(page, perPage, signal) {
-  const { data, pagination } = await call('?' + new URLSearchParams({ page, per_page: perPage }), { signal });
+async function readPage(page, perPage, filters, signal) {
+  const query = new URLSearchParams([['page', page], ['per_page', perPage], ...filters]);
+  const { data, pagination } = await call('?' + query, { signal });
   const [current, size, total] = [pagination.current_page, pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
   return { data, page: current, perPage: size, total };
 }
 
 // Reads a page of the reversed list. The API lists the oldest first, so that the page is
 // a part of one or two pages of the API, counted from the end.
-async function readNewest(page, perPage, signal, attempts = 3) {
-  const asked = await readPage(page, perPage, signal);
+async function readNewest(page, perPage, filters, signal, attempts = 3) {
+  const asked = await readPage(page, perPage, filters, signal);
   const { total, perPage: size } = asked;
   const end = total - (asked.page - 1) * size;
   if (size === 0 || end <= 0) return { ...asked, data: [] };
   const start = Math.max(end - size, 0);
   const [first, last] = [start, end - 1].map((index) => Math.floor(index / size) + 1);
-  const parts = await Promise.all([...new Set([first, last])].map((number) => (number === asked.page ? asked : readPage(number, size, signal))));
-  if (attempts > 1 && parts.some((part) => part.total !== total)) return readNewest(page, perPage, signal, attempts - 1);
+  const parts = await Promise.all([...new Set([first, last])].map((number) => (number === asked.page ? asked : readPage(number, size, filters, signal))));
+  if (attempts > 1 && parts.some((part) => part.total !== total)) return readNewest(page, perPage, filters, signal, attempts - 1);
   const skipped = (first - 1) * size;
   return { ...asked, data: parts.flatMap((part) => part.data).slice(start - skipped, end - skipped).reverse() };
 }
 
 export async function readList(asked, signal) {
   const read = asked.get('order') === 'newest' ? readNewest : readPage;
-  return { asked, ...await read(asked.get('page') || '1', asked.get('per_page') || '10', signal) };
+  return { asked, ...await read(asked.get('page') || '1', asked.get('per_page') || '10', filtersOf(asked), signal) };
 }
 
 // Showing.
@@ -59,9 +68,9 @@ function setLink(link, isThere, page) {
   link.setAttribute('aria-disabled', 'true');
 }
 
-function rangeOf(page, perPage, total, count) {
-  const all = total === 1 ? '1 relayer' : total + ' relayers';
-  if (total === 0) return 'There are no relayers yet.';
+function rangeOf(page, perPage, total, count, isFiltered) {
+  const all = (total === 1 ? '1 relayer' : total + ' relayers') + (isFiltered ? ' selected' : '');
+  if (total === 0) return isFiltered ? 'No relayer matches the filters.' : 'There are no relayers yet.';
   if (perPage === 0) return 'There are ' + all + '.';
   if (count === 0) return 'Page ' + page + ' is empty. There are ' + all + '.';
   const first = (page - 1) * perPage + 1;
@@ -82,6 +91,12 @@ function showPagerErrors(problems) {
   }
 }
 
+function showErrors(problems) {
+  const [ofFilters, others] = dividedProblems(problems);
+  showFilterErrors(ofFilters);
+  showPagerErrors(others);
+}
+
 const hasSameRows = (relayers) => isSame([...byId('rows').children].map((row) => row.dataset.id), relayers.map(({ id }) => id));
 
 // Rows that are shown already stay the same elements. An element that is moved loses the
@@ -90,7 +105,7 @@ function setRows(relayers) {
   const rows = byId('rows');
   const present = new Map([...rows.children].map((row) => [row.dataset.id, row]));
   const fresh = relayers.map((relayer) => {
-    const [old, row] = [present.get(relayer.id), rowOf(relayer)];
+    const [old, row] = [present.get(relayer.id), rowOf(relayer, linkToLabel)];
     if (!old) return row;
     morph(old, row);
     return old;
@@ -102,14 +117,21 @@ export function setList({ asked, data, page, perPage, total }) {
   const pages = perPage > 0 ? Math.ceil(total / perPage) : 0;
   shown = new URLSearchParams(asked);
   shown.set('page', page);
+  const filters = shownFilters();
+  showFilters(filters, linkTo);
   setRows(data);
-  showPagerErrors([]);
+  showErrors([]);
   byId('list-note').hidden = true;
-  byId('empty').hidden = total > 0;
+  byId('empty').hidden = total > 0 || filters.size > 0;
+  byId('filter-form').hidden = total === 0 && filters.size === 0;
+  for (const [id, verb] of [['pause-all', 'Pause'], ['resume-all', 'Resume']]) {
+    byId(id).textContent = verb + ' all ' + total + '…';
+    byId(id).hidden = total === 0;
+  }
   byId('list-table').hidden = data.length === 0;
   byId('order-pair').hidden = total === 0;
   byId('pager').hidden = total === 0;
-  byId('range').textContent = rangeOf(page, perPage, total, data.length);
+  byId('range').textContent = rangeOf(page, perPage, total, data.length, filters.size > 0);
   byId('order').value = asked.get('order') === 'newest' ? 'newest' : '';
   byId('page').value = page;
   byId('page-count').textContent = 'of ' + Math.max(pages, 1);
@@ -122,14 +144,15 @@ export function setList({ asked, data, page, perPage, total }) {
 export function setInvalidList(asked, problems) {
   setList({ asked, data: [], page: asked.get('page') || 1, perPage: 10, total: 1 });
   byId('range').textContent = '';
-  showPagerErrors(problems);
+  for (const id of ['pause-all', 'resume-all']) byId(id).hidden = true;
+  showErrors(problems);
 }
 
 // Changes by other clients.
 
 export function updateRow(relayer, isDeleted) {
   const row = [...byId('rows').children].find((candidate) => candidate.dataset.id === relayer.id);
-  if (row) morph(row, rowOf(relayer, isDeleted));
+  if (row) morph(row, rowOf(relayer, linkToLabel, isDeleted));
 }
 
 function noteList() {

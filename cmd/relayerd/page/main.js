@@ -1,9 +1,12 @@
+import { mayCreate, showAccess } from './access.js';
 import { call, expired, explain, hasToken, pathOf, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
+import { closeBulk, isChanging, openBulk } from './bulk.js';
 import { dropEdit, dropEdits, hasUnsavedEdits, isBusy, noteChange, openDelete, openEdit, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say } from './dom.js';
+import { enteredFilters } from './filters.js';
 import { newRelayerForm } from './forms.js';
 import { writeJSON } from './json.js';
-import { fragmentOf, readList, setInvalidList, setList, updateList, updateRow } from './list.js';
+import { fragmentOf, readList, setInvalidList, setList, shownFilters, updateList, updateRow } from './list.js';
 import { clearStale } from './reach.js';
 import { cardsOf, inSentence, nameInSentence, nameOf, statusPills, unknownPill } from './view.js';
 import { follow, sleep } from './watch.js';
@@ -17,7 +20,7 @@ let listHash = '#page=1'; // the page of the list that the user saw last
 function show(view) {
   const wasShown = isShown(view);
   for (const name of names) byId(name).hidden = name !== view;
-  byId('menu').hidden = view === 'enter';
+  for (const id of ['menu', 'access']) byId(id).hidden = view === 'enter';
   const heading = byId(view + '-title');
   const title = view === 'one' ? nameInSentence(shown.data) : heading.textContent;
   document.title = view === 'enter' ? 'Relayers' : title + ' – Relayers';
@@ -38,7 +41,7 @@ async function showList(asked, signal) {
     setInvalidList(asked, error.errors);
   }
   show('list');
-  byId('pager').querySelector('[aria-invalid]')?.focus();
+  byId('list').querySelector('[aria-invalid]')?.focus();
   if (byId('status').textContent === '') say(byId('range').textContent, true);
   if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
 }
@@ -163,6 +166,7 @@ function goTo(hash, text = '') {
 }
 
 function onNavigation() {
+  closeBulk();
   const kept = suspendDialogs();
   say(notice || (kept ? 'Your changes to ' + kept + ' are not saved. Open it again to save or discard them.' : ''));
   notice = '';
@@ -181,7 +185,8 @@ async function route() {
   const asked = askedView();
   const id = asked.get('relayer') ?? undefined;
   try {
-    if (asked.has('new')) show('new');
+    if (asked.has('new') && mayCreate()) show('new');
+    else if (asked.has('new')) showProblem('Not permitted', 'This token may not create relayers.', false);
     else if (id !== undefined) await showOne(id, signal);
     else await showList(asked, signal);
   } catch (error) {
@@ -253,7 +258,8 @@ function onChange(change, { relayer, etag }) {
   const isDeleted = change === 'deleted';
   noteChange(relayer.id, etag, isDeleted);
   updateRow(relayer, isDeleted);
-  if (change !== 'updated') refreshSoon();
+  // A change can make a relayer match the filters, or no longer.
+  if (change !== 'updated' || (isShown('list') && shownFilters().size > 0)) refreshSoon();
   else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {
     setOne({ data: relayer, etag });
     refused('');
@@ -261,11 +267,17 @@ function onChange(change, { relayer, etag }) {
   }
 }
 
+// The server asks for it if changes are missing, also because the user may see others now.
+function resync() {
+  refreshSoon();
+  readAccess();
+}
+
 function startFeed() {
   feed.abort();
   feed = new AbortController();
   follow(feed.signal, {
-    event: (event, change) => (event === 'resync' ? refreshSoon() : onChange(event, change)),
+    event: (event, change) => (event === 'resync' ? resync() : onChange(event, change)),
     expired: () => signOut(expired),
     state(state) {
       byId('live').hidden = state === 'off';
@@ -301,13 +313,14 @@ function clearViews() {
   waiting.abort();
   stopFeed();
   clearStale();
-  for (const id of ['rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'problem-title', 'problem-text']) byId(id).replaceChildren();
+  for (const id of ['principal', 'scope', 'rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'problem-title', 'problem-text']) byId(id).replaceChildren();
   shown = undefined;
 }
 
 // An edit and the form of a new relayer survive an expired token.
 function signOut(why) {
   removeToken();
+  closeBulk();
   suspendDialogs();
   clearViews();
   say('');
@@ -325,10 +338,24 @@ function leave() {
   signOut('');
 }
 
-function start() {
+// Reads what the user may do. It returns false if the user has to sign in.
+async function readAccess() {
+  try {
+    await showAccess();
+  } catch (error) {
+    if (error.name === 'AbortError') return false;
+    if (!(error instanceof Refusal)) throw error;
+    if (error.status === 401) signOut(expired);
+    return error.status !== 401;
+  }
+  return true;
+}
+
+async function start() {
   say('');
+  if (!await readAccess()) return;
   startFeed();
-  return route();
+  await route();
 }
 
 async function signIn() {
@@ -341,11 +368,11 @@ async function signIn() {
   }
   setToken(given, false);
   try {
-    await call('?per_page=0');
+    await showAccess();
   } catch (refusal) {
     if (refusal.name === 'AbortError') return; // another sign-in was faster
     removeToken();
-    refuseToken(refusal.status === 401 ? 'The server does not accept this token' : explain(refusal, 'list relayers'));
+    refuseToken(refusal.status === 401 ? 'The server does not accept this token' : explain(refusal, 'sign in'));
     return;
   }
   setToken(given, byId('keep').checked);
@@ -357,6 +384,13 @@ onSubmit(byId('new-form'), create);
 onSubmit(byId('pager-form'), () => goTo(fragmentOf({ page: byId('page').value.trim() })));
 byId('per-page').addEventListener('change', () => goTo(fragmentOf({ page: 1, per_page: byId('per-page').value })));
 byId('order').addEventListener('change', () => goTo(fragmentOf({ page: 1, order: byId('order').value })));
+onSubmit(byId('filter-form'), () => {
+  const filters = enteredFilters(shownFilters());
+  if (filters) goTo(fragmentOf({ page: 1 }, filters));
+});
+byId('filter-state').addEventListener('change', () => byId('filter-form').requestSubmit());
+byId('pause-all').addEventListener('click', () => openBulk(shownFilters(), true));
+byId('resume-all').addEventListener('click', () => openBulk(shownFilters(), false));
 byId('edit').addEventListener('click', () => openEdit(shown));
 byId('pause').addEventListener('click', () => setPaused(shown, !shown.data.paused));
 byId('delete').addEventListener('click', () => openDelete(shown));
@@ -370,7 +404,7 @@ addEventListener('hashchange', onNavigation);
 
 // The browser asks the user before it leaves the page.
 addEventListener('beforeunload', (event) => {
-  if (hasUnsaved()) event.preventDefault();
+  if (hasUnsaved() || isChanging()) event.preventDefault();
 });
 
 // The browser may keep the state of the page for its back button.

@@ -58,19 +58,36 @@ const mono = (text) => make('span', { class: 'mono' }, text);
 
 const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
 
+const linkToLabel = (key, value) => '#' + new URLSearchParams({ ['label.' + key]: value });
+
+function labelChip(key, value, link) {
+  const text = printable(key + '=' + value);
+  return make('a', { class: 'chip', href: link(key, value), title: 'Show the relayers with ' + text }, text);
+}
+
+const allLabels = ({ labels }) => make('span', { class: 'chips' }, Object.entries(labels).map(([key, value]) => labelChip(key, value, linkToLabel)));
+
+// A row has room for two labels.
+function labelsOf({ labels = {} }, link) {
+  const chips = Object.entries(labels).map(([key, value]) => labelChip(key, value, link));
+  const more = chips.length > 2 ? [quiet('+' + (chips.length - 2))] : [];
+  return make('span', { class: 'chips' }, [...chips.slice(0, 2), ...more]);
+}
+
 function signerOf({ signer_id: signer, address }, name) {
   return address ? copyable(address, 'address of ' + name, [line(signer), mono(shortened(address))]) : line(signer);
 }
 
-export function rowOf(relayer, isDeleted = false) {
+export function rowOf(relayer, link, isDeleted = false) {
   const { id } = relayer;
   const name = nameInSentence(relayer);
-  const link = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id), title: nameOf(relayer) }, nameOf(relayer));
+  const open = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id), title: nameOf(relayer) }, nameOf(relayer));
   return make('tr', { role: 'row', 'data-id': id }, [
-    make('th', { role: 'rowheader', scope: 'row' }, [copyable(id, 'ID of ' + name, [link, mono(id)])]),
+    make('th', { role: 'rowheader', scope: 'row' }, [copyable(id, 'ID of ' + name, [open, mono(id)])]),
     cell('Network', [networkBadge(relayer)]),
     cell('Status', [isDeleted ? deletedPill() : statusPills(relayer)]),
     cell('Signer', [signerOf(relayer, name)]),
+    cell('Labels', [labelsOf(relayer, link)]),
   ]);
 }
 
@@ -115,6 +132,7 @@ function detailsOf(relayer) {
     rowOfDetails('Address', relayer.address ? copyable(relayer.address, 'address') : quiet('None')),
     rowOfDetails('Signer ID', make('span', {}, printable(relayer.signer_id))),
     rowOfDetails('Notification ID', valueOf(relayer.notification_id)),
+    rowOfDetails('Labels', relayer.labels ? allLabels(relayer) : quiet('None')),
     rowOfDetails('Custom RPC URLs', valueOf(relayer.custom_rpc_urls, field('custom_rpc_urls'))),
   ];
   const { disabled_reason: reason } = relayer;

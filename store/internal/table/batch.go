@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // Change is one validated write: Old is nil for a create, and New for a delete.
@@ -15,11 +16,11 @@ type Change struct{ Old, New *Record }
 func (c Change) Kind() relayer.ChangeKind {
 	switch {
 	case c.Old == nil:
-		return relayer.Created
+		return relayer.ChangeCreated
 	case c.New == nil:
-		return relayer.Deleted
+		return relayer.ChangeDeleted
 	}
-	return relayer.Updated
+	return relayer.ChangeUpdated
 }
 
 // Record returns the record that the change is about: the new one, or the deleted one.
@@ -52,7 +53,7 @@ func (b *Batch) record(id string) *Record {
 	if found, isChanged := b.byID[id]; isChanged {
 		return found
 	}
-	return b.table.byID[id]
+	return b.table.get(id)
 }
 
 // holder returns the record that holds a claim. The empty claim has no holder.
@@ -176,16 +177,39 @@ func (t *Table) apply(c Change) {
 	if c.Old != nil {
 		t.release(c.Old)
 	}
-	if c.New == nil {
-		delete(t.byID, c.Old.ID())
-		t.order.Remove(c.Old)
+	switch {
+	case c.New == nil:
+		t.remove(c.Old)
 		return
+	case c.Old == nil:
+		t.add(c.New)
+	default:
+		s := t.byID[c.New.ID()]
+		s.record = c.New
+		t.byID[c.New.ID()] = s // the key had the memory of the old record
+		c.New.terms = t.byTerm.move(s, c.Old.terms, c.New.terms)
 	}
-	t.byID[c.New.ID()] = c.New
 	t.hold(c.New)
-	if c.Old == nil {
-		t.order.Insert(c.New)
-	} else {
-		t.order.Replace(c.New)
+}
+
+// remove removes a record without its claim.
+func (t *Table) remove(r *Record) {
+	s := t.byID[r.ID()]
+	delete(t.byID, r.ID())
+	t.order.remove(s)
+	t.byTerm.move(s, r.terms, nil)
+	if r.isDamaged {
+		t.damaged.remove(s)
+	}
+}
+
+// Publish sends the changes of an applied batch to the consumers of a feed.
+func (b *Batch) Publish(to *storeutil.Feed) {
+	for _, c := range b.Changes {
+		change := relayer.RecordChange{Kind: c.Kind(), Record: c.Record().Record()}
+		if c.Old != nil {
+			change.OldTerms = c.Old.terms
+		}
+		to.Publish(change)
 	}
 }

@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"strings"
+	"unsafe"
 
 	"github.com/go-relayer/relayer"
 )
@@ -13,7 +14,8 @@ type Record struct {
 	// Checksum is that of a durable store, which sets it before the record is applied.
 	Checksum uint32
 
-	parts     string // ID, claim, document, private part
+	parts     string   // ID, claim, document, private part
+	terms     []string // share their memory with the index
 	revision  uint64
 	sequence  uint64
 	privateAt int // offset of the private part
@@ -22,8 +24,8 @@ type Record struct {
 	isDamaged bool
 }
 
-// NewRecord copies a record whose ID and claim are within the limits of package
-// relayer. A [Batch] sets its position and, unless it is imported, its revision.
+// NewRecord copies a record that is within the limits of package relayer, into as little
+// memory as it needs. A [Batch] sets its position and, unless it is imported, its revision.
 func NewRecord(rec relayer.Record) *Record {
 	var parts strings.Builder
 	parts.Grow(len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private))
@@ -32,16 +34,20 @@ func NewRecord(rec relayer.Record) *Record {
 	parts.Write(rec.Document)
 	parts.Write(rec.Private)
 	return &Record{
-		parts: parts.String(), revision: rec.Revision, privateAt: parts.Len() - len(rec.Private),
+		parts: parts.String(), terms: rec.Terms, revision: rec.Revision, privateAt: parts.Len() - len(rec.Private),
 		idSize: uint8(len(rec.ID)), claimSize: uint8(len(rec.Claim)),
 	}
 }
+
+// TermSeparator joins the terms of a [Stored] record. No term contains it.
+const TermSeparator = "\x00"
 
 // Stored describes a record that a durable store has read.
 type Stored struct {
 	Parts              []byte // ID, claim, document, private part
 	IDSize, ClaimSize  uint8
 	DocumentSize       uint32
+	Terms              []byte // joined by TermSeparator
 	Sequence, Revision uint64
 	Checksum           uint32
 	IsDamaged          bool // its content is not what was stored, but its ID is
@@ -50,10 +56,14 @@ type Stored struct {
 // ID returns the ID.
 func (s Stored) ID() []byte { return s.Parts[:s.IDSize] }
 
-// Record copies the record for [Table.Load].
+// Record copies the record for [Table.Load]. The terms of a damaged record are not known.
 func (s Stored) Record() *Record {
+	var terms []string
+	if len(s.Terms) > 0 && !s.IsDamaged {
+		terms = strings.Split(string(s.Terms), TermSeparator)
+	}
 	return &Record{
-		Checksum: s.Checksum, parts: string(s.Parts), revision: s.Revision, sequence: s.Sequence,
+		Checksum: s.Checksum, parts: string(s.Parts), terms: terms, revision: s.Revision, sequence: s.Sequence,
 		privateAt: int(s.IDSize) + int(s.ClaimSize) + int(s.DocumentSize),
 		idSize:    s.IDSize, claimSize: s.ClaimSize, isDamaged: s.IsDamaged,
 	}
@@ -67,6 +77,9 @@ func (r *Record) ID() string { return r.parts[:r.idSize] }
 
 // Claim returns the claim. It is empty if there is none.
 func (r *Record) Claim() string { return r.parts[r.idSize:][:r.claimSize] }
+
+// Terms returns the terms.
+func (r *Record) Terms() []string { return r.terms }
 
 // Revision returns the revision.
 func (r *Record) Revision() uint64 { return r.revision }
@@ -89,33 +102,14 @@ func (r *Record) Err() error {
 		relayer.ErrUnavailable, relayer.ErrCorrupt, r.ID())
 }
 
-// Copy returns a copy of the record. Its Document and Private share one allocation.
-func (r *Record) Copy() relayer.Record {
-	rec, _ := r.copyInto(make([]byte, 0, len(r.parts)))
-	return rec
+// Record returns the record as a caller of a store gets it. The bytes are shared.
+func (r *Record) Record() relayer.Record {
+	return relayer.Record{
+		ID: r.ID(), Revision: r.revision, Claim: r.Claim(), Terms: r.terms,
+		Document: readOnly(r.Document()), Private: readOnly(r.parts[r.privateAt:]),
+	}
 }
 
-// copyAll copies records, with one allocation for all of their bytes.
-func copyAll(records []*Record) []relayer.Record {
-	size := 0
-	for _, r := range records {
-		size += len(r.parts)
-	}
-	room := make([]byte, 0, size)
-	copies := make([]relayer.Record, len(records))
-	for i, r := range records {
-		copies[i], room = r.copyInto(room)
-	}
-	return copies
-}
-
-// copyInto copies the bytes of the record into room and returns the rest of it. The
-// capacity of each part ends with it, so that an append does not overwrite the next.
-func (r *Record) copyInto(room []byte) (rec relayer.Record, rest []byte) {
-	rec = relayer.Record{ID: r.ID(), Revision: r.revision, Claim: r.Claim()}
-	document, private := r.Document(), r.parts[r.privateAt:]
-	size, end := len(document), len(document)+len(private)
-	rec.Document = append(room[:0:size], document...)
-	rec.Private = append(room[size:size:end], private...)
-	return rec, room[end:end:cap(room)]
-}
+// readOnly returns the bytes of a text without a copy. Nobody may write to them, which is
+// the contract of [relayer.Record].
+func readOnly(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

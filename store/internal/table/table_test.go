@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/internal/table"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 func record(id, claim string) *table.Record {
@@ -94,9 +96,80 @@ func TestApply_RandomBatches(t *testing.T) {
 	}
 }
 
+// TestList_RandomSelections compares selections of some thousand records with a scan of all.
+// Records change their terms, and are deleted and created again.
+func TestList_RandomSelections(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	shares := []int{1, 2, 3, 10, 500} // a term has one of so many records
+	records := table.New(table.Counters{NextRevision: 1}, 0)
+	for range 6 {
+		b := records.Begin()
+		for range 3000 {
+			rec := relayer.Record{ID: fmt.Sprint("id-", random.IntN(6000))}
+			for i, share := range shares {
+				if random.IntN(share) == 0 {
+					rec.Terms = append(rec.Terms, fmt.Sprint("term", i))
+				}
+			}
+			current, err := records.Get(t.Context(), rec.ID)
+			switch {
+			case errors.Is(err, relayer.ErrNotFound):
+				_ = b.Create(table.NewRecord(rec)) // it may exist since an earlier write of the batch
+			case random.IntN(3) == 0:
+				_ = b.Delete(rec.ID, current.Revision)
+			default:
+				_ = b.Update(table.NewRecord(rec), current.Revision)
+			}
+		}
+		records.Apply(b)
+		all, _, err := records.List(t.Context(), relayer.StoreQuery{Limit: 6000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			wantSelection(t, records, all, randomQuery(random, len(shares), len(all)))
+		}
+	}
+}
+
+func randomQuery(random *rand.Rand, terms, most int) relayer.StoreQuery {
+	query := relayer.StoreQuery{Offset: random.IntN(most) * random.IntN(2), Limit: random.IntN(40)}
+	for range 1 + random.IntN(3) {
+		var any []string
+		for range 1 + random.IntN(2)*random.IntN(3) {
+			any = append(any, fmt.Sprint("term", random.IntN(terms+1)))
+		}
+		query.Terms = append(query.Terms, any)
+	}
+	if random.IntN(4) == 0 {
+		for range random.IntN(100) {
+			query.IDs = append(query.IDs, fmt.Sprint("id-", random.IntN(6000)))
+		}
+	}
+	return query
+}
+
+func wantSelection(t *testing.T, records *table.Table, all []relayer.Record, query relayer.StoreQuery) {
+	t.Helper()
+	want, wantTotal, _ := storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+		for _, rec := range all {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}, query)
+	got, total, err := records.List(t.Context(), query)
+	isSame := func(a, b relayer.Record) bool {
+		return a.ID == b.ID && a.Revision == b.Revision && slices.Equal(a.Terms, b.Terms)
+	}
+	if err != nil || total != wantTotal || !slices.EqualFunc(got, want, isSame) {
+		t.Fatalf("%+v: %d records of %d, want %d of %d; error %v", query, len(got), total, len(want), wantTotal, err)
+	}
+}
+
 func content(t *testing.T, records *table.Table) (all []string) {
 	t.Helper()
-	page, total, err := records.List(t.Context(), 0, 1000)
+	page, total, err := records.List(t.Context(), relayer.StoreQuery{Offset: 0, Limit: 1000})
 	if err != nil || total != len(page) {
 		t.Fatalf("%d records, total %d, error %v", len(page), total, err)
 	}
@@ -149,11 +222,11 @@ func TestLoad_DamagedRecord(t *testing.T) {
 	}
 	ctx := t.Context()
 	_, getErr := records.Get(ctx, "id2")
-	_, _, documentErr := records.AppendDocument(ctx, nil, "id2")
-	_, _, listErr := records.List(ctx, 1, 1)
-	_, _, documentsErr := records.AppendDocuments(ctx, nil, 0, 3)
+	_, _, listErr := records.List(ctx, relayer.StoreQuery{Offset: 1, Limit: 1})
+	_, _, selectErr := records.List(ctx, relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 3})
+	_, _, idsErr := records.List(ctx, relayer.StoreQuery{IDs: []string{"id2"}, Limit: 3})
 	b := records.Begin()
-	for i, err := range []error{getErr, documentErr, listErr, documentsErr, b.Update(record("id2", ""), 1<<60)} {
+	for i, err := range []error{getErr, listErr, selectErr, idsErr, b.Update(record("id2", ""), 1<<60)} {
 		if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), `"id2"`) {
 			t.Errorf("call %d: error %v, want %v with the ID", i, err, relayer.ErrCorrupt)
 		}

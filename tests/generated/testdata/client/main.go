@@ -44,6 +44,7 @@ func createAndGet(client *ClientWithResponses) {
 	evmCreated, err := create(client, body, "evm").AsEvmRelayerResponse()
 	must(err)
 	same(evm.Policies, evmCreated.Policies)
+	same(evm.Labels, evmCreated.Labels)
 	if *evmCreated.Policies.GasPriceCap != mostWei() {
 		log.Fatalf("gas_price_cap is %s", *evmCreated.Policies.GasPriceCap)
 	}
@@ -101,6 +102,11 @@ func list(client *ClientWithResponses) {
 	must(err)
 	if stellar, ok := last.(StellarRelayerResponse); !ok || stellar.Id != "stellar" {
 		log.Fatalf("the last relayer is %T %+v", last, last)
+	}
+	filtered, err := client.ListRelayersWithResponse(ctx, &ListRelayersParams{Network: &[]string{"sepolia", "mainnet-beta"}, Paused: &[]bool{false}})
+	must(err)
+	if filtered.JSON200 == nil || filtered.JSON200.Pagination.TotalItems != 2 {
+		log.Fatalf("list with filters returned %s %s", filtered.Status(), filtered.Body)
 	}
 }
 

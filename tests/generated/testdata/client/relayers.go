@@ -21,8 +21,8 @@ func mostWei() relayer.Amount {
 func evmRelayer() CreateEvmRelayerRequest {
 	return CreateEvmRelayerRequest{
 		Id: set("evm"), Name: "EVM", Network: "sepolia", NetworkType: CreateEvmRelayerRequestNetworkTypeEvm, SignerId: "signer",
-		NotificationId: set("alerts"),
-		CustomRpcUrls:  set([]RpcConfig{{Url: "https://rpc.example/v2/KEY", Weight: set(33.3)}}),
+		NotificationId: set("alerts"), Labels: set(Labels{"team": "payments"}),
+		CustomRpcUrls: set([]RpcConfig{{Url: "https://rpc.example/v2/KEY", Weight: set(33.3)}}),
 		Policies: set(RelayerEvmPolicy{
 			Eip1559Pricing: set(false), GasLimitEstimation: set(true), GasPriceCap: set(mostWei()), IncludeRevertData: set(true),
 			MinBalance: set(relayer.NewAmount(0)), PrivateTransactions: set(false), WhitelistReceivers: set([]string{"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}),

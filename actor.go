@@ -1,0 +1,35 @@
+package relayer
+
+import (
+	"context"
+
+	"github.com/go-relayer/relayer/internal/actorkey"
+)
+
+// Actor is who calls: the origin of an operation for hooks, observers and logs.
+type Actor struct {
+	// ID identifies the caller, such as the name of a token. It contains no secret.
+	ID string
+
+	// RequestID identifies the request. It is empty outside of a request.
+	RequestID string
+
+	// Address is the network address of the client, without its port. It is empty outside
+	// of a request.
+	Address string
+}
+
+// WithActor returns a context whose operations are those of the actor. Package httpapi
+// sets it for each request.
+func WithActor(ctx context.Context, actor Actor) context.Context {
+	return context.WithValue(ctx, actorkey.Key{}, &actor)
+}
+
+// ActorFrom returns the actor of the context, and false if it has none.
+func ActorFrom(ctx context.Context) (Actor, bool) {
+	actor, ok := ctx.Value(actorkey.Key{}).(*Actor)
+	if !ok {
+		return Actor{}, false
+	}
+	return *actor, true
+}

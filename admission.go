@@ -1,0 +1,122 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-relayer/relayer/internal/mask"
+)
+
+// Admission is a write that a hook of the host may refuse.
+type Admission struct {
+	// Action is [ActionCreate], [ActionUpdate], [ActionResume], [ActionEnable] or
+	// [ActionDelete].
+	Action Action
+
+	// Actor is the actor of the context (see [WithActor]). It is zero if there is none.
+	Actor Actor
+
+	// Old is the relayer before the write, and New the one after it. They are copies. Old
+	// is nil for a create, and New is nil for a delete. RPC URLs are masked if they are
+	// sealed (see [WithSealer]).
+	Old, New *Relayer
+
+	// DryRun is true if nothing is stored (see [DryRun]).
+	DryRun bool
+}
+
+// WithAdmission calls admit before every write except [Manager.Pause] and
+// [Manager.Disable], the switches for emergencies, so that the host can refuse it: a delete
+// while transactions are pending, for example. If it returns an error, nothing is stored.
+// The sender of an HTTP request sees the error only if it is a [*ValidationError] or the
+// result of [Refuse]; any other error is a fault of the server. Admit is called again if
+// another writer changes the relayer before it is stored. It must be safe for concurrent
+// use. If the option is given more than once, every function must admit the write.
+func WithAdmission(admit func(ctx context.Context, admission Admission) error) Option {
+	return Option{func(s *settings) error {
+		if admit == nil {
+			return errors.New("relayer: admission is nil")
+		}
+		s.admissions = append(s.admissions, admit)
+		return nil
+	}}
+}
+
+// Refuse returns the error with which an admission refuses a write: a [*ValidationError]
+// with the reason, for the sender of the request. URLs in the reason are masked.
+func Refuse(reason string) error {
+	return &ValidationError{Fields: []FieldError{{Message: mask.Text(reason)}}}
+}
+
+// admit calls the admissions. A zero record has no relayer.
+func (m *Manager) admit(ctx context.Context, action Action, old, changed Record, dryRun bool) error {
+	if len(m.admissions) == 0 || action == ActionPause || action == ActionDisable {
+		return nil
+	}
+	for _, admit := range m.admissions {
+		admission := Admission{Action: action, DryRun: dryRun}
+		admission.Actor, _ = ActorFrom(ctx)
+		var err error
+		if admission.Old, err = m.optionalRelayerOf(old); err != nil {
+			return err
+		}
+		if admission.New, err = m.optionalRelayerOf(changed); err != nil {
+			return err
+		}
+		if err := admit(ctx, admission); err != nil {
+			return admissionError(err)
+		}
+	}
+	return nil
+}
+
+func (m *Manager) optionalRelayerOf(rec Record) (*Relayer, error) {
+	if rec.ID == "" {
+		return nil, nil
+	}
+	return m.relayerOf(rec)
+}
+
+// admissionError returns the error of an admission. Only a refusal keeps its meaning for
+// remote callers.
+func admissionError(err error) error {
+	masked := hookError(err)
+	if _, isRefusal := masked.(*ValidationError); isRefusal {
+		return masked
+	}
+	return fmt.Errorf("relayer: admission: %w", faultError{masked})
+}
+
+// faultError is an error of the host's code. It does not match the sentinel errors of this
+// package, which would give it a meaning for callers: that the relayer is unknown, or that
+// the write may be repeated.
+type faultError struct{ err error }
+
+func (e faultError) Error() string { return e.err.Error() }
+
+func (e faultError) Is(target error) bool {
+	return !slices.Contains(sentinels, target) && errors.Is(e.err, target)
+}
+
+func (e faultError) As(target any) bool { return errors.As(e.err, target) }
+
+var sentinels = []error{
+	ErrNotFound, ErrExists, ErrClaimed, ErrConflict, ErrNoRevision, ErrInvalid, ErrUnknownSigner, ErrUnavailable, ErrOutcomeUnknown,
+	ErrCorrupt, ErrUnknownFormat, ErrNewerFormat, ErrSealed, ErrGap, ErrAddressRefused, errors.ErrUnsupported,
+}
+
+// hookError masks the URLs in the error of a hook of the host. Those of a
+// [*ValidationError] are masked in a copy: a remote caller gets its fields.
+func hookError(err error) error {
+	invalid, ok := errors.AsType[*ValidationError](err)
+	if !ok || invalid == nil {
+		return mask.Error(err)
+	}
+	masked := &ValidationError{Fields: slices.Clone(invalid.Fields)}
+	for i, field := range masked.Fields {
+		masked.Fields[i] = FieldError{Field: mask.Text(field.Field), Message: mask.Text(field.Message)}
+	}
+	return masked
+}

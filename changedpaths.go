@@ -1,0 +1,52 @@
+package relayer
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// changedPaths returns the paths of the members in which the documents of two records
+// differ, in order. Lists are compared as a whole. An object that is added or removed is
+// the members in it.
+func changedPaths(old, rec Record) []string {
+	paths := appendChanged(nil, "", old.Document, rec.Document)
+	const urls = "custom_rpc_urls"
+	if !bytes.Equal(old.Private, rec.Private) && !slices.Contains(paths, urls) {
+		paths = append(paths, urls) // the masked URLs are equal
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func appendChanged(paths []string, path string, old, changed json.RawMessage) []string {
+	if bytes.Equal(old, changed) {
+		return paths
+	}
+	before, wasObject := membersOrNone(old)
+	after, isObject := membersOrNone(changed)
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	if !wasObject || !isObject || len(names) == 0 {
+		return append(paths, path)
+	}
+	for name := range names {
+		paths = appendChanged(paths, memberPath(path, name), before[name], after[name])
+	}
+	return paths
+}
+
+// membersOrNone returns the members of an object. A value that is absent has none.
+func membersOrNone(value json.RawMessage) (map[string]json.RawMessage, bool) {
+	if value == nil {
+		return map[string]json.RawMessage{}, true
+	}
+	members, isObject := strictjson.Members(value)
+	if !isObject {
+		return map[string]json.RawMessage{}, false
+	}
+	return members, true
+}

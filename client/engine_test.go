@@ -1,0 +1,326 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+// serveEngine returns a client of a server that permits the operations of an engine.
+func serveEngine(t *testing.T, m *relayer.Manager, options ...client.Option) *client.Client {
+	t.Helper()
+	return clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations()), options...)
+}
+
+func TestEngine_DisableEnable(t *testing.T) {
+	m := newManager(t)
+	created, err := m.Create(t.Context(), evm("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := serveEngine(t, m)
+	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "dial https://rpc.example/v2/secret-key: refused"}
+	want := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "dial https://rpc.example/***: refused"}
+	disabled, err := c.Disable(t.Context(), "a", reason, relayer.IfRevision(created.Revision))
+	if err != nil || !disabled.SystemDisabled || *disabled.DisabledReason != want || disabled.Revision <= created.Revision {
+		t.Fatalf("disabled %v, error %v", disabled, err)
+	}
+	if _, err := c.Enable(t.Context(), "a", relayer.IfRevision(created.Revision)); !errors.Is(err, relayer.ErrConflict) {
+		t.Errorf("at another revision: error %v", err)
+	}
+	for range 2 {
+		if enabled, err := c.Enable(t.Context(), "a"); err != nil || enabled.SystemDisabled || enabled.DisabledReason != nil {
+			t.Errorf("enabled %v, error %v", enabled, err)
+		}
+	}
+	_, err = c.Disable(t.Context(), "a", relayer.DisabledReason{})
+	if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "type" {
+		t.Errorf("without a type: error %v", err)
+	}
+}
+
+// engineCalls are the operations that a host need not offer.
+func engineCalls(ctx context.Context, c *client.Client, id string) map[string]error {
+	_, disabled := c.Disable(ctx, id, relayer.DisabledReason{Type: "x"})
+	_, enabled := c.Enable(ctx, id)
+	_, revealed := c.RPCURLs(ctx, id)
+	return map[string]error{"disable": disabled, "enable": enabled, "reveal": revealed}
+}
+
+func TestEngine_Errors(t *testing.T) {
+	m := newManager(t)
+	if _, err := m.Create(t.Context(), evm("a")); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := httpapi.WithAuthorizer(func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+		if access.Action == relayer.ActionGet {
+			return httpapi.Allow(relayer.Selector{}), nil
+		}
+		return httpapi.Decision{}, nil
+	})
+	tests := map[string]struct {
+		client *client.Client
+		id     string
+		want   error
+	}{
+		"not enabled": {serve(t, m), "a", errors.ErrUnsupported},
+		"public":      {clientOf(t, &publicServer{relayers: map[string]map[string]any{"a": {}}}), "a", errors.ErrUnsupported},
+		"forbidden":   {clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations(), readOnly)), "a", client.ErrForbidden},
+		"unknown":     {serveEngine(t, m), "unknown", relayer.ErrNotFound},
+		"impossible":  {serveEngine(t, m), "a/b", relayer.ErrNotFound},
+	}
+	for name, test := range tests {
+		for operation, err := range engineCalls(t.Context(), test.client, test.id) {
+			if !errors.Is(err, test.want) || errors.Is(err, relayer.ErrOutcomeUnknown) || !strings.Contains(fmt.Sprint(err), operation) {
+				t.Errorf("%s, %s: error %v, want %v", name, operation, err, test.want)
+			}
+		}
+	}
+}
+
+// A response to Disable or Enable that is lost is found in the relayer.
+func TestEngine_LostResponse(t *testing.T) {
+	const disabled = `{"success":true,"data":{"id":"a","network_type":"evm","system_disabled":true,"disabled_reason":{"type":"x","details":"y"}}}`
+	enabled := stored(t, evm("a"), 200, 9)
+	disable := func(ctx context.Context, c *client.Client) error {
+		_, err := c.Disable(ctx, "a", relayer.DisabledReason{Type: "x", Details: "y"})
+		return err
+	}
+	enable := func(ctx context.Context, c *client.Client) error { _, err := c.Enable(ctx, "a"); return err }
+	for name, test := range map[string]struct {
+		call  func(context.Context, *client.Client) error
+		found step
+		want  error
+	}{
+		"disabled":             {disable, respondJSON(200, disabled), nil},
+		"not disabled":         {disable, enabled, relayer.ErrOutcomeUnknown},
+		"disabled by another":  {disable, respondJSON(200, strings.Replace(disabled, `"y"`, `"z"`, 1)), relayer.ErrOutcomeUnknown},
+		"enabled":              {enable, enabled, nil},
+		"not enabled":          {enable, respondJSON(200, disabled), relayer.ErrOutcomeUnknown},
+		"deleted in meanwhile": {enable, notFound("a"), relayer.ErrNotFound},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := scripted(t, nil, reset, test.found)
+			if err := test.call(t.Context(), c); !errors.Is(err, test.want) || len(s.seen) != 2 {
+				t.Errorf("%s: error %v, want %v, after %s", name, err, test.want, s.methods())
+			}
+		})
+	}
+}
+
+const fullURL = "https://rpc.example/v2/secret-key"
+
+func urlOf(r *relayer.Relayer) string {
+	if len(r.CustomRPCURLs) != 1 {
+		return "none"
+	}
+	return r.CustomRPCURLs[0].URL.Unmasked()
+}
+
+func TestRPCURLs(t *testing.T) {
+	m := newManager(t)
+	if _, err := m.Create(t.Context(), evm("a")); err != nil {
+		t.Fatal(err)
+	}
+	urls, err := serveEngine(t, m).RPCURLs(t.Context(), "a")
+	if err != nil || len(urls) != 1 || urls[0].URL.Unmasked() != fullURL || *urls[0].Weight != 100 {
+		t.Errorf("the URLs are %v, error %v", urls, err)
+	}
+}
+
+func TestWithFullRPCURLs(t *testing.T) {
+	m := newManager(t)
+	for i := range 30 {
+		if _, err := m.Create(t.Context(), evm(fmt.Sprint("r", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var reveals, running, most atomic.Int32
+	api := handlerOf(t, m, httpapi.WithEngineOperations())
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/custom_rpc_urls") {
+			reveals.Add(1)
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+		}
+		api.ServeHTTP(w, r)
+	}), client.WithFullRPCURLs())
+	if c.MasksRPCURLs() {
+		t.Error("the client masks URLs")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes := c.Watch(ctx, relayer.WatchQuery{})
+	wantReveals := func(what string, want int32) {
+		t.Helper()
+		if got := reveals.Swap(0); got != want {
+			t.Errorf("%s: the URLs of %d relayers were requested, want %d", what, got, want)
+		}
+	}
+	for _, want := range []int32{30, 0} { // the second time, no revision has changed
+		for r, err := range c.All(ctx, relayer.Selector{}) {
+			if err != nil || urlOf(r) != fullURL {
+				t.Fatalf("%v has %s, error %v", r, urlOf(r), err)
+			}
+			r.CustomRPCURLs[0].URL, *r.CustomRPCURLs[0].Weight = "", 0 // a copy
+		}
+		wantReveals("all", want)
+	}
+	if most.Load() > 8 {
+		t.Errorf("%d concurrent requests", most.Load())
+	}
+	page, err := c.List(ctx, relayer.ListQuery{PerPage: 3})
+	if err != nil || urlOf(page.Relayers[2]) != fullURL || *page.Relayers[2].CustomRPCURLs[0].Weight != 100 {
+		t.Errorf("page %v, error %v", page, err)
+	}
+	patch := relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: fullURL + "2"}}}
+	if _, err := m.Patch(ctx, "r7", patch); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Get(ctx, "r7"); err != nil || urlOf(r) != fullURL+"2" {
+		t.Errorf("%v has %s, error %v", r, urlOf(r), err)
+	}
+	wantReveals("get", 1)
+	if err := m.Delete(ctx, "r7"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Pause(ctx, "r8"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for change, err := range changes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(change.Kind, " ", change.Relayer.ID, " ", urlOf(change.Relayer)))
+		if change.Relayer.ID == "r8" {
+			break
+		}
+	}
+	want := []string{"updated r7 " + fullURL + "2", "deleted r7 https://rpc.example/***", "updated r8 " + fullURL}
+	if !slices.Equal(got, want) {
+		t.Errorf("the changes are %q, want %q", got, want)
+	}
+}
+
+// An error of one relayer ends the read.
+func TestWithFullRPCURLs_Errors(t *testing.T) {
+	m := newManager(t)
+	if _, err := m.Create(t.Context(), evm("a")); err != nil {
+		t.Fatal(err)
+	}
+	c := serve(t, m, client.WithFullRPCURLs()) // engine operations are not enabled
+	_, getErr := c.Get(t.Context(), "a")
+	_, listErr := c.List(t.Context(), relayer.ListQuery{})
+	var allErr error
+	for _, err := range c.All(t.Context(), relayer.Selector{}) {
+		allErr = err
+	}
+	for _, err := range []error{getErr, listErr, allErr} {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("error %v", err)
+		}
+	}
+	if _, err := c.Pause(t.Context(), "a"); err != nil {
+		t.Errorf("a write needs no full URLs: error %v", err)
+	}
+}
+
+// Nothing of a response with full URLs gets into an error.
+func TestRPCURLs_InvalidResponse(t *testing.T) {
+	for _, data := range []string{`[{"url":"https://rpc.example/v2/secret-key","weight":"secret-key"}]`, `"secret-key"`} {
+		c, _ := scripted(t, nil, respondJSON(200, `{"success":true,"data":`+data+`}`, "ETag", `"1"`))
+		_, err := c.RPCURLs(t.Context(), "a")
+		if err == nil {
+			t.Error("no error")
+		}
+		wantNoSecret(t, "the error", fmt.Sprint(err))
+	}
+}
+
+// A token may change at any time, for example because it expires.
+func TestWithTokenFunc(t *testing.T) {
+	var mu sync.Mutex
+	calls := 0
+	tokens := client.WithTokenFunc(func(context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls++
+		return fmt.Sprintf("token-%d-hunter2", calls), nil
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c, s := scripted(t, []client.Option{tokens}, fail(503, "Service Unavailable"), fail(400, "not token-2-hunter2"))
+		_, err := c.Get(t.Context(), "a")
+		for i, want := range []string{"Bearer token-1-hunter2", "Bearer token-2-hunter2"} {
+			if got := s.seen[i].header.Get("Authorization"); got != want {
+				t.Errorf("request %d has %s, want %s", i, got, want)
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), "not ***") {
+			t.Errorf("error %v", err)
+		}
+		wantNoSecret(t, "the client", fmt.Sprintf("%v %+v %#v", c, *c, err))
+	})
+	synctest.Test(t, func(t *testing.T) { // each connection of a long watch
+		calls = 0
+		f := &feed{scripts: []func(*connection){
+			func(c *connection) { c.change(1); end(c) },
+			func(c *connection) { c.change(2) },
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		c := newClient(t, "https://relayers.example", tokens, client.WithHTTPClient(&http.Client{Transport: f}))
+		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
+		for i, header := range f.opened {
+			if got, want := header.Get("Authorization"), fmt.Sprintf("Bearer token-%d-hunter2", i+1); got != want {
+				t.Errorf("connection %d has %s, want %s", i, got, want)
+			}
+		}
+	})
+}
+
+func TestWithTokenFunc_Errors(t *testing.T) {
+	cause := errors.New("reading https://vault.example/hunter2: refused")
+	for name, test := range map[string]struct {
+		token string
+		err   error
+	}{"failure": {"", cause}, "empty": {"", nil}, "two lines": {"hunter2\n", nil}} {
+		c, s := scripted(t, []client.Option{client.WithTokenFunc(func(context.Context) (string, error) { return test.token, test.err })}, fail(500, ""))
+		_, getErr := c.Get(t.Context(), "a")
+		_, pauseErr := c.Pause(t.Context(), "a")
+		var watchErr error
+		for _, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
+			watchErr = err
+		}
+		for _, err := range []error{getErr, pauseErr, watchErr} {
+			if err == nil || test.err != nil && !errors.Is(err, test.err) || errors.Is(err, relayer.ErrOutcomeUnknown) || len(s.seen) > 0 {
+				t.Errorf("%s: error %v after %d requests", name, err, len(s.seen))
+			}
+			wantNoSecret(t, name, fmt.Sprint(err))
+		}
+	}
+}
+
+// A server may authenticate its clients without a token.
+func TestNew_NoToken(t *testing.T) {
+	s := &script{steps: []step{stored(t, evm("a"), 200, 1)}}
+	c, err := client.New("https://relayers.example", client.WithHTTPClient(&http.Client{Transport: s}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Get(t.Context(), "a"); err != nil || len(s.seen[0].header.Values("Authorization")) > 0 {
+		t.Errorf("sent %v, error %v", s.seen[0].header, err)
+	}
+}

@@ -1,0 +1,234 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+)
+
+// createTeams creates relayers of two teams, in turns.
+func createTeams(t *testing.T, g relayer.Registry, count int) {
+	t.Helper()
+	for i := range count {
+		req := evm(fmt.Sprintf("r%03d", i))
+		req.Labels = map[string]string{"team": []string{"payments", "risk"}[i%2]}
+		req.Paused = i%3 == 0
+		if _, err := g.Create(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func where(key string, values ...string) relayer.Selector {
+	return relayer.Selector{}.Where(key, values...)
+}
+
+func allIDs(t *testing.T, g relayer.Registry, selector relayer.Selector) (all []string) {
+	t.Helper()
+	for r, err := range g.All(t.Context(), selector) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r.ID)
+	}
+	return all
+}
+
+func TestSelector_SameAsManager(t *testing.T) {
+	m := newManager(t)
+	createTeams(t, m, 250)
+	c := serve(t, m)
+	for _, selector := range []relayer.Selector{
+		{},
+		where("label.team", "payments"),
+		where("label.team", "payments", "risk"),
+		where("label.team", "risk").Where("paused", "true"),
+		where("id", "r001", "r003", "unknown"),
+		where("search", "R01", "24"),
+		where("label.team", "a|b,c %=&"),
+		where("network"), // selects nothing
+	} {
+		want, err := m.List(t.Context(), relayer.ListQuery{Selector: selector, Page: 2, PerPage: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.List(t.Context(), relayer.ListQuery{Selector: selector, Page: 2, PerPage: 20})
+		if err != nil || got.Pagination != want.Pagination || !slices.Equal(ids(got.Relayers), ids(want.Relayers)) {
+			t.Errorf("%s: page %+v, want %+v, error %v", selector, got, want, err)
+		}
+		if got, want := allIDs(t, c, selector), allIDs(t, m, selector); !slices.Equal(got, want) {
+			t.Errorf("%s: all are %v, want %v", selector, got, want)
+		}
+	}
+}
+
+// A query has one parameter for each text to search.
+func TestSelector_TwoSearches(t *testing.T) {
+	m := newManager(t)
+	createTeams(t, m, 30)
+	c := serve(t, m)
+	both := where("search", "r01").Where("search", "9")
+	if got := allIDs(t, c, both); !slices.Equal(got, []string{"r019"}) {
+		t.Errorf("all are %v", got)
+	}
+	if page, err := c.List(t.Context(), relayer.ListQuery{Selector: both}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("page %v, error %v", page, err)
+	}
+	wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{Selector: both}), errors.ErrUnsupported, "cannot select by")
+}
+
+// OpenZeppelin Relayer ignores the parameters.
+func TestSelector_OpenZeppelinRelayer(t *testing.T) {
+	server := &publicServer{relayers: make(map[string]map[string]any)}
+	c := clientOf(t, server)
+	for i := range 150 {
+		req := evm(fmt.Sprint("r", i))
+		req.Paused = i == 7 || i == 140
+		if _, err := c.Create(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := allIDs(t, c, where("paused", "true")); !slices.Equal(got, []string{"r7", "r140"}) {
+		t.Errorf("all are %v", got)
+	}
+	for _, selector := range []relayer.Selector{where("paused", "true"), where("network", "sepolia")} { // none and all match
+		if page, err := c.List(t.Context(), relayer.ListQuery{Selector: selector}); !errors.Is(err, errors.ErrUnsupported) || page != nil {
+			t.Errorf("%s: page %v, error %v", selector, page, err)
+		}
+	}
+}
+
+// A page that shows that the server has ignored a filter is an error, because its total is
+// wrong.
+func TestSelector_IgnoredByServer(t *testing.T) {
+	const page = `{"success":true,"data":[{"id":"a","network":"sepolia","network_type":"evm"}],"revisions":[7],"pagination":{"current_page":1,"per_page":10,"total_items":1}%s}`
+	warning := func(name string) string {
+		return fmt.Sprintf(`,"metadata":{"logs":[{"level":"warn","message":"the query parameter %s is unknown and was ignored"}]}`, strings.ReplaceAll(fmt.Sprintf("%q", name), `"`, `\"`))
+	}
+	for name, test := range map[string]struct {
+		selector  relayer.Selector
+		metadata  string
+		isIgnored bool
+	}{
+		"selected":               {where("network", "sepolia"), "", false},
+		"another relayer":        {where("network", "mainnet"), "", true},
+		"a warning":              {where("network", "sepolia"), warning("network"), true},
+		"another warning":        {where("network", "sepolia"), warning("other"), false},
+		"metadata of other form": {where("network", "sepolia"), `,"metadata":5`, false},
+		"no selector":            {relayer.Selector{}, warning("network"), false},
+	} {
+		c, _ := scripted(t, nil, respondJSON(200, fmt.Sprintf(page, test.metadata)))
+		got, err := c.List(t.Context(), relayer.ListQuery{Selector: test.selector})
+		if isIgnored := errors.Is(err, errors.ErrUnsupported); isIgnored != test.isIgnored || !isIgnored && (err != nil || len(got.Relayers) != 1) {
+			t.Errorf("%s: page %v, error %v", name, got, err)
+		}
+	}
+}
+
+// Relayers that begin to match, anywhere in the list, do not make All skip or repeat others.
+func TestAll_SelectionChanges(t *testing.T) {
+	m := newManager(t, relayer.WithMaxPerPage(10))
+	createTeams(t, m, 120)
+	want := allIDs(t, m, where("label.team", "payments"))
+	api, requests := handlerOf(t, m), 0
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := range 6 { // between two pages, others begin to match before and within them
+			id := fmt.Sprintf("r%03d", 2*(10*i+requests)+1)
+			if _, err := m.Patch(context.Background(), id, relayer.Patch{"labels": relayer.Patch{"team": "payments"}}); err != nil && !errors.Is(err, relayer.ErrNotFound) {
+				t.Error(err)
+			}
+		}
+		requests++
+		api.ServeHTTP(w, r)
+	}))
+	got := allIDs(t, c, where("label.team", "payments"))
+	kept := slices.DeleteFunc(slices.Clone(got), func(id string) bool { return !slices.Contains(want, id) })
+	slices.Sort(kept)
+	if !slices.Equal(kept, want) {
+		t.Errorf("the relayers that matched all the time are %v, want %v", kept, want)
+	}
+	slices.Sort(got)
+	if len(slices.Compact(got)) != len(got) {
+		t.Errorf("an ID was returned twice: %v", got)
+	}
+}
+
+// The changes of a selection keep a consumer's view equal to it.
+func TestWatch_Selector(t *testing.T) {
+	m := newManager(t)
+	c := serve(t, m)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes := c.Watch(ctx, relayer.WatchQuery{Selector: where("label.team", "payments")})
+	createTeams(t, m, 2)
+	move := func(id, team string) {
+		if _, err := m.Patch(ctx, id, relayer.Patch{"labels": relayer.Patch{"team": team}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move("r001", "payments")
+	move("r000", "risk")
+	if _, err := m.Pause(ctx, "r001"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Delete(ctx, "r001"); err != nil {
+		t.Fatal(err)
+	}
+	revisions := make(map[string]uint64)
+	var got []string
+	for change, err := range changes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := change.Relayer
+		if change.Kind != relayer.ChangeDeleted && r.Revision <= revisions[r.ID] {
+			t.Errorf("revision %d of %s after %d", r.Revision, r.ID, revisions[r.ID])
+		}
+		revisions[r.ID] = r.Revision
+		if got = append(got, fmt.Sprint(change.Kind, " ", r.ID)); len(got) == 5 {
+			break
+		}
+	}
+	if want := []string{"created r000", "created r001", "deleted r000", "updated r001", "deleted r001"}; !slices.Equal(got, want) {
+		t.Errorf("the changes are %v, want %v", got, want)
+	}
+}
+
+// A server that ignores the selector of a watch says so, or sends other relayers.
+func TestWatch_SelectorIgnored(t *testing.T) {
+	for _, stream := range []string{
+		resync + changeEvent(1),
+		heartbeat + ": the query parameter \"network\" is unknown and was ignored\n\n" + resync,
+		resync + heartbeat + ": the query parameter \"network\" is unknown and was ignored\n\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &feed{scripts: []func(*connection){func(c *connection) { c.send(stream) }}}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer synctest.Wait()
+			defer cancel()
+			c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
+			wantFailure(t, c.Watch(ctx, relayer.WatchQuery{Selector: where("network", "mainnet")}), errors.ErrUnsupported, "cannot select by network=mainnet")
+		})
+	}
+}
+
+func TestWatch_InvalidSelector(t *testing.T) {
+	c, s := scripted(t, nil, fail(500, ""))
+	wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{Selector: where("owner", "ci")}), relayer.ErrInvalid, "owner")
+	for r, err := range c.All(t.Context(), where("owner", "ci")) {
+		if !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("%v, error %v", r, err)
+		}
+	}
+	if len(s.seen) > 0 {
+		t.Errorf("%d requests", len(s.seen))
+	}
+}

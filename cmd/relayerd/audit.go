@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/observe/outcome"
+)
+
+// auditLog logs who changed which relayer, and who was refused.
+type auditLog struct{ logger *slog.Logger }
+
+// observe is a [relayer.Observer]. It logs each write, and each read of full RPC URLs.
+func (a auditLog) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+	if operation.DryRun || !operation.Action.IsWrite() && operation.Action != relayer.ActionReveal {
+		return ctx, nil
+	}
+	return ctx, func(err error) {
+		a.log(ctx, operation.Actor, operation.Action, operation.ID, string(outcome.Of(ctx, err)),
+			slog.Uint64("old_revision", operation.OldRevision),
+			slog.Uint64("revision", operation.Revision),
+			slog.Any("changed", operation.Changed))
+	}
+}
+
+// refused logs a request that the role of its token does not permit.
+func (a auditLog) refused(ctx context.Context, access httpapi.Access) {
+	if !access.IsInquiry {
+		a.log(ctx, access.Actor, access.Action, access.ID, "forbidden")
+	}
+}
+
+// log logs no ID that cannot be one: clients may put any text in its place.
+func (a auditLog) log(ctx context.Context, actor relayer.Actor, action relayer.Action, id, result string, more ...slog.Attr) {
+	if !relayer.IsID(id) {
+		id = ""
+	}
+	a.logger.LogAttrs(ctx, slog.LevelInfo, "audit", append([]slog.Attr{
+		slog.String("actor", actor.ID),
+		slog.String("address", actor.Address),
+		slog.String("request_id", actor.RequestID),
+		slog.String("action", string(action)),
+		slog.String("relayer_id", id),
+		slog.String("outcome", result),
+	}, more...)...)
+}

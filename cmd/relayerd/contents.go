@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	promclient "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/go-relayer/relayer"
+)
+
+// newSizeMetric returns the size of a database file.
+func newSizeMetric(path string) promclient.Collector {
+	options := promclient.GaugeOpts{Name: "relayerd_database_size_bytes", Help: "Size of the database file."}
+	return promclient.NewGaugeFunc(options, func() float64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0
+		}
+		return float64(info.Size())
+	})
+}
+
+// countInterval is the time for which the numbers of relayers are kept: reading the metrics
+// needs no token, and counting takes some queries of the database.
+const countInterval = 15 * time.Second
+
+// relayersMetric has the numbers of relayers by network type and state. There are none
+// while the store is unavailable.
+type relayersMetric struct {
+	manager     *relayer.Manager
+	description *promclient.Desc
+
+	mu      sync.Mutex
+	counted time.Time
+	counts  []stateCount
+}
+
+type stateCount struct {
+	networkType                relayer.NetworkType
+	isPaused, isSystemDisabled bool
+	count                      int
+}
+
+// newRelayersMetric counts with a Manager of its own, so that its lists are not counted as
+// operations.
+func newRelayersMetric(store relayer.Store) (*relayersMetric, error) {
+	manager, err := relayer.New(store)
+	description := promclient.NewDesc("relayerd_relayers", "Relayers by network type and state.", []string{"network_type", "paused", "system_disabled"}, nil)
+	return &relayersMetric{manager: manager, description: description}, err
+}
+
+// Describe implements client_golang's Collector.
+func (m *relayersMetric) Describe(descriptions chan<- *promclient.Desc) {
+	descriptions <- m.description
+}
+
+// Collect implements client_golang's Collector.
+func (m *relayersMetric) Collect(collected chan<- promclient.Metric) {
+	for _, s := range m.current() {
+		collected <- promclient.MustNewConstMetric(m.description, promclient.GaugeValue, float64(s.count),
+			string(s.networkType), strconv.FormatBool(s.isPaused), strconv.FormatBool(s.isSystemDisabled))
+	}
+}
+
+func (m *relayersMetric) current() []stateCount {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.counted) < countInterval {
+		return m.counts
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), countInterval)
+	defer cancel()
+	m.counts, m.counted = m.count(ctx), time.Now()
+	return m.counts
+}
+
+// count returns nil if the store fails.
+func (m *relayersMetric) count(ctx context.Context) (counts []stateCount) {
+	for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
+		for _, isPaused := range []bool{false, true} {
+			for _, isSystemDisabled := range []bool{false, true} {
+				selector := relayer.Selector{}.
+					Where("network_type", string(networkType)).
+					Where("paused", strconv.FormatBool(isPaused)).
+					Where("system_disabled", strconv.FormatBool(isSystemDisabled))
+				page, err := m.manager.List(ctx, relayer.ListQuery{Selector: selector, PerPage: 1})
+				if err != nil {
+					return nil
+				}
+				counts = append(counts, stateCount{networkType, isPaused, isSystemDisabled, page.Pagination.TotalItems})
+			}
+		}
+	}
+	return counts
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func TestRun(t *testing.T) {
+	registry, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, req := range []relayer.CreateRequest{
+		{ID: "treasury", NetworkType: relayer.EVM, Policy: &relayer.EVMPolicy{
+			GasPriceCap: new(relayer.Gwei(50)), WhitelistReceivers: []string{"0xAB"},
+		}},
+		{ID: "open", NetworkType: relayer.EVM},
+		{ID: "paused", NetworkType: relayer.EVM, Paused: true},
+		{ID: "failing", NetworkType: relayer.EVM},
+		{ID: "sol", NetworkType: relayer.Solana},
+	} {
+		req.Name, req.Network, req.SignerID = req.ID, "network", "signer"
+		if _, err := registry.Create(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := registry.Disable(t.Context(), "failing", relayer.DisabledReason{Type: relayer.RPCValidationFailed}); err != nil {
+		t.Fatal(err)
+	}
+	jobs := []struct{ job, want string }{
+		{`{"relayer":"treasury","receiver":"0xab","gas_price":50000000000,"value":1}`, "treasury: accepted"},
+		{`{"relayer":"treasury","receiver":"0xab","gas_price":50000000001}`, "treasury: refused: the gas price is above the cap of 50000000000 wei"},
+		{`{"relayer":"treasury","receiver":"0xcd","gas_price":1}`, "treasury: refused: the receiver is not on the whitelist"},
+		{`{"relayer":"open","receiver":"0xcd","gas_price":"999999999999999999999"}`, "open: accepted"},
+		{`{"relayer":"paused"}`, "paused: refused: the relayer is paused"},
+		{`{"relayer":"failing"}`, "failing: refused: the relayer is disabled: RpcValidationFailed"},
+		{`{"relayer":"sol"}`, "sol: refused: this engine does not relay on solana networks"},
+		{`{"relayer":"absent"}`, "absent: refused: there is no such relayer"},
+	}
+	var input, want strings.Builder
+	for _, j := range jobs {
+		input.WriteString(j.job + "\n")
+		want.WriteString(j.want + "\n")
+	}
+	input.WriteString("no JSON\n")
+	var output strings.Builder
+	if err := run(t.Context(), registry, strings.NewReader(input.String()), &output); err != nil {
+		t.Fatal(err)
+	}
+	if got, isPrefix := strings.CutPrefix(output.String(), want.String()); !isPrefix || !strings.HasPrefix(got, ": refused: ") {
+		t.Errorf("decisions are\n%s\nwant\n%s", output.String(), want.String())
+	}
+}

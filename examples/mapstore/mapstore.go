@@ -1,0 +1,141 @@
+// Package mapstore is a complete [relayer.Store] over a map, as a template for a store of
+// your own. Package storeutil provides the change feed and the selection of records.
+package mapstore
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
+)
+
+// Store is a [relayer.Store] over a map. The cost of a list grows with the number of
+// records. The zero value is empty and ready to use.
+type Store struct {
+	mu      sync.RWMutex
+	records map[string]relayer.Record
+	order   []string          // IDs in creation order
+	claims  map[string]string // ID by claim
+	last    uint64            // revision of the last write
+	changes storeutil.Feed
+}
+
+var _ relayer.Store = (*Store)(nil)
+
+// Create adds a record. It returns [relayer.ErrExists] or [relayer.ErrClaimed].
+func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return relayer.Record{}, err
+	}
+	if _, isTaken := s.records[rec.ID]; isTaken {
+		return relayer.Record{}, relayer.ErrExists
+	}
+	return s.put(rec, relayer.RecordChange{Kind: relayer.ChangeCreated})
+}
+
+// Update replaces the record. It returns [relayer.ErrNotFound], [relayer.ErrConflict] or
+// [relayer.ErrClaimed].
+func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, err := s.current(ctx, rec.ID, rec.Revision)
+	if err != nil {
+		return relayer.Record{}, err
+	}
+	return s.put(rec, relayer.RecordChange{Kind: relayer.ChangeUpdated, OldTerms: old.Terms})
+}
+
+// Delete removes the record. It returns [relayer.ErrNotFound] or [relayer.ErrConflict].
+func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, err := s.current(ctx, id, revision)
+	if err != nil {
+		return err
+	}
+	delete(s.records, id)
+	delete(s.claims, old.Claim)
+	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
+	s.changes.Publish(relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: old, OldTerms: old.Terms})
+	return nil
+}
+
+// current returns the record to change if its revision is the given one.
+func (s *Store) current(ctx context.Context, id string, revision uint64) (relayer.Record, error) {
+	rec, ok := s.records[id]
+	switch {
+	case ctx.Err() != nil:
+		return relayer.Record{}, ctx.Err()
+	case !ok:
+		return relayer.Record{}, relayer.ErrNotFound
+	case rec.Revision != revision:
+		return relayer.Record{}, relayer.ErrConflict
+	}
+	return rec, nil
+}
+
+// put stores the record with the next revision, and publishes the change.
+func (s *Store) put(rec relayer.Record, change relayer.RecordChange) (relayer.Record, error) {
+	if holder, isHeld := s.claims[rec.Claim]; isHeld && holder != rec.ID {
+		return relayer.Record{}, relayer.ErrClaimed
+	}
+	if s.records == nil {
+		s.records, s.claims = make(map[string]relayer.Record), make(map[string]string)
+	}
+	delete(s.claims, s.records[rec.ID].Claim)
+	if rec.Claim != "" {
+		s.claims[rec.Claim] = rec.ID
+	}
+	if change.Kind == relayer.ChangeCreated {
+		s.order = append(s.order, rec.ID)
+	}
+	s.last++
+	rec.Revision = s.last
+	s.records[rec.ID] = rec
+	change.Record = rec
+	s.changes.Publish(change)
+	return rec, nil
+}
+
+// Get returns the record, or [relayer.ErrNotFound].
+func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	rec, ok := s.records[id]
+	switch {
+	case ctx.Err() != nil:
+		return relayer.Record{}, ctx.Err()
+	case !ok:
+		return relayer.Record{}, relayer.ErrNotFound
+	}
+	return rec, nil
+}
+
+// List returns the selected records of the page, and the number of all selected records.
+func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	return storeutil.Scan(s.all, query)
+}
+
+// all yields the records in creation order.
+func (s *Store) all(yield func(relayer.Record, error) bool) {
+	for _, id := range s.order {
+		if !yield(s.records[id], nil) {
+			return
+		}
+	}
+}
+
+// Watch returns the changes from the call on, or after a position.
+func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return s.changes.Watch(ctx, after)
+}

@@ -1,0 +1,153 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-relayer/relayer"
+)
+
+// Access describes a request to an [Authorizer].
+type Access struct {
+	// Actor is the authenticated caller.
+	Actor relayer.Actor
+
+	// Action is what the request does: [relayer.ActionGet], [relayer.ActionList],
+	// [relayer.ActionWatch], [relayer.ActionCreate], [relayer.ActionUpdate],
+	// [relayer.ActionDelete], and those of [WithEngineOperations]. HEAD is the action of
+	// GET. A pause over HTTP is an update.
+	Action relayer.Action
+
+	// ID is the relayer ID in the path, and otherwise empty. It is the text of the client:
+	// the relayer may not exist, and the text may not be a valid ID. GET /api/v1/access
+	// asks about every action with an empty ID.
+	ID string
+
+	// IsInquiry is true if GET /api/v1/access asks whether the action is permitted. An
+	// Authorizer that logs refusals does not log these.
+	IsInquiry bool
+}
+
+// Decision is the result of an [Authorizer]. The zero Decision refuses.
+type Decision struct {
+	isAllowed bool
+	within    relayer.Selector
+}
+
+// Allow permits a request within the relayers that the selector selects. The zero
+// [relayer.Selector] selects all relayers. The others do not exist for the caller, as with
+// [relayer.Manager.Within]. The selector must be valid and have no search.
+func Allow(within relayer.Selector) Decision { return Decision{true, within} }
+
+// Authorizer decides whether a request is permitted, and for which relayers. Later versions
+// may add actions: an Authorizer refuses those that it does not know. It is called after
+// authentication, and before the rate limit, the body and the store. It must be safe for
+// concurrent use.
+//
+// A refusal is 403. An error is a fault of the host, such as a database that it cannot
+// reach: it is logged, and the response is 503, which promises that the request had no
+// effect. A panic is logged, and the response is 500.
+//
+// A change stream asks again about every 15 seconds. It ends if it is refused, or if the
+// selector is another one; the client then gets a resync event when it connects again.
+type Authorizer func(ctx context.Context, access Access) (Decision, error)
+
+// WithAuthorizer sets the function that decides about every request to the relayers.
+// Without it every authenticated caller may do everything.
+func WithAuthorizer(authorize Authorizer) Option {
+	return Option{func(s *settings) error {
+		if authorize == nil {
+			return errors.New("httpapi: authorizer is nil")
+		}
+		s.authorize = authorize
+		return nil
+	}}
+}
+
+// authorized calls the authorizer before an endpoint, and sets the view of the relayers
+// that the caller may use.
+func (a *API) authorized(action relayer.Action, handle endpoint) endpoint {
+	return func(x *exchange, r *http.Request) response {
+		decision, err := a.decide(x, Access{Actor: x.actor, Action: action, ID: x.relayerID})
+		if err != nil {
+			a.logFault(x, r, err)
+			return overloaded()
+		}
+		if !decision.isAllowed {
+			return failure(http.StatusForbidden)
+		}
+		x.within, x.manager = decision.within, a.manager
+		if !decision.within.IsZero() {
+			x.manager = a.manager.Within(decision.within)
+		}
+		return handle(x, r)
+	}
+}
+
+// decide returns an error if the authorizer fails, or if no view can have its selector.
+func (a *API) decide(ctx context.Context, access Access) (Decision, error) {
+	if a.authorize == nil {
+		return Allow(relayer.Selector{}), nil
+	}
+	decision, err := a.authorize(ctx, access)
+	if err == nil {
+		err = decision.within.Err()
+	}
+	for key := range decision.within.Terms() {
+		if key == "search" {
+			err = errors.New("the selector of a decision must not have a search")
+		}
+	}
+	if err != nil {
+		return Decision{}, fmt.Errorf("authorizer: %w", err)
+	}
+	return decision, nil
+}
+
+// accessReport is what a caller may do.
+type accessReport struct {
+	Principal string `json:"principal"`
+
+	// Actions are the permitted actions.
+	Actions []relayer.Action `json:"actions"`
+
+	// Selector is the selector of lists, and of the other actions unless Selectors has
+	// theirs. It is empty if the caller may use all relayers.
+	Selector  string                    `json:"selector"`
+	Selectors map[relayer.Action]string `json:"selectors,omitempty"`
+}
+
+// getAccess reports what the caller may do. It asks the authorizer about each action, with
+// no ID.
+func (a *API) getAccess(x *exchange, r *http.Request) response {
+	x.ignoreQuery(r)
+	report := accessReport{Principal: x.actor.ID, Actions: []relayer.Action{}}
+	for _, action := range a.actions() {
+		decision, err := a.decide(x, Access{Actor: x.actor, Action: action, IsInquiry: true})
+		if err != nil {
+			a.logFault(x, r, err)
+			return overloaded()
+		}
+		if decision.isAllowed {
+			report.add(action, decision.within.String())
+		}
+	}
+	return x.success(http.StatusOK, append(x.startBody(), encodeJSON(report)...))
+}
+
+// add adds a permitted action. The first one determines Selector.
+func (p *accessReport) add(action relayer.Action, selector string) {
+	p.Actions = append(p.Actions, action)
+	if len(p.Actions) == 1 {
+		p.Selector = selector
+	}
+	if selector == p.Selector {
+		return
+	}
+	if p.Selectors == nil {
+		p.Selectors = make(map[relayer.Action]string)
+	}
+	p.Selectors[action] = selector
+}

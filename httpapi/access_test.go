@@ -1,0 +1,293 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+// authorizedRequests has a request for each action.
+var authorizedRequests = []struct {
+	method, path, body string
+	action             relayer.Action
+	id                 string
+}{
+	{"GET", collection, "", relayer.ActionList, ""},
+	{"HEAD", collection, "", relayer.ActionList, ""},
+	{"POST", collection, minimal(`,"id":"r-2"`), relayer.ActionCreate, ""},
+	{"POST", validation, minimal(`,"id":"r-3"`), relayer.ActionCreate, ""},
+	{"HEAD", changes, "", relayer.ActionWatch, ""},
+	{"GET", one, "", relayer.ActionGet, "r-1"},
+	{"HEAD", one, "", relayer.ActionGet, "r-1"},
+	{"GET", collection + "/a%2Fb", "", relayer.ActionGet, "a/b"},
+	{"PATCH", one, `{"paused":true}`, relayer.ActionUpdate, "r-1"},
+	{"GET", one + "/custom_rpc_urls", "", relayer.ActionReveal, "r-1"},
+	{"HEAD", one + "/custom_rpc_urls", "", relayer.ActionReveal, "r-1"},
+	{"PUT", one + "/disabled_reason", `{"type":"x"}`, relayer.ActionDisable, "r-1"},
+	{"DELETE", one + "/disabled_reason", "", relayer.ActionEnable, "r-1"},
+	{"DELETE", one, "", relayer.ActionDelete, "r-1"},
+}
+
+// authorizer is an Authorizer that records its calls and returns what the test sets.
+type authorizer struct {
+	mu      sync.Mutex
+	calls   []httpapi.Access
+	outcome func() (httpapi.Decision, error)
+}
+
+func (a *authorizer) authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, access)
+	return a.outcome()
+}
+
+func (a *authorizer) set(outcome func() (httpapi.Decision, error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls, a.outcome = nil, outcome
+}
+
+func (a *authorizer) recorded() []httpapi.Access {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.calls)
+}
+
+func allow() (httpapi.Decision, error) { return httpapi.Allow(relayer.Selector{}), nil }
+
+func refuse() (httpapi.Decision, error) { return httpapi.Decision{}, nil }
+
+func failingWith(err error) func() (httpapi.Decision, error) {
+	return func() (httpapi.Decision, error) { return httpapi.Allow(relayer.Selector{}), err }
+}
+
+// serveAuthorized starts a registry with the relayer r-1 and with engine operations.
+func serveAuthorized(t *testing.T, options ...httpapi.Option) (*service, *authorizer) {
+	t.Helper()
+	a := &authorizer{outcome: allow}
+	s := serve(t, append(options, httpapi.WithEngineOperations(), httpapi.WithAuthorizer(a.authorize))...)
+	s.create(minimal(`,"id":"r-1"`))
+	a.set(allow)
+	return s, a
+}
+
+func TestAuthorizer_Access(t *testing.T) {
+	s, a := serveAuthorized(t)
+	for _, r := range authorizedRequests {
+		a.set(allow)
+		got := s.do(r.method, r.path, r.body, with("Content-Type", "application/json"), with("X-Request-Id", "req-1"))
+		actor := relayer.Actor{ID: "token-1", RequestID: "req-1", Address: "127.0.0.1"}
+		want := httpapi.Access{Actor: actor, Action: r.action, ID: r.id}
+		if calls := a.recorded(); !slices.Equal(calls, []httpapi.Access{want}) {
+			t.Errorf("%s %s: calls %+v, want one with %+v", r.method, r.path, calls, want)
+		}
+		if got.status >= 400 && got.status != http.StatusNotFound {
+			t.Errorf("%s %s returned %d: %s", r.method, r.path, got.status, got.body)
+		}
+	}
+}
+
+// TestAuthorizer_NotCalled: nobody is authorized for what is not an operation, or is not
+// authenticated.
+func TestAuthorizer_NotCalled(t *testing.T) {
+	s, a := serveAuthorized(t)
+	for _, c := range []struct {
+		method, path string
+		header       header
+		want         int
+	}{
+		{"GET", collection, with("Authorization"), 401},
+		{"GET", collection, with("Authorization", "Bearer wrong"), 401},
+		{"PUT", collection, with("X-Ignored"), 405},
+		{"GET", "/nowhere", with("X-Ignored"), 404},
+		{"GET", openAPI, with("Authorization"), 200},
+	} {
+		got := s.send(c.method, c.path, "", c.header)
+		if calls := a.recorded(); got.status != c.want || len(calls) > 0 {
+			t.Errorf("%s %s returned %d, want %d, after the calls %+v", c.method, c.path, got.status, c.want, calls)
+		}
+	}
+}
+
+// TestAuthorizer_Refusal: a refused request is 403 and has no effect, whatever else is
+// wrong with it.
+func TestAuthorizer_Refusal(t *testing.T) {
+	s, a := serveAuthorized(t)
+	before := s.contents()
+	a.set(refuse)
+	for _, r := range authorizedRequests {
+		for _, body := range []string{r.body, "{"} {
+			for _, contentType := range []string{"application/json", "text/plain"} {
+				got := s.do(r.method, r.path+"?page=x", body, with("Content-Type", contentType), with("If-Match", `"0"`), with("If-None-Match", "*"))
+				if got.status != http.StatusForbidden {
+					t.Errorf("%s %s returned %d", r.method, r.path, got.status)
+				}
+				if r.method != "HEAD" {
+					wantFailure(t, got, http.StatusForbidden, "Forbidden")
+				}
+			}
+		}
+	}
+	if after := s.contents(); after != before {
+		t.Errorf("contents\n%s\nwant\n%s", after, before)
+	}
+}
+
+func TestAuthorizer_BeforeRateLimit(t *testing.T) {
+	s, a := serveAuthorized(t, httpapi.WithRateLimit(0.01, 1))
+	a.set(refuse)
+	for range 3 {
+		if got := s.do("GET", collection, ""); got.status != http.StatusForbidden {
+			t.Fatalf("returned %d, want 403", got.status)
+		}
+	}
+	a.set(allow)
+	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
+		t.Errorf("refused requests count against the rate: status %d", got.status)
+	}
+	if got := s.do("GET", collection, ""); got.status != http.StatusTooManyRequests {
+		t.Errorf("returned %d, want 429", got.status)
+	}
+	a.set(refuse)
+	if got := s.do("GET", collection, ""); got.status != http.StatusForbidden {
+		t.Errorf("above the rate, status %d, want 403", got.status)
+	}
+}
+
+// TestAuthorizer_Fault: an error is a fault of the host and no refusal, even together with
+// a decision. So is a selector that no view can have.
+func TestAuthorizer_Fault(t *testing.T) {
+	s, a := serveAuthorized(t)
+	before := s.contents()
+	within := func(key, value string) func() (httpapi.Decision, error) {
+		return func() (httpapi.Decision, error) { return httpapi.Allow(relayer.Selector{}.Where(key, value)), nil }
+	}
+	for _, c := range []struct {
+		outcome func() (httpapi.Decision, error)
+		want    int
+	}{
+		{failingWith(relayer.ErrUnavailable), http.StatusServiceUnavailable},
+		{failingWith(errors.New(`Post "https://rpc.example/v2/key?a=b": connection refused`)), http.StatusServiceUnavailable},
+		{failingWith(&relayer.ValidationError{Fields: []relayer.FieldError{{Field: "id", Message: "bad"}}}), http.StatusServiceUnavailable},
+		{failingWith(relayer.ErrNotFound), http.StatusServiceUnavailable},
+		{failingWith(relayer.ErrOutcomeUnknown), http.StatusServiceUnavailable},
+		{failingWith(httpapi.ErrUnauthorized), http.StatusServiceUnavailable},
+		{failingWith((*relayer.ValidationError)(nil)), http.StatusServiceUnavailable},
+		{within("unknown", "x"), http.StatusServiceUnavailable},
+		{within("search", "x"), http.StatusServiceUnavailable},
+		{func() (httpapi.Decision, error) { panic("the directory at https://user:p@rpc.example/v2/key failed") }, http.StatusInternalServerError},
+	} {
+		a.set(c.outcome)
+		for _, r := range authorizedRequests {
+			got := s.do(r.method, r.path, r.body, with("Content-Type", "application/json"))
+			if got.status != c.want || (got.header.Get("Retry-After") != "") != (c.want == http.StatusServiceUnavailable) {
+				t.Errorf("%s %s returned %d %v, want %d", r.method, r.path, got.status, got.header, c.want)
+			}
+		}
+	}
+	if after := s.contents(); after != before {
+		t.Errorf("contents\n%s\nwant\n%s", after, before)
+	}
+	if log := s.log.String(); !strings.Contains(log, "connection refused") {
+		t.Errorf("the cause is not in the log: %s", log)
+	}
+}
+
+func TestAccess(t *testing.T) {
+	team := relayer.Selector{}.Where("label.team", "payments")
+	engine := httpapi.WithEngineOperations()
+	read := []relayer.Action{relayer.ActionGet, relayer.ActionList, relayer.ActionWatch}
+	for name, c := range map[string]struct {
+		options   []httpapi.Option
+		authorize httpapi.Authorizer
+		want      string
+	}{
+		"no authorizer": {
+			want: `{"principal":"token-1","actions":["list","create","watch","get","update","delete"],"selector":""}`,
+		},
+		"no authorizer, engine": {
+			options: []httpapi.Option{engine},
+			want:    `{"principal":"token-1","actions":["list","create","watch","get","update","delete","reveal","disable","enable"],"selector":""}`,
+		},
+		"read within a team": {
+			authorize: func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+				if slices.Contains(read, access.Action) {
+					return httpapi.Allow(team), nil
+				}
+				return httpapi.Decision{}, nil
+			},
+			want: `{"principal":"token-1","actions":["list","watch","get"],"selector":"label.team=payments"}`,
+		},
+		"writes within a team": {
+			authorize: func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+				if slices.Contains(read, access.Action) {
+					return httpapi.Allow(relayer.Selector{}), nil
+				}
+				return httpapi.Allow(team), nil
+			},
+			want: `{"principal":"token-1","actions":["list","create","watch","get","update","delete"],"selector":"",` +
+				`"selectors":{"create":"label.team=payments","delete":"label.team=payments","update":"label.team=payments"}}`,
+		},
+		"nothing": {
+			authorize: func(context.Context, httpapi.Access) (httpapi.Decision, error) { return refuse() },
+			want:      `{"principal":"token-1","actions":[],"selector":""}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.authorize != nil {
+				c.options = append(c.options, httpapi.WithAuthorizer(c.authorize))
+			}
+			got := serve(t, c.options...).do("GET", access, "")
+			if want := fmt.Sprintf(`{"success":true,"data":%s}`, c.want); got.status != http.StatusOK || got.body != want {
+				t.Errorf("got %d %s\nwant %s", got.status, got.body, want)
+			}
+		})
+	}
+	s, a := serveAuthorized(t)
+	if got := s.do("HEAD", access, ""); got.status != http.StatusOK {
+		t.Errorf("HEAD returned %d", got.status)
+	}
+	a.set(failingWith(errors.New("directory broke")))
+	if got := s.do("GET", access, ""); got.status != http.StatusServiceUnavailable {
+		t.Errorf("a fault of the authorizer returned %d", got.status)
+	}
+}
+
+// TestActor_Observer: hooks of the registry get the actor of the request, and a patch that
+// only pauses is a pause.
+func TestActor_Observer(t *testing.T) {
+	var seen []string
+	observe := func(_ context.Context, o *relayer.Operation) (context.Context, func(error)) {
+		return nil, func(error) { seen = append(seen, fmt.Sprintf("%s %s by %+v", o.Action, o.ID, o.Actor)) }
+	}
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithObserver(observe)},
+		httpapi.WithEngineOperations(), httpapi.WithClientAddress(func(*http.Request) string { return "192.0.2.1" }))
+	isJSON := with("Content-Type", "application/json")
+	for i, c := range []struct{ method, path, body, want string }{
+		{"POST", collection, minimal(`,"id":"r-1"`), "create r-1"},
+		{"GET", collection, "", "list "},
+		{"GET", one, "", "get r-1"},
+		{"PATCH", one, `{"paused":true}`, "pause r-1"},
+		{"PATCH", one, `{"paused":false}`, "resume r-1"},
+		{"PATCH", one, `{"name":"m"}`, "update r-1"},
+		{"PUT", one + "/disabled_reason", `{"type":"x"}`, "disable r-1"},
+		{"DELETE", one + "/disabled_reason", "", "enable r-1"},
+		{"DELETE", one, "", "delete r-1"},
+	} {
+		seen = nil
+		id := fmt.Sprintf("req-%d", i)
+		s.do(c.method, c.path, c.body, isJSON, with("X-Request-Id", id))
+		if want := fmt.Sprintf("%s by {ID:token-1 RequestID:%s Address:192.0.2.1}", c.want, id); !slices.Equal(seen, []string{want}) {
+			t.Errorf("%s %s: observed %q, want %q", c.method, c.path, seen, want)
+		}
+	}
+}

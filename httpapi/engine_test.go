@@ -1,0 +1,127 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+// serveEngine starts a registry with engine operations and the relayer r-1.
+func serveEngine(t *testing.T) *service {
+	t.Helper()
+	s := serve(t, httpapi.WithEngineOperations())
+	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@rpc.example/v2/key?a=b","weight":0.5},{"url":"wss://b.example"}]`))
+	return s
+}
+
+func TestEngine_RPCURLs(t *testing.T) {
+	s := serveEngine(t)
+	const want = `{"success":true,"data":[{"url":"https://user:pw@rpc.example/v2/key?a=b","weight":0.5},{"url":"wss://b.example","weight":100}]}`
+	got := s.do("GET", one+"/custom_rpc_urls", "")
+	tag := s.do("GET", one, "").header.Get("ETag")
+	if got.status != http.StatusOK || got.body != want || got.header.Get("ETag") != tag {
+		t.Errorf("got %d %v %s\nwant %s with the ETag %s", got.status, got.header, got.body, want, tag)
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		if got := s.do(method, one+"/custom_rpc_urls", "", with("If-None-Match", tag)); got.status != http.StatusNotModified || got.header.Get("ETag") != tag {
+			t.Errorf("%s with the current tag: %d %v", method, got.status, got.header)
+		}
+	}
+	s.create(minimal(`,"id":"r-2"`))
+	if got := s.do("GET", collection+"/r-2/custom_rpc_urls", ""); got.body != `{"success":true,"data":[]}` {
+		t.Errorf("without endpoints: %s", got.body)
+	}
+	wantFailure(t, s.do("GET", collection+"/nobody/custom_rpc_urls", ""), http.StatusNotFound, "Relayer with ID nobody not found")
+}
+
+func TestEngine_DisableEnable(t *testing.T) {
+	s := serveEngine(t)
+	path, isJSON := one+"/disabled_reason", with("Content-Type", "application/json")
+	first := s.do("GET", one, "").header.Get("ETag")
+	got := s.do("PUT", path, `{"type":"NonceSyncFailed","details":"Post \"https://user:pw@rpc.example/v2/key?a=b\": refused"}`, isJSON, with("If-Match", first))
+	const reason = `"disabled_reason":{"type":"NonceSyncFailed","details":"Post \"https://rpc.example/***\": refused"}`
+	if got.status != http.StatusOK || !strings.Contains(got.body, reason) || !strings.Contains(got.body, `"system_disabled":true`) {
+		t.Errorf("disable returned %d %s", got.status, got.body)
+	}
+	if read := s.do("GET", one, ""); read.body != got.body || read.header.Get("ETag") != got.header.Get("ETag") {
+		t.Errorf("disable returned %s, and get %s", got.body, read.body)
+	}
+	wantFailure(t, s.do("PUT", path, `{"type":"x"}`, isJSON, with("If-Match", first)), http.StatusPreconditionFailed, "Precondition Failed")
+	if got := s.do("PUT", path, `{"type":"x","details":null}`, isJSON); !strings.Contains(got.body, `"disabled_reason":{"type":"x","details":""}`) {
+		t.Errorf("a second reason: %d %s", got.status, got.body)
+	}
+	wantFailure(t, s.do("DELETE", path, "", with("If-Match", first)), http.StatusPreconditionFailed, "Precondition Failed")
+	enabled := s.do("DELETE", path, "")
+	if enabled.status != http.StatusOK || !strings.Contains(enabled.body, `"system_disabled":false`) || strings.Contains(enabled.body, "reason") {
+		t.Errorf("enable returned %d %s", enabled.status, enabled.body)
+	}
+	if again := s.do("DELETE", path, ""); again.text("") != enabled.text("") {
+		t.Errorf("a repetition returned %s", again.text(""))
+	}
+	for _, method := range []string{"PUT", "DELETE"} {
+		got := s.do(method, collection+"/nobody/disabled_reason", `{"type":"x"}`, isJSON)
+		wantFailure(t, got, http.StatusNotFound, "Relayer with ID nobody not found")
+	}
+}
+
+func TestEngine_InvalidReason(t *testing.T) {
+	s := serveEngine(t)
+	before := s.contents()
+	for body, problem := range map[string]relayer.FieldError{
+		``:                           {Message: "the body must be a JSON object, not empty"},
+		`[]`:                         {Message: "the body must be a JSON object"},
+		`{}`:                         {Field: "type", Message: "is required"},
+		`{"details":"x"}`:            {Field: "type", Message: "is required"},
+		`{"type":""}`:                {Field: "type", Message: "must not be empty"},
+		`{"type":null}`:              {Field: "type", Message: "is required and must not be null"},
+		`{"type":1}`:                 {Field: "type", Message: "must be a string"},
+		`{"type":"x","details":[]}`:  {Field: "details", Message: "must be a string"},
+		`{"type":"x","type":"y"}`:    {Field: "type", Message: "must not be given more than once"},
+		`{"type":"x","Details":"y"}`: {Field: "Details", Message: `is not a known field, did you mean "details"?`},
+		`{"type":"` + strings.Repeat("x", 257) + `"}`: {Field: "type", Message: "must be at most 256 bytes"},
+	} {
+		got := s.do("PUT", one+"/disabled_reason", body, with("Content-Type", "application/json"))
+		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+		wantProblem(t, got, problem.Field, problem.Message)
+	}
+	wantFailure(t, s.do("PUT", one+"/disabled_reason", `{"type":"x"}`, with("Content-Type", "text/plain")), http.StatusUnsupportedMediaType, "Bad Request")
+	large := `{"type":"x","details":"` + strings.Repeat("x", 1<<20) + `"}`
+	wantFailure(t, s.do("PUT", one+"/disabled_reason", large, with("Content-Type", "application/json")), http.StatusRequestEntityTooLarge, "Bad Request")
+	if after := s.contents(); after != before {
+		t.Errorf("was %s\nis  %s", before, after)
+	}
+}
+
+func TestEngine_EnableRefused(t *testing.T) {
+	admit := func(_ context.Context, a relayer.Admission) error {
+		if a.Action == relayer.ActionEnable {
+			return relayer.Refuse("the nonce is not synchronized")
+		}
+		return nil
+	}
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAdmission(admit)}, httpapi.WithEngineOperations())
+	s.create(minimal(`,"id":"r-1"`))
+	s.do("PUT", one+"/disabled_reason", `{"type":"x"}`, with("Content-Type", "application/json"))
+	got := s.do("DELETE", one+"/disabled_reason", "")
+	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+	wantProblem(t, got, "", "the nonce is not synchronized")
+}
+
+// TestEngine_NotEnabled: without the option the paths are unknown, whether or not the relayer
+// exists.
+func TestEngine_NotEnabled(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	for _, path := range []string{one + "/custom_rpc_urls", one + "/disabled_reason", collection + "/nobody/custom_rpc_urls"} {
+		for _, method := range []string{"GET", "PUT", "DELETE", "POST"} {
+			wantFailure(t, s.do(method, path, `{"type":"x"}`), http.StatusNotFound, "Not Found")
+		}
+		if got := s.do("HEAD", path, ""); got.status != http.StatusNotFound {
+			t.Errorf("HEAD %s returned %d", path, got.status)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+// serveFilters starts a registry with relayers that differ in every filter.
+func serveFilters(t *testing.T) *service {
+	t.Helper()
+	s := serve(t, httpapi.WithoutRateLimit())
+	s.create(minimal(`,"id":"a","labels":{"team":"payments","owner":""}`))
+	s.create(strings.Replace(minimal(`,"id":"b","notification_id":"alerts","labels":{"team":"risk"}`), "sepolia", "mainnet", 1))
+	s.create(strings.Replace(solana(`null`), `"name":"n"`, `"name":"USDC payer","id":"c"`, 1))
+	s.create(strings.Replace(minimal(`,"id":"d","labels":{"team":"payments"}`), `"paused":false,"signer_id":"s"`, `"paused":true,"signer_id":"other signer"`, 1))
+	if _, err := s.manager.Disable(t.Context(), "b", relayer.DisabledReason{Type: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// wantIDs checks the relayers and the total of a page.
+func wantIDs(t *testing.T, got reply, total int, ids ...string) {
+	t.Helper()
+	page := decode[relayer.Envelope[[]relayer.Relayer]](t, got.body)
+	var listed []string
+	for _, r := range page.Data {
+		listed = append(listed, r.ID)
+	}
+	if got.status != http.StatusOK || !slices.Equal(listed, ids) || page.Pagination.TotalItems != total {
+		t.Errorf("got %d %q of %+v, want %q of %d: %s", got.status, listed, page.Pagination, ids, total, got.body)
+	}
+}
+
+func TestList_Filters(t *testing.T) {
+	s := serveFilters(t)
+	for query, want := range map[string]string{
+		"network=sepolia":                         "a d",
+		"network=sepolia&network=mainnet":         "a b d",
+		"network=Sepolia":                         "",
+		"network_type=solana":                     "c",
+		"network_type=evm&network_type=stellar":   "a b d",
+		"signer_id=s":                             "a b c",
+		"signer_id=other%20signer":                "d",
+		"signer_id=other+signer":                  "d",
+		"notification_id=alerts":                  "b",
+		"paused=true":                             "d",
+		"paused=true&paused=false":                "a b c d",
+		"system_disabled=true":                    "b",
+		"id=a&id=d&id=nobody":                     "a d",
+		"label.team=payments":                     "a d",
+		"label.team=payments&label.team=risk":     "a b d",
+		"label.owner=":                            "a",
+		"label.nothing=x":                         "",
+		"label.team=payments&paused=true":         "d",
+		"label.team=risk&network=sepolia":         "",
+		"search=usdc":                             "c",
+		"search=PAY":                              "c",
+		"search=":                                 "a b c d",
+		"search=usdc&paused=true":                 "",
+		"search=usdc&search=A":                    "a c",
+		"search=%25":                              "",
+		"label.team=payments%2Cx":                 "",
+		"&&network=sepolia&":                      "a d",
+		"network=sepolia&revisions=true&page=1":   "a d",
+		"lab%65l.team=payments&%6eetwork=sepolia": "a d",
+	} {
+		got := s.do("GET", collection+"?"+query, "")
+		ids := strings.Fields(want)
+		wantIDs(t, got, len(ids), ids...)
+		if strings.Contains(got.body, "metadata") {
+			t.Errorf("%s: %s", query, got.body)
+		}
+	}
+	wantIDs(t, s.do("GET", collection+"?signer_id=s&per_page=2&page=2", ""), 3, "c")
+	wantIDs(t, s.do("GET", collection+"?signer_id=s&per_page=0", ""), 3)
+	wantIDs(t, s.do("GET", collection+"?signer_id=s&page=9", ""), 3)
+}
+
+func TestList_InvalidFilter(t *testing.T) {
+	s := serveFilters(t)
+	for query, field := range map[string]string{
+		"paused=maybe": "paused", "paused=": "paused", "paused=true&paused=x": "paused", "system_disabled=1": "system_disabled",
+		"network_type=foo": "network_type", "network_type=": "network_type", "network=": "network", "signer_id=": "signer_id", "network=a%00b": "network",
+		"id=a%20b": "id", "id=": "id", "label.=x": "label.", "label.-a=x": "label.-a", "label.team=%0a": "label.team", "search=%ff": "search",
+	} {
+		got := s.do("GET", collection+"?"+query, "")
+		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+		if problems := decode[relayer.Failure](t, got.body).Errors; len(problems) != 1 || problems[0].Field != field {
+			t.Errorf("%s: the errors are %+v, want one of %q", query, problems, field)
+		}
+		wantFailure(t, s.do("GET", changes+"?"+query, ""), http.StatusBadRequest, "Bad Request")
+		if got := s.do("HEAD", changes+"?"+query, ""); got.status != http.StatusBadRequest {
+			t.Errorf("HEAD of a stream with %s returned %d", query, got.status)
+		}
+	}
+	got := s.do("GET", collection+"?page=x&paused=x&network_type=x", "")
+	for _, field := range []string{"page", "paused", "network_type"} {
+		if !strings.Contains(got.body, `"field":"`+field+`"`) {
+			t.Errorf("%s is not named: %s", field, got.body)
+		}
+	}
+	many := strings.Repeat("id=a&", 1000)
+	wantIDs(t, s.do("GET", collection+"?"+many, ""), 1, "a")
+	wantProblem(t, s.do("GET", collection+"?"+many+"network=x", ""), "", "the query must have at most 1000 filters")
+}
+
+// TestQuery_UnknownParameter: every response with an envelope names parameters that had no
+// effect, and a stream has a comment.
+func TestQuery_UnknownParameter(t *testing.T) {
+	const metadata = `"metadata":{"logs":[{"level":"warn","message":"the query parameter \"pausd\" is unknown and was ignored"}]}`
+	s := serve(t, httpapi.WithEngineOperations())
+	s.create(minimal(`,"id":"r-1"`))
+	isJSON := with("Content-Type", "application/json")
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", collection, ""}, {"POST", collection, minimal("")}, {"POST", validation, minimal("")}, {"GET", access, ""},
+		{"GET", one, ""}, {"PATCH", one, `{}`}, {"GET", one + "/custom_rpc_urls", ""},
+		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""}, {"DELETE", one, ""},
+	} {
+		got := s.do(c.method, c.path+"?pausd=true", c.body, isJSON)
+		if got.status >= 300 || strings.Count(got.body, metadata) != 1 {
+			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.body)
+		}
+	}
+	for query, want := range map[string][]string{
+		"pausd":           {"pausd"},
+		"pausd=1&pausd=2": {"pausd"},
+		"Paused=true&x=1": {"Paused", "x"},
+		"=1":              {""},
+		"a%22b=1&c%0Ad=1": {`a\"b`, `c\nd`},
+		"dry_run=true":    {"dry_run"},
+		"labels.team=x":   {"labels.team"},
+		"paused%3Dtrue":   {"paused=true"},
+		"%3Cscript%3E=1":  {"<script>"},
+	} {
+		got := decode[struct {
+			Metadata struct {
+				Logs []struct{ Level, Message string }
+			}
+		}](t, s.do("GET", collection+"?"+query, "").body)
+		var messages []string
+		for _, entry := range got.Metadata.Logs {
+			messages = append(messages, entry.Message)
+		}
+		for i, name := range want {
+			want[i] = `the query parameter "` + name + `" is unknown and was ignored`
+		}
+		if !slices.Equal(messages, want) {
+			t.Errorf("%s: %q, want %q", query, messages, want)
+		}
+	}
+	var many strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&many, "p%d&", i)
+	}
+	got := s.do("GET", collection+"?"+many.String(), "").body
+	if strings.Count(got, `"level"`) != 11 || !strings.Contains(got, `"more query parameters are unknown and were ignored"`) {
+		t.Errorf("1000 unknown parameters: %s", got)
+	}
+	// A malformed query has no effect where no parameter is known.
+	if got := serveHTTP(t.Context(), newHandler(t), "POST", collection+"?%zz", minimal("")); got.Code != http.StatusCreated {
+		t.Errorf("a malformed query of a create returned %d", got.Code)
+	}
+	w := openStream(t, http.DefaultClient, s.url, "?pausd=true")
+	if e, err := w.read(); err != nil || e.comment != `the query parameter "pausd" is unknown and was ignored` {
+		t.Errorf("the stream begins with %+v, %v", e, err)
+	}
+	w.wantResync()
+}
+
+// TestWatch_Filters: a relayer that begins to match is created, and one that ceases to match
+// is deleted with only its ID.
+func TestWatch_Filters(t *testing.T) {
+	s := serve(t)
+	w := openStream(t, http.DefaultClient, s.url, "?paused=true&label.team=payments&label.team=risk")
+	w.wantResync()
+	s.create(minimal(`,"id":"r-1","labels":{"team":"payments"}`))
+	s.patch(`{"paused":true}`)
+	entered := w.want("created", "r-1")
+	s.patch(`{"labels":{"team":"risk"}}`)
+	w.want("updated", "r-1")
+	left := s.patch(`{"labels":{"team":"other"}}`)
+	want := `{"etag":` + fmt.Sprintf("%q", left.header.Get("ETag")) + `,"relayer":{"id":"r-1"}}`
+	if e := w.want("deleted", "r-1"); e.data != want || e.id == "" {
+		t.Errorf("got %+v, want %s", e, want)
+	}
+	s.patch(`{"name":"m"}`)
+	s.patch(`{"labels":{"team":"payments"}}`)
+	w.want("created", "r-1")
+	last := s.do("GET", one, "")
+	s.do("DELETE", one, "")
+	if e := w.want("deleted", "r-1"); !strings.Contains(last.body, strings.TrimSuffix(e.data[strings.Index(e.data, `"relayer":`)+len(`"relayer":`):], "}")) {
+		t.Errorf("the last state is %s, want %s", e.data, last.body)
+	}
+	again := openStream(t, http.DefaultClient, s.url, "?label.team=risk&label.team=payments&paused=true", with("Last-Event-ID", entered.id))
+	again.want("updated", "r-1")
+}

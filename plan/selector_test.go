@@ -1,0 +1,204 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/plan"
+)
+
+// labeled returns a minimal request with a label.
+func labeled(id, owner string) relayer.CreateRequest {
+	req := minimal(id)
+	req.Labels = map[string]string{"owner": owner}
+	return req
+}
+
+func selector(t testing.TB, text string) relayer.Selector {
+	t.Helper()
+	s, err := relayer.ParseSelector(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// registries returns a Manager, and a client of a server of it.
+func registries(t *testing.T, m *relayer.Manager) map[string]relayer.Registry {
+	return map[string]relayer.Registry{"manager": m, "client": serve(t, m, func(next http.Handler) http.Handler { return next })}
+}
+
+func TestWithSelector_Prune(t *testing.T) {
+	for name := range registries(t, newManager(t)) {
+		t.Run(name, func(t *testing.T) {
+			m := newManager(t)
+			create(t, m, labeled("ci-1", "ci"), labeled("ci-2", "ci"), labeled("other-1", "other"), minimal("bare"))
+			changed := labeled("ci-1", "ci")
+			changed.Name = "new"
+			desired := []relayer.CreateRequest{changed, labeled("ci-3", "ci")}
+			p := newPlan(t, registries(t, m)[name], desired, plan.WithPrune(), plan.WithSelector(selector(t, "label.owner=ci")))
+			expectActions(t, p, plan.Update, plan.Create, plan.Delete)
+			mustApply(t, p)
+			var left []string
+			for r, err := range m.All(t.Context(), relayer.Selector{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				left = append(left, r.ID+" "+r.Name)
+			}
+			if got, want := strings.Join(left, ","), "ci-1 new,other-1 n,bare n,ci-3 n"; got != want {
+				t.Errorf("the relayers are %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// A relayer outside of the selector is neither created, changed nor taken from its owner.
+func TestWithSelector_Outside(t *testing.T) {
+	m := newManager(t)
+	create(t, m, labeled("leaves", "ci"), labeled("taken", "other"))
+	desired := []relayer.CreateRequest{labeled("leaves", "other"), labeled("taken", "ci"), minimal("new"), labeled("fine", "ci")}
+	const want = `! blocked leaves
+    the selector label.owner=ci does not select the relayer of the file
+! blocked taken
+    the selector label.owner=ci does not select the stored relayer with this ID
+! blocked new
+    the selector label.owner=ci does not select the relayer of the file
++ create fine
+    name: "n", network: "sepolia", network_type: "evm", paused: false, signer_id: "s"
+    labels.owner: "ci"
+1 to create, 0 to update, 0 to delete, 0 unchanged, 3 blocked
+`
+	for name, registry := range registries(t, m) {
+		p := newPlan(t, registry, desired, plan.WithPrune(), plan.WithSelector(selector(t, "label.owner=ci")))
+		if got := p.String(); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
+func TestWithSelector_StateOfRegistry(t *testing.T) {
+	m := newManager(t)
+	create(t, m, minimal("disabled"), minimal("paused"))
+	if _, err := m.Disable(t.Context(), "disabled", relayer.DisabledReason{Type: relayer.NonceSyncFailed}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Pause(t.Context(), "paused"); err != nil {
+		t.Fatal(err)
+	}
+	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("disabled")}, plan.WithSelector(selector(t, "system_disabled=true"))), plan.Unchanged)
+	isPaused := plan.WithSelector(selector(t, "paused=true"))
+	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("paused")}, isPaused, plan.WithKeepPaused()), plan.Unchanged)
+	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("paused")}, isPaused), plan.Blocked)
+}
+
+func TestWithSelector_Invalid(t *testing.T) {
+	_, err := plan.New(t.Context(), newManager(t), nil, plan.WithSelector(relayer.Selector{}.Where("owner", "ci")))
+	if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "owner" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestExport_Selector(t *testing.T) {
+	m := newManager(t)
+	create(t, m, labeled("a", "ci"), labeled("b", "other"))
+	for name, registry := range registries(t, m) {
+		file, err := plan.Export(t.Context(), registry, selector(t, "label.owner=ci"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		desired := parse(t, string(file)).Relayers
+		if len(desired) != 1 || desired[0].ID != "a" || desired[0].Labels["owner"] != "ci" {
+			t.Errorf("%s: exported %s", name, file)
+		}
+		expectActions(t, newPlan(t, registry, desired), plan.Unchanged, plan.Extra)
+	}
+}
+
+// The file determines all labels.
+func TestNew_Labels(t *testing.T) {
+	stored, desired := minimal("a"), minimal("a")
+	stored.Labels = map[string]string{"kept": "1", "changed": "old", "team/removed": ""}
+	desired.Labels = map[string]string{"kept": "1", "changed": "new", "added": "x"}
+	m := newManager(t)
+	create(t, m, stored)
+	p := newPlan(t, m, []relayer.CreateRequest{desired})
+	expectChanges(t, p.Entries[0], plan.Change{Path: "labels.added", New: `"x"`},
+		plan.Change{Path: "labels.changed", Old: `"old"`, New: `"new"`}, plan.Change{Path: "labels.team/removed", Old: `""`})
+	mustApply(t, p)
+	expectActions(t, newPlan(t, m, []relayer.CreateRequest{desired}), plan.Unchanged)
+	mustApply(t, newPlan(t, m, []relayer.CreateRequest{minimal("a")}))
+	if got := get(t, m, "a"); len(got.Labels) > 0 {
+		t.Errorf("the labels are %v", got.Labels)
+	}
+}
+
+// What the registry would reject is blocked, and the rest can be applied.
+func TestNew_RejectedByRegistry(t *testing.T) {
+	m := newManager(t, relayer.WithNetworkRules(), relayer.WithExclusiveSigners(), relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
+		if a.Action == relayer.ActionDelete && a.Old.ID == "pending" {
+			return relayer.Refuse("transactions are pending")
+		}
+		return nil
+	}))
+	pending, free := minimal("pending"), minimal("free")
+	pending.SignerID, free.SignerID = "s1", "s2"
+	create(t, m, pending, free)
+	receivers := minimal("receivers")
+	receivers.SignerID, receivers.Policy = "s3", &relayer.EVMPolicy{WhitelistReceivers: []string{"no address"}}
+	second := minimal("second")
+	second.SignerID = "s1"
+	const want = `! blocked receivers
+    policies.whitelist_receivers[0]: must be an address: 0x and 40 hex digits
+! blocked second
+    signer_id: is used by another relayer on this network: choose another signer (relayer pending has this signer)
+! blocked pending
+    transactions are pending
+- delete free
+0 to create, 0 to update, 1 to delete, 0 unchanged, 3 blocked
+`
+	for name, registry := range registries(t, m) {
+		p := newPlan(t, registry, []relayer.CreateRequest{receivers, second}, plan.WithPrune())
+		if got := p.String(); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
+// withoutDryRuns is a registry that has no dry runs, or does not permit them.
+type withoutDryRuns struct {
+	relayer.Registry
+	err error
+}
+
+func (r *withoutDryRuns) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	if isDryRun(options) {
+		return nil, r.err
+	}
+	return r.Registry.Create(ctx, req, options...)
+}
+
+func TestNew_Unchecked(t *testing.T) {
+	const note = "the registry has not checked the changes, and may reject some\n"
+	for _, reason := range []error{errors.ErrUnsupported, client.ErrForbidden} {
+		m := newManager(t)
+		registry := &withoutDryRuns{m, reason}
+		p := newPlan(t, registry, []relayer.CreateRequest{minimal("a")})
+		if text := p.String(); !strings.HasSuffix(text, note) {
+			t.Errorf("%v: the plan is\n%s", reason, text)
+		}
+		mustApply(t, p)
+		if text := newPlan(t, registry, []relayer.CreateRequest{minimal("a")}).String(); strings.Contains(text, note) {
+			t.Errorf("the plan is\n%s", text)
+		}
+	}
+	failing := &withoutDryRuns{newManager(t), relayer.ErrUnavailable}
+	if _, err := plan.New(t.Context(), failing, []relayer.CreateRequest{minimal("a")}); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
+}

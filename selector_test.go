@@ -1,0 +1,422 @@
+package relayer_test
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+func mustParse(t testing.TB, text string) relayer.Selector {
+	t.Helper()
+	s, err := relayer.ParseSelector(text)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return s
+}
+
+// termsIn returns the terms of a selector. A second search overwrites the first.
+func termsIn(s relayer.Selector) map[string][]string { return maps.Collect(s.Terms()) }
+
+func TestParseSelector(t *testing.T) {
+	for text, want := range map[string]map[string][]string{
+		"":                                     {},
+		"network=sepolia":                      {"network": {"sepolia"}},
+		"network=sepolia|mainnet":              {"network": {"mainnet", "sepolia"}},
+		"network=a|a":                          {"network": {"a"}},
+		"network=a|b,network=b|c":              {"network": {"b"}},
+		"paused=true,network_type=evm":         {"paused": {"true"}, "network_type": {"evm"}},
+		"label.team=payments|risk":             {"label.team": {"payments", "risk"}},
+		"label.a.b/c-d_e=x":                    {"label.a.b/c-d_e": {"x"}},
+		"label.team=":                          {"label.team": {""}},
+		"label.team=|a":                        {"label.team": {"", "a"}},
+		"label.q=a%2Cb%7Cc%25%20d%3De":         {"label.q": {"a,b|c% d=e"}},
+		"label.q=a=b":                          {"label.q": {"a=b"}},
+		"signer_id=a+b":                        {"signer_id": {"a+b"}},
+		"network=日本%E3%80%80é":                 {"network": {"日本\u3000é"}},
+		"search=":                              {},
+		"search=|a":                            {},
+		"search=Main net":                      {"search": {"Main net"}},
+		"id=a|B-_9,system_disabled=false|true": {"id": {"B-_9", "a"}, "system_disabled": {"false", "true"}},
+	} {
+		s := mustParse(t, text)
+		if got := termsIn(s); !maps.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("%q has the terms %q, want %q", text, got, want)
+		}
+		if s.IsZero() != (len(want) == 0) {
+			t.Errorf("%q: IsZero is %t", text, s.IsZero())
+		}
+	}
+}
+
+func TestParseSelector_Invalid(t *testing.T) {
+	for text, field := range map[string]string{
+		",":                             "",
+		"network":                       "network",
+		"network=a,":                    "",
+		"none,network=a":                "none",
+		"=a":                            "",
+		"Network=a":                     "Network",
+		" network=a":                    " network",
+		"name=a":                        "name",
+		"address=":                      "address",
+		"network=":                      "network",
+		"network=a|":                    "network",
+		"network=%":                     "network",
+		"network=%zz":                   "network",
+		"network=%00":                   "network",
+		"network=%ff":                   "network",
+		"signer_id=%ed%a0%80":           "signer_id",
+		"notification_id=":              "notification_id",
+		"network_type=foo":              "network_type",
+		"network_type=EVM":              "network_type",
+		"paused=maybe":                  "paused",
+		"system_disabled=1":             "system_disabled",
+		"id=":                           "id",
+		"id=a b":                        "id",
+		"id=" + strings.Repeat("x", 65): "id",
+		"label.=a":                      "label.",
+		"label.-a=a":                    "label.-a",
+		"label.a b=a":                   "label.a b",
+		"label." + strings.Repeat("x", 64) + "=a": "label." + strings.Repeat("x", 64),
+		"label.a=%0a":                         "label.a",
+		"label.a=" + strings.Repeat("é", 129): "label.a",
+		"search=%00":                          "search",
+	} {
+		s, err := relayer.ParseSelector(text)
+		problems := fieldErrors(t, err)
+		if len(problems) != 1 || problems[0].Field != field {
+			t.Errorf("%q: problems %+v, want one of %q", text, problems, field)
+		}
+		if !s.IsZero() || s.Err() != nil {
+			t.Errorf("%q: selector %s with the error %v", text, s, s.Err())
+		}
+	}
+}
+
+func TestSelector_String(t *testing.T) {
+	for _, test := range []struct {
+		selector relayer.Selector
+		want     string
+	}{
+		{relayer.Selector{}, ""},
+		{relayer.Selector{}.Where("signer_id", "b", "a").Where("network", "c"), "network=c,signer_id=a|b"},
+		{relayer.Selector{}.Where("label.team", ""), "label.team="},
+		{relayer.Selector{}.Where("label.team", "", "x"), "label.team=|x"},
+		{relayer.Selector{}.Where("label.team", "a,b|c% d=e+f&g#é\u3000"), "label.team=a%2Cb%7Cc%25%20d=e+f&g#é%E3%80%80"},
+		{relayer.Selector{}.Where("search", "b").Where("search", "a", "c"), "search=a|c,search=b"},
+		{relayer.Selector{}.Where("network"), "none"},
+		{relayer.Selector{}.Where("search"), "none"},
+		{relayer.Selector{}.Where("network", "a").Where("network", "b").Where("paused", "true"), "none"},
+		{relayer.Selector{}.Where("name", "a"), "none"},
+	} {
+		if got := test.selector.String(); got != test.want {
+			t.Errorf("notation %q, want %q", got, test.want)
+		}
+	}
+}
+
+// Selectors are immutable: a selector that several others were made from stays as it is.
+func TestSelector_Immutable(t *testing.T) {
+	values := []string{"b", "a"}
+	base := relayer.Selector{}.Where("network", values...).Where("signer_id", "s")
+	values[0] = "changed"
+	want := base.String()
+	if want != "network=a|b,signer_id=s" {
+		t.Fatalf("notation %q", want)
+	}
+	for range 3 {
+		one, other := base.Where("label.a", "1"), base.Where("label.a", "2")
+		if one.String() != want[:0]+"label.a=1,"+want || other.String() != "label.a=2,"+want {
+			t.Errorf("made %s and %s", one, other)
+		}
+		base.Where("network", "a")
+		base.And(mustParse(t, "network=b,id=x"))
+		for _, values := range base.Terms() {
+			values[0] = "changed"
+		}
+		for range base.Terms() {
+			break
+		}
+	}
+	if base.String() != want {
+		t.Errorf("the selector changed to %s", base)
+	}
+}
+
+func TestSelector_And(t *testing.T) {
+	for _, test := range []struct{ one, other, want string }{
+		{"", "", ""},
+		{"", "network=a", "network=a"},
+		{"network=a", "paused=true", "network=a,paused=true"},
+		{"network=a|b|c", "network=b|c|d", "network=b|c"},
+		{"network=a", "network=b", "none"},
+		{"none", "network=b", "none"},
+		{"search=a", "search=b", "search=a,search=b"},
+		{"search=a", "search=a", "search=a"},
+		{"search=a|b,search=c", "search=b,search=c", "search=a|b,search=b,search=c"},
+	} {
+		one, other := mustParse(t, test.one), mustParse(t, test.other)
+		if got := one.And(other).String(); got != test.want {
+			t.Errorf("%q and %q is %q, want %q", test.one, test.other, got, test.want)
+		}
+		if got := other.And(one).String(); got != test.want {
+			t.Errorf("%q and %q is %q, want %q", test.other, test.one, got, test.want)
+		}
+	}
+}
+
+// An invalid selector stays invalid, and keeps its first error.
+func TestSelector_Invalid(t *testing.T) {
+	invalid := relayer.Selector{}.Where("name", "a")
+	valid := mustParse(t, "network=sepolia")
+	for name, s := range map[string]relayer.Selector{
+		"itself":     invalid,
+		"and valid":  invalid.And(valid),
+		"valid and":  valid.And(invalid),
+		"zero and":   relayer.Selector{}.And(invalid),
+		"where":      invalid.Where("network", "sepolia"),
+		"where name": valid.Where("name"),
+		"two":        invalid.And(relayer.Selector{}.Where("paused", "maybe")),
+	} {
+		if wantFields(t, fieldErrors(t, s.Err()), "name"); s.IsZero() {
+			t.Errorf("%s: IsZero", name)
+		}
+		r := minimalRelayer()
+		if s.Matches(r) {
+			t.Errorf("%s matches", name)
+		}
+	}
+}
+
+func minimalRelayer() *relayer.Relayer {
+	return &relayer.Relayer{ID: "r1", Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
+}
+
+func TestSelector_Matches(t *testing.T) {
+	long := strings.Repeat("é", 300)
+	r := &relayer.Relayer{
+		ID: "Main-1", Name: "Größe ΣΊΣΥΦΟΣ payments", Network: "net, work|%=é\u3000", NetworkType: relayer.Stellar, SignerID: long,
+		Paused: true, Labels: map[string]string{"team": "payments", "empty": "", "a.b/c": "x=y,z|%"},
+	}
+	for text, want := range map[string]bool{
+		"":              true,
+		"none":          false,
+		"id=Main-1":     true,
+		"id=main-1":     false,
+		"id=a|Main-1|z": true,
+		"network=net%2C%20work%7C%25=é%E3%80%80": true,
+		"network=net":                                false,
+		"network_type=stellar":                       true,
+		"network_type=evm|solana":                    false,
+		"signer_id=" + long:                          true,
+		"signer_id=" + long + "x":                    false,
+		"signer_id=" + long[:256]:                    false,
+		"notification_id=x":                          false,
+		"paused=true":                                true,
+		"paused=false":                               false,
+		"system_disabled=false":                      true,
+		"system_disabled=true":                       false,
+		"label.team=payments":                        true,
+		"label.team=Payments":                        false,
+		"label.team=risk|payments":                   true,
+		"label.empty=":                               true,
+		"label.team=":                                false,
+		"label.other=":                               false,
+		"label.a.b/c=x=y%2Cz%7C%25":                  true,
+		"search=MAIN":                                true,
+		"search=in-1":                                true,
+		"search=größe":                               true,
+		"search=GRÖSSE":                              true,
+		"search=σίσυφος":                             true,
+		"search=PAYMENTS":                            true,
+		"search=main-1Größe":                         false,
+		"search=sepolia":                             false,
+		"search=x|main":                              true,
+		"search=main,search=payments":                true,
+		"search=main,search=x":                       false,
+		"paused=true,label.team=payments,search=pay": true,
+		"paused=false,label.team=payments":           false,
+	} {
+		if got := mustParse(t, text).Matches(r); got != want {
+			t.Errorf("%q matches: %t, want %t", text, got, want)
+		}
+		// A store selects by the terms of the record.
+		m := newManager(t)
+		req := requestFor(r)
+		mustCreate(t, m, req)
+		page, err := m.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, text)})
+		if err != nil || (len(page.Relayers) == 1) != want || page.Pagination.TotalItems != len(page.Relayers) {
+			t.Errorf("%q lists %+v, error %v, want one: %t", text, page, err, want)
+		}
+	}
+}
+
+// A key of a label may look like another key, or like that of a digest.
+func TestSelector_SimilarKeys(t *testing.T) {
+	m := newManager(t)
+	long := strings.Repeat("x", 300)
+	req := minimal("a")
+	req.SignerID = long
+	req.Labels = map[string]string{"network": "other", "a": "b=c", "paused": "true"}
+	mustCreate(t, m, req)
+	for text, want := range map[string]int{
+		"network=other":       0,
+		"label.network=other": 1,
+		"paused=true":         0,
+		"label.a=b=c":         1,
+		"signer_id=" + long:   1,
+	} {
+		page, err := m.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, text)})
+		if err != nil || page.Pagination.TotalItems != want {
+			t.Errorf("%q: %v, error %v, want %d", text, page, err, want)
+		}
+	}
+}
+
+func TestSelector_InvalidInOperations(t *testing.T) {
+	m := registry(t)
+	invalid := relayer.Selector{}.Where("paused", "maybe")
+	for name, err := range map[string]error{
+		"list":            second(m.List(t.Context(), relayer.ListQuery{Selector: invalid})),
+		"documents":       third(m.ListDocuments(t.Context(), relayer.ListQuery{Selector: invalid})),
+		"all":             firstError(m.All(t.Context(), invalid)),
+		"watch":           firstError(m.Watch(t.Context(), relayer.WatchQuery{Selector: invalid})),
+		"watch documents": firstError(m.WatchDocuments(t.Context(), relayer.WatchQuery{Selector: invalid})),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		wantFields(t, fieldErrors(t, err), "paused")
+	}
+}
+
+func third[T, U any](_ T, _ U, err error) error { return err }
+
+// firstError returns the error of the first element of a sequence. It fails for none, and
+// for elements after an error.
+func firstError[T any](sequence func(func(T, error) bool)) error {
+	var first error
+	count := 0
+	sequence(func(_ T, err error) bool {
+		count++
+		first = err
+		return err != nil
+	})
+	if count != 1 {
+		return errors.New("not one element")
+	}
+	return first
+}
+
+// drawSelector returns a random selector over few values, so that many relayers match.
+func drawSelector(random *rand.Rand) relayer.Selector {
+	var s relayer.Selector
+	for range random.IntN(4) {
+		key := selectorKeys[random.IntN(len(selectorKeys))]
+		values := []string{}
+		for range random.IntN(4) {
+			values = append(values, selectorValues[key][random.IntN(len(selectorValues[key]))])
+		}
+		if len(values) == 0 && random.IntN(4) > 0 {
+			continue
+		}
+		s = s.Where(key, values...)
+	}
+	return s
+}
+
+var selectorValues = map[string][]string{
+	"id":              {"r0", "r1", "r2", "r3", "r4", "r5", "r99"},
+	"network":         {"sepolia", "main net", "a,b|c%=d", strings.Repeat("é", 200), "日本"},
+	"network_type":    {"evm", "solana", "stellar"},
+	"signer_id":       {"s", "S", strings.Repeat("s", 300), strings.Repeat("s", 301)},
+	"notification_id": {"alerts", "é"},
+	"paused":          {"true", "false"},
+	"system_disabled": {"true", "false"},
+	"label.team":      {"payments", "risk", "", strings.Repeat("é", 128)},
+	"label.a/b.c":     {"x=y", "p|q,r"},
+	"search":          {"R", "1", "ÉTÉ", "", "zz"},
+}
+
+var selectorKeys = slices.Sorted(maps.Keys(selectorValues))
+
+func TestSelector_RoundTrip(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		s := drawSelector(random)
+		parsed := mustParse(t, s.String())
+		if parsed.String() != s.String() {
+			t.Fatalf("%s parses as %s", s, parsed)
+		}
+		if s.String() != "none" && !maps.EqualFunc(termsIn(parsed), termsIn(s), slices.Equal) {
+			t.Fatalf("%s parses with the terms %q, want %q", s, termsIn(parsed), termsIn(s))
+		}
+	}
+}
+
+// FuzzParseSelector requires a selector with a stable notation or a list of problems for
+// any text. A value of the selector matches a relayer that has it.
+func FuzzParseSelector(f *testing.F) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 50 {
+		f.Add(drawSelector(random).String())
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := relayer.ParseSelector(text)
+		if err != nil {
+			fieldErrors(t, err)
+			return
+		}
+		again, err := relayer.ParseSelector(s.String())
+		if err != nil || again.String() != s.String() {
+			t.Fatalf("%q has the notation %q, which parses as %q, error %v", text, s, again, err)
+		}
+		r := minimalRelayer()
+		searches := 0
+		for key, values := range s.Terms() {
+			if len(values) == 0 {
+				return
+			}
+			searches += setField(r, key, values[len(values)-1])
+		}
+		if searches < 2 && (!s.Matches(r) || !again.Matches(r)) {
+			t.Fatalf("%q does not match %v", s, r)
+		}
+	})
+}
+
+// setField gives a relayer the value of a key, and returns the number of searches.
+func setField(r *relayer.Relayer, key, value string) int {
+	switch key {
+	case "id":
+		r.ID = value
+	case "network":
+		r.Network = value
+	case "network_type":
+		r.NetworkType = relayer.NetworkType(value)
+	case "signer_id":
+		r.SignerID = value
+	case "notification_id":
+		r.NotificationID = value
+	case "paused":
+		r.Paused = value == "true"
+	case "system_disabled":
+		r.SystemDisabled = value == "true"
+	case "search":
+		r.Name = value
+		return 1
+	default:
+		if r.Labels == nil {
+			r.Labels = make(map[string]string)
+		}
+		r.Labels[strings.TrimPrefix(key, "label.")] = value
+	}
+	return 0
+}

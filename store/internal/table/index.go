@@ -1,0 +1,151 @@
+package table
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
+)
+
+// index has a list of slots for each term.
+type index map[string]*termList
+
+type termList struct {
+	list
+	term string // all records share its memory
+}
+
+// move moves a slot from the lists of its old terms to those of its new ones, and returns
+// the new terms with shared memory.
+func (x index) move(s *slot, old, terms []string) []string {
+	if slices.Equal(old, terms) {
+		return old
+	}
+	for _, term := range old {
+		if !contains(terms, term) {
+			x.remove(s, term)
+		}
+	}
+	shared := make([]string, len(terms))
+	for i, term := range terms {
+		l := x[term]
+		if l == nil {
+			l = &termList{term: strings.Clone(term)}
+			x[l.term] = l
+		}
+		if !contains(old, term) {
+			l.insert(s)
+		}
+		shared[i] = l.term
+	}
+	return shared
+}
+
+func (x index) remove(s *slot, term string) {
+	l := x[term]
+	l.list.remove(s)
+	if l.size == 0 {
+		delete(x, term)
+	}
+}
+
+func contains(terms []string, term string) bool {
+	_, found := slices.BinarySearch(terms, term)
+	return found
+}
+
+// selected appends the records of the page to dst, and returns the number of all selected
+// records. A page of one term is found by its offset. For several terms the lists are
+// walked, the shortest first, because the total has to be exact.
+func (t *Table) selected(dst []*Record, query relayer.StoreQuery) (page []*Record, total int) {
+	if len(query.IDs) > 0 {
+		return t.selectedByID(dst, query)
+	}
+	if len(query.Terms) == 0 {
+		return t.order.appendRange(dst, query.Offset, query.Limit), t.order.size
+	}
+	all := t.conditions(query.Terms)
+	if len(all) == 1 && len(all[0]) == 1 {
+		only := all[0][0].list
+		return only.appendRange(dst, query.Offset, query.Limit), only.size
+	}
+	for s := all.seek(0); s != nil; s = all.seek(s.sequence + 1) {
+		if total >= query.Offset && len(dst) < query.Limit {
+			dst = append(dst, s.record)
+		}
+		total++
+	}
+	return dst, total
+}
+
+func (t *Table) selectedByID(dst []*Record, query relayer.StoreQuery) (page []*Record, total int) {
+	var found []*Record
+	for _, id := range query.IDs {
+		s := t.byID[id]
+		if s != nil && (s.record.isDamaged || storeutil.Selects(relayer.StoreQuery{Terms: query.Terms}, s.record.Record())) {
+			found = append(found, s.record)
+		}
+	}
+	slices.SortFunc(found, func(a, b *Record) int { return cmp.Compare(a.sequence, b.sequence) })
+	found = slices.Compact(found)
+	start := min(query.Offset, len(found))
+	return append(dst, found[start:start+min(query.Limit, len(found)-start)]...), len(found)
+}
+
+// union is the slots that are in any of some lists.
+type union []cursor
+
+func (u union) seek(sequence uint64) (first *slot) {
+	for i := range u {
+		if s := u[i].seek(sequence); s != nil && (first == nil || s.sequence < first.sequence) {
+			first = s
+		}
+	}
+	return first
+}
+
+func (u union) size() (size int) {
+	for _, c := range u {
+		size += c.list.size
+	}
+	return size
+}
+
+// intersection is the slots that are in all of some unions, of which there is at least one.
+type intersection []union
+
+// conditions returns the selection of a query. The terms of a damaged record are not known:
+// every selection has it, so that its page is an error.
+func (t *Table) conditions(terms [][]string) intersection {
+	all := make(intersection, len(terms))
+	for i, any := range terms {
+		for _, term := range any {
+			if l := t.byTerm[term]; l != nil {
+				all[i] = append(all[i], cursor{list: &l.list})
+			}
+		}
+		if t.damaged.size > 0 {
+			all[i] = append(all[i], cursor{list: &t.damaged})
+		}
+	}
+	slices.SortFunc(all, func(a, b union) int { return cmp.Compare(a.size(), b.size()) })
+	return all
+}
+
+// seek returns the first slot that is not before a sequence number, or nil if there is none.
+func (all intersection) seek(sequence uint64) (found *slot) {
+	for i, agreed := 0, 0; agreed < len(all); agreed++ {
+		if found = all[i].seek(sequence); found == nil {
+			return nil
+		}
+		if found.sequence > sequence {
+			sequence, agreed = found.sequence, 0
+		}
+		if i++; i == len(all) {
+			i = 0
+		}
+	}
+	return found
+}

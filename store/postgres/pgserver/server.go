@@ -1,0 +1,301 @@
+//go:build unix
+
+// Package pgserver runs the PostgreSQL and PgBouncer of the machine for tests:
+// real servers on empty databases in temporary directories, reached over unix
+// sockets. A test can kill, restart, stop and pause a server, give it a
+// synchronous standby, and promote that.
+//
+//	server := pgserver.Start(t)
+//	pool, err := pgxpool.New(ctx, server.ConnString())
+//
+// Settings that affect durability have PostgreSQL's defaults: a commit that a
+// client has seen survives [Server.Kill].
+//
+// Neither program runs as root. If the tests do, both run as the user postgres,
+// or nobody if there is no such user. On Linux they end with the test process,
+// even if it is killed.
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/go-relayer/relayer/store/postgres/internal/process"
+)
+
+var (
+	errRunning    = errors.New("pgserver: the server is running")
+	errNotRunning = errors.New("pgserver: the server is not running")
+)
+
+// Server is a PostgreSQL server and its files. All methods are safe for
+// concurrent use and run one at a time.
+type Server struct {
+	binaries  string
+	account   *syscall.Credential
+	directory string
+	release   func() error // of the template
+
+	mu         sync.Mutex
+	postmaster *process.Process // the first process of the server; nil before the first start
+}
+
+// Start runs a server on an empty database until the test ends. It skips the test
+// if the machine has no PostgreSQL, and fails it instead if CI is set. For the
+// settings see [New].
+func Start(tb testing.TB, settings ...string) *Server {
+	tb.Helper()
+	require(tb, Available())
+	server, err := New(settings...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	closeAtEnd(tb, server)
+	return server
+}
+
+// require skips the test if a program is missing, and fails it if CI is set.
+func require(tb testing.TB, missing error) {
+	tb.Helper()
+	if missing != nil && os.Getenv("CI") == "" {
+		tb.Skip(missing)
+	}
+	if missing != nil {
+		tb.Fatal(missing)
+	}
+}
+
+func closeAtEnd(tb testing.TB, server *Server) {
+	tb.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+}
+
+// New creates a server with an empty database in a new directory, starts it and
+// returns when it accepts connections. Settings are lines of postgresql.conf,
+// such as max_connections=20; they override the defaults. The caller closes the
+// server.
+func New(settings ...string) (*Server, error) {
+	server, err := allocate()
+	if err != nil {
+		return nil, err
+	}
+	if err := server.setUp(settings); err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	return server, nil
+}
+
+// allocate returns a server that has a directory and no files in it.
+func allocate() (*Server, error) {
+	binaries, err := Binaries()
+	if err != nil {
+		return nil, err
+	}
+	account, err := process.Account()
+	if err != nil {
+		return nil, err
+	}
+	directory, err := process.MakeDirectory(account)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{binaries: binaries, account: account, directory: directory, release: useTemplate()}, nil
+}
+
+func (s *Server) setUp(settings []string) error {
+	if err := s.copyTemplate(); err != nil {
+		return err
+	}
+	defaults := []string{
+		"listen_addresses = ''",
+		"log_min_messages = warning",
+		// Shared memory in files of the directory: a killed server leaves none behind.
+		"dynamic_shared_memory_type = mmap",
+		// For a standby that was stopped for a while.
+		"wal_keep_size = 256MB",
+	}
+	if err := s.configure(append(append(defaults, settings...), s.socketSetting())...); err != nil {
+		return err
+	}
+	return s.Restart()
+}
+
+// configure appends to postgresql.conf, in which the last line for a setting
+// applies.
+func (s *Server) configure(settings ...string) error {
+	file, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("pgserver: %w", err)
+	}
+	_, err = file.WriteString(strings.Join(settings, "\n") + "\n")
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("pgserver: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) socketSetting() string { return "unix_socket_directories = '" + s.directory + "'" }
+
+// ConnString returns the URL of the database postgres for its superuser, who
+// needs no password.
+func (s *Server) ConnString() string { return HostList(s) }
+
+// Socket returns the path of the unix socket on which the server listens.
+func (s *Server) Socket() string { return filepath.Join(s.directory, ".s.PGSQL.5432") }
+
+func (s *Server) data() string { return filepath.Join(s.directory, "data") }
+
+func (s *Server) log() string { return filepath.Join(s.directory, "log") }
+
+// Restart starts a server that is not running on the files it has, and returns
+// when it accepts connections.
+func (s *Server) Restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.postmaster.Running() {
+		return errRunning
+	}
+	return s.start()
+}
+
+func (s *Server) start() error {
+	postmaster, err := process.Start(s.command("postgres", "-D", s.data()), s.log())
+	if err != nil {
+		return err
+	}
+	s.postmaster = postmaster
+	err = process.Await("ready", func() (bool, error) {
+		if !postmaster.Running() {
+			return false, errors.New("pgserver: the server ended at its start")
+		}
+		lines := s.lockFile()
+		if len(lines) < 8 || lines[0] != strconv.Itoa(postmaster.PID) {
+			return false, nil
+		}
+		// A standby that accepts reads has the status standby.
+		status := strings.TrimSpace(lines[7])
+		return status == "ready" || status == "standby", nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, process.Tail(s.log()))
+	}
+	return nil
+}
+
+// Kill ends every process of the server with SIGKILL, as the loss of its machine
+// would, and returns when none is left.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.Running() {
+		return errNotRunning
+	}
+	// The children go first: as long as their parent is stopped, it cannot replace them.
+	err := process.SignalChildren(s.postmaster.PID, syscall.SIGKILL, process.Ended)
+	_ = syscall.Kill(s.postmaster.PID, syscall.SIGKILL)
+	<-s.postmaster.Exited
+	return err
+}
+
+// Stop shuts the server down without waiting for its clients, whose transactions
+// are rolled back. It returns when no process of the server is left.
+func (s *Server) Stop() error { return s.shutDown(syscall.SIGINT) }
+
+func (s *Server) shutDown(signal syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.Running() {
+		return errNotRunning
+	}
+	if err := process.Resume(s.postmaster.PID); err != nil {
+		return err
+	}
+	_ = syscall.Kill(s.postmaster.PID, signal)
+	return process.Await("ended", func() (bool, error) { return !s.postmaster.Running(), nil })
+}
+
+// Pause stops every process of the server with SIGSTOP: connections stay open and
+// new ones are accepted, and no request gets a response until [Server.Continue].
+func (s *Server) Pause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.Running() {
+		return errNotRunning
+	}
+	return process.SignalChildren(s.postmaster.PID, syscall.SIGSTOP, process.Stopped)
+}
+
+// Continue ends a [Server.Pause].
+func (s *Server) Continue() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.Running() {
+		return errNotRunning
+	}
+	return process.Resume(s.postmaster.PID)
+}
+
+// Close ends the server and removes its files.
+func (s *Server) Close() error {
+	err := s.shutDown(syscall.SIGQUIT)
+	if errors.Is(err, errNotRunning) {
+		err = nil
+	}
+	s.removeSharedMemory()
+	return errors.Join(err, os.RemoveAll(s.directory), s.release())
+}
+
+// lockFile returns the lines of postmaster.pid: first the process ID, seventh the
+// IDs of the shared memory, eighth the status.
+func (s *Server) lockFile() []string {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// removeSharedMemory removes the few bytes of System V shared memory that a killed
+// server leaves until its next start. The system limits their number.
+func (s *Server) removeSharedMemory() {
+	lines := s.lockFile()
+	if len(lines) < 7 {
+		return
+	}
+	if ids := strings.Fields(lines[6]); len(ids) == 2 {
+		_ = exec.Command("ipcrm", "-m", ids[1]).Run()
+	}
+}
+
+// command returns one of the server's programs, to run as the server's user
+// without the PG… variables that may be set for other servers.
+func (s *Server) command(name string, arguments ...string) *exec.Cmd {
+	return process.Command(s.account, s.directory, filepath.Join(s.binaries, name), arguments...)
+}
+
+func (s *Server) run(name string, arguments ...string) error {
+	if output, err := s.command(name, arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("pgserver: %s: %w\n%s", name, err, output)
+	}
+	return nil
+}
+
+// query runs SQL in a new session and returns its output.
+func (s *Server) query(sql string) (string, error) {
+	output, err := s.command("psql", "-XAtq", "-d", s.ConnString(), "-c", sql).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("pgserver: %s: %w\n%s", sql, err, output)
+	}
+	return strings.TrimSpace(string(output)), nil
+}

@@ -1,0 +1,126 @@
+//go:build unix
+
+package pgserver
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/go-relayer/relayer/store/postgres/internal/process"
+)
+
+// StartPair runs a primary and a synchronous streaming standby until the test
+// ends. The settings apply to the primary; the standby starts from a copy.
+//
+//	primary, standby := pgserver.StartPair(t)
+//	store, err := postgres.Open(ctx, pgserver.HostList(primary, standby)+"&target_session_attrs=primary")
+func StartPair(tb testing.TB, settings ...string) (primary, standby *Server) {
+	tb.Helper()
+	primary = Start(tb, settings...)
+	standby, err := allocate()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	closeAtEnd(tb, standby)
+	if err := standby.Follow(primary); err != nil {
+		tb.Fatal(err)
+	}
+	return primary, standby
+}
+
+// Follow replaces the files of a server that is not running with a base backup of
+// primary and starts it as a streaming standby. It then sets
+// synchronous_standby_names on the primary, so that commits wait for the standby,
+// and returns when they do.
+//
+// The standby is asynchronous after
+//
+//	primary.Configure("synchronous_standby_names = ''")
+func (s *Server) Follow(primary *Server) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.postmaster.Running() {
+		return errRunning
+	}
+	s.removeSharedMemory()
+	if err := os.RemoveAll(s.data()); err != nil {
+		return fmt.Errorf("pgserver: %w", err)
+	}
+	err := s.run("pg_basebackup", "-D", s.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync",
+		"-h", primary.directory, "-p", "5432", "-U", "postgres")
+	if err != nil {
+		return err
+	}
+	err = s.configure(s.socketSetting(), "synchronous_standby_names = ''", "wal_retrieve_retry_interval = 100ms")
+	if err != nil {
+		return err
+	}
+	if err := s.start(); err != nil {
+		return err
+	}
+	if err := primary.awaitQuery("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1"); err != nil {
+		return err
+	}
+	if err := primary.Configure("synchronous_standby_names = '*'"); err != nil {
+		return err
+	}
+	return primary.awaitQuery("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "1")
+}
+
+// Promote turns a standby into a primary and returns when it accepts writes. Its
+// commits wait for no standby until another server follows it. Kill the old
+// primary first.
+func (s *Server) Promote() error {
+	return s.run("pg_ctl", "promote", "-D", s.data(), "-w", "-t", strconv.Itoa(int(process.WaitLimit.Seconds())))
+}
+
+// Configure adds lines of postgresql.conf to a running server and returns when
+// all of its processes use them. Settings that need a restart take effect with
+// the next [Server.Restart].
+func (s *Server) Configure(settings ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.postmaster.Running() {
+		return errNotRunning
+	}
+	const loaded = "SELECT pg_conf_load_time()"
+	before, err := s.query(loaded)
+	if err != nil {
+		return err
+	}
+	if err := s.configure(settings...); err != nil {
+		return err
+	}
+	_ = syscall.Kill(s.postmaster.PID, syscall.SIGHUP)
+	err = process.Await("configured", func() (bool, error) {
+		now, err := s.query(loaded)
+		return now != before, err
+	})
+	if err != nil {
+		return err
+	}
+	// The checkpointer enables synchronous replication. It reads the settings before
+	// it serves the request.
+	_, err = s.query("CHECKPOINT")
+	return err
+}
+
+// HostList returns the URL of the database postgres on several servers, the form
+// that clients use for failover. Callers append &target_session_attrs=….
+func HostList(servers ...*Server) string {
+	var hosts []string
+	for _, s := range servers {
+		hosts = append(hosts, s.directory)
+	}
+	return urlOf(hosts...)
+}
+
+func (s *Server) awaitQuery(sql, want string) error {
+	return process.Await(fmt.Sprintf("%q for %s", want, sql), func() (bool, error) {
+		got, err := s.query(sql)
+		return got == want, err
+	})
+}

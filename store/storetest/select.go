@@ -1,0 +1,185 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// vocabulary has few terms, so that every query selects some of the records.
+var vocabulary = []string{"a", "b", "c", "d", "e=1", "e=10"}
+
+func randomTerms(random *rand.Rand) (terms []string) {
+	for _, term := range vocabulary {
+		if random.IntN(2) == 0 {
+			terms = append(terms, term)
+		}
+	}
+	return terms
+}
+
+func randomQuery(random *rand.Rand, most int) relayer.StoreQuery {
+	query := relayer.StoreQuery{Offset: random.IntN(most + 2), Limit: random.IntN(most + 2)}
+	if random.IntN(2) == 0 {
+		query.Offset = 0
+	}
+	for range random.IntN(4) {
+		terms := []string{}
+		for range random.IntN(10) / 3 {
+			terms = append(terms, append(vocabulary, "unknown", "e=", "e=1 ")[random.IntN(len(vocabulary)+3)])
+		}
+		query.Terms = append(query.Terms, terms)
+	}
+	if random.IntN(4) == 0 {
+		for range 1 + random.IntN(5) {
+			query.IDs = append(query.IDs, numbered(random.IntN(most+2)))
+		}
+	}
+	return query
+}
+
+// kept are records that the suite gave to a store or got from it, with copies.
+type kept struct{ shared, copies []relayer.Record }
+
+func (k *kept) add(recs ...relayer.Record) {
+	for _, rec := range recs {
+		k.shared = append(k.shared, rec)
+		rec.Terms, rec.Document, rec.Private = slices.Clone(rec.Terms), bytes.Clone(rec.Document), bytes.Clone(rec.Private)
+		k.copies = append(k.copies, rec)
+	}
+}
+
+func (k *kept) wantUnchanged(t *testing.T) {
+	t.Helper()
+	for i, rec := range k.shared {
+		if diff := difference(rec, k.copies[i]); diff != "" {
+			t.Fatalf("the store has changed the memory of a record that it was given or has returned: %s", diff)
+		}
+	}
+}
+
+// listAmongWrites compares random queries with a model among random writes, several times
+// each: a store may keep what it has read before.
+func listAmongWrites(t *testing.T, store relayer.Store) {
+	random := newRandom(t)
+	w := watch(t, store)
+	var all []relayer.Record
+	var seen kept
+	for next := range 300 {
+		i := random.IntN(max(1, len(all)))
+		rec := sample(numbered(next))
+		rec.Terms, rec.Document = randomTerms(random), rec.Document[:random.IntN(2)*random.IntN(len(rec.Document))]
+		switch {
+		case len(all) < 60 || next%3 == 0:
+			seen.add(rec)
+			all = append(all, mustCreate(t, store, rec))
+			seen.add(all[len(all)-1])
+		case next%3 == 1:
+			rec.ID, rec.Revision = all[i].ID, all[i].Revision
+			rec.Document = bytes.Repeat([]byte("x"), random.IntN(300))
+			seen.add(rec)
+			all[i] = mustUpdate(t, store, rec)
+			seen.add(all[i])
+		default:
+			mustDelete(t, store, all[i])
+			all = slices.Delete(all, i, i+1)
+		}
+		for range 3 {
+			page := wantSelected(t, store, randomQuery(random, len(all)), all)
+			seen.add(page[:min(3, len(page))]...)
+		}
+		seen.add(mustGet(t, store, all[random.IntN(len(all))].ID))
+	}
+	for _, change := range w.readUntil(t, mustCreate(t, store, sample("last"))) {
+		seen.add(change.Record)
+	}
+	mustDelete(t, store, mustGet(t, store, "last"))
+	wantPage(t, store, 0, len(all), all)
+	seen.wantUnchanged(t)
+}
+
+// termsAtLimits uses terms that a store may confuse: terms compare byte by byte.
+func termsAtLimits(t *testing.T, store relayer.Store) {
+	terms := []string{
+		"a", "A", "a ", " a", "ab", "a%", "_", "a_", "a,b", "{a}", `"a"`, `a\`, "a'b", "NULL", "\x01", "\n",
+		"é", "e\u0301", "\u00a0", "\U0010ffff", strings.Repeat("t", relayer.MaxTermLength),
+		strings.Repeat("t", relayer.MaxTermLength-1), strings.Repeat("é", relayer.MaxTermLength/2),
+	}
+	most := sample("most")
+	most.Terms = nil
+	for i := range relayer.MaxTerms {
+		most.Terms = append(most.Terms, fmt.Sprintf("%03d%s", i, strings.Repeat("t", relayer.MaxTermLength-3)))
+	}
+	none := sample("none")
+	none.Terms = nil
+	all := []relayer.Record{mustCreate(t, store, most), mustCreate(t, store, none)}
+	for i, term := range terms {
+		rec := sample(numbered(i))
+		rec.Terms = []string{term}
+		all = append(all, mustCreate(t, store, rec))
+	}
+	for _, term := range append(terms, most.Terms[0], most.Terms[relayer.MaxTerms-1], "other", "") {
+		wantSelected(t, store, relayer.StoreQuery{Terms: [][]string{{term}}, Limit: 10}, all)
+	}
+	var every [][]string
+	for _, term := range most.Terms {
+		every = append(every, []string{"other", term})
+	}
+	for _, query := range []relayer.StoreQuery{
+		{Limit: 100},
+		{Terms: [][]string{terms}, Offset: 3, Limit: 10},
+		{Terms: [][]string{append(most.Terms, terms...)}, Limit: math.MaxInt},
+		{Terms: every, Limit: 10},
+		{Terms: [][]string{{}}, Limit: 10},
+		{Terms: [][]string{{"a"}, {"a"}}, Limit: 10},
+		{Terms: [][]string{{"a", "a"}}, IDs: []string{numbered(0), numbered(0)}, Limit: 10},
+		{IDs: []string{"none", "unknown", "most"}, Offset: 1, Limit: math.MaxInt},
+		{Terms: [][]string{{"a"}}, Offset: math.MaxInt, Limit: math.MaxInt},
+	} {
+		wantSelected(t, store, query, all)
+	}
+}
+
+// readersSeeSelections lists while each record changes between two terms. A record always
+// has one of them, and never both.
+func readersSeeSelections(t *testing.T, store relayer.Store) {
+	const records, fewest, most, reads = 8, 60, 3000, 2000
+	all := createMany(t, store, records)
+	for i := range all {
+		all[i].Terms = []string{"a"}
+		all[i] = mustUpdate(t, store, all[i])
+	}
+	var listed atomic.Int64
+	stop := readUntilStopped(t, func() error {
+		listed.Add(1)
+		for _, c := range []struct {
+			terms [][]string
+			want  int
+		}{{[][]string{{"a", "b"}}, records}, {[][]string{{"a"}, {"b"}}, 0}, {[][]string{{"b"}}, -1}} {
+			page, total, err := store.List(t.Context(), relayer.StoreQuery{Terms: c.terms, Limit: 2 * records})
+			if err != nil || len(page) != total || c.want >= 0 && total != c.want {
+				return fmt.Errorf("list of %q: %d records and a total of %d, error %v", c.terms, len(page), total, err)
+			}
+			for _, rec := range page {
+				if !selects(relayer.StoreQuery{Terms: c.terms}, rec) {
+					return fmt.Errorf("list of %q: record with the terms %q", c.terms, rec.Terms)
+				}
+			}
+		}
+		return nil
+	})
+	for i := 0; i < fewest || i < most && listed.Load() < reads && !t.Failed(); i++ {
+		at := i * 5 % records
+		all[at].Terms = []string{string("ba"[i/records%2])}
+		all[at] = mustUpdate(t, store, all[at])
+	}
+	stop()
+	wantPage(t, store, 0, 100, all)
+}

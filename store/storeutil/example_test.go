@@ -1,0 +1,41 @@
+package storeutil_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
+)
+
+// List the records of a storage engine that can only read all of them.
+func ExampleScan() {
+	all := func(yield func(relayer.Record, error) bool) {
+		_ = yield(relayer.Record{ID: "one", Terms: []string{"network=sepolia", "paused=false"}}, nil) &&
+			yield(relayer.Record{ID: "two", Terms: []string{"network=mainnet", "paused=false"}}, nil) &&
+			yield(relayer.Record{ID: "three", Terms: []string{"network=sepolia", "paused=false"}}, nil)
+	}
+	page, total, err := storeutil.Scan(all, relayer.StoreQuery{
+		Terms: [][]string{{"network=sepolia", "network=holesky"}, {"paused=false"}},
+		Limit: 1,
+	})
+	fmt.Println(page[0].ID, total, err)
+	// Output: one 2 <nil>
+}
+
+// Publish the writes of a store to the callers of its Watch method.
+func ExampleFeed() {
+	var changes storeutil.Feed // a field of the store
+	followed := changes.Watch(context.Background(), "")
+
+	changes.Publish(relayer.RecordChange{
+		Kind:     relayer.ChangeUpdated,
+		Record:   relayer.Record{ID: "one", Revision: 7, Terms: []string{"paused=true"}},
+		OldTerms: []string{"paused=false"},
+	})
+	for change, err := range followed {
+		fmt.Println(change.Kind, change.Record.ID, change.OldTerms, change.Record.Terms, err)
+		break
+	}
+	// Output: updated one [paused=false] [paused=true] <nil>
+}

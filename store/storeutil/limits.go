@@ -1,0 +1,53 @@
+package storeutil
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
+)
+
+// Check returns a [*relayer.ValidationError] if the ID, the claim or the terms of a record
+// violate the limits of package relayer, or Document and Private together exceed maxBytes.
+// The Manager writes no such record, but other callers of a store can.
+func Check(rec relayer.Record, maxBytes int) error {
+	switch {
+	case len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength:
+		return invalid("id", fmt.Sprintf("must be 1 to %d bytes long", relayer.MaxIDLength))
+	case len(rec.Claim) > relayer.MaxClaimLength:
+		return invalid("claim", fmt.Sprintf("must be at most %d bytes long", relayer.MaxClaimLength))
+	case !areTerms(rec.Terms):
+		return invalid("terms", fmt.Sprintf("must be at most %d distinct texts in ascending order, each 1 to %d bytes long",
+			relayer.MaxTerms, relayer.MaxTermLength))
+	case len(rec.Document) > maxBytes || len(rec.Private) > maxBytes-len(rec.Document):
+		return invalid("", fmt.Sprintf("document and private part must be at most %d bytes long together", maxBytes))
+	}
+	return nil
+}
+
+func areTerms(terms []string) bool {
+	for i, term := range terms {
+		if term == "" || len(term) > relayer.MaxTermLength || !utf8.ValidString(term) || strings.ContainsRune(term, 0) {
+			return false
+		}
+		if i > 0 && term <= terms[i-1] {
+			return false
+		}
+	}
+	return len(terms) <= relayer.MaxTerms
+}
+
+// CheckImport is Check for a record to import, whose revision must be from 1 to
+// [transfer.MaxRevision].
+func CheckImport(rec relayer.Record, maxBytes int) error {
+	if rec.Revision < 1 || rec.Revision > transfer.MaxRevision {
+		return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)))
+	}
+	return Check(rec, maxBytes)
+}
+
+func invalid(field, message string) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
+}

@@ -1,0 +1,66 @@
+package storeutil_test
+
+import (
+	"errors"
+	"iter"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
+)
+
+func TestScan(t *testing.T) {
+	var recs []relayer.Record
+	for _, text := range []string{"1", "2 a", "3 a b", "4 b", "5 a c", "6 b c"} {
+		fields := strings.Fields(text)
+		recs = append(recs, relayer.Record{ID: fields[0], Terms: fields[1:]})
+	}
+	all := func(yield func(relayer.Record, error) bool) {
+		for _, rec := range recs {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+	type terms = [][]string
+	for _, c := range []struct {
+		query relayer.StoreQuery
+		page  string
+		total int
+	}{
+		{relayer.StoreQuery{Limit: 10}, "123456", 6},
+		{relayer.StoreQuery{}, "", 6},
+		{relayer.StoreQuery{Offset: 1, Limit: 2}, "23", 6},
+		{relayer.StoreQuery{Offset: math.MaxInt, Limit: math.MaxInt}, "", 6},
+		{relayer.StoreQuery{Offset: 5, Limit: math.MaxInt}, "6", 6},
+		{relayer.StoreQuery{Terms: terms{{"a"}}, Limit: 10}, "235", 3},
+		{relayer.StoreQuery{Terms: terms{{"a"}}, Offset: 1, Limit: 1}, "3", 3},
+		{relayer.StoreQuery{Terms: terms{{"b", "a"}}, Limit: 10}, "23456", 5},
+		{relayer.StoreQuery{Terms: terms{{"a"}, {"b", "c"}}, Limit: 10}, "35", 2},
+		{relayer.StoreQuery{Terms: terms{{"a"}, {}}, Limit: 10}, "", 0},
+		{relayer.StoreQuery{Terms: terms{}, IDs: []string{"6", "x", "1"}, Limit: 10}, "16", 2},
+		{relayer.StoreQuery{Terms: terms{{"c"}}, IDs: []string{"6", "1"}, Limit: 10}, "6", 1},
+	} {
+		page, total, err := storeutil.Scan(all, c.query)
+		got := ""
+		for _, rec := range page {
+			got += rec.ID
+		}
+		if got != c.page || total != c.total || err != nil {
+			t.Errorf("%+v: %s of %d, error %v, want %s of %d", c.query, got, total, err, c.page, c.total)
+		}
+	}
+}
+
+func TestScan_Error(t *testing.T) {
+	failed := errors.New("failed")
+	var failing iter.Seq2[relayer.Record, error] = func(yield func(relayer.Record, error) bool) {
+		_ = yield(relayer.Record{ID: "a"}, nil) && yield(relayer.Record{}, failed)
+	}
+	page, total, err := storeutil.Scan(failing, relayer.StoreQuery{Limit: 10})
+	if page != nil || total != 0 || err != failed {
+		t.Errorf("%v, %d, %v", page, total, err)
+	}
+}

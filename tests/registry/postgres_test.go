@@ -1,0 +1,32 @@
+//go:build unix
+
+package registry
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
+)
+
+func TestRegistry_SameOutcomesOverPostgres(t *testing.T) {
+	server, schemas := pgserver.Start(t), 0
+	open := func() *relayer.Manager {
+		schemas++
+		return newManager(t, pgtest.Open(t, server.ConnString(), postgres.WithSchema(fmt.Sprint("registry_", schemas))))
+	}
+	for seed := range uint64(8) {
+		err := compare(t.Context(), []*session{
+			newSession("Manager over memory", newManager(t, memory.New())),
+			newSession("Manager over PostgreSQL", open()),
+			newSession("client of PostgreSQL", newClient(t, open(), relayer.Selector{})),
+		}, seed, make(map[string]int))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

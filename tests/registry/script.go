@@ -1,0 +1,263 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/go-relayer/relayer"
+)
+
+// operation is one call, or a few that belong together.
+type operation struct {
+	kind string
+	text string // the arguments
+	run  func(ctx context.Context, s *session) string
+}
+
+// label is on every relayer of a script, and on no other.
+const label = "suite"
+
+var ids = []string{"a", "b", "c"}
+
+// request returns a request with an exclusive signer.
+func request(id string, networkType relayer.NetworkType) relayer.CreateRequest {
+	return relayer.CreateRequest{
+		ID: id, Name: "name of " + id, Network: "sepolia", NetworkType: networkType, SignerID: "signer of " + id,
+		Labels: map[string]string{label: "yes", "team": "payments"},
+	}
+}
+
+// script returns random operations, of which most change the same few relayers.
+func script(random *rand.Rand, length int) []operation {
+	operations := []operation{{"mark", "", func(ctx context.Context, s *session) string { return describe(s.mark(ctx), "") }}}
+	for range length {
+		id := pick(random, ids...)
+		if random.IntN(20) == 0 {
+			id = pick(random, "unknown", "", "no id", "a/b", "..")
+		}
+		draw := pick(random, drawCreate, drawCreate, drawCreate, drawUpdate, drawUpdate, drawUpdate, drawPatch, drawPatch, drawPatch,
+			drawSwitch, drawSwitch, drawDelete, drawRead, drawRead, drawList, drawList)
+		operations = append(operations, draw(random, id))
+	}
+	return operations
+}
+
+func pick[T any](random *rand.Rand, choices ...T) T { return choices[random.IntN(len(choices))] }
+
+func drawCreate(random *rand.Rand, id string) operation {
+	if id == "" {
+		id = "unknown" // a generated ID is never the same
+	}
+	req := request(id, pick(random, relayer.EVM, relayer.Solana, relayer.Stellar))
+	req.Network, req.Paused = pick(random, "sepolia", "mainnet"), random.IntN(2) == 0
+	req.Labels["team"] = pick(random, "payments", "risk", "")
+	req.CustomRPCURLs = pick(random, nil, []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}, {URL: "wss://user:pw@b.example/?k=1", Weight: new(2.5)}})
+	if req.NetworkType == relayer.EVM {
+		req.Policy = &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(7)), WhitelistReceivers: []string{"x"}}
+	}
+	fault := pick(random, "", "", "", "", "", "", "", "", "signer", "name", "policy", "masked", "label", "many")
+	switch fault {
+	case "signer":
+		req.SignerID = "signer of " + pick(random, ids...)
+	case "name":
+		req.Name = ""
+	case "policy": // the only problem: a client does not send it
+		id, req = "a", request("a", relayer.Stellar)
+		req.NetworkType, req.Policy = relayer.Stellar, &relayer.EVMPolicy{}
+	case "masked":
+		req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/***"}}
+	case "label":
+		req.Labels["-"] = "x"
+	case "many":
+		req.Name, req.Network, req.SignerID, req.Labels["é"] = "", "", "", "\n"
+	}
+	return withOptions(random, "create", id, fmt.Sprint(req), func(ctx context.Context, s *session, options []relayer.WriteOption) string {
+		r, err := s.registry.Create(ctx, req, options...)
+		return s.result(r, err, id)
+	})
+}
+
+// withOptions adds conditions on revisions, which differ by session, or a dry run, which no
+// server offers for disable and enable.
+func withOptions(random *rand.Rand, kind, id, text string, run func(context.Context, *session, []relayer.WriteOption) string) operation {
+	condition := pick(random, "", "", "", "", "", "", "", "current", "current", "current", "first", "either", "both", "zero", "never")
+	isDry := random.IntN(6) == 0 && kind != "disable" && kind != "enable"
+	return operation{kind, fmt.Sprintf("%q %s, condition %q, dry run %t", id, text, condition, isDry), func(ctx context.Context, s *session) string {
+		s.isDry = isDry
+		defer func() { s.isDry = false }()
+		var options []relayer.WriteOption
+		first, last := s.seen(id, 0), s.seen(id, -1)
+		switch condition {
+		case "current":
+			options = append(options, relayer.IfRevision(last))
+		case "first":
+			options = append(options, relayer.IfRevision(first))
+		case "either":
+			options = append(options, relayer.IfRevision(first, last))
+		case "both":
+			options = append(options, relayer.IfRevision(first, last), relayer.IfRevision(last))
+		case "zero":
+			options = append(options, relayer.IfRevision(0))
+		case "never":
+			options = append(options, relayer.IfRevision())
+		}
+		if isDry {
+			options = append(options, relayer.DryRun())
+		}
+		return run(ctx, s, options)
+	}}
+}
+
+func drawUpdate(random *rand.Rand, id string) operation {
+	name, team := fmt.Sprint("name ", random.IntN(3)), pick(random, "payments", "risk")
+	changes := map[string]func(r *relayer.Relayer) error{
+		"nothing":      func(*relayer.Relayer) error { return nil },
+		"fail":         func(*relayer.Relayer) error { return errOfChange },
+		"name":         func(r *relayer.Relayer) error { r.Name = name; return nil },
+		"empty name":   func(r *relayer.Relayer) error { r.Name = ""; return nil },
+		"pause":        func(r *relayer.Relayer) error { r.Paused = !r.Paused; return nil },
+		"notification": func(r *relayer.Relayer) error { r.NotificationID = name; return nil },
+		"team":         func(r *relayer.Relayer) error { r.Labels = map[string]string{label: "yes", "team": team}; return nil },
+		"no team":      func(r *relayer.Relayer) error { r.Labels = map[string]string{label: "yes"}; return nil },
+		"ID":           func(r *relayer.Relayer) error { r.ID = "other"; return nil },
+		"network":      func(r *relayer.Relayer) error { r.Network = "other"; return nil },
+		"URLs": func(r *relayer.Relayer) error {
+			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://other.example/" + relayer.RPCURL(team)}}
+			return nil
+		},
+		"no URLs": func(r *relayer.Relayer) error { r.CustomRPCURLs = nil; return nil },
+		"policy": func(r *relayer.Relayer) error {
+			if policy, ok := r.Policy.(*relayer.EVMPolicy); ok {
+				policy.GasPriceCap, policy.WhitelistReceivers = new(relayer.Gwei(uint64(len(team)))), nil
+			}
+			return nil
+		},
+		"no policy": func(r *relayer.Relayer) error { r.Policy = nil; return nil },
+	}
+	what := pick(random, "nothing", "fail", "name", "empty name", "pause", "notification", "team", "no team", "ID", "network", "URLs", "no URLs", "policy", "no policy")
+	return withOptions(random, "update", id, what+" "+name+" "+team, func(ctx context.Context, s *session, options []relayer.WriteOption) string {
+		r, err := s.registry.Update(ctx, id, changes[what], options...)
+		return s.result(r, err, id)
+	})
+}
+
+func drawPatch(random *rand.Rand, id string) operation {
+	patch := pick(random,
+		relayer.Patch{}, relayer.Patch{"name": "patched"}, relayer.Patch{"name": nil}, relayer.Patch{"paused": random.IntN(2) == 0},
+		relayer.Patch{"notification_id": "n", "labels": relayer.Patch{"team": "risk"}}, relayer.Patch{"notification_id": nil, "labels": relayer.Patch{"team": nil}},
+		relayer.Patch{"policies": relayer.Patch{"gas_price_cap": relayer.Gwei(9)}}, relayer.Patch{"policies": nil},
+		relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/key"}}}, relayer.Patch{"custom_rpc_urls": nil},
+		relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/***"}}},
+		relayer.Patch{"unknown": 1, "network": "other", "system_disabled": true}, relayer.Patch{"labels": relayer.Patch{"é": "x"}, "paused": "yes"})
+	if random.IntN(10) == 0 { // without conditions: a client checks the type of the policy first
+		patch = relayer.Patch{"policies": &relayer.SolanaPolicy{MinBalance: new(int64(5))}}
+		return operation{"patch", fmt.Sprintf("%q %v of Solana", id, patch), func(ctx context.Context, s *session) string {
+			r, err := s.registry.Patch(ctx, id, patch)
+			return s.result(r, err, id)
+		}}
+	}
+	return withOptions(random, "patch", id, fmt.Sprint(patch), func(ctx context.Context, s *session, options []relayer.WriteOption) string {
+		r, err := s.registry.Patch(ctx, id, patch, options...)
+		return s.result(r, err, id)
+	})
+}
+
+func drawSwitch(random *rand.Rand, id string) operation {
+	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: fmt.Sprint("nonce ", random.IntN(2), " of https://rpc.example/v2/key")}
+	switches := map[string]func(context.Context, relayer.Registry, []relayer.WriteOption) (*relayer.Relayer, error){
+		"pause": func(ctx context.Context, g relayer.Registry, options []relayer.WriteOption) (*relayer.Relayer, error) {
+			return g.Pause(ctx, id, options...)
+		},
+		"resume": func(ctx context.Context, g relayer.Registry, options []relayer.WriteOption) (*relayer.Relayer, error) {
+			return g.Resume(ctx, id, options...)
+		},
+		"disable": func(ctx context.Context, g relayer.Registry, options []relayer.WriteOption) (*relayer.Relayer, error) {
+			return g.Disable(ctx, id, reason, options...)
+		},
+		"enable": func(ctx context.Context, g relayer.Registry, options []relayer.WriteOption) (*relayer.Relayer, error) {
+			return g.Enable(ctx, id, options...)
+		},
+	}
+	kind := pick(random, "pause", "resume", "disable", "disable", "enable")
+	return withOptions(random, kind, id, reason.Details, func(ctx context.Context, s *session, options []relayer.WriteOption) string {
+		r, err := switches[kind](ctx, s.registry, options)
+		return s.result(r, err, id)
+	})
+}
+
+func drawDelete(random *rand.Rand, id string) operation {
+	return withOptions(random, "delete", id, "", func(ctx context.Context, s *session, options []relayer.WriteOption) string {
+		return describe(s.registry.Delete(ctx, id, options...), id)
+	})
+}
+
+func drawRead(random *rand.Rand, id string) operation {
+	return pick(random,
+		operation{"get", id, func(ctx context.Context, s *session) string {
+			r, err := s.registry.Get(ctx, id)
+			return s.result(r, err, id)
+		}},
+		operation{"get canceled", id, func(ctx context.Context, s *session) string {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err := s.registry.Get(ctx, id)
+			return describe(err, id)
+		}},
+		operation{"reveal", id, func(ctx context.Context, s *session) string {
+			urls, err := s.registry.RPCURLs(ctx, id)
+			text := describe(err, id)
+			for _, each := range urls {
+				text += fmt.Sprintf(" %s %v", each.URL.Unmasked(), *each.Weight)
+			}
+			return text
+		}},
+		operation{"watch after an unknown position", "", func(ctx context.Context, s *session) string {
+			text := ""
+			for change, err := range s.registry.Watch(ctx, relayer.WatchQuery{After: "unknown"}) {
+				text += fmt.Sprintf("%v %s\n", change, describe(err, ""))
+			}
+			return text
+		}})
+}
+
+var selectors = []relayer.Selector{
+	{}, {},
+	relayer.Selector{}.Where("network", "sepolia"),
+	relayer.Selector{}.Where("network_type", "evm", "solana").Where("paused", "true"),
+	relayer.Selector{}.Where("label.team", "payments"),
+	relayer.Selector{}.Where("label.team", "risk", ""),
+	relayer.Selector{}.Where("label.team", "risk").Where("label.suite", "yes"),
+	relayer.Selector{}.Where("id", "a", "c", "unknown"),
+	relayer.Selector{}.Where("signer_id", "signer of b"),
+	relayer.Selector{}.Where("notification_id", "n"),
+	relayer.Selector{}.Where("system_disabled", "true"),
+	relayer.Selector{}.Where("search", "NAME O", "patch"),
+	relayer.Selector{}.Where("network"),
+	relayer.Selector{}.Where("unknown", "x"),
+	relayer.Selector{}.Where("paused", "maybe"),
+}
+
+func drawList(random *rand.Rand, _ string) operation {
+	query := relayer.ListQuery{
+		Selector: pick(random, selectors...),
+		Page:     pick(random, 0, 0, 0, 1, 2, 3, 1_000_000, -1),
+		PerPage:  pick(random, 0, 0, 1, 2, 3, 100, 1000, -1),
+	}
+	text := fmt.Sprintf("%s %d %d, error %v", query.Selector, query.Page, query.PerPage, query.Selector.Err())
+	return pick(random,
+		operation{"list", text, func(ctx context.Context, s *session) string {
+			page, err := s.registry.List(ctx, query)
+			if err != nil {
+				return describe(err, "")
+			}
+			text := fmt.Sprintf("%+v", page.Pagination)
+			for _, r := range page.Relayers {
+				text += "\n" + s.relayer(r)
+			}
+			return text
+		}},
+		operation{"all", text, func(ctx context.Context, s *session) string {
+			return s.all(s.registry.All(ctx, query.Selector))
+		}})
+}

@@ -1,0 +1,63 @@
+package relayer_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// A decoded request creates the same relayer as its JSON.
+func TestCreateRequestUnmarshal(t *testing.T) {
+	for _, full := range fullRelayers {
+		byDocument, byRequest := newFullManager(t), newFullManager(t)
+		var req relayer.CreateRequest
+		if err := json.Unmarshal([]byte(full.request), &req); err != nil {
+			t.Fatal(err)
+		}
+		mustCreateDocument(t, byDocument, full.request)
+		want, got := mustGet(t, byDocument, req.ID), mustCreate(t, byRequest, req)
+		got.Revision = want.Revision
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\nwant %v\ngot  %v", req.ID, want, got)
+		}
+	}
+}
+
+func TestCreateRequestUnmarshal_PlainURLs(t *testing.T) {
+	var req relayer.CreateRequest
+	text := evmBody(`"custom_rpc_urls":["https://a.example/\u0041",{"url":"wss://b.example","weight":5}]`)
+	if err := json.Unmarshal([]byte(text), &req); err != nil {
+		t.Fatal(err)
+	}
+	want := []relayer.RPCConfig{{URL: "https://a.example/A"}, {URL: "wss://b.example", Weight: new(5.0)}}
+	if !reflect.DeepEqual(req.CustomRPCURLs, want) {
+		t.Errorf("got %v", req.CustomRPCURLs)
+	}
+	if problems := problemsOf(t, evmBody(`"custom_rpc_urls":["https://a.example"]`)); problems[0].Field != "custom_rpc_urls[0]" {
+		t.Errorf("CreateDocument accepts a plain URL: %v", problems)
+	}
+}
+
+// Problems of the JSON and of its values are returned together.
+func TestCreateRequestUnmarshal_Problems(t *testing.T) {
+	for text, want := range map[string][]string{
+		`[]`: {""},
+		`{`:  {""},
+		evmBody(`"id":"a b"`, `"custom_rpc_urls":["ftp://a","https://a.example/\ud800",7,null,{"url":"x","weight":101}]`, `"policies":{"min_balance":-1,"max_fee":1}`, `"x":1`): {
+			"id", "custom_rpc_urls[0].url", "custom_rpc_urls[1]", "custom_rpc_urls[2]", "custom_rpc_urls[3]",
+			"custom_rpc_urls[4].url", "custom_rpc_urls[4].weight", "policies.min_balance", "policies.max_fee", "x",
+		},
+	} {
+		before := minimal("before")
+		req := before
+		err := req.UnmarshalJSON([]byte(text))
+		invalid, ok := errors.AsType[*relayer.ValidationError](err)
+		if !ok || !reflect.DeepEqual(req, before) {
+			t.Fatalf("%s: request %v, error %v", text, req, err)
+		}
+		wantFields(t, invalid.Fields, want...)
+	}
+}

@@ -1,0 +1,77 @@
+package relayer
+
+import (
+	"errors"
+	"slices"
+)
+
+// WriteOption restricts a write: see [IfRevision] and [DryRun].
+type WriteOption struct {
+	apply func(*WriteSettings) error
+}
+
+// IfRevision permits a change only if the current revision of the relayer is one of these
+// (optimistic concurrency); otherwise it returns [ErrConflict]. Several such options leave
+// the revisions that all have. Without this option, a change that loses a race against
+// another writer is retried on the new revision.
+//
+// IfRevision() without arguments never permits the change. Revision 0, which no stored
+// relayer has, is [ErrNoRevision]. A create, which has no current revision, ignores the
+// option.
+func IfRevision(revisions ...uint64) WriteOption {
+	revisions = append([]uint64{}, revisions...) // never nil
+	return WriteOption{func(s *WriteSettings) error {
+		if slices.Contains(revisions, 0) {
+			return ErrNoRevision
+		}
+		if s.Revisions == nil {
+			s.Revisions = revisions
+			return nil
+		}
+		s.Revisions = slices.DeleteFunc(slices.Clone(s.Revisions), func(revision uint64) bool { return !slices.Contains(revisions, revision) })
+		return nil
+	}}
+}
+
+// DryRun checks everything that the write checks, hooks and conditions included, and
+// stores nothing. The write returns what it would return, with the current revision, or
+// revision 0 for a create.
+func DryRun() WriteOption {
+	return WriteOption{func(s *WriteSettings) error {
+		s.DryRun = true
+		return nil
+	}}
+}
+
+// WriteSettings is the result of write options, for implementations of [Registry].
+type WriteSettings struct {
+	// Revisions are the current revisions at which the write is permitted. Nil permits
+	// it at any revision; an empty list never permits it.
+	Revisions []uint64
+
+	// DryRun checks the write only.
+	DryRun bool
+}
+
+// NewWriteSettings combines options. It returns [ErrNoRevision] if a condition has
+// revision 0.
+func NewWriteSettings(options ...WriteOption) (WriteSettings, error) {
+	var s WriteSettings
+	for _, option := range options {
+		if option.apply == nil {
+			return WriteSettings{}, errors.New("relayer: write option is empty")
+		}
+		if err := option.apply(&s); err != nil {
+			return WriteSettings{}, err
+		}
+	}
+	return s, nil
+}
+
+// check returns ErrConflict unless the write is permitted at the revision.
+func (s WriteSettings) check(revision uint64) error {
+	if s.Revisions != nil && !slices.Contains(s.Revisions, revision) {
+		return ErrConflict
+	}
+	return nil
+}
