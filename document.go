@@ -43,22 +43,45 @@ func (m *Manager) GetDocument(ctx context.Context, id string) (Document, error) 
 	})
 }
 
-// ListDocuments is [Manager.List] without decoding.
-func (m *Manager) ListDocuments(ctx context.Context, query ListQuery) ([]Document, Pagination, error) {
+// AppendDocuments is [Manager.List] without decoding: it appends the documents of the page to
+// dst, as the built-in append does. If it fails it returns nil.
+func (m *Manager) AppendDocuments(ctx context.Context, dst []Document, query ListQuery) ([]Document, Pagination, error) {
 	var pagination Pagination
-	documents, err := observe(ctx, m, ActionList, "", func(ctx context.Context) ([]Document, error) {
-		records, p, err := m.listRecords(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		pagination = p
-		documents := make([]Document, 0, len(records))
-		for _, rec := range records {
-			documents = append(documents, documentOf(rec))
-		}
-		return documents, nil
+	documents, err := observe(ctx, m, ActionList, "", func(ctx context.Context) (documents []Document, err error) {
+		documents, pagination, err = m.appendDocuments(ctx, dst, query)
+		return documents, err
 	})
 	return documents, pagination, err
+}
+
+// documentLister is an optional interface of a [Store], detected with a type assertion:
+// [Store.List] of all records without the parts of a record that a document does not have.
+type documentLister interface {
+	AppendDocuments(ctx context.Context, dst []Document, offset, limit int) (documents []Document, total int, err error)
+}
+
+func (m *Manager) appendDocuments(ctx context.Context, dst []Document, query ListQuery) ([]Document, Pagination, error) {
+	lister, ok := m.store.(documentLister)
+	if !ok || !m.scope.IsZero() || !query.Selector.IsZero() {
+		records, pagination, err := m.listRecords(ctx, query)
+		if err != nil {
+			return nil, Pagination{}, err
+		}
+		for _, rec := range records {
+			dst = append(dst, documentOf(rec))
+		}
+		return dst, pagination, nil
+	}
+	pagination, offset, err := m.paginate(query)
+	if err != nil {
+		return nil, Pagination{}, err
+	}
+	documents, total, err := lister.AppendDocuments(ctx, dst, offset, pagination.PerPage)
+	if err != nil {
+		return nil, Pagination{}, err
+	}
+	pagination.TotalItems = total
+	return documents, pagination, nil
 }
 
 // DocumentChange is a [Change] without decoding: the document after it, or the last one

@@ -82,7 +82,7 @@ func TestList_NegativeNumbers(t *testing.T) {
 	} {
 		_, err := m.List(t.Context(), test.query)
 		wantFields(t, fieldErrors(t, err), test.want...)
-		_, _, err = m.ListDocuments(t.Context(), test.query)
+		_, _, err = m.AppendDocuments(t.Context(), nil, test.query)
 		wantFields(t, fieldErrors(t, err), test.want...)
 	}
 }
@@ -105,9 +105,9 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string,
 	for _, id := range ids {
 		documents = append(documents, storedDocument(t, m, id))
 	}
-	got, pagination, err := m.ListDocuments(ctx, relayer.ListQuery{Page: page, PerPage: perPage})
+	got, pagination, err := m.AppendDocuments(ctx, nil, relayer.ListQuery{Page: page, PerPage: perPage})
 	if err != nil || pagination != want {
-		t.Errorf("ListDocuments: %+v, %v, want %+v", pagination, err, want)
+		t.Errorf("AppendDocuments: %+v, %v, want %+v", pagination, err, want)
 	}
 	wantDocuments(t, got, documents...)
 }
@@ -378,8 +378,8 @@ func TestManager_StoreErrors(t *testing.T) {
 		t.Errorf("List: %v, %v", page, err)
 	}
 	store.lists = 0
-	if got, pagination, err := m.ListDocuments(ctx, relayer.ListQuery{}); !errors.Is(err, errStore) || got != nil || pagination != (relayer.Pagination{}) {
-		t.Errorf("ListDocuments: %v, %+v, %v", got, pagination, err)
+	if got, pagination, err := m.AppendDocuments(ctx, nil, relayer.ListQuery{}); !errors.Is(err, errStore) || got != nil || pagination != (relayer.Pagination{}) {
+		t.Errorf("AppendDocuments: %v, %+v, %v", got, pagination, err)
 	}
 	if r, err := m.Get(ctx, "a"); !errors.Is(err, errStore) || r != nil {
 		t.Errorf("Get: %v, %v", r, err)

@@ -70,7 +70,7 @@ func useEveryOperation(t *testing.T, m *relayer.Manager) {
 	_, getErr := m.Get(ctx, "a")
 	_, documentErr := m.GetDocument(ctx, "b")
 	page, listErr := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
-	_, _, documentsErr := m.ListDocuments(ctx, relayer.ListQuery{})
+	_, _, documentsErr := m.AppendDocuments(ctx, nil, relayer.ListQuery{})
 	for range m.All(ctx, relayer.Selector{}) {
 		listed++
 	}
@@ -175,7 +175,7 @@ func TestObserver_Operations(t *testing.T) {
 	_, _ = m.Get(ctx, id)
 	_, _ = m.GetDocument(ctx, "nobody")
 	_, _ = m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
-	_, _, _ = m.ListDocuments(ctx, relayer.ListQuery{})
+	_, _, _ = m.AppendDocuments(ctx, nil, relayer.ListQuery{})
 	for range m.All(ctx, relayer.Selector{}) {
 	}
 	_, _ = m.Update(ctx, id, func(*relayer.Relayer) error { return nil })

@@ -30,7 +30,7 @@ func TestPolicy_Document(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(got, created) {
 				t.Errorf("get %s at %d, %v, want %+v", got.JSON, got.Revision, err, created)
 			}
-			page, _, err := m.ListDocuments(ctx, relayer.ListQuery{})
+			page, _, err := m.AppendDocuments(ctx, nil, relayer.ListQuery{})
 			if err != nil || !reflect.DeepEqual(page, []relayer.Document{created}) {
 				t.Errorf("list %v, %v, want %+v", page, err, created)
 			}

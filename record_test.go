@@ -119,9 +119,9 @@ func TestDocuments_RecordWithError(t *testing.T) {
 	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("GetDocument: %v, error %v", document, err)
 	}
-	documents, pagination, err := m.ListDocuments(t.Context(), relayer.ListQuery{})
+	documents, pagination, err := m.AppendDocuments(t.Context(), nil, relayer.ListQuery{})
 	if documents != nil || pagination != (relayer.Pagination{}) || !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("ListDocuments: %v, %+v, error %v", documents, pagination, err)
+		t.Errorf("AppendDocuments: %v, %+v, error %v", documents, pagination, err)
 	}
 	document, err = m.CreateDocument(t.Context(), []byte(evmBody()))
 	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrExists) {

@@ -88,7 +88,7 @@ func (n naive) compare(t *testing.T, m *relayer.Manager, s relayer.Selector, pag
 	if listed.Pagination != pagination || !slices.EqualFunc(listed.Relayers, want, isEqual) {
 		t.Fatalf("%s, page %d of %d: %q of %+v, want %q of %+v", s, page, perPage, idsOf(listed.Relayers), listed.Pagination, idsOf(want), pagination)
 	}
-	documents, got, err := m.ListDocuments(t.Context(), query)
+	documents, got, err := m.AppendDocuments(t.Context(), nil, query)
 	if err != nil || got != pagination {
 		t.Fatalf("%s: documents of %+v, error %v", s, got, err)
 	}

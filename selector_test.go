@@ -284,7 +284,7 @@ func TestSelector_InvalidInOperations(t *testing.T) {
 	invalid := relayer.Selector{}.Where("paused", "maybe")
 	for name, err := range map[string]error{
 		"list":            second(m.List(t.Context(), relayer.ListQuery{Selector: invalid})),
-		"documents":       third(m.ListDocuments(t.Context(), relayer.ListQuery{Selector: invalid})),
+		"documents":       third(m.AppendDocuments(t.Context(), nil, relayer.ListQuery{Selector: invalid})),
 		"all":             firstError(m.All(t.Context(), invalid)),
 		"watch":           firstError(m.Watch(t.Context(), relayer.WatchQuery{Selector: invalid})),
 		"watch documents": firstError(m.WatchDocuments(t.Context(), relayer.WatchQuery{Selector: invalid})),

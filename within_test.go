@@ -267,7 +267,7 @@ func TestWithin_Lists(t *testing.T) {
 			if got := idsOf(page.Relayers); !slices.Equal(got, test.want) || page.Pagination.TotalItems != len(test.want) {
 				t.Errorf("%q: listed %q of %d, want %q", test.text, got, page.Pagination.TotalItems, test.want)
 			}
-			documents, pagination, err := test.view.ListDocuments(t.Context(), query)
+			documents, pagination, err := test.view.AppendDocuments(t.Context(), nil, query)
 			if err != nil || len(documents) != len(test.want) || pagination != page.Pagination {
 				t.Errorf("%q: documents %v of %+v, error %v", test.text, documents, pagination, err)
 			}
@@ -312,7 +312,7 @@ func TestWithin_InvalidSelector(t *testing.T) {
 				"create":          second(m.Create(ctx, minimal("new"))),
 				"create document": second(m.CreateDocument(ctx, []byte(evmBody()))),
 				"list":            second(m.List(ctx, relayer.ListQuery{})),
-				"documents":       third(m.ListDocuments(ctx, relayer.ListQuery{})),
+				"documents":       third(m.AppendDocuments(ctx, nil, relayer.ListQuery{})),
 				"all":             firstError(m.All(ctx, relayer.Selector{})),
 				"watch":           firstError(m.Watch(ctx, relayer.WatchQuery{})),
 			}
@@ -347,8 +347,8 @@ func TestWithin_StoreReturnsOthers(t *testing.T) {
 	if err == nil || page != nil || strings.Contains(err.Error(), "out") || errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("List: %v, %v", page, err)
 	}
-	if documents, pagination, err := view.ListDocuments(ctx, relayer.ListQuery{}); err == nil || documents != nil || pagination != (relayer.Pagination{}) {
-		t.Errorf("ListDocuments: %v, %v, %v", documents, pagination, err)
+	if documents, pagination, err := view.AppendDocuments(ctx, nil, relayer.ListQuery{}); err == nil || documents != nil || pagination != (relayer.Pagination{}) {
+		t.Errorf("AppendDocuments: %v, %v, %v", documents, pagination, err)
 	}
 	if page, err := view.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=out")}); err == nil || page != nil {
 		t.Errorf("search: %v, %v", page, err)

@@ -31,6 +31,7 @@ type API struct {
 	drain        context.CancelFunc
 	mux          *http.ServeMux
 	buffers      sync.Pool // of *[]byte, for response bodies
+	documents    sync.Pool // of *[]relayer.Document, for pages
 }
 
 // exchange is the state of one request and its response. It is the

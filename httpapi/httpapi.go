@@ -136,6 +136,7 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 		authenticate: authenticate,
 		pageSlots:    make(chan struct{}, maxPageBuilds),
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
+		documents:    sync.Pool{New: func() any { return new([]relayer.Document) }},
 	}
 	for _, option := range options {
 		if option.apply == nil {

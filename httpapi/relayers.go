@@ -67,14 +67,17 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 		return a.errorResponse(x, r, err)
 	}
 	x.unknown = q.unknown
+	room := a.documents.Get().(*[]relayer.Document)
+	defer a.putDocuments(room)
 	// A ListQuery with 0 relayers per page is that of the default.
 	perPage := max(q.perPage, 1)
-	documents, pagination, err := x.manager.ListDocuments(x, relayer.ListQuery{
+	documents, pagination, err := x.manager.AppendDocuments(x, (*room)[:0], relayer.ListQuery{
 		Selector: q.selector, Page: intOf(q.page), PerPage: intOf(perPage),
 	})
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
+	*room = documents
 	if q.perPage == 0 {
 		documents, pagination.PerPage = nil, 0
 	}
@@ -83,6 +86,18 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 		body = appendRevisions(body, documents)
 	}
 	return x.success(http.StatusOK, appendPagination(body, pagination))
+}
+
+// maxPooledDocuments is the capacity of the largest slice that is kept for later pages.
+const maxPooledDocuments = 1000
+
+// putDocuments returns a slice to the pool, without the documents: the store may replace
+// them.
+func (a *API) putDocuments(room *[]relayer.Document) {
+	if cap(*room) <= maxPooledDocuments {
+		clear((*room)[:cap(*room)])
+		a.documents.Put(room)
+	}
 }
 
 // intOf converts a number for platforms whose int has 32 bits.

@@ -152,6 +152,12 @@ func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.R
 	return s.table.List(ctx, query)
 }
 
+// AppendDocuments appends the documents of a page of all relayers to dst, and returns the
+// number of all relayers. See [relayer.Manager.AppendDocuments].
+func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, offset, limit int) ([]relayer.Document, int, error) {
+	return s.table.AppendDocuments(ctx, dst, offset, limit)
+}
+
 // Watch returns the changes in commit order and after each commit is durable, until
 // ctx is done: from the call on, or after a position. The store retains the last 1,024
 // changes or 16 MiB in memory. It ends with [relayer.ErrGap] for a consumer that is further

@@ -134,7 +134,32 @@ func wantSelected(t *testing.T, store relayer.Store, query relayer.StoreQuery, a
 	for i := range want {
 		wantSame(t, fmt.Sprintf("List(%+v)[%d]", query, i), got[i], want[i])
 	}
+	if lister, ok := store.(documentLister); ok && len(query.Terms) == 0 && len(query.IDs) == 0 {
+		wantDocuments(t, lister, query, want, total)
+	}
 	return got
+}
+
+// documentLister is the optional interface of stores for lists without decoding.
+type documentLister interface {
+	AppendDocuments(ctx context.Context, dst []relayer.Document, offset, limit int) (documents []relayer.Document, total int, err error)
+}
+
+// wantDocuments fails unless the documents of a page of all records are those of the records,
+// after what was in the slice before.
+func wantDocuments(t *testing.T, lister documentLister, query relayer.StoreQuery, records []relayer.Record, total int) {
+	t.Helper()
+	want := []relayer.Document{{ID: "before"}}
+	for _, rec := range records {
+		want = append(want, relayer.Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document})
+	}
+	got, count, err := lister.AppendDocuments(t.Context(), want[:1:1], query.Offset, query.Limit)
+	isSame := func(a, b relayer.Document) bool {
+		return a.ID == b.ID && a.Revision == b.Revision && bytes.Equal(a.JSON, b.JSON)
+	}
+	if err != nil || count != total || !slices.EqualFunc(got, want, isSame) {
+		t.Fatalf("AppendDocuments(%d, %d): %d documents of %d, want %d of %d; error %v", query.Offset, query.Limit, len(got), count, len(want), total, err)
+	}
 }
 
 // selects is a naive implementation of [relayer.StoreQuery].

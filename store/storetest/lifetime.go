@@ -38,6 +38,10 @@ func useAfterClose(t *testing.T, store relayer.Store) {
 	wantError(t, "Delete", err, relayer.ErrUnavailable)
 	_, _, err = store.List(t.Context(), relayer.StoreQuery{Limit: 10})
 	wantError(t, "List", err, relayer.ErrUnavailable)
+	if lister, ok := store.(documentLister); ok {
+		_, _, err = lister.AppendDocuments(t.Context(), nil, 0, 10)
+		wantError(t, "AppendDocuments", err, relayer.ErrUnavailable)
+	}
 	if err := closer.Close(); err != nil {
 		t.Fatalf("second Close: %v", err)
 	}

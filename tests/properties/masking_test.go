@@ -136,7 +136,7 @@ func outputs(t *rapid.T, manager *relayer.Manager, r *relayer.Relayer, req relay
 	ctx := context.Background()
 	all := make(map[string]string)
 	one, err := manager.GetDocument(ctx, r.ID)
-	many, _, listErr := manager.ListDocuments(ctx, relayer.ListQuery{})
+	many, _, listErr := manager.AppendDocuments(ctx, nil, relayer.ListQuery{})
 	encoded, encodeErr := json.Marshal(r)
 	envelope, envelopeErr := json.Marshal(relayer.Envelope[relayer.Relayer]{Success: true, Data: *r})
 	if err := errors.Join(err, listErr, encodeErr, envelopeErr); err != nil {

@@ -121,19 +121,27 @@ func (l *list) appendRange(dst []*Record, offset, limit int) []*Record {
 	if offset < 0 || offset >= l.size || limit <= 0 {
 		return dst
 	}
-	in := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].before > offset }) - 1
 	dst = slices.Grow(dst, min(limit, l.size-offset))
+	l.each(offset, limit, func(r *Record) { dst = append(dst, r) })
+	return dst
+}
+
+// each calls visit for up to limit records from an offset on.
+func (l *list) each(offset, limit int, visit func(*Record)) {
+	if offset < 0 || offset >= l.size || limit <= 0 {
+		return
+	}
+	in := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].before > offset }) - 1
 	offset -= l.chunks[in].before
 	for ; limit > 0 && in < len(l.chunks); in++ {
 		part := l.chunks[in].slots[offset:]
 		part = part[:min(limit, len(part))]
 		for _, s := range part {
-			dst = append(dst, s.record)
+			visit(s.record)
 		}
 		limit -= len(part)
 		offset = 0
 	}
-	return dst
 }
 
 // appendFrom appends up to limit records from a sequence number on to dst.
