@@ -152,14 +152,14 @@ func (l *bareLoop) rate(b *testing.B, n int) float64 {
 
 func putRecord(tx *bbolt.Tx, i int) error {
 	rec := benchRecord(i)
-	return tx.Bucket([]byte("relayers")).Put([]byte(rec.ID), slices.Concat(rec.Document, rec.Private))
+	return tx.Bucket([]byte("relayers")).Put([]byte(rec.ID), slices.Concat([]byte(strings.Join(rec.Terms, ",")), rec.Document, rec.Private))
 }
 
 func putAll(tx *bbolt.Tx, i int) error {
 	rec := benchRecord(i)
 	key := append(binary.BigEndian.AppendUint64(nil, uint64(i)), rec.ID...)
 	return errors.Join(
-		tx.Bucket([]byte("relayers")).Put(key, slices.Concat([]byte(rec.ID), rec.Document, rec.Private)),
+		tx.Bucket([]byte("relayers")).Put(key, slices.Concat([]byte(strings.Join(rec.Terms, ",")), []byte(rec.ID), rec.Document, rec.Private)),
 		tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 36)),
 	)
 }
@@ -341,7 +341,7 @@ func recordBytes(b *testing.B, store relayer.Store) (size float64) {
 		var recs []relayer.Record
 		recs, _, err = store.List(b.Context(), page(offset, 1000))
 		for _, rec := range recs {
-			size += float64(len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private))
+			size += float64(len(rec.ID) + len(rec.Claim) + len(strings.Join(rec.Terms, "")) + len(rec.Document) + len(rec.Private))
 		}
 	}
 	if err != nil {
@@ -471,9 +471,15 @@ func benchRecord(i int) relayer.Record {
 	binary.BigEndian.PutUint64(id[8:], uint64(i)*0x9e3779b97f4a7c15)
 	return relayer.Record{
 		ID:       fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]),
+		Terms:    benchTerms,
 		Document: benchDocument,
 		Private:  benchPrivate,
 	}
+}
+
+// benchTerms are those of a usual relayer.
+var benchTerms = []string{
+	"network=sepolia", "network_type=evm", "notification_id=operations", "paused=false", "signer_id=local-signer", "system_disabled=false",
 }
 
 var (

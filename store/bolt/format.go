@@ -145,6 +145,8 @@ func newRecord(rec relayer.Record) *table.Record {
 	return r
 }
 
+const termSeparator = "\x00"
+
 func recordKey(r *table.Record) []byte {
 	key := make([]byte, 0, sequenceSize+relayer.MaxIDLength)
 	return append(binary.BigEndian.AppendUint64(key, r.Sequence()), r.ID()...)
@@ -152,7 +154,7 @@ func recordKey(r *table.Record) []byte {
 
 // recordValue returns the value of a record whose checksum is complete.
 func recordValue(r *table.Record) []byte {
-	terms := strings.Join(r.Terms(), table.TermSeparator)
+	terms := strings.Join(r.Terms(), termSeparator)
 	value := make([]byte, 0, termsAt+len(terms)+len(r.Parts()))
 	value = append(value, recordVersion)
 	value = binary.BigEndian.AppendUint32(value, r.Checksum)
@@ -163,11 +165,17 @@ func recordValue(r *table.Record) []byte {
 	return append(append(value, terms...), r.Parts()...)
 }
 
+// storedRecord is a decoded entry.
+type storedRecord struct {
+	table.Stored
+	terms []byte // joined
+}
+
 // decodeRecord decodes an entry, whose bytes the result shares. A record that does not
 // match its checksum is marked as damaged. If its ID is not known for sure, it returns false.
-func decodeRecord(key, value []byte) (table.Stored, bool) {
+func decodeRecord(key, value []byte) (r storedRecord, ok bool) {
 	if len(key) <= sequenceSize || len(key) > sequenceSize+relayer.MaxIDLength {
-		return table.Stored{}, false
+		return r, false
 	}
 	sequence, id := key[:sequenceSize], key[sequenceSize:]
 	r, isSound := decodeValue(value)
@@ -180,13 +188,13 @@ func decodeRecord(key, value []byte) (table.Stored, bool) {
 		if len(value) >= termsAt && value[0] != recordVersion && int(r.IDSize) != len(id) && !bytes.HasPrefix(r.Parts, id) {
 			return r, false
 		}
-		r.Parts, r.IDSize, r.ClaimSize, r.DocumentSize, r.Terms = id, uint8(len(id)), 0, 0, nil
+		r.Parts, r.IDSize, r.ClaimSize, r.DocumentSize = id, uint8(len(id)), 0, 0
 	}
 	return r, true
 }
 
 // decodeValue parses a value. It returns false if its sizes contradict each other.
-func decodeValue(value []byte) (r table.Stored, ok bool) {
+func decodeValue(value []byte) (r storedRecord, ok bool) {
 	if len(value) < termsAt {
 		return r, false
 	}
@@ -198,7 +206,7 @@ func decodeValue(value []byte) (r table.Stored, ok bool) {
 	if len(value) < termsAt+terms {
 		return r, false
 	}
-	r.Terms, r.Parts = value[termsAt:termsAt+terms], value[termsAt+terms:]
+	r.terms, r.Parts = value[termsAt:termsAt+terms], value[termsAt+terms:]
 	isSound := value[0] == recordVersion && r.IDSize > 0 && r.IDSize <= relayer.MaxIDLength && r.ClaimSize <= relayer.MaxClaimLength
 	return r, isSound && int64(r.IDSize)+int64(r.ClaimSize)+int64(r.DocumentSize) <= int64(len(r.Parts))
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -194,6 +195,7 @@ type loader struct {
 	content
 	batch    []*table.Record      // read and not sent
 	batches  chan []*table.Record // for fill
+	termSets map[string][]string  // by the joined terms
 	loaded   uint64
 	sum      uint64
 	damaged  int
@@ -206,7 +208,7 @@ const loadBatch = 1024
 // load verifies that this package created the file and that it is whole, and reads all
 // records.
 func load(ctx context.Context, file *os.File, logger *slog.Logger) (*content, error) {
-	l := &loader{ctx: ctx, file: file, logger: logger, reported: time.Now()}
+	l := &loader{ctx: ctx, file: file, logger: logger, termSets: make(map[string][]string), reported: time.Now()}
 	err := l.read()
 	if errors.Is(err, pages.ErrDamaged) {
 		return nil, corruptFile(err)
@@ -303,7 +305,7 @@ func (l *loader) add(key, value []byte) (bool, error) {
 	if !ok {
 		return false, corruptFile("a record has no ID")
 	}
-	l.batch = append(l.batch, r.Record())
+	l.batch = append(l.batch, r.Record(l.terms(r.terms)))
 	l.loaded++
 	l.sum += uint64(r.Checksum)
 	if r.IsDamaged {
@@ -318,6 +320,25 @@ func (l *loader) add(key, value []byte) (bool, error) {
 		l.report()
 	}
 	return true, l.ctx.Err()
+}
+
+// maxTermSets bounds the memory for terms that no other record has.
+const maxTermSets = 10_000
+
+// terms returns the terms of a record. Most records share them with others.
+func (l *loader) terms(joined []byte) []string {
+	if len(joined) == 0 {
+		return nil
+	}
+	terms, isKnown := l.termSets[string(joined)]
+	if !isKnown {
+		if len(l.termSets) == maxTermSets {
+			clear(l.termSets)
+		}
+		terms = strings.Split(string(joined), termSeparator)
+		l.termSets[string(joined)] = terms
+	}
+	return terms
 }
 
 func (l *loader) send() {

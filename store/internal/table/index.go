@@ -17,8 +17,8 @@ type termList struct {
 	term string // all records share its memory
 }
 
-// move moves a slot from the lists of its old terms to those of its new ones, and returns
-// the new terms with shared memory.
+// move moves a slot from the lists of its old terms to those of its new ones. It returns the
+// new terms, which then share their memory with the index.
 func (x index) move(s *slot, old, terms []string) []string {
 	if slices.Equal(old, terms) {
 		return old
@@ -28,7 +28,6 @@ func (x index) move(s *slot, old, terms []string) []string {
 			x.remove(s, term)
 		}
 	}
-	shared := make([]string, len(terms))
 	for i, term := range terms {
 		l := x[term]
 		if l == nil {
@@ -38,9 +37,9 @@ func (x index) move(s *slot, old, terms []string) []string {
 		if !contains(old, term) {
 			l.insert(s)
 		}
-		shared[i] = l.term
+		terms[i] = l.term
 	}
-	return shared
+	return terms
 }
 
 func (x index) remove(s *slot, term string) {

@@ -159,21 +159,29 @@ type cursor struct {
 	in, at int
 }
 
+// near is how many slots a cursor tries before it searches: in a walk the next slot is close.
+const near = 8
+
 // seek moves to the first slot that is not before a sequence number, and returns it, or nil
-// if there is none. It never moves back. Slots that are near are found fast.
+// if there is none. It never moves back.
 func (c *cursor) seek(sequence uint64) *slot {
-	for ; c.in < len(c.chunks); c.in, c.at = c.in+1, 0 {
-		slots := c.chunks[c.in].slots[c.at:]
-		if slots[len(slots)-1].sequence < sequence {
-			continue
-		}
-		far := 1 // doubles until the slot is before it
-		for far < len(slots) && slots[far-1].sequence < sequence {
-			far *= 2
-		}
-		near := far / 2
-		c.at += near + positionOf(slots[near:min(far, len(slots))], sequence)
-		return c.chunks[c.in].slots[c.at]
+	if c.in == len(c.chunks) {
+		return nil
 	}
-	return nil
+	slots := c.chunks[c.in].slots
+	for end := min(c.at+near, len(slots)); c.at < end; c.at++ {
+		if s := slots[c.at]; s.sequence >= sequence {
+			return s
+		}
+	}
+	c.in += sort.Search(len(c.chunks)-c.in, func(i int) bool {
+		slots := c.chunks[c.in+i].slots
+		return slots[len(slots)-1].sequence >= sequence
+	})
+	if c.in == len(c.chunks) {
+		return nil
+	}
+	slots = c.chunks[c.in].slots
+	c.at = positionOf(slots, sequence)
+	return slots[c.at]
 }

@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -34,20 +35,16 @@ func NewRecord(rec relayer.Record) *Record {
 	parts.Write(rec.Document)
 	parts.Write(rec.Private)
 	return &Record{
-		parts: parts.String(), terms: rec.Terms, revision: rec.Revision, privateAt: parts.Len() - len(rec.Private),
+		parts: parts.String(), terms: slices.Clone(rec.Terms), revision: rec.Revision, privateAt: parts.Len() - len(rec.Private),
 		idSize: uint8(len(rec.ID)), claimSize: uint8(len(rec.Claim)),
 	}
 }
-
-// TermSeparator joins the terms of a [Stored] record. No term contains it.
-const TermSeparator = "\x00"
 
 // Stored describes a record that a durable store has read.
 type Stored struct {
 	Parts              []byte // ID, claim, document, private part
 	IDSize, ClaimSize  uint8
 	DocumentSize       uint32
-	Terms              []byte // joined by TermSeparator
 	Sequence, Revision uint64
 	Checksum           uint32
 	IsDamaged          bool // its content is not what was stored, but its ID is
@@ -56,11 +53,11 @@ type Stored struct {
 // ID returns the ID.
 func (s Stored) ID() []byte { return s.Parts[:s.IDSize] }
 
-// Record copies the record for [Table.Load]. The terms of a damaged record are not known.
-func (s Stored) Record() *Record {
-	var terms []string
-	if len(s.Terms) > 0 && !s.IsDamaged {
-		terms = strings.Split(string(s.Terms), TermSeparator)
+// Record copies the record for [Table.Load]. It keeps the terms, which any number of records
+// can have. The terms of a damaged record are not known.
+func (s Stored) Record(terms []string) *Record {
+	if s.IsDamaged {
+		terms = nil
 	}
 	return &Record{
 		Checksum: s.Checksum, parts: string(s.Parts), terms: terms, revision: s.Revision, sequence: s.Sequence,
