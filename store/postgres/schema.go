@@ -207,12 +207,12 @@ BEGIN
 		), selected AS (
 			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
 		), counted AS MATERIALIZED (
-			SELECT chunk, bits, bit_count(bits) AS live, (sum(bit_count(bits)) OVER (ORDER BY chunk))::bigint AS passed FROM selected
+			SELECT chunk, bits, bit_count(bits) AS live, (sum(bit_count(bits)) OVER (ORDER BY chunk))::bigint - bit_count(bits) AS passed FROM selected
 		), page AS MATERIALIZED (
 			SELECT chunk << 9 | bit AS position
 			FROM counted, generate_series(0, 511) AS bit
-			WHERE passed > first AND passed - live - first < most AND get_bit(bits, bit) = 1
-			ORDER BY 1 OFFSET first - (SELECT min(passed - live) FROM counted WHERE passed > first) LIMIT most
+			WHERE passed + live > first AND passed - first < most AND get_bit(bits, bit) = 1
+			ORDER BY 1 OFFSET first - (SELECT min(passed) FROM counted WHERE passed + live > first) LIMIT most
 		)
 		SELECT every.total, r.id, r.revision, r.claim, r.terms, r.document, r.private
 		FROM (SELECT coalesce(sum(live), 0)::bigint AS total FROM counted) AS every
