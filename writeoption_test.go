@@ -317,7 +317,7 @@ func TestDryRun_Observed(t *testing.T) {
 		if err := req(); err != nil {
 			t.Fatal(err)
 		}
-		if len(got) != 1 || !got[0].DryRun || got[0].OldRevision != got[0].Revision || got[0].Changed != nil {
+		if len(got) != 1 || !got[0].DryRun || got[0].OldRevision != got[0].Revision || (got[0].Revision == 0) != (name == "create") || got[0].Changed != nil {
 			t.Errorf("%s: observed %+v", name, got)
 		}
 	}
