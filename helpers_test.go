@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/examples/mapstore"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -246,6 +247,18 @@ func without(t testing.TB, text, path string) string {
 // eachStore runs a test with every store that needs no server.
 func eachStore(t *testing.T, run func(t *testing.T, store relayer.Store)) {
 	t.Run("memory", func(t *testing.T) { run(t, memory.New()) })
+	t.Run("bolt", func(t *testing.T) {
+		store, err := bolt.Open(t.Context(), t.TempDir()+"/relayers.db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		run(t, store)
+	})
 	t.Run("map", func(t *testing.T) { run(t, new(mapstore.Store)) })
 }
 

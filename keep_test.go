@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/transfer"
 )
@@ -220,7 +221,11 @@ func TestUnknownMembers_NoChange(t *testing.T) {
 
 func TestUnknownMembers_Transfer(t *testing.T) {
 	_, source := newerRegistry(t)
-	target := memory.New() //BOLT
+	target, err := bolt.Open(t.Context(), t.TempDir()+"/relayers.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
 	if err := transfer.Copy(t.Context(), target, source); err != nil {
 		t.Fatal(err)
 	}
