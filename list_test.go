@@ -105,11 +105,12 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string,
 	for _, id := range ids {
 		documents = append(documents, storedDocument(t, m, id))
 	}
-	got, pagination, err := m.AppendDocuments(ctx, nil, relayer.ListQuery{Page: page, PerPage: perPage})
+	first := relayer.Document{JSON: []byte("first")}
+	got, pagination, err := m.AppendDocuments(ctx, []relayer.Document{first}, relayer.ListQuery{Page: page, PerPage: perPage})
 	if err != nil || pagination != want {
 		t.Errorf("AppendDocuments: %+v, %v, want %+v", pagination, err, want)
 	}
-	wantDocuments(t, got, documents...)
+	wantDocuments(t, got, append([]string{"first"}, documents...)...)
 }
 
 // TestList_MaxPerPage includes the largest page number.
