@@ -12,7 +12,8 @@
 // stores of this repository are store/memory, store/bolt (one durable file), and
 // store/postgres (for several instances that share one registry). A host with another
 // storage engine implements the six methods of [Store] and tests them with
-// storetest.Run; package store/storeutil has parts of a store. The package store/transfer copies all relayers from one store to another.
+// storetest.Run; package store/storeutil has parts of a store. The package store/transfer
+// copies all relayers from one store to another.
 //
 // [Manager.Create] and [Manager.CreateDocument] add a relayer: from a [CreateRequest] in
 // Go, or from JSON. Both apply the same rules and store the same result. [Manager.Get],
@@ -22,12 +23,28 @@
 // [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
 // [Manager.Pause] is the switch of the operator and [Manager.Disable] that of the host
 // application; the two are independent. [Manager.Watch] returns the changes as they are
-// made, including those of other writers to the same store.
+// made, including those of other writers to the same store. Every write takes options:
+// [IfRevision] makes it conditional, and [DryRun] only checks it.
 //
 // [Registry] is the interface of a Manager and of the client of package client.
 //
 // A [Relayer] is a copy: changing it does not change what is stored. All methods of a
 // Manager are safe for concurrent use.
+//
+// # Selectors and views
+//
+// A [Selector] selects relayers by their fields and [Relayer.Labels], in [Manager.List],
+// [Manager.All] and [Manager.Watch]. A follower of a selection gets a relayer that begins
+// to match as created, and one that ceases to match as deleted.
+//
+// [Manager.Within] returns a view of a selection. To the view, the other relayers do not
+// exist, so that a host can give each team a view of its own relayers.
+//
+// # Hooks
+//
+// [WithAdmission] lets the host refuse writes, and [WithObserver] brackets every operation,
+// for traces, metrics and an audit log. Both get the [Actor] of the context. An error of a
+// hook is returned wrapped, with its URLs masked.
 //
 // # Policies
 //
@@ -63,15 +80,14 @@
 //
 // RPC URLs often contain API keys. An [RPCURL] that is printed, logged or encoded as JSON
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
-// connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate part; the response
-// form of a relayer has only the masked ones. No error text contains a full URL: the errors
-// of hooks of the host, and a [DisabledReason], have theirs masked. [WithSealer] encrypts
-// the full URLs in the store.
+// connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate
+// part; the response form of a relayer has only the masked ones. No error text contains a
+// full URL: the errors of hooks of the host, and a [DisabledReason], have theirs masked.
+// [WithSealer] encrypts the full URLs in the store.
 //
 // # Errors
 //
-// Errors are matched with [errors.Is]. [ErrInvalid] is always a [*ValidationError], for
-// [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are failures of the store; only
-// after the latter may a write have taken effect. An error of a hook of the host is
-// returned wrapped.
+// Errors name the operation and the ID, and are matched with [errors.Is]. [ErrInvalid] is
+// always a [*ValidationError], for [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are
+// failures of the store; only after the latter may a write have taken effect.
 package relayer

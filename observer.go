@@ -29,11 +29,13 @@ type Operation struct {
 
 	// OldRevision and Revision are the revisions of the relayer before and after a write.
 	// They are set when the operation ends, and are equal if it changed nothing. The
-	// first is 0 for a create, and the second for a delete.
+	// first is 0 for a create, and the second for a delete. Both are 0 for a write that
+	// failed before it read the relayer.
 	OldRevision, Revision uint64
 
 	// Changed are the paths of the fields that the write changed, such as
-	// policies.gas_price_cap, in order. It is set when an update ends.
+	// policies.gas_price_cap or labels.team, in order. It is set when the operation ends,
+	// and empty for a create and a delete. A list is one field.
 	Changed []string
 }
 
@@ -49,8 +51,9 @@ type Operation struct {
 type Observer func(ctx context.Context, operation *Operation) (context.Context, func(err error))
 
 // WithObserver calls observe for every operation: for metrics, traces and audit. If it is
-// given more than once, all observers are called, in the order given. [Manager.All] is
-// observed as the lists that it reads.
+// given more than once, all observers are called, in the order given; their functions for
+// the end are called in the opposite order. [Manager.All] is observed as the lists that it
+// reads. A watch is not observed.
 func WithObserver(observe Observer) Option {
 	return Option{func(s *settings) error {
 		if observe == nil {

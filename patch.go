@@ -56,9 +56,10 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, options ...
 // PatchDocument changes a relayer by a JSON Merge Patch (RFC 7396), which must be
 // strict JSON. Its members are name, paused, policies (merged field by field; null
 // clears one field or all), notification_id (null clears it), custom_rpc_urls
-// (replaced whole; null clears them) and labels (merged key by key; null removes one or all). The other members of a relayer cannot be changed.
-// The result is checked as a whole. An empty patch changes nothing, and one that only has
-// paused is [Manager.Pause] or [Manager.Resume]. Errors are those of [Manager.Update].
+// (replaced whole; null clears them) and labels (merged key by key; null removes one or
+// all). The other members of a relayer cannot be changed. The result is checked as a whole.
+// An empty patch changes nothing, and one that only has paused is [Manager.Pause] or
+// [Manager.Resume]. Errors are those of [Manager.Update].
 func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, options ...WriteOption) (Document, error) {
 	return observeWrite(ctx, m, patchAction(body), &id, options, func(ctx context.Context, w *write) (Document, error) {
 		rec, err := m.patchRecord(ctx, id, body, anyPolicy, w)
