@@ -73,11 +73,7 @@ func observe[T any](ctx context.Context, m *Manager, action Action, id string, r
 		result, err := run(ctx)
 		return resultOf(action, id, result, err)
 	}
-	operation := &Operation{Action: action, ID: id}
-	return observed(ctx, m, operation, func(ctx context.Context) (T, error) {
-		result, err := run(ctx)
-		return resultOf(action, id, result, err)
-	})
+	return observed(ctx, m, &Operation{Action: action, ID: id}, run)
 }
 
 // write is an observed write.
@@ -99,7 +95,7 @@ func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *str
 			result, err = run(ctx, w)
 		}
 		w.operation.ID = *id
-		return resultOf(action, *id, result, err)
+		return result, err
 	})
 }
 
@@ -114,16 +110,31 @@ func (w *write) replaces(old, rec Record) {
 	}
 }
 
-func observed[T any](ctx context.Context, m *Manager, operation *Operation, run func(context.Context) (T, error)) (T, error) {
+// ending is the end function of an observer, with its context.
+type ending struct {
+	ctx context.Context
+	end func(error)
+}
+
+// observed allocates nothing for up to 4 observers.
+func observed[T any](ctx context.Context, m *Manager, operation *Operation, run func(context.Context) (T, error)) (result T, err error) {
 	operation.Actor, _ = ActorFrom(ctx)
-	err := errPanicked
+	var room [4]ending
+	endings := room[:0]
+	outcome := errPanicked
+	defer func() {
+		for i := len(endings) - 1; i >= 0; i-- {
+			m.end(endings[i].ctx, operation, endings[i].end, outcome)
+		}
+	}()
 	for _, observer := range m.observers {
 		var end func(error)
 		ctx, end = m.begin(ctx, observer, operation)
-		defer func() { m.end(ctx, operation, end, err) }()
+		endings = append(endings, ending{ctx, end})
 	}
-	result, runErr := run(ctx)
-	err = runErr
+	result, err = run(ctx)
+	result, err = resultOf(operation.Action, operation.ID, result, err)
+	outcome = err
 	return result, err
 }
 
