@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"os"
 	"strconv"
 	"sync"
@@ -87,7 +88,8 @@ func (m *relayersMetric) count(ctx context.Context) (counts []stateCount) {
 					Where("network_type", string(networkType)).
 					Where("paused", strconv.FormatBool(isPaused)).
 					Where("system_disabled", strconv.FormatBool(isSystemDisabled))
-				page, err := m.manager.List(ctx, relayer.ListQuery{Selector: selector, PerPage: 1})
+				// A page past the end has the total, and no relayer that could be damaged.
+				page, err := m.manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
 				if err != nil {
 					return nil
 				}
