@@ -58,7 +58,7 @@ func TestPage_Headers(t *testing.T) {
 	for path, contentType := range pagePaths(t) {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			response := requestPage(t, method, path)
-			if response.StatusCode != http.StatusOK || response.ContentLength < 1000 {
+			if response.StatusCode != http.StatusOK || response.ContentLength < 500 {
 				t.Errorf("%s %s returned %d with %d bytes", method, path, response.StatusCode, response.ContentLength)
 			}
 			for name, want := range map[string]string{
