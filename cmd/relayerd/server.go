@@ -158,11 +158,10 @@ func (s *server) openPorts(context.Context) error {
 func (s *server) openAccess(ctx context.Context) (err error) {
 	switch {
 	case s.tokensFile != "":
-		file, stop, err := s.openTokensFile(ctx)
+		file, err := s.openTokensFile(ctx)
 		if err != nil {
 			return err
 		}
-		s.onClose(stop)
 		s.authenticate = file.authenticate
 		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(file.authorize), httpapi.WithEngineOperations())
 		return nil

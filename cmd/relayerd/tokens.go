@@ -237,12 +237,11 @@ func (f *tokensFile) authorize(ctx context.Context, access httpapi.Access) (http
 	return httpapi.Decision{}, nil
 }
 
-// openTokensFile loads a tokens file and reloads it for each signal until stop is
-// called.
-func (s *server) openTokensFile(ctx context.Context) (file *tokensFile, stop func(), err error) {
-	file = &tokensFile{path: s.tokensFile, minBytes: minTokenBytesOf(s.config), logger: s.logger, audit: s.audit}
+// openTokensFile loads a tokens file, and reloads it for each signal until the server ends.
+func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
+	file := &tokensFile{path: s.tokensFile, minBytes: minTokenBytesOf(s.config), logger: s.logger, audit: s.audit}
 	if err := file.load(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -250,5 +249,6 @@ func (s *server) openTokensFile(ctx context.Context) (file *tokensFile, stop fun
 		defer close(done)
 		file.reloadOn(ctx, s.received.reload)
 	}()
-	return file, func() { cancel(); <-done }, nil
+	s.onClose(func() { cancel(); <-done })
+	return file, nil
 }
