@@ -157,7 +157,7 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 		return Record{}, err
 	}
 	if w.DryRun {
-		if err := m.checkCreate(ctx, rec, r.SignerID); err != nil {
+		if err := m.checkCreate(ctx, rec); err != nil {
 			return Record{}, err
 		}
 		return rec, nil
@@ -174,7 +174,7 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 }
 
 // checkCreate returns the error that the store would return for a create.
-func (m *Manager) checkCreate(ctx context.Context, rec Record, signerID string) error {
+func (m *Manager) checkCreate(ctx context.Context, rec Record) error {
 	_, err := m.store.Get(ctx, rec.ID)
 	if err == nil || errors.Is(err, ErrCorrupt) {
 		return ErrExists
@@ -185,16 +185,11 @@ func (m *Manager) checkCreate(ctx context.Context, rec Record, signerID string) 
 	if rec.Claim == "" {
 		return nil
 	}
-	users := Selector{}.Where("signer_id", signerID, strings.TrimSpace(signerID))
-	for other, err := range walk(users, func(offset int) ([]recordRead, error) { return m.readBatch(ctx, users, offset) }) {
-		if err != nil && !errors.Is(err, ErrCorrupt) {
-			return err
-		}
-		if other.Claim == rec.Claim {
-			return claimedError()
-		}
+	_, holders, err := m.store.List(ctx, StoreQuery{Terms: [][]string{{claimPrefix + rec.Claim}}})
+	if err == nil && holders > 0 {
+		err = claimedError()
 	}
-	return nil
+	return err
 }
 
 // prepare returns the record to store for a new relayer, and sets its ID and address.

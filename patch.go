@@ -90,14 +90,23 @@ func otherPolicyMessage(policy Policy) string {
 // patchAction returns the action that a patch is: a pause or a resume if paused is
 // its only member.
 func patchAction(body []byte) Action {
-	var compact bytes.Buffer
-	if json.Compact(&compact, body) != nil {
-		return ActionUpdate
+	var read []json.Token
+	for decoder := json.NewDecoder(bytes.NewReader(body)); len(read) <= 4; {
+		token, err := decoder.Token()
+		if err != nil {
+			break
+		}
+		read = append(read, token)
 	}
-	switch compact.String() {
-	case `{"paused":true}`:
+	isPaused := func(paused bool) bool {
+		return slices.Equal(read, []json.Token{json.Delim('{'), "paused", paused, json.Delim('}')})
+	}
+	switch {
+	case strictjson.Check(body) != "":
+		return ActionUpdate
+	case isPaused(true):
 		return ActionPause
-	case `{"paused":false}`:
+	case isPaused(false):
 		return ActionResume
 	default:
 		return ActionUpdate

@@ -1,6 +1,7 @@
 package relayer_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -277,5 +278,32 @@ func TestPatch_UnsetNullAndValue(t *testing.T) {
 	}
 	if _, err := m.Patch(t.Context(), "unknown", nil); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("a patch of an unknown relayer: %v", err)
+	}
+}
+
+// A patch of paused alone is a pause, however its JSON is written.
+func TestPatchDocument_Action(t *testing.T) {
+	tests := map[string]relayer.Action{
+		`{"paused":true}`:                  relayer.ActionPause,
+		" { \"paused\" : false } ":         relayer.ActionResume,
+		`{"pa\u0075sed":true}`:             relayer.ActionPause,
+		`{"paused":true,"paused":true}`:    relayer.ActionUpdate,
+		`{"paused":true,"name":"renamed"}`: relayer.ActionUpdate,
+		`{"Paused":true}`:                  relayer.ActionUpdate,
+		`{"paused":true} {}`:               relayer.ActionUpdate,
+		`{"paused":"true"}`:                relayer.ActionUpdate,
+		`{}`:                               relayer.ActionUpdate,
+	}
+	for body, want := range tests {
+		var got relayer.Action
+		m := newManager(t, relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+			got = operation.Action
+			return ctx, nil
+		}))
+		mustCreate(t, m, minimal("a"))
+		_, _ = m.PatchDocument(t.Context(), "a", []byte(body))
+		if got != want {
+			t.Errorf("%s is %s, want %s", body, got, want)
+		}
 	}
 }

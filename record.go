@@ -39,8 +39,22 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return Record{ID: r.ID, Claim: s.claimOf(r), Terms: termsOf(r), Document: document, Private: private}, nil
+	return withClaim(Record{ID: r.ID, Terms: termsOf(r), Document: document, Private: private}, s.claimOf(r)), nil
 }
+
+// withClaim returns the record with a claim, which is a term too, so that a dry run finds
+// its holder. No selector has its key.
+func withClaim(rec Record, claim string) Record {
+	isOfClaim := func(text string) bool { return strings.HasPrefix(text, claimPrefix) }
+	rec.Terms = slices.DeleteFunc(slices.Clone(rec.Terms), isOfClaim)
+	if rec.Claim = claim; claim != "" {
+		rec.Terms = append(rec.Terms, claimPrefix+claim)
+		slices.Sort(rec.Terms)
+	}
+	return rec
+}
+
+const claimPrefix = "claim="
 
 // maskedReason returns the reason to store. Health checks quote the errors of RPC clients,
 // and those quote the URL.

@@ -134,6 +134,7 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	m.check(r, found)
 	checkDisabled(r, found)
 	checkMasks(r, stored, found)
+	m.scope.checkScope(r.ID, termsOf(r), found)
 }
 
 const unknownTypeMessage = "cannot be changed: this version does not support the network type"
@@ -235,7 +236,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 	if errors.Is(err, ErrClaimed) {
 		// Signers became exclusive while two relayers shared one. A change does not
 		// make that worse, and pausing one of them must be possible.
-		rec.Claim = current.Claim
+		rec = withClaim(rec, current.Claim)
 		updated, err = m.swap(ctx, rec)
 	}
 	if err == nil {

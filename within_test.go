@@ -484,3 +484,12 @@ func TestWithin_Reseal(t *testing.T) {
 	expectCounts(t, all, "1 map[k1:2]")
 	expectCounts(t, all.Within(mustParse(t, "label.team=risk")), "1 map[]")
 }
+
+// The scope is checked together with the rules, as for a create.
+func TestWithin_AllProblems(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, minimal("a"))
+	view := m.Within(relayer.Selector{}.Where("paused", "false"))
+	_, err := view.Patch(t.Context(), "a", relayer.Patch{"paused": true, "name": ""})
+	wantFields(t, fieldErrors(t, err), "name", "paused")
+}

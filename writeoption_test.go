@@ -333,3 +333,19 @@ func TestDryRun_DeleteDamaged(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A claim ignores spaces and letter case, so that a dry run must too.
+func TestDryRun_ExclusiveSignerSpelledOtherwise(t *testing.T) {
+	m := newManager(t, relayer.WithExclusiveSigners())
+	first := minimal("first")
+	first.SignerID, first.Network = "signer ", " SEPOLIA"
+	mustCreate(t, m, first)
+	second := minimal("second")
+	second.SignerID = "signer"
+	if _, err := m.Create(t.Context(), second, relayer.DryRun()); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("dry run: %v", err)
+	}
+	if _, err := m.Create(t.Context(), second); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("create: %v", err)
+	}
+}

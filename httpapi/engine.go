@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-relayer/relayer"
@@ -52,6 +53,10 @@ func (a *API) revealRPCURLs(x *exchange, r *http.Request) response {
 }
 
 func (a *API) disableRelayer(x *exchange, r *http.Request) response {
+	options, err := x.writeOptions(r)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
 	body, rejection := a.readJSON(x, r)
 	if rejection != nil {
 		return *rejection
@@ -60,7 +65,7 @@ func (a *API) disableRelayer(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	disabled, err := x.manager.Disable(x, x.relayerID, reason, conditions(r.Header)...)
+	disabled, err := x.manager.Disable(x, x.relayerID, reason, options...)
 	if err != nil {
 		return a.conditionalErrorResponse(x, r, reasonError(err))
 	}
@@ -68,8 +73,11 @@ func (a *API) disableRelayer(x *exchange, r *http.Request) response {
 }
 
 func (a *API) enableRelayer(x *exchange, r *http.Request) response {
-	x.ignoreQuery(r)
-	enabled, err := x.manager.Enable(x, x.relayerID, conditions(r.Header)...)
+	options, err := x.writeOptions(r)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	enabled, err := x.manager.Enable(x, x.relayerID, options...)
 	if err != nil {
 		return a.conditionalErrorResponse(x, r, err)
 	}
@@ -108,7 +116,8 @@ func parseReason(body []byte) (relayer.DisabledReason, error) {
 type reporter []relayer.FieldError
 
 func (p *reporter) Add(path, message string) {
-	if !p.Full() {
+	isKnown := slices.ContainsFunc(*p, func(known relayer.FieldError) bool { return known.Field == path })
+	if !isKnown && !p.Full() {
 		*p = append(*p, relayer.FieldError{Field: path, Message: message})
 	}
 }

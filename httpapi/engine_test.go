@@ -125,3 +125,18 @@ func TestEngine_NotEnabled(t *testing.T) {
 		}
 	}
 }
+
+func TestEngine_DryRun(t *testing.T) {
+	s := serveEngine(t)
+	before := s.do("GET", one, "")
+	disabled := s.do("PUT", one+"/disabled_reason?dry_run=true", `{"type":"x"}`, with("Content-Type", "application/json"))
+	if disabled.status != http.StatusOK || !strings.Contains(disabled.body, `"system_disabled":true`) {
+		t.Errorf("disable returned %d %s", disabled.status, disabled.body)
+	}
+	if enabled := s.do("DELETE", one+"/disabled_reason?dry_run=true", ""); enabled.status != http.StatusOK {
+		t.Errorf("enable returned %d %s", enabled.status, enabled.body)
+	}
+	if after := s.do("GET", one, ""); after.body != before.body || after.header.Get("ETag") != before.header.Get("ETag") {
+		t.Errorf("dry runs have changed the relayer to %s", after.body)
+	}
+}

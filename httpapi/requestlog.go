@@ -14,7 +14,8 @@ import (
 // WithRequestLog logs every request after its response, at level Info: request ID,
 // principal, method, route, relayer ID, status, body size and duration. The principal is
 // the ID of the actor. The route is the matched pattern, and empty if the request was
-// rejected before routing. The relayer ID is empty unless the relayer exists. Path
+// rejected before routing. The relayer ID is empty if no relayer can have it or the
+// response is 404. Path
 // and query are not logged, because clients may put secrets there; neither are headers and
 // bodies.
 // A panic in the logger's handler is recovered, and logged by the logger of
