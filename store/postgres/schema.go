@@ -44,9 +44,9 @@ const (
 // room for new versions of a row (heap-only tuple updates).
 //
 // The table postings is the index of terms: for each term and chunk of 512 positions, the
-// bits of the positions whose records have the term. A selection combines the bits of its
-// terms, so that its total and any of its pages cost a few bytes for each 64 records of the
-// registry. Writes flip bits, and rows without bits are deleted.
+// bits of the positions whose records have the term (an inverted index of bitmaps). A
+// selection combines the bits of its terms, so that it reads one bit for each term and record
+// of the registry, wherever its page is. Writes flip bits, and rows without bits are deleted.
 //
 // Reads are functions for two reasons. A later version can change the tables under
 // older readers, and a function can have planner settings, which keep the planner to

@@ -36,24 +36,24 @@ var sessions = []session{
 	{mode: pgx.QueryExecModeCacheDescribe, connections: 2, settings: map[string]string{
 		"plan_cache_mode": "force_generic_plan",
 	}},
-	{mode: pgx.QueryExecModeDescribeExec, connections: 4, settings: map[string]string{
+	{mode: pgx.QueryExecModeDescribeExec, connections: 2, settings: map[string]string{
 		"default_transaction_isolation": "repeatable read",
 		"enable_indexscan":              "off",
 		"bytea_output":                  "escape", // which the driver cannot read in the simple protocol
 	}},
-	{mode: pgx.QueryExecModeCacheStatement, connections: 4, settings: map[string]string{
+	{mode: pgx.QueryExecModeCacheStatement, connections: 2, settings: map[string]string{
 		"default_transaction_isolation":  "serializable",
 		"default_transaction_deferrable": "on",
 		"statement_timeout":              "10s",
 		"lock_timeout":                   "1ms",
 	}},
-	{mode: pgx.QueryExecModeExec, connections: 4, settings: map[string]string{
+	{mode: pgx.QueryExecModeExec, connections: 2, settings: map[string]string{
 		"default_transaction_read_only": "on",
 		"synchronous_commit":            "off",
 		"search_path":                   "pg_temp",
 	}},
-	{mode: pgx.QueryExecModeCacheStatement, connections: 4, pooler: "session"},
-	{mode: pgx.QueryExecModeCacheDescribe, connections: 4, pooler: "transaction"},
+	{mode: pgx.QueryExecModeCacheStatement, connections: 2, pooler: "session"},
+	{mode: pgx.QueryExecModeCacheDescribe, connections: 2, pooler: "transaction"},
 }
 
 // TestStore_Sessions runs the suite on a Store for each of the sessions. Each call goes to
