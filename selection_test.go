@@ -186,7 +186,7 @@ func TestSelection_Watch(t *testing.T) {
 				state    *followed
 			}
 			var followers []follower
-			for i := range 60 {
+			for i := range 30 {
 				scope, s := drawScope(random), drawSelector(random)
 				if i == 0 {
 					scope, s = relayer.Selector{}, relayer.Selector{}
@@ -201,7 +201,7 @@ func TestSelection_Watch(t *testing.T) {
 				}()
 				followers = append(followers, follower{scope.And(s), state})
 			}
-			for range 500 {
+			for range 250 {
 				model.change(t, random, m)
 				synctest.Wait()
 				for _, f := range followers {

@@ -115,7 +115,7 @@ func TestMaxRelayerSize_StoredAbove(t *testing.T) {
 		func() error { return second(m.Resume(ctx, "a")) },
 		patch(`{"paused":true}`), patch(`{"paused":false}`), patch(`{}`), patch(`{"name":"m"}`), patch(`{"notification_id":null}`),
 		func() error {
-			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "x", Details: strings.Repeat("long", 1<<20)}))
+			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "x", Details: strings.Repeat("long", 1<<14)}))
 		},
 		func() error { return second(m.Enable(ctx, "a")) },
 	} {
