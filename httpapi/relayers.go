@@ -105,15 +105,15 @@ func intOf(number uint32) int { return int(min(uint64(number), math.MaxInt)) }
 
 func appendDocuments(body []byte, documents []relayer.Document) []byte {
 	size := len(`[]`)
-	for _, document := range documents {
-		size += len(document.JSON) + len(`,`)
+	for i := range documents {
+		size += len(documents[i].JSON) + len(`,`)
 	}
 	body = append(slices.Grow(body, size), '[')
-	for i, document := range documents {
+	for i := range documents {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, document.JSON...)
+		body = append(body, documents[i].JSON...)
 	}
 	return append(body, ']')
 }

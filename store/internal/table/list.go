@@ -122,12 +122,16 @@ func (l *list) appendRange(dst []*Record, offset, limit int) []*Record {
 		return dst
 	}
 	dst = slices.Grow(dst, min(limit, l.size-offset))
-	l.each(offset, limit, func(r *Record) { dst = append(dst, r) })
+	l.visit(offset, limit, func(part []*slot) {
+		for _, s := range part {
+			dst = append(dst, s.record)
+		}
+	})
 	return dst
 }
 
-// each calls visit for up to limit records from an offset on.
-func (l *list) each(offset, limit int, visit func(*Record)) {
+// visit calls each with up to limit slots from an offset on, chunk by chunk.
+func (l *list) visit(offset, limit int, each func(part []*slot)) {
 	if offset < 0 || offset >= l.size || limit <= 0 {
 		return
 	}
@@ -136,9 +140,7 @@ func (l *list) each(offset, limit int, visit func(*Record)) {
 	for ; limit > 0 && in < len(l.chunks); in++ {
 		part := l.chunks[in].slots[offset:]
 		part = part[:min(limit, len(part))]
-		for _, s := range part {
-			visit(s.record)
-		}
+		each(part)
 		limit -= len(part)
 		offset = 0
 	}

@@ -167,11 +167,14 @@ func (t *Table) AppendDocuments(ctx context.Context, dst []relayer.Document, off
 	defer t.mu.RUnlock()
 	err := t.closed
 	if err == nil {
-		t.order.each(offset, limit, func(r *Record) {
-			if r.isDamaged && err == nil {
-				err = r.Err()
+		t.order.visit(offset, limit, func(part []*slot) {
+			for _, s := range part {
+				r := s.record
+				if r.isDamaged && err == nil {
+					err = r.Err()
+				}
+				dst = append(dst, relayer.Document{ID: r.ID(), Revision: r.revision, JSON: readOnly(r.Document())})
 			}
-			dst = append(dst, relayer.Document{ID: r.ID(), Revision: r.revision, JSON: readOnly(r.Document())})
 		})
 	}
 	if err != nil {
