@@ -24,6 +24,8 @@ func FuzzCreateDocument(f *testing.F) {
 		f.Add([]byte(full.request[:len(full.request)/2]))
 		f.Add([]byte(full.document))
 	}
+	f.Add([]byte(evmBody(`"labels":{"team":"payments","a/b.c":"<é>","":1,"x":"\n"}`)))
+	f.Add([]byte(evmBody(`"labels":{"b":"2","a":""}`)))
 	f.Add([]byte(evmBody(`"policies":{"gas_price_cap":1e999999999,"min_balance":-0.0}`)))
 	f.Add([]byte(evmBody(`"policies":{"gas_price_cap":"007","min_balance":"1e18"}`)))
 	f.Add([]byte(evmBody(`"id":"\ud800"`, `"Name":1`, `"name":null`, `"":[[[]]]`)))
@@ -76,7 +78,7 @@ func requestText(t *testing.T, r *relayer.Relayer) []byte {
 	}
 	members := map[string]any{
 		"id": r.ID, "name": r.Name, "network": r.Network, "network_type": r.NetworkType, "paused": r.Paused, "signer_id": r.SignerID,
-		"custom_rpc_urls": endpoints, "policies": r.Policy, "notification_id": r.NotificationID,
+		"custom_rpc_urls": endpoints, "policies": r.Policy, "notification_id": r.NotificationID, "labels": r.Labels,
 	}
 	if r.NotificationID == "" {
 		members["notification_id"] = nil
@@ -235,7 +237,8 @@ func FuzzPatchDocument(f *testing.F) {
 		`{"notification_id":"x"}`, `{"notification_id":null}`, `{"id":"x"}`, `{"system_disabled":true}`, `{"disabled_reason":null}`,
 		`{"policies":{"swap_config":{"strategy":"noop","jupiter_swap_options":{"priority_level":"high"}}}}`,
 		`{"policies":{"allowed_tokens":[{"asset":"a","metadata":{"kind":{"contract":{"contract_id":"c"}}}}]}}`,
-		`{"policies":{"allowed_tokens":[{"mint":"a","symbol":null}]},"policies":{}}`, `{"a":{"b":null}}`, `[]`, `null`, `{"name":"\ud800"}`, ``,
+		`{"policies":{"allowed_tokens":[{"mint":"a","symbol":null}]},"policies":{}}`, `{"a":{"b":null}}`, `[]`, `null`,
+		`{"labels":{"team":null,"new":"x"}}`, `{"labels":null}`, `{"labels":{"a":"x","a":null}}`, `{"labels":{"team":{"a":null}}}`, `{"name":"\ud800"}`, ``,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -247,7 +250,7 @@ func FuzzPatchDocument(f *testing.F) {
 		for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
 			before, err := m.Create(t.Context(), relayer.CreateRequest{
 				ID: string(networkType), Name: "n", Network: "x", NetworkType: networkType, SignerID: "s",
-				CustomRPCURLs: []relayer.RPCConfig{{URL: "https://user:pw@rpc.example/v2/key"}},
+				CustomRPCURLs: []relayer.RPCConfig{{URL: "https://user:pw@rpc.example/v2/key"}}, Labels: map[string]string{"team": "payments"},
 			})
 			if err != nil {
 				t.Fatal(err)
