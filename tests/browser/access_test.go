@@ -26,6 +26,16 @@ func (b *tab) visit(check func(view string)) {
 	b.fillServer()
 	b.goTo("page=1&per_page=3", "Relayers")
 	check("list")
+	b.goTo("search=full&label.team=payments&network_type=evm", "Relayers")
+	check("filtered list")
+	b.press("Pause all 1…")
+	b.expectDialog("Pause 1 relayer?")
+	check("pause all")
+	b.press("Cancel")
+	b.fill("team", "Label")
+	b.press("Filter")
+	b.expectError("label must be a key and a value, such as team=payments", "Label")
+	check("filter with an error")
 	b.goTo("page=1&per_page=many", "Relayers")
 	b.expectText("Rows must be a whole number")
 	check("list with an error")
@@ -91,7 +101,7 @@ func (b *tab) visitConflicts(check func(view string)) {
 // name.
 func (b *tab) fillServer() {
 	b.t.Helper()
-	const start = `{"paused":%s,"signer_id":"treasury","notification_id":"ops-alerts","id":%q,"name":%q,"network_type":%q,"network":%q,
+	const start = `{"paused":%s,"signer_id":"treasury","labels":{"team":"payments","tier":"1","app.kubernetes.io/name":"relayer"},"notification_id":"ops-alerts","id":%q,"name":%q,"network_type":%q,"network":%q,
 		"custom_rpc_urls":[{"url":"https://rpc.example/v2/KEY","weight":75},{"url":"https://` + "%s" + `example/v2"}],"policies":%s}`
 	swap := `{"slippage_percentage":0.5,"min_amount":1,"max_amount":18446744073709551615,"retain_min_amount":3}`
 	for _, r := range [][]any{
@@ -207,7 +217,7 @@ func TestAccessibility_Phone(t *testing.T) {
 	expect(b, true, `document.getElementById('rows').getBoundingClientRect().bottom <= document.getElementById('pager').getBoundingClientRect().top`)
 	expect(b, true, `(([name, network, status, signer]) => name.bottom <= network.top && name.right <= status.left && status.bottom <= signer.top && network.right <= signer.left)(
 		[...document.querySelector('#rows tr').children].map((cell) => cell.getBoundingClientRect()))`)
-	expect(b, []string{"Full evm", "evm", "sepolia", "treasury"}, `[...document.querySelectorAll('#rows tr:first-child :is(a, .mono, .network > :last-child, td:last-child > *)')]
+	expect(b, []string{"Full evm", "evm", "sepolia", "treasury"}, `[...document.querySelectorAll('#rows tr:first-child :is(a, .mono, .network > :last-child, td:nth-child(4) > *)')]
 		.filter((e) => e.scrollWidth <= e.clientWidth).map((e) => e.textContent)`)
 	expect(b, []string{"row", "rowheader", "cell"}, `['tr', 'th', 'td'].map((name) => document.querySelector('#rows ' + name).getAttribute('role'))`)
 	b.goTo("relayer=evm", "Full evm")

@@ -146,3 +146,11 @@ func (s *server) create(id, name string) {
 	s.do("POST", collection, fmt.Sprintf(
 		`{"id":%q,"name":%q,"network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"}`, id, name), http.StatusCreated)
 }
+
+// createMany creates relayers many-0, many-1 and so on, in this order.
+func (s *server) createMany(count int) {
+	s.t.Helper()
+	for i := range count {
+		s.create(fmt.Sprint("many-", i), fmt.Sprint("Many ", i))
+	}
+}

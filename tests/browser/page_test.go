@@ -140,8 +140,11 @@ func TestToken_Revoked(t *testing.T) {
 	}
 }
 
-// TestToken_ReadOnly checks that the page names what a token may not do.
-func TestToken_ReadOnly(t *testing.T) {
+// shownActions lists the visible controls that change relayers.
+const shownActions = `['create', 'bulk', 'edit', 'pause', 'delete'].filter((id) => document.getElementById(id).checkVisibility())`
+
+// TestAccess_ReadOnly checks that the page offers only what the token may do.
+func TestAccess_ReadOnly(t *testing.T) {
 	t.Parallel()
 	const reader = "reader-token-0123456789"
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -149,25 +152,49 @@ func TestToken_ReadOnly(t *testing.T) {
 	b := open(t, "--tokens-file", file)
 	b.fillServer()
 	b.enterToken(reader, "Relayers")
+	expect(b, []string{}, shownActions)
+	expect(b, "bob on "+strings.TrimPrefix(b.server.url, "http://"), `document.getElementById('access').innerText.trim()`)
 	b.goTo("relayer=evm", "Full evm")
-	b.press("Pause")
-	b.expectText("Not paused: This token may not change relayers. Nothing was changed.")
-	b.edit("evm")
-	b.fill("New", "Name, required")
-	b.press("Save")
-	b.expectText("This token may not change relayers. Nothing was changed.")
-	b.press("Cancel")
-	b.press("Delete")
-	b.fill("evm", "Type the ID to confirm")
-	b.press("Delete the relayer")
-	b.expectError("Not deleted: This token may not delete relayers. Nothing was changed.", "Type the ID to confirm")
-	b.press("Cancel")
-	b.begin("new", "evm")
-	b.press("Create the relayer")
-	b.expectText("This token may not create relayers. Nothing was changed.")
-	if got := b.server.stored("evm"); got.Name != "Full evm" || got.Paused {
-		t.Errorf("the relayer is %+v", got)
+	expect(b, []string{}, shownActions)
+	b.goTo("new", "Not permitted")
+	b.expectText("This token may not create relayers.")
+	b.do(`document.getElementById('leave').click()`)
+	expect(b, "", `document.getElementById('principal').textContent`)
+	b.goTo("page=1", "Sign in")
+	b.enter("Relayers")
+	expect(b, []string{"create", "bulk"}, shownActions)
+	b.goTo("relayer=evm", "Full evm")
+	expect(b, []string{"create", "edit", "pause", "delete"}, shownActions)
+}
+
+// TestAccess_Scope checks that the page shows only the relayers of the token, and says
+// which they are, also after the tokens file has changed.
+func TestAccess_Scope(t *testing.T) {
+	t.Parallel()
+	const scoped = "scoped-token-0123456789"
+	file := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, file, "alice "+token+"\nbob "+scoped+" write label.team=payments\n")
+	b := open(t, "--tokens-file", file)
+	for _, id := range []string{"one", "two", "three"} {
+		b.server.create(id, id)
 	}
+	b.server.do("PATCH", collection+"/two", `{"labels":{"team":"payments"}}`, http.StatusOK)
+	b.enterToken(scoped, "Relayers")
+	b.expectText("1–1 of 1 relayer")
+	expect(b, []string{"two"}, rowIDs)
+	expect(b, "Only relayers with label.team=payments", `document.getElementById('scope').textContent`)
+	b.goTo("relayer=one", "There is no relayer one")
+	b.goTo("page=1", "Relayers")
+	expect(b, "Live", `document.getElementById('live').textContent`)
+	b.server.do("PATCH", collection+"/three", `{"labels":{"team":"payments"}}`, http.StatusOK)
+	expect(b, []string{"two", "three"}, rowIDs)
+	b.server.do("PATCH", collection+"/two", `{"labels":{"team":"risk"}}`, http.StatusOK)
+	expect(b, []string{"three"}, rowIDs)
+	b.server.reload(file, "alice "+token+"\nbob "+scoped+" read label.team=risk\n")
+	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
+	expect(b, []string{"two"}, rowIDs)
+	expect(b, "Only relayers with label.team=risk", `document.getElementById('scope').textContent`)
+	expect(b, []string{}, shownActions)
 }
 
 // TestToken_Kept checks that the token survives a reload only if the user chose that,
@@ -216,8 +243,8 @@ func TestList_Columns(t *testing.T) {
 	b.server.create("one", "One")
 	b.server.do("PATCH", collection+"/one", `{"paused":true}`, http.StatusOK)
 	b.enter("Relayers")
-	expect(b, []string{"Name and ID", "Network", "Status", "Signer"}, `[...document.querySelectorAll('#list-table thead th')].map((th) => th.textContent)`)
-	expect(b, []string{"Oneone", "evmsepolia", "Paused", "s0xd8da6b…a96045"}, `[...document.querySelectorAll('#rows tr > *')].map((cell) => cell.textContent)`)
+	expect(b, []string{"Name and ID", "Network", "Status", "Signer", "Labels"}, `[...document.querySelectorAll('#list-table thead th')].map((th) => th.textContent)`)
+	expect(b, []string{"Oneone", "evmsepolia", "Paused", "s0xd8da6b…a96045", ""}, `[...document.querySelectorAll('#rows tr > *')].map((cell) => cell.textContent)`)
 
 	// The browser asks the user before a page may read the clipboard.
 	b.do(`navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }`)

@@ -5,7 +5,7 @@ import { call } from './api.js';
 import { byId, make, morph, say } from './dom.js';
 import { dividedProblems, filtersOf, showFilterErrors, showFilters, withFilter } from './filters.js';
 import { isSame } from './json.js';
-import { rowOf } from './view.js';
+import { deletedPill, rowOf } from './view.js';
 
 let shown = new URLSearchParams(); // what the shown list was asked for
 
@@ -113,31 +113,32 @@ function setRows(relayers) {
   if (!hasSameRows(relayers)) rows.replaceChildren(...fresh);
 }
 
-export function setList({ asked, data, page, perPage, total }) {
+function showPage({ asked, data, page, perPage, total }) {
   const pages = perPage > 0 ? Math.ceil(total / perPage) : 0;
   shown = new URLSearchParams(asked);
   shown.set('page', page);
-  const filters = shownFilters();
-  showFilters(filters, linkTo);
+  const isFiltered = shownFilters().size > 0;
   setRows(data);
-  showErrors([]);
   byId('list-note').hidden = true;
-  byId('empty').hidden = total > 0 || filters.size > 0;
-  byId('filter-form').hidden = total === 0 && filters.size === 0;
-  for (const [id, verb] of [['pause-all', 'Pause'], ['resume-all', 'Resume']]) {
-    byId(id).textContent = verb + ' all ' + total + '…';
-    byId(id).hidden = total === 0;
-  }
+  byId('empty').hidden = total > 0 || isFiltered;
+  byId('filter-form').hidden = total === 0 && !isFiltered;
   byId('list-table').hidden = data.length === 0;
-  byId('order-pair').hidden = total === 0;
-  byId('pager').hidden = total === 0;
-  byId('range').textContent = rangeOf(page, perPage, total, data.length, filters.size > 0);
-  byId('order').value = asked.get('order') === 'newest' ? 'newest' : '';
-  byId('page').value = page;
+  for (const id of ['order-pair', 'pause-all', 'resume-all', 'pager']) byId(id).hidden = total === 0;
+  byId('pause-all').textContent = 'Pause all ' + total + '…';
+  byId('resume-all').textContent = 'Resume all ' + total + '…';
+  byId('range').textContent = rangeOf(page, perPage, total, data.length, isFiltered);
   byId('page-count').textContent = 'of ' + Math.max(pages, 1);
-  choosePerPage(perPage);
   setLink(byId('previous'), page > 1 && pages > 0, Math.min(page - 1, pages));
   setLink(byId('next'), page < pages, page + 1);
+}
+
+export function setList(list) {
+  showPage(list);
+  showFilters(shownFilters(), linkTo);
+  byId('order').value = list.asked.get('order') === 'newest' ? 'newest' : '';
+  byId('page').value = list.page;
+  choosePerPage(list.perPage);
+  showErrors([]);
 }
 
 // Shows that the list has no page as it was asked for.
@@ -150,10 +151,14 @@ export function setInvalidList(asked, problems) {
 
 // Changes by other clients.
 
-export function updateRow(relayer, isDeleted) {
-  const row = [...byId('rows').children].find((candidate) => candidate.dataset.id === relayer.id);
-  if (row) morph(row, rowOf(relayer, linkToLabel, isDeleted));
+const rowWith = (id) => [...byId('rows').children].find((row) => row.dataset.id === id);
+
+export function updateRow(relayer) {
+  const row = rowWith(relayer.id);
+  if (row) morph(row, rowOf(relayer, linkToLabel));
 }
+
+export function markDeleted(id) { rowWith(id)?.querySelector('.pills').replaceWith(deletedPill()); }
 
 function noteList() {
   if (!byId('list-note').hidden) return;
@@ -161,8 +166,9 @@ function noteList() {
   say('The list may have changed', true);
 }
 
-// Rows neither move nor disappear while the focus is in one.
+// Rows neither move nor disappear while the focus is in one. The forms keep what the user
+// has entered.
 export function updateList(list) {
   if (byId('rows').contains(document.activeElement) && !hasSameRows(list.data)) noteList();
-  else setList(list);
+  else showPage(list);
 }

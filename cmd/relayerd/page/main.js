@@ -6,7 +6,7 @@ import { byId, make, morph, onSubmit, say } from './dom.js';
 import { enteredFilters } from './filters.js';
 import { newRelayerForm } from './forms.js';
 import { writeJSON } from './json.js';
-import { fragmentOf, readList, setInvalidList, setList, shownFilters, updateList, updateRow } from './list.js';
+import { fragmentOf, markDeleted, readList, setInvalidList, setList, shownFilters, updateList, updateRow } from './list.js';
 import { clearStale } from './reach.js';
 import { cardsOf, inSentence, nameInSentence, nameOf, statusPills, unknownPill } from './view.js';
 import { follow, sleep } from './watch.js';
@@ -257,7 +257,8 @@ function onChange(change, { relayer, etag }) {
   changes++;
   const isDeleted = change === 'deleted';
   noteChange(relayer.id, etag, isDeleted);
-  updateRow(relayer, isDeleted);
+  if (isDeleted) markDeleted(relayer.id);
+  else updateRow(relayer);
   // A change can make a relayer match the filters, or no longer.
   if (change !== 'updated' || (isShown('list') && shownFilters().size > 0)) refreshSoon();
   else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {

@@ -42,7 +42,7 @@ function statesOf(relayer) {
 
 export const statusPills = (relayer) => make('span', { class: 'pills' }, statesOf(relayer).map(([state, text]) => make('span', { class: 'pill ' + state }, text)));
 
-const deletedPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Deleted')]);
+export const deletedPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Deleted')]);
 
 export const unknownPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Unknown')]);
 
@@ -78,14 +78,14 @@ function signerOf({ signer_id: signer, address }, name) {
   return address ? copyable(address, 'address of ' + name, [line(signer), mono(shortened(address))]) : line(signer);
 }
 
-export function rowOf(relayer, link, isDeleted = false) {
+export function rowOf(relayer, link) {
   const { id } = relayer;
   const name = nameInSentence(relayer);
   const open = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id), title: nameOf(relayer) }, nameOf(relayer));
   return make('tr', { role: 'row', 'data-id': id }, [
     make('th', { role: 'rowheader', scope: 'row' }, [copyable(id, 'ID of ' + name, [open, mono(id)])]),
     cell('Network', [networkBadge(relayer)]),
-    cell('Status', [isDeleted ? deletedPill() : statusPills(relayer)]),
+    cell('Status', [statusPills(relayer)]),
     cell('Signer', [signerOf(relayer, name)]),
     cell('Labels', [labelsOf(relayer, link)]),
   ]);
