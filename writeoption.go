@@ -35,8 +35,8 @@ func IfRevision(revisions ...uint64) WriteOption {
 
 // DryRun checks everything that the write checks, hooks and conditions included, and
 // stores nothing. The write returns what it would return, with the current revision, or
-// revision 0 for a create. It does not detect an exclusive signer that another relayer has
-// with spaces around its name, nor that a store cannot delete a damaged relayer.
+// revision 0 for a create. It does not detect that a store cannot delete a damaged
+// relayer.
 func DryRun() WriteOption {
 	return WriteOption{func(s *WriteSettings) error {
 		s.DryRun = true
