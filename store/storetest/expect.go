@@ -33,6 +33,7 @@ func mustCreate(t *testing.T, store relayer.Store, rec relayer.Record) relayer.R
 	if err != nil {
 		t.Fatalf("Create(%q): %v", rec.ID, err)
 	}
+	wantContent(t, made, rec)
 	return made
 }
 
@@ -42,7 +43,17 @@ func mustUpdate(t *testing.T, store relayer.Store, rec relayer.Record) relayer.R
 	if err != nil {
 		t.Fatalf("Update(%q at %d): %v", rec.ID, rec.Revision, err)
 	}
+	wantContent(t, made, rec)
 	return made
+}
+
+// wantContent checks that a write returned what it was given.
+func wantContent(t *testing.T, made, given relayer.Record) {
+	t.Helper()
+	given.Revision = made.Revision
+	if diff := difference(made, given); diff != "" {
+		t.Fatalf("the write of %q returned another record: %s", given.ID, diff)
+	}
 }
 
 func mustDelete(t *testing.T, store relayer.Store, rec relayer.Record) {
