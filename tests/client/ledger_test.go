@@ -112,8 +112,8 @@ func request(id, name, signer string) relayer.CreateRequest {
 // content returns all relayers of the store, after late requests have arrived.
 func (s *system) content() []*relayer.Relayer {
 	s.t.Helper()
-	s.proxy.rate.Store(0)
-	s.proxy.forwards.Wait()
+	s.proxy.Rate.Store(0)
+	s.proxy.AwaitLate()
 	var all []*relayer.Relayer
 	for r, err := range s.manager.All(context.Background(), relayer.Selector{}) {
 		if err != nil {
@@ -133,7 +133,7 @@ func names(relayers []*relayer.Relayer) (list []string) {
 
 // work calls do for every operation of every worker.
 func work(s *system, do func(c *client.Client, worker, operation int)) {
-	s.proxy.rate.Store(300)
+	s.proxy.Rate.Store(300)
 	count := *operations
 	if testing.Short() {
 		count /= 4
@@ -167,7 +167,7 @@ func testCreates(s *system) {
 		l.add(name, err)
 	})
 	l.compare(t, names(s.content()))
-	s.proxy.wantEveryFault()
+	s.proxy.WantEveryFault(s.t)
 }
 
 // testSameID lets all workers create relayers with the same IDs. The signer identifies
@@ -275,7 +275,7 @@ func testUnconditionalPatches(s *system) {
 		}
 		stored[id] = false
 	}
-	s.proxy.rate.Store(300)
+	s.proxy.Rate.Store(300)
 	c := s.client()
 	for operation := range *operations {
 		id := fmt.Sprint("r", operation%workers)
@@ -286,7 +286,7 @@ func testUnconditionalPatches(s *system) {
 		}
 		_, err := change(t.Context(), id)
 		allow(t, "patch", err)
-		s.proxy.forwards.Wait()
+		s.proxy.AwaitLate()
 		current, getErr := s.manager.Get(t.Context(), id)
 		if getErr != nil {
 			t.Fatal(getErr)
@@ -316,7 +316,7 @@ func testReads(s *system) {
 			t.Fatal(err)
 		}
 	}
-	s.proxy.rate.Store(300)
+	s.proxy.Rate.Store(300)
 	c := s.client()
 	complete := 0
 	for range *operations / 6 {

@@ -16,6 +16,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/faultproxy"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -87,7 +88,7 @@ func TestFaults_Postgres(t *testing.T) {
 type system struct {
 	t       *testing.T
 	manager *relayer.Manager // without HTTP
-	proxy   *faults
+	proxy   *faultproxy.Proxy
 
 	isUncertain bool
 }
@@ -101,9 +102,9 @@ func newSystem(t *testing.T, store relayer.Store) *system {
 	s := &system{t: t, manager: manager}
 	unsure, isUncertain := store.(*uncertain)
 	s.isUncertain = isUncertain
-	s.proxy = startFaults(t, s.newServer())
+	s.proxy = faultproxy.Start(t, s.newServer())
 	if isUncertain {
-		unsure.rate = &s.proxy.rate
+		unsure.rate = &s.proxy.Rate
 	}
 	return s
 }
@@ -125,11 +126,9 @@ func (s *system) newServer() http.Handler {
 
 // restart ends the server for a moment, with all its connections.
 func (s *system) restart() {
-	s.proxy.next.Store(nil)
-	s.proxy.server.CloseClientConnections()
+	s.proxy.Stop()
 	time.Sleep(50 * time.Millisecond)
-	next := s.newServer()
-	s.proxy.next.Store(&next)
+	s.proxy.Serve(s.newServer())
 }
 
 // client returns a client with new connections, which go through the proxy.
@@ -143,7 +142,7 @@ func (s *system) client(options ...client.Option) *client.Client {
 		client.WithTimeout(2 * time.Second),
 		client.WithRetries(4, 10*time.Second),
 	}, options...)
-	c, err := client.New(s.proxy.server.URL, options...)
+	c, err := client.New(s.proxy.URL(), options...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

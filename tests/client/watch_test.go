@@ -20,7 +20,7 @@ import (
 // content of the store.
 func testWatch(s *system) {
 	t := s.t
-	s.proxy.rate.Store(100)
+	s.proxy.Rate.Store(100)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := s.client()

@@ -1,10 +1,10 @@
-//go:build unix
-
-package client
+// Package faultproxy has a proxy that fails in front of a server.
+package faultproxy
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -37,15 +37,19 @@ const (
 	countOfFaults       // the number of faults
 )
 
-// faults is a proxy in front of a server, in one process: it passes requests to the
-// handler of the server, or fails.
-type faults struct {
-	t      *testing.T
-	server *httptest.Server
-	next   atomic.Pointer[http.Handler] // nil while the server is down
-	rate   atomic.Int64                 // faults per 1,000 requests
+// Proxy is a proxy in front of a server, in one process: it passes requests to the handler
+// of the server, or fails.
+type Proxy struct {
+	// Rate is the number of faults per 1,000 requests.
+	Rate atomic.Int64
 
-	forwards sync.WaitGroup // of late requests
+	// EventRate is the number of events of change streams, per 1,000, that arrive late, and
+	// of those that arrive twice.
+	EventRate atomic.Int64
+
+	server   *httptest.Server
+	next     atomic.Pointer[http.Handler] // nil while the server is down
+	forwards sync.WaitGroup               // of late requests
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -54,55 +58,71 @@ type faults struct {
 	counts [countOfFaults]int
 }
 
-func startFaults(t *testing.T, next http.Handler) *faults {
-	t.Helper()
-	f := &faults{t: t, random: rand.New(rand.NewPCG(1, 2))}
-	f.next.Store(&next)
-	f.server = httptest.NewServer(f)
+// Start starts a proxy that fails at no request, until the test ends.
+func Start(t testing.TB, next http.Handler) *Proxy {
+	p := &Proxy{random: rand.New(rand.NewPCG(1, 2))}
+	p.Serve(next)
+	p.server = httptest.NewServer(p)
 	t.Cleanup(func() {
-		f.server.Close()
-		f.forwards.Wait()
+		p.server.Close()
+		p.AwaitLate()
 	})
-	return f
+	return p
 }
 
+// URL returns the URL of the proxy.
+func (p *Proxy) URL() string { return p.server.URL }
+
+// Serve replaces the server.
+func (p *Proxy) Serve(next http.Handler) { p.next.Store(&next) }
+
+// Stop ends the server with all its connections. Until the next call of Serve the proxy
+// sends pages.
+func (p *Proxy) Stop() {
+	p.next.Store(nil)
+	p.server.CloseClientConnections()
+}
+
+// AwaitLate waits for the requests that arrive late.
+func (p *Proxy) AwaitLate() { p.forwards.Wait() }
+
 // draw draws the fault of a request. A rejection comes in bursts.
-func (f *faults) draw() fault {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.burst > 0 {
-		f.burst--
+func (p *Proxy) draw() fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.burst > 0 {
+		p.burst--
 	} else {
-		f.last = noFault
-		if f.random.Int64N(1000) < f.rate.Load() {
-			f.last = 1 + fault(f.random.IntN(int(countOfFaults)-1))
+		p.last = noFault
+		if p.random.Int64N(1000) < p.Rate.Load() {
+			p.last = 1 + fault(p.random.IntN(int(countOfFaults)-1))
 		}
-		if f.last == unavailable || f.last == tooMany {
-			f.burst = f.random.IntN(3)
+		if p.last == unavailable || p.last == tooMany {
+			p.burst = p.random.IntN(3)
 		}
 	}
-	f.counts[f.last]++
-	return f.last
+	p.counts[p.last]++
+	return p.last
 }
 
 // below returns a random number below the limit.
-func (f *faults) below(limit int) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.random.IntN(limit)
+func (p *Proxy) below(limit int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.random.IntN(limit)
 }
 
-// wantEveryFault fails the test if a fault has not occurred: the run has not tested it.
-func (f *faults) wantEveryFault() {
-	f.t.Helper()
+// WantEveryFault fails the test if a fault has not occurred: the run has not tested it.
+func (p *Proxy) WantEveryFault(t testing.TB) {
+	t.Helper()
 	if testing.Short() {
 		return // a few faults are too few for all kinds
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for kind, count := range f.counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for kind, count := range p.counts {
 		if count == 0 {
-			f.t.Errorf("fault %d has not occurred", kind)
+			t.Errorf("fault %d has not occurred", kind)
 		}
 	}
 }
@@ -110,29 +130,33 @@ func (f *faults) wantEveryFault() {
 // pages are the statuses of a load balancer while the server is down.
 var pages = []int{200, 302, 403, 404, 421, 425, 500, 502, 503, 504}
 
-func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	next := f.next.Load()
+	next := p.next.Load()
 	switch {
 	case next == nil:
-		page(w, pages[f.below(len(pages))])
+		page(w, pages[p.below(len(pages))])
 	case strings.HasSuffix(r.URL.Path, ":watch"):
-		(*next).ServeHTTP(&stream{w, f.streamLength()}, r)
+		s := &stream{ResponseWriter: w, proxy: p, left: p.streamLength()}
+		(*next).ServeHTTP(s, r)
+		if len(s.event) > 0 { // a response that is no stream
+			_ = s.FlushError()
+		}
 	default:
-		f.serve(w, r, *next, body)
+		p.serve(w, r, *next, body)
 	}
 }
 
-func (f *faults) serve(w http.ResponseWriter, r *http.Request, next http.Handler, body []byte) {
-	switch kind := f.draw(); kind {
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, next http.Handler, body []byte) {
+	switch kind := p.draw(); kind {
 	case resetBefore:
 		hangUp(w, nil)
 	case late:
-		f.forwards.Go(func() {
-			time.Sleep(time.Duration(f.below(300)) * time.Millisecond)
+		p.forwards.Go(func() {
+			time.Sleep(time.Duration(p.below(300)) * time.Millisecond)
 			forward(r, next, body)
 		})
 		hangUp(w, nil)
@@ -186,26 +210,45 @@ func respond(w http.ResponseWriter, recorder *httptest.ResponseRecorder, kind fa
 // stream passes on a change feed, and resets its connection after a number of bytes.
 type stream struct {
 	http.ResponseWriter
-	left int
+	proxy *Proxy
+	left  int
+	event []byte // until it is flushed
 }
 
 func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func (s *stream) Write(data []byte) (int, error) {
-	if len(data) < s.left {
-		s.left -= len(data)
-		return s.ResponseWriter.Write(data)
-	}
-	_, _ = s.ResponseWriter.Write(data[:s.left])
-	hangUp(s.ResponseWriter, nil)
-	return 0, http.ErrHijacked
+	s.event = append(s.event, data...)
+	return len(data), nil
 }
 
-func (f *faults) streamLength() int {
-	if f.rate.Load() == 0 {
+func (s *stream) FlushError() error {
+	event := s.event
+	s.event = nil
+	if s.proxy.drawEvent() {
+		time.Sleep(time.Duration(s.proxy.below(10)) * time.Millisecond)
+	}
+	if s.proxy.drawEvent() {
+		event = append(event, event...)
+	}
+	if len(event) >= s.left {
+		_, _ = s.ResponseWriter.Write(event[:s.left])
+		hangUp(s.ResponseWriter, nil)
+		return http.ErrHijacked
+	}
+	s.left -= len(event)
+	_, err := s.ResponseWriter.Write(event)
+	return errors.Join(err, http.NewResponseController(s.ResponseWriter).Flush())
+}
+
+// drawEvent reports whether a fault happens to an event.
+func (p *Proxy) drawEvent() bool { return int64(p.below(1000)) < p.EventRate.Load() }
+
+func (p *Proxy) streamLength() int {
+	if p.Rate.Load() == 0 {
 		return math.MaxInt
 	}
-	return f.below(8 << 10)
+	return p.below(8 << 10)
 }
 
 // hangUp sends a part of a response and resets the connection.

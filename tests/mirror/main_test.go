@@ -1,0 +1,97 @@
+//go:build unix
+
+package mirror
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const token = "token-of-the-mirror-suite"
+
+func newManager(t testing.TB, store relayer.Store) *relayer.Manager {
+	t.Helper()
+	manager, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manager
+}
+
+func newAPI(t testing.TB, manager *relayer.Manager, options ...httpapi.Option) *httpapi.API {
+	t.Helper()
+	tokens, err := httpapi.Tokens(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(manager, tokens, append([]httpapi.Option{httpapi.WithoutRateLimit()}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+// newClient returns a client with connections of its own.
+func newClient(t testing.TB, url string, options ...client.Option) *client.Client {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	options = append([]client.Option{
+		client.WithToken(token),
+		client.WithHTTPClient(&http.Client{Transport: transport}),
+	}, options...)
+	c, err := client.New(url, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func request(id, team string) relayer.CreateRequest {
+	return relayer.CreateRequest{
+		ID: id, Name: id, Network: "sepolia", NetworkType: relayer.EVM, SignerID: "signer",
+		Labels: map[string]string{"team": team},
+	}
+}
+
+// eventually waits until check returns no problem.
+func eventually(t testing.TB, what string, check func() (problem string)) {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for problem := check(); problem != ""; problem = check() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %s", what, problem)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// content returns what a registry has, by ID.
+func content(t testing.TB, reader relayer.Reader, selector relayer.Selector) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for r, err := range reader.All(context.Background(), selector) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[r.ID] = fmt.Sprint(*r)
+	}
+	return all
+}

@@ -1,0 +1,270 @@
+//go:build unix
+
+package mirror
+
+import (
+	crand "crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/mirror"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/faultproxy"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
+)
+
+var rounds = flag.Int("rounds", 4, "rounds of writes and faults for each source")
+
+// subject is a registry with a writer, and a source for mirrors.
+type subject struct {
+	writer *relayer.Manager
+	source mirror.Source
+
+	// interrupt interrupts the source while it calls write.
+	interrupt func(random *rand.Rand, write func())
+
+	// setFaults begins and ends the faults that happen without a call of interrupt.
+	setFaults func(on bool)
+}
+
+// direct is a Manager as a source. The writer may be another instance.
+func direct(writer, manager *relayer.Manager) *subject {
+	source := newFlaky(manager)
+	interrupt := func(random *rand.Rand, write func()) {
+		switch random.IntN(3) {
+		case 0:
+			source.cut(relayer.ErrGap)
+			write()
+		case 1:
+			source.cut(errDown)
+			write()
+		default:
+			source.setDown(errDown)
+			write()
+			source.setDown(nil)
+		}
+	}
+	return &subject{writer, source, interrupt, func(bool) {}}
+}
+
+// remote is a client as a source, through a proxy that fails. The Managers are opened at
+// every start of the server.
+func remote(t *testing.T, open func() (writer, served *relayer.Manager)) *subject {
+	writer, served := open()
+	proxy := faultproxy.Start(t, newAPI(t, served))
+	s := &subject{
+		writer: writer,
+		source: newClient(t, proxy.URL(), client.WithTimeout(2*time.Second), client.WithRetries(4, 10*time.Second)),
+		setFaults: func(on bool) {
+			rate := int64(0)
+			if on {
+				rate = 100
+			}
+			proxy.Rate.Store(rate)
+			proxy.EventRate.Store(rate)
+		},
+	}
+	s.interrupt = func(_ *rand.Rand, write func()) {
+		proxy.Stop()
+		s.writer, served = open()
+		write()
+		proxy.Serve(newAPI(t, served))
+	}
+	return s
+}
+
+func same(manager *relayer.Manager) func() (writer, served *relayer.Manager) {
+	return func() (writer, served *relayer.Manager) { return manager, manager }
+}
+
+// reopened returns a function that closes the file store and opens it again, which loses
+// the positions of the change feed.
+func reopened(t *testing.T) func() (writer, served *relayer.Manager) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	var store *bolt.Store
+	closeStore := func() {
+		if store == nil {
+			return
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() { closeStore() })
+	return func() (writer, served *relayer.Manager) {
+		closeStore()
+		opened, err := bolt.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store = opened
+		return same(newManager(t, store))()
+	}
+}
+
+func TestMirror_Memory(t *testing.T) {
+	manager := newManager(t, memory.New())
+	testModel(t, direct(manager, manager))
+}
+
+func TestMirror_Bolt(t *testing.T) {
+	testModel(t, direct(reopened(t)()))
+}
+
+func TestMirror_Postgres(t *testing.T) {
+	server := pgserver.Start(t)
+	testModel(t, direct(twoInstances(t, server, "direct")()))
+}
+
+func TestMirror_ClientOfMemory(t *testing.T) {
+	testModel(t, remote(t, same(newManager(t, memory.New()))))
+}
+
+func TestMirror_ClientOfBolt(t *testing.T) {
+	testModel(t, remote(t, reopened(t)))
+}
+
+func TestMirror_ClientOfPostgres(t *testing.T) {
+	server := pgserver.Start(t)
+	testModel(t, remote(t, twoInstances(t, server, "remote")))
+}
+
+// twoInstances returns Managers of one registry: changes of the writer reach the other one
+// through the database.
+func twoInstances(t *testing.T, server *pgserver.Server, schema string) func() (writer, served *relayer.Manager) {
+	open := func() *relayer.Manager {
+		return newManager(t, pgtest.Open(t, server.ConnString(), postgres.WithSchema(schema)))
+	}
+	writer, served := open(), open()
+	return func() (*relayer.Manager, *relayer.Manager) { return writer, served }
+}
+
+// selectors are those of the mirrors. All select the marker.
+var selectors = []relayer.Selector{
+	{},
+	relayer.Selector{}.Where("label.team", "a"),
+	relayer.Selector{}.Where("paused", "false"),
+}
+
+// testModel makes random writes while the source fails, and compares the views with the
+// registry whenever all is quiet.
+func testModel(t *testing.T, s *subject) {
+	t.Parallel()
+	views, followers := openViews(t, s.source)
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range *rounds {
+		s.setFaults(true)
+		for range 10 {
+			s.write(t, random, 5)
+			s.interrupt(random, func() { s.write(t, random, 3) })
+		}
+		s.setFaults(false)
+		marker := s.mark(t)
+		for i, view := range views {
+			eventually(t, fmt.Sprintf("the view of %q in round %d", selectors[i], round), func() string {
+				if !followers[i].has(marker) {
+					return "the marker has not arrived"
+				}
+				return difference(t, view, s.writer, selectors[i])
+			})
+			eventually(t, "the changes", func() string { return followers[i].difference(view) })
+		}
+	}
+}
+
+func openViews(t *testing.T, source mirror.Source) (views []*mirror.Mirror, followers []*follower) {
+	for _, selector := range selectors {
+		view, err := mirror.Open(t.Context(), source, selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		views, followers = append(views, view), append(followers, follow(t, view))
+	}
+	return views, followers
+}
+
+// difference returns how the view differs from the registry, or "".
+func difference(t *testing.T, view *mirror.Mirror, registry relayer.Reader, selector relayer.Selector) string {
+	got, want := content(t, view, relayer.Selector{}), content(t, registry, selector)
+	if maps.Equal(got, want) {
+		return ""
+	}
+	return fmt.Sprintf("the view is %v, want %v", got, want)
+}
+
+// write makes random changes of few relayers.
+func (s *subject) write(t *testing.T, random *rand.Rand, count int) {
+	for range count {
+		id := fmt.Sprint("r", random.IntN(6))
+		team := []string{"a", "b"}[random.IntN(2)]
+		var err error
+		switch random.IntN(6) {
+		case 0, 1:
+			_, err = s.writer.Create(t.Context(), request(id, team))
+		case 2:
+			err = s.writer.Delete(t.Context(), id)
+		case 3:
+			_, err = s.writer.Pause(t.Context(), id)
+		case 4:
+			_, err = s.writer.Resume(t.Context(), id)
+		case 5:
+			_, err = s.writer.Patch(t.Context(), id, relayer.Patch{"labels": map[string]string{"team": team}})
+		}
+		if err != nil && !errors.Is(err, relayer.ErrNotFound) && !errors.Is(err, relayer.ErrExists) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mark changes the marker after all other changes.
+func (s *subject) mark(t *testing.T) *relayer.Relayer {
+	if _, err := s.writer.Create(t.Context(), request("marker", "a")); err != nil && !errors.Is(err, relayer.ErrExists) {
+		t.Fatal(err)
+	}
+	marker, err := s.writer.Patch(t.Context(), "marker", relayer.Patch{"name": crand.Text()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marker
+}
+
+// TestMirror_IgnoredGaps is the control: mirrors that do not see gaps have the marker, and
+// differ from the registry.
+func TestMirror_IgnoredGaps(t *testing.T) {
+	manager := newManager(t, memory.New())
+	s := direct(manager, manager)
+	views, followers := openViews(t, deaf{s.source})
+	random := rand.New(rand.NewPCG(1, 2))
+	isDifferent := make([]bool, len(views))
+	for range 20 {
+		s.write(t, random, 5)
+		s.interrupt(random, func() { s.write(t, random, 3) })
+		marker := s.mark(t)
+		for i, view := range views {
+			eventually(t, "the marker", func() string {
+				if followers[i].has(marker) {
+					return ""
+				}
+				marker = s.mark(t) // it is lost if the watch has not begun again
+				return "has not arrived"
+			})
+			isDifferent[i] = isDifferent[i] || difference(t, view, manager, selectors[i]) != ""
+		}
+	}
+	for i, selector := range selectors {
+		if !isDifferent[i] {
+			t.Errorf("the view of %q without repairs never differs from the registry", selector)
+		}
+	}
+}
