@@ -36,8 +36,7 @@ func TestSuite_Conforms(t *testing.T) {
 			t.Errorf("%s: %v", x.summary(), err)
 		}
 	}
-	// kin-openapi compiles a schema at each use, which is slow.
-	inParallel(maps.Values(distinct), func(x exchange) {
+	inParallel(slices.Values(sampleOf(exact, distinct)), func(x exchange) {
 		if err := other.check(t.Context(), x); err != nil {
 			t.Errorf("%s: kin-openapi: %v", x.summary(), err)
 		}
@@ -45,6 +44,20 @@ func TestSuite_Conforms(t *testing.T) {
 	for _, response := range unseen(exact.responses(), seen) {
 		t.Errorf("%s is described, and no test provokes it", response)
 	}
+}
+
+// sampleOf returns some exchanges of each described response: kin-openapi compiles a schema
+// at each use, which is slow.
+func sampleOf(d *document, distinct map[string]exchange) (sample []exchange) {
+	const perResponse = 12
+	count := make(map[string]int)
+	for _, identity := range slices.Sorted(maps.Keys(distinct)) {
+		response := d.responseOf(distinct[identity])
+		if count[response]++; count[response] <= perResponse {
+			sample = append(sample, distinct[identity])
+		}
+	}
+	return sample
 }
 
 func inParallel[T any](all iter.Seq[T], do func(T)) {
