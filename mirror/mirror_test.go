@@ -274,6 +274,80 @@ func TestChanges_Repair(t *testing.T) {
 	})
 }
 
+// scripted is a source with these relayers and then these changes.
+type scripted struct {
+	relayer.Reader
+	relayers []*relayer.Relayer
+	changes  []relayer.Change
+}
+
+func (s scripted) All(context.Context, relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
+	return func(yield func(*relayer.Relayer, error) bool) {
+		for _, r := range s.relayers {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s scripted) Watch(ctx context.Context, _ relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	return func(yield func(relayer.Change, error) bool) {
+		time.Sleep(time.Second) // until all are read
+		for _, change := range s.changes {
+			if !yield(change, nil) {
+				return
+			}
+		}
+		<-ctx.Done()
+	}
+}
+
+// A relayer never gets an older state: neither by a change that arrives after a read of its
+// result, nor by one that arrives again.
+func TestMirror_OldChanges(t *testing.T) {
+	at := func(id string, revision uint64) *relayer.Relayer {
+		return &relayer.Relayer{ID: id, Revision: revision, Network: "sepolia"}
+	}
+	source := scripted{
+		relayers: []*relayer.Relayer{at("a", 5)},
+		changes: []relayer.Change{
+			{Kind: relayer.ChangeUpdated, Relayer: at("a", 3)},
+			{Kind: relayer.ChangeDeleted, Relayer: at("a", 3)},
+			{Kind: relayer.ChangeCreated, Relayer: at("a", 5)},
+			{Kind: relayer.ChangeCreated, Relayer: at("b", 6)},
+			{Kind: relayer.ChangeUpdated, Relayer: at("b", 7)},
+			{Kind: relayer.ChangeUpdated, Relayer: at("b", 7)},
+			{Kind: relayer.ChangeCreated, Relayer: at("b", 6)},
+			{Kind: relayer.ChangeDeleted, Relayer: at("c", 8)},
+		},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		m, err := mirror.Open(ctx, source, relayer.Selector{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		go func() {
+			for c := range m.Changes(ctx) {
+				got = append(got, fmt.Sprint(c.Kind, " ", cmp.Or(c.After, c.Before).ID))
+			}
+		}()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []string{"created a", "created b"}; !slices.Equal(got, want) {
+			t.Errorf("changes are %q, want %q", got, want)
+		}
+		want := []string{"a: revision 5, network sepolia, paused false", "b: revision 7, network sepolia, paused false"}
+		if got := content(t, m, relayer.Selector{}); !slices.Equal(got, want) {
+			t.Errorf("the view is %q, want %q", got, want)
+		}
+	})
+}
+
 // Every range begins with the relayers of the view.
 func TestChanges_RangedAgain(t *testing.T) {
 	manager := newManager(t)

@@ -15,9 +15,11 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
 func TestMain(m *testing.M) {
+	child.Main(serveSoak)
 	if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait
 		panic(err)
 	}
@@ -48,10 +50,8 @@ func newAPI(t testing.TB, manager *relayer.Manager, options ...httpapi.Option) *
 	return api
 }
 
-// newClient returns a client with connections of its own.
-func newClient(t testing.TB, url string, options ...client.Option) *client.Client {
+func newClient(t testing.TB, url string, transport *http.Transport, options ...client.Option) *client.Client {
 	t.Helper()
-	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	options = append([]client.Option{
 		client.WithToken(token),
@@ -71,10 +71,12 @@ func request(id, team string) relayer.CreateRequest {
 	}
 }
 
+var patience = flag.Duration("patience", 2*time.Minute, "how long a view may take to converge")
+
 // eventually waits until check returns no problem.
 func eventually(t testing.TB, what string, check func() (problem string)) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(*patience)
 	for problem := check(); problem != ""; problem = check() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: %s", what, problem)

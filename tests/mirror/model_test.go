@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func remote(t *testing.T, open func() (writer, served *relayer.Manager)) *subjec
 	proxy := faultproxy.Start(t, newAPI(t, served))
 	s := &subject{
 		writer: writer,
-		source: newClient(t, proxy.URL(), client.WithTimeout(2*time.Second), client.WithRetries(4, 10*time.Second)),
+		source: newClient(t, proxy.URL(), &http.Transport{}, client.WithTimeout(2*time.Second), client.WithRetries(4, 10*time.Second)),
 		setFaults: func(on bool) {
 			rate := int64(0)
 			if on {
@@ -165,6 +166,7 @@ func testModel(t *testing.T, s *subject) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range *rounds {
 		s.setFaults(true)
+		s.write(t, random, 50) // while the views follow
 		for range 10 {
 			s.write(t, random, 5)
 			s.interrupt(random, func() { s.write(t, random, 3) })
