@@ -30,11 +30,9 @@ var (
 	soakMirrors  = flag.Int("mirrors", 20, "mirrors of the soak")
 	soakRelayers = flag.Int("relayers", 300, "relayers of the soak")
 	soakTime     = flag.Duration("for", 3*time.Second, "duration of the soak")
+	soakKills    = flag.Int("kills", 2, "how often the server of the soak is killed")
 	soakRate     = flag.Int("rate", 200, "changes per second of the soak")
 )
-
-// soakKills is how often the server is killed during the soak.
-const soakKills = 2
 
 // soakTask is the task of a server, which is a child process.
 type soakTask struct {
@@ -150,8 +148,8 @@ func TestSoak(t *testing.T) {
 	}
 	acknowledged := make(chan []write, 1)
 	go func() { acknowledged <- writeSoak(ctx, server.client(t, client.WithRetries(1, time.Second))) }()
-	for range soakKills {
-		time.Sleep(*soakTime / (soakKills + 1))
+	for range *soakKills {
+		time.Sleep(*soakTime / time.Duration(*soakKills+1))
 		server.kill(t)
 		server.start(t)
 	}
