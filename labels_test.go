@@ -210,3 +210,24 @@ func TestLabels_PrintedForms(t *testing.T) {
 		t.Errorf("decoded %v, error %v", request.Labels, err)
 	}
 }
+
+func BenchmarkWrite_Labels(b *testing.B) {
+	for name, labels := range map[string]string{"none": `{}`, "five": `{"chain":"main","owner":"desk-7","region":"eu","stage":"prod","team":"payments"}`} {
+		b.Run(name, func(b *testing.B) {
+			m, body := newManager(b), evmBody(`"labels":`+labels, `"policies":{"gas_price_cap":100000000000}`)
+			b.Run("create", func(b *testing.B) {
+				for b.Loop() {
+					mustCreateDocument(b, m, body)
+				}
+			})
+			changed := mustCreateDocument(b, m, body)
+			b.Run("patch", func(b *testing.B) {
+				for i := 0; b.Loop(); i++ {
+					if _, err := m.PatchDocument(b.Context(), changed.ID, fmt.Appendf(nil, `{"paused":%t}`, i%2 == 0)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}

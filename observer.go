@@ -205,7 +205,7 @@ func (e *failedOperation) Error() string {
 	case IsID(e.id):
 		text += " " + e.id
 	case e.id != "":
-		text += " " + strconv.Quote(shortened(e.id, MaxIDLength))
+		text += " " + strconv.Quote(mask.Shortened(e.id, MaxIDLength))
 	}
 	return text + ": " + strings.TrimPrefix(e.err.Error(), "relayer: ")
 }

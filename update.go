@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -55,7 +54,7 @@ func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption)
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
 // required. Details of more than 16 KiB are cut off. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	reason.Details = shortened(mask.Text(reason.Details), maxDetails)
+	reason.Details = mask.Details(reason.Details)
 	return m.update(ctx, ActionDisable, id, options, edit{func(r, _ *Relayer) error {
 		r.SystemDisabled, r.DisabledReason = true, &reason
 		found := new(problems)
@@ -73,23 +72,8 @@ func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption)
 	}, anySize})
 }
 
-// The limits of a disabled reason in bytes. Disable must succeed for a relayer of any size,
-// and with the text of any error as details.
-const (
-	maxReasonType = 256
-	maxDetails    = 16 << 10
-)
-
-// shortened returns at most limit bytes of a text, without a part of a character.
-func shortened(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for !utf8.RuneStart(text[limit]) && limit > 0 {
-		limit--
-	}
-	return text[:limit]
-}
+// maxReasonType is the limit of the type of a disabled reason in bytes.
+const maxReasonType = 256
 
 // applyFunc modifies r. It may compare it with the stored relayer.
 type applyFunc func(r, stored *Relayer) error

@@ -97,6 +97,13 @@ func TestEngine_LostResponse(t *testing.T) {
 		_, err := c.Disable(ctx, "a", relayer.DisabledReason{Type: "x", Details: "y"})
 		return err
 	}
+	// The server masks and cuts what it stores.
+	disableLong := func(ctx context.Context, c *client.Client) error {
+		reason := relayer.DisabledReason{Type: "of https://rpc.example/v2/key", Details: strings.Repeat("é", 10_000)}
+		_, err := c.Disable(ctx, "a", reason)
+		return err
+	}
+	long := strings.NewReplacer(`"x"`, `"of https://rpc.example/***"`, `"y"`, `"`+strings.Repeat("é", 8192)+`"`).Replace(disabled)
 	enable := func(ctx context.Context, c *client.Client) error { _, err := c.Enable(ctx, "a"); return err }
 	for name, test := range map[string]struct {
 		call  func(context.Context, *client.Client) error
@@ -104,6 +111,7 @@ func TestEngine_LostResponse(t *testing.T) {
 		want  error
 	}{
 		"disabled":             {disable, respondJSON(200, disabled), nil},
+		"disabled for long":    {disableLong, respondJSON(200, long), nil},
 		"not disabled":         {disable, enabled, relayer.ErrOutcomeUnknown},
 		"disabled by another":  {disable, respondJSON(200, strings.Replace(disabled, `"y"`, `"z"`, 1)), relayer.ErrOutcomeUnknown},
 		"enabled":              {enable, enabled, nil},

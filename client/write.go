@@ -269,7 +269,8 @@ func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string
 // matches [errors.ErrUnsupported] for a dry run, and if the host has not enabled the
 // operation (see httpapi.WithEngineOperations).
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	reason.Details = mask.Text(reason.Details) // as the server stores it
+	reason.Details = mask.Details(reason.Details)
+	stored := relayer.DisabledReason{Type: relayer.DisabledReasonType(mask.Text(string(reason.Type))), Details: reason.Details}
 	return perform(relayer.ActionDisable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		body, err := strictjson.Encode(reason)
 		if err != nil {
@@ -277,7 +278,7 @@ func (c *Client) Disable(ctx context.Context, id string, reason relayer.Disabled
 		}
 		req := newSingleRequest(http.MethodPut, id, "/disabled_reason", body)
 		return c.engineChange(ctx, req, settings, func(current *relayer.Relayer) bool {
-			return current.DisabledReason != nil && *current.DisabledReason == reason
+			return current.DisabledReason != nil && *current.DisabledReason == stored
 		})
 	})
 }

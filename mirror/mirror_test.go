@@ -631,6 +631,7 @@ func BenchmarkMirror(b *testing.B) {
 		ids[i] = fmt.Sprintf("r%d", rand.IntN(relayers))
 	}
 	b.Run("Get", func(b *testing.B) {
+		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			if _, err := m.Get(ctx, ids[i%len(ids)]); err != nil {
 				b.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Text returns text in which every URL is masked like [URL], for texts that quote the
@@ -25,6 +26,24 @@ func Text(text string) string {
 		text = text[length:]
 	}
 	return out.String()
+}
+
+// Details returns the details of a disabled reason as they are stored: masked, and at most
+// maxDetails bytes.
+func Details(text string) string { return Shortened(Text(text), maxDetails) }
+
+// maxDetails permits to disable a relayer of any size, with the text of any error.
+const maxDetails = 16 << 10
+
+// Shortened returns at most limit bytes of a text, without a part of a character.
+func Shortened(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for !utf8.RuneStart(text[limit]) && limit > 0 {
+		limit--
+	}
+	return text[:limit]
 }
 
 // invalidPort matches a part of a password as an error of net/url quotes it: in
