@@ -105,6 +105,16 @@ func TestBulk_Stop(t *testing.T) {
 	}
 }
 
+// The browser reports later that a dialog was closed.
+func TestBulk_OpenAgain(t *testing.T) {
+	t.Parallel()
+	b := openTeams(t)
+	b.press("Pause all 6…")
+	b.expectDialog("Pause 5 relayers?")
+	b.do(`document.getElementById('bulk-cancel').click(); document.getElementById('resume-all').click()`)
+	b.expectDialog("Resume 1 relayer?")
+}
+
 // TestBulk_Limited checks that the page waits if the server has no time for a change, and
 // stops if it cannot be reached.
 func TestBulk_Limited(t *testing.T) {

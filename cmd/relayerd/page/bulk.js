@@ -82,6 +82,7 @@ const titleOf = ({ relayer }) => nameInSentence(relayer) + ' (' + relayer.id + '
 // Opens the dialog for the relayers that the filters select.
 export async function openBulk(filters, paused) {
   const mine = { stop: new AbortController(), body: writeJSON({ paused }), verb: paused ? 'Pause' : 'Resume', done: paused ? 'paused' : 'resumed' };
+  work?.stop.abort();
   work = mine;
   byId('bulk-title').textContent = mine.verb + ' all';
   showStep('', [], '', 'Cancel');
@@ -126,7 +127,7 @@ async function changeAll({ stop, body, verb, selected }) {
   const failures = [];
   let changed = 0;
   for (const one of selected) {
-    if (stop.signal.aborted) break;
+    if (stop.signal.aborted || !dialog.open) break; // the event of its close is late
     showProgress(verb, changed + failures.length, selected.length);
     try {
       await patiently(pathOf(one.relayer.id), { method: 'PATCH', body, etag: one.etag }, stop.signal);
@@ -170,4 +171,7 @@ byId('bulk-cancel').addEventListener('click', () => {
   else dialog.close();
 });
 
-dialog.addEventListener('close', () => work.stop.abort());
+// The event is late: the dialog may be open again.
+dialog.addEventListener('close', () => {
+  if (!dialog.open) work.stop.abort();
+});
