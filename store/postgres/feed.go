@@ -261,7 +261,7 @@ func readChanges(rows pgx.Rows) (found []storedChange, isCut bool, err error) {
 		var number, at *int64
 		var kind *string
 		var oldTerms []string
-		if err := rows.Scan(append([]any{&isCut, &number, &at, &kind, &oldTerms}, row.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{&isCut, &number, &at, &kind, &oldTerms}, row.columns()...)...); err != nil {
 			return nil, false, err
 		}
 		if number != nil {

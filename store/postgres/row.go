@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/go-relayer/relayer"
 )
@@ -16,7 +17,7 @@ func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
 		return relayer.Record{}, relayer.ErrNotFound
 	}
 	var row row
-	if err := rows.Scan(row.fields()...); err != nil {
+	if err := rows.Scan(row.columns()...); err != nil {
 		return relayer.Record{}, err
 	}
 	return row.record(), rows.Err()
@@ -25,42 +26,53 @@ func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
 // errNegativeTotal means that the counts are damaged.
 var errNegativeTotal = fmt.Errorf("postgres: %w: the number of relayers is negative", relayer.ErrCorrupt)
 
-// page reads the rows of a page. An empty page is one row with only the total.
-func page(rows pgx.Rows) (recs []relayer.Record, total int, err error) {
+// scanPage reads the rows of a page, and calls add for each record that is in the row. An
+// empty page is one row with only the total.
+func scanPage(rows pgx.Rows, row *row, columns []any, add func()) (total int, err error) {
+	columns = append([]any{&total}, columns...)
 	for rows.Next() {
-		var row row
-		if err := rows.Scan(append([]any{&total}, row.fields()...)...); err != nil {
-			return nil, 0, err
+		row.reset()
+		if err := rows.Scan(columns...); err != nil {
+			return 0, err
 		}
 		if total < 0 {
-			return nil, 0, errNegativeTotal
+			return 0, errNegativeTotal
 		}
-		if row.id != nil {
-			recs = append(recs, row.record())
+		if row.id.Valid {
+			add()
 		}
 	}
-	return recs, total, rows.Err()
+	return total, rows.Err()
 }
 
 // row is a record as it is read. All columns are NULL in an empty page.
 type row struct {
-	id                       *string
-	revision                 *int64
+	id                       pgtype.Text
+	revision                 pgtype.Int8
 	claim, document, private []byte
 	terms                    []string
 }
 
-func (r *row) fields() []any {
+// reset makes room for the next record, which does not share memory with the last one.
+func (r *row) reset() { *r = row{} }
+
+func (r *row) columns() []any {
 	return []any{&r.id, &r.revision, &r.claim, &r.terms, &r.document, &r.private}
 }
 
+func (r *row) documentColumns() []any { return []any{&r.id, &r.revision, &r.document} }
+
 func (r *row) record() relayer.Record {
 	return relayer.Record{
-		ID:       *r.id,
-		Revision: uint64(*r.revision),
+		ID:       r.id.String,
+		Revision: uint64(r.revision.Int64),
 		Claim:    string(r.claim),
 		Terms:    r.terms,
 		Document: r.document,
 		Private:  r.private,
 	}
+}
+
+func (r *row) toDocument() relayer.Document {
+	return relayer.Document{ID: r.id.String, Revision: uint64(r.revision.Int64), JSON: r.document}
 }

@@ -10,7 +10,7 @@ type statements struct {
 	importAll              string
 	finish, dropEmpty      string
 
-	get, list, selection string
+	get, list, documents, selection string
 
 	lastChange, changes string
 	lockPruning, prune  string
@@ -146,8 +146,9 @@ func statementsIn(schema string) statements {
 			) AS flipped
 			WHERE postings.term = flipped.term AND postings.chunk = flipped.chunk AND bits = 0::bit(512)`),
 
-		get:  in(`SELECT id, revision, claim, terms, document, private FROM $schema.relayer($1::text)`),
-		list: in(`SELECT total, id, revision, claim, terms, document, private FROM $schema.page($1::bigint, $2::bigint)`),
+		get:       in(`SELECT id, revision, claim, terms, document, private FROM $schema.relayer($1::text)`),
+		list:      in(`SELECT total, id, revision, claim, terms, document, private FROM $schema.page($1::bigint, $2::bigint)`),
+		documents: in(`SELECT total, id, revision, document FROM $schema.page($1::bigint, $2::bigint)`),
 		selection: in(`
 			SELECT total, id, revision, claim, terms, document, private
 			FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint)`),

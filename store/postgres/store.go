@@ -207,13 +207,32 @@ func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.R
 	var total int
 	sql, parameters := s.listing(query)
 	err := s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
-		recs, total, err = page(rows)
+		var row row
+		recs = nil
+		total, err = scanPage(rows, &row, row.columns(), func() { recs = append(recs, row.record()) })
 		return err
 	})
 	if err != nil {
 		return nil, 0, err
 	}
 	return recs, total, nil
+}
+
+// AppendDocuments appends the documents of a page of all relayers to dst, and returns the
+// number of all relayers. See [relayer.Manager.AppendDocuments].
+func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, offset, limit int) ([]relayer.Document, int, error) {
+	var extended []relayer.Document
+	var total int
+	err := s.read(ctx, s.sql.documents, []any{int64(offset), int64(limit)}, func(rows pgx.Rows) (err error) {
+		var row row
+		extended = dst
+		total, err = scanPage(rows, &row, row.documentColumns(), func() { extended = append(extended, row.toDocument()) })
+		return err
+	})
+	if err != nil {
+		return dst, 0, err
+	}
+	return extended, total, nil
 }
 
 // listing returns the statement of a query and its parameters.
