@@ -104,7 +104,11 @@ func (l *list) count(in, difference int) {
 // find returns the position of a sequence number, or the position at which to insert it.
 func (l *list) find(sequence uint64) (chunkIndex, position int) {
 	in := len(l.chunks) - 1
-	if slots := l.chunks[in].slots; len(slots) == 0 || slots[0].sequence > sequence {
+	slots := l.chunks[in].slots
+	if n := len(slots); n > 0 && slots[n-1].sequence < sequence {
+		return in, n // a create
+	}
+	if len(slots) == 0 || slots[0].sequence > sequence {
 		// The first chunk that begins after the sequence number follows the one that has it.
 		in = max(0, sort.Search(in, func(i int) bool { return l.chunks[i].slots[0].sequence > sequence })-1)
 	}
