@@ -98,7 +98,7 @@ type comparison struct {
 	ctx      context.Context
 	closing  context.Context
 	state    []byte // nil: not compared
-	want     []*table.Record
+	want     []table.Record
 	isPart   bool // want ends before the last record
 	next     int  // index of the record that the file must have next
 	problems []error
@@ -143,7 +143,7 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 		c.found("a record has no ID")
 		return true, nil
 	}
-	at, isThere := slices.BinarySearchFunc(c.want[c.next:], found.Sequence, func(r *table.Record, sequence uint64) int {
+	at, isThere := slices.BinarySearchFunc(c.want[c.next:], found.Sequence, func(r table.Record, sequence uint64) int {
 		return cmp.Compare(r.Sequence(), sequence)
 	})
 	c.missing(c.next + at)
@@ -151,7 +151,7 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 		c.found("record %d is in the file and not in memory", found.Sequence)
 		return true, nil
 	}
-	switch want := c.want[c.next]; {
+	switch want := &c.want[c.next]; {
 	case want.IsDamaged():
 		c.report(fmt.Errorf("record %d, ID %q, does not match its checksum: delete it", want.Sequence(), want.ID()))
 	case found.IsDamaged || string(found.ID()) != want.ID() || found.Revision != want.Revision() || found.Checksum != want.Checksum:
@@ -201,7 +201,7 @@ func (s *Store) compareSome(from uint64) (next uint64) {
 	if s.needsRecovery || s.verifyFile() != nil {
 		return from
 	}
-	want := s.table.AppendFrom(nil, from, compareStep)
+	want := s.table.From(from, compareStep)
 	c := &comparison{ctx: s.closing, closing: s.closing, want: want, isPart: len(want) == compareStep}
 	_ = s.compareFrom(sequenceKey(from), c) // the disk may be able to read it the next time
 	if !c.isPart {

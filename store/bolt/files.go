@@ -142,7 +142,7 @@ func writeTempFile(ctx context.Context, path string, from *table.Table) (name st
 
 // verifyRecords verifies that a file has the records and no other ones, and removes what
 // follows its last page.
-func verifyRecords(ctx context.Context, file *os.File, records []*table.Record) error {
+func verifyRecords(ctx context.Context, file *os.File, records []table.Record) error {
 	header, _, err := pages.ReadHeaders(file)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func verifyRecords(ctx context.Context, file *os.File, records []*table.Record) 
 }
 
 // writeRecords writes records to an empty file.
-func writeRecords(ctx context.Context, name string, records []*table.Record, counters table.Counters) (err error) {
+func writeRecords(ctx context.Context, name string, records []table.Record, counters table.Counters) (err error) {
 	now := state{total: uint64(len(records)), counters: counters}
 	for _, r := range records {
 		if err := r.Err(); err != nil {
@@ -191,12 +191,12 @@ func createBuckets(tx *bbolt.Tx, now state) error {
 }
 
 // putSome writes records of some megabytes and returns the others.
-func putSome(tx *bbolt.Tx, records []*table.Record) ([]*table.Record, error) {
+func putSome(tx *bbolt.Tx, records []table.Record) ([]table.Record, error) {
 	bucket := tx.Bucket([]byte(recordsBucket))
 	bucket.FillPercent = appendFill
 	for size := 0; size < tempBatch && len(records) > 0; records = records[1:] {
 		size += len(records[0].Parts())
-		if err := bucket.Put(recordKey(records[0]), recordValue(records[0])); err != nil {
+		if err := bucket.Put(recordKey(&records[0]), recordValue(&records[0])); err != nil {
 			return nil, err
 		}
 	}

@@ -128,9 +128,6 @@ const (
 
 const sequenceSize = 8
 
-// maxRecordSize is far below what the engine takes, and far above any relayer.
-const maxRecordSize = 1 << 30
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sumRecord completes the checksum.

@@ -85,7 +85,7 @@ func (s *Store) do(ctx context.Context, size int, validate write) error {
 // synced. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := storeutil.Check(rec, maxRecordSize); err != nil {
+	if err := storeutil.Check(rec, table.MaxSize); err != nil {
 		return relayer.Record{}, err
 	}
 	added := newRecord(rec)
@@ -101,7 +101,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another
 // one, and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := storeutil.Check(rec, maxRecordSize); err != nil {
+	if err := storeutil.Check(rec, table.MaxSize); err != nil {
 		return relayer.Record{}, err
 	}
 	changed := newRecord(rec)
@@ -129,7 +129,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	added := make([]*table.Record, len(records))
 	size := 0
 	for i, rec := range records {
-		if err := storeutil.CheckImport(rec, maxRecordSize); err != nil {
+		if err := storeutil.CheckImport(rec, table.MaxSize); err != nil {
 			return table.ImportError(rec.ID, err)
 		}
 		added[i] = newRecord(rec)

@@ -5,7 +5,6 @@ package memory
 import (
 	"context"
 	"iter"
-	"math"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -52,14 +51,10 @@ func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) er
 	return nil
 }
 
-// The limits of durable stores are enforced, so that every record can be moved to one.
-// Only the size is not limited.
-const maxBytes = math.MaxInt
-
 // Create adds a record. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := storeutil.Check(rec, maxBytes); err != nil {
+	if err := storeutil.Check(rec, table.MaxSize); err != nil {
 		return relayer.Record{}, err
 	}
 	added := table.NewRecord(rec)
@@ -74,7 +69,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another,
 // and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := storeutil.Check(rec, maxBytes); err != nil {
+	if err := storeutil.Check(rec, table.MaxSize); err != nil {
 		return relayer.Record{}, err
 	}
 	changed := table.NewRecord(rec)
@@ -97,7 +92,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	added := make([]*table.Record, len(records))
 	for i, rec := range records {
-		if err := storeutil.CheckImport(rec, maxBytes); err != nil {
+		if err := storeutil.CheckImport(rec, table.MaxSize); err != nil {
 			return table.ImportError(rec.ID, err)
 		}
 		added[i] = table.NewRecord(rec)

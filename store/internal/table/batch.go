@@ -49,11 +49,16 @@ type Batch struct {
 // Begin returns an empty batch.
 func (t *Table) Begin() *Batch { return &Batch{Counters: t.counters, table: t} }
 
+// record returns a record that applying the batch does not change, or nil.
 func (b *Batch) record(id string) *Record {
 	if found, isChanged := b.byID[id]; isChanged {
 		return found
 	}
-	return b.table.get(id)
+	if found := b.table.byID[id]; found != nil {
+		unchanged := *found
+		return &unchanged
+	}
+	return nil
 }
 
 // holder returns the record that holds a claim. The empty claim has no holder.
@@ -120,7 +125,7 @@ func (b *Batch) Update(changed *Record, revision uint64) error {
 	if current.revision != revision {
 		return relayer.ErrConflict
 	}
-	if holder := b.holder(changed.Claim()); holder != nil && holder != current {
+	if holder := b.holder(changed.Claim()); holder != nil && holder.sequence != current.sequence {
 		return relayer.ErrClaimed
 	}
 	changed.revision, changed.sequence = b.Counters.NextRevision, current.sequence
@@ -150,8 +155,10 @@ func (b *Batch) change(c Change) {
 	}
 	b.Changes = append(b.Changes, c)
 	b.byID[c.Record().ID()] = c.New
-	if c.Old != nil && c.Old.claimSize > 0 && b.holder(c.Old.Claim()) == c.Old {
-		b.byClaim[c.Old.Claim()] = nil
+	if c.Old != nil {
+		if holder := b.holder(c.Old.Claim()); holder != nil && holder.sequence == c.Old.sequence {
+			b.byClaim[c.Old.Claim()] = nil
+		}
 	}
 	if c.New == nil {
 		return
@@ -182,24 +189,24 @@ func (t *Table) apply(c Change) {
 		t.remove(c.Old)
 		return
 	case c.Old == nil:
-		t.add(c.New)
+		added := *c.New
+		t.add(&added)
 	default:
-		s := t.byID[c.New.ID()]
-		s.record = c.New
-		t.byID[c.New.ID()] = s // the key had the memory of the old record
-		c.New.terms = t.byTerm.move(s, c.Old.terms, c.New.terms)
+		r := t.byID[c.New.ID()]
+		t.byID[c.New.ID()] = r // the key had the memory of the old content
+		*r = *c.New
+		r.terms = t.byTerm.move(r, c.Old.terms, c.New.terms)
 	}
-	t.hold(c.New)
+	t.hold(t.byID[c.New.ID()])
 }
 
 // remove removes a record without its claim.
 func (t *Table) remove(r *Record) {
-	s := t.byID[r.ID()]
 	delete(t.byID, r.ID())
-	t.order.remove(s)
-	t.byTerm.move(s, r.terms, nil)
+	t.order.remove(r)
+	t.byTerm.move(r, r.terms, nil)
 	if r.isDamaged {
-		t.damaged.remove(s)
+		t.damaged.remove(r)
 	}
 }
 

@@ -17,15 +17,15 @@ type termList struct {
 	term string // all records share its memory
 }
 
-// move moves a slot from the lists of its old terms to those of its new ones. It returns the
+// move moves a record from the lists of its old terms to those of its new ones. It returns the
 // new terms, which then share their memory with the index.
-func (x index) move(s *slot, old, terms []string) []string {
+func (x index) move(r *Record, old, terms []string) []string {
 	if slices.Equal(old, terms) {
 		return old
 	}
 	for _, term := range old {
 		if !contains(terms, term) {
-			x.remove(s, term)
+			x.remove(r, term)
 		}
 	}
 	for i, term := range terms {
@@ -35,16 +35,16 @@ func (x index) move(s *slot, old, terms []string) []string {
 			x[l.term] = l
 		}
 		if !contains(old, term) {
-			l.insert(s)
+			l.insert(r)
 		}
 		terms[i] = l.term
 	}
 	return terms
 }
 
-func (x index) remove(s *slot, term string) {
+func (x index) remove(r *Record, term string) {
 	l := x[term]
-	l.list.remove(s)
+	l.list.remove(r)
 	if l.size == 0 {
 		delete(x, term)
 	}
@@ -70,9 +70,9 @@ func (t *Table) selected(dst []*Record, query relayer.StoreQuery) (page []*Recor
 		only := all[0][0].list
 		return only.appendRange(dst, query.Offset, query.Limit), only.size
 	}
-	for s := all.seek(0); s != nil; s = all.seek(s.sequence + 1) {
+	for r := all.seek(0); r != nil; r = all.seek(r.sequence + 1) {
 		if total >= query.Offset && len(dst) < query.Limit {
-			dst = append(dst, s.record)
+			dst = append(dst, r)
 		}
 		total++
 	}
@@ -82,9 +82,9 @@ func (t *Table) selected(dst []*Record, query relayer.StoreQuery) (page []*Recor
 func (t *Table) selectedByID(dst []*Record, query relayer.StoreQuery) (page []*Record, total int) {
 	var found []*Record
 	for _, id := range query.IDs {
-		s := t.byID[id]
-		if s != nil && (s.record.isDamaged || storeutil.Selects(relayer.StoreQuery{Terms: query.Terms}, s.record.Record())) {
-			found = append(found, s.record)
+		r := t.byID[id]
+		if r != nil && (r.isDamaged || storeutil.Selects(relayer.StoreQuery{Terms: query.Terms}, r.Record())) {
+			found = append(found, r)
 		}
 	}
 	slices.SortFunc(found, func(a, b *Record) int { return cmp.Compare(a.sequence, b.sequence) })
@@ -93,13 +93,13 @@ func (t *Table) selectedByID(dst []*Record, query relayer.StoreQuery) (page []*R
 	return append(dst, found[start:start+min(query.Limit, len(found)-start)]...), len(found)
 }
 
-// union is the slots that are in any of some lists.
+// union is the records that are in any of some lists.
 type union []cursor
 
-func (u union) seek(sequence uint64) (first *slot) {
+func (u union) seek(sequence uint64) (first *Record) {
 	for i := range u {
-		if s := u[i].seek(sequence); s != nil && (first == nil || s.sequence < first.sequence) {
-			first = s
+		if r := u[i].seek(sequence); r != nil && (first == nil || r.sequence < first.sequence) {
+			first = r
 		}
 	}
 	return first
@@ -112,7 +112,7 @@ func (u union) size() (size int) {
 	return size
 }
 
-// intersection is the slots that are in all of some unions, of which there is at least one.
+// intersection is the records that are in all of some unions, of which there is at least one.
 type intersection []union
 
 // conditions returns the selection of a query. The terms of a damaged record are not known:
@@ -133,8 +133,8 @@ func (t *Table) conditions(terms [][]string) intersection {
 	return all
 }
 
-// seek returns the first slot that is not before a sequence number, or nil if there is none.
-func (all intersection) seek(sequence uint64) (found *slot) {
+// seek returns the first record that is not before a sequence number, or nil if there is none.
+func (all intersection) seek(sequence uint64) (found *Record) {
 	for i, agreed := 0, 0; agreed < len(all); agreed++ {
 		if found = all[i].seek(sequence); found == nil {
 			return nil

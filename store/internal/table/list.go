@@ -5,19 +5,12 @@ import (
 	"sort"
 )
 
-// slot is the place of a record in the creation order. Lists hold slots, so that an update
-// does not change them.
-type slot struct {
-	sequence uint64
-	record   *Record // the current one
-}
-
-// maxChunk is the number of slots in a full chunk. A change moves up to this many
+// maxChunk is the number of records in a full chunk. A change moves up to this many
 // pointers, and adjusts one running total for each later chunk: about a microsecond
 // each in a list of a million records.
 const maxChunk = 512
 
-// list is a list of slots in creation order with access by offset. It consists of
+// list is a list of records in creation order with access by offset. It consists of
 // chunks with running totals, so that an offset is found by binary search. The zero value
 // is empty. It has no lock.
 type list struct {
@@ -25,58 +18,58 @@ type list struct {
 	chunks []chunk
 }
 
-// chunk has at least one slot.
+// chunk has at least one record.
 type chunk struct {
-	before int // number of slots in earlier chunks
-	slots  []*slot
+	before  int // number of records in earlier chunks
+	records []*Record
 }
 
-// insert adds a slot that is not in the list.
-func (l *list) insert(s *slot) {
+// insert adds a record that is not in the list.
+func (l *list) insert(r *Record) {
 	if len(l.chunks) == 0 {
 		l.chunks = []chunk{{}}
 	}
-	in, at := l.find(s.sequence)
-	if len(l.chunks[in].slots) == maxChunk {
+	in, at := l.find(r.sequence)
+	if len(l.chunks[in].records) == maxChunk {
 		in, at = l.split(in, at)
 	}
-	into := &l.chunks[in].slots
-	*into = slices.Insert(*into, at, s)
+	into := &l.chunks[in].records
+	*into = slices.Insert(*into, at, r)
 	l.count(in, 1)
 }
 
-// split makes room for a slot at a position of a full chunk, and returns its new
-// position. A slot after all others begins a new chunk, so that chunks fill up.
+// split makes room for a record at a position of a full chunk, and returns its new
+// position. A record after all others begins a new chunk, so that chunks fill up.
 func (l *list) split(in, at int) (chunkIndex, position int) {
 	full := l.chunks[in]
 	middle := maxChunk / 2
 	if in == len(l.chunks)-1 && at == maxChunk {
 		middle = maxChunk
 	}
-	l.chunks = slices.Insert(l.chunks, in+1, chunk{full.before + middle, slices.Clone(full.slots[middle:])})
+	l.chunks = slices.Insert(l.chunks, in+1, chunk{full.before + middle, slices.Clone(full.records[middle:])})
 	if at < middle {
-		l.chunks[in].slots = slices.Clone(full.slots[:middle])
+		l.chunks[in].records = slices.Clone(full.records[:middle])
 		return in, at
 	}
 	if middle < maxChunk {
-		l.chunks[in].slots = slices.Clone(full.slots[:middle])
+		l.chunks[in].records = slices.Clone(full.records[:middle])
 	}
 	return in + 1, at - middle
 }
 
-// remove removes a slot, which must be in the list.
-func (l *list) remove(s *slot) {
-	in, at := l.find(s.sequence)
-	from := &l.chunks[in].slots
+// remove removes a record, which must be in the list.
+func (l *list) remove(r *Record) {
+	in, at := l.find(r.sequence)
+	from := &l.chunks[in].records
 	*from = slices.Delete(*from, at, at+1)
 	l.count(in, -1)
 	l.merge(in)
 }
 
-// merge removes an empty chunk, and moves the slots of two small neighbors into one,
-// so that the number of chunks stays proportional to that of the slots.
+// merge removes an empty chunk, and moves the records of two small neighbors into one,
+// so that the number of chunks stays proportional to that of the records.
 func (l *list) merge(in int) {
-	if len(l.chunks[in].slots) == 0 {
+	if len(l.chunks[in].records) == 0 {
 		l.chunks = slices.Delete(l.chunks, in, in+1)
 		return
 	}
@@ -85,8 +78,8 @@ func (l *list) merge(in int) {
 			continue
 		}
 		into, from := &l.chunks[left], l.chunks[left+1]
-		if len(into.slots)+len(from.slots) <= maxChunk/2 {
-			into.slots = append(into.slots, from.slots...)
+		if len(into.records)+len(from.records) <= maxChunk/2 {
+			into.records = append(into.records, from.records...)
 			l.chunks = slices.Delete(l.chunks, left+1, left+2)
 			return
 		}
@@ -104,20 +97,20 @@ func (l *list) count(in, difference int) {
 // find returns the position of a sequence number, or the position at which to insert it.
 func (l *list) find(sequence uint64) (chunkIndex, position int) {
 	in := len(l.chunks) - 1
-	slots := l.chunks[in].slots
-	if n := len(slots); n > 0 && slots[n-1].sequence < sequence {
+	records := l.chunks[in].records
+	if n := len(records); n > 0 && records[n-1].sequence < sequence {
 		return in, n // a create
 	}
-	if len(slots) == 0 || slots[0].sequence > sequence {
+	if len(records) == 0 || records[0].sequence > sequence {
 		// The first chunk that begins after the sequence number follows the one that has it.
-		in = max(0, sort.Search(in, func(i int) bool { return l.chunks[i].slots[0].sequence > sequence })-1)
+		in = max(0, sort.Search(in, func(i int) bool { return l.chunks[i].records[0].sequence > sequence })-1)
 	}
-	return in, positionOf(l.chunks[in].slots, sequence)
+	return in, positionOf(l.chunks[in].records, sequence)
 }
 
-// positionOf returns the index of the first slot that is not before a sequence number.
-func positionOf(slots []*slot, sequence uint64) int {
-	return sort.Search(len(slots), func(i int) bool { return slots[i].sequence >= sequence })
+// positionOf returns the index of the first record that is not before a sequence number.
+func positionOf(records []*Record, sequence uint64) int {
+	return sort.Search(len(records), func(i int) bool { return records[i].sequence >= sequence })
 }
 
 // appendRange appends up to limit records from an offset on to dst.
@@ -125,29 +118,18 @@ func (l *list) appendRange(dst []*Record, offset, limit int) []*Record {
 	if offset < 0 || offset >= l.size || limit <= 0 {
 		return dst
 	}
-	dst = slices.Grow(dst, min(limit, l.size-offset))
-	l.visit(offset, limit, func(part []*slot) {
-		for _, s := range part {
-			dst = append(dst, s.record)
-		}
-	})
-	return dst
-}
-
-// visit calls each with up to limit slots from an offset on, chunk by chunk.
-func (l *list) visit(offset, limit int, each func(part []*slot)) {
-	if offset < 0 || offset >= l.size || limit <= 0 {
-		return
-	}
+	limit = min(limit, l.size-offset)
+	dst = slices.Grow(dst, limit)
 	in := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].before > offset }) - 1
 	offset -= l.chunks[in].before
 	for ; limit > 0 && in < len(l.chunks); in++ {
-		part := l.chunks[in].slots[offset:]
+		part := l.chunks[in].records[offset:]
 		part = part[:min(limit, len(part))]
-		each(part)
+		dst = append(dst, part...)
 		limit -= len(part)
 		offset = 0
 	}
+	return dst
 }
 
 // appendFrom appends up to limit records from a sequence number on to dst.
@@ -165,29 +147,29 @@ type cursor struct {
 	in, at int
 }
 
-// near is how many slots a cursor tries before it searches: in a walk the next slot is close.
+// near is how many records a cursor tries before it searches: in a walk the next one is close.
 const near = 8
 
-// seek moves to the first slot that is not before a sequence number, and returns it, or nil
+// seek moves to the first record that is not before a sequence number, and returns it, or nil
 // if there is none. It never moves back.
-func (c *cursor) seek(sequence uint64) *slot {
+func (c *cursor) seek(sequence uint64) *Record {
 	if c.in == len(c.chunks) {
 		return nil
 	}
-	slots := c.chunks[c.in].slots
-	for end := min(c.at+near, len(slots)); c.at < end; c.at++ {
-		if s := slots[c.at]; s.sequence >= sequence {
-			return s
+	records := c.chunks[c.in].records
+	for end := min(c.at+near, len(records)); c.at < end; c.at++ {
+		if r := records[c.at]; r.sequence >= sequence {
+			return r
 		}
 	}
 	c.in += sort.Search(len(c.chunks)-c.in, func(i int) bool {
-		slots := c.chunks[c.in+i].slots
-		return slots[len(slots)-1].sequence >= sequence
+		records := c.chunks[c.in+i].records
+		return records[len(records)-1].sequence >= sequence
 	})
 	if c.in == len(c.chunks) {
 		return nil
 	}
-	slots = c.chunks[c.in].slots
-	c.at = positionOf(slots, sequence)
-	return slots[c.at]
+	records = c.chunks[c.in].records
+	c.at = positionOf(records, sequence)
+	return records[c.at]
 }

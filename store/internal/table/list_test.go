@@ -6,22 +6,22 @@ import (
 	"testing"
 )
 
-func sequenced(sequence uint64) *slot { return &slot{sequence, &Record{sequence: sequence}} }
+func sequenced(sequence uint64) *Record { return &Record{sequence: sequence} }
 
 // TestList_Random compares a list with a sorted slice: inserts at the end and in the
 // middle, single deletes and runs of them, and pages at every kind of offset.
 func TestList_Random(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var slots list
-	var want []*slot
+	var records list
+	var want []*Record
 	position := func(sequence uint64) int {
-		at, _ := slices.BinarySearchFunc(want, sequence, func(s *slot, sequence uint64) int { return int(s.sequence) - int(sequence) })
+		at, _ := slices.BinarySearchFunc(want, sequence, func(r *Record, sequence uint64) int { return int(r.sequence) - int(sequence) })
 		return at
 	}
 	free := random.Perm(20_000)
 	remove := func(at, count int) {
 		for _, s := range want[at : at+count] {
-			slots.remove(s)
+			records.remove(s)
 			free = append(free, int(s.sequence))
 		}
 		want = slices.Delete(want, at, at+count)
@@ -30,7 +30,7 @@ func TestList_Random(t *testing.T) {
 		for range random.IntN(min(200, len(free))) {
 			s := sequenced(uint64(free[0]))
 			free = free[1:]
-			slots.insert(s)
+			records.insert(s)
 			want = slices.Insert(want, position(s.sequence), s)
 		}
 		for range random.IntN(100) {
@@ -41,29 +41,25 @@ func TestList_Random(t *testing.T) {
 		if at := random.IntN(len(want) + 1); random.IntN(20) == 0 {
 			remove(at, (len(want)-at)*random.IntN(4)/3)
 		}
-		wantSlots(t, &slots, want, random)
+		wantRecords(t, &records, want, random)
 	}
 	remove(0, len(want))
-	wantSlots(t, &slots, nil, random)
+	wantRecords(t, &records, nil, random)
 }
 
-func wantSlots(t *testing.T, slots *list, wanted []*slot, random *rand.Rand) {
+func wantRecords(t *testing.T, records *list, want []*Record, random *rand.Rand) {
 	t.Helper()
-	want := make([]*Record, len(wanted))
-	for i, s := range wanted {
-		want[i] = s.record
+	if records.size != len(want) {
+		t.Fatalf("size is %d, want %d", records.size, len(want))
 	}
-	if slots.size != len(want) {
-		t.Fatalf("size is %d, want %d", slots.size, len(want))
-	}
-	if got := slots.appendRange(nil, 0, len(want)+1); !slices.Equal(got, want) {
+	if got := records.appendRange(nil, 0, len(want)+1); !slices.Equal(got, want) {
 		t.Fatalf("the list differs: %d records, want %d", len(got), len(want))
 	}
 	for range 5 {
 		offset, limit := random.IntN(len(want)+10), random.IntN(1500)
 		start := min(offset, len(want))
 		page := want[start:min(start+limit, len(want))]
-		if got := slots.appendRange(nil, offset, limit); !slices.Equal(got, page) {
+		if got := records.appendRange(nil, offset, limit); !slices.Equal(got, page) {
 			t.Fatalf("page %d+%d of %d has %d records, want %d", offset, limit, len(want), len(got), len(page))
 		}
 		sequence := uint64(random.IntN(20_010))
@@ -72,30 +68,30 @@ func wantSlots(t *testing.T, slots *list, wanted []*slot, random *rand.Rand) {
 		if at >= 0 {
 			page = want[at:min(at+limit, len(want))]
 		}
-		if got := slots.appendFrom(nil, sequence, limit); !slices.Equal(got, page) {
+		if got := records.appendFrom(nil, sequence, limit); !slices.Equal(got, page) {
 			t.Fatalf("%d records from %d on, want %d", len(got), sequence, len(page))
 		}
 	}
-	wantSeeks(t, slots, wanted, random)
+	wantSeeks(t, records, want, random)
 }
 
 // wantSeeks moves a cursor by small and large steps.
-func wantSeeks(t *testing.T, slots *list, want []*slot, random *rand.Rand) {
+func wantSeeks(t *testing.T, records *list, want []*Record, random *rand.Rand) {
 	t.Helper()
-	c := cursor{list: slots}
+	c := cursor{list: records}
 	for sequence := uint64(0); sequence < 20_010; sequence += 1 << random.IntN(12) {
-		at, _ := slices.BinarySearchFunc(want, sequence, func(s *slot, sequence uint64) int { return int(s.sequence) - int(sequence) })
+		at, _ := slices.BinarySearchFunc(want, sequence, func(r *Record, sequence uint64) int { return int(r.sequence) - int(sequence) })
 		if got := c.seek(sequence); at == len(want) && got != nil || at < len(want) && got != want[at] {
-			t.Fatalf("slot %v from %d on", got, sequence)
+			t.Fatalf("record %v from %d on", got, sequence)
 		}
 	}
 }
 
 func TestList_OutsideRange(t *testing.T) {
-	var slots list
-	slots.insert(sequenced(7))
+	var records list
+	records.insert(sequenced(7))
 	for _, page := range [][2]int{{-1, 1}, {1, 1}, {0, 0}, {0, -1}} {
-		if got := slots.appendRange(nil, page[0], page[1]); len(got) != 0 {
+		if got := records.appendRange(nil, page[0], page[1]); len(got) != 0 {
 			t.Errorf("page %v has %d records", page, len(got))
 		}
 	}

@@ -9,20 +9,26 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// Record is one record. It is immutable once it is in a table: an update replaces it.
+// MaxSize is the limit of the document and the private part together, in bytes. It is far
+// above any relayer.
+const MaxSize = 1 << 30
+
+// Record is one record. In a table, an update changes all of it under the lock of the table.
 // Its parts share one allocation, which halves the work of the garbage collector.
 type Record struct {
-	// Checksum is that of a durable store, which sets it before the record is applied.
-	Checksum uint32
-
-	parts     string   // ID, claim, document, private part
-	terms     []string // share their memory with the index
+	// What a page reads comes first, so that it is in one line of the cache.
+	parts     string // ID, claim, document, private part
 	revision  uint64
-	sequence  uint64
-	privateAt int // offset of the private part
+	privateAt uint32 // offset of the private part
 	idSize    uint8
 	claimSize uint8
 	isDamaged bool
+
+	sequence uint64
+	terms    []string // share their memory with the index
+
+	// Checksum is that of a durable store, which sets it before the record is applied.
+	Checksum uint32
 }
 
 // NewRecord copies a record that is within the limits of package relayer, into as little
@@ -35,7 +41,7 @@ func NewRecord(rec relayer.Record) *Record {
 	parts.Write(rec.Document)
 	parts.Write(rec.Private)
 	return &Record{
-		parts: parts.String(), terms: slices.Clone(rec.Terms), revision: rec.Revision, privateAt: parts.Len() - len(rec.Private),
+		parts: parts.String(), terms: slices.Clone(rec.Terms), revision: rec.Revision, privateAt: uint32(parts.Len() - len(rec.Private)),
 		idSize: uint8(len(rec.ID)), claimSize: uint8(len(rec.Claim)),
 	}
 }
@@ -61,7 +67,7 @@ func (s Stored) Record(terms []string) *Record {
 	}
 	return &Record{
 		Checksum: s.Checksum, parts: string(s.Parts), terms: terms, revision: s.Revision, sequence: s.Sequence,
-		privateAt: int(s.IDSize) + int(s.ClaimSize) + int(s.DocumentSize),
+		privateAt: uint32(s.IDSize) + uint32(s.ClaimSize) + s.DocumentSize,
 		idSize:    s.IDSize, claimSize: s.ClaimSize, isDamaged: s.IsDamaged,
 	}
 }

@@ -15,8 +15,8 @@ import (
 // Table is a set of records. Its methods are safe for concurrent use, except that only
 // one goroutine at a time may use a [Batch] of the table or call Apply or Load.
 type Table struct {
-	mu       sync.RWMutex // guards the fields below; the only writer reads them without it
-	byID     map[string]*slot
+	mu       sync.RWMutex       // guards the fields below; the only writer reads them without it
+	byID     map[string]*Record // an update changes the record, so that no list changes
 	byClaim  map[string]*Record
 	byTerm   index
 	order    list
@@ -37,7 +37,7 @@ type Counters struct {
 
 // New returns an empty table with room for an expected number of records.
 func New(next Counters, expected int) *Table {
-	return &Table{byID: make(map[string]*slot, expected), byClaim: make(map[string]*Record), byTerm: make(index), counters: next}
+	return &Table{byID: make(map[string]*Record, expected), byClaim: make(map[string]*Record), byTerm: make(index), counters: next}
 }
 
 // Load adds a record that was stored before. It returns false if the ID or the claim is
@@ -60,12 +60,11 @@ func (t *Table) Load(r *Record) bool {
 
 // add adds a record without its claim.
 func (t *Table) add(r *Record) {
-	s := &slot{r.sequence, r}
-	t.byID[r.ID()] = s
-	t.order.insert(s)
-	r.terms = t.byTerm.move(s, nil, r.terms)
+	t.byID[r.ID()] = r
+	t.order.insert(r)
+	r.terms = t.byTerm.move(r, nil, r.terms)
 	if r.isDamaged {
-		t.damaged.insert(s)
+		t.damaged.insert(r)
 	}
 }
 
@@ -79,24 +78,32 @@ func (t *Table) hold(r *Record) {
 
 // release removes the claim of a record, unless another record holds it.
 func (t *Table) release(r *Record) {
-	if t.byClaim[r.Claim()] == r {
+	if holder := t.byClaim[r.Claim()]; holder != nil && holder.sequence == r.sequence {
 		delete(t.byClaim, r.Claim())
 	}
 }
 
-// AppendFrom appends up to limit records to dst, from a sequence number on.
-func (t *Table) AppendFrom(dst []*Record, sequence uint64, limit int) []*Record {
+// From returns up to limit records from a sequence number on.
+func (t *Table) From(sequence uint64, limit int) []Record {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.order.appendFrom(dst, sequence, limit)
+	return values(t.order.appendFrom(nil, sequence, limit))
 }
 
 // Snapshot returns all records at one moment, and the counters. It returns an error if the
 // table is closed.
-func (t *Table) Snapshot() ([]*Record, Counters, error) {
+func (t *Table) Snapshot() ([]Record, Counters, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.order.appendRange(nil, 0, t.order.size), t.counters, t.closed
+	return values(t.order.appendRange(nil, 0, t.order.size)), t.counters, t.closed
+}
+
+func values(records []*Record) []Record {
+	copied := make([]Record, len(records))
+	for i, r := range records {
+		copied[i] = *r
+	}
+	return copied
 }
 
 // Close makes all later reads return an error.
@@ -112,25 +119,18 @@ func (t *Table) Get(ctx context.Context, id string) (relayer.Record, error) {
 		return relayer.Record{}, err
 	}
 	t.mu.RLock()
-	found, err := t.get(id), t.closed
-	t.mu.RUnlock()
-	if err == nil && found == nil {
-		err = relayer.ErrNotFound
-	} else if err == nil {
-		err = found.Err()
+	defer t.mu.RUnlock()
+	if t.closed != nil {
+		return relayer.Record{}, t.closed
 	}
-	if err != nil {
+	found := t.byID[id]
+	if found == nil {
+		return relayer.Record{}, relayer.ErrNotFound
+	}
+	if err := found.Err(); err != nil {
 		return relayer.Record{}, err
 	}
 	return found.Record(), nil
-}
-
-// get returns a record, or nil if there is none.
-func (t *Table) get(id string) *Record {
-	if s := t.byID[id]; s != nil {
-		return s.record
-	}
-	return nil
 }
 
 // List returns a page of a selection. It is [relayer.Store.List].
@@ -140,12 +140,11 @@ func (t *Table) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.R
 	}
 	var room [128]*Record
 	t.mu.RLock()
-	found, total := t.selected(room[:0], query)
-	err := t.closed
-	t.mu.RUnlock()
-	if err != nil {
-		return nil, 0, err
+	defer t.mu.RUnlock()
+	if t.closed != nil {
+		return nil, 0, t.closed
 	}
+	found, total := t.selected(room[:0], query)
 	page := make([]relayer.Record, len(found))
 	for i, r := range found {
 		if r.isDamaged {
@@ -163,22 +162,17 @@ func (t *Table) AppendDocuments(ctx context.Context, dst []relayer.Document, off
 	if err := ctx.Err(); err != nil {
 		return dst, 0, err
 	}
+	var room [128]*Record
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	err := t.closed
-	if err == nil {
-		t.order.visit(offset, limit, func(part []*slot) {
-			for _, s := range part {
-				r := s.record
-				if r.isDamaged && err == nil {
-					err = r.Err()
-				}
-				dst = append(dst, relayer.Document{ID: r.ID(), Revision: r.revision, JSON: readOnly(r.Document())})
-			}
-		})
+	if t.closed != nil {
+		return dst, 0, t.closed
 	}
-	if err != nil {
-		return dst, 0, err
+	for _, r := range t.order.appendRange(room[:0], offset, limit) {
+		if r.isDamaged {
+			return dst, 0, r.Err()
+		}
+		dst = append(dst, relayer.Document{ID: r.ID(), Revision: r.revision, JSON: readOnly(r.Document())})
 	}
 	return dst, t.order.size, nil
 }
