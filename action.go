@@ -22,7 +22,8 @@ const (
 	ActionReveal Action = "reveal"
 )
 
-// IsWrite reports whether the action changes relayers. It is true for an unknown action.
+// IsWrite reports whether the action changes relayers. It is true for an unknown action, and
+// false for [ActionReveal], which not every reader should have.
 func (a Action) IsWrite() bool {
 	switch a {
 	case ActionGet, ActionList, ActionWatch, ActionReveal:

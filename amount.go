@@ -17,7 +17,8 @@ import (
 // Amounts are comparable with == and ordered by [Amount.Cmp].
 //
 // It encodes as a JSON number with every digit, never rounded, in exponent form or a
-// string. It decodes from a JSON number or from a string of decimal digits.
+// string. It decodes from a JSON number or from a string of decimal digits. In package fmt,
+// %v and %s print the digits, and %d does not.
 type Amount struct {
 	words [4]uint64 // most significant first
 }
@@ -27,7 +28,8 @@ const (
 	digitsMessage    = "must be a number or a string of decimal digits"
 )
 
-// NewAmount returns an amount of wei.
+// NewAmount returns an amount of wei, up to 18.4 ether. [Ether], [Gwei] and
+// [MustParseAmount] return larger ones.
 func NewAmount(wei uint64) Amount {
 	return Amount{words: [4]uint64{3: wei}}
 }

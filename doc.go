@@ -60,7 +60,7 @@
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. In a literal, new takes the value:
 //
-//	relayer.StellarPolicy{MaxFee: new(int32(1000))}
+//	&relayer.EVMPolicy{MinBalance: new(relayer.Ether(20))}
 //
 // Amounts in wei do not fit an int64. They have the type [Amount], which converts to and
 // from [math/big.Int] and is encoded in JSON with every digit.

@@ -20,7 +20,7 @@ type Failure struct {
 	Errors []FieldError `json:"errors,omitempty"`
 }
 
-// Pagination describes a page of the list of all relayers.
+// Pagination describes a page of a selection of relayers.
 type Pagination struct {
 	// CurrentPage is the number of the page, from 1.
 	CurrentPage int `json:"current_page"`
@@ -28,6 +28,6 @@ type Pagination struct {
 	// PerPage is the number of relayers of a full page.
 	PerPage int `json:"per_page"`
 
-	// TotalItems is the number of relayers on all pages.
+	// TotalItems is the number of selected relayers, on all pages.
 	TotalItems int `json:"total_items"`
 }

@@ -35,6 +35,10 @@ type Page struct {
 // first, and their total in the same snapshot. A page past the end is empty and has the
 // correct total. It returns a [*ValidationError] if the query is invalid.
 //
+// Every page is a snapshot of its own. If a relayer of an earlier page is deleted, or changed
+// so that the query does not select it, the later pages shift, and the next page lacks a
+// relayer. [Manager.All] lacks none.
+//
 // The cost of a page does not depend on its number or on the number of relayers. A query
 // with a search reads all relayers that its other terms select, and not in one snapshot.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
@@ -145,7 +149,8 @@ func (m *Manager) search(ctx context.Context, selector Selector, offset, limit i
 }
 
 // All returns every relayer that the selector selects, in creation order, oldest first. It
-// reads in pages and blocks no writer. A relayer that exists and is selected during the
+// reads in pages and blocks no writer: the loop body may change and delete relayers, even so
+// that the selector no longer selects them. A relayer that exists and is selected during the
 // whole iteration is returned exactly once, despite concurrent writes, and no ID is returned
 // twice; All keeps the IDs that it has returned in memory. The iteration ends after the
 // first error. If ctx is done, it ends with the error of ctx, at the next page at the

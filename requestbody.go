@@ -63,7 +63,7 @@ func policyPointerError(policies any) error {
 	found := new(problems)
 	switch policies.(type) {
 	case EVMPolicy, SolanaPolicy, StellarPolicy, UnknownPolicy:
-		found.Add("policies", "must be a policy by its address, a patch of one, or null")
+		found.Add("policies", "must be the address of a policy (&policy), a patch of one, or null")
 	default:
 		if isNilValue(policies) {
 			found.Add("policies", "must not be empty: only null clears the policy")

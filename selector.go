@@ -25,8 +25,9 @@ import (
 //
 //	id network network_type signer_id notification_id paused system_disabled
 //
-// and label.KEY for the label KEY. A value must be equal to the field. The term of the key
-// search holds if the ID or the name contains one of its values, in any letter case.
+// and label.KEY for the label KEY. A value must be equal to the field; those of paused and
+// system_disabled are true and false. The term of the key search holds if the ID or the
+// name contains one of its values, in any letter case.
 //
 // A Selector with an unknown key or a value that the field cannot have is invalid: it
 // selects nothing, and every operation that gets it returns [Selector.Err].

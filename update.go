@@ -24,6 +24,10 @@ const maxAttempts = 200
 // no side effects. It returns the relayer as stored. If change modifies nothing,
 // nothing is stored and the revision stays.
 //
+// A change that replaces the relayer by a copy that was read before, such as the form of an
+// edit, overwrites what others have changed since. [IfRevision] with the Revision of the
+// copy prevents that.
+//
 // ID, Network, NetworkType, SignerID and Address must not be changed. Update
 // returns [ErrNotFound], a [*ValidationError], the error of change, or
 // [ErrConflict] if a condition does not hold or contention exhausts the retries.

@@ -122,7 +122,7 @@ func notFoundError(resp *response) error {
 	case message != wire.Message(http.StatusNotFound, "") && resp.request.body != nil:
 		return resp.validationError()
 	default:
-		return fmt.Errorf("the base URL may be wrong: %s", resp.describe())
+		return fmt.Errorf("the base URL may be wrong (it ends before /api/v1): %s", resp.describe())
 	}
 }
 

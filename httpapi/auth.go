@@ -93,6 +93,10 @@ func (t tokens) authenticate(r *http.Request) (relayer.Actor, error) {
 // TrustHost accepts every request whose context has an actor with an ID, for a host whose
 // own middleware has authenticated it and has called [relayer.WithActor]. Any other request
 // is rejected with 401, so that a forgotten middleware does not open the API.
+//
+// The middleware runs once per request, so that a change stream continues after a logout. A
+// host that ends sessions passes an [Authenticator] that reads the session instead: a stream
+// calls it again about every 15 seconds.
 func TrustHost() Authenticator {
 	return func(r *http.Request) (relayer.Actor, error) {
 		actor, _ := relayer.ActorFrom(r.Context())

@@ -13,7 +13,7 @@
 //
 // Every case gets an empty store. A store with a Close() error method is closed when
 // its case ends. After Close, every method must return [relayer.ErrUnavailable], and
-// Close again must return nil. Run the cases with the race detector too.
+// Close again must return nil. The largest record has 2 MiB. Run the cases with the race detector too.
 package storetest
 
 import (

@@ -40,7 +40,8 @@ type Feed struct {
 
 // Publish sends a change to every consumer, and never waits for one. Feed sets its
 // Position. Call Publish in the order of the writes, and for each write after reads return
-// its result. Publish does nothing after Close.
+// its result: a store with a mutex calls it after the write, before it unlocks the mutex.
+// Publish does nothing after Close.
 func (f *Feed) Publish(change relayer.RecordChange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,7 +11,9 @@ import (
 
 // Check returns a [*relayer.ValidationError] if the ID, the claim or the terms of a record
 // violate the limits of package relayer, or Document and Private together exceed maxBytes.
-// The Manager writes no such record, but other callers of a store can.
+// The Manager writes no such record, but other callers of a store can: the check is optional.
+// MaxBytes must be at least the size of the largest relayer ([relayer.WithMaxRelayerSize]),
+// and 2 MiB for storetest. A store without a limit passes [math.MaxInt].
 func Check(rec relayer.Record, maxBytes int) error {
 	switch {
 	case len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength:
