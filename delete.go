@@ -27,10 +27,10 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Recor
 	if err != nil {
 		return Record{}, err
 	}
+	w.replaces(rec, rec)
 	if err := m.admit(ctx, ActionDelete, rec, Record{}, w.DryRun); err != nil {
 		return Record{}, err
 	}
-	w.replaces(rec, rec)
 	if w.DryRun {
 		return rec, nil
 	}

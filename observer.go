@@ -30,7 +30,7 @@ type Operation struct {
 	// OldRevision and Revision are the revisions of the relayer before and after a write.
 	// They are set when the operation ends, and are equal if it changed nothing. The
 	// first is 0 for a create, and the second for a delete. Both are 0 for a write that
-	// failed before it read the relayer.
+	// failed before it read the relayer, or for which [IfRevision] does not hold.
 	OldRevision, Revision uint64
 
 	// Changed are the paths of the fields that the write changed, such as

@@ -259,6 +259,11 @@ func TestObserver_Changes(t *testing.T) {
 	m := managerOf(t, store, relayer.WithSealer(ringOf(t, "k1")), atEnd(func(operation relayer.Operation, _ error) {
 		got = operation
 		shown += fmt.Sprintf("%+v\n", operation)
+	}), relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
+		if a.Action == relayer.ActionDelete && a.Old.ID == "b" {
+			return relayer.Refuse("b is in use")
+		}
+		return nil
 	}))
 	ctx := t.Context()
 	patch := func(id, patch string) func() error {
@@ -302,6 +307,7 @@ func TestObserver_Changes(t *testing.T) {
 		{"invalid", func() error {
 			return isError(second(m.PatchDocument(ctx, "a", []byte(`{"name":""}`))), relayer.ErrInvalid)
 		}, changes{relayer.ActionUpdate, 16, 16, ""}},
+		{"refused", func() error { return isError(m.Delete(ctx, "b"), relayer.ErrInvalid) }, changes{relayer.ActionDelete, 18, 18, ""}},
 		{"delete", func() error { return m.Delete(ctx, "a") }, changes{relayer.ActionDelete, 16, 0, ""}},
 		{"unknown", func() error { return isError(m.Delete(ctx, "a"), relayer.ErrNotFound) }, changes{relayer.ActionDelete, 0, 0, ""}},
 		{"get", func() error { return second(m.Get(ctx, "b")) }, changes{relayer.ActionGet, 0, 0, ""}},
