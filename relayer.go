@@ -68,7 +68,8 @@ type Relayer struct {
 
 	// Labels are texts of the host's choice, by which relayers are found and grouped: at
 	// most 32. A key is 1 to 63 of A–Z a–z 0–9 _ . - / and begins and ends with a letter or
-	// digit. A value is at most 128 characters without control characters.
+	// digit. A value is at most 128 characters without control characters. It is nil if there
+	// are none: make the map before you assign to a key.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Revision grows with every change of the relayer and is never reused for its ID.
@@ -156,7 +157,7 @@ type CreateRequest struct {
 	// NetworkType is required: [EVM], [Solana] or [Stellar].
 	NetworkType NetworkType `json:"network_type"`
 
-	// Paused creates the relayer paused.
+	// Paused creates the relayer paused. It is required in JSON.
 	Paused bool `json:"paused"`
 
 	// SignerID is required. The [AddressResolver], if any, must have an address for it.

@@ -22,7 +22,12 @@
 //	GET /api/v1/relayers?network=sepolia&label.team=payments&label.team=risk
 //
 // A parameter that is given several times selects relayers with any of its values. The
-// response names unknown parameters in metadata.logs; they have no effect.
+// response names unknown parameters in metadata.logs; they have no effect. A list also takes
+// page, from 1, and per_page.
+//
+// The ETag of a relayer is its revision. PATCH, PUT and DELETE honor If-Match: the response
+// is 412 if the current revision is another one. With the parameter dry_run=true they check
+// everything and store nothing. docs/http.md lists all statuses and limits.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, has no global
