@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -49,7 +50,7 @@ func BenchmarkHTTP(b *testing.B) {
 		*benchRelayers = 2_000
 	}
 	seed := filepath.Join(b.TempDir(), "seed.db")
-	ids := writeSeed(b, seed, *benchRelayers)
+	ids := writeSeed(b, seed, *benchRelayers, benchDefinition)
 	databases := []struct {
 		name string
 		open func(b *testing.B) string
@@ -65,7 +66,7 @@ func BenchmarkHTTP(b *testing.B) {
 	}
 	for _, database := range databases {
 		b.Run(database.name, func(b *testing.B) {
-			all := operations(ids)
+			all := operations(ids, benchDefinition)
 			ours := connect(b, serveInside(b, config{database: database.open(b), copyFrom: seed}), all[0].append)
 			// Every relayer is read once: the system maps a page on the first touch.
 			ours.load(b, *benchRelayers/50, walk(*benchRelayers))
@@ -92,7 +93,7 @@ type operation struct {
 // requester appends a request to a buffer.
 type requester func(buffer []byte, random *rand.Rand) []byte
 
-func operations(ids []string) []operation {
+func operations(ids []string, definition string) []operation {
 	page := func(size int, number func(pages int, random *rand.Rand) int) requester {
 		pages := max(1, len(ids)/size)
 		return func(buffer []byte, random *rand.Rand) []byte {
@@ -116,7 +117,7 @@ func operations(ids []string) []operation {
 			return appendRequest(buffer, http.MethodPatch, anyID(random), patch)
 		}},
 		{name: "create", append: func(buffer []byte, _ *rand.Rand) []byte {
-			return appendRequest(buffer, http.MethodPost, "", benchDefinition)
+			return appendRequest(buffer, http.MethodPost, "", definition)
 		}},
 	}
 }
@@ -153,14 +154,14 @@ const benchDefinition = `{"name":"Sepolia relayer 000000000","network":"sepolia"
 
 // writeSeed writes a file with n relayers and returns their IDs, which are like generated
 // ones. All relayers are alike, except for their IDs.
-func writeSeed(b *testing.B, path string, n int) (ids []string) {
+func writeSeed(b *testing.B, path string, n int, definition string) (ids []string) {
 	b.Helper()
 	origin := memory.New()
 	manager, err := relayer.New(origin)
 	if err != nil {
 		b.Fatal(err)
 	}
-	first, err := manager.CreateDocument(b.Context(), []byte(benchDefinition))
+	first, err := manager.CreateDocument(b.Context(), []byte(definition))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -267,20 +268,43 @@ func BenchmarkSealing(b *testing.B) {
 	if err := keyring.AddKey(keys.keysFile, "k"); err != nil {
 		b.Fatal(err)
 	}
-	all := operations(writeSeed(b, clearSeed, *benchRelayers))
+	all := operations(writeSeed(b, clearSeed, *benchRelayers, benchDefinition), benchDefinition)
 	if err := copyDatabase(b.Context(), clearSeed, sealedSeed, keys, io.Discard); err != nil {
 		b.Fatal(err)
 	}
 	inClear := connect(b, serveInside(b, config{database: inMemory, copyFrom: clearSeed}), all[0].append)
 	sealed := connect(b, serveInside(b, config{database: inMemory, copyFrom: sealedSeed, sealing: keys}), all[0].append)
 	for _, op := range all {
-		b.Run(op.name, func(b *testing.B) {
-			runs := []*candidate{{clients: inClear, append: op.append}, {clients: sealed, append: op.append}}
-			measure(b, runs)
-			b.ReportMetric(ratio(runs[0].took, runs[1].took), "of-clear")
-			b.ReportMetric(ratio(runs[0].cpu, runs[1].cpu), "cpu-of-clear")
-		})
+		compare(b, op.name, &candidate{clients: inClear, append: op.append}, &candidate{clients: sealed, append: op.append})
 	}
+}
+
+// BenchmarkLabels compares a server whose relayers have five labels with one whose relayers
+// have none.
+func BenchmarkLabels(b *testing.B) {
+	if testing.Short() {
+		*benchRelayers = 2_000
+	}
+	serveAll := func(labels string) (*clients, []operation) {
+		definition := strings.Replace(benchDefinition, "{", `{"labels":`+labels+",", 1)
+		seed := filepath.Join(b.TempDir(), "seed.db")
+		all := operations(writeSeed(b, seed, *benchRelayers, definition), definition)
+		return connect(b, serveInside(b, config{database: inMemory, copyFrom: seed}), all[0].append), all
+	}
+	unlabeled, operations := serveAll(`{}`)
+	labeled, labeledOperations := serveAll(`{"chain":"main","owner":"desk-7","region":"eu","stage":"prod","team":"payments"}`)
+	for i, op := range operations {
+		compare(b, op.name, &candidate{clients: unlabeled, append: op.append}, &candidate{clients: labeled, append: labeledOperations[i].append})
+	}
+}
+
+// compare reports the time of the base divided by that of the other candidate.
+func compare(b *testing.B, name string, base, other *candidate) {
+	b.Run(name, func(b *testing.B) {
+		measure(b, []*candidate{base, other})
+		b.ReportMetric(ratio(base.took, other.took), "of-base")
+		b.ReportMetric(ratio(base.cpu, other.cpu), "cpu-of-base")
+	})
 }
 
 // candidate holds what its rounds used.

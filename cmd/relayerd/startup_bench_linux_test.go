@@ -24,7 +24,7 @@ func BenchmarkStartup(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
 			seed := filepath.Join(b.TempDir(), "seed.db")
-			writeSeed(b, seed, size)
+			writeSeed(b, seed, size, benchDefinition)
 			b.Run("bolt", func(b *testing.B) { benchmarkStartup(b, size, "--db", seed) })
 			b.Run("memory", func(b *testing.B) { benchmarkStartup(b, size, "--db", inMemory, "--copy-from", seed) })
 		})

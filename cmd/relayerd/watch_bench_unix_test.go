@@ -21,7 +21,7 @@ func BenchmarkWatch(b *testing.B) {
 		watchers = 10
 	}
 	seed := filepath.Join(b.TempDir(), "seed.db")
-	ids := writeSeed(b, seed, relayers)
+	ids := writeSeed(b, seed, relayers, benchDefinition)
 	address := serveInside(b, config{database: inMemory, copyFrom: seed})
 	patch := func(buffer []byte, random *rand.Rand) []byte {
 		body := `{"name":"Sepolia relayer ` + strconv.Itoa(random.IntN(1e9)) + `"}`
