@@ -371,10 +371,8 @@ func retry(ctx context.Context, attempt func() (Record, error)) (Record, error) 
 func backOff(ctx context.Context, lost int) error {
 	const longest = 10 * time.Millisecond
 	limit := min(longest, 50*time.Microsecond<<min(lost, 10))
-	timer := time.NewTimer(rand.N(limit))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(rand.N(limit)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -76,10 +76,8 @@ func backOff(made int) time.Duration {
 
 // sleep reports false if ctx is done before the end.
 func sleep(ctx context.Context, duration time.Duration) bool {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(duration):
 		return true
 	case <-ctx.Done():
 		return false

@@ -127,12 +127,10 @@ func (a *API) takePageSlot(ctx context.Context) bool {
 		return true
 	default:
 	}
-	timer := time.NewTimer(maxPageWait)
-	defer timer.Stop()
 	select {
 	case a.pageSlots <- struct{}{}:
 		return true
-	case <-timer.C:
+	case <-time.After(maxPageWait):
 	case <-ctx.Done():
 	}
 	return false

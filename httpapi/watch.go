@@ -225,10 +225,8 @@ func deliver(ctx context.Context, arrived chan<- arrival, next arrival) bool {
 
 // sleep returns after the time, or when ctx is done.
 func sleep(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 	case <-ctx.Done():
 	}
 }

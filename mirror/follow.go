@@ -23,10 +23,8 @@ const (
 // wait reports false if ctx is done before the end.
 func wait(ctx context.Context, failures int) bool {
 	limit := min(maxDelay, minDelay<<min(failures, 10))
-	timer := time.NewTimer(limit/2 + rand.N(limit/2))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(limit/2 + rand.N(limit/2)):
 		return true
 	case <-ctx.Done():
 		return false

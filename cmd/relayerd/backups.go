@@ -144,17 +144,15 @@ func startBackups(ctx context.Context, b *backups, requests <-chan os.Signal) (s
 
 // run writes a backup after the wait, then at every interval, and at every request.
 func (b *backups) run(ctx context.Context, wait time.Duration, requests <-chan os.Signal) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-requests:
 		}
 		b.backUp(ctx)
-		timer.Reset(b.every)
+		wait = b.every
 	}
 }
 

@@ -151,13 +151,11 @@ func (f *feed) run(ctx context.Context) {
 		if f.readOnce(ctx) {
 			continue
 		}
-		timer := time.NewTimer(pollInterval)
 		select {
 		case <-written:
-		case <-timer.C:
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

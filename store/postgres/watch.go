@@ -98,11 +98,9 @@ func (c storedChange) yield(yield func(relayer.RecordChange, error) bool) bool {
 }
 
 func (w *watcher) sleep(ctx context.Context, next <-chan struct{}) {
-	timer := time.NewTimer(pollInterval)
-	defer timer.Stop()
 	select {
 	case <-next:
-	case <-timer.C:
+	case <-time.After(pollInterval):
 	case <-ctx.Done():
 	case <-w.store.ended.Done():
 	}
