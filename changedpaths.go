@@ -26,27 +26,16 @@ func appendChanged(paths []string, path string, old, changed json.RawMessage) []
 	if bytes.Equal(old, changed) {
 		return paths
 	}
-	before, wasObject := membersOrNone(old)
-	after, isObject := membersOrNone(changed)
-	names := maps.Clone(before)
+	before, wasObject := strictjson.Members(old)
+	after, isObject := strictjson.Members(changed)
+	names := make(map[string]json.RawMessage)
+	maps.Copy(names, before)
 	maps.Copy(names, after)
-	if !wasObject || !isObject || len(names) == 0 {
+	if old != nil && !wasObject || changed != nil && !isObject || len(names) == 0 {
 		return append(paths, path)
 	}
 	for name := range names {
 		paths = appendChanged(paths, memberPath(path, name), before[name], after[name])
 	}
 	return paths
-}
-
-// membersOrNone returns the members of an object. A value that is absent has none.
-func membersOrNone(value json.RawMessage) (map[string]json.RawMessage, bool) {
-	if value == nil {
-		return map[string]json.RawMessage{}, true
-	}
-	members, isObject := strictjson.Members(value)
-	if !isObject {
-		return map[string]json.RawMessage{}, false
-	}
-	return members, true
 }
