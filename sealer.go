@@ -50,25 +50,19 @@ type KeyedSealer interface {
 //
 // A Manager without a sealer reads sealed relayers too, with masked URLs. It stores new
 // URLs in clear, but does not replace sealed ones.
-func WithSealer(sealer Sealer) Option {
-	return Option{func(s *settings) error {
-		if sealer == nil {
-			return errors.New("relayer: sealer is nil")
-		}
-		s.sealer, s.storesClear = sealer, false
-		return nil
-	}}
-}
+func WithSealer(sealer Sealer) Option { return withSealer(sealer, false) }
 
 // WithUnsealing turns sealing off: sealer opens the RPC URLs that are sealed, and new ones
 // are stored in clear. [Manager.Reseal] then stores all of them in clear. Otherwise it
 // behaves like [WithSealer].
-func WithUnsealing(sealer Sealer) Option {
+func WithUnsealing(sealer Sealer) Option { return withSealer(sealer, true) }
+
+func withSealer(sealer Sealer, storesClear bool) Option {
 	return Option{func(s *settings) error {
 		if sealer == nil {
 			return errors.New("relayer: sealer is nil")
 		}
-		s.sealer, s.storesClear = sealer, true
+		s.sealer, s.storesClear = sealer, storesClear
 		return nil
 	}}
 }
