@@ -220,7 +220,7 @@ func walk(selector Selector, readBatch func(offset int) ([]recordRead, error)) i
 				if r.err == nil {
 					read[r.ID] = r.Revision
 				}
-				if !known && r.isFoundBy(selector) && !yield(r.Record, r.err) {
+				if !known && (r.err != nil || selector.findsRecord(r.Record)) && !yield(r.Record, r.err) {
 					return
 				}
 			}
@@ -236,11 +236,6 @@ func walk(selector Selector, readBatch func(offset int) ([]recordRead, error)) i
 type recordRead struct {
 	Record
 	err error
-}
-
-// isFoundBy reports whether the searches of the selector find the record.
-func (r recordRead) isFoundBy(selector Selector) bool {
-	return r.err != nil || selector.findsRecord(r.Record)
 }
 
 func (m *Manager) readBatch(ctx context.Context, selector Selector, offset int) ([]recordRead, error) {
