@@ -95,10 +95,7 @@ func amountFromLiteral(literal string) (amount Amount, problem string) {
 	if problem != "" {
 		return Amount{}, problem
 	}
-	wei, ok := new(big.Int).SetString(digits, 10)
-	if !ok {
-		return Amount{}, strictjson.NotWholeMessage
-	}
+	wei, _ := new(big.Int).SetString(digits, 10) // which accepts every number of digits
 	amount, err := AmountFromBig(wei)
 	if err != nil {
 		return Amount{}, maxAmountMessage
