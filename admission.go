@@ -48,7 +48,7 @@ func WithAdmission(admit func(ctx context.Context, admission Admission) error) O
 // Refuse returns the error with which an admission refuses a write: a [*ValidationError]
 // with the reason, for the sender of the request. URLs in the reason are masked.
 func Refuse(reason string) error {
-	return &ValidationError{Fields: []FieldError{{Message: mask.Text(reason)}}}
+	return invalid("", mask.Text(reason))
 }
 
 // admit calls the admissions. A zero record has no relayer.

@@ -86,6 +86,10 @@ type ValidationError struct {
 	Fields []FieldError
 }
 
+func invalid(field, message string) error {
+	return &ValidationError{Fields: []FieldError{{Field: field, Message: message}}}
+}
+
 // Error lists every problem, on one line.
 func (e *ValidationError) Error() string {
 	var text strings.Builder

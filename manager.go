@@ -47,7 +47,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 func (m *Manager) Within(selector Selector) *Manager {
 	view := *m
 	if selector.hasSearch() {
-		selector = Selector{err: selectorError(keySearch, "must not be part of a selector of a view")}
+		selector = Selector{err: invalid(keySearch, "must not be part of a selector of a view")}
 	}
 	view.scope = m.scope.And(selector)
 	return &view
@@ -224,9 +224,7 @@ func (s *settings) checkSize(rec, before Record) error {
 	if size <= s.maxRelayerSize || size <= recordSize(before) {
 		return nil
 	}
-	return &ValidationError{Fields: []FieldError{{
-		Message: fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size),
-	}}}
+	return invalid("", fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size))
 }
 
 // recordSize returns the size of a record in bytes, as if the relayer was not paused, so

@@ -76,9 +76,7 @@ func (p Patch) CheckPolicy(networkType NetworkType) error {
 	if !ok || policy.NetworkType() == networkType {
 		return nil
 	}
-	found := new(problems)
-	found.Add("policies", otherPolicyMessage(policy))
-	return found.err()
+	return invalid("policies", otherPolicyMessage(policy))
 }
 
 func anyPolicy(NetworkType) error { return nil }

@@ -130,10 +130,7 @@ func (s *settings) claimOf(r *Relayer) string {
 }
 
 func claimedError() error {
-	return &ValidationError{Fields: []FieldError{{
-		Field:   "signer_id",
-		Message: "is used by another relayer on this network: choose another signer",
-	}}}
+	return invalid("signer_id", "is used by another relayer on this network: choose another signer")
 }
 
 // documentRelayer decodes the document of a record.

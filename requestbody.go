@@ -60,16 +60,14 @@ func (p Patch) MarshalUnmasked() ([]byte, error) {
 
 // policyPointerError rejects what would clear a policy or change it by mistake.
 func policyPointerError(policies any) error {
-	found := new(problems)
 	switch policies.(type) {
 	case EVMPolicy, SolanaPolicy, StellarPolicy, UnknownPolicy:
-		found.Add("policies", "must be the address of a policy (&policy), a patch of one, or null")
-	default:
-		if isNilValue(policies) {
-			found.Add("policies", "must not be empty: only null clears the policy")
-		}
+		return invalid("policies", "must be the address of a policy (&policy), a patch of one, or null")
 	}
-	return found.err()
+	if isNilValue(policies) {
+		return invalid("policies", "must not be empty: only null clears the policy")
+	}
+	return nil
 }
 
 // isNilValue reports whether value is a nil pointer, map or slice, or points to one. The

@@ -98,13 +98,13 @@ func ParseSelector(text string) (Selector, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		key, list, hasValues := strings.Cut(part, "=")
 		if !hasValues {
-			return Selector{}, selectorError(part, "must have the form KEY=VALUE")
+			return Selector{}, invalid(part, "must have the form KEY=VALUE")
 		}
 		var values []string
 		for encoded := range strings.SplitSeq(list, "|") {
 			value, err := url.PathUnescape(encoded)
 			if err != nil {
-				return Selector{}, selectorError(key, "must have % only before two hexadecimal digits: write %25 for %")
+				return Selector{}, invalid(key, "must have % only before two hexadecimal digits: write %25 for %")
 			}
 			values = append(values, value)
 		}
@@ -116,10 +116,6 @@ func ParseSelector(text string) (Selector, error) {
 	return s, nil
 }
 
-func selectorError(key, message string) error {
-	return &ValidationError{Fields: []FieldError{{Field: key, Message: message}}}
-}
-
 // Where returns a selector that selects what s selects and what has one of the values. A
 // second term of a key leaves the values that both have; two terms of search must both hold.
 // Without values it selects nothing.
@@ -128,11 +124,11 @@ func (s Selector) Where(key string, values ...string) Selector {
 		return s
 	}
 	if problem := selectorKeyProblem(key); problem != "" {
-		return Selector{err: selectorError(key, problem)}
+		return Selector{err: invalid(key, problem)}
 	}
 	for _, value := range values {
 		if problem := selectorValueProblem(key, value); problem != "" {
-			return Selector{err: selectorError(key, problem)}
+			return Selector{err: invalid(key, problem)}
 		}
 	}
 	if key == keySearch && slices.Contains(values, "") {
