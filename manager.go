@@ -157,10 +157,7 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 		return Record{}, err
 	}
 	if w.DryRun {
-		if err := m.checkCreate(ctx, rec); err != nil {
-			return Record{}, err
-		}
-		return rec, nil
+		return rec, m.checkCreate(ctx, rec)
 	}
 	created, err := m.store.Create(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
