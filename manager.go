@@ -258,20 +258,7 @@ func (s *settings) check(r *Relayer, found *problems) {
 }
 
 // isNil reports whether there is no policy, or a nil pointer to one.
-func isNil(policy Policy) bool {
-	switch policy := policy.(type) {
-	case *EVMPolicy:
-		return policy == nil
-	case *SolanaPolicy:
-		return policy == nil
-	case *StellarPolicy:
-		return policy == nil
-	case *UnknownPolicy:
-		return policy == nil
-	default:
-		return policy == nil
-	}
-}
+func isNil(policy Policy) bool { return policy == nil || isNilValue(policy) }
 
 // isKnown reports whether the policy is a type of this package. A type of another
 // package implements Policy if it embeds one; its own fields would be lost.
