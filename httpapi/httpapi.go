@@ -62,6 +62,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -107,13 +108,15 @@ func WithLogger(logger *slog.Logger) Option {
 // WithMaxBodyBytes sets the maximum size of a request body in bytes, at least 1.
 // The default is 1 MiB. A larger body is rejected with 413.
 func WithMaxBodyBytes(limit int64) Option {
-	return Option{func(s *settings) error {
-		if limit < 1 {
-			return errors.New("httpapi: the body limit must be at least 1 byte")
-		}
-		s.maxBodyBytes = limit
-		return nil
-	}}
+	return Option{func(s *settings) error { return setLimit(&s.maxBodyBytes, "bytes of a body", limit) }}
+}
+
+func setLimit(limit *int64, what string, value int64) error {
+	if value < 1 {
+		return fmt.Errorf("httpapi: the limit of %s must be at least 1", what)
+	}
+	*limit = value
+	return nil
 }
 
 // New returns the handler that serves the relayers of the manager. The Authenticator

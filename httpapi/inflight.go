@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -28,13 +27,7 @@ const (
 // The default is 1,024. A request above the limit is rejected with 503 and
 // Retry-After before authentication (load shedding).
 func WithMaxInFlight(limit int) Option {
-	return Option{func(s *settings) error {
-		if limit < 1 {
-			return errors.New("httpapi: the limit of requests in flight must be at least 1")
-		}
-		s.inFlight.limit = int64(limit)
-		return nil
-	}}
+	return Option{func(s *settings) error { return setLimit(&s.inFlight.limit, "requests in flight", int64(limit)) }}
 }
 
 // WithMaxPendingBytes sets how many bytes of responses and events may wait for clients to
@@ -50,13 +43,7 @@ func WithMaxInFlight(limit int) Option {
 // built concurrently, because their size is known only then. A list that waits for others
 // longer than 5 seconds is rejected with 503 and Retry-After.
 func WithMaxPendingBytes(limit int64) Option {
-	return Option{func(s *settings) error {
-		if limit < 1 {
-			return errors.New("httpapi: the limit of pending bytes must be at least 1")
-		}
-		s.pending.limit = limit
-		return nil
-	}}
+	return Option{func(s *settings) error { return setLimit(&s.pending.limit, "pending bytes", limit) }}
 }
 
 // capacity limits how much of something is in use: requests, streams or bytes.

@@ -35,13 +35,7 @@ const (
 // 1. The default is 1,000. A further one is rejected with 503 and Retry-After. To
 // disable the change feed, refuse [relayer.ActionWatch] with [WithAuthorizer].
 func WithMaxWatchers(limit int) Option {
-	return Option{func(s *settings) error {
-		if limit < 1 {
-			return errors.New("httpapi: the limit of watchers must be at least 1")
-		}
-		s.watchers.limit = int64(limit)
-		return nil
-	}}
+	return Option{func(s *settings) error { return setLimit(&s.watchers.limit, "watchers", int64(limit)) }}
 }
 
 // Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other
