@@ -100,7 +100,7 @@ type sentReason struct {
 // reason.
 func parseReason(body []byte) (relayer.DisabledReason, error) {
 	if problem := strictjson.Check(body); problem != "" {
-		return relayer.DisabledReason{}, &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the body " + problem}}}
+		return relayer.DisabledReason{}, invalid("the body " + problem)
 	}
 	var sent sentReason
 	var found reporter

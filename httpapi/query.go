@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 const (
@@ -48,12 +49,12 @@ func (q *query) parse(raw string) (selected relayer.Selector, err error) {
 		}
 		name, value, ok := unescapePair(pair)
 		if !ok {
-			return selected, invalidQuery("the query must be URL-encoded")
+			return selected, invalid("the query must be URL-encoded")
 		}
 		q.add(name, value)
 	}
 	if q.values > maxFilters {
-		return selected, invalidQuery(fmt.Sprintf("the query must have at most %d filters", maxFilters))
+		return selected, invalid(fmt.Sprintf("the query must have at most %d filters", maxFilters))
 	}
 	var problems []relayer.FieldError
 	for i := range q.options {
@@ -76,11 +77,10 @@ func (q *query) parse(raw string) (selected relayer.Selector, err error) {
 	return selected, nil
 }
 
-func invalidQuery(message string) error {
+func invalid(message string) error {
 	return &relayer.ValidationError{Fields: []relayer.FieldError{{Message: message}}}
 }
 
-// add adds a parameter.
 func (q *query) add(name, value string) {
 	for i := range q.options {
 		if p := &q.options[i]; p.name == name && name != "" {
@@ -122,7 +122,7 @@ func isFilter(name string) bool {
 // unknownMessages returns the messages about unknown parameters, each one line of text.
 func unknownMessages(names []string) (messages []string) {
 	for _, name := range names[:min(len(names), maxUnknown)] {
-		messages = append(messages, fmt.Sprintf("the query parameter %q is unknown and was ignored", name))
+		messages = append(messages, wire.IgnoredParameter(name))
 	}
 	if len(names) > maxUnknown {
 		messages = append(messages, "more query parameters are unknown and were ignored")
@@ -130,7 +130,6 @@ func unknownMessages(names []string) (messages []string) {
 	return messages
 }
 
-// listQuery holds the query parameters of a list request.
 type listQuery struct {
 	page      uint32
 	perPage   uint32
