@@ -171,14 +171,6 @@ func (a *API) recoverPanic(x *exchange, r *http.Request) {
 // sent it.
 type endpoint func(*exchange, *http.Request) response
 
-// call calls the endpoint of the matched route.
-func (x *exchange) call(r *http.Request, handle endpoint) {
-	x.route = r.Pattern
-	if p := handle(x, r); !x.responded {
-		x.respond(r, p)
-	}
-}
-
 // route is a method, a path, the action that needs permission, and the endpoint.
 type route struct {
 	method string
@@ -221,7 +213,6 @@ func (a *API) routes() []route {
 	return routes
 }
 
-// actions returns the actions of the routes.
 func (a *API) actions() (all []relayer.Action) {
 	for _, route := range a.routes() {
 		if route.action != "" && !slices.Contains(all, route.action) {
@@ -248,8 +239,10 @@ func (a *API) newMux() *http.ServeMux {
 	register := func(pattern string, handle endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
-			x.relayerID = r.PathValue("relayer_id")
-			x.call(r, handle)
+			x.relayerID, x.route = r.PathValue("relayer_id"), r.Pattern
+			if p := handle(x, r); !x.responded {
+				x.respond(r, p)
+			}
 		})
 	}
 	for _, route := range routes {
@@ -259,18 +252,14 @@ func (a *API) newMux() *http.ServeMux {
 		register(route.method+" "+route.path, route.handle)
 	}
 	for path, methods := range allowedMethods(routes) {
-		register(path, methodNotAllowed(strings.Join(methods, ", ")))
+		register(path, func(*exchange, *http.Request) response {
+			return failure(http.StatusMethodNotAllowed).withHeader("Allow", strings.Join(methods, ", "))
+		})
 	}
 	register("/", func(*exchange, *http.Request) response {
 		return failure(http.StatusNotFound)
 	})
 	return mux
-}
-
-func methodNotAllowed(allowed string) endpoint {
-	return func(*exchange, *http.Request) response {
-		return failure(http.StatusMethodNotAllowed).withHeader("Allow", allowed)
-	}
 }
 
 // rateLimited applies the rate limit of the actor to an endpoint.

@@ -97,7 +97,9 @@ func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
 			err = s.send(append(s.buffer(), keepAlive...))
 		case next := <-arrived:
 			if next.isEnd() {
-				a.logEnd(s.x, r, next.err)
+				if next.err != nil {
+					a.logFault(s.x, r, fmt.Errorf("the change feed has ended: %w", next.err))
+				}
 				return response{}
 			}
 			err = a.sendArrival(s, next)
@@ -118,12 +120,6 @@ func (a *API) mayStillWatch(x *exchange, r *http.Request) bool {
 	}
 	decision, err := a.decide(x, Access{Actor: actor, Action: relayer.ActionWatch})
 	return err == nil && decision.isAllowed && decision.within.String() == x.within.String()
-}
-
-func (a *API) logEnd(x *exchange, r *http.Request, err error) {
-	if err != nil {
-		a.logFault(x, r, fmt.Errorf("the change feed has ended: %w", err))
-	}
 }
 
 // isPosition reports whether text can be a position. No other text may become a line
@@ -182,7 +178,10 @@ func (a *API) followAll(ctx context.Context, s eventStream, current feed, arrive
 			return
 		}
 		if !current.isResumed {
-			sleep(ctx, time.Until(current.began.Add(minFeedTime)))
+			select {
+			case <-time.After(time.Until(current.began.Add(minFeedTime))):
+			case <-ctx.Done():
+			}
 		}
 		current = s.beginFeed(ctx, "")
 	}
@@ -214,14 +213,6 @@ func deliver(ctx context.Context, arrived chan<- arrival, next arrival) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// sleep returns after the time, or when ctx is done.
-func sleep(ctx context.Context, wait time.Duration) {
-	select {
-	case <-time.After(wait):
-	case <-ctx.Done():
 	}
 }
 
