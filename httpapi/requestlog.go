@@ -15,11 +15,9 @@ import (
 // principal, method, route, relayer ID, status, body size and duration. The principal is
 // the ID of the actor. The route is the matched pattern, and empty if the request was
 // rejected before routing. The relayer ID is empty if no relayer can have it or the
-// response is 404. Path
-// and query are not logged, because clients may put secrets there; neither are headers and
-// bodies.
-// A panic in the logger's handler is recovered, and logged by the logger of
-// [WithLogger].
+// response is 404. Path and query are not logged, because clients may put secrets there;
+// neither are headers and bodies. A panic in the logger's handler is recovered, and logged
+// by the logger of [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
 	return Option{func(s *settings) error {
 		if logger == nil {
@@ -50,7 +48,6 @@ func (x *exchange) loggedID() string {
 	return x.relayerID
 }
 
-// logRequest logs a request after its response.
 func (a *API) logRequest(x *exchange, r *http.Request) {
 	if a.requestLogger == nil || !x.responded {
 		return

@@ -56,7 +56,6 @@ func (x *exchange) startResponse(status int, contentType []string) http.Header {
 	return header
 }
 
-// respond sends the response.
 func (x *exchange) respond(r *http.Request, p response) {
 	header := x.startResponse(p.status, contentTypeJSON)
 	for i, field := range p.header {
