@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // isCreated reports whether the relayer is what the request creates, and nothing else. RPC
@@ -15,32 +16,21 @@ import (
 // compared.
 func isCreated(req relayer.CreateRequest, current *relayer.Relayer) bool {
 	req = req.WithDefaults()
-	wanted := relayer.Relayer{
-		ID: req.ID, Name: req.Name, Network: req.Network, NetworkType: req.NetworkType, Paused: req.Paused, SignerID: req.SignerID,
-		NotificationID: req.NotificationID, CustomRPCURLs: req.CustomRPCURLs, Policy: req.Policy, Labels: req.Labels,
-		Address: current.Address, SystemDisabled: current.SystemDisabled, DisabledReason: current.DisabledReason, Revision: current.Revision,
-	}
-	if len(req.Labels) == 0 {
-		wanted.Labels = nil
-	}
 	if len(req.CustomRPCURLs) == 0 {
-		wanted.CustomRPCURLs = current.CustomRPCURLs[:0] // an empty list is a missing one
+		req.CustomRPCURLs = current.CustomRPCURLs[:0] // an empty list is a missing one
 	}
-	wantedJSON, err := strictjson.Encode(wanted)
+	wanted, err := strictjson.Encode(req)
 	if err != nil {
 		return false
 	}
-	currentJSON, err := strictjson.Encode(current)
-	return err == nil && bytes.Equal(wantedJSON, currentJSON)
+	stored, err := strictjson.Encode(wire.RequestOf(current))
+	return err == nil && bytes.Equal(wanted, stored)
 }
 
 // isPatched reports whether a server would accept the body of a patch for the relayer, and
 // it would change nothing.
 func isPatched(body []byte, current *relayer.Relayer) bool {
-	encoded, err := relayer.CreateRequest{
-		ID: current.ID, Name: current.Name, Network: current.Network, NetworkType: current.NetworkType, Paused: current.Paused, SignerID: current.SignerID,
-		NotificationID: current.NotificationID, CustomRPCURLs: current.CustomRPCURLs, Policy: current.Policy, Labels: current.Labels,
-	}.MarshalUnmasked()
+	encoded, err := wire.RequestOf(current).MarshalUnmasked()
 	if err != nil || !isAccepted(body, encoded) {
 		return false
 	}

@@ -34,7 +34,7 @@ func (c *Client) List(ctx context.Context, query relayer.ListQuery) (*relayer.Pa
 }
 
 func (c *Client) page(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	if err := checkPage(query); err != nil {
+	if err := wire.CheckPage(query); err != nil {
 		return nil, err
 	}
 	f, err := newFilter(query.Selector)
@@ -49,20 +49,6 @@ func (c *Client) page(ctx context.Context, query relayer.ListQuery) (*relayer.Pa
 		return nil, unsupportedFilter(f)
 	}
 	return &listed.Page, c.reveal(ctx, listed.Relayers...)
-}
-
-func checkPage(query relayer.ListQuery) error {
-	var problems []relayer.FieldError
-	if query.Page < 0 {
-		problems = append(problems, relayer.FieldError{Field: "page", Message: "must be 0 or more"})
-	}
-	if query.PerPage < 0 {
-		problems = append(problems, relayer.FieldError{Field: "per_page", Message: "must be 0 or more"})
-	}
-	if problems == nil {
-		return nil
-	}
-	return &relayer.ValidationError{Fields: problems}
 }
 
 // filter is a selector as query parameters.
@@ -122,7 +108,7 @@ func (c *Client) list(ctx context.Context, filter url.Values, page, perPage int)
 		req.query.Set(name, strconv.FormatUint(min(uint64(number), math.MaxUint32), 10))
 	}
 	req.query.Set("revisions", "true")
-	req.decode = func(resp *response) error { return listed.decode(resp) }
+	req.decode = listed.decode
 	if _, failed := c.do(ctx, req, c.newAttempts()); failed != nil {
 		return nil, failed.err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Source is what a [Mirror] reads: a Manager, a view of one, or a client. Its All must
@@ -137,7 +138,7 @@ func (m *Mirror) selected(selector relayer.Selector) []*relayer.Relayer {
 // must not be modified. It returns a [*relayer.ValidationError] if the query is invalid. A
 // page has any number of relayers.
 func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	if err := check(query); err != nil {
+	if err := cmp.Or(wire.CheckPage(query), query.Selector.Err()); err != nil {
 		return nil, fmt.Errorf("mirror: list: %w", err)
 	}
 	page, perPage := max(query.Page, 1), cmp.Or(query.PerPage, relayer.DefaultPerPage)
@@ -152,26 +153,11 @@ func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page
 	}, nil
 }
 
-func check(query relayer.ListQuery) error {
-	var problems []relayer.FieldError
-	if query.Page < 0 {
-		problems = append(problems, relayer.FieldError{Field: "page", Message: "must be 0 or more"})
-	}
-	if query.PerPage < 0 {
-		problems = append(problems, relayer.FieldError{Field: "per_page", Message: "must be 0 or more"})
-	}
-	if problems != nil {
-		return &relayer.ValidationError{Fields: problems}
-	}
-	return query.Selector.Err()
-}
-
 // CaughtUp returns when the view was last known to be complete: at the end of a read of all
 // relayers, or at a change or heartbeat since. Changes of the moments before may still be on
 // their way. A Manager confirms every 5 seconds that its store is reachable and that no
 // change is missing, and a server of package httpapi every 15 seconds.
 func (m *Mirror) CaughtUp() time.Time {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.caughtUp
+	caughtUp, _ := m.state()
+	return caughtUp
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Export returns the configuration file of a registry: the relayers that the selector
@@ -34,7 +35,12 @@ func export(ctx context.Context, registry relayer.Reader, selector relayer.Selec
 		if err := open(ctx, registry, r); err != nil {
 			return nil, err
 		}
-		body, err := requestFor(r, shown).MarshalUnmasked()
+		req := wire.RequestOf(r)
+		req.CustomRPCURLs = slices.Clone(req.CustomRPCURLs) // r may be shared
+		for i, endpoint := range req.CustomRPCURLs {
+			req.CustomRPCURLs[i].URL = relayer.RPCURL(shown(endpoint.URL))
+		}
+		body, err := req.MarshalUnmasked()
 		if err != nil {
 			return nil, err
 		}
@@ -48,16 +54,4 @@ func export(ctx context.Context, registry relayer.Reader, selector relayer.Selec
 		Relayers []json.RawMessage `json:"relayers"`
 	}{relayers})
 	return file.Bytes(), err
-}
-
-// requestFor returns the request that creates a relayer.
-func requestFor(r *relayer.Relayer, shown func(relayer.RPCURL) string) relayer.CreateRequest {
-	endpoints := slices.Clone(r.CustomRPCURLs)
-	for i := range endpoints {
-		endpoints[i].URL = relayer.RPCURL(shown(endpoints[i].URL))
-	}
-	return relayer.CreateRequest{
-		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
-		NotificationID: r.NotificationID, CustomRPCURLs: endpoints, Policy: r.Policy, Labels: r.Labels,
-	}
 }

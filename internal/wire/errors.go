@@ -1,4 +1,4 @@
-// Package wire has what the server and the client of the HTTP API share.
+// Package wire has what packages httpapi, client, plan and mirror share.
 package wire
 
 import (
