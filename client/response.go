@@ -72,7 +72,7 @@ func (c *Client) readResponse(req *request, received *http.Response) (*response,
 	if int64(len(body)) > c.maxResponseBytes {
 		return resp, errTooLarge
 	}
-	if !resp.isJSON() {
+	if !isJSON(resp.header) {
 		return resp, nil
 	}
 	var decoded envelope
@@ -81,8 +81,6 @@ func (c *Client) readResponse(req *request, received *http.Response) (*response,
 	}
 	return resp, nil
 }
-
-func (p *response) isJSON() bool { return isJSON(p.header) }
 
 func isJSON(header http.Header) bool { return hasMediaType(header, "application/json") }
 
@@ -116,7 +114,7 @@ func (p *response) isTemporary() bool {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	case http.StatusOK:
-		return p.envelope == nil && p.isJSON()
+		return p.envelope == nil && isJSON(p.header)
 	default:
 		return p.isOfProxy()
 	}
@@ -137,7 +135,7 @@ func (p *response) describe() string {
 	if p.status < http.StatusOK {
 		return "the server switched to another protocol"
 	}
-	if p.envelope == nil && p.isJSON() {
+	if p.envelope == nil && isJSON(p.header) {
 		return "the body is not a JSON object with a success member"
 	}
 	if p.envelope == nil {

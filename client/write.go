@@ -56,7 +56,6 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 		create.wantID = req.ID
 		return c.write(ctx, &write{
 			request:  create,
-			id:       req.ID,
 			hasOwnID: hasOwnID,
 			settle:   func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, current) },
 		})
@@ -331,7 +330,7 @@ func (c *Client) change(ctx context.Context, req *request, settings relayer.Writ
 		req.query, req.hasNoEffect = url.Values{"dry_run": {"true"}}, true
 		return c.run(ctx, req)
 	}
-	return c.write(ctx, &write{request: req, id: req.id, settle: func(current *relayer.Relayer) (verdict, error) {
+	return c.write(ctx, &write{request: req, settle: func(current *relayer.Relayer) (verdict, error) {
 		return settleChange(isDone, settings.Revisions, current)
 	}})
 }
@@ -373,7 +372,6 @@ const (
 // write is a request that changes something.
 type write struct {
 	*request
-	id       string
 	hasOwnID bool // no other client uses the ID
 	settle   func(current *relayer.Relayer) (verdict, error)
 }
@@ -393,7 +391,7 @@ func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) 
 		if !isUnknown {
 			return nil, failed.err
 		}
-		current, err := c.readBack(ctx, w.id, attempts)
+		current, err := c.readBack(ctx, w.wantID, attempts)
 		if err != nil {
 			return nil, &unknownOutcome{fmt.Errorf("%w; reading it back: %w", failed.err, err)}
 		}
