@@ -231,7 +231,10 @@ func (w *watcher) tolerate(failed *failure) *failure {
 // change returns the change of the event, or nil if it is none.
 func (w *watcher) change(ctx context.Context, e event) (*relayer.Change, error) {
 	if e.data == nil {
-		return w.heartbeat(e), nil
+		if e.comment != heartbeat || !w.hasHeartbeats {
+			return nil, nil
+		}
+		return &relayer.Change{Kind: relayer.ChangeHeartbeat}, nil
 	}
 	kind := relayer.ChangeKind(e.kind)
 	switch kind {
@@ -264,14 +267,6 @@ func (w *watcher) ignored(e event) *failure {
 		}
 	}
 	return nil
-}
-
-// heartbeat returns the heartbeat of a comment, or nil.
-func (w *watcher) heartbeat(e event) *relayer.Change {
-	if e.comment != heartbeat || !w.hasHeartbeats {
-		return nil
-	}
-	return &relayer.Change{Kind: relayer.ChangeHeartbeat}
 }
 
 // check returns an error if the server has ignored the selector, and gets the full RPC

@@ -40,7 +40,7 @@ func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (E
 		return entry, nil
 	}
 	if len(urls.changes) > 0 {
-		patch["custom_rpc_urls"] = urls.patchValue()
+		patch["custom_rpc_urls"] = urls.list
 	}
 	entry.Action = Update
 	entry.apply = func(ctx context.Context, options ...relayer.WriteOption) error {

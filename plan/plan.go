@@ -166,11 +166,14 @@ func (b *builder) checkChanges(ctx context.Context) error {
 
 // blocked returns the entry of a relayer that the registry rejects.
 func blocked(id string, err error) Entry {
-	problems := []relayer.FieldError{{Message: err.Error()}}
 	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
-		problems = invalid.Fields
+		return Entry{ID: id, Action: Blocked, Problems: invalid.Fields}
 	}
-	return Entry{ID: id, Action: Blocked, Problems: problems}
+	return blockedEntry(id, err.Error())
+}
+
+func blockedEntry(id, problem string) Entry {
+	return Entry{ID: id, Action: Blocked, Problems: []relayer.FieldError{{Message: problem}}}
 }
 
 // isMasked reports whether the registry masks RPC URLs.
@@ -271,7 +274,7 @@ func (b *builder) addDesired(ctx context.Context, req relayer.CreateRequest) err
 		return err
 	}
 	if problem != "" {
-		b.Entries = append(b.Entries, Entry{ID: req.ID, Action: Blocked, Problems: []relayer.FieldError{{Message: problem}}})
+		b.Entries = append(b.Entries, blockedEntry(req.ID, problem))
 		return nil
 	}
 	entry, err := b.compare(req, stored)
@@ -324,9 +327,7 @@ func (b *builder) selectionProblem(ctx context.Context, req relayer.CreateReques
 
 // withoutRevision returns the entry of a relayer that cannot be changed conditionally.
 func withoutRevision(id string) Entry {
-	return Entry{ID: id, Action: Blocked, Problems: []relayer.FieldError{{
-		Message: "the registry returns no revision, so that a change could overwrite that of another writer",
-	}}}
+	return blockedEntry(id, "the registry returns no revision, so that a change could overwrite that of another writer")
 }
 
 func (b *builder) addExtra(ctx context.Context, r *relayer.Relayer) (err error) {

@@ -12,7 +12,7 @@ import (
 
 // urlComparison is the difference between two lists of RPC endpoints.
 type urlComparison struct {
-	list     []relayer.RPCConfig // to write if there are changes
+	list     []relayer.RPCConfig // to write if there are changes; nil clears
 	hidden   []int               // positions whose full URL neither the file nor the registry shows
 	changes  []Change
 	problems problems
@@ -38,7 +38,9 @@ func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlCompariso
 		c.changes = append(c.changes, Change{Path: endpointPath(i), Old: endpointText(stored[i])})
 	}
 	if b.isMasked && b.sendURLs && len(c.changes) == 0 && len(c.hidden) == 0 {
-		c.addHiddenChanges()
+		for i, endpoint := range c.list { // the hidden parts may differ
+			c.changes = append(c.changes, urlChange(i, endpoint.URL, endpoint.URL))
+		}
 	}
 	if len(c.changes) > 0 {
 		for _, i := range c.hidden {
@@ -159,21 +161,6 @@ func (b *builder) isSameURL(desired, stored relayer.RPCURL) bool {
 		return desired.String() == stored.String()
 	}
 	return desired == stored
-}
-
-// addHiddenChanges adds a change for each URL, because the hidden parts may differ.
-func (c *urlComparison) addHiddenChanges() {
-	for i, endpoint := range c.list {
-		c.changes = append(c.changes, urlChange(i, endpoint.URL, endpoint.URL))
-	}
-}
-
-// patchValue is the value of custom_rpc_urls in a patch.
-func (c *urlComparison) patchValue() any {
-	if c.list == nil {
-		return nil
-	}
-	return c.list
 }
 
 func endpointPath(i int) string { return fmt.Sprintf("custom_rpc_urls[%d]", i) }
