@@ -151,7 +151,14 @@ To rotate: keys add, SIGHUP, keys use, SIGHUP, wait until check shows no RPC URL
 old key, keys remove. Several servers of one database need the same file: copy it to all
 of them before each SIGHUP.`,
 	}
-	command.AddCommand(newKeysAddCommand(), newKeysListCommand(), newKeysUseCommand(), newKeysRemoveCommand())
+	add := &cobra.Command{Use: "add", Short: "Add a new random key; the first one creates the file and is primary"}
+	use := &cobra.Command{
+		Use:   "use",
+		Short: "Make a key the primary key",
+		Long: `Use makes a key the primary key. Before one server seals with it, every server must
+have it: see relayerd keys --help.`,
+	}
+	command.AddCommand(changing(add, keyring.AddKey, "added key %s\n"), newKeysListCommand(), changing(use, keyring.UseKey, "key %s is primary\n"), newKeysRemoveCommand())
 	return command
 }
 
@@ -164,7 +171,6 @@ func (k *keyFlags) add(command *cobra.Command) {
 	require(command, "keys", "id")
 }
 
-// change changes the key file.
 func (k *keyFlags) change(modify func(path, id string) error) error {
 	if err := checkFile("--keys", k.path); err != nil {
 		return err
@@ -175,37 +181,15 @@ func (k *keyFlags) change(modify func(path, id string) error) error {
 	return nil
 }
 
-func newKeysAddCommand() *cobra.Command {
+// changing makes a command change the key file, and print what it has done.
+func changing(command *cobra.Command, modify func(path, id string) error, done string) *cobra.Command {
 	var k keyFlags
-	command := &cobra.Command{
-		Use:   "add",
-		Short: "Add a new random key; the first one creates the file and is primary",
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := k.change(keyring.AddKey); err != nil {
-				return err
-			}
-			command.Printf("added key %s\n", k.id)
-			return nil
-		},
-	}
-	k.add(command)
-	return command
-}
-
-func newKeysUseCommand() *cobra.Command {
-	var k keyFlags
-	command := &cobra.Command{
-		Use:   "use",
-		Short: "Make a key the primary key",
-		Long: `Use makes a key the primary key. Before one server seals with it, every server must
-have it: see relayerd keys --help.`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := k.change(keyring.UseKey); err != nil {
-				return err
-			}
-			command.Printf("key %s is primary\n", k.id)
-			return nil
-		},
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if err := k.change(modify); err != nil {
+			return err
+		}
+		command.Printf(done, k.id)
+		return nil
 	}
 	k.add(command)
 	return command
