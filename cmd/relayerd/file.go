@@ -73,12 +73,3 @@ func backUpTo(ctx context.Context, source *bolt.Store, path string) error {
 	}
 	return err
 }
-
-// compact returns the sizes of the file before and after.
-func compact(ctx context.Context, flag, path string) (before, after int64, err error) {
-	before, after, err = bolt.Compact(ctx, path)
-	if err != nil {
-		return 0, 0, fileError(flag, path, err)
-	}
-	return before, after, nil
-}

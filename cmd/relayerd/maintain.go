@@ -116,9 +116,9 @@ replaces it. The directory needs free space for the new file.`,
 			if err := checkFile("--db", database); err != nil {
 				return err
 			}
-			before, after, err := compact(command.Context(), "--db", database)
+			before, after, err := bolt.Compact(command.Context(), database)
 			if err != nil {
-				return err
+				return fileError("--db", database, err)
 			}
 			command.Printf("compacted from %d to %d bytes\n", before, after)
 			return nil

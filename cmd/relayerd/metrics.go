@@ -13,13 +13,6 @@ import (
 	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 )
 
-// newRegistry returns a registry with the metrics of the process.
-func newRegistry() *promclient.Registry {
-	registry := promclient.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return registry
-}
-
 // backupMetrics describe the backups of --backup.
 type backupMetrics struct {
 	total       *promclient.CounterVec
@@ -66,8 +59,8 @@ type metrics struct {
 
 // openMetrics serves /metrics on --metrics-addr, if it is set, until stop is called.
 func openMetrics(c config, certificate *certificate, log *logWriter, logger *slog.Logger) (m metrics, err error) {
-	registry := newRegistry()
-	registry.MustRegister(newDroppedLinesMetric(log))
+	registry := promclient.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newDroppedLinesMetric(log))
 	m = metrics{registry: registry, stop: func() {}, traffic: newTraffic(registry)}
 	if certificate != nil {
 		registry.MustRegister(newExpiryMetric(certificate))
