@@ -123,26 +123,17 @@ func newBackups(c config, source *bolt.Store, registry promclient.Registerer, lo
 	}
 }
 
-// startBackups writes backups until ctx is done or stop is called.
-func startBackups(ctx context.Context, b *backups, requests <-chan os.Signal) (stop func(), err error) {
+// prepare removes what a crash left behind, and returns the wait until the first backup.
+func (b *backups) prepare() (wait time.Duration, err error) {
 	if err := b.removeTempFiles(); err != nil {
-		return nil, fmt.Errorf("--backup: %w", err)
+		return 0, err
 	}
 	names, err := b.names()
-	if err != nil {
-		return nil, fmt.Errorf("--backup: %w", err)
-	}
-	wait := b.untilDue(names)
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		b.run(ctx, wait, requests)
-	}()
-	return func() { cancel(); <-done }, nil
+	return b.untilDue(names), err
 }
 
-// run writes a backup after the wait, then at every interval, and at every request.
+// run writes a backup after the wait, then at every interval, and at every request, until
+// ctx is done.
 func (b *backups) run(ctx context.Context, wait time.Duration, requests <-chan os.Signal) {
 	for {
 		select {

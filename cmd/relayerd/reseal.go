@@ -112,17 +112,6 @@ type resealer struct {
 	signals <-chan os.Signal // each one reloads the keys
 }
 
-// start seals until ctx is done or stop is called.
-func (r resealer) start(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.run(ctx)
-	}()
-	return func() { cancel(); <-done }
-}
-
 // resealActor is the actor of what a server seals by itself. No token has this name.
 var resealActor = relayer.Actor{ID: "relayerd:reseal"}
 

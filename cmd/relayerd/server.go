@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -71,6 +72,14 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 // onClose adds what close calls, last added first.
 func (s *server) onClose(release func()) {
 	s.closers = append(s.closers, func() error { release(); return nil })
+}
+
+// inBackground runs a function until ctx is done or close is called.
+func (s *server) inBackground(ctx context.Context, run func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	s.onClose(func() { cancel(); running.Wait() })
 }
 
 func (s *server) close() (err error) {
@@ -201,11 +210,12 @@ func (s *server) openStore(ctx context.Context) error {
 	if s.backup.directory == "" {
 		return nil
 	}
-	stop, err := startBackups(ctx, newBackups(s.config, file, s.metrics.registry, s.logger), s.received.backup)
+	b := newBackups(s.config, file, s.metrics.registry, s.logger)
+	wait, err := b.prepare()
 	if err != nil {
-		return err
+		return fmt.Errorf("--backup: %w", err)
 	}
-	s.onClose(stop)
+	s.inBackground(ctx, func(ctx context.Context) { b.run(ctx, wait, s.received.backup) })
 	return nil
 }
 
@@ -217,7 +227,7 @@ func (s *server) openManager(ctx context.Context) error {
 	}
 	s.manager, err = relayer.New(s.store, append(s.managerOptions, sealing...)...)
 	if err == nil && s.keys != nil {
-		s.onClose(resealer{s.manager, s.keys, s.received.keys}.start(ctx))
+		s.inBackground(ctx, resealer{s.manager, s.keys, s.received.keys}.run)
 	}
 	return err
 }

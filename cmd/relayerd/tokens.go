@@ -47,16 +47,10 @@ type grant struct {
 	within relayer.Selector
 }
 
-func (g grant) equals(other grant) bool {
-	return g.role == other.role && g.within.String() == other.within.String()
-}
-
 // tokenTable is the content of a tokens file. It is never changed after parsing.
 type tokenTable struct {
 	names  map[[sha256.Size]byte]string // by the digest of the token
 	grants map[string]grant             // by name
-
-	minBytes int // the shortest length of a token
 }
 
 var (
@@ -85,7 +79,7 @@ func parseTokens(text string, minBytes int) (*tokenTable, error) {
 	if hasByteOrderMark(text) {
 		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
 	}
-	table := &tokenTable{names: make(map[[sha256.Size]byte]string), grants: make(map[string]grant), minBytes: minBytes}
+	table := &tokenTable{names: make(map[[sha256.Size]byte]string), grants: make(map[string]grant)}
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -93,7 +87,7 @@ func parseTokens(text string, minBytes int) (*tokenTable, error) {
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		if err := table.add(fields); err != nil {
+		if err := table.add(fields, minBytes); err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
@@ -111,7 +105,7 @@ func hasByteOrderMark(text string) bool {
 	})
 }
 
-func (t *tokenTable) add(fields []string) error {
+func (t *tokenTable) add(fields []string, minBytes int) error {
 	if len(fields) < 2 || len(fields) > 4 {
 		return errors.New(`must be "name token", "name token role" or "name token role selector"`)
 	}
@@ -122,7 +116,7 @@ func (t *tokenTable) add(fields []string) error {
 	if !bearerToken.MatchString(token) {
 		return errors.New("the token must consist of ASCII letters, digits and symbols")
 	}
-	if err := checkTokenLength(token, t.minBytes); err != nil {
+	if err := checkTokenLength(token, minBytes); err != nil {
 		return err
 	}
 	granted, err := parseGrant(fields[2:])
@@ -133,7 +127,7 @@ func (t *tokenTable) add(fields []string) error {
 	if _, exists := t.names[digest]; exists {
 		return errors.New("an earlier line has the same token")
 	}
-	if other, exists := t.grants[name]; exists && !other.equals(granted) {
+	if other, exists := t.grants[name]; exists && (other.role != granted.role || other.within.String() != granted.within.String()) {
 		return errors.New("an earlier line gives this name another role or selector")
 	}
 	t.names[digest] = name
@@ -243,12 +237,6 @@ func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
 	if err := file.load(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		file.reloadOn(ctx, s.received.reload)
-	}()
-	s.onClose(func() { cancel(); <-done })
+	s.inBackground(ctx, func(ctx context.Context) { file.reloadOn(ctx, s.received.reload) })
 	return file, nil
 }
