@@ -369,10 +369,7 @@ func runLength(records []relayer.Record) int {
 // writeError adds the offset to an error of a write. If an ID or a claim is taken, the
 // destination has a record at another position than the source.
 func writeError(offset int, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, relayer.ErrExists), errors.Is(err, relayer.ErrClaimed):
+	if errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrClaimed) {
 		return fmt.Errorf("%w at offset %d: %w", ErrDiffers, offset, err)
 	}
 	return fmt.Errorf("write at offset %d: %w", offset, err)
