@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-relayer/relayer"
 )
@@ -77,10 +78,6 @@ func (a *applier) run(ctx context.Context, entries []Entry) {
 
 // concernsOne reports whether a failure has its cause in one relayer.
 func concernsOne(err error) bool {
-	for _, cause := range []error{relayer.ErrConflict, relayer.ErrExists, relayer.ErrNotFound, relayer.ErrInvalid} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
+	causes := []error{relayer.ErrConflict, relayer.ErrExists, relayer.ErrNotFound, relayer.ErrInvalid}
+	return slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) })
 }

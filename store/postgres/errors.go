@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,15 +58,7 @@ func outcomeUnknown(cause error) error {
 // hasCode reports whether err is an error of the server with one of the codes.
 func hasCode(err error, codes ...string) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return false
-	}
-	for _, code := range codes {
-		if refusal.Code == code {
-			return true
-		}
-	}
-	return false
+	return ok && slices.Contains(codes, refusal.Code)
 }
 
 // isRefusal reports whether the server refused a statement and the session continues,

@@ -178,16 +178,10 @@ func selects(query relayer.StoreQuery, rec relayer.Record) bool {
 	if len(query.IDs) > 0 && !slices.Contains(query.IDs, rec.ID) {
 		return false
 	}
-	for _, terms := range query.Terms {
-		found := false
-		for _, term := range terms {
-			found = found || slices.Contains(rec.Terms, term)
-		}
-		if !found {
-			return false
-		}
+	isMissing := func(terms []string) bool {
+		return !slices.ContainsFunc(terms, func(term string) bool { return slices.Contains(rec.Terms, term) })
 	}
-	return true
+	return !slices.ContainsFunc(query.Terms, isMissing)
 }
 
 // wantError fails unless err matches want. The contract does not define the record that

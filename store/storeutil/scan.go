@@ -12,17 +12,16 @@ func Selects(query relayer.StoreQuery, rec relayer.Record) bool {
 	if len(query.IDs) > 0 && !slices.Contains(query.IDs, rec.ID) {
 		return false
 	}
+	hasTerm := func(term string) bool {
+		_, found := slices.BinarySearch(rec.Terms, term)
+		return found
+	}
 	for _, terms := range query.Terms {
-		if !slices.ContainsFunc(terms, func(term string) bool { return hasTerm(rec, term) }) {
+		if !slices.ContainsFunc(terms, hasTerm) {
 			return false
 		}
 	}
 	return true
-}
-
-func hasTerm(rec relayer.Record, term string) bool {
-	_, found := slices.BinarySearch(rec.Terms, term)
-	return found
 }
 
 // Scan returns the page of the query and the number of selected records, as the List

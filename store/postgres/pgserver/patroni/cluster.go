@@ -27,6 +27,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -162,7 +163,7 @@ func (c *Cluster) Leader(t *testing.T, except ...*Node) *Node {
 	var leader *Node
 	c.await(t, "a leader", func() bool {
 		for _, node := range c.Nodes {
-			if contains(except, node) {
+			if slices.Contains(except, node) {
 				continue
 			}
 			if status, _ := get(node.api+"/primary", nil); status == http.StatusOK {
@@ -288,15 +289,6 @@ func freePort(t *testing.T) int {
 	}
 	t.Fatal("patroni: no free port")
 	return 0
-}
-
-func contains(nodes []*Node, node *Node) bool {
-	for _, n := range nodes {
-		if n == node {
-			return true
-		}
-	}
-	return false
 }
 
 func must(t *testing.T, err error) {
