@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -41,7 +43,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), termsParameter(rec.Terms), bytesParameter(rec.Document), bytesParameter(rec.Private), attempt.String())
+			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), notNull(rec.Document), notNull(rec.Private), attempt.String())
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var position, created, stored *int64
@@ -82,7 +84,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), termsParameter(rec.Terms), bytesParameter(rec.Document), bytesParameter(rec.Private))
+			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), notNull(rec.Terms), notNull(rec.Document), notNull(rec.Private))
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var updated, stored, position *int64
@@ -201,15 +203,15 @@ type importColumns struct {
 func importColumnsOf(records []relayer.Record) (importColumns, error) {
 	var columns importColumns
 	for _, rec := range records {
-		if err := checkImportLimits(rec); err != nil {
+		if err := cmp.Or(storeutil.CheckImport(rec, maxRecordSize), checkID(rec.ID)); err != nil {
 			return importColumns{}, err
 		}
 		columns.ids = append(columns.ids, rec.ID)
 		columns.revisions = append(columns.revisions, int64(rec.Revision))
 		columns.claims = append(columns.claims, claimParameter(rec.Claim))
 		columns.terms = append(columns.terms, arrayOf(rec.Terms))
-		columns.documents = append(columns.documents, bytesParameter(rec.Document))
-		columns.privates = append(columns.privates, bytesParameter(rec.Private))
+		columns.documents = append(columns.documents, notNull(rec.Document))
+		columns.privates = append(columns.privates, notNull(rec.Private))
 		columns.size += sizeOf(rec)
 	}
 	if columns.size > maxRecordSize {
@@ -234,14 +236,6 @@ func claimParameter(claim string) []byte {
 	return []byte(claim)
 }
 
-// termsParameter returns an empty slice for nil, which the driver would send as NULL.
-func termsParameter(terms []string) []string {
-	if terms == nil {
-		return []string{}
-	}
-	return terms
-}
-
 var arrayEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // arrayOf returns the text of an array. An array of arrays must be rectangular, so records
@@ -254,10 +248,10 @@ func arrayOf(terms []string) string {
 	return "{" + strings.Join(quoted, ",") + "}"
 }
 
-// bytesParameter returns an empty slice for nil, which the driver would send as NULL.
-func bytesParameter(bytes []byte) []byte {
-	if bytes == nil {
-		return []byte{}
+// notNull returns an empty slice for nil, which the driver would send as NULL.
+func notNull[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
-	return bytes
+	return list
 }
