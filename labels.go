@@ -18,7 +18,6 @@ const (
 	maxLabelValueRunes = 128
 )
 
-// checkLabels adds the problems of labels, in the order of their keys.
 func checkLabels(labels map[string]string, found *problems) {
 	if len(labels) > maxLabels {
 		found.Add("labels", fmt.Sprintf("must have at most %d labels", maxLabels))

@@ -59,7 +59,6 @@ func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
 	})
 }
 
-// listRecords returns the records of a page.
 func (m *Manager) listRecords(ctx context.Context, query ListQuery) ([]Record, Pagination, error) {
 	pagination, offset, err := m.paginate(query)
 	if err != nil {
@@ -135,7 +134,6 @@ func (m *Manager) selectRecords(ctx context.Context, selector Selector, offset, 
 	return records, total, nil
 }
 
-// search returns the page of a selector with a search.
 func (m *Manager) search(ctx context.Context, selector Selector, offset, limit int) (page []Record, total int, err error) {
 	for rec, err := range walk(selector, func(offset int) ([]recordRead, error) { return m.readBatch(ctx, selector, offset) }) {
 		if err != nil {
@@ -232,7 +230,6 @@ func walk(selector Selector, readBatch func(offset int) ([]recordRead, error)) i
 	}
 }
 
-// recordRead is a record, or the error of a damaged one.
 type recordRead struct {
 	Record
 	err error

@@ -98,7 +98,6 @@ func (m *Manager) get(ctx context.Context, id string) (Record, error) {
 	return rec, err
 }
 
-// newRelayer returns the relayer that a request describes.
 func newRelayer(req CreateRequest) *Relayer {
 	return &Relayer{
 		ID:             req.ID,
@@ -234,7 +233,6 @@ func recordSize(rec Record) int {
 	return size
 }
 
-// check adds the problems of a relayer that is to be stored.
 func (s *settings) check(r *Relayer, found *problems) {
 	checkRules(r, found)
 	checkLabels(r.Labels, found)

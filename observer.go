@@ -64,7 +64,6 @@ func WithObserver(observe Observer) Option {
 	}}
 }
 
-// errPanicked is the error of an operation that panics.
 var errPanicked = errors.New("relayer: the operation panicked")
 
 // observe runs a read between the calls of the observers.

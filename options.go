@@ -12,7 +12,6 @@ import (
 // The zero Option is invalid.
 type Option struct{ apply func(*settings) error }
 
-// settings are what options set.
 type settings struct {
 	resolveAddress   AddressResolver
 	admissions       []func(context.Context, Admission) error

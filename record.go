@@ -65,7 +65,6 @@ func maskedReason(reason *DisabledReason) *DisabledReason {
 	return &DisabledReason{Type: DisabledReasonType(mask.Text(string(reason.Type))), Details: mask.Text(reason.Details)}
 }
 
-// encodePrivate returns the private part of a relayer, or nil if it has none.
 func encodePrivate(r *Relayer) ([]byte, error) {
 	if len(r.CustomRPCURLs) == 0 {
 		return nil, nil
@@ -133,7 +132,6 @@ func claimedError() error {
 	return invalid("signer_id", "is used by another relayer on this network: choose another signer")
 }
 
-// documentRelayer decodes the document of a record.
 func documentRelayer(rec Record) (*Relayer, error) {
 	r := new(Relayer)
 	if err := json.Unmarshal(rec.Document, r); err != nil {

@@ -103,7 +103,6 @@ func (p RPCPolicy) folded() (RPCPolicy, error) {
 	return p, nil
 }
 
-// checkURLs adds a problem for every URL that the policy rejects.
 func (p RPCPolicy) checkURLs(endpoints []RPCConfig, found *problems) {
 	for i, endpoint := range endpoints {
 		text := endpoint.URL.Unmasked()

@@ -402,7 +402,6 @@ func recordTerm(key, value string) string {
 // fields are the keys of the terms of a record, besides its labels.
 var fields = []string{"network", "network_type", "signer_id", "notification_id", "paused", "system_disabled"}
 
-// termsOf returns the terms of the relayer's record.
 func termsOf(r *Relayer) []string {
 	terms := make([]string, 0, len(fields)+len(r.Labels))
 	for _, key := range fields {

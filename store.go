@@ -61,7 +61,6 @@ type Record struct {
 	Private []byte
 }
 
-// printedRecord is a [Record] as it is printed and encoded.
 type printedRecord struct {
 	ID       string
 	Revision uint64

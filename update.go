@@ -76,13 +76,11 @@ func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption)
 	}, anySize})
 }
 
-// maxReasonType is the limit of the type of a disabled reason in bytes.
 const maxReasonType = 256
 
 // applyFunc modifies r. It may compare it with the stored relayer.
 type applyFunc func(r, stored *Relayer) error
 
-// edit is a change of a stored relayer.
 type edit struct {
 	apply     applyFunc
 	checkSize func(rec, before Record) error
@@ -101,7 +99,6 @@ func setPaused(paused bool) applyFunc {
 	}
 }
 
-// checkChanged adds the problems of a changed relayer.
 func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	keep := func(field string, isKept bool) {
 		if !isKept {
@@ -178,7 +175,6 @@ func checkMasks(r, stored *Relayer, found *problems) {
 	}
 }
 
-// update is an observed change of a relayer.
 func (m *Manager) update(ctx context.Context, action Action, id string, options []WriteOption, e edit) (*Relayer, error) {
 	return observeWrite(ctx, m, action, &id, options, func(ctx context.Context, w *write) (*Relayer, error) {
 		rec, err := m.updateRecord(ctx, id, w, e)
@@ -288,7 +284,6 @@ func withoutPrivate(rec Record) Record {
 	return rec
 }
 
-// change is the result of an [applyFunc].
 type change struct {
 	rec         Record // with the private part in clear
 	urls        []RPCConfig

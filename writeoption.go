@@ -69,7 +69,6 @@ func NewWriteSettings(options ...WriteOption) (WriteSettings, error) {
 	return s, nil
 }
 
-// check returns ErrConflict unless the write is permitted at the revision.
 func (s WriteSettings) check(revision uint64) error {
 	if s.Revisions != nil && !slices.Contains(s.Revisions, revision) {
 		return ErrConflict

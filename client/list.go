@@ -214,7 +214,6 @@ type walk struct {
 	isDone  bool
 }
 
-// lastRead is what was read of a relayer.
 type lastRead struct {
 	position int    // in the list
 	digest   uint64 // of its JSON
@@ -337,7 +336,6 @@ func (w *walk) lastRead(listed *listing, start int, i int) lastRead {
 	return lastRead{start + i, digest.Sum64()}
 }
 
-// unread returns the relayers that were not read before.
 func (w *walk) unread(listed *listing) []*relayer.Relayer {
 	var unread []*relayer.Relayer
 	for _, r := range listed.Relayers {

@@ -67,7 +67,6 @@ func (r *request) errorf(format string, values ...any) error {
 	return fmt.Errorf("%s (request %s): "+format, append([]any{r, r.requestID}, values...)...)
 }
 
-// http returns the request to send.
 func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
 	address := c.base + r.path
 	if len(r.query) > 0 {

@@ -16,7 +16,6 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// response is a complete HTTP response.
 type response struct {
 	request  *request
 	status   int
@@ -210,7 +209,6 @@ var (
 	errOtherRelayer = errors.New("the response has a relayer with another ID than requested")
 )
 
-// decodeSingle reads a relayer and its revision.
 func decodeSingle(p *response) error {
 	r, err := decodeRelayer(p.envelope.Data)
 	if err != nil {

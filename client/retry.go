@@ -11,7 +11,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// failure is the failure of an attempt.
 type failure struct {
 	err error
 
@@ -39,7 +38,6 @@ func (f *failure) withContextError(ctx context.Context) *failure {
 	return f
 }
 
-// attempts limits the attempts of one operation.
 type attempts struct {
 	left    int
 	made    int
@@ -102,7 +100,6 @@ func (c *Client) do(ctx context.Context, req *request, attempts *attempts) (*res
 	}
 }
 
-// attempt sends the request once.
 func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure) {
 	if err := ctx.Err(); err != nil {
 		return nil, &failure{err: err}
@@ -165,7 +162,6 @@ func (c *Client) transportFailure(ctx context.Context, req *request, err error, 
 	return failed
 }
 
-// bodyFailure returns the failure to read the body of a response.
 func (c *Client) bodyFailure(ctx context.Context, req *request, status int, err error) *failure {
 	if errors.Is(err, errTooLarge) {
 		return &failure{err: req.errorf("status %d: %w", status, err), isUnknown: true}

@@ -114,7 +114,6 @@ func (w *watcher) start(ctx context.Context) {
 	}
 }
 
-// next returns the next event.
 func (w *watcher) next(ctx context.Context) (event, *failure) {
 	if w.rejected != nil {
 		return event{}, w.rejected

@@ -369,7 +369,6 @@ const (
 	isUndecided
 )
 
-// write is a request that changes something.
 type write struct {
 	*request
 	hasOwnID bool // no other client uses the ID

@@ -106,7 +106,6 @@ func (a *API) decide(ctx context.Context, access Access) (Decision, error) {
 	return decision, nil
 }
 
-// accessReport is what a caller may do.
 type accessReport struct {
 	Principal string `json:"principal"`
 

@@ -84,13 +84,11 @@ func (a *API) enableRelayer(x *exchange, r *http.Request) response {
 	return x.relayer(enabled)
 }
 
-// relayer returns a response with a relayer.
 func (x *exchange) relayer(r *relayer.Relayer) response {
 	body := append(x.startBody(), encodeJSON(r)...)
 	return x.success(http.StatusOK, body).withHeader("Etag", entityTag(r.Revision))
 }
 
-// sentReason is the body of a request to disable a relayer.
 type sentReason struct {
 	Type    string `json:"type" wire:"nonempty"`
 	Details string `json:"details" wire:"optional"`

@@ -49,10 +49,8 @@ func WithClientAddress(address func(*http.Request) string) Option {
 	}}
 }
 
-// maxKnownCredentials bounds how many accepted credentials are remembered.
 const maxKnownCredentials = 10_000
 
-// guessLimiter limits how many unknown credentials a client address may send.
 type guessLimiter struct {
 	limiter *rateLimiter // by client address
 	known   *lru[uint64, struct{}]

@@ -131,7 +131,6 @@ func (a *API) serve(x *exchange, r *http.Request) {
 	a.mux.ServeHTTP(x, r)
 }
 
-// identify returns the actor that sent the request.
 func (a *API) identify(x *exchange, r *http.Request) (relayer.Actor, error) {
 	address := a.address(r)
 	actor, err := a.guesses.check(r, address, a.authenticate)
@@ -262,7 +261,6 @@ func (a *API) newMux() *http.ServeMux {
 	return mux
 }
 
-// rateLimited applies the rate limit of the actor to an endpoint.
 func (a *API) rateLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
 		if wait := a.readLimiter.take(x.actor.ID); wait > 0 {
@@ -285,7 +283,6 @@ func retryAfter(wait time.Duration) string {
 	return strconv.FormatInt(seconds, 10)
 }
 
-// authFailure returns the response to a request that was not authenticated.
 func (a *API) authFailure(x *exchange, r *http.Request, err error) response {
 	if limited, ok := errors.AsType[guessLimitError](err); ok {
 		return tooManyRequests(limited.wait)

@@ -76,7 +76,6 @@ const defaultMaxBodyBytes = 1 << 20
 // Option configures the handler that [New] returns. The zero Option is invalid.
 type Option struct{ apply func(*settings) error }
 
-// settings are what options set.
 type settings struct {
 	authorize        Authorizer // nil: all is allowed
 	address          func(*http.Request) string

@@ -24,7 +24,6 @@ func newLRU[K comparable, V any](capacity int) *lru[K, V] {
 	return &lru[K, V]{capacity: capacity, entries: make(map[K]*list.Element), order: list.New()}
 }
 
-// get returns the value of a key, if it is cached.
 func (c *lru[K, V]) get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +52,6 @@ func (c *lru[K, V]) getOrAdd(key K, newValue func() V) V {
 	return value
 }
 
-// remove removes a key, if it is cached.
 func (c *lru[K, V]) remove(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

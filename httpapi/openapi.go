@@ -8,7 +8,6 @@ import (
 	"sync"
 )
 
-// openAPIPath is the path of the OpenAPI document.
 const openAPIPath = "/api/v1/openapi.json"
 
 // openAPIDocument describes the API in OpenAPI 3.1.
@@ -16,7 +15,6 @@ const openAPIPath = "/api/v1/openapi.json"
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// openAPITag returns the ETag of the document.
 var openAPITag = sync.OnceValue(func() string {
 	digest := sha256.Sum256(openAPIDocument)
 	return `"` + hex.EncodeToString(digest[:16]) + `"`

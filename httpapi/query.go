@@ -20,7 +20,6 @@ const (
 	maxUnknown = 10
 )
 
-// query reads the parameters of a request.
 type query struct {
 	// options are the known parameters that may be given once. Unused elements have no
 	// name. An array costs no allocation.
@@ -34,7 +33,6 @@ type query struct {
 	unknown []string // names, without duplicates
 }
 
-// filter is a key of a selector with all its values.
 type filter struct {
 	key    string
 	values []string
@@ -109,7 +107,6 @@ func (q *query) addFilter(key, value string) {
 	q.filters[i].values = append(q.filters[i].values, value)
 }
 
-// isFilter reports whether a parameter is a key of a selector.
 func isFilter(name string) bool {
 	switch name {
 	case "id", "network", "network_type", "signer_id", "notification_id", "paused", "system_disabled", "search":
@@ -159,7 +156,6 @@ func unescapePair(pair string) (name, value string, ok bool) {
 	return name, value, err == nil && !strings.Contains(pair, ";")
 }
 
-// parameter is an optional parameter of a query.
 type parameter struct {
 	name   string
 	value  string
@@ -170,7 +166,6 @@ type parameter struct {
 
 func (p *parameter) isTrue() bool { return p.value == "true" }
 
-// parse parses the value, or returns what is wrong with it.
 func (p *parameter) parse() (problem string) {
 	if p.count == 0 {
 		return ""

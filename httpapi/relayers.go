@@ -47,7 +47,6 @@ func (a *API) validateRelayer(x *exchange, r *http.Request) response {
 	return x.document(http.StatusOK, document)
 }
 
-// create returns the created relayer, or the response that rejects the request.
 func (a *API) create(x *exchange, r *http.Request, options ...relayer.WriteOption) (relayer.Document, *response) {
 	body, rejection := a.readJSON(x, r)
 	if rejection != nil {
@@ -118,7 +117,6 @@ func appendDocuments(body []byte, documents []relayer.Document) []byte {
 	return append(body, ']')
 }
 
-// appendRevisions adds the revisions of the relayers, in their order.
 func appendRevisions(body []byte, documents []relayer.Document) []byte {
 	body = append(body, `,"revisions":[`...)
 	for i, document := range documents {
@@ -224,7 +222,6 @@ func (a *API) readJSON(x *exchange, r *http.Request) (body []byte, rejection *re
 	return a.readBody(x, r)
 }
 
-// readBody returns the body of the request, or the response that rejects it.
 func (a *API) readBody(x *exchange, r *http.Request) (body []byte, rejection *response) {
 	tooLarge := invalidRequest(http.StatusRequestEntityTooLarge, relayer.FieldError{
 		Message: fmt.Sprintf("the body must be at most %d bytes", a.maxBodyBytes),

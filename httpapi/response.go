@@ -93,12 +93,10 @@ func (x *exchange) success(status int, body []byte) response {
 	return response{status: status, body: *x.buffer}
 }
 
-// document returns a response with a relayer.
 func (x *exchange) document(status int, document relayer.Document) response {
 	return x.success(status, append(x.startBody(), document.JSON...))
 }
 
-// metadata is that of the envelope.
 type metadata struct {
 	Logs []logEntry `json:"logs"`
 }

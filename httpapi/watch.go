@@ -141,7 +141,6 @@ func (n arrival) isEnd() bool { return n.change.Kind == "" && !n.isGap }
 // size returns how much of the limit of pending bytes the arrival uses.
 func (n arrival) size() int64 { return int64(len(n.change.Document.JSON)) }
 
-// feed is a begun sequence of changes.
 type feed struct {
 	changes   iter.Seq2[relayer.DocumentChange, error]
 	isResumed bool // it has all changes after the last event of the client
@@ -206,7 +205,6 @@ func (a *API) follow(ctx context.Context, changes iter.Seq2[relayer.DocumentChan
 	return arrival{}
 }
 
-// deliver reports false if ctx is done.
 func deliver(ctx context.Context, arrived chan<- arrival, next arrival) bool {
 	select {
 	case arrived <- next:
@@ -227,7 +225,6 @@ const (
 	resync = "event: resync\ndata: {}\n\n"
 )
 
-// appendHead appends the event up to the document.
 func (s eventStream) appendHead(dst []byte, n arrival) []byte {
 	if id := n.change.Position + s.mark; n.change.Position != "" && isPosition(id) {
 		dst = append(append(append(dst, "id: "...), id...), '\n')
@@ -255,7 +252,6 @@ func documentLine(document relayer.Document) []byte {
 	}
 }
 
-// eventStream is a response of Server-Sent Events.
 type eventStream struct {
 	x       *exchange
 	control *http.ResponseController
@@ -295,7 +291,6 @@ var (
 	noBuffering       = []string{"no"}
 )
 
-// startStream sends the header of a stream.
 func (x *exchange) startStream() {
 	x.startResponse(http.StatusOK, contentTypeEvents)["X-Accel-Buffering"] = noBuffering
 	x.WriteHeader(http.StatusOK)
@@ -323,7 +318,6 @@ func (s eventStream) start() error {
 	return s.control.SetReadDeadline(time.Time{})
 }
 
-// buffer returns the empty buffer of the exchange.
 func (s eventStream) buffer() []byte { return (*s.x.buffer)[:0] }
 
 // sendArrival sends the event of an arrival and releases its pending bytes. The document,

@@ -11,7 +11,6 @@ import (
 // maxSeals is the number of texts that one derived key seals.
 const maxSeals = 1 << 20
 
-// sealingCipher seals up to maxSeals texts under one derived key.
 type sealingCipher struct {
 	aead   cipher.AEAD
 	header []byte // of each text

@@ -17,7 +17,6 @@ import (
 	"github.com/go-relayer/relayer/internal/osfile"
 )
 
-// fileHeader is the first line of a key file.
 const fileHeader = "relayer-keyring 1"
 
 // fileMode permits the owner of a key file alone to read it.
@@ -108,7 +107,6 @@ func (r *ring) add(id string, key []byte) {
 	r.keys[id] = key
 }
 
-// encode returns the content of a key file.
 func (r *ring) encode() []byte {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s\nprimary %s\n", fileHeader, r.primary)
@@ -260,7 +258,6 @@ func copyOwner(path, of string) error {
 	return osfile.CopyOwner(path, info)
 }
 
-// changed returns the new content of a key file.
 func changed(path string, modify func(*ring) error) ([]byte, error) {
 	r, err := load(path)
 	if errors.Is(err, fs.ErrNotExist) {

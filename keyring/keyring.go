@@ -67,7 +67,6 @@ type ring struct {
 	opening cipherCache
 }
 
-// keyLength is the length of a key in bytes.
 const keyLength = 32
 
 // PrimaryKeyID returns the ID of the key that Seal uses.
@@ -184,7 +183,6 @@ func authenticated(header, associatedData []byte) []byte {
 	return append(header[:len(header):len(header)], associatedData...)
 }
 
-// isKeyID reports whether id is 1 to 64 of A–Z a–z 0–9 . _ and -.
 func isKeyID(id string) bool {
 	if len(id) < 1 || len(id) > 64 {
 		return false

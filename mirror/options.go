@@ -33,7 +33,6 @@ func WithMaxAge(maximum time.Duration, onStale func(caughtUp time.Time, err erro
 	}}
 }
 
-// watchAge calls onStale until ctx is done.
 func (m *Mirror) watchAge(ctx context.Context) {
 	var reported time.Time
 	for {

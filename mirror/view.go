@@ -59,7 +59,6 @@ func (v *view) add(r *relayer.Relayer, life uint64) {
 	v.index(e)
 }
 
-// replace replaces the state of a relayer by another one.
 func (v *view) replace(old *entry, r *relayer.Relayer) {
 	e := &entry{r, old.number, old.life}
 	v.unindex(old)

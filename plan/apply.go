@@ -36,7 +36,6 @@ func (p *Plan) Apply(ctx context.Context) ([]Result, error) {
 	return a.results, a.err
 }
 
-// pending returns the entries that write.
 func (p *Plan) pending() (changes, deletes []Entry) {
 	for _, entry := range p.Entries {
 		switch entry.Action {

@@ -86,7 +86,6 @@ func syntaxProblem(data []byte) string {
 	return problem
 }
 
-// entry is the JSON of one relayer.
 type entry []byte
 
 // parseEntries returns the elements of relayers. An element that is not an object is

@@ -164,7 +164,6 @@ func (b *builder) checkChanges(ctx context.Context) error {
 	return nil
 }
 
-// blocked returns the entry of a relayer that the registry rejects.
 func blocked(id string, err error) Entry {
 	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
 		return Entry{ID: id, Action: Blocked, Problems: invalid.Fields}
@@ -176,7 +175,6 @@ func blockedEntry(id, problem string) Entry {
 	return Entry{ID: id, Action: Blocked, Problems: []relayer.FieldError{{Message: problem}}}
 }
 
-// isMasked reports whether the registry masks RPC URLs.
 func isMasked(registry relayer.Reader) bool {
 	masking, ok := registry.(interface{ MasksRPCURLs() bool })
 	return ok && masking.MasksRPCURLs()
@@ -198,7 +196,6 @@ func check(ctx context.Context, requests []relayer.CreateRequest) error {
 	return found.err()
 }
 
-// builder makes a plan.
 type builder struct {
 	*Plan
 	registry relayer.Registry

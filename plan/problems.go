@@ -25,7 +25,6 @@ func (p *problems) AddUnknown(field, message string) { p.Add(field, message) }
 // Full reports whether further problems are dropped.
 func (p *problems) Full() bool { return len(*p) > maxProblems }
 
-// addBelow adds the problems of a value, which is at path.
 func (p *problems) addBelow(path string, err error) {
 	if err == nil {
 		return

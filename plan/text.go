@@ -6,7 +6,6 @@ import (
 	"unicode"
 )
 
-// marks begin the lines of entries.
 var marks = map[Action]string{Create: "+", Update: "~", Delete: "-", Extra: "?", Blocked: "!"}
 
 // String returns a line for every entry that is not unchanged, with its fields, changes or

@@ -10,7 +10,6 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// urlComparison is the difference between two lists of RPC endpoints.
 type urlComparison struct {
 	list     []relayer.RPCConfig // to write if there are changes; nil clears
 	hidden   []int               // positions whose full URL neither the file nor the registry shows
@@ -132,7 +131,6 @@ func positionsByMask(endpoints []relayer.RPCConfig, matches func(relayer.RPCURL)
 	return positions
 }
 
-// compareEndpoints compares the desired endpoint at a position with the stored one.
 func (b *builder) compareEndpoints(c *urlComparison, i int, stored relayer.RPCConfig) {
 	desired := c.list[i]
 	isSame, isMask := b.isSameURL(desired.URL, stored.URL), b.isMasked && desired.URL.IsMasked()

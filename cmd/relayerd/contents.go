@@ -13,7 +13,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// newSizeMetric returns the size of a database file.
 func newSizeMetric(path string) promclient.Collector {
 	options := promclient.GaugeOpts{Name: "relayerd_database_size_bytes", Help: "Size of the database file."}
 	return promclient.NewGaugeFunc(options, func() float64 {

@@ -49,7 +49,6 @@ func copyAll(ctx context.Context, destination, source relayer.Store, shown *prog
 	return nil
 }
 
-// copyError adds advice to the error of a copy.
 func copyError(ctx context.Context, err error, last transfer.Progress) error {
 	const again = "run the same command again to resume"
 	switch {
@@ -113,7 +112,6 @@ func (p *progress) overwrite(now transfer.Progress) {
 	}
 }
 
-// endLine ends the line of the terminal, if one is open.
 func (p *progress) endLine() {
 	if p.isLineOpen {
 		fmt.Fprintln(p.terminal)
@@ -121,7 +119,6 @@ func (p *progress) endLine() {
 	p.isLineOpen = false
 }
 
-// isTerminal reports whether an input or output is a terminal.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	if !ok {

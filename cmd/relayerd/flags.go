@@ -58,7 +58,6 @@ func suggestion(prefix string, names []string) string {
 	return fmt.Sprintf(", did you mean %s%s?", prefix, names[0])
 }
 
-// synonyms are other names of flags.
 var synonyms = map[string][]string{
 	"addr":        {"address", "listen"},
 	"db":          {"database"},
@@ -83,7 +82,6 @@ const (
 	excludes   = "relayerd_excludes"
 )
 
-// require makes flags required.
 func require(command *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		annotate(command, flag, isRequired)

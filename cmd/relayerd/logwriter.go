@@ -55,7 +55,6 @@ func (w *logWriter) run() {
 	}
 }
 
-// flush writes the lines that wait.
 func (w *logWriter) flush() {
 	for {
 		select {

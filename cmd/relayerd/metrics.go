@@ -13,7 +13,6 @@ import (
 	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 )
 
-// backupMetrics describe the backups of --backup.
 type backupMetrics struct {
 	total       *promclient.CounterVec
 	duration    promclient.Gauge
@@ -48,7 +47,6 @@ func newDroppedLinesMetric(w *logWriter) promclient.Collector {
 	return promclient.NewCounterFunc(options, func() float64 { return float64(w.dropped.Load()) })
 }
 
-// metrics are the metrics of a server, and how they are served.
 type metrics struct {
 	registry *promclient.Registry
 	observer relayer.Observer

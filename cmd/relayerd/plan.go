@@ -19,10 +19,8 @@ import (
 // errChangesPending makes plan exit with status 2.
 var errChangesPending = errors.New("changes are pending")
 
-// standardInput is the name of a file that means the standard input.
 const standardInput = "-"
 
-// planConfig holds the flags of the commands plan and apply.
 type planConfig struct {
 	target
 	selection
@@ -225,7 +223,6 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 	return errors.Join(err, printErr)
 }
 
-// confirm asks on the terminal.
 func confirm(command *cobra.Command) error {
 	fmt.Fprint(command.ErrOrStderr(), "Make these changes? Type yes: ")
 	answer, err := readInput(command.Context(), func() ([]byte, error) {

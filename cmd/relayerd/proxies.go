@@ -11,7 +11,6 @@ import (
 // proxies are the networks of proxies whose X-Forwarded-For header is trusted.
 type proxies []netip.Prefix
 
-// parseProxies parses a comma-separated list of networks and addresses.
 func parseProxies(list string) (proxies, error) {
 	var trusted proxies
 	for text := range strings.SplitSeq(list, ",") {

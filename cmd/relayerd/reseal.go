@@ -163,7 +163,6 @@ func (r resealer) reseal(ctx context.Context) (count int, signaled bool, err err
 	return count, signaled, err
 }
 
-// relayers returns a number of relayers in words.
 func relayers(count int) string {
 	if count == 1 {
 		return "1 relayer"

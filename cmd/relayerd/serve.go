@@ -13,7 +13,6 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 )
 
-// config holds the flags of the command serve.
 type config struct {
 	rules
 	sealing

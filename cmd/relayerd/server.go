@@ -118,7 +118,6 @@ func (s *server) openFiles(context.Context) error {
 	return err
 }
 
-// readOptions sets the options that the flags determine.
 func (s *server) readOptions() error {
 	rules, err := s.rules.managerOptions()
 	if err != nil {

@@ -47,7 +47,6 @@ func openStore(ctx context.Context, flag, name string, options ...bolt.Option) (
 	return file, file.Close, nil
 }
 
-// checkParent returns an error if the directory of a file is missing.
 func checkParent(flag, path string) error {
 	directory := filepath.Dir(path)
 	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +55,6 @@ func checkParent(flag, path string) error {
 	return nil
 }
 
-// openExisting opens a database that must exist.
 func openExisting(ctx context.Context, flag, name string, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
 	if isPostgres(name) {
 		return openPostgres(ctx, flag, name, postgres.WithoutSetup())
@@ -148,7 +146,6 @@ func checkDurable(flag, name string) error {
 	return checkDatabase(flag, name)
 }
 
-// checkSource checks the source of a copy, and that it is not the destination.
 func checkSource(flag, name, destinationFlag, destination string) error {
 	if err := checkDurable(flag, name); err != nil {
 		return err

@@ -61,7 +61,6 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// expiry returns when the certificate in use expires.
 func (c *certificate) expiry() time.Time {
 	current, _ := c.get(nil) // never fails
 	return current.Leaf.NotAfter

@@ -58,7 +58,6 @@ var (
 	bearerToken   = regexp.MustCompile(`^[!-~]+$`)
 )
 
-// minTokenBytesOf returns the shortest length of a token that the flags permit.
 func minTokenBytesOf(c config) int {
 	if c.allowShortTokens {
 		return 1
@@ -135,7 +134,6 @@ func (t *tokenTable) add(fields []string, minBytes int) error {
 	return nil
 }
 
-// parseGrant parses the optional role and the optional selector of a line.
 func parseGrant(fields []string) (grant, error) {
 	granted := grant{role: roleWrite}
 	if len(fields) > 0 {
@@ -166,7 +164,6 @@ func parseGrant(fields []string) (grant, error) {
 var errSelector = errors.New("the selector must have terms such as network=sepolia,label.team=payments|risk, with one of the keys " +
 	"id, network, network_type, signer_id, notification_id, paused, system_disabled or label.KEY")
 
-// tokensFile authenticates and authorizes requests with the tokens of a file.
 type tokensFile struct {
 	path     string
 	minBytes int // the shortest length of a token
@@ -190,7 +187,6 @@ func (f *tokensFile) load() error {
 	return nil
 }
 
-// reloadOn loads the file for each signal until ctx is done.
 func (f *tokensFile) reloadOn(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {

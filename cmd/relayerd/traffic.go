@@ -7,10 +7,8 @@ import (
 	promclient "github.com/prometheus/client_golang/prometheus"
 )
 
-// watchPath is the path of the change stream.
 const watchPath = "/api/v1/relayers:watch"
 
-// traffic counts the responses and the open streams of the API.
 type traffic struct {
 	responses *promclient.CounterVec
 	usual     map[int]promclient.Counter // by status
@@ -39,7 +37,6 @@ func (t *traffic) counter(status int) promclient.Counter {
 	return t.responses.WithLabelValues(strconv.Itoa(status))
 }
 
-// count returns a handler whose requests are counted.
 func (t *traffic) count(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		counted := &countedResponse{ResponseWriter: w, traffic: t, isStream: r.URL.Path == watchPath}

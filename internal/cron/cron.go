@@ -15,7 +15,6 @@ const maxLength = 256
 
 var nicknames = []string{"@yearly", "@monthly", "@weekly", "@daily", "@hourly"}
 
-// field describes one field of a schedule.
 type field struct {
 	least, most int
 	names       []string // of the numbers from least on

@@ -127,7 +127,6 @@ var pathStart = regexp.MustCompile(`(?i)[/?#\\]|%(?:25)*(?:2f|3f|23)`)
 // at matches the end of user information.
 var at = regexp.MustCompile(`(?i)@|\\u0040|%(?:25)*40`)
 
-// maskRest masks a URL without its scheme.
 func maskRest(rest string) string {
 	authority, path := rest, ""
 	if start := pathStart.FindStringIndex(rest); start != nil {

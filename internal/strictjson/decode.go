@@ -118,7 +118,6 @@ func (p *path) String() string {
 
 func (p *path) isInList() bool { return p != nil && (p.isElement || p.parent.isInList()) }
 
-// fieldShape describes one field of a struct.
 type fieldShape struct {
 	name     string
 	index    int
@@ -126,7 +125,6 @@ type fieldShape struct {
 	nonempty bool
 }
 
-// shape returns the fields of a struct type.
 func (d *Decoder) shape(structType reflect.Type) []fieldShape {
 	if fields, ok := d.shapes[structType]; ok {
 		return fields
@@ -254,7 +252,6 @@ func (v Value) decode(target reflect.Value) {
 	}
 }
 
-// expect reports message unless the value begins with first.
 func (v Value) expect(first byte, message string) bool {
 	if v.First() == first {
 		return true

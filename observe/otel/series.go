@@ -8,7 +8,6 @@ import (
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
-// series identifies one time series of the histogram.
 type series struct {
 	action relayer.Action
 	result outcome.Outcome

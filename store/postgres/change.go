@@ -183,7 +183,6 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	}, columns.ids...)
 }
 
-// nothing is the result of an import without records.
 func (s *Store) nothing(ctx context.Context) error {
 	if err := s.notFound(ctx); !errors.Is(err, relayer.ErrNotFound) {
 		return err

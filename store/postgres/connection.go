@@ -60,7 +60,6 @@ func (c *connections) acquireWithin(ctx, waiting context.Context) (*pgxpool.Conn
 	}
 }
 
-// maxAcquirePause is the longest pause between two attempts to get a connection.
 const maxAcquirePause = 25 * time.Millisecond
 
 // hint adds what a host application can do if its pool keeps to the first server that
@@ -107,7 +106,6 @@ func mayPass(err error) bool {
 	return false
 }
 
-// warnedKey marks a connection that has received a warning.
 const warnedKey = "github.com/go-relayer/relayer/store/postgres: warned"
 
 // noteWarnings makes a connection note warnings. If the wait of a commit for the

@@ -2,13 +2,11 @@ package postgres
 
 import "maps"
 
-// node is a node of the tree of counts.
 type node struct {
 	level int16
 	index int64
 }
 
-// countChanges returns by how much each count changes.
 func countChanges(outcomes []outcome) map[node]int32 {
 	changes := make(map[node]int32)
 	for _, o := range outcomes {

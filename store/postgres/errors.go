@@ -55,7 +55,6 @@ func outcomeUnknown(cause error) error {
 	return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, withoutDriver(cause))
 }
 
-// hasCode reports whether err is an error of the server with one of the codes.
 func hasCode(err error, codes ...string) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && slices.Contains(codes, refusal.Code)
@@ -141,7 +140,6 @@ func isTransient(err error) bool {
 	return !isRefusal(err)
 }
 
-// isPermanent reports whether a read would fail again.
 func isPermanent(err error) bool {
 	if errors.Is(err, errClosed) || errors.Is(err, relayer.ErrNewerFormat) || hasCode(err, noPrivilege) {
 		return true

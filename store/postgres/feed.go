@@ -45,7 +45,6 @@ type feed struct {
 	updated  chan struct{} // closed and replaced when recent changes
 }
 
-// storedChange is a change as it is read.
 type storedChange struct {
 	mark
 	relayer.RecordChange
@@ -60,7 +59,6 @@ type mark struct {
 	at     int64 // in microseconds since 1970; 0 if there has been no change
 }
 
-// position returns the mark as [relayer.RecordChange.Position].
 func (m mark) position() string { return fmt.Sprintf("%d.%d", m.number, m.at) }
 
 // parseMark parses a position, which can be any text.
@@ -182,7 +180,6 @@ func (f *feed) readOnce(ctx context.Context) bool {
 	return true
 }
 
-// last returns the mark of the last change read, or nil.
 func (f *feed) last() *mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,7 +224,6 @@ func (f *feed) add(changes []storedChange) {
 	f.recent = slices.Clone(f.recent[dropped:])
 }
 
-// lastChange returns the mark of the last change of all.
 func (s *Store) lastChange(ctx context.Context) (last mark, err error) {
 	err = s.tryRead(ctx, s.sql.lastChange, nil, func(rows pgx.Rows) error {
 		for rows.Next() {

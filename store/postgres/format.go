@@ -35,7 +35,6 @@ func (s *Store) explain(ctx context.Context, err error) error {
 // pruning keep their names, because all versions look there.
 type format struct{ version, minWriter int }
 
-// permits returns [relayer.ErrNewerFormat] if the version may not write.
 func (f format) permits(version int) error {
 	if f.minWriter <= version {
 		return nil

@@ -8,7 +8,6 @@ type posting struct {
 	position int64
 }
 
-// postingsOf returns the postings of a record with the terms.
 func postingsOf(position int64, terms []string) []posting {
 	postings := make([]posting, len(terms))
 	for i, term := range terms {
@@ -22,7 +21,6 @@ func without(terms, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(terms), func(term string) bool { return slices.Contains(others, term) })
 }
 
-// postingColumns returns postings as parameters of a statement.
 func postingColumns(postings []posting) (terms []string, positions []int64) {
 	for _, p := range postings {
 		terms, positions = append(terms, p.term), append(positions, p.position)

@@ -20,7 +20,6 @@ const (
 	maxBatchBytes  = 8 << 20
 )
 
-// write is one change of a caller.
 type write struct {
 	size int
 
@@ -113,7 +112,6 @@ func (q *queue) take() []*write {
 	return q.remove(q.batchLength())
 }
 
-// takeAll removes all writes from the queue.
 func (q *queue) takeAll() []*write {
 	q.mu.Lock()
 	defer q.mu.Unlock()

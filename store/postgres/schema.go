@@ -240,7 +240,6 @@ const primaryOnly = `
 		RAISE EXCEPTION 'the server is a standby' USING ERRCODE = 'read_only_sql_transaction';
 	END IF;`
 
-// inSchema inserts the name of the schema into a statement.
 func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
 }
@@ -333,7 +332,6 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	return err
 }
 
-// querier is a connection or a transaction.
 type querier interface {
 	QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row
 }

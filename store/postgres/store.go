@@ -235,7 +235,6 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, off
 	return extended, total, nil
 }
 
-// listing returns the statement of a query and its parameters.
 func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any) {
 	offset, limit := int64(query.Offset), int64(query.Limit)
 	if len(query.Terms)+len(query.IDs) == 0 {

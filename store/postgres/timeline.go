@@ -93,7 +93,6 @@ func askTimeline(ctx context.Context, conn *pgconn.PgConn) (timeline, error) {
 	return timeline{system: string(row[1]), number: number}, err
 }
 
-// askRow returns the only row of a query.
 func askRow(ctx context.Context, conn *pgconn.PgConn, sql string) ([][]byte, error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {

@@ -48,7 +48,6 @@ type watcher struct {
 	found []storedChange // the next changes, if start has read them
 }
 
-// start determines the first change.
 func (w *watcher) start(ctx context.Context, after string) {
 	if after == "" {
 		if last, err := w.store.lastChange(ctx); err == nil {

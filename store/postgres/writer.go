@@ -78,7 +78,6 @@ func (s *Store) commitSeparately(taken []*write) {
 	}
 }
 
-// finishFailed reports the error of a failed transaction to its writes.
 func finishFailed(taken []*write, err error) {
 	switch {
 	case err == nil:
@@ -155,7 +154,6 @@ func (o options) stallTimeout() time.Duration { return max(o.timeout/10, minIdle
 // messages of a transaction.
 const minIdleTimeout = 250 * time.Millisecond
 
-// parameters are the parameters of settings.
 func (o options) parameters() []any {
 	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(o.stallTimeout())}
 }

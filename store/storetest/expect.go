@@ -93,7 +93,6 @@ func createMany(t *testing.T, store relayer.Store, n int) []relayer.Record {
 
 func numbered(i int) string { return fmt.Sprintf("id-%04d", i) }
 
-// wantSame fails unless all parts of got and want are equal.
 func wantSame(t *testing.T, what string, got, want relayer.Record) {
 	t.Helper()
 	if diff := difference(got, want); diff != "" {

@@ -45,7 +45,6 @@ func randomQuery(random *rand.Rand, most int) relayer.StoreQuery {
 	return query
 }
 
-// kept are records that the suite gave to a store or got from it, with copies.
 type kept struct{ shared, copies []relayer.Record }
 
 func (k *kept) add(recs ...relayer.Record) {

@@ -123,7 +123,6 @@ var cases = []testCase{
 	{"watch of a closed store", watchAfterClose},
 }
 
-// openUntilEnd opens a store that is closed when the case ends.
 func openUntilEnd(t *testing.T, open Opener) relayer.Store {
 	t.Helper()
 	store := open(t)

@@ -13,10 +13,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// patience is the longest time to wait for a change.
 const patience = 10 * time.Second
 
-// watcher receives changes one at a time.
 type watcher struct {
 	pull func() (relayer.RecordChange, error, bool)
 	end  context.CancelFunc

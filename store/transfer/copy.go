@@ -106,7 +106,6 @@ const (
 	pageBytes = 8 << 20
 )
 
-// copier is one call of [Copy].
 type copier struct {
 	dst, src relayer.Store
 	importer Importer // nil if dst is not one
@@ -255,7 +254,6 @@ func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, erro
 	return records, nil
 }
 
-// nextPage returns the number of records to read after these.
 func nextPage(records []relayer.Record) int {
 	size := 1
 	for _, rec := range records {
@@ -278,7 +276,6 @@ func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.
 	return records, held, nil
 }
 
-// surplus returns an error with the first record that only the destination has.
 func (c *copier) surplus(ctx context.Context) error {
 	beyond, held, err := c.dst.List(ctx, relayer.StoreQuery{Offset: c.total, Limit: 1})
 	if err != nil {
