@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -19,8 +18,7 @@ import (
 )
 
 func newResealCommand() *cobra.Command {
-	var s sealing
-	var database string
+	var t target
 	command := &cobra.Command{
 		Use:   "reseal",
 		Short: "Seal the RPC URLs of a database under the primary key",
@@ -31,10 +29,7 @@ PostgreSQL database meanwhile: give them the keys first.
 The space that a database file frees still contains the earlier form. Run compact after
 sealing for the first time.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := checkDurable("--db", database); err != nil {
-				return err
-			}
-			count, err := resealDatabase(command.Context(), database, s)
+			count, err := t.reseal(command.Context())
 			if err != nil {
 				return err
 			}
@@ -42,31 +37,18 @@ sealing for the first time.`,
 			return nil
 		},
 	}
-	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` that no server has open, or a postgres:// URL")
-	s.addFlags(command)
+	command.Flags().StringVar(&t.database, "db", defaultDatabase, "database `file` that no server has open, or a postgres:// URL")
+	t.sealing.addFlags(command)
 	require(command, "keys")
 	return command
 }
 
-func resealDatabase(ctx context.Context, database string, s sealing) (count int, err error) {
-	logger := slog.New(slog.DiscardHandler)
-	keys, err := s.load(logger)
-	if err != nil {
-		return 0, err
-	}
-	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
+func (t *target) reseal(ctx context.Context) (count int, err error) {
+	manager, closeStore, err := t.openDatabase(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	options, err := s.options(ctx, keys, store, logger)
-	if err != nil {
-		return 0, err
-	}
-	manager, err := relayer.New(store, options...)
-	if err != nil {
-		return 0, err
-	}
 	return resealAll(manager.Reseal(ctx), func() {})
 }
 

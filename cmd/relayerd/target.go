@@ -62,6 +62,10 @@ func (t *target) open(ctx context.Context, apiKey string, options ...relayer.Opt
 	if t.server != "" {
 		return t.openServer(apiKey)
 	}
+	return t.openDatabase(ctx, options...)
+}
+
+func (t *target) openDatabase(ctx context.Context, options ...relayer.Option) (*relayer.Manager, func() error, error) {
 	if err := checkDurable("--db", t.database); err != nil {
 		return nil, nil, err
 	}
