@@ -31,9 +31,7 @@ func StartPgBouncer(tb testing.TB, server *Server, poolMode string, settings ...
 	path, err := findPgBouncer()
 	require(tb, err)
 	directory, err := process.MakeDirectory(server.account)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { os.RemoveAll(directory) })
 	users, config, log := filepath.Join(directory, "users"), filepath.Join(directory, "config"), filepath.Join(directory, "log")
 	for file, lines := range map[string][]string{
@@ -44,14 +42,10 @@ func StartPgBouncer(tb testing.TB, server *Server, poolMode string, settings ...
 			"auth_type = trust", "auth_file = " + users, "pool_mode = " + poolMode, "max_client_conn = 500", strings.Join(settings, "\n"),
 		},
 	} {
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 	}
 	bouncer, err := process.Start(process.Command(server.account, directory, path, config), log)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() {
 		if !bouncer.Running() {
 			tb.Errorf("PgBouncer has ended:\n%s", process.Tail(log))

@@ -33,13 +33,6 @@ func runServer() {
 	select {}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // want runs SQL in a new session and compares its output.
 func want(t *testing.T, server *Server, sql, want string) {
 	t.Helper()

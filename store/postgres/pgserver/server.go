@@ -55,9 +55,7 @@ func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	require(tb, Available())
 	server, err := New(settings...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	closeAtEnd(tb, server)
 	return server
 }
@@ -68,8 +66,13 @@ func require(tb testing.TB, missing error) {
 	if missing != nil && os.Getenv("CI") == "" {
 		tb.Skip(missing)
 	}
-	if missing != nil {
-		tb.Fatal(missing)
+	must(tb, missing)
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -196,16 +199,23 @@ func (s *Server) start() error {
 // Kill ends every process of the server with SIGKILL, as the loss of its machine
 // would, and returns when none is left.
 func (s *Server) Kill() error {
+	return s.whileRunning(func(pid int) error {
+		// The children go first: as long as their parent is stopped, it cannot replace them.
+		err := process.SignalChildren(pid, syscall.SIGKILL, process.Ended)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		<-s.postmaster.Exited
+		return err
+	})
+}
+
+// whileRunning calls act with the ID of the first process, or returns errNotRunning.
+func (s *Server) whileRunning(act func(pid int) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.postmaster.Running() {
 		return errNotRunning
 	}
-	// The children go first: as long as their parent is stopped, it cannot replace them.
-	err := process.SignalChildren(s.postmaster.PID, syscall.SIGKILL, process.Ended)
-	_ = syscall.Kill(s.postmaster.PID, syscall.SIGKILL)
-	<-s.postmaster.Exited
-	return err
+	return act(s.postmaster.PID)
 }
 
 // Stop shuts the server down without waiting for its clients, whose transactions
@@ -213,38 +223,23 @@ func (s *Server) Kill() error {
 func (s *Server) Stop() error { return s.shutDown(syscall.SIGINT) }
 
 func (s *Server) shutDown(signal syscall.Signal) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.postmaster.Running() {
-		return errNotRunning
-	}
-	if err := process.Resume(s.postmaster.PID); err != nil {
-		return err
-	}
-	_ = syscall.Kill(s.postmaster.PID, signal)
-	return process.Await("ended", func() (bool, error) { return !s.postmaster.Running(), nil })
+	return s.whileRunning(func(pid int) error {
+		if err := process.Resume(pid); err != nil {
+			return err
+		}
+		_ = syscall.Kill(pid, signal)
+		return process.Await("ended", func() (bool, error) { return !s.postmaster.Running(), nil })
+	})
 }
 
 // Pause stops every process of the server with SIGSTOP: connections stay open and
 // new ones are accepted, and no request gets a response until [Server.Continue].
 func (s *Server) Pause() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.postmaster.Running() {
-		return errNotRunning
-	}
-	return process.SignalChildren(s.postmaster.PID, syscall.SIGSTOP, process.Stopped)
+	return s.whileRunning(func(pid int) error { return process.SignalChildren(pid, syscall.SIGSTOP, process.Stopped) })
 }
 
 // Continue ends a [Server.Pause].
-func (s *Server) Continue() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.postmaster.Running() {
-		return errNotRunning
-	}
-	return process.Resume(s.postmaster.PID)
-}
+func (s *Server) Continue() error { return s.whileRunning(process.Resume) }
 
 // Close ends the server and removes its files.
 func (s *Server) Close() error {

@@ -22,13 +22,9 @@ func StartPair(tb testing.TB, settings ...string) (primary, standby *Server) {
 	tb.Helper()
 	primary = Start(tb, settings...)
 	standby, err := allocate()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	closeAtEnd(tb, standby)
-	if err := standby.Follow(primary); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, standby.Follow(primary))
 	return primary, standby
 }
 
