@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"testing"
 
@@ -41,13 +40,4 @@ func emptyDocuments(t *testing.T, store relayer.Store) {
 		wantSame(t, "Get", mustGet(t, store, want.ID), want)
 	}
 	wantPage(t, store, 0, 10, all)
-}
-
-func anyBytes(t *testing.T, store relayer.Store) {
-	every := make([]byte, 256)
-	for i := range every {
-		every[i] = byte(i)
-	}
-	want := mustCreate(t, store, relayer.Record{ID: "one", Document: every, Private: bytes.Repeat([]byte{0}, 100)})
-	wantSame(t, "Get", mustGet(t, store, "one"), want)
 }

@@ -77,23 +77,6 @@ func claimRejectedOnUpdate(t *testing.T, store relayer.Store) {
 	wantError(t, "Create with the claim that must still be held", err, relayer.ErrClaimed)
 }
 
-func claimFreed(t *testing.T, store relayer.Store) {
-	one := mustCreate(t, store, claiming("one", "x"))
-	mustDelete(t, store, one)
-	two := mustCreate(t, store, claiming("two", "x"))
-	one = mustCreate(t, store, claiming("one", "y"))
-	wantPage(t, store, 0, 10, []relayer.Record{two, one})
-}
-
-func claimEmpty(t *testing.T, store relayer.Store) {
-	all := createMany(t, store, 3)
-	for i := range all {
-		all[i] = mustUpdate(t, store, all[i])
-	}
-	mustDelete(t, store, all[0])
-	wantPage(t, store, 0, 10, all[1:])
-}
-
 func claimAtLimit(t *testing.T, store relayer.Store) {
 	longest := strings.Repeat("c", relayer.MaxClaimLength)
 	claims := []string{longest, longest[1:], longest[1:] + "d", "\x00", "\xff\xfe", "\x00\x00", " "}

@@ -65,16 +65,6 @@ func idsAtLimits(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, len(all)+1, all)
 }
 
-func idsCompareExactly(t *testing.T, store relayer.Store) {
-	var all []relayer.Record
-	for _, id := range []string{"abc", "Abc", "ABC", "ab", "abcd", "a-c", "a_c"} {
-		all = append(all, mustCreate(t, store, sample(id)))
-	}
-	for _, want := range all {
-		wantSame(t, "Get", mustGet(t, store, want.ID), want)
-	}
-}
-
 func updateReplaces(t *testing.T, store relayer.Store) {
 	first := mustCreate(t, store, claiming("one", "old"))
 	other := mustCreate(t, store, sample("two"))
