@@ -29,6 +29,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -160,36 +161,31 @@ func (c *Cluster) HostList(first int) string {
 // it. Nodes in except do not count.
 func (c *Cluster) Leader(t *testing.T, except ...*Node) *Node {
 	t.Helper()
-	var leader *Node
-	c.await(t, "a leader", func() bool {
-		for _, node := range c.Nodes {
-			if slices.Contains(except, node) {
-				continue
-			}
-			if status, _ := get(node.api+"/primary", nil); status == http.StatusOK {
-				leader = node
-				return true
-			}
-		}
-		return false
-	})
-	return leader
+	return c.awaitNode(t, "a leader", "/primary", except...)
 }
 
 // SyncStandby waits for a synchronous standby and returns it.
 func (c *Cluster) SyncStandby(t *testing.T) *Node {
 	t.Helper()
-	var standby *Node
-	c.await(t, "a synchronous standby", func() bool {
+	return c.awaitNode(t, "a synchronous standby", "/sync")
+}
+
+// awaitNode waits for a node whose Patroni responds to the path with 200, and returns it.
+func (c *Cluster) awaitNode(t *testing.T, what, path string, except ...*Node) (found *Node) {
+	t.Helper()
+	c.await(t, what, func() bool {
 		for _, node := range c.Nodes {
-			if status, _ := get(node.api+"/sync", nil); status == http.StatusOK {
-				standby = node
+			if slices.Contains(except, node) {
+				continue
+			}
+			if status, _ := get(node.api+path, nil); status == http.StatusOK {
+				found = node
 				return true
 			}
 		}
 		return false
 	})
-	return standby
+	return found
 }
 
 // AwaitHealthy waits until all nodes run on the timeline of the leader, and one standby is
@@ -225,15 +221,14 @@ func (c *Cluster) SwitchOver(t *testing.T, leader *Node) (wait func()) {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"leader": leader.Name, "candidate": c.SyncStandby(t).Name})
 	must(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var asking sync.WaitGroup
+	asking.Go(func() {
 		slowClient := &http.Client{Timeout: process.WaitLimit, Transport: client.Transport}
 		if response, err := slowClient.Post(leader.api+"/switchover", "application/json", bytes.NewReader(body)); err == nil {
 			response.Body.Close()
 		}
-	}()
-	return func() { <-done }
+	})
+	return asking.Wait
 }
 
 // await fails the test with the state of the cluster if the condition does not hold in
