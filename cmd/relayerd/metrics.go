@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	promclient "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -84,13 +85,12 @@ func serveMetrics(address string, metrics http.Handler, logger *slog.Logger) (st
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
 	server := newServer(mux, logger)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var serving sync.WaitGroup
+	serving.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			logger.Error("metrics are not served any more", "error", err.Error())
 		}
-	}()
+	})
 	logger.Info("serving metrics", "address", listener.Addr().String())
-	return func() { _ = server.Close(); <-done }, nil
+	return func() { _ = server.Close(); serving.Wait() }, nil
 }
