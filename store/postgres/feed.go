@@ -71,7 +71,7 @@ func parseMark(position string) (m mark, ok bool) {
 }
 
 func newFeed(s *Store) *feed {
-	return &feed{store: s, listener: newListener(s), updated: make(chan struct{})}
+	return &feed{store: s, listener: &listener{store: s, awake: make(chan struct{})}, updated: make(chan struct{})}
 }
 
 // join counts one more watcher, until leave is called.

@@ -18,17 +18,14 @@ const (
 
 // listener receives the notifications of all instances on a separate connection.
 type listener struct {
-	channel string
-	connect func(context.Context) (*pgx.Conn, error)
-	check   func(context.Context, *pgx.Conn) error // of a connection that is silent
+	store *Store
 
 	mu    sync.Mutex
 	awake chan struct{} // closed at the next wake
 }
 
-func newListener(s *Store) *listener {
-	return &listener{channel: s.opts.schema + "_changes", connect: s.connectListener, check: s.checkListener, awake: make(chan struct{})}
-}
+// channel is the name of the channel on which instances notify each other.
+func (o options) channel() string { return o.schema + "_changes" }
 
 // next returns a channel that is closed at the next wake.
 func (l *listener) next() <-chan struct{} {
@@ -67,7 +64,7 @@ func (l *listener) listenOnce(ctx context.Context) bool {
 		return false
 	}
 	defer closeSoon(conn)
-	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{l.channel}.Sanitize()); err != nil {
+	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{l.store.opts.channel()}.Sanitize()); err != nil {
 		return false
 	}
 	for {
@@ -101,9 +98,10 @@ func closeSoon(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// connectListener opens a connection with the settings of the pool, but outside of it:
-// a listener would occupy a connection of the pool all the time.
-func (s *Store) connectListener(ctx context.Context) (*pgx.Conn, error) {
+// connect opens a connection with the settings of the pool, but outside of it: a listener
+// would occupy a connection of the pool all the time.
+func (l *listener) connect(ctx context.Context) (*pgx.Conn, error) {
+	s := l.store
 	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
 	defer cancel()
 	config, err := s.connConfig(ctx)
@@ -121,10 +119,10 @@ func (s *Store) connectListener(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// checkListener returns an error if the connection is lost, or if its server has become a
-// former primary.
-func (s *Store) checkListener(ctx context.Context, conn *pgx.Conn) error {
-	if err := s.known.requirePrimary(ctx, conn.PgConn()); err != nil {
+// check returns an error if the connection is lost, or if its server has become a former
+// primary.
+func (l *listener) check(ctx context.Context, conn *pgx.Conn) error {
+	if err := l.store.known.requirePrimary(ctx, conn.PgConn()); err != nil {
 		return err
 	}
 	return conn.Ping(ctx)

@@ -245,7 +245,7 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 		gained, lost = append(gained, o.gained...), append(lost, o.lost...)
 	}
 	terms, positions := postingColumns(append(gained, lost...))
-	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.feed.listener.channel, terms, positions)
+	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.opts.channel(), terms, positions)
 	if len(lost) > 0 {
 		terms, positions := postingColumns(lost)
 		message.Queue(s.sql.dropEmpty, terms, positions)
