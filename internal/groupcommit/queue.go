@@ -1,7 +1,7 @@
 // Package groupcommit collects the writes of many callers for one writer, which
 // commits them together.
 //
-// Callers block in [Queue.Do]. The writer loops over [Queue.Wait] and
+// Callers block in [Queue.DoLeading]. The writer loops over [Queue.Wait] and
 // [Queue.Take], commits the batch, and calls [Write.Finish] for each write. A
 // write that waits alone is taken at once: the queue never delays a write to
 // collect more.
@@ -66,17 +66,14 @@ func New[T any](limits Limits) *Queue[T] {
 	return q
 }
 
-// Do adds a write of size bytes and returns the result that the writer reports.
+// DoLeading adds a write of size bytes and returns the result that the writer reports.
 // It returns the error of ctx if ctx ends before the writer takes the write, and
 // [ErrClosed] after Close. Once taken, the write runs to its end, even if ctx is
 // canceled.
-func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
-	return q.DoLeading(ctx, size, value, func() {})
-}
-
-// DoLeading is [Queue.Do], but calls lead before it notifies the writer. If no other
-// goroutine writes, lead may act as the writer once: take a batch and finish it. A write
-// that is alone then needs no switch to another goroutine and back.
+//
+// It calls lead before it notifies the writer. If no other goroutine writes, lead may act
+// as the writer once: take a batch and finish it. A write that is alone then needs no
+// switch to another goroutine and back.
 func (q *Queue[T]) DoLeading(ctx context.Context, size int, value T, lead func()) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -19,7 +19,7 @@ func start(t *testing.T, q *groupcommit.Queue[int], size int, values ...int) []c
 	for _, value := range values {
 		result := make(chan error, 1)
 		before := q.Len()
-		go func() { result <- q.Do(t.Context(), size, value) }()
+		go func() { result <- q.DoLeading(t.Context(), size, value, func() {}) }()
 		for q.Len() == before {
 			time.Sleep(time.Millisecond)
 		}
@@ -117,7 +117,7 @@ func TestDo_ContextEndsWhileWaiting(t *testing.T) {
 	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := q.Do(ctx, 1, 1); !errors.Is(err, context.DeadlineExceeded) {
+	if err := q.DoLeading(ctx, 1, 1, func() {}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %v", err)
 	}
 	results := start(t, q, 1, 2)
@@ -133,7 +133,7 @@ func TestDo_ContextEndsAfterTake(t *testing.T) {
 	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
-	go func() { result <- q.Do(ctx, 1, 1) }()
+	go func() { result <- q.DoLeading(ctx, 1, 1, func() {}) }()
 	q.Wait()
 	batch := q.Take()
 	cancel()
@@ -152,7 +152,7 @@ func TestClose_RejectsNewKeepsWaiting(t *testing.T) {
 	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
 	results := start(t, q, 1, 1)
 	q.Close()
-	if err := q.Do(t.Context(), 1, 2); !errors.Is(err, groupcommit.ErrClosed) {
+	if err := q.DoLeading(t.Context(), 1, 2, func() {}); !errors.Is(err, groupcommit.ErrClosed) {
 		t.Errorf("Do after Close: error is %v", err)
 	}
 	if !q.Wait() {
