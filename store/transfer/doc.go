@@ -1,3 +1,0 @@
-// Package transfer copies all relayers from one [relayer.Store] to another, such as from a
-// file to PostgreSQL. See [Copy].
-package transfer
