@@ -176,23 +176,30 @@ func (c *copier) check(ctx context.Context) error {
 
 // fill adds what the destination does not contain yet, page by page.
 func (c *copier) fill(ctx context.Context, held int) error {
-	c.progress(Copying, 0)
-	for offset := 0; offset < c.total; {
-		want, err := c.source(ctx, offset)
-		if err != nil {
-			return err
-		}
+	return c.eachPage(ctx, Copying, func(offset int, want []relayer.Record) (err error) {
 		known := 0
 		if offset < held {
 			if known, err = c.compare(ctx, offset, want); err != nil {
 				return err
 			}
 		}
-		if err := c.add(ctx, offset, known, want); err != nil {
+		return c.add(ctx, offset, known, want)
+	})
+}
+
+// eachPage calls process with each page of the source, and reports the progress.
+func (c *copier) eachPage(ctx context.Context, stage Stage, process func(offset int, want []relayer.Record) error) error {
+	c.progress(stage, 0)
+	for offset := 0; offset < c.total; {
+		want, err := c.source(ctx, offset)
+		if err == nil {
+			err = process(offset, want)
+		}
+		if err != nil {
 			return err
 		}
 		offset += len(want)
-		c.progress(Copying, offset)
+		c.progress(stage, offset)
 	}
 	return nil
 }
@@ -221,23 +228,13 @@ func (c *copier) add(ctx context.Context, offset, known int, want []relayer.Reco
 }
 
 func (c *copier) verify(ctx context.Context) error {
-	c.progress(Verifying, 0)
-	for offset := 0; offset < c.total; {
-		want, err := c.source(ctx, offset)
-		if err != nil {
-			return err
-		}
+	return c.eachPage(ctx, Verifying, func(offset int, want []relayer.Record) error {
 		known, err := c.compare(ctx, offset, want)
-		if err != nil {
-			return err
+		if err == nil && known < len(want) {
+			err = differs(offset+known, "only the source has %q", want[known].ID)
 		}
-		if known < len(want) {
-			return differs(offset+known, "only the source has %q", want[known].ID)
-		}
-		offset += len(want)
-		c.progress(Verifying, offset)
-	}
-	return nil
+		return err
+	})
 }
 
 // source returns the next page of the source, whose number of records must not change.
