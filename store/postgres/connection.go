@@ -12,9 +12,6 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// connector is acquire, or acquireAlive for a second attempt.
-type connector func(context.Context) (*pgxpool.Conn, error)
-
 // noConnection is the error of an operation that has sent nothing to the server.
 type noConnection struct{ error }
 

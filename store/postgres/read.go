@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
 )
@@ -26,7 +27,7 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 // the driver unchanged.
 func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	var err error
-	acquire := connector(s.acquire)
+	acquire := s.acquire
 	for range readAttempts {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -49,7 +50,7 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 	return err
 }
 
-func (s *Store) readOnce(ctx context.Context, acquire connector, sql string, args []any, use func(pgx.Rows) error) error {
+func (s *Store) readOnce(ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), sql string, args []any, use func(pgx.Rows) error) error {
 	conn, err := acquire(ctx)
 	if err != nil {
 		return err
