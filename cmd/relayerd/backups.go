@@ -163,7 +163,7 @@ func (b *backups) backUp(ctx context.Context) {
 	began := time.Now()
 	name := b.prefix + began.UTC().Format(backupTime)
 	path := filepath.Join(b.directory, name)
-	size, err := b.write(ctx, path)
+	err := backUpTo(ctx, b.source, path)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -174,26 +174,15 @@ func (b *backups) backUp(ctx context.Context) {
 		b.logger.Error("backup failed", "error", err.Error())
 		return
 	}
-	took := time.Since(began)
+	took, size := time.Since(began), fileSize(path)
 	b.metrics.total.WithLabelValues("success").Inc()
 	b.metrics.duration.Set(took.Seconds())
-	b.metrics.size.Set(float64(size))
+	b.metrics.size.Set(size)
 	b.metrics.lastSuccess.Set(float64(began.UnixMilli()) / 1000)
-	b.logger.Info("backup written", "path", path, "bytes", size, "took", took)
+	b.logger.Info("backup written", "path", path, "bytes", int64(size), "took", took)
 	if err := b.prune(name); err != nil {
 		b.logger.Error("old backups not removed", "error", err.Error())
 	}
-}
-
-func (b *backups) write(ctx context.Context, path string) (size int64, err error) {
-	if err := backUpTo(ctx, b.source, path); err != nil {
-		return 0, err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }
 
 // prune removes the oldest backups, and never the one written last: the clock may

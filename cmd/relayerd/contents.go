@@ -15,13 +15,16 @@ import (
 
 func newSizeMetric(path string) promclient.Collector {
 	options := promclient.GaugeOpts{Name: "relayerd_database_size_bytes", Help: "Size of the database file."}
-	return promclient.NewGaugeFunc(options, func() float64 {
-		info, err := os.Stat(path)
-		if err != nil {
-			return 0
-		}
-		return float64(info.Size())
-	})
+	return promclient.NewGaugeFunc(options, func() float64 { return fileSize(path) })
+}
+
+// fileSize returns 0 if the file cannot be examined.
+func fileSize(path string) float64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return float64(info.Size())
 }
 
 // countInterval is the time for which the numbers of relayers are kept: reading the metrics

@@ -95,21 +95,17 @@ func (p *progress) report(now transfer.Progress) {
 		p.logger.Info(string(now.Stage), "done", now.Done, "total", now.Total)
 		return
 	}
-	p.overwrite(now)
+	fmt.Fprintf(p.terminal, "\r%s %d of %d", pastTense[now.Stage], now.Done, now.Total)
+	p.isLineOpen = true
+	if now.Done == now.Total {
+		p.endLine()
+	}
 }
 
 var pastTense = map[transfer.Stage]string{
 	transfer.Checking:  "checked",
 	transfer.Copying:   "copied",
 	transfer.Verifying: "verified",
-}
-
-func (p *progress) overwrite(now transfer.Progress) {
-	fmt.Fprintf(p.terminal, "\r%s %d of %d", pastTense[now.Stage], now.Done, now.Total)
-	p.isLineOpen = true
-	if now.Done == now.Total {
-		p.endLine()
-	}
 }
 
 func (p *progress) endLine() {

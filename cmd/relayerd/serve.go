@@ -130,13 +130,6 @@ func (c config) check() error {
 	return nil
 }
 
-func (c config) scheme() string {
-	if c.tlsCert != "" {
-		return "https"
-	}
-	return "http"
-}
-
 // isAddress rejects what is not host:port before it is looked up: the error of the
 // lookup would contain it.
 func isAddress(text string) bool {

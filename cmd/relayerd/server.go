@@ -93,7 +93,10 @@ func (s *server) close() (err error) {
 func (s *server) openLog() {
 	s.log = newLogWriter(s.stderr)
 	s.onClose(s.log.close)
-	s.logger = newLogger(s.logFormat, s.log)
+	s.logger = slog.New(slog.NewTextHandler(s.log, nil))
+	if s.logFormat == "json" {
+		s.logger = slog.New(slog.NewJSONHandler(s.log, nil))
+	}
 	s.audit = auditLog{slog.New(slog.DiscardHandler)}
 	if s.logWrites {
 		s.audit.logger = s.logger
@@ -239,13 +242,6 @@ func rateLimit(perSecond float64) httpapi.Option {
 	return httpapi.WithRateLimit(perSecond, max(1, int(perSecond*burstSeconds)))
 }
 
-func newLogger(format string, stderr io.Writer) *slog.Logger {
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(stderr, nil))
-	}
-	return slog.New(slog.NewTextHandler(stderr, nil))
-}
-
 func listen(flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err == nil {
@@ -262,8 +258,12 @@ func (s *server) printToken() {
 	if s.generated == "" {
 		return
 	}
+	scheme := "http"
+	if s.certificate != nil {
+		scheme = "https"
+	}
 	fmt.Fprintf(s.stdout, "API_KEY is not set. The bearer token of this run is %s\n\n", s.generated)
-	fmt.Fprintf(s.stdout, "  curl -H 'Authorization: Bearer %s' %s://%s/api/v1/relayers\n\n", s.generated, s.scheme(), s.listener.Addr())
+	fmt.Fprintf(s.stdout, "  curl -H 'Authorization: Bearer %s' %s://%s/api/v1/relayers\n\n", s.generated, scheme, s.listener.Addr())
 }
 
 // serveHTTP handles requests until ctx is done. Then it calls drain, which ends the
