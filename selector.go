@@ -188,17 +188,14 @@ func selectorValueProblem(key, value string) string {
 		if value != "true" && value != "false" {
 			return "must be true or false"
 		}
-		return ""
 	case "network_type":
 		if newPolicy(NetworkType(value)) == nil {
 			return "must be one of evm, solana, stellar"
 		}
-		return ""
 	case keyID:
 		if !IsID(value) {
 			return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
 		}
-		return ""
 	}
 	if strings.HasPrefix(key, labelPrefix) {
 		return labelValueProblem(value)
