@@ -36,7 +36,9 @@ func (m *Mirror) run(ctx context.Context, f *follower) {
 	defer close(m.ended)
 	err := f.wait()
 	for failures := 0; ; failures++ {
-		m.setErr(err)
+		m.mu.Lock()
+		m.err = err
+		m.mu.Unlock()
 		if !wait(ctx, failures) {
 			return
 		}
@@ -48,12 +50,6 @@ func (m *Mirror) run(ctx context.Context, f *follower) {
 			failures = 0
 		}
 	}
-}
-
-func (m *Mirror) setErr(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.err = err
 }
 
 // follower applies the changes of the source to the view until the first error. It also
