@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,16 +18,12 @@ type fileCopy struct {
 	destinationFlag, destination string
 }
 
-func (c fileCopy) check() error {
-	if err := checkFile(c.sourceFlag, c.source); err != nil {
-		return err
-	}
-	return checkFile(c.destinationFlag, c.destination)
-}
-
 // run returns the number of relayers copied. The lock of the source is held until
 // the end.
 func (c fileCopy) run(ctx context.Context) (total int, err error) {
+	if err := cmp.Or(checkFile(c.sourceFlag, c.source), checkFile(c.destinationFlag, c.destination)); err != nil {
+		return 0, err
+	}
 	if err := c.checkVacant(ctx); err != nil {
 		return 0, err
 	}

@@ -93,9 +93,6 @@ replaced: move it to another name first.`,
 }
 
 func copyAndPrint(command *cobra.Command, c fileCopy) error {
-	if err := c.check(); err != nil {
-		return err
-	}
 	total, err := c.run(command.Context())
 	if err != nil {
 		return err
