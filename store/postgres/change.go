@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -155,7 +154,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		return err
 	}
 	if len(records) == 0 {
-		return s.nothing(ctx)
+		return s.stopped(ctx)
 	}
 	return s.write(ctx, &write{
 		size: columns.size,
@@ -181,13 +180,6 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
 	}, columns.ids...)
-}
-
-func (s *Store) nothing(ctx context.Context) error {
-	if err := s.notFound(ctx); !errors.Is(err, relayer.ErrNotFound) {
-		return err
-	}
-	return nil
 }
 
 // importColumns are the records of an import, column by column.

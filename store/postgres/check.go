@@ -71,13 +71,11 @@ func (s *Store) Check(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(s.ended, cancel)()
 	err := s.findContradiction(reading)
-	switch {
-	case err == nil || errors.Is(err, relayer.ErrCorrupt):
+	if err == nil || errors.Is(err, relayer.ErrCorrupt) {
 		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case s.ended.Err() != nil:
-		return errClosed
+	}
+	if err := s.stopped(ctx); err != nil {
+		return err
 	}
 	return unavailable(s.explain(ctx, err))
 }

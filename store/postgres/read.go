@@ -29,11 +29,8 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 	var err error
 	acquire := s.acquire
 	for range readAttempts {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if s.ended.Err() != nil {
-			return errClosed
+		if err := s.stopped(ctx); err != nil {
+			return err
 		}
 		err = s.readOnce(ctx, acquire, sql, args, use)
 		if err == nil || errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,11 +259,13 @@ func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any)
 
 // notFound is the result for an ID that cannot be stored.
 func (s *Store) notFound(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if s.ended.Err() != nil {
+	return cmp.Or(s.stopped(ctx), relayer.ErrNotFound)
+}
+
+// stopped returns the error of ctx, or errClosed after Close.
+func (s *Store) stopped(ctx context.Context) error {
+	if ctx.Err() == nil && s.ended.Err() != nil {
 		return errClosed
 	}
-	return relayer.ErrNotFound
+	return ctx.Err()
 }
