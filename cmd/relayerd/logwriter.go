@@ -49,18 +49,9 @@ func (w *logWriter) run() {
 		case line := <-w.lines:
 			w.write(line)
 		case <-w.stopping:
-			w.flush()
-			return
-		}
-	}
-}
-
-func (w *logWriter) flush() {
-	for {
-		select {
-		case line := <-w.lines:
-			w.write(line)
-		default:
+			for len(w.lines) > 0 {
+				w.write(<-w.lines)
+			}
 			return
 		}
 	}
