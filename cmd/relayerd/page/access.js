@@ -15,7 +15,6 @@ let actions = [];
 
 export const mayCreate = () => actions.includes('create');
 
-// Reads what the user may do, and shows it.
 export async function showAccess() {
   const access = await readAccess();
   ({ actions } = access);

@@ -118,7 +118,6 @@ export function openFeed(lastEvent, signal) {
   return request('/relayers:watch', headers, { signal });
 }
 
-// Returns who the caller is, and what it may do.
 export const readAccess = async () => (await callAPI('/access')).data;
 
 export const pathOf = (id) => '/' + encodeURIComponent(id);

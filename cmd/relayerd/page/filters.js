@@ -16,7 +16,6 @@ const isOfState = (name) => name === 'paused' || name === 'system_disabled';
 
 const isFilter = (name) => name.startsWith('label.') || isOfState(name) || name in inputs || ['network_type', 'notification_id', 'id'].includes(name);
 
-// Returns the filters of a fragment.
 export const filtersOf = (asked) => new URLSearchParams([...asked].filter(([name]) => isFilter(name)));
 
 function stateOf(filters) {
@@ -28,7 +27,6 @@ const textOf = (filters, name) => filters.getAll(name).join(', ');
 
 const printed = ([name, value]) => name.replace(/^label\./, '') + '=' + value;
 
-// Returns the filters in one line.
 export const describe = (filters) => [...filters].map(printed).join(', ');
 
 // Returns the filters with another one instead of those of the same name.

@@ -235,7 +235,6 @@ async function refreshList(signal) {
   if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
 }
 
-// Reads the shown view again.
 async function refresh() {
   const { signal } = waiting;
   try {
