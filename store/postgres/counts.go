@@ -1,6 +1,9 @@
 package postgres
 
-import "maps"
+import (
+	"cmp"
+	"maps"
+)
 
 type node struct {
 	level int16
@@ -10,10 +13,7 @@ type node struct {
 func countChanges(outcomes []outcome) map[node]int32 {
 	changes := make(map[node]int32)
 	for _, o := range outcomes {
-		sign := int32(1)
-		if o.count < 0 {
-			sign = -1
-		}
+		sign := int32(cmp.Compare(o.count, 0))
 		for position := o.first; position < o.first+max(o.count, -o.count); position++ {
 			for level := int16(1); level <= levels; level++ {
 				changes[node{level, position >> (nodeShift * level)}] += sign
