@@ -204,36 +204,26 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 // index for each of its terms, about 2,000 short rows for a million records. List returns
 // [relayer.ErrCorrupt] if the stored counts cannot be true.
 func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
-	var recs []relayer.Record
-	var total int
 	sql, parameters := s.listing(query)
-	err := s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
-		var row row
-		recs = nil
-		total, err = scanPage(rows, &row, row.columns(), func() { recs = append(recs, row.record()) })
-		return err
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	return recs, total, nil
+	return appendPage(ctx, s, sql, parameters, nil, (*row).columns, (*row).record)
 }
 
 // AppendDocuments appends the documents of a page of all relayers to dst, and returns the
 // number of all relayers. See [relayer.Manager.AppendDocuments].
 func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, offset, limit int) ([]relayer.Document, int, error) {
-	var extended []relayer.Document
-	var total int
-	err := s.read(ctx, s.sql.documents, []any{int64(offset), int64(limit)}, func(rows pgx.Rows) (err error) {
+	return appendPage(ctx, s, s.sql.documents, []any{int64(offset), int64(limit)}, dst, (*row).documentColumns, (*row).toDocument)
+}
+
+// appendPage appends what the rows of a page are converted to. A read that is repeated
+// begins with dst again.
+func appendPage[T any](ctx context.Context, s *Store, sql string, parameters []any, dst []T, columns func(*row) []any, convert func(*row) T) (page []T, total int, err error) {
+	err = s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
 		var row row
-		extended = dst
-		total, err = scanPage(rows, &row, row.documentColumns(), func() { extended = append(extended, row.toDocument()) })
+		page = dst
+		total, err = scanPage(rows, &row, columns(&row), func() { page = append(page, convert(&row)) })
 		return err
 	})
-	if err != nil {
-		return dst, 0, err
-	}
-	return extended, total, nil
+	return page, total, err
 }
 
 func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any) {
