@@ -32,9 +32,10 @@ type Admission struct {
 // while transactions are pending, for example. If it returns an error, nothing is stored.
 // The sender of an HTTP request sees the error only if it is a [*ValidationError] or the
 // result of [Refuse]. Any other error is a fault of the server: it matches the errors that
-// it wraps, but none of this package. Admit is not called for a change of nothing, and again if
-// another writer changes the relayer before it is stored. It must be safe for concurrent
-// use. If the option is given more than once, every function must admit the write.
+// it wraps, but none of this package. Admit is not called if the write changes nothing. It
+// is called again if another writer changes the relayer before it is stored. It must be
+// safe for concurrent use. If the option is given more than once, every function must admit
+// the write.
 func WithAdmission(admit func(ctx context.Context, admission Admission) error) Option {
 	return Option{func(s *settings) error {
 		if admit == nil {

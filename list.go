@@ -35,7 +35,7 @@ type Page struct {
 // first, and their total in the same snapshot. A page past the end is empty and has the
 // correct total. It returns a [*ValidationError] if the query is invalid.
 //
-// Every page is a snapshot of its own. If a relayer of an earlier page is deleted, or changed
+// Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed
 // so that the query does not select it, the later pages shift, and the next page lacks a
 // relayer. [Manager.All] lacks none.
 //

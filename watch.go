@@ -19,7 +19,7 @@ const (
 	ChangeDeleted ChangeKind = "deleted"
 
 	// ChangeHeartbeat is no change: it reports that the store is reachable, and that the
-	// consumer has all changes up to now, except those on their way. See
+	// consumer has all changes up to now, except those in delivery. See
 	// [WatchQuery.Heartbeat].
 	ChangeHeartbeat ChangeKind = "heartbeat"
 )

@@ -36,6 +36,6 @@
 // [relayer.ErrUnavailable] and [relayer.ErrOutcomeUnknown]. Those of HTTP are
 // [ErrUnauthorized], [ErrForbidden] and [*RateError]. Every failed response is also a
 // [*ResponseError] with its status and request ID. Errors name the operation and the ID of
-// the relayer. No error contains the token, a full
-// RPC URL, or the body of a response that is not one of the API.
+// the relayer. No error contains the token, a full RPC URL, or the body of a response that
+// is not one of the API.
 package client

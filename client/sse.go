@@ -43,9 +43,9 @@ func (s *eventStream) close() {
 	_ = s.body.Close()
 }
 
-// next returns the next event or comment. It returns an error if the stream ends, is silent for too
-// long, or sends an event that is too large. The time between two calls does not count
-// as silence.
+// next returns the next event or comment. It returns an error if the stream ends, is silent
+// for too long, or sends an event that is too large. The time between two calls does not
+// count as silence.
 func (s *eventStream) next() (event, error) {
 	silence := time.AfterFunc(maxSilence, func() { s.cancel(errSilence) })
 	defer silence.Stop()

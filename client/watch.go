@@ -161,7 +161,7 @@ func (w *watcher) connect(ctx context.Context) *failure {
 	if w.lastID != "" && isHeaderValue(w.lastID) {
 		sent.Header.Set("Last-Event-ID", w.lastID)
 	}
-	// Only a stream has no deadline; the body of a failure has.
+	// A stream has no deadline. The body of a failure has one.
 	timer := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
 	received, err := c.stream.Do(sent)

@@ -13,8 +13,8 @@ import (
 // response.
 const maxHeaderFields = 2
 
-// response is a complete response. It is built before the first byte is sent, so
-// that a fault on the way can still become a 500.
+// response is a complete response. It is built before the first byte is sent, so that a
+// fault until then is a 500.
 type response struct {
 	status int
 	header [maxHeaderFields]headerField

@@ -154,8 +154,8 @@ func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page
 }
 
 // CaughtUp returns when the view was last known to be complete: at the end of a read of all
-// relayers, or at a change or heartbeat since. Changes of the moments before may still be on
-// their way. A Manager confirms every 5 seconds that its store is reachable and that no
+// relayers, or at a change or heartbeat since. Changes made shortly before may still be in
+// delivery. A Manager confirms every 5 seconds that its store is reachable and that no
 // change is missing, and a server of package httpapi every 15 seconds.
 func (m *Mirror) CaughtUp() time.Time {
 	caughtUp, _ := m.state()

@@ -17,9 +17,10 @@
 // # What the file determines
 //
 // The file determines every field that a client can set, and every label. An optional
-// field or a label that it omits is removed. For Solana, an omitted fee_payment_strategy means user; an omitted weight of
-// an RPC endpoint means 100. The fields address, system_disabled and disabled_reason are
-// kept. So are relayers that the file does not list, unless [WithPrune] is given.
+// field or a label that it omits is removed. For Solana, an omitted fee_payment_strategy
+// means user; an omitted weight of an RPC endpoint means 100. The fields address,
+// system_disabled and disabled_reason are kept. So are relayers that the file does not list,
+// unless [WithPrune] is given.
 //
 // The file also determines whether a relayer is paused: a plan shows if it would resume
 // one that an operator has paused. [WithKeepPaused] leaves paused as it is.

@@ -12,10 +12,10 @@ import (
 
 // Export returns the configuration file of a registry: the relayers that the selector
 // selects, in creation order, with their RPC URLs masked: a hidden path is /***, and hidden
-// user information is ***@. A plan of the file has no changes. A registry that masks RPC URLs does not show
-// whether they have user information: the file of such a registry lacks its mark. If a
-// Manager has no keys for sealed URLs, all of them have the mark. Other failures to open
-// them are errors, which match [relayer.ErrSealed].
+// user information is ***@. A plan of the file has no changes. A registry that masks RPC
+// URLs does not show whether they have user information: the file of such a registry lacks
+// its mark. If a Manager has no keys for sealed URLs, all of them have the mark. Other
+// failures to open them are errors, which match [relayer.ErrSealed].
 func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selector) ([]byte, error) {
 	return export(ctx, registry, selector, revealIfSupported, maskOf)
 }

@@ -48,7 +48,7 @@ type stateCount struct {
 	count                      int
 }
 
-// newRelayersMetric counts with a Manager of its own, so that its lists are not counted as
+// newRelayersMetric counts with a separate Manager, so that its lists are not counted as
 // operations.
 func newRelayersMetric(store relayer.Store) (*relayersMetric, error) {
 	manager, err := relayer.New(store)

@@ -94,7 +94,7 @@ type resealer struct {
 	signals <-chan os.Signal // each one reloads the keys
 }
 
-// resealActor is the actor of what a server seals by itself. No token has this name.
+// resealActor is the actor of background sealing. No token has this name.
 var resealActor = relayer.Actor{ID: "relayerd:reseal"}
 
 // run seals everything once, again after each signal, and after a failure with exponential

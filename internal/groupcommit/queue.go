@@ -44,8 +44,8 @@ func (w *Write[T]) Finish(err error) {
 	close(w.done)
 }
 
-// begin decides the race between the writer that takes the write and the caller
-// whose context ends. It returns false for the loser.
+// begin decides between the writer that takes the write and the caller whose context
+// ends. It returns true for the first of them.
 func (w *Write[T]) begin() bool { return w.begun.CompareAndSwap(false, true) }
 
 // Queue holds the writes that wait for the writer. All methods are safe for

@@ -71,13 +71,14 @@ func WithProgress(report func(Progress)) Option {
 //
 // It returns [ErrDiffers] if dst contains anything except the beginning of src. It also
 // does so if the stores differ at the end: in their number of records or in the IDs,
-// order, claims, terms, documents or private parts. There must be no other writers to either store during a copy.
-// If there are, Copy may end with ErrDiffers; it does not change or remove any record.
+// order, claims, terms, documents or private parts. There must be no other writers to
+// either store during a copy. If there are, Copy may end with ErrDiffers; it does not change
+// or remove any record.
 //
-// If dst is a [Importer], records keep their revisions, which are compared too,
-// and are added many at a time, all or none. Any other store assigns new revisions: an ETag that a client still has can then match another state
-// of the relayer, so that clients must read again. Revisions of relayers deleted in src are
-// not copied, and may be assigned again.
+// If dst is an [Importer], records keep their revisions, which are compared too, and are
+// added many at a time, all or none. Any other store assigns new revisions: an ETag that a
+// client still has can then match another state of the relayer, so that clients must read
+// again. Revisions of relayers deleted in src are not copied, and may be assigned again.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy

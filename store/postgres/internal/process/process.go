@@ -56,7 +56,7 @@ func Start(command *exec.Cmd, log string) (*Process, error) {
 	return p, nil
 }
 
-// Running reports whether the program has not ended. A nil Process has.
+// Running reports whether the program runs. A nil Process does not.
 func (p *Process) Running() bool {
 	if p == nil {
 		return false
@@ -69,8 +69,8 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Command returns a command for a user (nil for the current one) that starts in the directory, without
-// the PG… variables of the environment.
+// Command returns a command for a user (nil for the current one) that starts in the
+// directory, without the PG… variables of the environment.
 func Command(account *syscall.Credential, directory, path string, arguments ...string) *exec.Cmd {
 	command := exec.Command(path, arguments...)
 	command.Dir = directory
