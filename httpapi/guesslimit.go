@@ -131,9 +131,5 @@ func networkOf(address string) string {
 	if err != nil || parsed.Unmap().Is4() {
 		return address
 	}
-	network, err := parsed.WithZone("").Prefix(64)
-	if err != nil {
-		return address
-	}
-	return network.String()
+	return netip.PrefixFrom(parsed.WithZone(""), 64).Masked().String()
 }

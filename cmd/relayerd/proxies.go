@@ -93,9 +93,5 @@ func networkOf(address netip.Addr) string {
 	if address.Is4() {
 		return address.String()
 	}
-	network, err := address.Prefix(64)
-	if err != nil {
-		return address.String()
-	}
-	return network.String()
+	return netip.PrefixFrom(address, 64).Masked().String()
 }
