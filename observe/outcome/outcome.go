@@ -94,17 +94,12 @@ func Of(ctx context.Context, err error) Outcome {
 			return sentinel.outcome
 		}
 	}
-	if isCanceled(ctx, err) {
+	// If only a host hook was canceled, the caller is still waiting, so the error is a fault.
+	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
 		return Canceled
 	}
 	if errors.Is(err, relayer.ErrUnavailable) {
 		return Unavailable
 	}
 	return Error
-}
-
-// isCanceled also checks the caller's context. If only a host hook was canceled,
-// the caller is still waiting, so the error is a fault.
-func isCanceled(ctx context.Context, err error) bool {
-	return errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled)
 }
