@@ -82,9 +82,6 @@ func (m *Manager) listRecords(ctx context.Context, query ListQuery) ([]Record, P
 
 // selection returns the selector within that of the Manager.
 func (m *Manager) selection(selector Selector) (Selector, error) {
-	if m.scope.IsZero() {
-		return selector, selector.Err()
-	}
 	selector = m.scope.And(selector)
 	return selector, selector.Err()
 }

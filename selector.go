@@ -139,13 +139,10 @@ func (s Selector) Where(key string, values ...string) Selector {
 
 // And returns a selector that selects what both select.
 func (s Selector) And(other Selector) Selector {
-	if s.err == nil && other.err != nil {
-		return other
-	}
 	if s.err != nil {
 		return s
 	}
-	if s.IsZero() {
+	if other.err != nil || s.IsZero() {
 		return other
 	}
 	for _, t := range other.terms {
@@ -301,10 +298,7 @@ func fieldOf(r *Relayer, key string) (value string, isSet bool) {
 
 // matchesTerms reports whether the selector, without its searches, selects a record.
 func (s Selector) matchesTerms(id string, terms []string) bool {
-	if s.err != nil {
-		return false
-	}
-	return !slices.ContainsFunc(s.terms, func(t term) bool { return !t.holds(id, terms) })
+	return s.err == nil && !slices.ContainsFunc(s.terms, func(t term) bool { return !t.holds(id, terms) })
 }
 
 // matchesText reports whether all searches of the selector find the relayer.
