@@ -25,10 +25,5 @@ const (
 // IsWrite reports whether the action changes relayers. It is true for an unknown action, and
 // false for [ActionReveal], which not every reader should have.
 func (a Action) IsWrite() bool {
-	switch a {
-	case ActionGet, ActionList, ActionWatch, ActionReveal:
-		return false
-	default:
-		return true
-	}
+	return a != ActionGet && a != ActionList && a != ActionWatch && a != ActionReveal
 }

@@ -1,13 +1,13 @@
 package relayer
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -122,14 +122,7 @@ func (a Amount) Big() *big.Int {
 }
 
 // Cmp returns -1, 0 or +1 if the amount is less than, equal to or more than other.
-func (a Amount) Cmp(other Amount) int {
-	for i := range a.words {
-		if order := cmp.Compare(a.words[i], other.words[i]); order != 0 {
-			return order
-		}
-	}
-	return 0
-}
+func (a Amount) Cmp(other Amount) int { return slices.Compare(a.words[:], other.words[:]) }
 
 // String returns the decimal digits.
 func (a Amount) String() string { return a.Big().String() }

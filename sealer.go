@@ -331,12 +331,10 @@ func (m *Manager) CountSealed(ctx context.Context) (SealCounts, error) {
 }
 
 func keyOf(keyed KeyedSealer, sealed []byte) string {
-	if keyed == nil {
-		return ""
+	if keyed != nil {
+		if id, err := keyed.KeyID(sealed); err == nil {
+			return id
+		}
 	}
-	id, err := keyed.KeyID(sealed)
-	if err != nil {
-		return ""
-	}
-	return id
+	return ""
 }

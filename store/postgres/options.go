@@ -117,13 +117,7 @@ func collect(given []Option) (options, error) {
 }
 
 func isSchemaName(name string) bool {
-	if name == "" || len(name) > maxSchemaLength || name[0] >= '0' && name[0] <= '9' {
-		return false
-	}
-	for _, c := range []byte(name) {
-		if c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return !strings.HasPrefix(name, "pg_") && name != "information_schema"
+	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz_"
+	return name != "" && len(name) <= maxSchemaLength && strings.Trim(name, letters+digits) == "" &&
+		!strings.ContainsAny(name[:1], digits) && !strings.HasPrefix(name, "pg_") && name != "information_schema"
 }
