@@ -17,11 +17,7 @@ func requestID(header http.Header) string {
 	if len(values) == 1 && isRequestID(values[0]) {
 		return values[0]
 	}
-	return newRequestID()
-}
-
-// newRequestID returns 128 random bits. An ID is not a secret, so math/rand is sufficient.
-func newRequestID() string {
+	// 128 random bits. An ID is not a secret, so math/rand is sufficient.
 	const base, digits = 32, 13
 	id := make([]byte, 0, 2*digits)
 	id = strconv.AppendUint(id, rand.Uint64(), base)

@@ -91,17 +91,13 @@ func (c backupConfig) lock(database string, logger *slog.Logger) (unlock func(),
 			logger.Warn("the backup directory contains backups of another database, and will lose them: use another directory, unless this is the same database at a new path",
 				"directory", c.directory, "other", string(owner), "database", database)
 		}
-		err = replaceContent(file, database)
+		_, err = file.WriteAt([]byte(database), 0)
+		err = errors.Join(err, file.Truncate(int64(len(database))))
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return func() { _ = file.Close() }, nil
-}
-
-func replaceContent(file *os.File, text string) error {
-	_, err := file.WriteAt([]byte(text), 0)
-	return errors.Join(err, file.Truncate(int64(len(text))))
 }
 
 // backups writes backups of a store to a directory and removes old ones.

@@ -121,7 +121,8 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	if dst == nil || src == nil {
 		return nil, errors.New("transfer: store is nil")
 	}
-	if sameStore(dst, src) {
+	// Some stores are not comparable, such as a struct with a map.
+	if reflect.ValueOf(dst).Comparable() && reflect.ValueOf(src).Comparable() && dst == src {
 		return nil, errors.New("transfer: destination and source are the same store")
 	}
 	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstPage}
@@ -135,11 +136,6 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 		}
 	}
 	return c, nil
-}
-
-// sameStore returns false for stores that are not comparable, such as a struct with a map.
-func sameStore(a, b relayer.Store) bool {
-	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 func (c *copier) run(ctx context.Context) error {
