@@ -160,7 +160,11 @@ func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, options
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = newFeed(s)
-	s.background.Go(s.runWriter)
+	s.background.Go(func() {
+		for s.queue.wait() {
+			s.writeBatch()
+		}
+	})
 	s.background.Go(s.pruneChanges)
 	return s, nil
 }

@@ -18,14 +18,6 @@ import (
 // writeAttempts bounds how often a batch is tried that has not been committed.
 const writeAttempts = 5
 
-// runWriter is the writer goroutine of a Store. It ends after the queue is closed and
-// empty.
-func (s *Store) runWriter() {
-	for s.queue.wait() {
-		s.writeBatch()
-	}
-}
-
 // writeBatch commits the waiting writes together. It takes them from the queue only
 // when it has a connection: until then their callers can give up. If there is no
 // connection, all waiting writes fail, also those beyond one batch.

@@ -78,31 +78,28 @@ func (s *Server) Promote() error {
 // all of its processes use them. Settings that need a restart take effect with
 // the next [Server.Restart].
 func (s *Server) Configure(settings ...string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.postmaster.Running() {
-		return errNotRunning
-	}
-	const loaded = "SELECT pg_conf_load_time()"
-	before, err := s.query(loaded)
-	if err != nil {
+	return s.whileRunning(func(pid int) error {
+		const loaded = "SELECT pg_conf_load_time()"
+		before, err := s.query(loaded)
+		if err != nil {
+			return err
+		}
+		if err := s.configure(settings...); err != nil {
+			return err
+		}
+		_ = syscall.Kill(pid, syscall.SIGHUP)
+		err = process.Await("configured", func() (bool, error) {
+			now, err := s.query(loaded)
+			return now != before, err
+		})
+		if err != nil {
+			return err
+		}
+		// The checkpointer enables synchronous replication. It reads the settings before
+		// it serves the request.
+		_, err = s.query("CHECKPOINT")
 		return err
-	}
-	if err := s.configure(settings...); err != nil {
-		return err
-	}
-	_ = syscall.Kill(s.postmaster.PID, syscall.SIGHUP)
-	err = process.Await("configured", func() (bool, error) {
-		now, err := s.query(loaded)
-		return now != before, err
 	})
-	if err != nil {
-		return err
-	}
-	// The checkpointer enables synchronous replication. It reads the settings before
-	// it serves the request.
-	_, err = s.query("CHECKPOINT")
-	return err
 }
 
 // HostList returns the URL of the database postgres on several servers, the form
