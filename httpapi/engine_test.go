@@ -133,6 +133,9 @@ func TestEngine_DryRun(t *testing.T) {
 	if disabled.status != http.StatusOK || !strings.Contains(disabled.body, `"system_disabled":true`) {
 		t.Errorf("disable returned %d %s", disabled.status, disabled.body)
 	}
+	if strings.Contains(disabled.body, "was ignored") {
+		t.Errorf("disable reports that it ignored dry_run: %s", disabled.body)
+	}
 	if enabled := s.do("DELETE", one+"/disabled_reason?dry_run=true", ""); enabled.status != http.StatusOK {
 		t.Errorf("enable returned %d %s", enabled.status, enabled.body)
 	}

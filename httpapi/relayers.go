@@ -48,6 +48,7 @@ func (a *API) validateRelayer(x *exchange, r *http.Request) response {
 }
 
 func (a *API) create(x *exchange, r *http.Request, options ...relayer.WriteOption) (relayer.Document, *response) {
+	x.ignoreQuery(r)
 	body, rejection := a.readJSON(x, r)
 	if rejection != nil {
 		return relayer.Document{}, rejection
@@ -211,14 +212,12 @@ func hasMediaType(r *http.Request, types ...string) bool {
 	return err == nil && slices.Contains(types, mediaType)
 }
 
-// readJSON returns the body of a request without known query parameters, or the response
-// that rejects it.
+// readJSON returns the JSON body of the request, or the response that rejects it.
 func (a *API) readJSON(x *exchange, r *http.Request) (body []byte, rejection *response) {
 	if !hasMediaType(r, jsonType) {
 		unsupported := invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be " + jsonType})
 		return nil, &unsupported
 	}
-	x.ignoreQuery(r)
 	return a.readBody(x, r)
 }
 
