@@ -11,6 +11,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
@@ -40,11 +40,9 @@ type job struct {
 func main() {
 	url := flag.String("url", "http://127.0.0.1:8080", "URL of the registry")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	registry, err := client.New(*url, client.WithToken(os.Getenv("API_KEY")))
 	if err == nil {
-		err = run(ctx, registry, os.Stdin, os.Stdout)
+		err = run(context.Background(), registry, os.Stdin, os.Stdout)
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -62,8 +60,7 @@ func run(ctx context.Context, registry mirror.Source, jobs io.Reader, decisions 
 	}
 	lines := bufio.NewScanner(jobs)
 	for lines.Scan() && ctx.Err() == nil {
-		var j job
-		err := json.Unmarshal(lines.Bytes(), &j)
+		j, err := parse(lines.Bytes())
 		if err == nil {
 			err = check(ctx, view, j)
 		}
@@ -76,6 +73,23 @@ func run(ctx context.Context, registry mirror.Source, jobs io.Reader, decisions 
 		}
 	}
 	return lines.Err()
+}
+
+// parse returns the job of a line. It refuses unknown members: a misspelled gas_price would
+// be 0. A text that is not an ID could have line breaks, and forge a decision.
+func parse(line []byte) (j job, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&j); err != nil {
+		return job{}, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return job{}, errors.New("the line must be one JSON object")
+	}
+	if !relayer.IsID(j.Relayer) {
+		return job{}, errors.New("the relayer must be an ID")
+	}
+	return j, nil
 }
 
 // check returns why the relayer must not relay the job, or nil.

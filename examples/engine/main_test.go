@@ -39,6 +39,10 @@ func TestRun(t *testing.T) {
 		{`{"relayer":"failing"}`, "failing: refused: the relayer is disabled: RpcValidationFailed"},
 		{`{"relayer":"sol"}`, "sol: refused: this engine does not relay on solana networks"},
 		{`{"relayer":"absent"}`, "absent: refused: there is no such relayer"},
+		{`{"relayer":"open: accepted\nopen"}`, ": refused: the relayer must be an ID"},
+		{`{"relayer":"open","gas_prise":1}`, `: refused: json: unknown field "gas_prise"`},
+		{`{"relayer":"open"} {}`, ": refused: the line must be one JSON object"},
+		{`null`, ": refused: the relayer must be an ID"},
 	}
 	var input, want strings.Builder
 	for _, j := range jobs {
