@@ -120,11 +120,12 @@ func (m *Mirror) All(_ context.Context, selector relayer.Selector) iter.Seq2[*re
 	}
 }
 
-// selected checks the candidates outside of the lock.
+// selected sorts and checks the candidates outside of the lock.
 func (m *Mirror) selected(selector relayer.Selector) []*relayer.Relayer {
 	m.mu.RLock()
 	candidates := m.view.candidates(selector)
 	m.mu.RUnlock()
+	sortByNumber(candidates)
 	selected := make([]*relayer.Relayer, 0, len(candidates))
 	for _, e := range candidates {
 		if selector.Matches(e.Relayer) {

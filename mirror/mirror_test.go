@@ -567,10 +567,10 @@ func TestOpen_Fails(t *testing.T) {
 func TestMirror_Reads(t *testing.T) {
 	manager := newManager(t)
 	for i := range 50 {
-		mustCreate(t, manager, request(fmt.Sprintf("r%02d", i), []string{"sepolia", "mainnet"}[i%2], map[string]string{"n": fmt.Sprint(i % 5)}))
+		mustCreate(t, manager, request(fmt.Sprintf("r%02d", i), []string{"sepolia", "mainnet"}[i%2], map[string]string{"n": fmt.Sprint(i % 5), "rare": fmt.Sprint(i % 25)}))
 	}
 	m := open(t, manager, relayer.Selector{})
-	for _, text := range []string{"", "none", "network=mainnet", "label.n=3|4,network=mainnet", "id=r01|r07|r40", "paused=true", "search=R0", "search=name of r1,label.n=1"} {
+	for _, text := range []string{"", "none", "network=mainnet", "label.rare=20|3", "label.rare=7,network=mainnet", "label.n=3|4,network=mainnet", "id=r01|r07|r40", "paused=true", "search=R0", "search=name of r1,label.n=1"} {
 		selector, err := relayer.ParseSelector(text)
 		if err != nil {
 			t.Fatal(err)

@@ -162,10 +162,15 @@ func isSameRelayer(a, b *relayer.Relayer) bool {
 	return a.Network == b.Network && a.NetworkType == b.NetworkType && a.SignerID == b.SignerID && a.Address == b.Address
 }
 
-// candidates returns entries in order, among them those that the selector selects: those
-// with the rarest value that it permits. The caller may modify the slice.
+// minIndexed is how many times as many relayers as candidates a view must have for the
+// candidates to be read from the index. A copy of all entries takes less time otherwise.
+const minIndexed = 8
+
+// candidates returns entries in any order, among them those that the selector selects: those
+// with the rarest value that it permits, or all. The caller may modify the slice. A writer
+// waits until candidates returns, and then other readers wait for the writer.
 func (v *view) candidates(selector relayer.Selector) []*entry {
-	key, values, fewest := "", []string(nil), len(v.ordered)
+	key, values, fewest := "", []string(nil), len(v.ordered)/minIndexed
 	for term, permitted := range selector.Terms() {
 		if term == "id" {
 			return v.withIDs(permitted)
@@ -190,7 +195,7 @@ func (v *view) candidates(selector relayer.Selector) []*entry {
 			found = append(found, e)
 		}
 	}
-	return sorted(found)
+	return found
 }
 
 func (v *view) withIDs(ids []string) []*entry {
@@ -200,10 +205,9 @@ func (v *view) withIDs(ids []string) []*entry {
 			found = append(found, e)
 		}
 	}
-	return sorted(found)
+	return found
 }
 
-func sorted(entries []*entry) []*entry {
+func sortByNumber(entries []*entry) {
 	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
-	return entries
 }
