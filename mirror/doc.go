@@ -10,6 +10,6 @@
 // as the source returns them: in full from a Manager without a sealer, and from a client with
 // client.WithFullRPCURLs; otherwise masked.
 //
-// A registry that is restored from a backup has older revisions than the view. Open the view
-// again then.
+// A registry that is restored from a backup, or whose store was in memory, can have older
+// revisions than the view. The view then remains as it was, and ages. Open it again then.
 package mirror

@@ -80,11 +80,13 @@ func (m *Mirror) follow(ctx context.Context) (*follower, error) {
 	if err == nil {
 		err = ctx.Err()
 	}
+	if err == nil {
+		err = f.finish(read)
+	}
 	if err != nil {
 		cancel(err)
 		return nil, f.wait()
 	}
-	f.finish(read)
 	return f, nil
 }
 
@@ -118,16 +120,20 @@ func (m *Mirror) readAll(ctx context.Context) (read []*relayer.Relayer, err erro
 }
 
 // finish replaces the view by what was read and what has changed since.
-func (f *follower) finish(read []*relayer.Relayer) {
+func (f *follower) finish(read []*relayer.Relayer) error {
 	m := f.mirror
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	merged, differing := m.view.merge(read, f.changed)
+	merged, differing, err := m.view.merge(read, f.changed)
+	if err != nil {
+		return err
+	}
 	f.changed = nil
 	m.mu.Lock()
 	m.view, m.caughtUp, m.err = merged, time.Now(), nil
 	m.mu.Unlock()
 	m.notify(differing...)
+	return nil
 }
 
 func (f *follower) apply(change relayer.Change) {

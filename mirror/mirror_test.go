@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -301,6 +302,61 @@ func (s scripted) Watch(ctx context.Context, _ relayer.WatchQuery) iter.Seq2[rel
 		}
 		<-ctx.Done()
 	}
+}
+
+// replaceable is a source whose Manager can be replaced, as by a backup that is restored.
+type replaceable struct {
+	*faultySource
+	current atomic.Pointer[relayer.Manager]
+}
+
+func (s *replaceable) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
+	return s.current.Load().All(ctx, selector)
+}
+
+// A view of a registry that was restored is not current: what is paused there may not be
+// paused in the view, which never goes backward.
+func TestMirror_RestoredRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		before, restored := newManager(t), newManager(t)
+		mustCreate(t, before, request("a", "sepolia", nil))
+		for range 2 {
+			if _, err := before.Pause(ctx, "a"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := before.Resume(ctx, "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustCreate(t, restored, request("a", "sepolia", nil))
+		if _, err := restored.Pause(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		source := &replaceable{faultySource: &faultySource{Manager: before}}
+		source.current.Store(before)
+		errs := make(chan error, 1)
+		m, err := mirror.Open(ctx, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(_ time.Time, err error) { errs <- err }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.current.Store(restored)
+		source.fail(relayer.ErrGap)
+		opened := m.CaughtUp()
+		time.Sleep(10 * time.Minute)
+		select {
+		case err := <-errs:
+			if err == nil || !strings.Contains(err.Error(), "open the view again") {
+				t.Errorf("the error of the stale view is %v", err)
+			}
+		default:
+			t.Error("the view is not stale")
+		}
+		if !m.CaughtUp().Equal(opened) {
+			t.Error("the view counts as current")
+		}
+	})
 }
 
 // A relayer never gets an older state: neither by a change that arrives after a read of its

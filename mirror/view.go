@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -125,12 +126,16 @@ func (v *view) apply(change relayer.Change) bool {
 
 // merge returns the view of what was read, with the states of v that are not older. Changed
 // has the revisions of the last changes since before the read, which v has. It also returns
-// the IDs of the relayers that differ from v, those that are missing first.
-func (v *view) merge(read []*relayer.Relayer, changed map[string]uint64) (merged *view, differing []string) {
+// the IDs of the relayers that differ from v, those that are missing first. It returns an
+// error if v has had a later state of a relayer since before the read.
+func (v *view) merge(read []*relayer.Relayer, changed map[string]uint64) (merged *view, differing []string, err error) {
 	merged = newView()
 	for _, r := range read {
 		known := v.byID[r.ID]
 		switch {
+		case known != nil && known.Revision > r.Revision && changed[r.ID] == 0:
+			return nil, nil, fmt.Errorf("the source has relayer %q at revision %d, and the view at %d: if the registry was restored, open the view again",
+				r.ID, r.Revision, known.Revision)
 		case merged.byID[r.ID] != nil: // a duplicate
 		case changed[r.ID] >= r.Revision && (known == nil || known.life > r.Revision): // deleted since, or created again
 		case known != nil && known.Revision >= r.Revision:
@@ -153,7 +158,7 @@ func (v *view) merge(read []*relayer.Relayer, changed map[string]uint64) (merged
 			missing = append(missing, e.ID)
 		}
 	}
-	return merged, append(missing, differing...)
+	return merged, append(missing, differing...), nil
 }
 
 // isSameRelayer reports whether two states can be of one relayer that was not deleted
