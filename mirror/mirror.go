@@ -156,8 +156,9 @@ func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page
 
 // CaughtUp returns when the view was last known to be complete: at the end of a read of all
 // relayers, or at a change or heartbeat since. Changes made shortly before may still be in
-// delivery. A Manager confirms every 5 seconds that its store is reachable and that no
-// change is missing, and a server of package httpapi every 15 seconds.
+// delivery, and older ones while a source delivers many, as after a lost connection. A
+// Manager confirms every 5 seconds that its store is reachable and that no change is missing,
+// and a server of package httpapi every 15 seconds.
 func (m *Mirror) CaughtUp() time.Time {
 	caughtUp, _ := m.state()
 	return caughtUp
