@@ -13,10 +13,12 @@ import (
 // WithFullRPCURLs makes Get, List, All and Watch return relayers with their full RPC URLs,
 // which the server must permit (see [Client.RPCURLs]). They are requested again when the
 // revision of a relayer has changed, for at most 8 relayers at a time, and kept in memory.
-// Watch requests them for one change after the other: changes that follow each other faster
-// than the server responds arrive late. They may be those of a later revision of the relayer. Those of a deleted relayer, and
+// They may be those of a later revision of the relayer. Those of a deleted relayer, and
 // those that writes return, are masked. A failure to get the URLs of a relayer is an error of
 // the call, and ends All and Watch.
+//
+// Watch requests them for one change after the other: changes that follow each other faster
+// than the server responds arrive late.
 func WithFullRPCURLs() Option {
 	return Option{func(c *Client) error {
 		c.fullURLs = &fullURLs{known: make(map[string]endpoints)}

@@ -30,10 +30,15 @@ func Text(text string) string {
 
 // Details returns the details of a disabled reason as they are stored: masked, and at most
 // maxDetails bytes.
-func Details(text string) string { return Shortened(Text(text), maxDetails) }
+func Details(text string) string {
+	return Shortened(Text(Shortened(text, maxUnmasked)), maxDetails)
+}
 
 // maxDetails permits to disable a relayer of any size, with the text of any error.
 const maxDetails = 16 << 10
+
+// maxUnmasked bounds the time that masking takes. A URL that is cut is masked too.
+const maxUnmasked = 4 * maxDetails
 
 // Shortened returns at most limit bytes of a text, without a part of a character.
 func Shortened(text string, limit int) string {
