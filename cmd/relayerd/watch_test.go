@@ -60,6 +60,7 @@ type follower struct {
 	known    map[string]uint64
 	lastID   string
 	seen     map[seenChange]int
+	received int       // changes
 	listed   time.Time // when the last list after a resync had been read
 	resyncs  int
 	problems []error
@@ -175,6 +176,7 @@ func (f *follower) apply(fields map[string]string) {
 	id, revision := data.Relayer.ID, revisionOf(data.ETag)
 	f.lastID = fields["id"]
 	f.seen[seenChange{fields["event"], id, revision}]++
+	f.received++
 	switch {
 	case fields["event"] == "deleted":
 		delete(f.known, id)
@@ -183,17 +185,23 @@ func (f *follower) apply(fields map[string]string) {
 	}
 }
 
-// has reports whether the follower has received the relayer.
-func (f *follower) has(id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.known[id] > 0
-}
-
 func (f *follower) countResyncs() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.resyncs
+}
+
+// awaitChanges waits until the follower has received more changes. Until the first one
+// it has no id to resume from.
+func (f *follower) awaitChanges(t *testing.T, more int) {
+	t.Helper()
+	count := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.received
+	}
+	wanted := count() + more
+	waitUntil(t, "the follower has received more changes", func() bool { return count() >= wanted })
 }
 
 // writer changes relayers of the current server until it is stopped. It records the
@@ -267,21 +275,25 @@ func createEnd(t *testing.T, server *process) {
 	}
 }
 
-// wantCaughtUp waits until the follower has the last relayer. Then its view equals
-// the store, and it has received every acknowledged write, except for those that began before
-// its last list.
+// wantCaughtUp waits until the view of the follower equals the store, which has the last
+// relayer. Then the follower has received every acknowledged write, except for those that
+// began before its last list. After a list it may receive older changes again.
 func (f *follower) wantCaughtUp(t *testing.T, server *process, w *writer) {
 	t.Helper()
-	waitUntil(t, "the follower has the last relayer", func() bool { return f.has("end") })
 	stored, err := listRevisions(t.Context(), server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !maps.Equal(f.known, stored) {
+	hasAll := func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return maps.Equal(f.known, stored)
+	}
+	if !await(hasAll) {
 		t.Errorf("the follower has %v, stored is %v", f.known, stored)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	missed := 0
 	for change, begun := range w.acknowledged {
 		switch count := f.seen[change]; {
@@ -318,7 +330,7 @@ func restartRepeatedly(t *testing.T, database string) *follower {
 	stop := startWriter(&f.server)
 	for round := range 6 {
 		waitUntil(t, "the follower is connected", func() bool { return f.connected.Load() == server })
-		time.Sleep(300 * time.Millisecond)
+		f.awaitChanges(t, 20)
 		if round%2 == 0 {
 			server.stop() // fails if the open stream delays the shutdown
 		} else {
@@ -330,7 +342,7 @@ func restartRepeatedly(t *testing.T, database string) *follower {
 		server = start(t, token, args...)
 		f.server.Store(server)
 	}
-	time.Sleep(300 * time.Millisecond)
+	f.awaitChanges(t, 20)
 	w := stop()
 	createEnd(t, server)
 	f.wantCaughtUp(t, server, w)
@@ -366,10 +378,10 @@ func TestWatch_TwoServersOnPostgres(t *testing.T) {
 	var target atomic.Pointer[process]
 	target.Store(other)
 	stop := startWriter(&target)
-	time.Sleep(500 * time.Millisecond)
+	f.awaitChanges(t, 50)
 	f.server.Store(other)
 	one.stop()
-	time.Sleep(500 * time.Millisecond)
+	f.awaitChanges(t, 50)
 	w := stop()
 	createEnd(t, other)
 	f.wantCaughtUp(t, other, w)
@@ -400,13 +412,18 @@ func TestWatch_ManyFollowersOnPostgres(t *testing.T) {
 	current.Store(server)
 	stop := startWriter(&current)
 	time.Sleep(*followFor)
+	for _, f := range followers {
+		f.awaitChanges(t, 1)
+	}
 	server.stop()
 	server = start(t, token, args...)
 	current.Store(server)
 	for _, f := range followers {
 		f.server.Store(server)
 	}
-	time.Sleep(300 * time.Millisecond)
+	for _, f := range followers {
+		f.awaitChanges(t, 20)
+	}
 	w := stop()
 	createEnd(t, server)
 	for _, f := range followers {
