@@ -705,11 +705,7 @@ func TestApply_Conflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill() })
-	for start := time.Now(); !strings.Contains(printed.String(), "Type yes: "); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > 10*time.Second {
-			t.Fatalf("output %s", printed)
-		}
-	}
+	printed.awaitText(t, "Type yes: ", 1)
 	if status, body := server.do("PATCH", collection+"/sepolia-example", `{"name":"theirs"}`); status != http.StatusOK {
 		t.Fatalf("status %d: %s", status, body)
 	}

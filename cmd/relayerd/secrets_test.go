@@ -115,10 +115,11 @@ func expectSafeError(t *testing.T, want string, args ...string) {
 	}
 }
 
-// runToEnd runs a command that ends soon, in this process.
+// runToEnd runs a command in this process. The timeout ends a server that serves although
+// it must not.
 func runToEnd(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	err = run(ctx, args, token, strings.NewReader(""), &stdout, &stderr)
