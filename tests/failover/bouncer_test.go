@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
 // TestFailover_PgBouncer has a PgBouncer for each server. The connection string
@@ -25,7 +26,7 @@ func TestFailover_PgBouncer(t *testing.T) {
 			query := first.Query()
 			query.Set("host", query.Get("host")+","+second.Query().Get("host"))
 			first.RawQuery = query.Encode()
-			store := open(t, first.String()+"&target_session_attrs=primary"+settings, postgres.WithTimeout(time.Second))
+			store := pgtest.Open(t, first.String()+"&target_session_attrs=primary"+settings, postgres.WithTimeout(time.Second))
 			createSettled(t, store, "before")
 			must(t, primary.Kill())
 			must(t, standby.Promote())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
 // load is what instances do to a database: each has a Store, writers and a watcher.
@@ -32,11 +33,11 @@ type load struct {
 // newLoad opens one instance for each connection string, with a number of writers.
 func newLoad(t *testing.T, inspector string, connStrings []string, writers int, options ...postgres.Option) *load {
 	t.Helper()
-	l := &load{t: t, inspector: open(t, inspector)}
+	l := &load{t: t, inspector: pgtest.Open(t, inspector)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, connString := range connStrings {
-		store := open(t, connString, options...)
+		store := pgtest.Open(t, connString, options...)
 		w := &watcher{}
 		l.watchers = append(l.watchers, w)
 		changes := store.Watch(ctx, "")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
 var (
@@ -28,7 +29,7 @@ func TestVacuum_WritesContinue(t *testing.T) {
 	t.Parallel()
 	const writers, rate = 32, 1000
 	server := pgserver.Start(t, "autovacuum_naptime = 5s", "autovacuum_vacuum_threshold = 50", "autovacuum_vacuum_scale_factor = 0.01")
-	stores := []*postgres.Store{open(t, server.ConnString()), open(t, server.ConnString())}
+	stores := []*postgres.Store{pgtest.Open(t, server.ConnString()), pgtest.Open(t, server.ConnString())}
 	ctx, cancel := context.WithTimeout(t.Context(), *vacuumFor)
 	defer cancel()
 	var writing sync.WaitGroup

@@ -3,11 +3,13 @@
 package pgtest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
@@ -15,7 +17,11 @@ import (
 // Open opens a store until the test ends.
 func Open(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), connString, options...)
+	var store *postgres.Store
+	err := UntilAvailable(func() (err error) {
+		store, err = postgres.Open(t.Context(), connString, options...)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,6 +31,18 @@ func Open(t testing.TB, connString string, options ...postgres.Option) *postgres
 		}
 	})
 	return store
+}
+
+// UntilAvailable repeats a call that can exceed the short timeouts of a store on a busy
+// machine.
+func UntilAvailable(call func() error) error {
+	deadline := time.Now().Add(30 * time.Second)
+	err := call()
+	for errors.Is(err, relayer.ErrUnavailable) && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+		err = call()
+	}
+	return err
 }
 
 // SessionName returns the parameter of a connection string that names its sessions.
