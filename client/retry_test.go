@@ -3,9 +3,12 @@ package client_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,37 +132,28 @@ func TestWithTimeout_NoResponse(t *testing.T) {
 	})
 }
 
-// TestRetries_WriteNotSent sends a create to a port on which a server listens only later.
+// TestRetries_WriteNotSent sends a create to a server that is reachable only later. Until
+// then, connections go to a port that is closed and that the system assigns to no listener.
 func TestRetries_WriteNotSent(t *testing.T) {
-	reserved, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	server := httptest.NewServer(handlerOf(t, newManager(t)))
+	t.Cleanup(server.Close)
+	var refused atomic.Int64
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if refused.Add(-1) >= 0 {
+			address = "127.0.0.1:1"
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
 	}
-	address := reserved.Addr().String()
-	if err := reserved.Close(); err != nil {
-		t.Fatal(err)
-	}
-	m := newManager(t)
-	c := newClient(t, "http://"+address, client.WithRetries(4, 10*time.Second))
+	transport := &http.Transport{DialContext: dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	options := []client.Option{client.WithHTTPClient(&http.Client{Transport: transport}), client.WithRetries(4, time.Minute)}
+	c := newClient(t, server.URL, options...)
+	refused.Store(math.MaxInt64)
 	if _, err := c.Patch(t.Context(), "a", relayer.Patch{"name": "b"}); !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Errorf("a patch that was not sent: error %v", err)
 	}
-	handler := handlerOf(t, m)
-	listening := make(chan error, 1)
-	time.AfterFunc(50*time.Millisecond, func() {
-		listener, err := net.Listen("tcp", address)
-		if err == nil {
-			server := &http.Server{Handler: handler}
-			t.Cleanup(func() { _ = server.Close() })
-			go func() { _ = server.Serve(listener) }()
-		}
-		listening <- err
-	})
-	c = newClient(t, "http://"+address, client.WithRetries(100, 20*time.Second))
+	refused.Store(2)
 	if _, err := c.Create(t.Context(), evm("a")); err != nil {
 		t.Error(err)
-	}
-	if err := <-listening; err != nil {
-		t.Fatal(err)
 	}
 }
