@@ -230,7 +230,7 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 		fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %[1]s", schema),
 		fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO %[1]s", schema))
 
-	store := openAt(t, connString, postgres.WithSchema(schema), postgres.WithChangeRetention(500*time.Millisecond))
+	store := openAt(t, connString, postgres.WithSchema(schema))
 	changes := watch(t, store)
 	rec := create(t, store, record("one"))
 	changes.want(t, relayer.ChangeCreated, rec)
@@ -250,6 +250,7 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
+	openAt(t, connString, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond)) // prunes
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
 	})
