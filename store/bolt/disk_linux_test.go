@@ -93,7 +93,8 @@ func fill(t *testing.T, path string, size int) {
 // limitedRun names the file for the child process of TestWrite_FileSizeLimit.
 const limitedRun = "BOLT_TEST_LIMITED_FILE"
 
-// A child process cannot write beyond a few megabytes until the limit is lifted.
+// A child process cannot write beyond a few megabytes until the limit is lifted, and then
+// cannot write at all.
 func TestWrite_FileSizeLimit(t *testing.T) {
 	if path := os.Getenv(limitedRun); path != "" {
 		limitedChild(t, path)
@@ -127,6 +128,13 @@ func limitedChild(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	})
+	limit.Cur = 1
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bolt.Open(t.Context(), path); !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("Open of a file that cannot be written: error is %v, want %v", err, syscall.EFBIG)
+	}
 }
 
 // writeToFullDisk writes until the disk is full and for some time after that, makes room

@@ -3,7 +3,7 @@ package bolt
 import "go.etcd.io/bbolt"
 
 // InterceptCommits passes every later commit through a function that simulates a
-// fault of the disk. It must be called before the first write.
+// fault of the disk. It must not be called during a write.
 func (s *Store) InterceptCommits(through func(commit func() error) error) {
 	s.commit = func(tx *bbolt.Tx) error {
 		return through(tx.Commit)

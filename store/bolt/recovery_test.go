@@ -203,6 +203,13 @@ func TestRecovery_DropsCommit(t *testing.T) {
 	}
 	wantIDs(t, store, []string{"before", "after"})
 	wantSound(t, store)
+	// A later recovery finds a commit with the transaction ID of the dropped one.
+	failCommit(store, 1, func(func() error) error { return errDisk })
+	wantCreateUnavailable(t, store)
+	if err := create(t, store, relayer.Record{ID: "last"})(); err != nil {
+		t.Error(err)
+	}
+	wantIDs(t, store, []string{"before", "after", "last"})
 }
 
 // The file at the path has neither the commit in doubt nor the one before.
@@ -264,7 +271,7 @@ func TestClose_RecoveryWaitsForLock(t *testing.T) {
 
 func wantCreateUnavailable(t *testing.T, store *bolt.Store) {
 	t.Helper()
-	if err := create(t, store, relayer.Record{ID: "after"})(); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Create without the file: error is %v, want %v", err, relayer.ErrUnavailable)
+	if err := create(t, store, relayer.Record{ID: "refused"})(); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("Create: error is %v, want %v", err, relayer.ErrUnavailable)
 	}
 }
