@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -77,8 +78,10 @@ func TestList_Revisions(t *testing.T) {
 		s.create(minimal(""))
 	}
 	plain := decode[relayer.Envelope[[]relayer.Relayer]](t, s.do("GET", collection+"?revisions=false", "").body)
-	if _, err := s.manager.Pause(t.Context(), plain.Data[1].ID); err != nil {
-		t.Fatal(err)
+	for i := range 10 { // a revision with two digits
+		if _, err := s.manager.Patch(t.Context(), plain.Data[1].ID, relayer.Patch{"name": strconv.Itoa(i)}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	got := s.do("GET", collection+"?revisions=true&page=1&per_page=2", "")
 	page := decode[struct {
@@ -90,7 +93,7 @@ func TestList_Revisions(t *testing.T) {
 	}
 	for i, r := range page.Data {
 		stored, err := s.manager.Get(t.Context(), r.ID)
-		if err != nil || r.ID != plain.Data[i].ID || r.Paused != stored.Paused || page.Revisions[i] != stored.Revision {
+		if err != nil || r.ID != plain.Data[i].ID || r.Name != stored.Name || page.Revisions[i] != stored.Revision {
 			t.Errorf("relayer %d is %v at revision %d, want %v, error %v", i, r, page.Revisions[i], stored, err)
 		}
 	}

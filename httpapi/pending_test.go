@@ -174,6 +174,34 @@ func TestMaxPendingBytes_Followers(t *testing.T) {
 	})
 }
 
+// TestMaxPendingBytes_FollowerGone: the bytes of the event that a client does not read, and of
+// the next event, are released when the client is gone.
+func TestMaxPendingBytes_FollowerGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const name, limit = 2000, 6000 // of three such relayers only two fit
+		manager, api, w := watchInBubble(t, validTokens, httpapi.WithMaxPendingBytes(limit))
+		for e := (event{}); e.name != "resync"; {
+			var err error
+			if e, err = readEvent(w.lines); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 2 {
+			createIn(t, manager, fmt.Sprintf("r-%d", i), strings.Repeat("n", name))
+			synctest.Wait()
+		}
+		list := func() int { return serveHTTP(t.Context(), api, "GET", collection, "").Code }
+		if status := list(); status != http.StatusServiceUnavailable {
+			t.Errorf("with two pending events: list returned %d, want 503", status)
+		}
+		w.connection.Close()
+		synctest.Wait()
+		if status := list(); status != http.StatusOK {
+			t.Errorf("without the client: list returned %d, want 200", status)
+		}
+	})
+}
+
 // blockedLists is a store whose List blocks until it is released.
 type blockedLists struct {
 	relayer.Store
