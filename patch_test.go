@@ -225,6 +225,25 @@ func TestMaskedURL_NeverStored(t *testing.T) {
 	}
 }
 
+// The mask of a URL with user information has no mark: equivalent URLs are masks, and all
+// others are full URLs.
+func TestMaskedURL_WithoutMark(t *testing.T) {
+	m := newManager(t)
+	req := minimal("a")
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://user:KEY@rpc.example/"}}
+	mustCreate(t, m, req)
+	for url, isMask := range map[relayer.RPCURL]bool{
+		"https://rpc.example": true, "https://rpc.example/": true, "https://RPC.example:443": true,
+		"https://rpc.example/?key=KEY": false, "https://rpc.example/#f": false, "https://rpc.example/v2": false,
+		"https://other:KEY@rpc.example/": false, "https://rpc.example:8545/": false, "http://rpc.example:443/": false,
+	} {
+		_, err := m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: url}}}, relayer.DryRun())
+		if errors.Is(err, relayer.ErrInvalid) != isMask || err != nil != isMask {
+			t.Errorf("%s: error is %v, want one: %t", url.Unmasked(), err, isMask)
+		}
+	}
+}
+
 func TestMaskedURL_StoredBefore(t *testing.T) {
 	store := memory.New()
 	_, err := store.Create(t.Context(), relayer.Record{ID: "a",
