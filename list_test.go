@@ -374,6 +374,22 @@ func TestManager_StoreErrors(t *testing.T) {
 		}
 	}
 
+	// A batch with a damaged record is read singly.
+	singly := managerOn(t, oneDamaged{store, 5})
+	for _, failAt := range []int{0, 3} {
+		store.lists, store.failAt = 0, failAt
+		var failures []error
+		for r, err := range singly.All(ctx, relayer.Selector{}) {
+			if r != nil {
+				t.Errorf("read %d fails: got %v", failAt, r)
+			}
+			failures = append(failures, err)
+		}
+		if len(failures) != 1 || !errors.Is(failures[0], relayer.ErrUnavailable) {
+			t.Errorf("read %d of single records fails: errors %v", failAt, failures)
+		}
+	}
+
 	store.lists, store.failAt = 0, 0
 	if page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); !errors.Is(err, errStore) || page != nil {
 		t.Errorf("List: %v, %v", page, err)
