@@ -222,29 +222,33 @@ func TestIfMatch(t *testing.T) {
 	}
 }
 
-// contendedStore is a store on which every update loses a race.
+// contendedStore is a store on which every update and delete loses a race.
 type contendedStore struct{ relayer.Store }
 
 func (contendedStore) Update(context.Context, relayer.Record) (relayer.Record, error) {
 	return relayer.Record{}, relayer.ErrConflict
 }
 
-// TestPatch_Contention: a lost race is 412 with If-Match. Without it the patch is repeated,
+func (contendedStore) Delete(context.Context, string, uint64) error { return relayer.ErrConflict }
+
+// TestWrite_Contention: a lost race is 412 with If-Match. Without it the write is repeated,
 // and too many lost races are 503.
-func TestPatch_Contention(t *testing.T) {
+func TestWrite_Contention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler := handlerOn(t, contendedStore{memory.New()}, validTokens)
 		created := serveHTTP(t.Context(), handler, "POST", collection, minimal(`,"id":"r-1"`))
-		request := httptest.NewRequest("PATCH", one, strings.NewReader(`{"paused":true}`))
-		request.Header.Set("Authorization", "Bearer "+validToken)
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("If-Match", created.Header().Get("ETag"))
-		if status := statusOf(handler, request); status != http.StatusPreconditionFailed {
-			t.Errorf("with If-Match: returned %d, want 412", status)
-		}
-		got := serveHTTP(t.Context(), handler, "PATCH", one, `{"paused":true}`)
-		if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
-			t.Errorf("without If-Match: returned %d %v, want 503", got.Code, got.Header())
+		for _, method := range []string{"PATCH", "DELETE"} {
+			request := httptest.NewRequest(method, one, strings.NewReader(`{"paused":true}`))
+			request.Header.Set("Authorization", "Bearer "+validToken)
+			request.Header.Set("Content-Type", "application/json")
+			request.Header.Set("If-Match", created.Header().Get("ETag"))
+			if status := statusOf(handler, request); status != http.StatusPreconditionFailed {
+				t.Errorf("%s with If-Match: returned %d, want 412", method, status)
+			}
+			got := serveHTTP(t.Context(), handler, method, one, `{"paused":true}`)
+			if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
+				t.Errorf("%s without If-Match: returned %d %v, want 503", method, got.Code, got.Header())
+			}
 		}
 	})
 }

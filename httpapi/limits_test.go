@@ -47,12 +47,17 @@ func TestRateLimit_NearZero(t *testing.T) {
 }
 
 func TestRateLimit_DefaultBurst(t *testing.T) {
-	s := serve(t)
-	for i := range httpapi.DefaultBurst {
-		if got := s.do("GET", collection+"/nobody", ""); got.status != http.StatusNotFound {
-			t.Fatalf("request %d returned %d", i+1, got.status)
+	synctest.Test(t, func(t *testing.T) {
+		handler := newHandler(t)
+		for i := range 300 {
+			if status := statusOf(handler, listRequest(validToken)); status != http.StatusOK {
+				t.Fatalf("request %d returned %d", i+1, status)
+			}
 		}
-	}
+		if status := statusOf(handler, listRequest(validToken)); status != http.StatusTooManyRequests {
+			t.Errorf("request 301 returned %d, want 429", status)
+		}
+	})
 	unlimited := serve(t, httpapi.WithoutRateLimit())
 	for i := range 3 * httpapi.DefaultBurst {
 		if got := unlimited.do("GET", collection+"/nobody", ""); got.status != http.StatusNotFound {
@@ -393,6 +398,34 @@ func TestMaxInFlight_Exceeded(t *testing.T) {
 	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
 		t.Errorf("a request afterwards returned %d", got.status)
 	}
+}
+
+func TestMaxInFlight_Default(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		handler := handlerOn(t, memory.New(), func(*http.Request) (relayer.Actor, error) {
+			<-release
+			return relayer.Actor{ID: "a"}, nil
+		}, httpapi.WithoutRateLimit(), httpapi.WithGuessLimit(1, 2000))
+		var waiting sync.WaitGroup
+		var served atomic.Int32
+		for range 1024 {
+			waiting.Go(func() {
+				if statusOf(handler, listRequest(validToken)) == http.StatusOK {
+					served.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if status := statusOf(handler, listRequest(validToken)); status != http.StatusServiceUnavailable {
+			t.Errorf("request 1025 returned %d, want 503", status)
+		}
+		close(release)
+		waiting.Wait()
+		if served.Load() != 1024 {
+			t.Errorf("%d requests were admitted, want 1024", served.Load())
+		}
+	})
 }
 
 func TestMaxInFlight_Panic(t *testing.T) {
