@@ -128,6 +128,21 @@ func limitedChild(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	})
+	store := open(t, path)
+	if err := store.Ready(t.Context()); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+	limit.Cur = 2 * uint64(os.Getpagesize()) // the headers
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	wantCreateUnavailable(t, store)
+	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("Ready just after a commit failed: error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
 	limit.Cur = 1
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		t.Fatal(err)
