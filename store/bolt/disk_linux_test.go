@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -64,6 +65,54 @@ func TestOpen_FullDisk(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	wantNoOtherFiles(t, path)
+}
+
+// Only the file is writable, and not its directory: after a failed commit, Ready tries one
+// that changes nothing.
+func TestReady_DirectoryNotWritable(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "relayers.db")
+	store := open(t, path)
+	defer store.Close()
+	fails := false
+	store.InterceptCommits(func(commit func() error) error {
+		if fails {
+			return errDisk
+		}
+		return commit()
+	})
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
+	if os.Getuid() == 0 {
+		const nobody = 65534
+		if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(path, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+		runtime.LockOSThread() // the user is that of the thread
+		defer runtime.UnlockOSThread()
+		if _, _, failed := syscall.RawSyscall(syscall.SYS_SETFSUID, nobody, 0, 0); failed != 0 {
+			t.Fatal(failed)
+		}
+		defer syscall.RawSyscall(syscall.SYS_SETFSUID, 0, 0, 0)
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("the directory is closed to other users: %v", err)
+		}
+	}
+	fails = true
+	wantCreateUnavailable(t, store)
+	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("Ready while commits fail: error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+	fails = false
+	if err := store.Ready(t.Context()); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+	wantIDs(t, store, []string{"before"})
 }
 
 func TestOpen_RefusedFileIsClosed(t *testing.T) {
