@@ -325,3 +325,27 @@ func TestOpen_ContextEndsWhileWaitingForLock(t *testing.T) {
 		t.Errorf("error is %v, want %v", err, context.DeadlineExceeded)
 	}
 }
+
+// Files of this version must stay readable: a change of this text needs another version.
+func TestFormat_Record(t *testing.T) {
+	store, path := openTemp(t)
+	rec := relayer.Record{ID: "a", Claim: "c", Document: []byte(`{"id":"a"}`), Private: []byte(`{}`), Terms: []string{"k=v", "x"}}
+	if err := create(t, store, rec)(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_ = db.View(func(tx *bbolt.Tx) error {
+		key, value := tx.Bucket([]byte("relayers")).Cursor().First()
+		if got, want := fmt.Sprintf("%x %x", key, value), "000000000000000061 0299a860300000000000000001010100050000000a6b3d76007861637b226964223a2261227d7b7d"; got != want {
+			t.Errorf("the record is\n%s, want\n%s", got, want)
+		}
+		return nil
+	})
+}
