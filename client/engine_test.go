@@ -222,6 +222,47 @@ func TestWithFullRPCURLs(t *testing.T) {
 	}
 }
 
+// A watch requests the URLs of a change while those of an earlier one are on their way, and
+// yields both in order.
+func TestWithFullRPCURLs_WatchConcurrently(t *testing.T) {
+	m := newManager(t)
+	api := handlerOf(t, m, httpapi.WithEngineOperations())
+	secondArrived := make(chan struct{})
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/first/custom_rpc_urls"):
+			select {
+			case <-secondArrived:
+			case <-r.Context().Done():
+			}
+		case strings.HasSuffix(r.URL.Path, "/second/custom_rpc_urls"):
+			close(secondArrived)
+		}
+		api.ServeHTTP(w, r)
+	}), client.WithFullRPCURLs())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes := c.Watch(ctx, relayer.WatchQuery{})
+	for _, id := range []string{"first", "second"} {
+		if _, err := m.Create(ctx, evm(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for change, err := range changes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, change.Relayer.ID+" "+urlOf(change.Relayer))
+		if len(got) == 2 {
+			break
+		}
+	}
+	if want := []string{"first " + fullURL, "second " + fullURL}; !slices.Equal(got, want) {
+		t.Errorf("the changes are %q, want %q", got, want)
+	}
+}
+
 // An error of one relayer ends the read.
 func TestWithFullRPCURLs_Errors(t *testing.T) {
 	m := newManager(t)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 	"net/http"
 	"sync"
 
@@ -16,9 +18,6 @@ import (
 // They may be those of a later revision of the relayer. Those of a deleted relayer, and
 // those that writes return, are masked. A failure to get the URLs of a relayer is an error of
 // the call, and ends All and Watch.
-//
-// Watch requests them for one change after the other: changes that follow each other faster
-// than the server responds arrive late.
 func WithFullRPCURLs() Option {
 	return Option{func(c *Client) error {
 		c.fullURLs = &fullURLs{known: make(map[string]endpoints)}
@@ -137,4 +136,53 @@ func (c *Client) revealOne(ctx context.Context, r *relayer.Relayer) error {
 		r.CustomRPCURLs = list
 	}
 	return err
+}
+
+// revealing is a change whose full RPC URLs are requested.
+type revealing struct {
+	change relayer.Change
+	err    error
+	done   chan struct{}
+}
+
+// revealed returns the changes in their order, with full RPC URLs, which are requested for
+// maxReveals changes at a time. Stop ends the changes.
+func (c *Client) revealed(ctx context.Context, stop context.CancelFunc, changes iter.Seq2[relayer.Change, error]) iter.Seq2[relayer.Change, error] {
+	return func(yield func(relayer.Change, error) bool) {
+		ahead := make(chan *revealing, maxReveals-2) // one more waits to be sent, and one is awaited
+		var running sync.WaitGroup
+		running.Go(func() {
+			defer close(ahead)
+			for change, err := range changes {
+				next := &revealing{change, err, make(chan struct{})}
+				running.Go(func() { next.reveal(ctx, c) })
+				select {
+				case ahead <- next:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+		defer running.Wait()
+		defer stop()
+		for next := range ahead {
+			<-next.done
+			if next.change.Kind == relayer.ChangeDeleted {
+				c.fullURLs.set(next.change.Relayer.ID, endpoints{})
+			}
+			if ctx.Err() != nil || !yield(next.change, next.err) || next.err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (r *revealing) reveal(ctx context.Context, c *Client) {
+	defer close(r.done)
+	if r.err != nil || r.change.Relayer == nil || r.change.Kind == relayer.ChangeDeleted {
+		return
+	}
+	if err := c.reveal(ctx, r.change.Relayer); err != nil {
+		r.change, r.err = named(relayer.ActionWatch, "", relayer.Change{}, fmt.Errorf("GET %s: %w", watchPath, err))
+	}
 }

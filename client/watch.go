@@ -34,6 +34,15 @@ import (
 // The sequence can be ranged over once. Until then, and until the range ends, it holds a
 // connection, which ctx releases.
 func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	if c.fullURLs == nil {
+		return c.watch(ctx, query)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	return c.revealed(ctx, stop, c.watch(ctx, query))
+}
+
+// watch returns the changes with masked RPC URLs.
+func (c *Client) watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
 	w := newWatcher(c, query)
 	if query.After == "" {
 		w.start(ctx)
@@ -52,7 +61,7 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 			if failed != nil {
 				err = failed.err
 			} else {
-				change, err = w.change(ctx, e)
+				change, err = w.change(e)
 			}
 			if err != nil {
 				if ctx.Err() == nil {
@@ -228,7 +237,7 @@ func (w *watcher) tolerate(failed *failure) *failure {
 }
 
 // change returns the change of the event, or nil if it is none.
-func (w *watcher) change(ctx context.Context, e event) (*relayer.Change, error) {
+func (w *watcher) change(e event) (*relayer.Change, error) {
 	if e.data == nil {
 		if e.comment != heartbeat || !w.hasHeartbeats {
 			return nil, nil
@@ -248,8 +257,8 @@ func (w *watcher) change(ctx context.Context, e event) (*relayer.Change, error) 
 		w.lastID = e.id
 	}
 	r, err := decodeChanged(kind, e.data)
-	if err == nil {
-		err = w.check(ctx, kind, r)
+	if err == nil && kind != relayer.ChangeDeleted && !w.filter.selector.Matches(r) {
+		err = unsupportedFilter(w.filter) // the server has ignored the selector
 	}
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", watchPath, err)
@@ -264,20 +273,6 @@ func (w *watcher) ignored(e event) *failure {
 		if e.comment == wire.IgnoredParameter(key) {
 			return &failure{err: fmt.Errorf("GET %s: %w", watchPath, unsupportedFilter(w.filter))}
 		}
-	}
-	return nil
-}
-
-// check returns an error if the server has ignored the selector, and gets the full RPC
-// URLs.
-func (w *watcher) check(ctx context.Context, kind relayer.ChangeKind, r *relayer.Relayer) error {
-	switch c := w.client; {
-	case kind != relayer.ChangeDeleted && !w.filter.selector.Matches(r):
-		return unsupportedFilter(w.filter)
-	case kind != relayer.ChangeDeleted:
-		return c.reveal(ctx, r)
-	case c.fullURLs != nil:
-		c.fullURLs.set(r.ID, endpoints{})
 	}
 	return nil
 }
