@@ -239,11 +239,7 @@ func TestChanges_Repair(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		go func() {
-			for c := range m.Changes(ctx) {
-				got = append(got, fmt.Sprint(c.Kind, " ", cmp.Or(c.After, c.Before).ID))
-			}
-		}()
+		go collectChanges(ctx, m, &got)
 		synctest.Wait()
 		source.setRefuse(errors.New("unreachable"))
 		if _, err := source.Pause(ctx, "updated"); err != nil {
@@ -273,6 +269,13 @@ func TestChanges_Repair(t *testing.T) {
 			t.Errorf("the view is\n%q\nwant\n%q", got, want)
 		}
 	})
+}
+
+// collectChanges appends the kind and the ID of every change until ctx is done.
+func collectChanges(ctx context.Context, m *mirror.Mirror, changes *[]string) {
+	for c := range m.Changes(ctx) {
+		*changes = append(*changes, fmt.Sprint(c.Kind, " ", cmp.Or(c.After, c.Before).ID))
+	}
 }
 
 // scripted is a source with these relayers and then these changes.
@@ -386,11 +389,7 @@ func TestMirror_OldChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		go func() {
-			for c := range m.Changes(ctx) {
-				got = append(got, fmt.Sprint(c.Kind, " ", cmp.Or(c.After, c.Before).ID))
-			}
-		}()
+		go collectChanges(ctx, m, &got)
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		synctest.Wait()

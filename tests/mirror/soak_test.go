@@ -95,7 +95,7 @@ type soakServer struct {
 	address atomic.Value
 }
 
-// client returns a client of the current process, with connections of its own.
+// client returns a client of the current process, with separate connections.
 func (s *soakServer) client(t *testing.T, options ...client.Option) *client.Client {
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, s.address.Load().(string))

@@ -184,20 +184,20 @@ func (t *Table) apply(c Change) {
 	if c.Old != nil {
 		t.release(c.Old)
 	}
-	switch {
-	case c.New == nil:
+	if c.New == nil {
 		t.remove(c.Old)
 		return
-	case c.Old == nil:
-		added := *c.New
-		t.add(&added)
-	default:
-		r := t.byID[c.New.ID()]
+	}
+	r := t.byID[c.New.ID()]
+	if r == nil {
+		r = new(*c.New)
+		t.add(r)
+	} else {
 		t.byID[c.New.ID()] = r // the key had the memory of the old content
 		*r = *c.New
 		r.terms = t.byTerm.move(r, c.Old.terms, c.New.terms)
 	}
-	t.hold(t.byID[c.New.ID()])
+	t.hold(r)
 }
 
 // remove removes a record without its claim.

@@ -132,13 +132,13 @@ func (l *list) appendRange(dst []*Record, offset, limit int) []*Record {
 	return dst
 }
 
-// appendFrom appends up to limit records from a sequence number on to dst.
-func (l *list) appendFrom(dst []*Record, sequence uint64, limit int) []*Record {
+// from returns up to limit records from a sequence number on.
+func (l *list) from(sequence uint64, limit int) []*Record {
 	if l.size == 0 {
-		return dst
+		return nil
 	}
 	in, at := l.find(sequence)
-	return l.appendRange(dst, l.chunks[in].before+at, limit)
+	return l.appendRange(nil, l.chunks[in].before+at, limit)
 }
 
 // cursor moves through a list.

@@ -68,7 +68,7 @@ func wantRecords(t *testing.T, records *list, want []*Record, random *rand.Rand)
 		if at >= 0 {
 			page = want[at:min(at+limit, len(want))]
 		}
-		if got := records.appendFrom(nil, sequence, limit); !slices.Equal(got, page) {
+		if got := records.from(sequence, limit); !slices.Equal(got, page) {
 			t.Fatalf("%d records from %d on, want %d", len(got), sequence, len(page))
 		}
 	}

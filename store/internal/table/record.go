@@ -10,7 +10,7 @@ import (
 )
 
 // MaxSize is the limit of the document and the private part together, in bytes. It is far
-// above any relayer.
+// above any relayer, and the same for every store on a table, so that each record can be moved.
 const MaxSize = 1 << 30
 
 // Record is one record. In a table, an update changes all of it under the lock of the table.

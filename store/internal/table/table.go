@@ -87,7 +87,7 @@ func (t *Table) release(r *Record) {
 func (t *Table) From(sequence uint64, limit int) []Record {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return values(t.order.appendFrom(nil, sequence, limit))
+	return values(t.order.from(sequence, limit))
 }
 
 // Snapshot returns all records at one moment, and the counters. It returns an error if the
