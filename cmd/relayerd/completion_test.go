@@ -13,12 +13,9 @@ import (
 func complete(t *testing.T, line string) (words []string) {
 	t.Helper()
 	const library = "/usr/share/bash-completion/bash_completion"
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip(err)
-	}
+	bash := requireProgram(t, "bash")
 	if _, err := os.Stat(library); err != nil {
-		t.Skip(err)
+		skipUnlessCI(t, err)
 	}
 	directory := t.TempDir()
 	if err := os.Symlink(os.Args[0], filepath.Join(directory, "relayerd")); err != nil {

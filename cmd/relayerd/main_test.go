@@ -70,6 +70,25 @@ func (o *output) String() string {
 	return o.buffer.String()
 }
 
+// skipUnlessCI skips a test that lacks something. In CI the test fails.
+func skipUnlessCI(t *testing.T, missing error) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+}
+
+// requireProgram returns the path of a program, or skips the test if it is not installed.
+func requireProgram(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		skipUnlessCI(t, err)
+	}
+	return path
+}
+
 // await waits until a condition holds, and reports whether it did in time.
 func await(condition func() bool) bool {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {

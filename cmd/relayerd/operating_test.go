@@ -254,10 +254,7 @@ func TestOperatingPage_Alerts(t *testing.T) {
 
 func TestOperatingPage_AlertSyntax(t *testing.T) {
 	t.Parallel()
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip(err)
-	}
+	promtool := requireProgram(t, "promtool")
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFiles(t, map[string][]byte{path: []byte(operatingBlocks(t, "yaml")[0])})
 	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "10 rules found") {
@@ -267,10 +264,7 @@ func TestOperatingPage_AlertSyntax(t *testing.T) {
 
 func TestOperatingPage_SystemdUnit(t *testing.T) {
 	t.Parallel()
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed")
-	}
+	analyze := requireProgram(t, "systemd-analyze")
 	unit := strings.ReplaceAll(operatingBlocks(t, "ini")[0], "/usr/local/bin/relayerd", os.Args[0])
 	path := filepath.Join(t.TempDir(), "relayerd.service")
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {

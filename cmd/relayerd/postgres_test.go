@@ -20,11 +20,11 @@ import (
 // password occurs nowhere else, so that a search for it finds leaks.
 const password = "Secret-5d20c7b19e"
 
-// startPostgres skips the test if PostgreSQL is not installed, except in CI.
+// startPostgres starts a server, or skips the test if PostgreSQL is not installed.
 func startPostgres(t *testing.T) *pgserver.Server {
 	t.Helper()
-	if err := pgserver.Available(); err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
+	if err := pgserver.Available(); err != nil {
+		skipUnlessCI(t, err)
 	}
 	return pgserver.Start(t)
 }

@@ -22,14 +22,14 @@ import (
 	"time"
 )
 
-// newCertificate returns a self-signed certificate for 127.0.0.1 and its key. It is valid
+// newCertificate returns a self-signed certificate for 127.0.0.1 and more addresses, and its key. It is valid
 // for an hour.
-func newCertificate(t *testing.T, name string) (cert, key []byte) {
+func newCertificate(t *testing.T, name string, more ...net.IP) (cert, key []byte) {
 	t.Helper()
-	return newCertificateUntil(t, name, time.Now().Add(time.Hour))
+	return newCertificateUntil(t, name, time.Now().Add(time.Hour), more...)
 }
 
-func newCertificateUntil(t *testing.T, name string, expiry time.Time) (cert, key []byte) {
+func newCertificateUntil(t *testing.T, name string, expiry time.Time, more ...net.IP) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -38,7 +38,7 @@ func newCertificateUntil(t *testing.T, name string, expiry time.Time) (cert, key
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
 		NotBefore: expiry.Add(-48 * time.Hour), NotAfter: expiry,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: append(more, net.IPv4(127, 0, 0, 1)), IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
