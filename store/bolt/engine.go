@@ -21,15 +21,13 @@ import (
 // growth is how much a full file grows at once, beyond what it needs.
 const growth = 4 << 20
 
-// reserved is the address space for the mapping of a small file, so that it is not mapped
-// again while it grows. On 32-bit systems address space is scarce, and on Windows it is
-// taken from the disk.
-var reserved = func() int {
-	if strconv.IntSize < 64 || runtime.GOOS == "windows" {
-		return 0
-	}
-	return 1 << 30
-}()
+// isReservingFree reports whether memory that is not touched costs nothing. On 32-bit systems
+// address space is scarce, and on Windows it is taken from the disk.
+const isReservingFree = strconv.IntSize == 64 && runtime.GOOS != "windows"
+
+// reservedMapping is the address space for the mapping of a small file, so that it is not
+// mapped again while it grows.
+const reservedMapping = 1 << 30
 
 // engine is an open file. The engine trusts its pages and panics on damaged ones,
 // some of its methods while they hold a lock. The goroutine with the write lock
@@ -116,10 +114,9 @@ func (e *engine) close() error {
 func openEngine(path string, verify func(*os.File) error) (*engine, pages.Header, error) {
 	e := &engine{}
 	options := &bbolt.Options{
-		Timeout:         time.Nanosecond, // tries to lock once: it cannot be canceled
-		FreelistType:    bbolt.FreelistMapType,
-		NoStatistics:    true,
-		InitialMmapSize: reserved,
+		Timeout:      time.Nanosecond, // tries to lock once: it cannot be canceled
+		FreelistType: bbolt.FreelistMapType,
+		NoStatistics: true,
 		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 			if e.file, err = os.OpenFile(name, flag&^os.O_CREATE, mode); err != nil {
 				return nil, err
@@ -132,6 +129,9 @@ func openEngine(path string, verify func(*os.File) error) (*engine, pages.Header
 			}
 			return e.file, err
 		},
+	}
+	if isReservingFree {
+		options.InitialMmapSize = reservedMapping
 	}
 	err := e.callLocking(func() (err error) {
 		e.db, err = bbolt.Open(path, fileMode, options)

@@ -46,7 +46,8 @@ func (l *list) split(in, at int) (chunkIndex, position int) {
 	if in == len(l.chunks)-1 && at == maxChunk {
 		middle = maxChunk
 	}
-	l.chunks = slices.Insert(l.chunks, in+1, chunk{full.before + middle, slices.Clone(full.records[middle:])})
+	later := append(make([]*Record, 0, maxChunk), full.records[middle:]...)
+	l.chunks = slices.Insert(l.chunks, in+1, chunk{full.before + middle, later})
 	if at < middle {
 		l.chunks[in].records = slices.Clone(full.records[:middle])
 		return in, at

@@ -61,11 +61,11 @@ func (s Stored) ID() []byte { return s.Parts[:s.IDSize] }
 
 // Record copies the record for [Table.Load]. It keeps the terms, which any number of records
 // can have. The terms of a damaged record are not known.
-func (s Stored) Record(terms []string) *Record {
+func (s Stored) Record(terms []string) Record {
 	if s.IsDamaged {
 		terms = nil
 	}
-	return &Record{
+	return Record{
 		Checksum: s.Checksum, parts: string(s.Parts), terms: terms, revision: s.Revision, sequence: s.Sequence,
 		privateAt: uint32(s.IDSize) + uint32(s.ClaimSize) + s.DocumentSize,
 		idSize:    s.IDSize, claimSize: s.ClaimSize, isDamaged: s.IsDamaged,
