@@ -110,6 +110,7 @@ func TestChecksum_OtherRecordsStayUsable(t *testing.T) {
 
 // Whatever part of a record is damaged, its ID is known, and a delete removes it.
 func TestChecksum_EveryByteOfRecord(t *testing.T) {
+	t.Parallel()
 	whole := wholeFile(t)
 	key := keyOf(7)
 	var size int
