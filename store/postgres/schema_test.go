@@ -54,6 +54,21 @@ func TestSchema_ConcurrentSetup(t *testing.T) {
 	}
 }
 
+// A process may pause while it creates the schema, for longer than one that holds the write
+// lock.
+func TestSchema_PausedSetup(t *testing.T) {
+	t.Parallel()
+	const timeout = 10 * time.Second
+	p := newProxy(t, server.Socket())
+	p.obey(func(sql string) fault {
+		if strings.Contains(sql, "CREATE SCHEMA") {
+			time.Sleep(timeout/10 + timeout/20)
+		}
+		return none
+	})
+	create(t, openAt(t, p.connString(), newSchema(), postgres.WithTimeout(timeout)), record("one"))
+}
+
 func TestWithSchema_Names(t *testing.T) {
 	t.Parallel()
 	connString := newDatabase(t)

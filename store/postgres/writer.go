@@ -146,17 +146,18 @@ func (o options) stallTimeout() time.Duration { return max(o.timeout/10, minIdle
 // messages of a transaction.
 const minIdleTimeout = 250 * time.Millisecond
 
-func (o options) parameters() []any {
-	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(o.stallTimeout())}
+// parameters returns those of settings. A client may stall in the transaction for idle.
+func (o options) parameters(idle time.Duration) []any {
+	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(idle)}
 }
 
 // transact runs a transaction outside of the writer. Its settings do not depend on the
-// defaults of the session.
+// defaults of the session. It does not hold the write lock, so that it may stall for longer.
 func transact(ctx context.Context, db interface {
 	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 }, opts options, do func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, settings, opts.parameters()...); err != nil {
+		if _, err := tx.Exec(ctx, settings, opts.parameters(opts.timeout)...); err != nil {
 			return err
 		}
 		return do(tx)
@@ -187,7 +188,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken []*write) (stored counters,
 	defer stop()
 	message := new(pgx.Batch)
 	message.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
-	message.Queue(settings, s.opts.parameters()...)
+	message.Queue(settings, s.opts.parameters(s.opts.stallTimeout())...)
 	message.Queue(s.sql.lock)
 	preamble := message.Len()
 	message.Queue(s.sql.state)
