@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -239,7 +240,7 @@ func rateLimit(perSecond float64) httpapi.Option {
 		return httpapi.WithoutRateLimit()
 	}
 	const burstSeconds = httpapi.DefaultBurst / httpapi.DefaultRate
-	return httpapi.WithRateLimit(perSecond, max(1, int(perSecond*burstSeconds)))
+	return httpapi.WithRateLimit(perSecond, max(1, int(min(perSecond*burstSeconds, math.MaxInt32))))
 }
 
 func listen(flag, address string) (net.Listener, error) {
