@@ -71,20 +71,19 @@ func (s *Store) compareFrom(key []byte, c *comparison) error {
 
 // compareFile compares the records from a key on. Without a key it also compares the state
 // and verifies the free pages.
-func (c *comparison) compareFile(file pages.File, key []byte) error {
-	walk := file.NewWalk()
+func (c *comparison) compareFile(file *pages.File, key []byte) error {
 	trees, err := file.Trees()
 	if err == nil && key == nil {
-		err = walk.Entries(trees[metaBucket], nil, c.meta)
+		err = file.Entries(trees[metaBucket], nil, c.meta)
 	}
 	if err == nil {
-		err = walk.Entries(trees[recordsBucket], key, c.record)
+		err = file.Entries(trees[recordsBucket], key, c.record)
 	}
 	if err == nil {
 		c.missing(len(c.want))
 	}
 	if err == nil && key == nil {
-		err = walk.Freelist()
+		err = file.Freelist()
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		c.found("%w", err)

@@ -242,18 +242,17 @@ func (l *loader) read() (err error) {
 	if err != nil {
 		return err
 	}
-	walk := file.NewWalk()
-	if err := l.readMeta(walk, trees); err != nil {
+	if err := l.readMeta(file, trees); err != nil {
 		return err
 	}
 	records, found := trees[recordsBucket]
 	if !found {
 		return corruptFile(fmt.Sprintf("bucket %s is missing", recordsBucket))
 	}
-	if err := l.readRecords(walk, records); err != nil {
+	if err := l.readRecords(file, records); err != nil {
 		return err
 	}
-	return walk.Freelist()
+	return file.Freelist()
 }
 
 // maxReserved is more than the records of a file for which this store is meant.
@@ -271,13 +270,13 @@ func reserveMemory(size int64) *strings.Builder {
 }
 
 // readMeta reads the format before the state: a file of another format has another one.
-func (l *loader) readMeta(walk *pages.Walk, trees map[string]pages.Tree) error {
+func (l *loader) readMeta(file *pages.File, trees map[string]pages.Tree) error {
 	meta, found := trees[metaBucket]
 	if !found {
 		return unknownFormat()
 	}
 	entries := make(map[string][]byte)
-	err := walk.Entries(meta, nil, func(key, value []byte) (bool, error) {
+	err := file.Entries(meta, nil, func(key, value []byte) (bool, error) {
 		entries[string(key)] = bytes.Clone(value)
 		return true, nil
 	})
@@ -293,14 +292,14 @@ func (l *loader) readMeta(walk *pages.Walk, trees map[string]pages.Tree) error {
 	return nil
 }
 
-func (l *loader) readRecords(walk *pages.Walk, records pages.Tree) error {
+func (l *loader) readRecords(file *pages.File, records pages.Tree) error {
 	// A damaged total must not reserve more memory than the file can need.
 	most := uint64(l.info.Size() / (termsAt + sequenceSize))
 	l.table = table.New(l.state.counters, int(min(l.state.total, most)))
 	l.batches = make(chan []table.Record, 4)
 	filled := make(chan error, 1)
 	go func() { filled <- l.fill() }()
-	err := walk.Entries(records, nil, l.add)
+	err := file.Entries(records, nil, l.add)
 	l.send()
 	close(l.batches)
 	if err := cmp.Or(err, <-filled); err != nil {

@@ -49,7 +49,7 @@ type Store struct {
 	known            fs.FileInfo // of identity
 	pageSize         int64
 	header           pages.Header // of the last commit
-	verified         pages.Path   // by the current commit
+	pages            pages.File   // for the verification before a write
 	state            state        // after the last commit
 	inDoubt          *commit      // failed after its header was written
 	needsRecovery    bool         // a commit failed: recover before the next write

@@ -2,11 +2,13 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -223,7 +225,8 @@ func (s *Store) verifyFile() error {
 			return errTruncated
 		}
 		s.header = header
-		return pages.NewFile(s.engine.mapped(header.Size()), header).VerifyFreelist()
+		s.pages.Reset(s.engine.mapped(header.Size()), header)
+		return s.pages.VerifyFreelist()
 	})
 	if err != nil {
 		return s.notVerified(err)
@@ -272,19 +275,18 @@ func (s *Store) foundDamage(cause error) error {
 
 // verifyPaths verifies the pages that the engine reads for the changes. The engine would
 // follow a damaged page: at worst without end, or until the stack overflows. A delete also
-// reads siblings, to merge small pages.
+// reads siblings, to merge small pages. In the order of the keys, each page on their paths is
+// read once.
 func (s *Store) verifyPaths(b *table.Batch) error {
-	file := pages.NewFile(s.engine.mapped(s.header.Size()), s.header)
-	trees, err := file.Trees()
+	trees, err := s.pages.Trees()
 	if err != nil {
 		return err
 	}
-	path := &s.verified
-	path.Reset(file)
-	if err := path.Verify(trees[metaBucket], stateKey, 0); err != nil {
+	if err := s.pages.Verify(trees[metaBucket], stateKey, 0); err != nil {
 		return err
 	}
-	for _, c := range b.Changes {
+	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence(), b.Record().Sequence()) }
+	for _, c := range slices.SortedFunc(slices.Values(b.Changes), bySequence) {
 		key, siblings := recordKey(c.Record()), 0
 		switch {
 		case c.New == nil && c.Old.IsDamaged():
@@ -292,7 +294,7 @@ func (s *Store) verifyPaths(b *table.Batch) error {
 		case c.New == nil:
 			siblings = 1
 		}
-		if err := path.Verify(trees[recordsBucket], key, siblings); err != nil {
+		if err := s.pages.Verify(trees[recordsBucket], key, siblings); err != nil {
 			return err
 		}
 	}

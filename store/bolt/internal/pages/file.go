@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"slices"
 )
 
 var (
@@ -103,48 +104,57 @@ func readHeader(from io.ReaderAt, at int64) (h Header, isHeader, isValid bool, e
 	return h, isHeader, isValid, nil
 }
 
-// File is the state of a file after one commit. Its pages must not be written while it
-// is read.
+// File reads and verifies the pages of a file as one commit left it. Its pages must not be
+// written while they are read. It has one buffer for each level of a tree, so that only one
+// goroutine at a time may use it.
 type File struct {
 	from   io.ReaderAt
 	header Header
+	levels [maxDepth]page // the page that was verified last
+	used   []uint64       // a bit for each page that Entries has visited
 }
 
 // NewFile returns the state that a header describes.
-func NewFile(from io.ReaderAt, h Header) File { return File{from, h} }
-
-// page reads a page with its overflow pages into room, which it extends if necessary.
-func (f File) page(id uint64, room []byte) (page, []byte, error) {
-	size := f.header.PageSize
-	if id < 2 || id >= f.header.Pages {
-		return page{}, room, ErrDamaged
-	}
-	room, err := f.read(id, size, room)
-	if err != nil {
-		return page{}, room, err
-	}
-	found := parsePage(room)
-	if extra := found.overflow(); found.id != id || extra >= f.header.Pages-id {
-		return page{}, room, ErrDamaged
-	} else if extra > 0 {
-		if room, err = f.read(id, int(extra+1)*size, room); err != nil {
-			return page{}, room, err
-		}
-		found = parsePage(room)
-	}
-	return found, room, nil
+func NewFile(from io.ReaderAt, h Header) *File {
+	f := new(File)
+	f.Reset(from, h)
+	return f
 }
 
-func (f File) read(id uint64, size int, room []byte) ([]byte, error) {
-	if cap(room) < size {
-		room = make([]byte, size)
+// Reset makes it another state, of which nothing is verified. It keeps the buffers.
+func (f *File) Reset(from io.ReaderAt, h Header) {
+	f.from, f.header, f.used = from, h, nil
+	for i := range f.levels {
+		f.levels[i].id = 0
 	}
-	room = room[:size]
+}
+
+// page reads a page with its overflow pages into room, which it extends if necessary.
+func (f *File) page(id uint64, room []byte) (p page, err error) {
+	err = ErrDamaged
+	if id >= 2 && id < f.header.Pages {
+		p, err = f.read(id, 1, room)
+	}
+	if err == nil && (p.id != id || p.overflow() >= f.header.Pages-id) {
+		err = ErrDamaged
+	}
+	if err == nil && p.overflow() > 0 {
+		p, err = f.read(id, int(p.overflow()+1), p.data)
+	}
+	if err != nil {
+		return page{}, fmt.Errorf("page %d: %w", id, err)
+	}
+	return p, nil
+}
+
+func (f *File) read(id uint64, count int, room []byte) (page, error) {
+	size := count * f.header.PageSize
+	room = slices.Grow(room[:0], size)[:size]
 	_, err := f.from.ReadAt(room, int64(id)*int64(f.header.PageSize))
 	if errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%w: the file ends before page %d", ErrDamaged, id)
+		err = fmt.Errorf("%w: the file ends before", ErrDamaged)
 	}
-	return room, err
+	return parsePage(room), err
 }
 
 // Tree is the tree of a bucket.
@@ -153,20 +163,17 @@ type Tree struct {
 	inline page // if root is 0
 }
 
-// Trees returns the buckets by their names. The tree of all buckets must be a single page.
-func (f File) Trees() (map[string]Tree, error) {
-	root, _, err := f.page(f.header.Root, nil)
+// Trees returns the buckets by their names, until the next Reset. The tree of all buckets
+// must be a single page.
+func (f *File) Trees() (map[string]Tree, error) {
+	root, err := f.visit(f.header.Root, keyRange{}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("root: %w", err)
 	}
-	elements, ok := root.elements(nil, f.header.PageSize, keyRange{})
-	if !ok || root.kind != leafPage {
-		return nil, fmt.Errorf("root: %w", ErrDamaged)
-	}
-	trees := make(map[string]Tree, len(elements))
-	for _, e := range elements {
+	trees := make(map[string]Tree, len(root.elements))
+	for _, e := range root.elements {
 		tree, ok := bucketTree(e)
-		if !ok {
+		if !ok || root.kind != leafPage {
 			return nil, fmt.Errorf("root: %w", ErrDamaged)
 		}
 		trees[string(e.key)] = tree
@@ -186,19 +193,20 @@ func bucketTree(e element) (Tree, bool) {
 		return Tree{}, false
 	}
 	inline := parsePage(e.value[bucketSize:])
+	inline.id = 0
 	return Tree{inline: inline}, inline.kind == leafPage
 }
 
 // VerifyFreelist verifies what the engine reads of the freelist for a commit: its kind,
 // and that it has no more overflow pages than its count can need. The engine allocates a
 // freelist before the final count is known, which is lower by at most its own pages.
-func (f File) VerifyFreelist() error {
+func (f *File) VerifyFreelist() error {
 	_, _, err := f.freelist()
 	return err
 }
 
-func (f File) freelist() (ids []byte, pages uint64, err error) {
-	p, _, err := f.page(f.header.Freelist, nil)
+func (f *File) freelist() (ids []byte, pages uint64, err error) {
+	p, err := f.page(f.header.Freelist, nil)
 	if err != nil {
 		return nil, 0, fmt.Errorf("freelist: %w", err)
 	}

@@ -36,6 +36,10 @@ type page struct {
 	id    uint64
 	kind  uint16
 	count int
+
+	// What verify sets: the entries, and the range of their keys.
+	elements []element
+	within   keyRange
 }
 
 // parsePage parses a page without overflow pages. The data must have room for the
@@ -119,34 +123,35 @@ type keyRange struct {
 	first, limit []byte
 }
 
-// elements returns all entries of a page of a tree, if the engine can read and free it:
-// all entries are inside, one after the other, their keys ascend within the range, and it has
-// as many overflow pages as they need. The engine would free pages of others otherwise. An
-// inline page is smaller than pageSize. The entries are appended to room.
-func (p *page) elements(room []element, pageSize int, within keyRange) ([]element, bool) {
+// verify sets the entries of a page of a tree. It returns false unless the engine can read
+// and free the page: all entries are inside, one after the other, their keys ascend within the
+// range, and it has as many overflow pages as they need. The engine would free pages of others
+// otherwise. An inline page is smaller than pageSize.
+func (p *page) verify(pageSize int, within keyRange) bool {
 	if p.kind != leafPage && (p.kind != branchPage || p.count == 0) {
-		return nil, false
+		return false
 	}
+	p.elements, p.within = p.elements[:0], within
 	end := pageHeaderSize + elementSize*p.count
 	for i := range p.count {
 		e, ok := p.element(i, int64(end))
 		if !ok || bytes.Compare(e.key, within.first) < 0 || within.limit != nil && bytes.Compare(e.key, within.limit) >= 0 {
-			return nil, false
+			return false
 		}
-		if i > 0 && bytes.Compare(e.key, room[len(room)-1].key) <= 0 {
-			return nil, false
+		if i > 0 && bytes.Compare(e.key, p.elements[i-1].key) <= 0 {
+			return false
 		}
 		end += len(e.key) + len(e.value)
-		room = append(room, e)
+		p.elements = append(p.elements, e)
 	}
 	isInline := len(p.data) < pageSize
-	return room, isInline || (end+pageSize-1)/pageSize == len(p.data)/pageSize
+	return isInline || (end+pageSize-1)/pageSize == len(p.data)/pageSize
 }
 
-// below returns the range of the keys below an element of a branch in the given range.
-func below(elements []element, index int, within keyRange) keyRange {
-	if index+1 < len(elements) {
-		return keyRange{elements[index].key, elements[index+1].key}
+// below returns the range of the keys below an element of a branch.
+func (p *page) below(index int) keyRange {
+	if index+1 < len(p.elements) {
+		return keyRange{p.elements[index].key, p.elements[index+1].key}
 	}
-	return keyRange{elements[index].key, within.limit}
+	return keyRange{p.elements[index].key, p.within.limit}
 }

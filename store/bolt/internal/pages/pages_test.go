@@ -88,9 +88,8 @@ func readAll(content []byte, header pages.Header, visit func(bucket, key, value 
 	if err != nil {
 		return err
 	}
-	walk := file.NewWalk()
 	for name, tree := range trees {
-		err := walk.Entries(tree, nil, func(key, value []byte) (bool, error) {
+		err := file.Entries(tree, nil, func(key, value []byte) (bool, error) {
 			visit(name, string(key), string(value))
 			return true, nil
 		})
@@ -98,7 +97,7 @@ func readAll(content []byte, header pages.Header, visit func(bucket, key, value 
 			return err
 		}
 	}
-	return walk.Freelist()
+	return file.Freelist()
 }
 
 func TestWalk_AllEntries(t *testing.T) {
@@ -117,17 +116,18 @@ func TestWalk_AllEntries(t *testing.T) {
 
 func TestWalk_From(t *testing.T) {
 	content, header := validFile()
-	file := pages.NewFile(bytes.NewReader(content), header)
-	trees, err := file.Trees()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := pages.NewFile(nil, header)
 	list := contentOf["levels"]
 	for i := range list {
 		for from, want := range map[string]int{list[i].key: i, list[i].key + "x": i + 1, "a": 0, "z": len(list)} {
+			file.Reset(bytes.NewReader(content), header)
+			trees, err := file.Trees()
+			if err != nil {
+				t.Fatal(err)
+			}
 			left := list[want:min(len(list), want+20)]
 			var got []string
-			err := file.NewWalk().Entries(trees["levels"], []byte(from), func(key, _ []byte) (bool, error) {
+			err = file.Entries(trees["levels"], []byte(from), func(key, _ []byte) (bool, error) {
 				got = append(got, string(key))
 				return len(got) < 20, nil
 			})
@@ -148,7 +148,7 @@ func TestWalk_VisitorFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	visited := 0
-	err = file.NewWalk().Entries(trees["levels"], nil, func(_, _ []byte) (bool, error) {
+	err = file.Entries(trees["levels"], nil, func(_, _ []byte) (bool, error) {
 		visited++
 		return true, errStop
 	})
@@ -271,7 +271,7 @@ func TestWalk_FailingDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = file.NewWalk().Entries(trees["levels"], nil, func(_, _ []byte) (bool, error) { return true, nil })
+	err = file.Entries(trees["levels"], nil, func(_, _ []byte) (bool, error) { return true, nil })
 	if !errors.Is(err, errStop) || errors.Is(err, pages.ErrDamaged) {
 		t.Errorf("error is %v, want %v", err, errStop)
 	}
@@ -323,7 +323,7 @@ func TestReadHeaders_Newest(t *testing.T) {
 
 // Verify finds damage of the pages on the path and, for a delete, of their neighbors, and
 // of no other page.
-func TestPath_Damage(t *testing.T) {
+func TestVerify_Damage(t *testing.T) {
 	content, header := validFile()
 	list := contentOf["levels"]
 	leafOf := func(i int) uint64 {
@@ -356,10 +356,8 @@ func TestPath_Damage(t *testing.T) {
 				t.Fatal(err)
 			}
 			distance := max(i-2, 2-i)
-			path := new(pages.Path)
-			path.Reset(file)
 			for range 2 {
-				err := path.Verify(trees["levels"], []byte(list[200].key), siblings)
+				err := file.Verify(trees["levels"], []byte(list[200].key), siblings)
 				isRead := distance <= siblings
 				if errors.Is(err, pages.ErrDamaged) != isRead || err != nil && !isRead {
 					t.Errorf("a leaf %d pages away with %d siblings: error is %v", distance, siblings, err)
@@ -371,9 +369,7 @@ func TestPath_Damage(t *testing.T) {
 		file := pages.NewFile(bytes.NewReader(content), header)
 		trees, err := file.Trees()
 		if err == nil {
-			path := new(pages.Path)
-			path.Reset(file)
-			err = path.Verify(trees[name], []byte("key-0002"), 1)
+			err = file.Verify(trees[name], []byte("key-0002"), 1)
 		}
 		if err != nil {
 			t.Errorf("bucket %s of a sound file: %v", name, err)
@@ -382,7 +378,7 @@ func TestPath_Damage(t *testing.T) {
 }
 
 // A branch that is its own child has no end.
-func TestPath_BranchIsItsChild(t *testing.T) {
+func TestVerify_BranchIsItsChild(t *testing.T) {
 	content, header := validFile()
 	branch := pageOf(t, 1)
 	damaged := slices.Clone(content)
@@ -395,10 +391,8 @@ func TestPath_BranchIsItsChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	failures := 0
-	path := new(pages.Path)
 	for _, e := range contentOf["levels"] {
-		path.Reset(file)
-		err := path.Verify(trees["levels"], []byte(e.key), 0)
+		err := file.Verify(trees["levels"], []byte(e.key), 0)
 		if err != nil && !errors.Is(err, pages.ErrDamaged) {
 			t.Errorf("error is %v, want %v", err, pages.ErrDamaged)
 		}
@@ -454,10 +448,8 @@ func FuzzWalk(f *testing.F) {
 		if treesErr != nil || !hasLevels { // damage may rename a bucket
 			return
 		}
-		path := new(pages.Path)
-		path.Reset(file)
 		for _, e := range contentOf["levels"] {
-			if pathErr := path.Verify(levels, []byte(e.key), 1); pathErr != nil && err == nil {
+			if pathErr := file.Verify(levels, []byte(e.key), 1); pathErr != nil && err == nil {
 				t.Errorf("the path of %s is damaged in a sound file: %v", e.key, pathErr)
 			}
 		}
