@@ -2,6 +2,8 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,8 +35,9 @@ const reservedMapping = 1 << 30
 // some of its methods while they hold a lock. The goroutine with the write lock
 // is the only one that calls it.
 type engine struct {
-	db   *bbolt.DB
-	file *os.File
+	db     *bbolt.DB
+	file   *os.File
+	header pages.Header // when it was opened
 
 	// stuck is set after a panic that may have left a lock of db held. No method
 	// of db may be called after that.
@@ -108,10 +111,33 @@ func (e *engine) close() error {
 	return e.callLocking(e.db.Close)
 }
 
-// openEngine opens the file at path for writing. It locks the file and calls verify before
-// anything else, so that a file that cannot be used is not changed. It returns the
-// current header, and makes both headers durable. It does not create the file.
-func openEngine(path string, verify func(*os.File) error) (*engine, pages.Header, error) {
+// lockRetry is how often openEngine tries to lock a file that is in use.
+const lockRetry = 50 * time.Millisecond
+
+// openEngine opens the file at path for writing. While another process has it open, it tries
+// again until the lock timeout, or until one of the contexts ends.
+func (o options) openEngine(ctx, closing context.Context, path string, verify func(*os.File) (pages.Header, error)) (*engine, error) {
+	deadline := time.Now().Add(o.lockTimeout)
+	for {
+		if err := cmp.Or(ctx.Err(), closing.Err()); err != nil {
+			return nil, err
+		}
+		e, err := tryEngine(path, verify)
+		if !errors.Is(err, ErrLocked) || time.Now().Add(lockRetry).After(deadline) {
+			return e, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-closing.Done():
+		case <-time.After(lockRetry):
+		}
+	}
+}
+
+// tryEngine locks the file and calls verify before anything else, so that a file that cannot
+// be used is not changed. It makes both headers durable, of which verify returns the current
+// one. It does not create the file.
+func tryEngine(path string, verify func(*os.File) (pages.Header, error)) (*engine, error) {
 	e := &engine{}
 	options := &bbolt.Options{
 		Timeout:      time.Nanosecond, // tries to lock once: it cannot be canceled
@@ -122,7 +148,7 @@ func openEngine(path string, verify func(*os.File) error) (*engine, pages.Header
 				return nil, err
 			}
 			if err = lockFile(e.file); err == nil {
-				err = verify(e.file)
+				e.header, err = verify(e.file)
 			}
 			if err != nil {
 				_ = e.file.Close()
@@ -144,17 +170,20 @@ func openEngine(path string, verify func(*os.File) error) (*engine, pages.Header
 		err = errInUse
 	}
 	if err != nil {
-		return nil, pages.Header{}, err
+		return nil, err
 	}
 	e.db.AllocSize = growth
 	header, _, err := pages.ReadHeaders(e.file)
+	if err == nil && header != e.header {
+		err = errInUse
+	}
 	if err == nil {
 		err = e.syncHeaders(header.PageSize)
 	}
 	if err != nil {
-		return nil, pages.Header{}, errors.Join(err, e.close())
+		return nil, errors.Join(err, e.close())
 	}
-	return e, header, nil
+	return e, nil
 }
 
 // syncHeaders makes both headers durable. The engine reuses the pages that a

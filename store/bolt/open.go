@@ -63,92 +63,43 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, loaded, err := openOrCreate(ctx, path, opts)
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		err = createFile(ctx, path, table.New(table.Counters{NextRevision: 1}, 0))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: it is not a regular file: choose another path", relayer.ErrUnknownFormat)
+	}
+	s := &Store{
+		path:      path,
+		opts:      opts,
+		queue:     groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}),
+		writeLock: make(chan struct{}, 1),
+		commit:    (*bbolt.Tx).Commit,
+	}
+	s.engine, err = opts.openEngine(ctx, ctx, path, func(file *os.File) (_ pages.Header, err error) {
+		s.content, err = load(ctx, file, opts.logger)
+		return s.header, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	// The process that created the file may have been killed before it synced the
 	// directory: a power cut would then remove the name of the file.
-	if err := osfile.SyncDirectory(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return nil, errors.Join(err, e.close())
+	err = osfile.SyncDirectory(filepath.Dir(path))
+	if err == nil || errors.Is(err, fs.ErrPermission) {
+		removeTempFiles(path)
+		s.identity, err = openKnown(path, s.info)
 	}
-	removeTempFiles(path)
-	s := &Store{
-		path:      path,
-		opts:      opts,
-		queue:     groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}),
-		table:     loaded.table,
-		state:     loaded.state,
-		pageSize:  int64(loaded.header.PageSize),
-		header:    loaded.header,
-		writeLock: make(chan struct{}, 1),
-		engine:    e,
-		commit:    (*bbolt.Tx).Commit,
+	if err != nil {
+		return nil, errors.Join(err, s.engine.close())
 	}
 	s.closing, s.cancelWork = context.WithCancel(context.Background())
-	s.known = loaded.info
-	if s.identity, err = openKnown(path, s.known); err != nil {
-		return nil, errors.Join(err, e.close())
-	}
 	return s, nil
-}
-
-func openOrCreate(ctx context.Context, path string, opts options) (*engine, *content, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = createFile(ctx, path, table.New(table.Counters{NextRevision: 1}, 0))
-	} else if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: it is not a regular file: choose another path", relayer.ErrUnknownFormat)
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, nil, err
-	}
-	var e *engine
-	var loaded *content
-	err = opts.whenUnlocked(ctx, ctx, func() error {
-		e, loaded, err = tryOpen(ctx, path, opts)
-		return err
-	})
-	return e, loaded, err
-}
-
-// lockRetry is how often whenUnlocked tries to lock a file that is in use.
-const lockRetry = 50 * time.Millisecond
-
-// whenUnlocked calls open until it no longer returns [ErrLocked], or until the lock
-// timeout, or until one of the contexts ends.
-func (o options) whenUnlocked(ctx, closing context.Context, open func() error) error {
-	deadline := time.Now().Add(o.lockTimeout)
-	for {
-		if err := cmp.Or(ctx.Err(), closing.Err()); err != nil {
-			return err
-		}
-		err := open()
-		if !errors.Is(err, ErrLocked) || time.Now().Add(lockRetry).After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-closing.Done():
-		case <-time.After(lockRetry):
-		}
-	}
-}
-
-// tryOpen reads the file before the engine opens it.
-func tryOpen(ctx context.Context, path string, opts options) (*engine, *content, error) {
-	var loaded *content
-	e, header, err := openEngine(path, func(file *os.File) (err error) {
-		loaded, err = load(ctx, file, opts.logger)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	if header != loaded.header {
-		return nil, nil, errors.Join(errInUse, e.close())
-	}
-	return e, loaded, nil
 }
 
 // openKnown opens a file for reading, if it is the known one. The handle keeps the number
@@ -208,13 +159,13 @@ const loadBatch = 1024
 
 // load verifies that this package created the file and that it is whole, and reads all
 // records.
-func load(ctx context.Context, file *os.File, logger *slog.Logger) (*content, error) {
+func load(ctx context.Context, file *os.File, logger *slog.Logger) (content, error) {
 	l := &loader{ctx: ctx, file: file, logger: logger, termSets: make(map[string][]string), reported: time.Now()}
 	err := l.read()
 	if errors.Is(err, pages.ErrDamaged) {
-		return nil, corruptFile(err)
+		err = corruptFile(err)
 	}
-	return &l.content, err
+	return l.content, err
 }
 
 func (l *loader) read() (err error) {

@@ -40,7 +40,7 @@ func (s *Store) recoverFile(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) reopen(ctx context.Context) error {
+func (s *Store) reopen(ctx context.Context) (err error) {
 	if _, err := s.checkPath(); err != nil {
 		return err
 	}
@@ -53,40 +53,11 @@ func (s *Store) reopen(ctx context.Context) error {
 			return err
 		}
 	}
-	var header pages.Header
-	err := s.opts.whenUnlocked(ctx, s.closing, func() (err error) {
-		s.engine, header, err = openEngine(s.path, s.verifyReopened)
-		return err
-	})
+	s.engine, err = s.opts.openEngine(ctx, s.closing, s.path, s.verifyReopened)
 	if err != nil {
 		return err
 	}
-	if err := s.settle(header); err != nil {
-		closing := s.engine
-		s.engine = nil
-		return errors.Join(err, closing.close())
-	}
-	return nil
-}
-
-// verifyReopened verifies what the engine reads when it opens the file.
-func (s *Store) verifyReopened(file *os.File) error {
-	if err := verifyKnown(file, s.known); err != nil {
-		return err
-	}
-	header, _, err := pages.ReadHeaders(file)
-	if err == nil {
-		err = pages.NewFile(file, header).VerifyFreelist()
-	}
-	if errors.Is(err, pages.ErrDamaged) {
-		return corruptFile(err)
-	}
-	return err
-}
-
-// settle compares the file with the last commit, and applies the commit in doubt if the
-// file has it.
-func (s *Store) settle(header pages.Header) error {
+	header := s.engine.header
 	if failed := s.inDoubt; failed != nil && header.TxID == failed.txid {
 		s.inDoubt = nil
 		s.finish(failed)
@@ -96,4 +67,19 @@ func (s *Store) settle(header pages.Header) error {
 	}
 	s.inDoubt, s.header = nil, header
 	return nil
+}
+
+// verifyReopened verifies what the engine reads when it opens the file.
+func (s *Store) verifyReopened(file *os.File) (pages.Header, error) {
+	if err := verifyKnown(file, s.info); err != nil {
+		return pages.Header{}, err
+	}
+	header, _, err := pages.ReadHeaders(file)
+	if err == nil {
+		err = pages.NewFile(file, header).VerifyFreelist()
+	}
+	if errors.Is(err, pages.ErrDamaged) {
+		err = corruptFile(err)
+	}
+	return header, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"sync"
@@ -35,27 +34,23 @@ type Store struct {
 	path       string
 	opts       options
 	queue      *groupcommit.Queue[write]
-	table      *table.Table
 	changes    storeutil.Feed
 	alone      atomic.Bool     // the last batch was a single write
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
 
 	// writeLock is held by the goroutine that writes, checks, recovers or closes.
-	// It guards the fields below.
+	// It guards the fields below, except the table.
 	writeLock        chan struct{}
-	engine           *engine     // nil if a recovery could not open the file
-	identity         *os.File    // stays open across recoveries
-	known            fs.FileInfo // of identity
-	pageSize         int64
-	header           pages.Header // of the last commit
-	pages            pages.File   // for the verification before a write
-	state            state        // after the last commit
-	inDoubt          *commit      // failed after its header was written
-	needsRecovery    bool         // a commit failed: recover before the next write
-	lastCommitFailed bool         // no commit has succeeded since
-	damage           error        // found in the file: no writes until a check finds none
-	probed           time.Time    // when the disk last had room
+	content                     // of the file after the last commit, and of the table
+	engine           *engine    // nil if a recovery could not open the file
+	identity         *os.File   // stays open across recoveries
+	pages            pages.File // for the verification before a write
+	inDoubt          *commit    // failed after its header was written
+	needsRecovery    bool       // a commit failed: recover before the next write
+	lastCommitFailed bool       // no commit has succeeded since
+	damage           error      // found in the file: no writes until a check finds none
+	probed           time.Time  // when the disk last had room
 	commit           func(*bbolt.Tx) error
 
 	working   sync.WaitGroup

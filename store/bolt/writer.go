@@ -186,10 +186,10 @@ func deleteDamaged(records *bbolt.Bucket, r *table.Record) error {
 
 func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(nil, sequence) }
 
-// finish applies and publishes a durable commit. Only the number of its header is known
-// until the header is read again.
+// finish applies and publishes a durable commit. Its root, its freelist and its number of
+// pages are not known until its header is read.
 func (s *Store) finish(done *commit) {
-	s.state, s.header = done.state, pages.Header{TxID: done.txid}
+	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
 	s.table.Apply(done.batch)
 	done.batch.Publish(&s.changes)
 }
@@ -212,12 +212,12 @@ func (s *Store) verifyFile() error {
 	if s.damage != nil {
 		return corruptData(s.damage)
 	}
-	if size < 2*s.pageSize {
+	if size < 2*int64(s.header.PageSize) {
 		return corruptData(errTruncated)
 	}
 	err = guard(func() error {
-		header, _, err := pages.ReadHeaders(s.engine.mapped(2 * s.pageSize))
-		isNew := s.header.PageSize == 0 && header.TxID == s.header.TxID
+		header, _, err := pages.ReadHeaders(s.engine.mapped(2 * int64(s.header.PageSize)))
+		isNew := s.header.Pages == 0 && header.TxID == s.header.TxID
 		if err != nil || !isNew && header != s.header {
 			return errOverwritten
 		}
@@ -245,7 +245,7 @@ func (s *Store) notVerified(cause error) error {
 
 // checkPath returns the size of the file if it is still at its path.
 func (s *Store) checkPath() (int64, error) {
-	size, found, err := sizeAt(s.path, s.known)
+	size, found, err := sizeAt(s.path, s.info)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return 0, errMissing

@@ -47,61 +47,58 @@ type Header struct {
 // Size returns the number of bytes in use.
 func (h Header) Size() int64 { return int64(h.Pages) * int64(h.PageSize) }
 
-func headerSum(body []byte) uint64 {
-	sum := fnv.New64a()
-	_, _ = sum.Write(body[:headerSummed])
-	return sum.Sum64()
-}
-
 // ReadHeaders returns the current header, and whether the other one is valid too. It
 // returns [ErrDamaged] if neither is valid, and [ErrNoHeader] if neither is a header. The
 // second one is at the size of a page, which only a valid header tells: every possible
 // size is tried.
 func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
-	found, isDatabase := 0, false
+	found, err := 0, ErrNoHeader
 	for at := int64(0); at <= maxPageSize; at = max(minPageSize, 2*at) {
 		if found > 0 && at != int64(current.PageSize) {
 			continue
 		}
-		h, isHeader, isValid, err := readHeader(from, at)
-		if err != nil {
-			return Header{}, false, err
-		}
-		isDatabase = isDatabase || isHeader
-		if !isValid || at != 0 && at != int64(h.PageSize) {
-			continue
-		}
-		if found++; found == 1 || h.TxID > current.TxID {
-			current = h
+		switch h, problem := readHeader(from, at); {
+		case problem == nil:
+			if found++; found == 1 || h.TxID > current.TxID {
+				current = h
+			}
+		case errors.Is(problem, ErrDamaged):
+			err = problem
+		case !errors.Is(problem, ErrNoHeader):
+			return Header{}, false, problem
 		}
 	}
-	switch {
-	case found > 0:
-		return current, found == 2, nil
-	case isDatabase:
-		return Header{}, false, fmt.Errorf("%w: neither header is valid", ErrDamaged)
+	if found > 0 {
+		err = nil
 	}
-	return Header{}, false, ErrNoHeader
+	return current, found == 2, err
 }
 
-func readHeader(from io.ReaderAt, at int64) (h Header, isHeader, isValid bool, err error) {
+// readHeader returns a header, or ErrNoHeader if there is none, or ErrDamaged if it is not
+// valid. The engine ignores the ID of its page.
+func readHeader(from io.ReaderAt, at int64) (Header, error) {
 	var data [pageHeaderSize + headerSize]byte
 	if _, err := from.ReadAt(data[:], at); err != nil && !errors.Is(err, io.EOF) {
-		return Header{}, false, false, err
+		return Header{}, err
 	}
 	body := data[pageHeaderSize:]
-	h = Header{
+	if native.Uint32(body) != headerMagic || native.Uint32(body[4:]) != headerVersion {
+		return Header{}, ErrNoHeader
+	}
+	h := Header{
 		PageSize: int(native.Uint32(body[8:])),
 		Root:     native.Uint64(body[16:]),
 		Freelist: native.Uint64(body[32:]),
 		Pages:    native.Uint64(body[40:]),
 		TxID:     native.Uint64(body[48:]),
 	}
-	// The engine reads what is valid by its checksum, and ignores the ID of the page.
-	isHeader = native.Uint32(body) == headerMagic && native.Uint32(body[4:]) == headerVersion
-	isValid = isHeader && native.Uint64(body[headerSummed:]) == headerSum(body) &&
-		h.PageSize >= minPageSize && h.PageSize <= maxPageSize && h.Pages < 1<<40
-	return h, isHeader, isValid, nil
+	sum := fnv.New64a()
+	_, _ = sum.Write(body[:headerSummed])
+	if native.Uint64(body[headerSummed:]) != sum.Sum64() || h.PageSize < minPageSize || h.PageSize > maxPageSize ||
+		h.Pages >= 1<<40 || at != 0 && at != int64(h.PageSize) {
+		return Header{}, fmt.Errorf("%w: neither header is valid", ErrDamaged)
+	}
+	return h, nil
 }
 
 // File reads and verifies the pages of a file as one commit left it. Its pages must not be
@@ -182,19 +179,16 @@ func (f *File) Trees() (map[string]Tree, error) {
 }
 
 // bucketTree parses the value of a bucket in the tree of all buckets.
-func bucketTree(e element) (Tree, bool) {
+func bucketTree(e element) (t Tree, ok bool) {
 	if e.flags != bucketFlag || len(e.value) < bucketSize {
 		return Tree{}, false
 	}
-	if root := native.Uint64(e.value); root != 0 {
-		return Tree{root: root}, true
+	t.root = native.Uint64(e.value)
+	if t.root == 0 && len(e.value) >= bucketSize+pageHeaderSize {
+		t.inline = parsePage(e.value[bucketSize:])
+		t.inline.id = 0
 	}
-	if len(e.value) < bucketSize+pageHeaderSize {
-		return Tree{}, false
-	}
-	inline := parsePage(e.value[bucketSize:])
-	inline.id = 0
-	return Tree{inline: inline}, inline.kind == leafPage
+	return t, t.root != 0 || t.inline.kind == leafPage
 }
 
 // VerifyFreelist verifies what the engine reads of the freelist for a commit: its kind,
