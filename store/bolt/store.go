@@ -80,15 +80,7 @@ func (s *Store) do(ctx context.Context, size int, validate write) error {
 // synced. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := storeutil.Check(rec, table.MaxSize); err != nil {
-		return relayer.Record{}, err
-	}
-	added := newRecord(rec)
-	if err := s.do(ctx, len(added.Parts()), func(b *table.Batch) error { return b.Create(added) }); err != nil {
-		return relayer.Record{}, err
-	}
-	rec.Revision = added.Revision()
-	return rec, nil
+	return s.put(ctx, rec, (*table.Batch).Create)
 }
 
 // Update replaces the record if its current revision is rec.Revision, and returns
@@ -96,14 +88,19 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another
 // one, and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return s.put(ctx, rec, (*table.Batch).Update)
+}
+
+// put creates or updates a record and returns it with its revision.
+func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*table.Batch, *table.Record) error) (relayer.Record, error) {
 	if err := storeutil.Check(rec, table.MaxSize); err != nil {
 		return relayer.Record{}, err
 	}
-	changed := newRecord(rec)
-	if err := s.do(ctx, len(changed.Parts()), func(b *table.Batch) error { return b.Update(changed, rec.Revision) }); err != nil {
+	r := newRecord(rec)
+	if err := s.do(ctx, len(r.Parts()), func(b *table.Batch) error { return validate(b, r) }); err != nil {
 		return relayer.Record{}, err
 	}
-	rec.Revision = changed.Revision()
+	rec.Revision = r.Revision()
 	return rec, nil
 }
 

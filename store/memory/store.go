@@ -54,29 +54,26 @@ func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) er
 // Create adds a record. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := storeutil.Check(rec, table.MaxSize); err != nil {
-		return relayer.Record{}, err
-	}
-	added := table.NewRecord(rec)
-	if err := s.write(ctx, func(b *table.Batch) error { return b.Create(added) }); err != nil {
-		return relayer.Record{}, err
-	}
-	rec.Revision = added.Revision()
-	return rec, nil
+	return s.put(ctx, rec, (*table.Batch).Create)
 }
 
 // Update replaces the record whose current revision is rec.Revision. It returns
 // [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another,
 // and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return s.put(ctx, rec, (*table.Batch).Update)
+}
+
+// put creates or updates a record and returns it with its revision.
+func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*table.Batch, *table.Record) error) (relayer.Record, error) {
 	if err := storeutil.Check(rec, table.MaxSize); err != nil {
 		return relayer.Record{}, err
 	}
-	changed := table.NewRecord(rec)
-	if err := s.write(ctx, func(b *table.Batch) error { return b.Update(changed, rec.Revision) }); err != nil {
+	r := table.NewRecord(rec)
+	if err := s.write(ctx, func(b *table.Batch) error { return validate(b, r) }); err != nil {
 		return relayer.Record{}, err
 	}
-	rec.Revision = changed.Revision()
+	rec.Revision = r.Revision()
 	return rec, nil
 }
 

@@ -112,9 +112,8 @@ func (b *Batch) append(added *Record) {
 	b.change(Change{New: added})
 }
 
-// Update replaces the record with the same ID if its revision is the given one. It sets
-// the next revision.
-func (b *Batch) Update(changed *Record, revision uint64) error {
+// Update replaces the record with the same ID and revision. It sets the next revision.
+func (b *Batch) Update(changed *Record) error {
 	current := b.record(changed.ID())
 	if current == nil {
 		return relayer.ErrNotFound
@@ -122,7 +121,7 @@ func (b *Batch) Update(changed *Record, revision uint64) error {
 	if err := current.Err(); err != nil {
 		return err
 	}
-	if current.revision != revision {
+	if current.revision != changed.revision {
 		return relayer.ErrConflict
 	}
 	if holder := b.holder(changed.Claim()); holder != nil && holder.sequence != current.sequence {
@@ -160,13 +159,12 @@ func (b *Batch) change(c Change) {
 			b.byClaim[c.Old.Claim()] = nil
 		}
 	}
-	if c.New == nil {
-		return
+	if c.New != nil {
+		b.Counters.NextRevision = max(b.Counters.NextRevision, c.New.revision+1)
+		if c.New.claimSize > 0 {
+			b.byClaim[c.New.Claim()] = c.New
+		}
 	}
-	if c.New.claimSize > 0 {
-		b.byClaim[c.New.Claim()] = c.New
-	}
-	b.Counters.NextRevision = max(b.Counters.NextRevision, c.New.revision+1)
 }
 
 // Apply makes all changes of a batch visible at once. No other batch may have been
@@ -181,32 +179,31 @@ func (t *Table) Apply(b *Batch) {
 }
 
 func (t *Table) apply(c Change) {
+	r := t.byID[c.Record().ID()]
 	if c.Old != nil {
-		t.release(c.Old)
+		if holder := t.byClaim[c.Old.Claim()]; holder != nil && holder.sequence == c.Old.sequence {
+			delete(t.byClaim, c.Old.Claim())
+		}
 	}
-	if c.New == nil {
-		t.remove(c.Old)
+	switch {
+	case c.New == nil:
+		delete(t.byID, r.ID())
+		t.order.remove(r)
+		t.byTerm.move(r, r.terms, nil)
+		if r.isDamaged {
+			t.damaged.remove(r)
+		}
 		return
-	}
-	r := t.byID[c.New.ID()]
-	if r == nil {
+	case c.Old == nil:
 		r = new(*c.New)
 		t.add(r)
-	} else {
+	default:
 		t.byID[c.New.ID()] = r // the key had the memory of the old content
 		*r = *c.New
 		r.terms = t.byTerm.move(r, c.Old.terms, c.New.terms)
 	}
-	t.hold(r)
-}
-
-// remove removes a record without its claim.
-func (t *Table) remove(r *Record) {
-	delete(t.byID, r.ID())
-	t.order.remove(r)
-	t.byTerm.move(r, r.terms, nil)
-	if r.isDamaged {
-		t.damaged.remove(r)
+	if r.claimSize > 0 { // the empty claim has no holder
+		t.byClaim[r.Claim()] = r
 	}
 }
 

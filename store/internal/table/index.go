@@ -24,8 +24,12 @@ func (x index) move(r *Record, old, terms []string) []string {
 		return old
 	}
 	for _, term := range old {
-		if !contains(terms, term) {
-			x.remove(r, term)
+		if contains(terms, term) {
+			continue
+		}
+		l := x[term]
+		if l.remove(r); l.size == 0 {
+			delete(x, term)
 		}
 	}
 	for i, term := range terms {
@@ -40,14 +44,6 @@ func (x index) move(r *Record, old, terms []string) []string {
 		terms[i] = l.term
 	}
 	return terms
-}
-
-func (x index) remove(r *Record, term string) {
-	l := x[term]
-	l.list.remove(r)
-	if l.size == 0 {
-		delete(x, term)
-	}
 }
 
 func contains(terms []string, term string) bool {

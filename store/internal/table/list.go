@@ -48,12 +48,11 @@ func (l *list) split(in, at int) (chunkIndex, position int) {
 	}
 	later := append(make([]*Record, 0, maxChunk), full.records[middle:]...)
 	l.chunks = slices.Insert(l.chunks, in+1, chunk{full.before + middle, later})
-	if at < middle {
-		l.chunks[in].records = slices.Clone(full.records[:middle])
-		return in, at
-	}
 	if middle < maxChunk {
 		l.chunks[in].records = slices.Clone(full.records[:middle])
+	}
+	if at < middle {
+		return in, at
 	}
 	return in + 1, at - middle
 }

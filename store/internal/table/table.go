@@ -47,15 +47,12 @@ func New(next Counters, expected int) *Table {
 func (t *Table) Load(r *Record) bool {
 	t.add(r)
 	isNew := len(t.byID) == t.order.size // a lookup before would cost a fifth of the load
-	if r.claimSize > 0 {
-		holder := t.byClaim[r.Claim()]
-		if holder == nil || holder.isDamaged {
-			t.byClaim[r.Claim()] = r
-		} else if !r.isDamaged {
-			return false
-		}
+	holder := t.byClaim[r.Claim()]
+	if r.claimSize > 0 && (holder == nil || holder.isDamaged) {
+		t.byClaim[r.Claim()], holder = r, nil
 	}
-	return isNew && r.sequence < t.counters.NextSequence && (r.isDamaged || r.revision < t.counters.NextRevision)
+	return isNew && r.sequence < t.counters.NextSequence &&
+		(r.isDamaged || holder == nil && r.revision < t.counters.NextRevision)
 }
 
 // add adds a record without its claim.
@@ -65,21 +62,6 @@ func (t *Table) add(r *Record) {
 	r.terms = t.byTerm.move(r, nil, r.terms)
 	if r.isDamaged {
 		t.damaged.insert(r)
-	}
-}
-
-// hold stores the claim of a record. The empty claim is not stored, so that it has no
-// holder.
-func (t *Table) hold(r *Record) {
-	if r.claimSize > 0 {
-		t.byClaim[r.Claim()] = r
-	}
-}
-
-// release removes the claim of a record, unless another record holds it.
-func (t *Table) release(r *Record) {
-	if holder := t.byClaim[r.Claim()]; holder != nil && holder.sequence == r.sequence {
-		delete(t.byClaim, r.Claim())
 	}
 }
 

@@ -17,6 +17,10 @@ func record(id, claim string) *table.Record {
 	return table.NewRecord(relayer.Record{ID: id, Claim: claim, Document: []byte("document of " + id), Private: []byte("private")})
 }
 
+func revised(id, claim string, revision uint64) *table.Record {
+	return table.NewRecord(relayer.Record{ID: id, Revision: revision, Claim: claim})
+}
+
 // A write is validated against the earlier writes of its batch, and the table has none of
 // them before they are applied.
 func TestBatch_SeesEarlierWrites(t *testing.T) {
@@ -31,15 +35,15 @@ func TestBatch_SeesEarlierWrites(t *testing.T) {
 		{"create", b.Create(a), nil},
 		{"create again", b.Create(record("a", "")), relayer.ErrExists},
 		{"create with its claim", b.Create(record("b", "claim")), relayer.ErrClaimed},
-		{"update to the same claim", b.Update(record("a", "claim"), 1), nil},
-		{"update of the old revision", b.Update(record("a", ""), 1), relayer.ErrConflict},
-		{"update to another claim", b.Update(record("a", "other"), 2), nil},
+		{"update to the same claim", b.Update(revised("a", "claim", 1)), nil},
+		{"update of the old revision", b.Update(revised("a", "", 1)), relayer.ErrConflict},
+		{"update to another claim", b.Update(revised("a", "other", 2)), nil},
 		{"create with the released claim", b.Create(second), nil},
-		{"take its claim", b.Update(record("b", "other"), 4), relayer.ErrClaimed},
+		{"take its claim", b.Update(revised("b", "other", 4)), relayer.ErrClaimed},
 		{"delete", b.Delete("a", 3), nil},
 		{"delete again", b.Delete("a", 3), relayer.ErrNotFound},
-		{"update after the delete", b.Update(record("a", ""), 3), relayer.ErrNotFound},
-		{"claim of the deleted record", b.Update(record("b", "other"), 4), nil},
+		{"update after the delete", b.Update(revised("a", "", 3)), relayer.ErrNotFound},
+		{"claim of the deleted record", b.Update(revised("b", "other", 4)), nil},
 		{"create after the delete", b.Create(record("a", "claim")), nil},
 		{"import of a taken ID", b.Import([]*table.Record{record("c", ""), record("a", "")}), relayer.ErrExists},
 		{"nothing of the import", b.Delete("c", 0), relayer.ErrNotFound},
@@ -78,7 +82,7 @@ func TestApply_RandomBatches(t *testing.T) {
 				case 0:
 					return b.Create(record(id, claim))
 				case 1:
-					return b.Update(record(id, claim), revision)
+					return b.Update(revised(id, claim, revision))
 				}
 				return b.Delete(id, revision)
 			}
@@ -118,7 +122,8 @@ func TestList_RandomSelections(t *testing.T) {
 			case random.IntN(3) == 0:
 				_ = b.Delete(rec.ID, current.Revision)
 			default:
-				_ = b.Update(table.NewRecord(rec), current.Revision)
+				rec.Revision = current.Revision
+				_ = b.Update(table.NewRecord(rec))
 			}
 		}
 		records.Apply(b)
@@ -226,12 +231,12 @@ func TestLoad_DamagedRecord(t *testing.T) {
 	_, _, selectErr := records.List(ctx, relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 3})
 	_, _, idsErr := records.List(ctx, relayer.StoreQuery{IDs: []string{"id2"}, Limit: 3})
 	b := records.Begin()
-	for i, err := range []error{getErr, listErr, selectErr, idsErr, b.Update(record("id2", ""), 1<<60)} {
+	for i, err := range []error{getErr, listErr, selectErr, idsErr, b.Update(revised("id2", "", 1<<60))} {
 		if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), `"id2"`) {
 			t.Errorf("call %d: error %v, want %v with the ID", i, err, relayer.ErrCorrupt)
 		}
 	}
-	if err := errors.Join(b.Update(record("id1", ""), 1), b.Delete("id3", 3)); err != nil {
+	if err := errors.Join(b.Update(revised("id1", "", 1)), b.Delete("id3", 3)); err != nil {
 		t.Errorf("writes of other records: %v", err)
 	}
 	if err := b.Create(record("id4", "claim")); !errors.Is(err, relayer.ErrClaimed) {
