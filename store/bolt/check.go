@@ -41,7 +41,7 @@ func (s *Store) Check(ctx context.Context) error {
 	s.damage = nil
 	records, _, _ := s.table.Snapshot()
 	c := &comparison{ctx: ctx, closing: s.closing, want: records}
-	err := s.verifyFile()
+	err := s.verifyFile(nil)
 	if err == nil {
 		err = s.compareFrom(nil, c)
 	}
@@ -197,7 +197,7 @@ func (s *Store) compareAlways() {
 // compareSome compares some records, and returns the sequence number of the next one, or
 // 0 after the last.
 func (s *Store) compareSome(from uint64) (next uint64) {
-	if s.needsRecovery || s.verifyFile() != nil {
+	if s.needsRecovery || s.verifyFile(nil) != nil {
 		return from
 	}
 	want := s.table.From(from, compareStep)
@@ -229,28 +229,35 @@ func (s *Store) Ready(ctx context.Context) error {
 	defer s.unlock()
 	err := s.recoverFile(ctx)
 	if err == nil {
-		err = s.verifyFile()
+		err = s.verifyFile(nil)
 	}
 	if err == nil {
 		err = s.probe()
 	}
-	return withoutOutcome(err)
+	return err
 }
 
 func (s *Store) probe() error {
-	if time.Since(s.probed) < probeInterval && !s.lastCommitFailed {
+	if time.Since(s.probed) < probeInterval {
 		return nil
 	}
 	err := probeDisk(s.path)
-	if errors.Is(err, fs.ErrPermission) && s.lastCommitFailed {
-		// Only the file itself may be writable: commit a write that changes nothing.
-		return s.commitBatch(s.table.Begin())
+	if errors.Is(err, fs.ErrPermission) {
+		err = nil
+		if s.probed.IsZero() {
+			// Only the file itself may be writable: commit a write that changes nothing.
+			err = s.commitBatch(s.table.Begin())
+		}
+		if errors.Is(err, relayer.ErrOutcomeUnknown) {
+			err = unavailable(errors.New("a commit failed"))
+		}
+	} else if err != nil {
+		err = unavailable(err)
 	}
-	if err != nil && !errors.Is(err, fs.ErrPermission) {
-		return unavailable(err)
+	if err == nil {
+		s.probed = time.Now()
 	}
-	s.probed, s.lastCommitFailed = time.Now(), false
-	return nil
+	return err
 }
 
 // probeDisk writes a file next to the store's own.

@@ -55,19 +55,15 @@ func guard(read func() error) (err error) {
 	faults := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(faults)
-		if cause := recover(); cause != nil {
-			err = pageError(cause)
+		switch cause := recover().(type) {
+		case nil:
+		case runtime.Error:
+			err = errPage // the cause is an address
+		default:
+			err = fmt.Errorf("%w: %v", errPage, cause)
 		}
 	}()
 	return read()
-}
-
-// pageError leaves out what the Go runtime says of a fault: it is an address.
-func pageError(cause any) error {
-	if _, ok := cause.(runtime.Error); ok {
-		return errPage
-	}
-	return fmt.Errorf("%w: %v", errPage, cause)
 }
 
 // callLocking calls a method of the engine that takes its locks.
@@ -88,15 +84,6 @@ func (e *engine) callLocking(call func() error) error {
 func (e *engine) mapped(size int64) io.ReaderAt {
 	info := e.db.Info()
 	return bytes.NewReader(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&info.Data))), size))
-}
-
-// begin starts a write transaction.
-func (e *engine) begin() (tx *bbolt.Tx, err error) {
-	err = e.callLocking(func() (err error) {
-		tx, err = e.db.Begin(true)
-		return err
-	})
-	return tx, err
 }
 
 // rollback ends a transaction without a commit.

@@ -24,19 +24,6 @@ func unavailable(cause any) error {
 	return fmt.Errorf("%w: %v", relayer.ErrUnavailable, cause)
 }
 
-func outcomeUnknown(cause any) error {
-	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
-}
-
-// withoutOutcome converts an unknown outcome to ErrUnavailable, for calls that write
-// nothing.
-func withoutOutcome(err error) error {
-	if errors.Is(err, relayer.ErrOutcomeUnknown) {
-		return unavailable(errors.New("a commit failed"))
-	}
-	return err
-}
-
 // restoreRemedy is what to do about damage.
 const restoreRemedy = "restore the file from a backup"
 

@@ -55,31 +55,27 @@ func Compact(ctx context.Context, path string) (before, after int64, err error) 
 	temp, err := writeTempFile(ctx, path, s.table)
 	if err == nil {
 		defer os.Remove(temp)
-		before, after, err = replaceFile(temp, path)
+		after, err = s.replaceBy(temp)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("bolt: compact %s: %w", path, err)
+		return 0, 0, fmt.Errorf("bolt: compact %s: %w", path, withoutPath(err))
 	}
-	return before, after, nil
+	return s.info.Size(), after, nil
 }
 
-// replaceFile returns the sizes of the old and of the new file.
-func replaceFile(temp, path string) (before, after int64, err error) {
-	replaced, err := os.Stat(path)
-	if err != nil {
-		return 0, 0, err
-	}
-	replacing, err := os.Stat(temp)
+// replaceBy replaces the file by another one and returns the size of that.
+func (s *Store) replaceBy(temp string) (int64, error) {
+	info, err := os.Stat(temp)
 	if err == nil {
-		err = osfile.CopyOwner(temp, replaced)
+		err = osfile.CopyOwner(temp, s.info)
 	}
 	if err == nil {
-		err = os.Rename(temp, path)
+		err = os.Rename(temp, s.path)
 	}
 	if err != nil {
-		return 0, 0, withoutPath(err)
+		return 0, err
 	}
-	return replaced.Size(), replacing.Size(), osfile.SyncDirectory(filepath.Dir(path))
+	return info.Size(), osfile.SyncDirectory(filepath.Dir(s.path))
 }
 
 // createFile creates a file with the records of a table. It writes and syncs a temporary
@@ -180,11 +176,8 @@ func writeRecords(ctx context.Context, name string, records []table.Record, coun
 
 func createBuckets(tx *bbolt.Tx, now state) error {
 	_, err := tx.CreateBucket([]byte(recordsBucket))
-	if err != nil {
-		return err
-	}
-	meta, err := tx.CreateBucket([]byte(metaBucket))
-	if err != nil {
+	meta, metaErr := tx.CreateBucket([]byte(metaBucket))
+	if err := errors.Join(err, metaErr); err != nil {
 		return err
 	}
 	return errors.Join(meta.Put(formatKey, format()), meta.Put(stateKey, now.encoded()))

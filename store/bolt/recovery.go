@@ -3,8 +3,11 @@ package bolt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"time"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
@@ -13,14 +16,14 @@ import (
 // is, its sync failed, and the writes take effect when a recovery succeeds, at the latest
 // before the next write.
 func (s *Store) commitFailed(failed *commit, cause error) error {
-	s.needsRecovery, s.lastCommitFailed = true, true
+	s.needsRecovery, s.probed = true, time.Time{}
 	newest, _, err := pages.ReadHeaders(s.identity)
 	if err == nil && newest.TxID < failed.txid {
 		return unavailable(cause)
 	}
 	s.inDoubt = failed
 	_ = s.recoverFile(s.closing) // the next write tries again
-	return outcomeUnknown(cause)
+	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
 }
 
 // recoverFile makes the file safe to write to after a failed commit. It closes the file and

@@ -72,26 +72,23 @@ func (s *Store) writeLocked() int {
 			failure = s.commitBatch(batch)
 		}
 	}
-	if failure != nil {
-		failAll(results, failure)
-	}
 	for i, w := range taken {
-		w.Finish(results[i])
+		w.Finish(outcome(results[i], failure))
 	}
 	return len(taken)
 }
 
-// failAll makes the failure of the batch the result of its writes. A write that
-// was rejected may have been rejected because of another write of the batch, which
-// did not take effect: it can be tried again.
-func failAll(results []error, failure error) {
-	for i, result := range results {
-		if result == nil {
-			results[i] = failure
-			continue
-		}
-		results[i] = unavailable("another write of the same commit failed: try again")
+// outcome returns the result of a write of a batch. If the batch failed, a write that was
+// rejected may have been rejected because of another write of the batch, which did not take
+// effect: it can be tried again.
+func outcome(result, failure error) error {
+	switch {
+	case failure == nil:
+		return result
+	case result == nil:
+		return failure
 	}
+	return unavailable("another write of the same commit failed: try again")
 }
 
 // commit is a transaction of the engine and what it changes.
@@ -110,11 +107,8 @@ func (s *Store) commitBatch(b *table.Batch) error {
 		}
 	}
 	next := &commit{b, s.state.after(b), s.header.TxID + 1}
-	if err := s.verifyFile(); err != nil {
+	if err := s.verifyFile(b); err != nil {
 		return err
-	}
-	if err := guard(func() error { return s.verifyPaths(b) }); err != nil {
-		return s.notVerified(err)
 	}
 	tx, err := s.begin(next)
 	if err != nil {
@@ -124,14 +118,17 @@ func (s *Store) commitBatch(b *table.Batch) error {
 		s.engine.rollback(tx) // if a panic has left it open
 		return s.commitFailed(next, err)
 	}
-	s.lastCommitFailed = false
 	s.finish(next)
 	return nil
 }
 
 // begin returns a transaction with the changes.
 func (s *Store) begin(next *commit) (*bbolt.Tx, error) {
-	tx, err := s.engine.begin()
+	var tx *bbolt.Tx
+	err := s.engine.callLocking(func() (err error) {
+		tx, err = s.engine.db.Begin(true)
+		return err
+	})
 	if err != nil {
 		s.needsRecovery = true
 		return nil, unavailable(err)
@@ -202,9 +199,10 @@ var (
 )
 
 // verifyFile returns an error unless the file at the path is the one that the store
-// has open, as the last commit left it. After a delete or a rename, writes would go to a
-// file that the next start does not find. The caller holds the write lock.
-func (s *Store) verifyFile() error {
+// has open, as the last commit left it, and the pages that the engine reads for a batch, if
+// there is one, are sound. After a delete or a rename, writes would go to a file that the
+// next start does not find. The caller holds the write lock.
+func (s *Store) verifyFile(b *table.Batch) error {
 	size, err := s.checkPath()
 	if err != nil {
 		return unavailable(err)
@@ -226,21 +224,19 @@ func (s *Store) verifyFile() error {
 		}
 		s.header = header
 		s.pages.Reset(s.engine.mapped(header.Size()), header)
-		return s.pages.VerifyFreelist()
+		err = s.pages.VerifyFreelist()
+		if err == nil && b != nil {
+			err = s.verifyPaths(b)
+		}
+		return err
 	})
-	if err != nil {
-		return s.notVerified(err)
+	switch {
+	case errors.Is(err, pages.ErrDamaged):
+		return s.foundDamage(err)
+	case err != nil:
+		return corruptData(err)
 	}
 	return nil
-}
-
-// notVerified returns the error of a write to a file whose verification failed. Damage of
-// its pages stays: further writes could spread it.
-func (s *Store) notVerified(cause error) error {
-	if errors.Is(cause, pages.ErrDamaged) {
-		return s.foundDamage(cause)
-	}
-	return corruptData(cause)
 }
 
 // checkPath returns the size of the file if it is still at its path.
