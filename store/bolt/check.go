@@ -72,12 +72,12 @@ func (s *Store) compareFrom(key []byte, c *comparison) error {
 // compareFile compares the records from a key on. Without a key it also compares the state
 // and verifies the free pages.
 func (c *comparison) compareFile(file *pages.File, key []byte) error {
-	trees, err := file.Trees()
-	if err == nil && key == nil {
-		err = file.Entries(trees[metaBucket], nil, c.meta)
+	var err error
+	if key == nil {
+		err = file.Entries(metaBucket, nil, c.meta)
 	}
 	if err == nil {
-		err = file.Entries(trees[recordsBucket], key, c.record)
+		err = file.Entries(recordsBucket, key, c.record)
 	}
 	if err == nil {
 		c.missing(len(c.want))

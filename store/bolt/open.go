@@ -189,18 +189,10 @@ func (l *loader) read() (err error) {
 	reserved := reserveMemory(l.header.Size())
 	defer runtime.KeepAlive(reserved)
 	file := pages.NewFile(l.file, l.header)
-	trees, err := file.Trees()
-	if err != nil {
+	if err := l.readMeta(file); err != nil {
 		return err
 	}
-	if err := l.readMeta(file, trees); err != nil {
-		return err
-	}
-	records, found := trees[recordsBucket]
-	if !found {
-		return corruptFile(fmt.Sprintf("bucket %s is missing", recordsBucket))
-	}
-	if err := l.readRecords(file, records); err != nil {
+	if err := l.readRecords(file); err != nil {
 		return err
 	}
 	return file.Freelist()
@@ -221,16 +213,15 @@ func reserveMemory(size int64) *strings.Builder {
 }
 
 // readMeta reads the format before the state: a file of another format has another one.
-func (l *loader) readMeta(file *pages.File, trees map[string]pages.Tree) error {
-	meta, found := trees[metaBucket]
-	if !found {
-		return unknownFormat()
-	}
+func (l *loader) readMeta(file *pages.File) error {
 	entries := make(map[string][]byte)
-	err := file.Entries(meta, nil, func(key, value []byte) (bool, error) {
+	err := file.Entries(metaBucket, nil, func(key, value []byte) (bool, error) {
 		entries[string(key)] = bytes.Clone(value)
 		return true, nil
 	})
+	if errors.Is(err, pages.ErrNoBucket) {
+		return unknownFormat()
+	}
 	if err != nil {
 		return err
 	}
@@ -243,14 +234,14 @@ func (l *loader) readMeta(file *pages.File, trees map[string]pages.Tree) error {
 	return nil
 }
 
-func (l *loader) readRecords(file *pages.File, records pages.Tree) error {
+func (l *loader) readRecords(file *pages.File) error {
 	// A damaged total must not reserve more memory than the file can need.
 	most := uint64(l.info.Size() / (termsAt + sequenceSize))
 	l.table = table.New(l.state.counters, int(min(l.state.total, most)))
 	l.batches = make(chan []table.Record, 4)
 	filled := make(chan error, 1)
 	go func() { filled <- l.fill() }()
-	err := file.Entries(records, nil, l.add)
+	err := file.Entries(recordsBucket, nil, l.add)
 	l.send()
 	close(l.batches)
 	if err := cmp.Or(err, <-filled); err != nil {

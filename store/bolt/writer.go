@@ -274,11 +274,7 @@ func (s *Store) foundDamage(cause error) error {
 // reads siblings, to merge small pages. In the order of the keys, each page on their paths is
 // read once.
 func (s *Store) verifyPaths(b *table.Batch) error {
-	trees, err := s.pages.Trees()
-	if err != nil {
-		return err
-	}
-	if err := s.pages.Verify(trees[metaBucket], stateKey, 0); err != nil {
+	if err := s.pages.Verify(metaBucket, stateKey, 0); err != nil {
 		return err
 	}
 	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence(), b.Record().Sequence()) }
@@ -290,7 +286,7 @@ func (s *Store) verifyPaths(b *table.Batch) error {
 		case c.New == nil:
 			siblings = 1
 		}
-		if err := s.pages.Verify(trees[recordsBucket], key, siblings); err != nil {
+		if err := s.pages.Verify(recordsBucket, key, siblings); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,9 @@ var (
 	// ErrDamaged reports a page that contradicts itself or the file.
 	ErrDamaged = errors.New("a page is damaged")
 
+	// ErrNoBucket reports that a file does not have a bucket. It matches ErrDamaged.
+	ErrNoBucket = fmt.Errorf("%w: a bucket is missing", ErrDamaged)
+
 	// ErrNoHeader reports that a file is not one of the engine.
 	ErrNoHeader = errors.New("the file is not a database")
 )
@@ -152,43 +155,6 @@ func (f *File) read(id uint64, count int, room []byte) (page, error) {
 		err = fmt.Errorf("%w: the file ends before", ErrDamaged)
 	}
 	return parsePage(room), err
-}
-
-// Tree is the tree of a bucket.
-type Tree struct {
-	root   uint64
-	inline page // if root is 0
-}
-
-// Trees returns the buckets by their names, until the next Reset. The tree of all buckets
-// must be a single page.
-func (f *File) Trees() (map[string]Tree, error) {
-	root, err := f.visit(f.header.Root, keyRange{}, 0)
-	if err != nil {
-		return nil, fmt.Errorf("root: %w", err)
-	}
-	trees := make(map[string]Tree, len(root.elements))
-	for _, e := range root.elements {
-		tree, ok := bucketTree(e)
-		if !ok || root.kind != leafPage {
-			return nil, fmt.Errorf("root: %w", ErrDamaged)
-		}
-		trees[string(e.key)] = tree
-	}
-	return trees, nil
-}
-
-// bucketTree parses the value of a bucket in the tree of all buckets.
-func bucketTree(e element) (t Tree, ok bool) {
-	if e.flags != bucketFlag || len(e.value) < bucketSize {
-		return Tree{}, false
-	}
-	t.root = native.Uint64(e.value)
-	if t.root == 0 && len(e.value) >= bucketSize+pageHeaderSize {
-		t.inline = parsePage(e.value[bucketSize:])
-		t.inline.id = 0
-	}
-	return t, t.root != 0 || t.inline.kind == leafPage
 }
 
 // VerifyFreelist verifies what the engine reads of the freelist for a commit: its kind,

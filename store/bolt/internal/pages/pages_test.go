@@ -84,12 +84,8 @@ func fill(path string) error {
 // readAll walks all buckets of a file and the freelist, and returns the first problem.
 func readAll(content []byte, header pages.Header, visit func(bucket, key, value string)) error {
 	file := pages.NewFile(bytes.NewReader(content), header)
-	trees, err := file.Trees()
-	if err != nil {
-		return err
-	}
-	for name, tree := range trees {
-		err := file.Entries(tree, nil, func(key, value []byte) (bool, error) {
+	for name := range contentOf {
+		err := file.Entries(name, nil, func(key, value []byte) (bool, error) {
 			visit(name, string(key), string(value))
 			return true, nil
 		})
@@ -121,13 +117,9 @@ func TestWalk_From(t *testing.T) {
 	for i := range list {
 		for from, want := range map[string]int{list[i].key: i, list[i].key + "x": i + 1, "a": 0, "z": len(list)} {
 			file.Reset(bytes.NewReader(content), header)
-			trees, err := file.Trees()
-			if err != nil {
-				t.Fatal(err)
-			}
 			left := list[want:min(len(list), want+20)]
 			var got []string
-			err = file.Entries(trees["levels"], []byte(from), func(key, _ []byte) (bool, error) {
+			err := file.Entries("levels", []byte(from), func(key, _ []byte) (bool, error) {
 				got = append(got, string(key))
 				return len(got) < 20, nil
 			})
@@ -143,12 +135,8 @@ var errStop = errors.New("stop")
 func TestWalk_VisitorFails(t *testing.T) {
 	content, header := validFile()
 	file := pages.NewFile(bytes.NewReader(content), header)
-	trees, err := file.Trees()
-	if err != nil {
-		t.Fatal(err)
-	}
 	visited := 0
-	err = file.Entries(trees["levels"], nil, func(_, _ []byte) (bool, error) {
+	err := file.Entries("levels", nil, func(_, _ []byte) (bool, error) {
 		visited++
 		return true, errStop
 	})
@@ -263,15 +251,19 @@ func TestWalk_TruncatedFile(t *testing.T) {
 	}
 }
 
+func TestWalk_NoBucket(t *testing.T) {
+	content, header := validFile()
+	file := pages.NewFile(bytes.NewReader(content), header)
+	if err := file.Entries("other", nil, nil); !errors.Is(err, pages.ErrNoBucket) {
+		t.Errorf("error is %v, want %v", err, pages.ErrNoBucket)
+	}
+}
+
 // The disk cannot read a page. That is not damage: it may be able to the next time.
 func TestWalk_FailingDisk(t *testing.T) {
 	content, header := validFile()
 	file := pages.NewFile(failingDisk{content, pageOf(t, 1) * pageSize}, header)
-	trees, err := file.Trees()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = file.Entries(trees["levels"], nil, func(_, _ []byte) (bool, error) { return true, nil })
+	err := file.Entries("levels", nil, func(_, _ []byte) (bool, error) { return true, nil })
 	if !errors.Is(err, errStop) || errors.Is(err, pages.ErrDamaged) {
 		t.Errorf("error is %v, want %v", err, errStop)
 	}
@@ -351,13 +343,9 @@ func TestVerify_Damage(t *testing.T) {
 			damaged := slices.Clone(content)
 			put(damaged, leaf, 12, uint32(1)) // its overflow
 			file := pages.NewFile(bytes.NewReader(damaged), header)
-			trees, err := file.Trees()
-			if err != nil {
-				t.Fatal(err)
-			}
 			distance := max(i-2, 2-i)
 			for range 2 {
-				err := file.Verify(trees["levels"], []byte(list[200].key), siblings)
+				err := file.Verify("levels", []byte(list[200].key), siblings)
 				isRead := distance <= siblings
 				if errors.Is(err, pages.ErrDamaged) != isRead || err != nil && !isRead {
 					t.Errorf("a leaf %d pages away with %d siblings: error is %v", distance, siblings, err)
@@ -367,11 +355,7 @@ func TestVerify_Damage(t *testing.T) {
 	}
 	for name := range contentOf {
 		file := pages.NewFile(bytes.NewReader(content), header)
-		trees, err := file.Trees()
-		if err == nil {
-			err = file.Verify(trees[name], []byte("key-0002"), 1)
-		}
-		if err != nil {
+		if err := file.Verify(name, []byte("key-0002"), 1); err != nil {
 			t.Errorf("bucket %s of a sound file: %v", name, err)
 		}
 	}
@@ -386,13 +370,9 @@ func TestVerify_BranchIsItsChild(t *testing.T) {
 		put(damaged, branch, 16+16*i+8, branch)
 	}
 	file := pages.NewFile(bytes.NewReader(damaged), header)
-	trees, err := file.Trees()
-	if err != nil {
-		t.Fatal(err)
-	}
 	failures := 0
 	for _, e := range contentOf["levels"] {
-		err := file.Verify(trees["levels"], []byte(e.key), 0)
+		err := file.Verify("levels", []byte(e.key), 0)
 		if err != nil && !errors.Is(err, pages.ErrDamaged) {
 			t.Errorf("error is %v, want %v", err, pages.ErrDamaged)
 		}
@@ -443,13 +423,8 @@ func FuzzWalk(f *testing.F) {
 			t.Fatalf("error is %v", err)
 		}
 		file := pages.NewFile(bytes.NewReader(damaged), header)
-		trees, treesErr := file.Trees()
-		levels, hasLevels := trees["levels"]
-		if treesErr != nil || !hasLevels { // damage may rename a bucket
-			return
-		}
 		for _, e := range contentOf["levels"] {
-			if pathErr := file.Verify(levels, []byte(e.key), 1); pathErr != nil && err == nil {
+			if pathErr := file.Verify("levels", []byte(e.key), 1); pathErr != nil && err == nil {
 				t.Errorf("the path of %s is damaged in a sound file: %v", e.key, pathErr)
 			}
 		}

@@ -3,6 +3,7 @@ package pages
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -28,27 +29,41 @@ func (f *File) visit(id uint64, within keyRange, level int) (*page, error) {
 	return p, err
 }
 
-// root visits the root of a tree, which is at level 1, below the tree of all buckets.
-func (f *File) root(t Tree) (*page, error) {
-	if t.root != 0 {
-		return f.visit(t.root, keyRange{}, 1)
+// bucket visits the root page of a bucket, which is at level 1, below the tree of all buckets.
+// That must be a single page.
+func (f *File) bucket(name string) (*page, error) {
+	all, err := f.visit(f.header.Root, keyRange{}, 0)
+	if err != nil {
+		return nil, err
 	}
-	inline := t.inline
-	if !inline.verify(f.header.PageSize, keyRange{}) {
-		return nil, fmt.Errorf("a bucket in the root: %w", ErrDamaged)
+	at := slices.IndexFunc(all.elements, func(e element) bool { return string(e.key) == name })
+	if at < 0 {
+		return nil, fmt.Errorf("%w: %s", ErrNoBucket, name)
 	}
-	return &inline, nil
+	switch e := all.elements[at]; {
+	case all.kind != leafPage || e.flags != bucketFlag || len(e.value) < bucketSize:
+	case native.Uint64(e.value) != 0:
+		return f.visit(native.Uint64(e.value), keyRange{}, 1)
+	case len(e.value) >= bucketSize+pageHeaderSize:
+		inline := parsePage(e.value[bucketSize:])
+		inline.id = 0
+		if inline.kind == leafPage && inline.verify(f.header.PageSize, keyRange{}) {
+			return &inline, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: bucket %s", ErrDamaged, name)
 }
 
 func (f *File) child(branch *page, index, level int) (*page, error) {
 	return f.visit(branch.elements[index].child, branch.below(index), level)
 }
 
-// Entries calls visit for each entry of a tree whose key is not below from, in the
+// Entries calls visit for each entry of a bucket whose key is not below from, in the
 // order of the keys, and verifies every page on the way. No page may occur in two calls. It
-// ends early if visit returns false or an error. Key and value are valid during the call.
-func (f *File) Entries(t Tree, from []byte, visit func(key, value []byte) (more bool, err error)) error {
-	root, err := f.root(t)
+// ends early if visit returns false or an error. Key and value are valid during the call. It
+// returns [ErrNoBucket] if there is no such bucket.
+func (f *File) Entries(bucket string, from []byte, visit func(key, value []byte) (more bool, err error)) error {
+	root, err := f.bucket(bucket)
 	if err == nil {
 		_, err = f.entries(root, 1, from, visit)
 	}
@@ -97,7 +112,7 @@ func (f *File) mark(id, count uint64) bool {
 
 // Freelist verifies that each free page is inside the file, is listed once, and is not a
 // page that Entries has visited: the next commits overwrite free pages. Call it after
-// Entries of all trees.
+// Entries of all buckets.
 func (f *File) Freelist() error {
 	h := f.header
 	ids, pages, err := f.freelist()
@@ -118,8 +133,8 @@ func (f *File) Freelist() error {
 // Verify verifies the pages on the path to a key, and on each level some siblings on
 // either side, which the engine may merge after a delete. Of keys in ascending order, it
 // reads a page of the path once.
-func (f *File) Verify(t Tree, key []byte, siblings int) error {
-	p, err := f.root(t)
+func (f *File) Verify(bucket string, key []byte, siblings int) error {
+	p, err := f.bucket(bucket)
 	for level := 2; err == nil && p.kind == branchPage; level++ {
 		branch := p
 		index := max(0, sort.Search(len(branch.elements), func(i int) bool { return bytes.Compare(branch.elements[i].key, key) > 0 })-1)
