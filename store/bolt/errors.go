@@ -29,7 +29,7 @@ const restoreRemedy = "restore the file from a backup"
 
 // corruptData returns the error of a read or a write that meets damaged data.
 func corruptData(cause error) error {
-	return fmt.Errorf("%w: %w: %v: %s", relayer.ErrUnavailable, relayer.ErrCorrupt, cause, restoreRemedy)
+	return unavailable(corruptFile(cause))
 }
 
 // corruptFile returns the error of Open for a damaged file.

@@ -211,10 +211,7 @@ func withoutPath(err error) error {
 // The caller has the file open, so that errors do not matter.
 func removeTempFiles(path string) {
 	dir, base := filepath.Split(path)
-	entries, err := os.ReadDir(filepath.Clean(dir))
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(filepath.Clean(dir))
 	for _, entry := range entries {
 		number, isTemp := strings.CutPrefix(entry.Name(), base+tempSuffix)
 		if _, err := strconv.ParseUint(number, 10, 64); !isTemp || err != nil {

@@ -62,7 +62,6 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 	}
 	header := s.engine.header
 	if failed := s.inDoubt; failed != nil && header.TxID == failed.txid {
-		s.inDoubt = nil
 		s.finish(failed)
 	}
 	if header.TxID != s.header.TxID {

@@ -19,7 +19,10 @@ import (
 // run is the writer goroutine. It ends after the queue is closed and empty.
 func (s *Store) run() {
 	for s.queue.Wait() {
-		if s.writeBatch() > 1 {
+		s.writeLock <- struct{}{}
+		written := s.writeBatch()
+		s.unlock()
+		if written > 1 {
 			// The callers that just got their results are about to write again. If
 			// they run first, their next writes share a sync.
 			runtime.Gosched()
@@ -44,21 +47,14 @@ func (s *Store) lead() {
 	if s.needsRecovery {
 		return
 	}
-	s.writeLocked()
+	s.writeBatch()
 }
 
-// writeBatch commits the waiting writes and returns their number.
-func (s *Store) writeBatch() int {
-	s.writeLock <- struct{}{}
-	defer s.unlock()
-	return s.writeLocked()
-}
-
-// writeLocked commits the waiting writes in one transaction and returns their
+// writeBatch commits the waiting writes in one transaction and returns their
 // number. It takes them from the queue only when the file is ready: a check or
 // a recovery can be long, and until then their callers can give up. The caller holds
 // the write lock.
-func (s *Store) writeLocked() int {
+func (s *Store) writeBatch() int {
 	failure := s.recoverFile(s.closing)
 	taken := s.queue.Take()
 	s.alone.Store(len(taken) == 1)

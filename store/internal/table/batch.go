@@ -12,17 +12,6 @@ import (
 // Change is one validated write: Old is nil for a create, and New for a delete.
 type Change struct{ Old, New *Record }
 
-// Kind returns the kind of the change.
-func (c Change) Kind() relayer.ChangeKind {
-	switch {
-	case c.Old == nil:
-		return relayer.ChangeCreated
-	case c.New == nil:
-		return relayer.ChangeDeleted
-	}
-	return relayer.ChangeUpdated
-}
-
 // Record returns the record that the change is about: the new one, or the deleted one.
 func (c Change) Record() *Record {
 	if c.New == nil {
@@ -210,9 +199,12 @@ func (t *Table) apply(c Change) {
 // Publish sends the changes of an applied batch to the consumers of a feed.
 func (b *Batch) Publish(to *storeutil.Feed) {
 	for _, c := range b.Changes {
-		change := relayer.RecordChange{Kind: c.Kind(), Record: c.Record().Record()}
+		change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: c.Record().Record()}
 		if c.Old != nil {
-			change.OldTerms = c.Old.terms
+			change.Kind, change.OldTerms = relayer.ChangeUpdated, c.Old.terms
+		}
+		if c.New == nil {
+			change.Kind = relayer.ChangeDeleted
 		}
 		to.Publish(change)
 	}

@@ -98,13 +98,11 @@ func (l *list) count(in, difference int) {
 func (l *list) find(sequence uint64) (chunkIndex, position int) {
 	in := len(l.chunks) - 1
 	records := l.chunks[in].records
-	if n := len(records); n > 0 && records[n-1].sequence < sequence {
+	if n := len(records); n == 0 || records[n-1].sequence < sequence {
 		return in, n // a create
 	}
-	if len(records) == 0 || records[0].sequence > sequence {
-		// The first chunk that begins after the sequence number follows the one that has it.
-		in = max(0, sort.Search(in, func(i int) bool { return l.chunks[i].records[0].sequence > sequence })-1)
-	}
+	// The first chunk that begins after the sequence number follows the one that has it.
+	in = max(0, sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].records[0].sequence > sequence })-1)
 	return in, positionOf(l.chunks[in].records, sequence)
 }
 
