@@ -226,6 +226,12 @@ func TestWalk_Damage(t *testing.T) {
 			element := leaf*pageSize + 16
 			content[element+uint64(binary.NativeEndian.Uint32(content[element+4:]))] = 'z'
 		},
+		"a key twice": func(content []byte, _ *pages.Header) {
+			element := leaf*pageSize + 16
+			first := element + uint64(binary.NativeEndian.Uint32(content[element+4:]))
+			second := element + 16 + uint64(binary.NativeEndian.Uint32(content[element+16+4:]))
+			copy(content[second:second+8], content[first:])
+		},
 		"keys outside the range of the branch": func(content []byte, _ *pages.Header) {
 			element := branch*pageSize + 16 + 16
 			content[element+uint64(binary.NativeEndian.Uint32(content[element:]))+6]++ // key-0020 becomes key-0030, or alike
