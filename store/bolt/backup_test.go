@@ -102,6 +102,52 @@ func TestCompaction_ShrinksFile(t *testing.T) {
 	wantIDs(t, store, ids)
 }
 
+// Compact returns the sizes of both files, and keeps the records and the mode.
+func TestCompact_KeepsRecords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	createAll(t, store, 0, 200)
+	recs, _, err := store.List(t.Context(), page(0, 200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleteAll(t, store, recs[:150])
+	if err := errors.Join(store.Close(), os.Chmod(path, 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	sizeBefore := len(read(t, path))
+	before, after, err := bolt.Compact(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sizeAfter := len(read(t, path)); before != int64(sizeBefore) || after != int64(sizeAfter) || after >= before {
+		t.Errorf("sizes %d and %d, want %d and %d, which is less", before, after, sizeBefore, sizeAfter)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+	wantNoOtherFiles(t, path)
+	store = open(t, path)
+	defer store.Close()
+	wantSound(t, store)
+	wantGets(t, store, recs[150:])
+	if rec, err := store.Create(t.Context(), relayer.Record{ID: "new"}); err != nil || rec.Revision <= recs[199].Revision {
+		t.Errorf("the next revision is %d, error %v", rec.Revision, err)
+	}
+}
+
+// Compact does not replace a file that does not pass the check.
+func TestCompact_DamagedFile(t *testing.T) {
+	path := flippedFile(t)
+	before := read(t, path)
+	_, _, err := bolt.Compact(t.Context(), path)
+	wantCorrupt(t, "Compact", err, `"id-07"`)
+	if !bytes.Equal(read(t, path), before) {
+		t.Error("the file was changed")
+	}
+	wantNoOtherFiles(t, path)
+}
+
 // A backup is written from memory: it is sound whatever happened to the file.
 func TestBackup_DamagedFile(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
