@@ -277,6 +277,20 @@ func TestRead_FileTruncated(t *testing.T) {
 	}
 }
 
+// Ready reports a file that became shorter than its header says, before a write meets it.
+func TestReady_FileTruncated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	write(t, path, wholeFile(t))
+	store := open(t, path)
+	defer store.Close()
+	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
+	}
+}
+
 // Records are created, read and deleted in rounds, so that the same IDs move to other
 // pages.
 func TestGet_RecreatedRecords(t *testing.T) {
