@@ -124,6 +124,21 @@ func TestCheck_Damage(t *testing.T) {
 	}
 }
 
+// A file without records is refused too if its counters are missing: revisions would start
+// again.
+func TestOpen_MissingState(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, edited(t, read(t, path), func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("state")) }))
+	store, err := bolt.Open(t.Context(), path)
+	if err == nil {
+		defer store.Close()
+	}
+	wantCorrupt(t, "Open", err, "the state entry is missing")
+}
+
 // keyOf returns the key of a record of wholeFile.
 func keyOf(i int) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(i)), fmt.Sprintf("id-%07d", i)...)
@@ -227,6 +242,29 @@ func TestCheck_ClosedStore(t *testing.T) {
 	}
 	if err := store.Backup(t.Context(), path+".copy"); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("Backup: error is %v", err)
+	}
+}
+
+// Close cancels a running check, and that is not damage.
+func TestClose_CheckRunning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	write(t, path, wholeFile(t))
+	store := open(t, path)
+	ctx := newPausingContext(t)
+	checked, closed := make(chan error, 1), make(chan error, 1)
+	go func() { checked <- store.Check(ctx) }()
+	<-ctx.reached
+	go func() { closed <- store.Close() }()
+	// The check holds the write lock, so that Ready returns when Close has begun.
+	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("Ready: error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+	close(ctx.open)
+	if err := <-checked; !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Check: error is %v, want only %v", err, relayer.ErrUnavailable)
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }
 
