@@ -1,6 +1,12 @@
 package bolt
 
-import "go.etcd.io/bbolt"
+import (
+	"os"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+)
 
 // InterceptCommits passes every later commit through a function that simulates a
 // fault of the disk. It must not be called during a write.
@@ -12,3 +18,17 @@ func (s *Store) InterceptCommits(through func(commit func() error) error) {
 
 // Waiting returns the number of writes in the queue.
 func (s *Store) Waiting() int { return s.queue.Len() }
+
+// OpenAndCloseEngine opens a file as Open does and closes it. It calls verified before the
+// engine reads the file.
+func OpenAndCloseEngine(path string, verified func()) error {
+	e, err := tryEngine(path, func(file *os.File) (pages.Header, error) {
+		header, _, err := pages.ReadHeaders(file)
+		verified()
+		return header, err
+	})
+	if err != nil {
+		return err
+	}
+	return e.close()
+}

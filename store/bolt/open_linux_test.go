@@ -2,6 +2,8 @@ package bolt_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -31,6 +33,27 @@ func TestOpen_NoFileDescriptors(t *testing.T) {
 		t.Errorf("error %v, want EMFILE", err)
 	}
 	if err := open(t, path).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A page that is damaged after its verification makes the engine panic while it opens the
+// file. The file stays mapped, but it must not stay locked.
+func TestOpen_EnginePanics(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "whole.db")
+	compact(t, writeTemp(t, wholeFile(t)), path) // or the page that is chosen could be a free one
+	whole := read(t, path)
+	kind := pageOfKind(t, whole, pageKinds["freelist"]) + 8
+	err := bolt.OpenAndCloseEngine(path, func() { flipBits(t, path, whole, kind, 0xFF) })
+	if err == nil || errors.Is(err, bolt.ErrLocked) {
+		t.Fatalf("error %v, want that of a damaged page", err)
+	}
+	flipBits(t, path, whole, kind, 0)
+	store, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
 		t.Error(err)
 	}
 }
