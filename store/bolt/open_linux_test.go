@@ -57,3 +57,15 @@ func TestOpen_EnginePanics(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file that another process has open is not read, because that process may be writing it.
+func TestOpen_LockedFileNotRead(t *testing.T) {
+	store, path := openTemp(t)
+	if err := create(t, store, relayer.Record{ID: "a"})(); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, path, 0, make([]byte, 2*os.Getpagesize()))
+	if _, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0)); !errors.Is(err, bolt.ErrLocked) {
+		t.Errorf("error %v, want %v", err, bolt.ErrLocked)
+	}
+}
