@@ -123,7 +123,7 @@ func TestCommands_Arguments(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.db")
 	vacant := filepath.Join(t.TempDir(), "vacant.db")
 	file := makeFile(t, 1)
-	url := "postgres://u:" + password + "@h/d"
+	url := "postgres://u:" + password + "@h:5432/d"
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -144,6 +144,7 @@ func TestCommands_Arguments(t *testing.T) {
 		"compact of a missing file": {[]string{"compact", "--db", missing}, "--db: lstat " + missing + ": no such file"},
 		"copy without databases":    {[]string{"copy"}, "--from is required; --to is required (relayerd copy --help lists the flags)"},
 		"copy to itself":            {[]string{"copy", "--from", file, "--to", filepath.Dir(file) + "/./" + filepath.Base(file)}, "--from is the same as --to"},
+		"copy to the same database": {[]string{"copy", "--from", url, "--to", "postgresql://another@h:5432/d?application_name=x"}, "--from is the same as --to"},
 		"copy to memory":            {[]string{"copy", "--from", file, "--to", "memory"}, "--to must be a file or a postgres:// URL"},
 		"copy of a missing file":    {[]string{"copy", "--from", missing, "--to", vacant}, "--from: there is no file"},
 		"copy of keywords":          {[]string{"copy", "--from", "password=" + password, "--to", vacant}, "--from must be a file, or a URL"},
@@ -228,6 +229,24 @@ func TestBackup_ExistingFile(t *testing.T) {
 	}
 	if string(readFile(t, text)) != "notes" {
 		t.Error("the existing file was changed")
+	}
+}
+
+// A file can appear at the destination after it was found vacant. It is not replaced.
+func TestBackup_FileAppears(t *testing.T) {
+	t.Parallel()
+	existing := makeFile(t, 5)
+	source, err := bolt.Open(t.Context(), makeFile(t, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	err = backUpTo(t.Context(), source, existing)
+	if want := existing + " exists: move it to another name first"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if content := contentOf(t, existing); len(content) != 5 {
+		t.Errorf("the existing database has %d relayers, want 5", len(content))
 	}
 }
 
