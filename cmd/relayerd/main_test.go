@@ -626,7 +626,7 @@ func TestRate_Flag(t *testing.T) {
 	for _, c := range []struct {
 		rate string
 		want int // of 20 requests at once
-	}{{"0.1", 1}, {"1", 3}, {"0", 20}} {
+	}{{"0.1", 1}, {"1", 3}, {"0", 20}, {"2147483647", 20}} {
 		server := start(t, token, "--db", "memory", "--rate", c.rate)
 		began, accepted := time.Now(), 0
 		for range 20 {
@@ -780,6 +780,7 @@ func TestServe_FailedStart(t *testing.T) {
 		"argument of keywords": {[]string{"Password=" + password}, "unexpected argument"},
 		"unknown flag":         {[]string{"--port", "1"}, "unknown flag --port (relayerd serve --help lists the flags)"},
 		"bad rate":             {[]string{"--rate", "-1"}, "--rate"},
+		"rate too high":        {[]string{"--rate", "2147483648"}, "--rate must be from 0 to 2147483647"},
 		"rate not a number":    {[]string{"--rate", "NaN"}, "--rate"},
 		"extra argument":       {[]string{"serve"}, "unexpected argument: relayerd serve takes only flags"},
 		"no signers file":      {[]string{"--db", "memory", "--signers", filepath.Join(directory, "none.json")}, "none.json"},
