@@ -216,6 +216,15 @@ func TestExport_WithSecrets(t *testing.T) {
 	}
 }
 
+// The warning needs the exported file to be one that plan and apply can read.
+func TestExport_UnreadableFile(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	if err := warnOfUserInfo(&stderr, []byte(`{"relayers":[{}`)); err == nil || stderr.Len() > 0 {
+		t.Errorf("error %v, output %q, want only an error", err, &stderr)
+	}
+}
+
 // User information without a path is not lost silently.
 func TestExport_UserInformation(t *testing.T) {
 	t.Parallel()
