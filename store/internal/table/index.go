@@ -131,12 +131,15 @@ func (t *Table) conditions(terms [][]string) intersection {
 
 // seek returns the first record that is not before a sequence number, or nil if there is none.
 func (all intersection) seek(sequence uint64) (found *Record) {
-	for i := 0; i < len(all); i++ {
+	for i, agreed := 0, 0; agreed < len(all); agreed++ {
 		if found = all[i].seek(sequence); found == nil {
 			return nil
 		}
 		if found.sequence > sequence {
-			sequence, i = found.sequence, -1 // do all have this one?
+			sequence, agreed = found.sequence, 0
+		}
+		if i++; i == len(all) {
+			i = 0
 		}
 	}
 	return found
