@@ -73,12 +73,14 @@ func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
 	}
 	if found > 0 {
 		err = nil
+	} else if errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("%w: neither header is valid", ErrDamaged)
 	}
 	return current, found == 2, err
 }
 
-// readHeader returns a header, or ErrNoHeader if there is none, or ErrDamaged if it is not
-// valid. The engine ignores the ID of its page.
+// readHeader returns a header, or ErrNoHeader if there is none, or ErrDamaged if it does not
+// match its checksum, its limits or its place. The engine ignores the ID of its page.
 func readHeader(from io.ReaderAt, at int64) (Header, error) {
 	var data [pageHeaderSize + headerSize]byte
 	if _, err := from.ReadAt(data[:], at); err != nil && !errors.Is(err, io.EOF) {
@@ -99,7 +101,7 @@ func readHeader(from io.ReaderAt, at int64) (Header, error) {
 	_, _ = sum.Write(body[:headerSummed])
 	if native.Uint64(body[headerSummed:]) != sum.Sum64() || h.PageSize < minPageSize || h.PageSize > maxPageSize ||
 		h.Pages >= 1<<40 || at != 0 && at != int64(h.PageSize) {
-		return Header{}, fmt.Errorf("%w: neither header is valid", ErrDamaged)
+		return Header{}, ErrDamaged
 	}
 	return h, nil
 }
@@ -114,14 +116,15 @@ type File struct {
 	used   []uint64       // a bit for each page that Entries has visited
 }
 
-// NewFile returns the state that a header describes.
+// NewFile returns a File for the state that a header describes.
 func NewFile(from io.ReaderAt, h Header) *File {
 	f := new(File)
 	f.Reset(from, h)
 	return f
 }
 
-// Reset makes it another state, of which nothing is verified. It keeps the buffers.
+// Reset makes it read the state that a header describes. It forgets all verified pages and
+// keeps the buffers.
 func (f *File) Reset(from io.ReaderAt, h Header) {
 	f.from, f.header, f.used = from, h, nil
 	for i := range f.levels {
@@ -152,7 +155,7 @@ func (f *File) read(id uint64, count int, room []byte) (page, error) {
 	room = slices.Grow(room[:0], size)[:size]
 	_, err := f.from.ReadAt(room, int64(id)*int64(f.header.PageSize))
 	if errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%w: the file ends before", ErrDamaged)
+		err = fmt.Errorf("%w: the file is too short", ErrDamaged)
 	}
 	return parsePage(room), err
 }

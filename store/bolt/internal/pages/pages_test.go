@@ -208,6 +208,7 @@ func TestWalk_Damage(t *testing.T) {
 		"child with another ID":    func(content []byte, _ *pages.Header) { put(content, leaf, 0, leaf+1) },
 		"child that is its parent": func(content []byte, _ *pages.Header) { put(content, branch, 16+8, branch) },
 		"child outside the file":   func(content []byte, _ *pages.Header) { put(content, branch, 16+8, header.Pages) },
+		"child that is a header":   func(content []byte, _ *pages.Header) { put(content, branch, 16+8, uint64(0)) },
 		"two elements with one child": func(content []byte, _ *pages.Header) {
 			copy(content[branch*pageSize+24:], content[branch*pageSize+40:branch*pageSize+48])
 		},
@@ -367,27 +368,46 @@ func TestVerify_Damage(t *testing.T) {
 	}
 }
 
-// A branch that is its own child has no end.
-func TestVerify_BranchIsItsChild(t *testing.T) {
+// The children of a branch are the branch itself, a header, or outside of the file.
+func TestVerify_WrongChild(t *testing.T) {
+	content, header := validFile()
+	branch := pageOf(t, 1)
+	children := int(count(content, branch))
+	for _, child := range []uint64{branch, 0, 1, header.Pages} {
+		damaged := slices.Clone(content)
+		for i := range children {
+			put(damaged, branch, 16+16*i+8, child)
+		}
+		file, failures := pages.NewFile(bytes.NewReader(damaged), header), 0
+		for _, e := range contentOf["levels"] {
+			err := file.Verify("levels", []byte(e.key), 0)
+			if err != nil && !errors.Is(err, pages.ErrDamaged) {
+				t.Errorf("child %d: error is %v, want %v", child, err, pages.ErrDamaged)
+			}
+			if err != nil {
+				failures++
+			}
+		}
+		if failures < children {
+			t.Errorf("child %d: only %d paths through the branch were refused", child, failures)
+		}
+	}
+}
+
+// Two elements of a branch have one child, whose keys are those of the first element.
+func TestVerify_SharedChild(t *testing.T) {
 	content, header := validFile()
 	branch := pageOf(t, 1)
 	damaged := slices.Clone(content)
-	for i := range int(count(content, branch)) {
-		put(damaged, branch, 16+16*i+8, branch)
-	}
-	file := pages.NewFile(bytes.NewReader(damaged), header)
-	failures := 0
+	copy(damaged[branch*pageSize+40:][:8], content[branch*pageSize+24:])
+	file, failures := pages.NewFile(bytes.NewReader(damaged), header), 0
 	for _, e := range contentOf["levels"] {
-		err := file.Verify("levels", []byte(e.key), 0)
-		if err != nil && !errors.Is(err, pages.ErrDamaged) {
-			t.Errorf("error is %v, want %v", err, pages.ErrDamaged)
-		}
-		if err != nil {
+		if err := file.Verify("levels", []byte(e.key), 0); errors.Is(err, pages.ErrDamaged) {
 			failures++
 		}
 	}
-	if failures < int(count(content, branch)) {
-		t.Errorf("only %d paths through the branch were refused", failures)
+	if failures == 0 {
+		t.Error("no path was refused")
 	}
 }
 

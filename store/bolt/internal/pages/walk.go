@@ -7,15 +7,19 @@ import (
 	"sort"
 )
 
-// visit reads and verifies a page of a tree. If it is the page of its level that was verified
-// last, it is not read again. The result is valid until another page of the level is visited.
-func (f *File) visit(id uint64, within keyRange, level int) (*page, error) {
+// verified reads and verifies a page of a tree. If it is the page of its level that was
+// verified last, below the same element of a branch, it is not read again. The result is
+// valid until another page of the level is read.
+func (f *File) verified(id uint64, within keyRange, level int) (*page, error) {
 	if level == maxDepth {
 		return nil, fmt.Errorf("%w: page %d is deeper than a tree can be", ErrDamaged, id)
 	}
 	p := &f.levels[level]
-	if p.id == id {
+	if id != 0 && p.id == id && bytes.Equal(p.within.first, within.first) {
 		return p, nil
+	}
+	if level+1 < maxDepth {
+		f.levels[level+1].id = 0 // its range of keys is in the buffer that is read into
 	}
 	found, err := f.page(id, p.data)
 	found.elements = p.elements
@@ -29,10 +33,10 @@ func (f *File) visit(id uint64, within keyRange, level int) (*page, error) {
 	return p, err
 }
 
-// bucket visits the root page of a bucket, which is at level 1, below the tree of all buckets.
-// That must be a single page.
+// bucket returns the root page of a bucket, which is at level 1, below the tree of all
+// buckets. That must be a single page.
 func (f *File) bucket(name string) (*page, error) {
-	all, err := f.visit(f.header.Root, keyRange{}, 0)
+	all, err := f.verified(f.header.Root, keyRange{}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +47,7 @@ func (f *File) bucket(name string) (*page, error) {
 	switch e := all.elements[at]; {
 	case all.kind != leafPage || e.flags != bucketFlag || len(e.value) < bucketSize:
 	case native.Uint64(e.value) != 0:
-		return f.visit(native.Uint64(e.value), keyRange{}, 1)
+		return f.verified(native.Uint64(e.value), keyRange{}, 1)
 	case len(e.value) >= bucketSize+pageHeaderSize:
 		inline := parsePage(e.value[bucketSize:])
 		inline.id = 0
@@ -55,13 +59,14 @@ func (f *File) bucket(name string) (*page, error) {
 }
 
 func (f *File) child(branch *page, index, level int) (*page, error) {
-	return f.visit(branch.elements[index].child, branch.below(index), level)
+	return f.verified(branch.elements[index].child, branch.below(index), level)
 }
 
 // Entries calls visit for each entry of a bucket whose key is not below from, in the
-// order of the keys, and verifies every page on the way. No page may occur in two calls. It
-// ends early if visit returns false or an error. Key and value are valid during the call. It
-// returns [ErrNoBucket] if there is no such bucket.
+// order of the keys, and verifies every page on the way. A page that two calls meet is
+// damaged, unless Reset is called in between. It ends early if visit returns false or an
+// error. Key and value are valid during the call. It returns [ErrNoBucket] if there is no
+// such bucket.
 func (f *File) Entries(bucket string, from []byte, visit func(key, value []byte) (more bool, err error)) error {
 	root, err := f.bucket(bucket)
 	if err == nil {
@@ -77,12 +82,12 @@ func (f *File) entries(p *page, level int, from []byte, visit func(key, value []
 	}
 	for i, e := range p.elements {
 		more = true
-		switch limit := p.below(i).limit; {
+		switch {
 		case p.kind == leafPage && e.flags != 0:
 			err = fmt.Errorf("%w: page %d holds something other than keys and values", ErrDamaged, p.id)
 		case p.kind == leafPage && bytes.Compare(e.key, from) >= 0:
 			more, err = visit(e.key, e.value)
-		case p.kind == branchPage && (limit == nil || bytes.Compare(limit, from) > 0):
+		case p.kind == branchPage && !p.below(i).isBefore(from):
 			var child *page
 			if child, err = f.child(p, i, level+1); err == nil {
 				more, err = f.entries(child, level+1, from, visit)
@@ -131,8 +136,8 @@ func (f *File) Freelist() error {
 }
 
 // Verify verifies the pages on the path to a key, and on each level some siblings on
-// either side, which the engine may merge after a delete. Of keys in ascending order, it
-// reads a page of the path once.
+// either side, which the engine may merge after a delete. With ascending keys and no
+// siblings, it reads each page of their paths once.
 func (f *File) Verify(bucket string, key []byte, siblings int) error {
 	p, err := f.bucket(bucket)
 	for level := 2; err == nil && p.kind == branchPage; level++ {
