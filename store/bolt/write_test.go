@@ -314,6 +314,39 @@ func TestGroupCommit_MemoryAfterBurst(t *testing.T) {
 	}
 }
 
+// Records that were read from the file share allocations.
+func TestDelete_MemoryOfReadRecords(t *testing.T) {
+	store, path := openTemp(t)
+	const count, size = 1000, 64 << 10
+	for i := range count {
+		rec := relayer.Record{ID: fmt.Sprint(i), Document: make([]byte, size), Revision: uint64(1 + i)}
+		if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store = open(t, path)
+	before := heapInUse()
+	var deleting sync.WaitGroup
+	for i := 1; i < count; i++ {
+		deleting.Go(func() {
+			if err := store.Delete(t.Context(), fmt.Sprint(i), uint64(1+i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	deleting.Wait()
+	// A part stays for those who watch.
+	if freed := before - heapInUse(); freed < count*size/2 {
+		t.Errorf("%d bytes of %d are freed", freed, count*size)
+	}
+	if _, err := store.Get(t.Context(), "0"); err != nil {
+		t.Error(err)
+	}
+}
+
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -182,6 +182,7 @@ func (t *Table) apply(c Change) {
 		if r.isDamaged {
 			t.damaged.remove(r)
 		}
+		*r = Record{} // others may share its allocation
 		return
 	case c.Old == nil:
 		r = new(*c.New)
