@@ -70,7 +70,7 @@ func TestBackup_PathTaken(t *testing.T) {
 }
 
 // The compaction that docs/store-format.md describes.
-func TestCompaction_ShrinksFile(t *testing.T) {
+func TestCompact_ShrinksFile(t *testing.T) {
 	dir := t.TempDir()
 	path, compacted := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")
 	store := open(t, path)

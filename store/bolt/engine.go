@@ -23,7 +23,7 @@ import (
 // growth is how much a full file grows at once, beyond what it needs.
 const growth = 4 << 20
 
-// isReservingFree reports whether memory that is not touched costs nothing. On 32-bit systems
+// isReservingFree is true if memory that is never touched costs nothing. On 32-bit systems
 // address space is scarce, and on Windows it is taken from the disk.
 const isReservingFree = strconv.IntSize == 64 && runtime.GOOS != "windows"
 
@@ -122,8 +122,8 @@ func (o options) openEngine(ctx, closing context.Context, path string, verify fu
 }
 
 // tryEngine locks the file and calls verify before anything else, so that a file that cannot
-// be used is not changed. It makes both headers durable, of which verify returns the current
-// one. It does not create the file.
+// be used is not changed. verify returns the current header. Then tryEngine makes both headers
+// durable. It does not create the file.
 func tryEngine(path string, verify func(*os.File) (pages.Header, error)) (*engine, error) {
 	e := &engine{}
 	options := &bbolt.Options{

@@ -55,7 +55,7 @@ func Compact(ctx context.Context, path string) (before, after int64, err error) 
 	temp, err := writeTempFile(ctx, path, s.table)
 	if err == nil {
 		defer os.Remove(temp)
-		after, err = s.replaceBy(temp)
+		after, err = s.replaceWith(temp)
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("bolt: compact %s: %w", path, withoutPath(err))
@@ -63,8 +63,8 @@ func Compact(ctx context.Context, path string) (before, after int64, err error) 
 	return s.info.Size(), after, nil
 }
 
-// replaceBy replaces the file by another one and returns the size of that.
-func (s *Store) replaceBy(temp string) (int64, error) {
+// replaceWith renames a file to the path of the store, and returns its size.
+func (s *Store) replaceWith(temp string) (int64, error) {
 	info, err := os.Stat(temp)
 	if err == nil {
 		err = osfile.CopyOwner(temp, s.info)

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -99,6 +101,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		return nil, errors.Join(err, s.engine.close())
 	}
 	s.closing, s.cancelWork = context.WithCancel(context.Background())
+	s.probed = time.Now().Add(-probeInterval)
 	return s, nil
 }
 
@@ -124,7 +127,7 @@ func verifyKnown(file *os.File, known fs.FileInfo) error {
 	return err
 }
 
-// content is what a file holds after a commit.
+// content is the file after the last commit, and the table of its records.
 type content struct {
 	info   fs.FileInfo
 	header pages.Header
@@ -186,8 +189,6 @@ func (l *loader) read() (err error) {
 		return corruptFile(fmt.Sprintf("it ends after %d of %d bytes", l.info.Size(), l.header.Size()))
 	}
 	readAhead(l.file, l.header.Size())
-	reserved := reserveMemory(l.header.Size())
-	defer runtime.KeepAlive(reserved)
 	file := pages.NewFile(l.file, l.header)
 	if err := l.readMeta(file); err != nil {
 		return err
@@ -198,16 +199,14 @@ func (l *loader) read() (err error) {
 	return file.Freelist()
 }
 
-// maxReserved is more than the records of a file for which this store is meant.
-const maxReserved = 4 << 30
-
-// reserveMemory reserves memory and does not touch it, so that it costs nothing. Until it is
-// released, the garbage collector waits for the records to take as much. Otherwise it would
-// run each time they have doubled, for a third of the time of a load.
-func reserveMemory(size int64) *strings.Builder {
+// reserveMemory allocates memory for the records and does not touch it. That raises the goal
+// of the garbage collector, which would otherwise run each time the records have doubled, for
+// a third of the time of a load. It would run more often if the process has a limit of memory.
+func (l *loader) reserveMemory() *strings.Builder {
 	untouched := new(strings.Builder) // unlike make, it does not clear its memory
-	if isReservingFree {
-		untouched.Grow(int(min(size, maxReserved)))
+	if isReservingFree && debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		const usualSize = 1 << 10
+		untouched.Grow(int(min(uint64(l.header.Size()), l.state.total*usualSize)))
 	}
 	return untouched
 }
@@ -235,6 +234,8 @@ func (l *loader) readMeta(file *pages.File) error {
 }
 
 func (l *loader) readRecords(file *pages.File) error {
+	reserved := l.reserveMemory()
+	defer runtime.KeepAlive(reserved)
 	// A damaged total must not reserve more memory than the file can need.
 	most := uint64(l.info.Size() / (termsAt + sequenceSize))
 	l.table = table.New(l.state.counters, int(min(l.state.total, most)))

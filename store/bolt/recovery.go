@@ -65,7 +65,9 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 		s.finish(failed)
 	}
 	if header.TxID != s.header.TxID {
-		return corruptData(errOverwritten)
+		closing := s.engine
+		s.engine = nil
+		return errors.Join(corruptFile(errOverwritten), closing.close())
 	}
 	s.inDoubt, s.header = nil, header
 	return nil

@@ -41,15 +41,15 @@ type Store struct {
 
 	// writeLock is held by the goroutine that writes, checks, recovers or closes.
 	// It guards the fields below, except the table.
-	writeLock     chan struct{}
-	content                  // of the file after the last commit, and of the table
+	writeLock chan struct{}
+	content
 	engine        *engine    // nil if a recovery could not open the file
 	identity      *os.File   // stays open across recoveries
 	pages         pages.File // for the verification before a write
 	inDoubt       *commit    // failed after its header was written
 	needsRecovery bool       // a commit failed: recover before the next write
 	damage        error      // found in the file: no writes until a check finds none
-	probed        time.Time  // when the disk last had room: zero after a failed commit
+	probed        time.Time  // when the disk last had room; zero after a failed commit
 	commit        func(*bbolt.Tx) error
 
 	working   sync.WaitGroup

@@ -267,8 +267,8 @@ func (s *Store) foundDamage(cause error) error {
 
 // verifyPaths verifies the pages that the engine reads for the changes. The engine would
 // follow a damaged page: at worst without end, or until the stack overflows. A delete also
-// reads siblings, to merge small pages. In the order of the keys, each page on their paths is
-// read once.
+// reads siblings, to merge small pages. The changes are sorted by their keys, so that
+// consecutive ones share the pages of their paths.
 func (s *Store) verifyPaths(b *table.Batch) error {
 	if err := s.pages.Verify(metaBucket, stateKey, 0); err != nil {
 		return err
@@ -279,6 +279,10 @@ func (s *Store) verifyPaths(b *table.Batch) error {
 		switch {
 		case c.New == nil && c.Old.IsDamaged():
 			key, siblings = sequenceKey(c.Old.Sequence()), 2
+			// The record may be the first one below the next branch.
+			if err := s.pages.Verify(recordsBucket, sequenceKey(c.Old.Sequence()+1), siblings); err != nil {
+				return err
+			}
 		case c.New == nil:
 			siblings = 1
 		}
