@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,6 +68,29 @@ func TestSchema_PausedSetup(t *testing.T) {
 		return none
 	})
 	create(t, openAt(t, p.connString(), newSchema(), postgres.WithTimeout(timeout)), record("one"))
+}
+
+// If a process stops while it creates the schema, another one creates it.
+func TestSchema_StoppedSetup(t *testing.T) {
+	t.Parallel()
+	options := []postgres.Option{newSchema(), postgres.WithTimeout(8 * time.Second)}
+	p := newProxy(t, server.Socket())
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	stop, resume := sync.OnceFunc(func() { close(arrived); <-goOn }), sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(resume)
+	p.obey(func(sql string) fault {
+		if strings.Contains(sql, "CREATE SCHEMA") {
+			stop()
+		}
+		return none
+	})
+	stopped := inBackground(func() error { _, err := postgres.Open(t.Context(), p.connString(), options...); return err })
+	<-arrived
+	create(t, openAt(t, server.ConnString(), options...), record("one"))
+	resume()
+	if err := <-stopped; !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error %v, want ErrUnavailable", err)
+	}
 }
 
 func TestWithSchema_Names(t *testing.T) {

@@ -146,18 +146,20 @@ func (o options) stallTimeout() time.Duration { return max(o.timeout/10, minIdle
 // messages of a transaction.
 const minIdleTimeout = 250 * time.Millisecond
 
-// parameters returns those of settings. A client may stall in the transaction for idle.
+// parameters returns those of settings. The server ends the transaction after the client was
+// idle for so long.
 func (o options) parameters(idle time.Duration) []any {
 	return []any{milliseconds(o.timeout / 4 * 3), milliseconds(o.timeout), milliseconds(idle)}
 }
 
 // transact runs a transaction outside of the writer. Its settings do not depend on the
-// defaults of the session. It does not hold the write lock, so that it may stall for longer.
+// defaults of the session. It does not hold the write lock, so that its client may stall for
+// longer, but less than others wait for its own locks.
 func transact(ctx context.Context, db interface {
 	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 }, opts options, do func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, settings, opts.parameters(opts.timeout)...); err != nil {
+		if _, err := tx.Exec(ctx, settings, opts.parameters(opts.timeout/2)...); err != nil {
 			return err
 		}
 		return do(tx)
