@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -533,9 +534,22 @@ func TestList_Newest(t *testing.T) {
 	b.expectOrder(25, 24, 23, 22, 21, 20, 19, 18, 17, 16)
 	b.expectText("1–10 of 25 relayers")
 	b.do(`(() => { const send = fetch; window.read = new Set(); window.fetch = (url, request) => { window.read.add(url); return send(url, request); }; })()`)
-	b.press("Next")
-	b.expectOrder(15, 14, 13, 12, 11, 10, 9, 8, 7, 6)
-	expect(b, []string{"api/v1/relayers?page=2&per_page=10", "api/v1/relayers?page=1&per_page=10"}, `[...window.read]`)
+	want := []string{"api/v1/relayers?page=2&per_page=10", "api/v1/relayers?page=1&per_page=10"}
+	for attempt := 1; ; attempt++ {
+		b.press("Next")
+		b.expectOrder(15, 14, 13, 12, 11, 10, 9, 8, 7, 6)
+		read := evaluate[[]string](b, `[...window.read]`)
+		if slices.Equal(read, want) {
+			break
+		}
+		if attempt == 5 {
+			t.Fatalf("pages %q were read, want %q", read, want)
+		}
+		// The page that was shown before was read again meanwhile.
+		b.press("Previous")
+		b.expectOrder(25, 24, 23, 22, 21, 20, 19, 18, 17, 16)
+		b.do(`window.read.clear()`)
+	}
 	b.press("Next")
 	b.expectOrder(5, 4, 3, 2, 1)
 	b.expectText("21–25 of 25 relayers")
