@@ -104,7 +104,8 @@ var vacantAddresses atomic.Int32
 // IP address, so that none takes it before the proxy does.
 func vacantAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", vacantAddresses.Add(1)))
+	n := vacantAddresses.Add(1)
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.%d.%d:0", 1+n/250, 1+n%250))
 	if err != nil {
 		t.Fatal(err)
 	}

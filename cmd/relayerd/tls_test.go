@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// newCertificate returns a self-signed certificate for 127.0.0.1 and more addresses, and its key. It is valid
-// for an hour.
+// newCertificate returns a self-signed certificate for 127.0.0.1 and more addresses, and its
+// key. It is valid for an hour.
 func newCertificate(t *testing.T, name string, more ...net.IP) (cert, key []byte) {
 	t.Helper()
 	return newCertificateUntil(t, name, time.Now().Add(time.Hour), more...)
