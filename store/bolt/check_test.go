@@ -353,6 +353,29 @@ func TestCheck_FlippedBits(t *testing.T) {
 	}
 }
 
+// The root of the bucket with the state is a page of records, which is sound.
+func TestWrite_WrongRootOfBucket(t *testing.T) {
+	store, path := openTemp(t)
+	for i := range 100 {
+		if err := create(t, store, relayer.Record{ID: fmt.Sprint(i)})(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content := read(t, path)
+	leaf := pageOfKind(t, content, pageKinds["leaf"]) / os.Getpagesize()
+	for at := range content {
+		if bytes.HasPrefix(content[at:], []byte("meta\x00\x00\x00\x00\x00\x00\x00\x00")) { // the bucket is inline
+			overwrite(t, path, int64(at+len("meta")), binary.NativeEndian.AppendUint64(nil, uint64(leaf)))
+		}
+	}
+	if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("error %v, want %v", err, relayer.ErrCorrupt)
+	}
+	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Ready: error %v, want %v", err, relayer.ErrCorrupt)
+	}
+}
+
 // pageOfKind returns the position of the last page of a kind.
 func pageOfKind(t *testing.T, content []byte, kind uint16) int {
 	t.Helper()

@@ -152,6 +152,7 @@ type loader struct {
 	batches  chan []table.Record // for fill
 	termSets map[string][]string // by the joined terms
 	loaded   uint64
+	next     uint64 // lowest sequence number that the next record can have
 	sum      uint64
 	damaged  int
 	reported time.Time
@@ -264,6 +265,10 @@ func (l *loader) add(key, value []byte) (bool, error) {
 	if !ok {
 		return false, corruptFile("a record has no ID")
 	}
+	if r.Sequence < l.next {
+		return false, corruptFile(fmt.Sprintf("two records have the number %d", r.Sequence))
+	}
+	l.next = r.Sequence + 1
 	l.batch = append(l.batch, r.Record(l.terms(r.terms)))
 	l.loaded++
 	l.sum += uint64(r.Checksum)

@@ -145,6 +145,22 @@ func TestChecksum_EveryByteOfRecord(t *testing.T) {
 	}
 }
 
+// A damaged key can have the position of another record. A delete could then remove that one.
+func TestOpen_TwoRecordsAtOnePosition(t *testing.T) {
+	for at, moved := range map[int]int{16: 17, 17: 16} {
+		path := filepath.Join(t.TempDir(), "relayers.db")
+		write(t, path, edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
+			records := tx.Bucket([]byte("relayers"))
+			key, value := keyOf(moved), bytes.Clone(records.Get(keyOf(moved)))
+			binary.BigEndian.PutUint64(key, uint64(at))
+			return errors.Join(records.Delete(keyOf(moved)), records.Put(key, value))
+		}))
+		if _, err := bolt.Open(t.Context(), path); !errors.Is(err, relayer.ErrCorrupt) {
+			t.Errorf("record %d at position %d: error %v, want %v", moved, at, err, relayer.ErrCorrupt)
+		}
+	}
+}
+
 // A damaged size of a key moves the bytes of its record: no part of the record is then a
 // reliable ID, and the file is refused.
 func TestChecksum_DamagedKeySize(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -265,30 +267,46 @@ func (s *Store) foundDamage(cause error) error {
 	return corruptData(cause)
 }
 
+var errContent = fmt.Errorf("%w: the file does not have the records in memory", pages.ErrDamaged)
+
 // verifyPaths verifies the pages that the engine reads for the changes. The engine would
 // follow a damaged page: at worst without end, or until the stack overflows. A delete also
 // reads siblings, to merge small pages. The changes are sorted by their keys, so that
 // consecutive ones share the pages of their paths.
 func (s *Store) verifyPaths(b *table.Batch) error {
-	if err := s.pages.Verify(metaBucket, stateKey, 0); err != nil {
-		return err
+	hasState, err := s.pages.Verify(metaBucket, stateKey, 0)
+	if err == nil && !hasState {
+		err = errContent
 	}
 	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence(), b.Record().Sequence()) }
-	for _, c := range slices.SortedFunc(slices.Values(b.Changes), bySequence) {
-		key, siblings := recordKey(c.Record()), 0
-		switch {
-		case c.New == nil && c.Old.IsDamaged():
-			key, siblings = sequenceKey(c.Old.Sequence()), 2
-			// The record may be the first one below the next branch.
-			if err := s.pages.Verify(recordsBucket, sequenceKey(c.Old.Sequence()+1), siblings); err != nil {
-				return err
-			}
-		case c.New == nil:
-			siblings = 1
+	last := uint64(math.MaxUint64)
+	for _, c := range slices.SortedStableFunc(slices.Values(b.Changes), bySequence) {
+		if err != nil {
+			break
 		}
-		if err := s.pages.Verify(recordsBucket, key, siblings); err != nil {
-			return err
-		}
+		// The file does not have the effect of an earlier change of the batch.
+		isFirst := c.Record().Sequence() != last
+		err, last = s.verifyPath(c, isFirst), c.Record().Sequence()
 	}
-	return nil
+	return err
+}
+
+func (s *Store) verifyPath(c table.Change, isFirst bool) error {
+	r, siblings := c.Record(), 0
+	if c.New == nil {
+		siblings = 1
+	}
+	if c.New == nil && r.IsDamaged() {
+		// Only the beginning of its key is known. It may be the first key below the next branch.
+		_, err := s.pages.Verify(recordsBucket, sequenceKey(r.Sequence()), siblings+1)
+		if err == nil {
+			_, err = s.pages.Verify(recordsBucket, sequenceKey(r.Sequence()+1), siblings+1)
+		}
+		return err
+	}
+	found, err := s.pages.Verify(recordsBucket, recordKey(r), siblings)
+	if err == nil && isFirst && found != (c.Old != nil) {
+		err = errContent
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package pages
 import (
 	"bytes"
 	"encoding/binary"
+	"sort"
 )
 
 // The layout of the engine's pages. All numbers are in the byte order of the
@@ -131,9 +132,10 @@ func (r keyRange) isBefore(key []byte) bool {
 // verify sets the entries of a page of a tree. It returns false unless the engine can read
 // and free the page: all entries are inside, one after the other, their keys ascend within the
 // range, and it has as many overflow pages as they need. The engine would free pages of others
-// otherwise. An inline page is smaller than pageSize.
+// otherwise. Only the root of a bucket may be empty. An inline page is smaller than pageSize.
 func (p *page) verify(pageSize int, within keyRange) bool {
-	if p.kind != leafPage && (p.kind != branchPage || p.count == 0) {
+	isRoot := within.first == nil
+	if p.kind != leafPage && p.kind != branchPage || p.count == 0 && !(isRoot && p.kind == leafPage) {
 		return false
 	}
 	p.elements, p.within = p.elements[:0], within
@@ -151,6 +153,11 @@ func (p *page) verify(pageSize int, within keyRange) bool {
 	}
 	isInline := len(p.data) < pageSize
 	return isInline || (end+pageSize-1)/pageSize == len(p.data)/pageSize
+}
+
+// after returns the index of the first entry whose key is greater than a key.
+func (p *page) after(key []byte) int {
+	return sort.Search(len(p.elements), func(i int) bool { return bytes.Compare(p.elements[i].key, key) > 0 })
 }
 
 // below returns the range of the keys below an element of a branch.

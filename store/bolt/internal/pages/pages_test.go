@@ -212,7 +212,10 @@ func TestWalk_Damage(t *testing.T) {
 		"two elements with one child": func(content []byte, _ *pages.Header) {
 			copy(content[branch*pageSize+24:], content[branch*pageSize+40:branch*pageSize+48])
 		},
-		"leaf of another kind":         func(content []byte, _ *pages.Header) { put(content, leaf, 8, uint16(3)) },
+		"leaf of another kind": func(content []byte, _ *pages.Header) { put(content, leaf, 8, uint16(3)) },
+		"leaf without elements": func(content []byte, _ *pages.Header) {
+			put(content, binary.NativeEndian.Uint64(content[branch*pageSize+24:]), 10, uint16(0))
+		},
 		"branch without elements":      func(content []byte, _ *pages.Header) { put(content, branch, 10, uint16(0)) },
 		"overflow beyond the file":     func(content []byte, _ *pages.Header) { put(content, leaf, 12, uint32(1<<31)) },
 		"an overflow page too many":    func(content []byte, _ *pages.Header) { put(content, leaf, 12, uint32(1)) },
@@ -352,7 +355,7 @@ func TestVerify_Damage(t *testing.T) {
 			file := pages.NewFile(bytes.NewReader(damaged), header)
 			distance := max(i-2, 2-i)
 			for range 2 {
-				err := file.Verify("levels", []byte(list[200].key), siblings)
+				_, err := file.Verify("levels", []byte(list[200].key), siblings)
 				isRead := distance <= siblings
 				if errors.Is(err, pages.ErrDamaged) != isRead || err != nil && !isRead {
 					t.Errorf("a leaf %d pages away with %d siblings: error is %v", distance, siblings, err)
@@ -362,8 +365,20 @@ func TestVerify_Damage(t *testing.T) {
 	}
 	for name := range contentOf {
 		file := pages.NewFile(bytes.NewReader(content), header)
-		if err := file.Verify(name, []byte("key-0002"), 1); err != nil {
+		if _, err := file.Verify(name, []byte("key-0002"), 1); err != nil {
 			t.Errorf("bucket %s of a sound file: %v", name, err)
+		}
+	}
+}
+
+func TestVerify_Found(t *testing.T) {
+	content, header := validFile()
+	file := pages.NewFile(bytes.NewReader(content), header)
+	for _, e := range contentOf["levels"] {
+		for key, want := range map[string]bool{e.key: true, e.key + "x": false, "a": false, "z": false} {
+			if found, err := file.Verify("levels", []byte(key), 1); found != want || err != nil {
+				t.Errorf("%s: found %t, error %v", key, found, err)
+			}
 		}
 	}
 }
@@ -380,7 +395,7 @@ func TestVerify_WrongChild(t *testing.T) {
 		}
 		file, failures := pages.NewFile(bytes.NewReader(damaged), header), 0
 		for _, e := range contentOf["levels"] {
-			err := file.Verify("levels", []byte(e.key), 0)
+			_, err := file.Verify("levels", []byte(e.key), 0)
 			if err != nil && !errors.Is(err, pages.ErrDamaged) {
 				t.Errorf("child %d: error is %v, want %v", child, err, pages.ErrDamaged)
 			}
@@ -402,7 +417,7 @@ func TestVerify_SharedChild(t *testing.T) {
 	copy(damaged[branch*pageSize+40:][:8], content[branch*pageSize+24:])
 	file, failures := pages.NewFile(bytes.NewReader(damaged), header), 0
 	for _, e := range contentOf["levels"] {
-		if err := file.Verify("levels", []byte(e.key), 0); errors.Is(err, pages.ErrDamaged) {
+		if _, err := file.Verify("levels", []byte(e.key), 0); errors.Is(err, pages.ErrDamaged) {
 			failures++
 		}
 	}
@@ -450,7 +465,7 @@ func FuzzWalk(f *testing.F) {
 		}
 		file := pages.NewFile(bytes.NewReader(damaged), header)
 		for _, e := range contentOf["levels"] {
-			if pathErr := file.Verify("levels", []byte(e.key), 1); pathErr != nil && err == nil {
+			if _, pathErr := file.Verify("levels", []byte(e.key), 1); pathErr != nil && err == nil {
 				t.Errorf("the path of %s is damaged in a sound file: %v", e.key, pathErr)
 			}
 		}

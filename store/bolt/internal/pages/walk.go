@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"sort"
 )
 
 // verified reads and verifies a page of a tree. If it is the page of its level that was
@@ -136,21 +135,39 @@ func (f *File) Freelist() error {
 }
 
 // Verify verifies the pages on the path to a key, and on each level some siblings on
-// either side, which the engine may merge after a delete. With ascending keys and no
-// siblings, it reads each page of their paths once.
-func (f *File) Verify(bucket string, key []byte, siblings int) error {
+// either side, which the engine may merge after a delete. It reports whether the bucket has
+// the key. With ascending keys and no siblings, it reads each page of their paths once.
+func (f *File) Verify(bucket string, key []byte, siblings int) (found bool, err error) {
 	p, err := f.bucket(bucket)
 	for level := 2; err == nil && p.kind == branchPage; level++ {
-		branch := p
-		index := max(0, sort.Search(len(branch.elements), func(i int) bool { return bytes.Compare(branch.elements[i].key, key) > 0 })-1)
+		branch, index := p, max(0, p.after(key)-1)
 		for i := max(0, index-siblings); i <= min(index+siblings, len(branch.elements)-1) && err == nil; i++ {
 			if i != index {
-				_, err = f.child(branch, i, level)
+				err = f.verifyEdge(branch, i, level, i < index)
 			}
 		}
 		if err == nil {
 			p, err = f.child(branch, index, level)
 		}
+	}
+	if err != nil {
+		return false, err
+	}
+	at := p.after(key)
+	return at > 0 && bytes.Equal(p.elements[at-1].key, key), nil
+}
+
+// verifyEdge verifies a child of a branch, and below it the pages at its last or at its first
+// key: they become siblings of others when branches are merged.
+func (f *File) verifyEdge(branch *page, index, level int, last bool) error {
+	p, err := f.child(branch, index, level)
+	for err == nil && p.kind == branchPage {
+		level++
+		edge := 0
+		if last {
+			edge = len(p.elements) - 1
+		}
+		p, err = f.child(p, edge, level)
 	}
 	return err
 }
