@@ -206,8 +206,8 @@ func (l *loader) read() (err error) {
 func (l *loader) reserveMemory() *strings.Builder {
 	untouched := new(strings.Builder) // unlike make, it does not clear its memory
 	if isReservingFree && debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		const usualSize = 1 << 10
-		untouched.Grow(int(min(uint64(l.header.Size()), l.state.total*usualSize)))
+		const largeRecord = 2 << 10
+		untouched.Grow(int(min(uint64(l.header.Size()), l.state.total*largeRecord)))
 	}
 	return untouched
 }
