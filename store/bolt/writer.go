@@ -267,7 +267,7 @@ func (s *Store) foundDamage(cause error) error {
 	return corruptData(cause)
 }
 
-var errContent = fmt.Errorf("%w: the file does not have the records in memory", pages.ErrDamaged)
+var errContent = fmt.Errorf("%w: the file differs from the records in memory", pages.ErrDamaged)
 
 // verifyPaths verifies the pages that the engine reads for the changes. The engine would
 // follow a damaged page: at worst without end, or until the stack overflows. A delete also
