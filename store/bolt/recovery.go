@@ -64,23 +64,32 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 	if failed := s.inDoubt; failed != nil && header.TxID == failed.txid {
 		s.finish(failed)
 	}
-	if header.TxID != s.header.TxID {
-		closing := s.engine
-		s.engine = nil
-		return errors.Join(corruptFile(errOverwritten), closing.close())
-	}
 	s.inDoubt, s.header = nil, header
 	return nil
 }
 
-// verifyReopened verifies what the engine reads when it opens the file.
+// verifyReopened verifies what the engine reads when it opens the file, and that the file has
+// what is in memory, with or without the commit in doubt. Transaction IDs alone do not tell
+// it from another file that was copied over it.
 func (s *Store) verifyReopened(file *os.File) (pages.Header, error) {
 	if err := verifyKnown(file, s.info); err != nil {
 		return pages.Header{}, err
 	}
 	header, _, err := pages.ReadHeaders(file)
+	want := s.state
+	switch failed := s.inDoubt; {
+	case err != nil:
+	case failed != nil && header.TxID == failed.txid:
+		want = failed.state
+	case header.TxID != s.header.TxID:
+		err = corruptFile(errOverwritten)
+	}
+	reopened := pages.NewFile(file, header)
 	if err == nil {
-		err = pages.NewFile(file, header).VerifyFreelist()
+		err = reopened.VerifyFreelist()
+	}
+	if err == nil {
+		err = verifyState(reopened, want)
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		err = corruptFile(err)

@@ -212,23 +212,48 @@ func TestRecovery_DropsCommit(t *testing.T) {
 	wantIDs(t, store, []string{"before", "after", "last"})
 }
 
-// The file at the path has neither the commit in doubt nor the one before.
+// The file gets the content of another store after a recovery closed it. The transaction IDs
+// can be the same.
 func TestRecovery_OtherContent(t *testing.T) {
-	store, path, _ := failedRecovery(t)
-	other := filepath.Join(t.TempDir(), "other.db")
-	createOtherStore(t, other)
-	again := open(t, other)
-	createAll(t, again, 0, 10)
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
+	for commits := range 6 {
+		store, path, _ := failedRecovery(t)
+		overwrite(t, path, 0, otherContent(t, commits))
+		wantCreateUnavailable(t, store)
+		wantCreateUnavailable(t, store)
+		wantIDs(t, store, []string{"before"})
 	}
-	overwrite(t, path, 0, read(t, other))
-	for range 2 {
-		if err := create(t, store, relayer.Record{ID: "after"})(); !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("error is %v, want %v", err, relayer.ErrUnavailable)
+}
+
+// The file gets the content of another store between two writes.
+func TestWrite_OtherContent(t *testing.T) {
+	for commits := range 4 {
+		path := filepath.Join(t.TempDir(), "relayers.db")
+		store := open(t, path)
+		if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+			t.Fatal(err)
+		}
+		overwrite(t, path, 0, otherContent(t, commits))
+		wantCreateUnavailable(t, store)
+		wantCreateUnavailable(t, store)
+		wantIDs(t, store, []string{"before"})
+		_ = store.Close()
+	}
+}
+
+// otherContent returns the file of a store that committed as often.
+func otherContent(t *testing.T, commits int) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "other.db")
+	store := open(t, path)
+	for i := range commits {
+		if err := create(t, store, numbered(i))(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	wantIDs(t, store, []string{"before"})
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, path)
 }
 
 // The file is removed after a recovery closed it. New files at its path are not mistaken

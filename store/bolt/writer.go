@@ -274,10 +274,7 @@ var errContent = fmt.Errorf("%w: the file differs from the records in memory", p
 // reads siblings, to merge small pages. The changes are sorted by their keys, so that
 // consecutive ones share the pages of their paths.
 func (s *Store) verifyPaths(b *table.Batch) error {
-	hasState, err := s.pages.Verify(metaBucket, stateKey, 0)
-	if err == nil && !hasState {
-		err = errContent
-	}
+	err := verifyState(&s.pages, s.state)
 	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence(), b.Record().Sequence()) }
 	last := uint64(math.MaxUint64)
 	for _, c := range slices.SortedStableFunc(slices.Values(b.Changes), bySequence) {
@@ -287,6 +284,20 @@ func (s *Store) verifyPaths(b *table.Batch) error {
 		// The file does not have the effect of an earlier change of the batch.
 		isFirst := c.Record().Sequence() != last
 		err, last = s.verifyPath(c, isFirst), c.Record().Sequence()
+	}
+	return err
+}
+
+// verifyState verifies that the file has the state. Its checksums tell the file from one that was
+// copied over it and has the same transaction ID.
+func verifyState(file *pages.File, want state) error {
+	isEqual := false
+	err := file.Entries(metaBucket, nil, func(key, value []byte) (bool, error) {
+		isEqual = isEqual || bytes.Equal(key, stateKey) && bytes.Equal(value, want.encoded())
+		return true, nil
+	})
+	if err == nil && !isEqual {
+		err = errContent
 	}
 	return err
 }
