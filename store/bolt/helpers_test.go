@@ -257,11 +257,11 @@ func failCommit(store *bolt.Store, which int, fail func(commit func() error) err
 
 func failSync(commit func() error) error { return errors.Join(commit(), errDisk) }
 
-// wholeFile returns the bytes of a file with pages of every kind.
+// wholeFile returns the bytes of a file with pages of every kind, none of which is free.
 func wholeFile(t *testing.T) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "whole.db")
-	store := open(t, path)
+	grown, path := filepath.Join(t.TempDir(), "grown.db"), filepath.Join(t.TempDir(), "whole.db")
+	store := open(t, grown)
 	for first := 0; first < 300; first += 10 {
 		records := make([]relayer.Record, 10)
 		for i := range records {
@@ -275,6 +275,7 @@ func wholeFile(t *testing.T) []byte {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
+	compact(t, grown, path)
 	return read(t, path)
 }
 

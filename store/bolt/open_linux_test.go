@@ -3,7 +3,6 @@ package bolt_test
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -40,9 +39,8 @@ func TestOpen_NoFileDescriptors(t *testing.T) {
 // A page that is damaged after its verification makes the engine panic while it opens the
 // file. The file stays mapped, but it must not stay locked.
 func TestOpen_EnginePanics(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "whole.db")
-	compact(t, writeTemp(t, wholeFile(t)), path) // or the page that is chosen could be a free one
-	whole := read(t, path)
+	whole := wholeFile(t)
+	path := writeTemp(t, whole)
 	kind := pageOfKind(t, whole, pageKinds["freelist"]) + 8
 	err := bolt.OpenAndCloseEngine(path, func() { flipBits(t, path, whole, kind, 0xFF) })
 	if err == nil || errors.Is(err, bolt.ErrLocked) {

@@ -265,7 +265,7 @@ func (r *randomTest) compareSome() {
 		}
 		r.compare(page(offset, sizes[r.random.IntN(len(sizes))]))
 	}
-	for range 10 {
+	for range 5 {
 		query := page(r.random.IntN(len(r.recs)+1), r.random.IntN(100))
 		for range 1 + r.random.IntN(2) {
 			query.Terms = append(query.Terms, r.terms())
@@ -277,19 +277,28 @@ func (r *randomTest) compareSome() {
 func (r *randomTest) compare(query relayer.StoreQuery) {
 	r.Helper()
 	got, total, err := r.store.List(r.Context(), query)
-	want, wantTotal, _ := storeutil.Scan(func(yield func(relayer.Record, error) bool) {
-		for _, rec := range r.recs {
-			if !yield(rec, nil) {
-				return
-			}
-		}
-	}, query)
+	want, wantTotal := r.want(query)
 	isSame := func(a, b relayer.Record) bool {
 		return a.ID == b.ID && a.Claim == b.Claim && a.Revision == b.Revision && slices.Equal(a.Terms, b.Terms) && bytes.Equal(a.Document, b.Document)
 	}
 	if err != nil || total != wantTotal || !slices.EqualFunc(got, want, isSame) {
 		r.Fatalf("List(%+v): %d records of %d, want %d of %d; error %v", query, len(got), total, len(want), wantTotal, err)
 	}
+}
+
+func (r *randomTest) want(query relayer.StoreQuery) (want []relayer.Record, total int) {
+	if query.Terms == nil { // a scan takes most of the time with the race detector
+		from := r.recs[min(query.Offset, len(r.recs)):]
+		return from[:min(query.Limit, len(from))], len(r.recs)
+	}
+	want, total, _ = storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+		for _, rec := range r.recs {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}, query)
+	return want, total
 }
 
 func (r *randomTest) compareAll() {

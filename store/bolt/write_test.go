@@ -470,10 +470,8 @@ func wantNotCreated(t *testing.T, store *bolt.Store) {
 // A page whose damaged header counts two billion overflow pages can make the engine run
 // without end when a write frees it.
 func TestWrite_DamagedPages(t *testing.T) {
-	grown, path := filepath.Join(t.TempDir(), "grown.db"), filepath.Join(t.TempDir(), "whole.db")
-	write(t, grown, wholeFile(t))
-	compact(t, grown, path)
-	whole := read(t, path)
+	whole := wholeFile(t)
+	path := writeTemp(t, whole)
 	records := bytes.Index(whole, numbered(0).Document) / os.Getpagesize() * os.Getpagesize()
 	store := open(t, path)
 	defer store.Close()
