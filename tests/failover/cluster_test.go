@@ -31,7 +31,7 @@ func newCluster(t *testing.T, options ...postgres.Option) *cluster {
 // all the time.
 func (c *cluster) failOver(fault func()) {
 	c.t.Helper()
-	defer c.write()()
+	defer c.write(0)()
 	c.awaitWrites()
 	time.Sleep(rand.N(300 * time.Millisecond))
 	fault()

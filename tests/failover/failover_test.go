@@ -121,14 +121,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// settle repeats a call until its outcome is known.
+// settle repeats a call until its outcome is known. It waits longer each time: without a
+// primary, each attempt connects to every server, and takes the processors from them.
 func settle(ctx context.Context, call func() error) error {
-	for {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := call()
 		if !errors.Is(err, relayer.ErrUnavailable) && !errors.Is(err, relayer.ErrOutcomeUnknown) || ctx.Err() != nil {
 			return err
 		}
-		time.Sleep(rand.N(10 * time.Millisecond))
+		time.Sleep(rand.N(pause))
 	}
 }
 

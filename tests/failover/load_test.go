@@ -53,12 +53,13 @@ func newLoad(t *testing.T, inspector string, connStrings []string, writers int, 
 	return l
 }
 
-// write starts the writers. The caller calls stop, which waits for their last writes.
-func (l *load) write() (stop func()) {
+// write starts the writers, which rest between two records. The caller calls stop, which
+// waits for their last writes.
+func (l *load) write(rest time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	var running sync.WaitGroup
 	for _, w := range l.writers {
-		running.Go(func() { w.run(ctx) })
+		running.Go(func() { w.run(ctx, rest) })
 	}
 	return func() {
 		cancel()

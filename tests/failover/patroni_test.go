@@ -58,11 +58,15 @@ func switchOver(t *testing.T, cluster *patroni.Cluster, leader *patroni.Node) fu
 	return cluster.SwitchOver(t, leader)
 }
 
+// rest is the pause of a writer between two records. Without it the writers take the
+// processors that the nodes need to fail over.
+const rest = 20 * time.Millisecond
+
 // fail runs a fault under the writers, after which another node has to be promoted. The
 // writers go on all the time.
 func (u *unattended) fail(f fault) {
 	u.t.Helper()
-	stop := u.write()
+	stop := u.write(rest)
 	u.awaitWrites()
 	time.Sleep(rand.N(300 * time.Millisecond))
 	leader := u.cluster.Leader(u.t)
@@ -170,7 +174,7 @@ func TestPatroni_LongFaults(t *testing.T) {
 // disturb is fail for a fault after which any node may be the leader.
 func (u *unattended) disturb(f fault) {
 	u.t.Helper()
-	stop := u.write()
+	stop := u.write(rest)
 	u.awaitWrites()
 	leader := u.cluster.Leader(u.t)
 	begun := time.Now()
@@ -189,7 +193,7 @@ func (u *unattended) disturb(f fault) {
 func TestPatroni_Strict(t *testing.T) {
 	requireLong(t)
 	u := newUnattended(t, patroni.Settings{Strict: true})
-	stop := u.write()
+	stop := u.write(rest)
 	u.awaitWrites()
 	leader := u.cluster.Leader(t)
 	for _, node := range u.cluster.Nodes {

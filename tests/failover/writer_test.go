@@ -32,9 +32,10 @@ type entry struct {
 // current is the revision after the acknowledged writes.
 func (e entry) current() uint64 { return max(e.created, e.updated) }
 
-// run writes until ctx is done. It deletes most of its records again.
-func (w *writer) run(ctx context.Context) {
-	for ctx.Err() == nil {
+// run writes until ctx is done, and rests between two records. It deletes most of its
+// records again.
+func (w *writer) run(ctx context.Context, rest time.Duration) {
+	for ; ctx.Err() == nil; time.Sleep(rest) {
 		id := w.create()
 		if id != "" && w.update(id) && w.made%8 > 0 {
 			w.delete(id)
