@@ -136,14 +136,16 @@ func TestMaxRelayerSize_StoredAbove(t *testing.T) {
 	}
 }
 
-// Disable succeeds with the text of any error: long details are cut off.
-func TestDisable_LongDetails(t *testing.T) {
+// Disable succeeds with the text of any error: long details are cut off, and what cannot be
+// stored is replaced.
+func TestDisable_AnyDetails(t *testing.T) {
 	m := registry(t)
 	for details, want := range map[string]string{
-		strings.Repeat("x", 16<<10):            strings.Repeat("x", 16<<10),
-		strings.Repeat("x", 16<<10) + "yz":     strings.Repeat("x", 16<<10),
-		"x" + strings.Repeat("é", 16<<10):      "x" + strings.Repeat("é", 8<<10-1),
-		strings.Repeat("https://a/KEY ", 2000): strings.Repeat("https://a/*** ", 2000)[:16<<10],
+		strings.Repeat("x", 16<<10):                strings.Repeat("x", 16<<10),
+		strings.Repeat("x", 16<<10) + "yz":         strings.Repeat("x", 16<<10),
+		"x" + strings.Repeat("é", 16<<10):          "x" + strings.Repeat("é", 8<<10-1),
+		"response \xff\xfe\x00: https://a/KEY\xff": "response \uFFFD\uFFFD: https://a/***",
+		strings.Repeat("https://a/KEY ", 2000):     strings.Repeat("https://a/*** ", 2000)[:16<<10],
 	} {
 		r, err := m.Disable(t.Context(), "evm", relayer.DisabledReason{Type: "x", Details: details})
 		if err != nil || strings.TrimSuffix(r.DisabledReason.Details, "***") != strings.TrimSuffix(want, "***") {

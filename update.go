@@ -56,7 +56,8 @@ func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption)
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
-// required. Details of more than 16 KiB are cut off. Errors are those of [Manager.Update].
+// required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
+// is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
 	reason.Details = mask.Details(reason.Details)
 	return m.update(ctx, ActionDisable, id, options, edit{func(r, _ *Relayer) error {

@@ -142,7 +142,7 @@ func TestUpdate_InvalidResult(t *testing.T) {
 
 func TestDisable_InvalidReason(t *testing.T) {
 	m := registry(t)
-	for _, reason := range []relayer.DisabledReason{{}, {Type: "\x00"}, {Type: "x", Details: "\xff"}} {
+	for _, reason := range []relayer.DisabledReason{{}, {Type: "\x00"}, {Type: "\xff"}} {
 		if _, err := m.Disable(t.Context(), "evm", reason); !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("%+v: %v", reason, err)
 		}

@@ -28,10 +28,12 @@ func Text(text string) string {
 	return out.String()
 }
 
-// Details returns the details of a disabled reason as they are stored: masked, and at most
-// maxDetails bytes.
+// Details returns the details of a disabled reason as they are stored: masked, at most
+// maxDetails bytes, and with U+FFFD in place of what is not UTF-8 or is NUL.
 func Details(text string) string {
-	return Shortened(Text(Shortened(text, maxUnmasked)), maxDetails)
+	text = strings.ToValidUTF8(Shortened(text, maxUnmasked), string(utf8.RuneError))
+	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
+	return Shortened(Text(text), maxDetails)
 }
 
 // maxDetails permits to disable a relayer of any size, with the text of any error.
