@@ -54,6 +54,22 @@ func decodeExactly(t *testing.T, text string) (value any) {
 
 const policies = "Policy"
 
+// TestCreate_SlowRead checks that the result of a create is still announced if the read of the
+// new relayer takes long.
+func TestCreate_SlowRead(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.enter("Relayers")
+	b.begin("slow", "evm")
+	b.holdResponse("GET")
+	b.press("Create the relayer")
+	b.expectHeld()
+	b.expectStatus("Waiting for the server")
+	b.do(`release()`)
+	b.expectTitle("Relayer slow")
+	b.expectStatus("Relayer slow was created")
+}
+
 func TestCreate_EVM(t *testing.T) {
 	t.Parallel()
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()

@@ -46,12 +46,17 @@ export function say(words, isUnseen = false) {
   else statusTimer = setTimeout(hide, 8000);
 }
 
-// Says words after a second, until the returned function is called.
+// Says words after a second, until the returned function is called. Then it says again what
+// they have replaced, such as the result of a write before a slow read.
 export function sayWhile(words) {
-  const timer = setTimeout(() => say(words), 1000);
+  let replaced = '';
+  const timer = setTimeout(() => {
+    replaced = byId('status').textContent;
+    say(words);
+  }, 1000);
   return () => {
     clearTimeout(timer);
-    if (byId('status').textContent === words) say('');
+    if (byId('status').textContent === words) say(replaced);
   };
 }
 
