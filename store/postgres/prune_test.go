@@ -29,10 +29,11 @@ func changesIn(t *testing.T, admin *pgxpool.Pool, schema string) int {
 	return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema))
 }
 
-// blockPruning locks the oldest change until it is released, and returns when a
-// Store waits for it.
-func blockPruning(t *testing.T, admin *pgxpool.Pool, schema string) (release func()) {
+// blockedPruner inserts old changes, locks the oldest of them until it is released, and
+// returns a Store that waits for it, for longer than a writer does.
+func blockedPruner(t *testing.T, admin *pgxpool.Pool, schema string) (pruner *postgres.Store, release func()) {
 	t.Helper()
+	insertOldChanges(t, admin, schema, 100)
 	tx, err := admin.Begin(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -42,11 +43,12 @@ func blockPruning(t *testing.T, admin *pgxpool.Pool, schema string) (release fun
 	if _, err := tx.Exec(t.Context(), fmt.Sprintf("SELECT FROM %s.changes ORDER BY number LIMIT 1 FOR UPDATE", schema)); err != nil {
 		t.Fatal(err)
 	}
+	pruner = open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond), postgres.WithTimeout(time.Minute))
 	eventually(t, "pruning is blocked", func() bool {
 		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity
 			WHERE wait_event_type = 'Lock' AND query LIKE '%DELETE FROM%' || $1 || '%.changes%'`, schema) > 0
 	})
-	return release
+	return pruner, release
 }
 
 func TestPruning_DoesNotBlockWrites(t *testing.T) {
@@ -54,10 +56,7 @@ func TestPruning_DoesNotBlockWrites(t *testing.T) {
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
 	store := open(t, postgres.WithSchema(schema))
-	insertOldChanges(t, admin, schema, 100)
-	// The pruner waits for longer than a writer does.
-	pruner := open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond), postgres.WithTimeout(time.Minute))
-	release := blockPruning(t, admin, schema)
+	pruner, release := blockedPruner(t, admin, schema)
 	rec := create(t, store, record("one"))
 	rec = update(t, pruner, rec)
 	remove(t, store, rec)
@@ -70,15 +69,11 @@ func TestPruning_EndsWithClose(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
-	store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema),
-		postgres.WithChangeRetention(100*time.Millisecond), postgres.WithTimeout(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	insertOldChanges(t, admin, schema, 100)
-	defer blockPruning(t, admin, schema)()
+	open(t, postgres.WithSchema(schema))
+	pruner, release := blockedPruner(t, admin, schema)
+	defer release()
 	begun := time.Now()
-	if err := store.Close(); err != nil {
+	if err := pruner.Close(); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took > waitLimit {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -166,7 +167,12 @@ func stall(task string) error {
 		return err
 	}
 	defer store.Close()
-	between.once(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	between.once(func() {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		<-continued // another thread can take the signal, and this one would go on for a moment
+	})
 	_, err = store.Create(context.Background(), record("stalled"))
 	return err
 }
