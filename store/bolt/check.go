@@ -74,7 +74,7 @@ func (s *Store) compareFrom(key []byte, c *comparison) error {
 func (c *comparison) compareFile(file *pages.File, key []byte) error {
 	var err error
 	if key == nil {
-		err = file.Entries(metaBucket, nil, c.meta)
+		err = c.meta(file)
 	}
 	if err == nil {
 		err = file.Entries(recordsBucket, key, c.record)
@@ -119,11 +119,12 @@ func (c *comparison) report(problem error) {
 }
 
 // meta compares the state.
-func (c *comparison) meta(key, value []byte) (bool, error) {
-	if bytes.Equal(key, stateKey) && c.state != nil && !bytes.Equal(value, c.state) {
+func (c *comparison) meta(file *pages.File) error {
+	entries, err := readMeta(file)
+	if err == nil && c.state != nil && !bytes.Equal(entries[stateKey], c.state) {
 		c.found("the counters are not those in memory")
 	}
-	return true, nil
+	return err
 }
 
 // record compares an entry with the record that must be next.

@@ -180,7 +180,7 @@ func createBuckets(tx *bbolt.Tx, now state) error {
 	if err := errors.Join(err, metaErr); err != nil {
 		return err
 	}
-	return errors.Join(meta.Put(formatKey, format()), meta.Put(stateKey, now.encoded()))
+	return errors.Join(meta.Put([]byte(formatKey), format()), meta.Put([]byte(stateKey), now.encoded()))
 }
 
 // putSome writes records of some megabytes and returns the others.

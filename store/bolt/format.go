@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 )
 
@@ -18,9 +19,10 @@ const (
 	recordsBucket = "relayers" // sequence number and ID -> record
 )
 
-var (
-	formatKey = []byte("format")
-	stateKey  = []byte("state")
+// The keys of the entries of metaBucket.
+const (
+	formatKey = "format"
+	stateKey  = "state"
 )
 
 // The format entry is the magic followed by the version.
@@ -31,6 +33,19 @@ const (
 
 func format() []byte {
 	return binary.BigEndian.AppendUint32([]byte(magic), formatVersion)
+}
+
+// readMeta returns the format and the state entry by key.
+func readMeta(file *pages.File) (map[string][]byte, error) {
+	entries := make(map[string][]byte)
+	err := file.Entries(metaBucket, nil, func(key, value []byte) (bool, error) {
+		switch string(key) {
+		case formatKey, stateKey: // a damaged bucket can have any number of others
+			entries[string(key)] = bytes.Clone(value)
+		}
+		return true, nil
+	})
+	return entries, err
 }
 
 // checkFormat returns an error unless the value of the format entry is that of this

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -191,7 +190,7 @@ func (l *loader) read() (err error) {
 	}
 	readAhead(l.file, l.header.Size())
 	file := pages.NewFile(l.file, l.header)
-	if err := l.readMeta(file); err != nil {
+	if err := l.readState(file); err != nil {
 		return err
 	}
 	if err := l.readRecords(file); err != nil {
@@ -212,23 +211,19 @@ func (l *loader) reserveMemory() *strings.Builder {
 	return untouched
 }
 
-// readMeta reads the format before the state: a file of another format has another one.
-func (l *loader) readMeta(file *pages.File) error {
-	entries := make(map[string][]byte)
-	err := file.Entries(metaBucket, nil, func(key, value []byte) (bool, error) {
-		entries[string(key)] = bytes.Clone(value)
-		return true, nil
-	})
+// readState checks the format before the state: a file of another format has another one.
+func (l *loader) readState(file *pages.File) error {
+	entries, err := readMeta(file)
 	if errors.Is(err, pages.ErrNoBucket) {
 		return unknownFormat()
 	}
 	if err != nil {
 		return err
 	}
-	if err := checkFormat(entries[string(formatKey)]); err != nil {
+	if err := checkFormat(entries[formatKey]); err != nil {
 		return err
 	}
-	if l.state, err = decodeState(entries[string(stateKey)]); err != nil {
+	if l.state, err = decodeState(entries[stateKey]); err != nil {
 		return corruptFile(err)
 	}
 	return nil

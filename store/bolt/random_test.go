@@ -265,7 +265,7 @@ func (r *randomTest) compareSome() {
 		}
 		r.compare(page(offset, sizes[r.random.IntN(len(sizes))]))
 	}
-	for range 5 {
+	for range 10 {
 		query := page(r.random.IntN(len(r.recs)+1), r.random.IntN(100))
 		for range 1 + r.random.IntN(2) {
 			query.Terms = append(query.Terms, r.terms())

@@ -61,38 +61,46 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 		return err
 	}
 	header := s.engine.header
-	if failed := s.inDoubt; failed != nil && header.TxID == failed.txid {
-		s.finish(failed)
+	if s.tookEffect(header) {
+		s.finish(s.inDoubt)
 	}
 	s.inDoubt, s.header = nil, header
 	return nil
 }
 
-// verifyReopened verifies what the engine reads when it opens the file, and that the file has
-// what is in memory, with or without the commit in doubt. Transaction IDs alone do not tell
-// it from another file that was copied over it.
+// tookEffect reports whether there is a commit in doubt and the header has it.
+func (s *Store) tookEffect(header pages.Header) bool {
+	return s.inDoubt != nil && header.TxID == s.inDoubt.txid
+}
+
+// verifyReopened verifies the file before the engine opens it.
 func (s *Store) verifyReopened(file *os.File) (pages.Header, error) {
 	if err := verifyKnown(file, s.info); err != nil {
 		return pages.Header{}, err
 	}
 	header, _, err := pages.ReadHeaders(file)
-	want := s.state
-	switch failed := s.inDoubt; {
-	case err != nil:
-	case failed != nil && header.TxID == failed.txid:
-		want = failed.state
-	case header.TxID != s.header.TxID:
-		err = corruptFile(errOverwritten)
-	}
-	reopened := pages.NewFile(file, header)
 	if err == nil {
-		err = reopened.VerifyFreelist()
-	}
-	if err == nil {
-		err = verifyState(reopened, want)
+		err = s.verifyContent(file, header)
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		err = corruptFile(err)
 	}
 	return header, err
+}
+
+// verifyContent verifies what the engine reads when it opens the file, and that the file has
+// what is in memory, with or without the commit in doubt.
+func (s *Store) verifyContent(file *os.File, header pages.Header) error {
+	want := s.state
+	switch {
+	case s.tookEffect(header):
+		want = s.inDoubt.state
+	case header.TxID != s.header.TxID:
+		return corruptFile(errOverwritten)
+	}
+	reopened := pages.NewFile(file, header)
+	if err := reopened.VerifyFreelist(); err != nil {
+		return err
+	}
+	return verifyState(reopened, want)
 }

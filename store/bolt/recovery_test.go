@@ -224,22 +224,6 @@ func TestRecovery_OtherContent(t *testing.T) {
 	}
 }
 
-// The file gets the content of another store between two writes.
-func TestWrite_OtherContent(t *testing.T) {
-	for commits := range 4 {
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		store := open(t, path)
-		if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-			t.Fatal(err)
-		}
-		overwrite(t, path, 0, otherContent(t, commits))
-		wantCreateUnavailable(t, store)
-		wantCreateUnavailable(t, store)
-		wantIDs(t, store, []string{"before"})
-		_ = store.Close()
-	}
-}
-
 // otherContent returns the file of a store that committed as often.
 func otherContent(t *testing.T, commits int) []byte {
 	t.Helper()

@@ -515,3 +515,19 @@ func TestWrite_FileReplacedAndRestored(t *testing.T) {
 	}
 	wantIDs(t, store, []string{"before", "unknown", "after"})
 }
+
+// The file gets the content of another store between two writes.
+func TestWrite_OtherContent(t *testing.T) {
+	for commits := range 4 {
+		path := filepath.Join(t.TempDir(), "relayers.db")
+		store := open(t, path)
+		if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+			t.Fatal(err)
+		}
+		overwrite(t, path, 0, otherContent(t, commits))
+		wantCreateUnavailable(t, store)
+		wantCreateUnavailable(t, store)
+		wantIDs(t, store, []string{"before"})
+		_ = store.Close()
+	}
+}

@@ -167,7 +167,7 @@ func (next *commit) put(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	return tx.Bucket([]byte(metaBucket)).Put(stateKey, next.state.encoded())
+	return tx.Bucket([]byte(metaBucket)).Put([]byte(stateKey), next.state.encoded())
 }
 
 // deleteDamaged deletes a record whose key may be damaged after its sequence number.
@@ -274,29 +274,27 @@ var errContent = fmt.Errorf("%w: the file differs from the records in memory", p
 // reads siblings, to merge small pages. The changes are sorted by their keys, so that
 // consecutive ones share the pages of their paths.
 func (s *Store) verifyPaths(b *table.Batch) error {
-	err := verifyState(&s.pages, s.state)
+	if err := verifyState(&s.pages, s.state); err != nil {
+		return err
+	}
 	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence(), b.Record().Sequence()) }
 	last := uint64(math.MaxUint64)
 	for _, c := range slices.SortedStableFunc(slices.Values(b.Changes), bySequence) {
-		if err != nil {
-			break
-		}
 		// The file does not have the effect of an earlier change of the batch.
 		isFirst := c.Record().Sequence() != last
-		err, last = s.verifyPath(c, isFirst), c.Record().Sequence()
+		if err := s.verifyPath(c, isFirst); err != nil {
+			return err
+		}
+		last = c.Record().Sequence()
 	}
-	return err
+	return nil
 }
 
-// verifyState verifies that the file has the state. Its checksums tell the file from one that was
-// copied over it and has the same transaction ID.
+// verifyState verifies that the file has the state. Another file that was copied over it can have
+// the same transaction ID, but not the same checksums.
 func verifyState(file *pages.File, want state) error {
-	isEqual := false
-	err := file.Entries(metaBucket, nil, func(key, value []byte) (bool, error) {
-		isEqual = isEqual || bytes.Equal(key, stateKey) && bytes.Equal(value, want.encoded())
-		return true, nil
-	})
-	if err == nil && !isEqual {
+	entries, err := readMeta(file)
+	if err == nil && !bytes.Equal(entries[stateKey], want.encoded()) {
 		err = errContent
 	}
 	return err

@@ -52,7 +52,7 @@ func (h Header) Size() int64 { return int64(h.Pages) * int64(h.PageSize) }
 
 // ReadHeaders returns the current header, and whether the other one is valid too. It
 // returns [ErrDamaged] if neither is valid, and [ErrNoHeader] if neither is a header. The
-// second one is at the size of a page, which only a valid header tells: every possible
+// second one is at the size of a page, which only a valid header has: every possible
 // size is tried.
 func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
 	found, err := 0, ErrNoHeader
