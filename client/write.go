@@ -271,6 +271,9 @@ func (c *Client) Disable(ctx context.Context, id string, reason relayer.Disabled
 	reason.Details = mask.Details(reason.Details)
 	stored := relayer.DisabledReason{Type: relayer.DisabledReasonType(mask.Text(string(reason.Type))), Details: reason.Details}
 	return perform(relayer.ActionDisable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
+			return nil, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "type", Message: problem}}}
+		}
 		body, err := strictjson.Encode(reason)
 		if err != nil {
 			return nil, err
