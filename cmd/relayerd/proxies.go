@@ -69,7 +69,7 @@ func (p proxies) clientAddress(r *http.Request) string {
 		}
 		client = normalized(address)
 	}
-	return networkOf(client)
+	return client.String()
 }
 
 // parseHop parses an address with or without a port and brackets: proxies write all
@@ -86,12 +86,3 @@ func parseHop(text string) (netip.Addr, error) {
 
 // normalized removes the zone, and the prefix of an IPv4 address in IPv6 form.
 func normalized(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }
-
-// networkOf returns an IPv4 address, or the network of 64 bits of an IPv6 address: a
-// client usually has all of them.
-func networkOf(address netip.Addr) string {
-	if address.Is4() {
-		return address.String()
-	}
-	return netip.PrefixFrom(address, 64).Masked().String()
-}
