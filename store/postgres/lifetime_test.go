@@ -69,7 +69,10 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 func TestClose_ServerHangs(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
-	store := openOn(t, newPool(t, server.ConnString()), postgres.WithTimeout(2*time.Second), postgres.WithConnectTimeout(2*time.Second))
+	pool := newPool(t, server.ConnString())
+	store := openImpatient(t, func() (*postgres.Store, error) {
+		return postgres.New(t.Context(), pool, postgres.WithTimeout(2*time.Second), postgres.WithConnectTimeout(2*time.Second))
+	})
 	createSettled(t, store, record("one"))
 	watch(t, store)
 	if err := server.Pause(); err != nil {

@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -83,6 +84,28 @@ func openAt(t testing.TB, connString string, options ...postgres.Option) *postgr
 	}
 	closeAtEnd(t, store)
 	return store
+}
+
+// openImpatient opens a Store with short timeouts. On a busy machine they can pass although
+// the server works, so that what has to succeed is repeated.
+func openImpatient(t testing.TB, open func() (*postgres.Store, error)) *postgres.Store {
+	t.Helper()
+	store := untilAvailable(t, open)
+	closeAtEnd(t, store)
+	return store
+}
+
+// untilAvailable repeats a call until the server responds in time.
+func untilAvailable[T any](t testing.TB, call func() (T, error)) (result T) {
+	t.Helper()
+	eventually(t, "the server responds in time", func() bool {
+		var err error
+		if result, err = call(); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return result
 }
 
 // openOn opens a Store on a pool of the host application.

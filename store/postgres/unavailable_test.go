@@ -223,8 +223,10 @@ func fill(t *testing.T, pool *pgxpool.Pool, connections int) {
 func TestPool_Exhausted(t *testing.T) {
 	t.Parallel()
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 3 })
-	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(2*time.Second))
-	one := create(t, store, record("one"))
+	store := openImpatient(t, func() (*postgres.Store, error) {
+		return postgres.New(t.Context(), pool, longTimeouts, newSchema(), postgres.WithConnectTimeout(2*time.Second))
+	})
+	one := createSettled(t, store, record("one"))
 	var held []*pgxpool.Conn
 	for range 3 {
 		conn, err := pool.Acquire(t.Context())
@@ -261,7 +263,9 @@ func TestPool_ManyWaiting(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
-	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
+	store := openImpatient(t, func() (*postgres.Store, error) {
+		return postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
+	})
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +314,9 @@ func TestServer_Hangs(t *testing.T) {
 	server := pgserver.Start(t)
 	const timeout = time.Second
 	openAt(t, server.ConnString()) // which creates the schema
-	store := openAt(t, withPassword(server.ConnString()), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(timeout))
+	store := openImpatient(t, func() (*postgres.Store, error) {
+		return postgres.Open(t.Context(), withPassword(server.ConnString()), longTimeouts, postgres.WithTimeout(timeout), postgres.WithConnectTimeout(timeout))
+	})
 	manager, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +351,7 @@ func TestServer_Hangs(t *testing.T) {
 	if recs, total, err := witness.List(t.Context(), relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
-	if err := store.Check(t.Context()); err != nil {
+	if err := witness.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

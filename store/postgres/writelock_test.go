@@ -74,9 +74,12 @@ func awaitQueued(t *testing.T, store *postgres.Store, count int) {
 // time and none is carried out later.
 func TestWriteLock_Timeout(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * time.Second
-	store, admin, schema := openWithAdmin(t, postgres.WithTimeout(timeout))
-	one := create(t, store, record("one"))
+	const timeout = 4 * time.Second
+	other, admin, schema := openWithAdmin(t)
+	store := openImpatient(t, func() (*postgres.Store, error) {
+		return postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema), postgres.WithTimeout(timeout))
+	})
+	one := create(t, other, record("one"))
 	release := holdWriteLock(t, admin, schema)
 	first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
 	awaitWaiting(t, admin, schema, 1)
@@ -90,7 +93,7 @@ func TestWriteLock_Timeout(t *testing.T) {
 		}()
 	}
 	// Reads need no write lock.
-	if got := get(t, store, "one"); !same(got, one) {
+	if got := untilAvailable(t, func() (relayer.Record, error) { return store.Get(t.Context(), "one") }); !same(got, one) {
 		t.Errorf("got %+v, want %+v", got, one)
 	}
 	if err := <-first; !errors.Is(err, relayer.ErrUnavailable) {
@@ -105,11 +108,11 @@ func TestWriteLock_Timeout(t *testing.T) {
 		t.Errorf("the writes took %v", took)
 	}
 	release()
-	create(t, store, record("after"))
-	if _, total, err := store.List(t.Context(), relayer.StoreQuery{}); total != 2 || err != nil {
+	createSettled(t, store, record("after"))
+	if _, total, err := other.List(t.Context(), relayer.StoreQuery{}); total != 2 || err != nil {
 		t.Errorf("%d relayers, error %v, want 2", total, err)
 	}
-	wantConsistent(t, store)
+	wantConsistent(t, other)
 }
 
 // TestWriteLock_StalledMessage holds up the second message of a write on its way to
@@ -338,7 +341,9 @@ func TestWriteLock_ManyWaiting(t *testing.T) {
 	const timeout = 3 * time.Second
 	name := schemaName()
 	pool := newPool(t, server.ConnString())
-	store := openOn(t, pool, postgres.WithSchema(name), postgres.WithTimeout(timeout))
+	store := openImpatient(t, func() (*postgres.Store, error) {
+		return postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema(name), postgres.WithTimeout(timeout))
+	})
 	release := holdWriteLock(t, newPool(t, server.ConnString()), name)
 	defer release()
 	began := time.Now()
