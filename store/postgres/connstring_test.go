@@ -169,18 +169,21 @@ func TestOpen_InvalidConnectionString(t *testing.T) {
 // names the cause.
 func TestOpen_Unreachable(t *testing.T) {
 	t.Parallel()
-	for what, c := range map[string]struct{ connString, says string }{
-		"unknown database": {parameter(t, withPassword(server.ConnString()), "database", "nowhere"), `"nowhere" does not exist`},
-		"unknown role":     {parameter(t, withPassword(server.ConnString()), "user", "nobody"), `"nobody" does not exist`},
-		"no socket":        {parameter(t, withPassword(server.ConnString()), "host", t.TempDir()), "no such file"},
-		"closed port":      {"postgres://postgres:" + secret + "@127.0.0.1:1/postgres?sslmode=disable", "connection refused"},
-		"odd characters":   {"postgres://postgres:" + secret + "#1?2@127.0.0.1:1/postgres?sslmode=prefer", "connection refused"},
-		"an odd database":  {"postgres://postgres:" + secret + "@127.0.0.1:1/a%40b?application_name=c@d", "connection refused"},
-		"key=value":        {"host=127.0.0.1 port=1 dbname=a@b/c password=" + secret + "\\", "connection refused"},
+	for what, c := range map[string]struct {
+		connString, says string
+		timeouts         postgres.Option
+	}{
+		"unknown database": {parameter(t, withPassword(server.ConnString()), "database", "nowhere"), `"nowhere" does not exist`, longTimeouts},
+		"unknown role":     {parameter(t, withPassword(server.ConnString()), "user", "nobody"), `"nobody" does not exist`, longTimeouts},
+		"no socket":        {parameter(t, withPassword(server.ConnString()), "host", t.TempDir()), "no such file", defaultTimeouts},
+		"closed port":      {"postgres://postgres:" + secret + "@127.0.0.1:1/postgres?sslmode=disable", "connection refused", defaultTimeouts},
+		"odd characters":   {"postgres://postgres:" + secret + "#1?2@127.0.0.1:1/postgres?sslmode=prefer", "connection refused", defaultTimeouts},
+		"an odd database":  {"postgres://postgres:" + secret + "@127.0.0.1:1/a%40b?application_name=c@d", "connection refused", defaultTimeouts},
+		"key=value":        {"host=127.0.0.1 port=1 dbname=a@b/c password=" + secret + "\\", "connection refused", defaultTimeouts},
 	} {
 		t.Run(what, func(t *testing.T) {
 			begun := time.Now()
-			_, err := postgres.Open(t.Context(), c.connString, newSchema())
+			_, err := postgres.Open(t.Context(), c.connString, c.timeouts, newSchema())
 			if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want ErrUnavailable and %s", err, c.says)
 			}

@@ -142,7 +142,7 @@ func TestNewerSchema_Incompatible(t *testing.T) {
 	})
 	t.Run("Open", func(t *testing.T) {
 		before := contents(t, admin, schema)
-		_, err := postgres.New(t.Context(), admin, postgres.WithSchema(schema))
+		_, err := postgres.New(t.Context(), admin, longTimeouts, postgres.WithSchema(schema))
 		if !errors.Is(err, relayer.ErrNewerFormat) || !strings.Contains(err.Error(), "version 2") {
 			t.Errorf("New: error %v, want ErrNewerFormat and the version", err)
 		}

@@ -110,7 +110,7 @@ func TestOpen_SessionFormats(t *testing.T) {
 		})
 	}
 	for _, mode := range []string{"exec", "simple_protocol"} {
-		_, err := postgres.Open(t.Context(), parameter(t, escaping, "default_query_exec_mode", mode), newSchema())
+		_, err := postgres.Open(t.Context(), parameter(t, escaping, "default_query_exec_mode", mode), longTimeouts, newSchema())
 		if err == nil || !strings.Contains(err.Error(), "bytea_output") || errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("%s: error %v", mode, err)
 		}
@@ -153,7 +153,7 @@ func TestOpen_Encoding(t *testing.T) {
 				if got := get(t, open(t, schema), made.ID); !same(got, made) {
 					t.Errorf("%s: got %+v, want %+v", mode, got, made)
 				}
-				_, err := postgres.New(t.Context(), newPool(t, connString), newSchema())
+				_, err := postgres.New(t.Context(), newPool(t, connString), longTimeouts, newSchema())
 				if err == nil || !strings.Contains(err.Error(), name) || errors.Is(err, relayer.ErrUnavailable) {
 					t.Errorf("%s: New returns the error %v", mode, err)
 				}

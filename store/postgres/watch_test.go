@@ -421,7 +421,7 @@ func TestWatch_ClosedStore(t *testing.T) {
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
 	pool := newPool(t, server.ConnString())
-	store, err := postgres.New(t.Context(), pool, postgres.WithSchema(schema))
+	store, err := postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
