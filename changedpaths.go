@@ -35,7 +35,7 @@ func appendChanged(paths []string, path string, old, changed json.RawMessage) []
 		return append(paths, path)
 	}
 	for name := range names {
-		paths = appendChanged(paths, memberPath(path, name), before[name], after[name])
+		paths = appendChanged(paths, strictjson.Join(path, name), before[name], after[name])
 	}
 	return paths
 }

@@ -24,7 +24,7 @@ func checkLabels(labels map[string]string, found *problems) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		path := memberPath("labels", key)
+		path := strictjson.Join("labels", key)
 		if problem := labelKeyProblem(key); problem != "" {
 			// The key is chosen by the sender, and may look like a path.
 			found.AddUnknown(path, problem)

@@ -251,6 +251,7 @@ func TestPolicy_StellarTokenKinds(t *testing.T) {
 		{`{"classic":null,"contract":null}`, []string{path}},
 		{`{"classic":{"code":"c","issuer":"i"},"contract":{"contract_id":"c"}}`, []string{path}},
 		{`{"native":{}}`, []string{path, path + ".native"}},
+		{`{"-":null,"native":{}}`, []string{path, path + ".-", path + ".native"}},
 		{`{"classic":{"code":"c","issuer":"i"},"native":{}}`, []string{path + ".native"}},
 		{`{"classic":{"code":"c"}}`, []string{path + ".classic.issuer"}},
 		{`{"contract":{}}`, []string{path + ".contract.contract_id"}},

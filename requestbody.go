@@ -89,21 +89,21 @@ func encodeRequest(body any) ([]byte, error) {
 	}
 	// The encoder replaces what is not UTF-8. It also rejects cycles.
 	found := new(problems)
-	checkUTF8(reflect.ValueOf(body), "", found)
+	checkTexts(reflect.ValueOf(body), "", found)
 	if err := found.err(); err != nil {
 		return nil, err
 	}
 	return encoded, nil
 }
 
-// checkUTF8 adds a problem for every text of an encoded value that is not UTF-8.
-func checkUTF8(value reflect.Value, path string, found *problems) {
+// checkTexts adds a problem for every text of an encoded value that is not UTF-8.
+func checkTexts(value reflect.Value, path string, found *problems) {
 	if !value.IsValid() || encodesItself(value.Type()) {
 		return
 	}
 	switch value.Kind() {
 	case reflect.Pointer, reflect.Interface:
-		checkUTF8(value.Elem(), path, found)
+		checkTexts(value.Elem(), path, found)
 	case reflect.String:
 		if !utf8.ValidString(value.String()) {
 			found.Add(path, "must be UTF-8")
@@ -113,20 +113,20 @@ func checkUTF8(value reflect.Value, path string, found *problems) {
 			return // encoded as base64
 		}
 		for i := range value.Len() {
-			checkUTF8(value.Index(i), fmt.Sprintf("%s[%d]", path, i), found)
+			checkTexts(value.Index(i), fmt.Sprintf("%s[%d]", path, i), found)
 		}
 	case reflect.Map:
-		checkMembersUTF8(value, path, found)
+		checkMembers(value, path, found)
 	case reflect.Struct:
 		for field, member := range value.Fields() {
 			if name := jsonName(field); field.IsExported() && name != "-" {
-				checkUTF8(member, memberPath(path, cmp.Or(name, field.Name)), found)
+				checkTexts(member, strictjson.Join(path, cmp.Or(name, field.Name)), found)
 			}
 		}
 	}
 }
 
-func checkMembersUTF8(members reflect.Value, path string, found *problems) {
+func checkMembers(members reflect.Value, path string, found *problems) {
 	if patch, ok := members.Interface().(Patch); ok {
 		members = reflect.ValueOf(patch.masked()) // as it is encoded
 	}
@@ -137,15 +137,8 @@ func checkMembersUTF8(members reflect.Value, path string, found *problems) {
 			found.Add(path, "must have no member with a name that is not UTF-8")
 			continue
 		}
-		checkUTF8(members.MapIndex(key), memberPath(path, key.String()), found)
+		checkTexts(members.MapIndex(key), strictjson.Join(path, key.String()), found)
 	}
-}
-
-func memberPath(path, name string) string {
-	if path == "" || name == "" {
-		return path + name
-	}
-	return path + "." + name
 }
 
 // encodesItself reports whether a type of another package has its own encoding, which

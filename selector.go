@@ -346,7 +346,7 @@ func (s Selector) checkScope(id string, terms []string, found *problems) {
 		}
 		field := t.key
 		if label, isLabel := strings.CutPrefix(t.key, labelPrefix); isLabel {
-			field = memberPath("labels", label)
+			field = strictjson.Join("labels", label)
 		}
 		found.Add(field, "must be "+strings.Join(quoted(t.values), " or ")+", to which the access is limited")
 	}

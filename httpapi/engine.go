@@ -3,11 +3,11 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // WithEngineOperations adds the operations of a relaying engine in another process: it
@@ -101,29 +101,11 @@ func parseReason(body []byte) (relayer.DisabledReason, error) {
 		return relayer.DisabledReason{}, invalid("the body " + problem)
 	}
 	var sent sentReason
-	var found reporter
+	var found wire.Problems
 	decoder := strictjson.Decoder{Reporter: &found}
 	decoder.Decode(body, &sent)
-	if len(found) > 0 {
-		return relayer.DisabledReason{}, &relayer.ValidationError{Fields: found}
-	}
-	return relayer.DisabledReason{Type: relayer.DisabledReasonType(sent.Type), Details: sent.Details}, nil
+	return relayer.DisabledReason{Type: relayer.DisabledReasonType(sent.Type), Details: sent.Details}, found.Err()
 }
-
-// reporter collects the problems of a body.
-type reporter []relayer.FieldError
-
-func (p *reporter) Add(path, message string) {
-	isKnown := slices.ContainsFunc(*p, func(known relayer.FieldError) bool { return known.Field == path })
-	if !isKnown && !p.Full() {
-		*p = append(*p, relayer.FieldError{Field: path, Message: message})
-	}
-}
-
-func (p *reporter) AddUnknown(path, message string) { p.Add(path, message) }
-
-// Full bounds the problems that a response lists.
-func (p *reporter) Full() bool { return len(*p) >= 1000 }
 
 // reasonError names the fields of a reason as the client wrote them.
 func reasonError(err error) error {

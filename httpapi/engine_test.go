@@ -88,6 +88,8 @@ func TestEngine_InvalidReason(t *testing.T) {
 		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
 		wantProblem(t, got, problem.Field, problem.Message)
 	}
+	many := `{"type":"x"` + strings.Repeat(`,"y":1`, 1001) + `}`
+	wantProblem(t, s.do("PUT", one+"/disabled_reason", many, with("Content-Type", "application/json")), "", "only the first 1000 problems are listed")
 	wantFailure(t, s.do("PUT", one+"/disabled_reason", `{"type":"x"}`, with("Content-Type", "text/plain")), http.StatusUnsupportedMediaType, "Bad Request")
 	large := `{"type":"x","details":"` + strings.Repeat("x", 1<<20) + `"}`
 	wantFailure(t, s.do("PUT", one+"/disabled_reason", large, with("Content-Type", "application/json")), http.StatusRequestEntityTooLarge, "Bad Request")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // compare returns the entry of a relayer of the configuration. stored is nil if the
@@ -55,7 +56,7 @@ func (b *builder) compareNew(req relayer.CreateRequest) (Entry, error) {
 	if len(urls.problems) > 0 {
 		return Entry{ID: req.ID, Action: Blocked, Problems: urls.problems}, nil
 	}
-	desired, err := fieldsOf(req).encode()
+	desired, err := encodeFields(req)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -90,7 +91,7 @@ func (b *builder) nameHolder(err error, req relayer.CreateRequest) error {
 }
 
 func immutableProblems(req relayer.CreateRequest, stored *relayer.Relayer) []relayer.FieldError {
-	var found problems
+	var found wire.Problems
 	for _, field := range []struct{ name, desired, stored string }{
 		{"network", req.Network, stored.Network},
 		{"network_type", string(req.NetworkType), string(stored.NetworkType)},
@@ -103,28 +104,14 @@ func immutableProblems(req relayer.CreateRequest, stored *relayer.Relayer) []rel
 	return found
 }
 
-// fields are the fields that a file determines, except the RPC URLs.
-type fields struct {
-	Name           string              `json:"name"`
-	Network        string              `json:"network"`
-	NetworkType    relayer.NetworkType `json:"network_type"`
-	Paused         bool                `json:"paused"`
-	SignerID       string              `json:"signer_id"`
-	NotificationID string              `json:"notification_id,omitempty"`
-	Policy         relayer.Policy      `json:"policies,omitempty"`
-	Labels         map[string]string   `json:"labels,omitempty"`
-}
-
-func fieldsOf(req relayer.CreateRequest) fields {
-	return fields{req.Name, req.Network, req.NetworkType, req.Paused, req.SignerID, req.NotificationID, req.Policy, req.Labels}
-}
-
 // noFields has the objects that are merged member by member.
 const noFields = `{"policies":{},"labels":{}}`
 
-// encode returns the JSON of the fields. Missing policies and labels are empty.
-func (f fields) encode() (json.RawMessage, error) {
-	encoded, err := strictjson.Encode(f)
+// encodeFields returns the JSON of the fields that a file determines, except the RPC URLs.
+// Missing policies and labels are empty.
+func encodeFields(req relayer.CreateRequest) (json.RawMessage, error) {
+	req.ID, req.CustomRPCURLs = "", nil
+	encoded, err := req.MarshalUnmasked()
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +121,13 @@ func (f fields) encode() (json.RawMessage, error) {
 // compareFields returns the merge patch that makes the stored relayer equal to the
 // request, and its changes. The fields that cannot be changed are not compared.
 func compareFields(req relayer.CreateRequest, stored *relayer.Relayer) (relayer.Patch, []Change, error) {
-	old, err := fields{
-		stored.Name, req.Network, req.NetworkType, stored.Paused, req.SignerID, stored.NotificationID, stored.Policy, stored.Labels,
-	}.encode()
+	was := wire.RequestOf(stored)
+	was.Network, was.NetworkType, was.SignerID = req.Network, req.NetworkType, req.SignerID
+	old, err := encodeFields(was)
 	if err != nil {
 		return nil, nil, err
 	}
-	desired, err := fieldsOf(req).encode()
+	desired, err := encodeFields(req)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +139,7 @@ func compareFields(req relayer.CreateRequest, stored *relayer.Relayer) (relayer.
 func changesOf(path string, object json.RawMessage, patch map[string]any) (changes []Change) {
 	old, _ := strictjson.Members(object)
 	for _, name := range slices.Sorted(maps.Keys(patch)) {
-		below := join(path, name)
+		below := strictjson.Join(path, name)
 		if nested, ok := patch[name].(map[string]any); ok {
 			changes = append(changes, changesOf(below, old[name], nested)...)
 			continue

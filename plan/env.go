@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // expand replaces the references in the JSON of the relayer at path, and returns the
 // names of the variables. It adds a problem for a variable that is not set.
-func (c *Config) expand(data []byte, path string, found *problems) (expanded []byte, names []string) {
+func (c *Config) expand(data []byte, path string, found *wire.Problems) (expanded []byte, names []string) {
 	value := func(text string) string {
 		return reference.ReplaceAllStringFunc(text, func(match string) string {
 			name := reference.FindStringSubmatch(match)[1]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Config is a parsed configuration file.
@@ -57,14 +58,14 @@ func Parse(data []byte, options ...ParseOption) (*Config, error) {
 			return nil, err
 		}
 	}
-	found := new(problems)
+	found := new(wire.Problems)
 	if problem := syntaxProblem(data); problem != "" {
 		found.Add("", "the file "+problem)
-		return nil, found.err()
+		return nil, found.Err()
 	}
 	entries := parseEntries(data, found)
 	c.parseRelayers(entries, found)
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return nil, err
 	}
 	sections, _ := strictjson.Members(data)
@@ -90,7 +91,7 @@ type entry []byte
 
 // parseEntries returns the elements of relayers. An element that is not an object is
 // nil.
-func parseEntries(data []byte, found *problems) []entry {
+func parseEntries(data []byte, found *wire.Problems) []entry {
 	var file struct {
 		Relayers []entry `json:"relayers"`
 	}
@@ -110,7 +111,7 @@ func parseEntries(data []byte, found *problems) []entry {
 	return file.Relayers
 }
 
-func (c *Config) parseRelayers(entries []entry, found *problems) {
+func (c *Config) parseRelayers(entries []entry, found *wire.Problems) {
 	references, ids := make(map[string]bool), make(positions)
 	for i, data := range entries {
 		if found.Full() {
@@ -127,7 +128,7 @@ func (c *Config) parseRelayers(entries []entry, found *problems) {
 			if err == nil {
 				err = req.Validate(context.Background())
 			}
-			found.addBelow(path, err)
+			found.AddBelow(path, err)
 			if err == nil {
 				ids.add(i, req.ID, found)
 			}
@@ -145,7 +146,7 @@ func relayerPath(i int) string { return fmt.Sprintf("relayers[%d]", i) }
 type positions map[string]int
 
 // add adds a problem if the ID is missing or repeated.
-func (p positions) add(i int, id string, found *problems) {
+func (p positions) add(i int, id string, found *wire.Problems) {
 	path := relayerPath(i) + ".id"
 	if id == "" {
 		found.Add(path, "is required")

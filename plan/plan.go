@@ -182,18 +182,18 @@ func isMasked(registry relayer.Reader) bool {
 
 // check checks requests like [Parse]: those of another origin may be invalid.
 func check(ctx context.Context, requests []relayer.CreateRequest) error {
-	found, ids := new(problems), make(positions)
+	found, ids := new(wire.Problems), make(positions)
 	for i, req := range requests {
 		if found.Full() {
 			break
 		}
 		if err := req.Validate(ctx); err != nil {
-			found.addBelow(relayerPath(i), err)
+			found.AddBelow(relayerPath(i), err)
 			continue
 		}
 		ids.add(i, req.ID, found)
 	}
-	return found.err()
+	return found.Err()
 }
 
 type builder struct {

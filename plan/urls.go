@@ -8,13 +8,14 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 type urlComparison struct {
 	list     []relayer.RPCConfig // to write if there are changes; nil clears
 	hidden   []int               // positions whose full URL neither the file nor the registry shows
 	changes  []Change
-	problems problems
+	problems wire.Problems
 }
 
 func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlComparison {

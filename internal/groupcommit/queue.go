@@ -49,8 +49,7 @@ func (w *Write[T]) Finish(err error) {
 func (w *Write[T]) begin() bool { return w.begun.CompareAndSwap(false, true) }
 
 // Queue holds the writes that wait for the writer. All methods are safe for
-// concurrent use, but only one goroutine may call Wait, and only one at a time Take and
-// TakeAll.
+// concurrent use, but only one goroutine may call Wait, and only one at a time Take.
 type Queue[T any] struct {
 	limits  Limits
 	mu      sync.Mutex
@@ -132,19 +131,9 @@ func (q *Queue[T]) Take() []*Write[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *Write[T]) bool { return w.begun.Load() })
-	return q.take(q.batchLength())
-}
-
-// TakeAll removes all writes from the queue, regardless of the limits.
-func (q *Queue[T]) TakeAll() []*Write[T] {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.take(len(q.waiting))
-}
-
-// take copies the batch. The batch and the rest must not share an array: that
-// would keep the bytes of finished writes in memory.
-func (q *Queue[T]) take(count int) []*Write[T] {
+	count := q.batchLength()
+	// The batch and the rest must not share an array: that would keep the bytes of finished
+	// writes in memory.
 	batch := slices.Clone(q.waiting[:count])
 	q.waiting = slices.Delete(q.waiting, 0, count)
 	return slices.DeleteFunc(batch, func(w *Write[T]) bool { return !beginLive(w) })

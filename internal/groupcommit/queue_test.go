@@ -103,16 +103,6 @@ func TestTake_Limits(t *testing.T) {
 	}
 }
 
-func TestTakeAll_IgnoresLimits(t *testing.T) {
-	q := groupcommit.New[int](groupcommit.Limits{Writes: 1, Bytes: 1})
-	start(t, q, 5, 1, 2, 3)
-	batch := q.TakeAll()
-	if got := values(batch); !slices.Equal(got, []int{1, 2, 3}) {
-		t.Errorf("batch is %v", got)
-	}
-	finish(batch, nil)
-}
-
 func TestDo_ContextEndsWhileWaiting(t *testing.T) {
 	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

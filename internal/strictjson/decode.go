@@ -3,6 +3,7 @@ package strictjson
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -116,6 +117,14 @@ func (p *path) String() string {
 	}
 }
 
+// Join returns the path of a member of the value at a path. Either may be empty.
+func Join(path, member string) string {
+	if path == "" || member == "" {
+		return path + member
+	}
+	return path + "." + member
+}
+
 func (p *path) isInList() bool { return p != nil && (p.isElement || p.parent.isInList()) }
 
 type fieldShape struct {
@@ -133,6 +142,9 @@ func (d *Decoder) shape(structType reflect.Type) []fieldShape {
 	for i := range structType.NumField() {
 		field := structType.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		wire := field.Tag.Get("wire")
 		fields = append(fields, fieldShape{
 			name:     name,
@@ -156,7 +168,7 @@ func (v Value) object(target reflect.Value) {
 	seen := make([]bool, len(fields))
 	for name, data := range members(v.data) {
 		member := Value{v.decoder, data, &path{parent: v.path, name: name}}
-		position := fieldPosition(fields, name)
+		position := slices.IndexFunc(fields, func(field fieldShape) bool { return field.name == name })
 		switch {
 		case position < 0:
 			member.reportUnknown(fields)
@@ -175,15 +187,6 @@ func (v Value) object(target reflect.Value) {
 			Value{v.decoder, nil, &path{parent: v.path, name: field.name}}.Report("is required")
 		}
 	}
-}
-
-func fieldPosition(fields []fieldShape, name string) int {
-	for position, field := range fields {
-		if field.name == name {
-			return position
-		}
-	}
-	return -1
 }
 
 // reportMember reports a problem of a member whose name is chosen by the sender.

@@ -1,31 +1,33 @@
-package plan
+package wire
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // maxProblems bounds the problems of an error, as for a request.
 const maxProblems = 1000
 
-// problems are those of a configuration, one more than maxProblems if there are more. It
+// Problems are those of an input, one more than maxProblems if there are more. The pointer
 // is a [strictjson.Reporter].
-type problems []relayer.FieldError
+type Problems []relayer.FieldError
 
-func (p *problems) Add(field, message string) {
+func (p *Problems) Add(field, message string) {
 	if !p.Full() {
 		*p = append(*p, relayer.FieldError{Field: field, Message: message})
 	}
 }
 
-func (p *problems) AddUnknown(field, message string) { p.Add(field, message) }
+func (p *Problems) AddUnknown(field, message string) { p.Add(field, message) }
 
 // Full reports whether further problems are dropped.
-func (p *problems) Full() bool { return len(*p) > maxProblems }
+func (p *Problems) Full() bool { return len(*p) > maxProblems }
 
-func (p *problems) addBelow(path string, err error) {
+// AddBelow adds the problems of the value at a path.
+func (p *Problems) AddBelow(path string, err error) {
 	if err == nil {
 		return
 	}
@@ -35,12 +37,12 @@ func (p *problems) addBelow(path string, err error) {
 		return
 	}
 	for _, problem := range invalid.Fields {
-		p.Add(join(path, problem.Field), problem.Message)
+		p.Add(strictjson.Join(path, problem.Field), problem.Message)
 	}
 }
 
-// err returns a [*relayer.ValidationError], or nil if there are no problems.
-func (p *problems) err() error {
+// Err returns a [*relayer.ValidationError], or nil if there are no problems.
+func (p *Problems) Err() error {
 	if len(*p) == 0 {
 		return nil
 	}
@@ -49,12 +51,4 @@ func (p *problems) err() error {
 		fields = append(fields[:maxProblems:maxProblems], relayer.FieldError{Message: fmt.Sprintf("only the first %d problems are listed", maxProblems)})
 	}
 	return &relayer.ValidationError{Fields: fields}
-}
-
-// join returns the path of a member of the value at path.
-func join(path, name string) string {
-	if path == "" || name == "" {
-		return path + name
-	}
-	return path + "." + name
 }
