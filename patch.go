@@ -22,9 +22,11 @@ type patchable struct {
 }
 
 // Patch is a partial change of a relayer, a JSON Merge Patch (RFC 7396). An absent member
-// stays as it is, nil clears it, and any other value replaces it. The value of policies
-// is a Patch too, or a [Policy] of the relayer's network type, of which only the fields
-// that are set count. The members are those of [Manager.PatchDocument].
+// stays as it is, nil clears it, and any other value replaces it, but those of labels and
+// policies are merged member by member. The value of policies is a Patch too, or a [Policy]
+// of the relayer's network type, of which only the fields that are set count. That of
+// custom_rpc_urls is a []RPCConfig: other types that hold an [RPCURL] are refused, because
+// their encoding is masked. The members are those of [Manager.PatchDocument].
 //
 //	relayer.Patch{
 //		"paused":          true,
@@ -73,7 +75,7 @@ func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, opt
 // sends [Patch.MarshalUnmasked] to a server should check it first.
 func (p Patch) CheckPolicy(networkType NetworkType) error {
 	policy, ok := p["policies"].(Policy)
-	if !ok || policy.NetworkType() == networkType {
+	if !ok || isNil(policy) || policy.NetworkType() == networkType {
 		return nil
 	}
 	return invalid("policies", otherPolicyMessage(policy))

@@ -326,3 +326,12 @@ func TestPatchDocument_Action(t *testing.T) {
 		}
 	}
 }
+
+// A nil pointer is no policy, as in a create.
+func TestPatch_CheckNilPolicy(t *testing.T) {
+	for _, policy := range []relayer.Policy{(*relayer.EVMPolicy)(nil), (*relayer.UnknownPolicy)(nil)} {
+		if err := (relayer.Patch{"policies": policy}).CheckPolicy(relayer.Solana); err != nil {
+			t.Errorf("%T: %v", policy, err)
+		}
+	}
+}

@@ -87,7 +87,7 @@ func encodeRequest(body any) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("relayer: the request has a value that cannot be encoded as JSON")
 	}
-	// The encoder replaces what is not UTF-8. It also rejects cycles.
+	// The encoder replaces what is not UTF-8, and masks RPC URLs. It also rejects cycles.
 	found := new(problems)
 	checkTexts(reflect.ValueOf(body), "", found)
 	if err := found.err(); err != nil {
@@ -96,7 +96,8 @@ func encodeRequest(body any) ([]byte, error) {
 	return encoded, nil
 }
 
-// checkTexts adds a problem for every text of an encoded value that is not UTF-8.
+// checkTexts adds a problem for every text of an encoded value that is not UTF-8, and for
+// every RPC URL: its encoding lacks secrets, in part without a mark that shows it.
 func checkTexts(value reflect.Value, path string, found *problems) {
 	if !value.IsValid() || encodesItself(value.Type()) {
 		return
@@ -105,7 +106,9 @@ func checkTexts(value reflect.Value, path string, found *problems) {
 	case reflect.Pointer, reflect.Interface:
 		checkTexts(value.Elem(), path, found)
 	case reflect.String:
-		if !utf8.ValidString(value.String()) {
+		if value.Type() == reflect.TypeFor[RPCURL]() {
+			found.Add(path, "would be masked: use a list of the type that the relayer has")
+		} else if !utf8.ValidString(value.String()) {
 			found.Add(path, "must be UTF-8")
 		}
 	case reflect.Slice, reflect.Array:

@@ -63,6 +63,31 @@ func TestRequestBody_Patch(t *testing.T) {
 	}
 }
 
+// A value that would be encoded with masked URLs is refused: user information would be lost
+// without a mark.
+func TestRequestBody_MaskedURLs(t *testing.T) {
+	endpoint := relayer.RPCConfig{URL: "https://user:secret@rpc.example"}
+	type endpoints []relayer.RPCConfig
+	m := newManager(t)
+	mustCreate(t, m, minimal("a"))
+	for _, value := range []any{
+		&[]relayer.RPCConfig{endpoint}, [...]relayer.RPCConfig{endpoint}, endpoints{endpoint}, []*relayer.RPCConfig{&endpoint}, []any{endpoint},
+		[]map[string]any{{"url": endpoint.URL}}, []map[string]relayer.RPCURL{{"url": endpoint.URL}},
+	} {
+		patch := relayer.Patch{"custom_rpc_urls": value}
+		_, err := patch.MarshalUnmasked()
+		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].url")
+		_, err = m.Patch(t.Context(), "a", patch)
+		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].url")
+	}
+	for _, value := range []any{[]any{map[string]any{"url": "https://user:secret@rpc.example"}}, json.RawMessage(`[{"url":"https://user:secret@rpc.example"}]`)} {
+		r, err := m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": value})
+		if err != nil || r.CustomRPCURLs[0].URL != endpoint.URL {
+			t.Errorf("%T: %v, error %v", value, r, err)
+		}
+	}
+}
+
 func TestRequestBody_NotJSON(t *testing.T) {
 	body, err := relayer.Patch{"name": func() {}, "custom_rpc_urls": "https://rpc.example/SECRET"}.MarshalUnmasked()
 	if err == nil || body != nil || strings.Contains(err.Error(), "SECRET") {
