@@ -99,7 +99,12 @@ func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
 	return sent, nil
 }
 
-const maxMessageLength = 300
+const (
+	maxMessageLength = 300
+
+	// maxSanitized bounds the time that masking takes. A URL that is cut is masked too.
+	maxSanitized = 64 << 10
+)
 
 // sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
 // control characters, and not too long.
@@ -112,7 +117,7 @@ func (r *request) sanitize(text string) string {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(mask.Text(text), "?"))
+	}, strings.ToValidUTF8(mask.Text(mask.Shortened(text, maxSanitized)), "?"))
 	if len(text) > maxMessageLength {
 		text = strings.ToValidUTF8(text[:maxMessageLength], "") + "…"
 	}

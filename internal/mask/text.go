@@ -117,15 +117,13 @@ func unescapedIndex(text string, quote byte) int {
 
 // trimPunctuation removes what ends a sentence or closes a bracket that was opened before.
 func trimPunctuation(text string) string {
-	for text != "" {
-		last := text[len(text)-1]
-		opening := map[byte]string{')': "(", ']': "[", '}': "{"}[last]
-		if !strings.ContainsRune(`.,;:!?"'>)]}`+"`\\", rune(last)) || opening != "" && strings.Contains(text, opening) {
-			return text
+	ends := ".,;:!?\"'>`\\"
+	for _, pair := range []string{"()", "[]", "{}"} {
+		if !strings.Contains(text, pair[:1]) {
+			ends += pair[1:]
 		}
-		text = text[:len(text)-1]
 	}
-	return text
+	return strings.TrimRight(text, ends)
 }
 
 // pathStart matches what ends the authority of a URL.
