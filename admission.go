@@ -29,7 +29,8 @@ type Admission struct {
 
 // WithAdmission calls admit before every write except [Manager.Pause] and
 // [Manager.Disable], the switches for emergencies, so that the host can refuse it: a delete
-// while transactions are pending, for example. If it returns an error, nothing is stored.
+// while transactions are pending, for example. [Manager.Reseal] changes no relayer, and does
+// not call it. If it returns an error, nothing is stored.
 // The sender of an HTTP request sees the error only if it is a [*ValidationError] or the
 // result of [Refuse]. Any other error is a fault of the server: it matches the errors that
 // it wraps, but none of this package. Admit is not called if the write changes nothing. It
@@ -91,9 +92,9 @@ func admissionError(err error) error {
 	return fmt.Errorf("relayer: admission: %w", faultError{masked})
 }
 
-// faultError is an error of the host's code. It does not match the sentinel errors of this
-// package, which would give it a meaning for callers: that the relayer is unknown, or that
-// the write may be repeated.
+// faultError is an error of the host's code. It does not match the errors of this package,
+// which would give it a meaning for callers: that the relayer is unknown, that the request
+// is invalid, or that the write may be repeated.
 type faultError struct{ err error }
 
 func (e faultError) Error() string { return e.err.Error() }
@@ -102,7 +103,10 @@ func (e faultError) Is(target error) bool {
 	return !slices.Contains(sentinels, target) && errors.Is(e.err, target)
 }
 
-func (e faultError) As(target any) bool { return errors.As(e.err, target) }
+func (e faultError) As(target any) bool {
+	_, isInvalid := target.(**ValidationError)
+	return !isInvalid && errors.As(e.err, target)
+}
 
 var sentinels = []error{
 	ErrNotFound, ErrExists, ErrClaimed, ErrConflict, ErrNoRevision, ErrInvalid, ErrUnknownSigner, ErrUnavailable, ErrOutcomeUnknown,

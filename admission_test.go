@@ -142,9 +142,9 @@ func TestAdmission_Refuse(t *testing.T) {
 	}
 }
 
-// Any other error of an admission is a fault of the server: it has the errors and types of
-// the host, and no meaning of this package.
-func TestAdmission_Fault(t *testing.T) {
+// Any other error of an admission or of the address resolver is a fault of the server: it
+// has the errors and types of the host, and no meaning of this package.
+func TestHook_Fault(t *testing.T) {
 	host := errors.New("queue is out of reach")
 	_, unknown := newManager(t).Get(t.Context(), "queue")
 	sentinels := map[string]error{
@@ -171,15 +171,24 @@ func TestAdmission_Fault(t *testing.T) {
 		if err == nil || calls != 1 || !strings.Contains(err.Error(), "delete evm: admission: ") {
 			t.Errorf("%s: %v after %d calls", name, err, calls)
 		}
-		for other, sentinel := range sentinels {
-			if errors.Is(err, sentinel) {
-				t.Errorf("%s matches %s", name, other)
+		mustGet(t, m, "evm")
+		wantFault := func(hook string, err error) {
+			for other, sentinel := range sentinels {
+				if errors.Is(err, sentinel) {
+					t.Errorf("%s of %s matches %s", name, hook, other)
+				}
+			}
+			if typed, ok := errors.AsType[*hostError](err); name != "get of another registry" && (!errors.Is(err, host) || !ok || typed.code != 7) {
+				t.Errorf("%s of %s does not match the error of the host: %v", name, hook, err)
 			}
 		}
-		if typed, ok := errors.AsType[*hostError](err); name != "get of another registry" && (!errors.Is(err, host) || !ok || typed.code != 7) {
-			t.Errorf("%s does not match the error of the host: %v", name, err)
+		wantFault("an admission", err)
+		if name == "unknown signer" {
+			continue // means that the request is invalid
 		}
-		mustGet(t, m, "evm")
+		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { return "", fault }
+		_, err = newManager(t, relayer.WithAddressResolver(resolve)).Create(t.Context(), minimal("new"))
+		wantFault("a resolver", err)
 	}
 	m := registry(t, refuseDelete(fmt.Errorf("waiting: %w", context.DeadlineExceeded)))
 	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, context.DeadlineExceeded) {

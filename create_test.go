@@ -466,13 +466,17 @@ func TestAddressResolver_UnknownSigner(t *testing.T) {
 // Any other error of the resolver is returned.
 func TestAddressResolver_Error(t *testing.T) {
 	fault := errors.New("vault sealed")
+	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "at https://vault.example/KEY"}}}
 	m := newManager(t, relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) {
-		return "0x1", fault
+		return "0x1", errors.Join(fault, invalid)
 	}))
 	ctx := context.Background()
 	_, err := m.Create(ctx, minimal("a"))
-	if !errors.Is(err, fault) || errors.Is(err, relayer.ErrInvalid) {
+	if _, isInvalid := errors.AsType[*relayer.ValidationError](err); isInvalid || !errors.Is(err, fault) || errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("Create: %v", err)
+	}
+	if strings.Contains(err.Error(), "KEY") {
+		t.Errorf("the error has a full URL: %v", err)
 	}
 	if _, err := m.CreateDocument(ctx, []byte(evmBody(`"id":"a"`))); !errors.Is(err, fault) {
 		t.Errorf("CreateDocument: %v", err)

@@ -71,12 +71,6 @@ func TestHook_RefusalIsMasked(t *testing.T) {
 	const quoted, want = `Post "https://rpc.example/v2/KEY": refused`, `Post "https://rpc.example/***": refused`
 	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "https://rpc.example/v2/KEY", Message: quoted}}}
 	m := registry(t,
-		relayer.WithAddressResolver(func(_ context.Context, signer string, _ relayer.NetworkType, _ string) (string, error) {
-			if signer == "broken" {
-				return "", fmt.Errorf("resolver: %w", invalid)
-			}
-			return "", nil
-		}),
 		relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
 			switch {
 			case admission.Action != relayer.ActionDelete:
@@ -87,12 +81,9 @@ func TestHook_RefusalIsMasked(t *testing.T) {
 				return invalid
 			}
 		}))
-	req := minimal("new")
-	req.SignerID = "broken"
 	for call, err := range map[string]error{
 		"refusal":   m.Delete(t.Context(), "evm"),
 		"admission": m.Delete(t.Context(), "solana"),
-		"create":    second(m.Create(t.Context(), req)),
 	} {
 		got, ok := errors.AsType[*relayer.ValidationError](err)
 		if !ok || got.Fields[0].Message != want || strings.Contains(err.Error()+got.Fields[0].Field, "KEY") {

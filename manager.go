@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -281,7 +282,7 @@ func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", hookError(err))
+		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", faultError{mask.Error(err)})
 	}
 	if problem := s.addressProblem(address, r.NetworkType); problem != "" {
 		// It is not a ValidationError, because the client cannot correct it, and

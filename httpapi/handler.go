@@ -299,7 +299,9 @@ func (a *API) errorResponse(x *exchange, r *http.Request, err error) response {
 	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
 		return invalidRequest(http.StatusBadRequest, invalid.Fields...)
 	}
-	if status, ok := wire.Status(err); ok && status < http.StatusInternalServerError {
+	// The caller has permission: an error of HTTP is that of a hook that sent a request.
+	isOfHook := errors.Is(err, wire.ErrUnauthorized) || errors.Is(err, wire.ErrForbidden)
+	if status, ok := wire.Status(err); ok && status < http.StatusInternalServerError && !isOfHook {
 		return failureOf(status, x.relayerID)
 	}
 	return a.faultResponse(x, r, err)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -231,8 +232,8 @@ func (contendedStore) Update(context.Context, relayer.Record) (relayer.Record, e
 
 func (contendedStore) Delete(context.Context, string, uint64) error { return relayer.ErrConflict }
 
-// TestWrite_Contention: a lost race is 412 with If-Match. Without it the write is repeated,
-// and too many lost races are 503.
+// TestWrite_Contention: a lost race is 412 with a revision in If-Match. Without one the write
+// is repeated, and too many lost races are 503.
 func TestWrite_Contention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler := handlerOn(t, contendedStore{memory.New()}, validTokens)
@@ -245,9 +246,14 @@ func TestWrite_Contention(t *testing.T) {
 			if status := statusOf(handler, request); status != http.StatusPreconditionFailed {
 				t.Errorf("%s with If-Match: returned %d, want 412", method, status)
 			}
-			got := serveHTTP(t.Context(), handler, method, one, `{"paused":true}`)
-			if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
-				t.Errorf("%s without If-Match: returned %d %v, want 503", method, got.Code, got.Header())
+			for name, values := range map[string][]string{"without If-Match": nil, "with If-Match: *": {"*"}} {
+				request := httptest.NewRequest(method, one, strings.NewReader(`{"paused":true}`))
+				request.Header = http.Header{"Authorization": {"Bearer " + validToken}, "Content-Type": {"application/json"}, "If-Match": values}
+				got := httptest.NewRecorder()
+				handler.ServeHTTP(got, request)
+				if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
+					t.Errorf("%s %s: returned %d %v, want 503", method, name, got.Code, got.Header())
+				}
 			}
 		}
 	})
@@ -341,6 +347,31 @@ func TestPatch_HostStatesAreKept(t *testing.T) {
 	}
 	if got := s.do("GET", one, ""); !strings.Contains(got.body, `"paused":true,"system_disabled":false,"signer_id"`) {
 		t.Errorf("got %s", got.body)
+	}
+}
+
+// A hook may send requests to another registry. Its errors are not those of the caller.
+func TestHook_ErrorsOfRequests(t *testing.T) {
+	for _, fault := range []error{client.ErrUnauthorized, client.ErrForbidden} {
+		hooks := []relayer.Option{
+			relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
+				if a.Action == relayer.ActionDelete {
+					return fmt.Errorf("asking: %w", fault)
+				}
+				return nil
+			}),
+			relayer.WithAddressResolver(func(_ context.Context, signerID string, _ relayer.NetworkType, _ string) (string, error) {
+				if signerID == "remote" {
+					return "", fmt.Errorf("asking: %w", fault)
+				}
+				return "", nil
+			}),
+		}
+		s := serveAs(t, validTokens, hooks)
+		s.create(minimal(`,"id":"r-1"`))
+		wantFailure(t, s.do("DELETE", one, ""), http.StatusInternalServerError, "Internal Server Error")
+		remote := `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"remote"}`
+		wantFailure(t, s.do("POST", collection, remote, with("Content-Type", "application/json")), http.StatusInternalServerError, "Internal Server Error")
 	}
 }
 

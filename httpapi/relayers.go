@@ -187,10 +187,10 @@ func (x *exchange) ignoreQuery(r *http.Request) {
 	x.unknown = q.unknown
 }
 
-// conditionalErrorResponse returns the response to a patch or delete that failed with
-// err. A conflict without If-Match is contention: a later request may succeed.
+// conditionalErrorResponse returns the response to a change of one relayer that failed with
+// err. A conflict without a condition is contention: a later request may succeed.
 func (a *API) conditionalErrorResponse(x *exchange, r *http.Request, err error) response {
-	if errors.Is(err, relayer.ErrConflict) && len(r.Header["If-Match"]) == 0 {
+	if errors.Is(err, relayer.ErrConflict) && len(conditions(r.Header)) == 0 {
 		err = fmt.Errorf("%w: %w", relayer.ErrUnavailable, err)
 	}
 	return a.errorResponse(x, r, err)
