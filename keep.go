@@ -44,7 +44,7 @@ func identityOf(r *Relayer) strictjson.Identity {
 	return func(member string, index int, value []byte) string {
 		isElement := index >= 0
 		switch {
-		case member == "custom_rpc_urls" && isElement:
+		case member == "custom_rpc_urls" && isElement && index < len(r.CustomRPCURLs):
 			return r.CustomRPCURLs[index].URL.Unmasked() // value has the masked URL
 		case member == "allowed_tokens" && isElement:
 			return tokenIdentity(value)

@@ -39,7 +39,7 @@ var newer = map[string]relayer.Record{
 	"bitcoin": {
 		ID: "bitcoin",
 		Document: []byte(`{"id":"bitcoin","name":"n","network":"w","network_type":"bitcoin","address":"","paused":false,"system_disabled":false,"signer_id":"s",` +
-			`"custom_rpc_urls":[{"url":"https://a.example/***","weight":100,"new_region":"eu"}],"policies":{"max_sats":10,"new":{"a":[1]}},"new_labels":{"team":"a"}}`),
+			`"custom_rpc_urls":[{"url":"https://a.example/***","weight":100,"new_region":"eu"}],"policies":{"max_sats":10,"new":{"a":[1]},"custom_rpc_urls":[{"new":1},{"new":2}]},"new_labels":{"team":"a"}}`),
 		Private: []byte(`{"custom_rpc_urls":["https://a.example/1"]}`),
 	},
 }
@@ -241,7 +241,7 @@ func TestUnknownMembers_Transfer(t *testing.T) {
 func TestUnknownPolicy_Operations(t *testing.T) {
 	m, _ := newerRegistry(t)
 	ctx := t.Context()
-	const raw = `{"max_sats":10,"new":{"a":[1]}}`
+	const raw = `{"max_sats":10,"new":{"a":[1]},"custom_rpc_urls":[{"new":1},{"new":2}]}`
 	want := func(r *relayer.Relayer, err error) {
 		t.Helper()
 		if err != nil {
@@ -316,7 +316,7 @@ func TestUnknownPolicy_Decode(t *testing.T) {
 		t.Fatal(err)
 	}
 	encoded, err := json.Marshal(list.Data[0])
-	if err != nil || member(t, encoded, "policies") != `{"max_sats":10,"new":{"a":[1]}}` {
+	if err != nil || member(t, encoded, "policies") != `{"max_sats":10,"new":{"a":[1]},"custom_rpc_urls":[{"new":1},{"new":2}]}` {
 		t.Errorf("encoded as %s, error %v", encoded, err)
 	}
 	var r relayer.Relayer

@@ -169,9 +169,13 @@ func (m *Manager) end(ctx context.Context, operation *Operation, end func(error)
 func (m *Manager) logObserverPanic(ctx context.Context, operation *Operation, cause any) {
 	// The logger's handler is code of the host too.
 	defer func() { _ = recover() }()
+	id := operation.ID
+	if !IsID(id) {
+		id = "" // any text of a client, such as a URL
+	}
 	m.logger.LogAttrs(ctx, slog.LevelError, "observer panicked",
 		slog.String("operation", string(operation.Action)),
-		slog.String("relayer_id", operation.ID),
+		slog.String("relayer_id", id),
 		slog.String("error", mask.Text(fmt.Sprintf("panic: %v", cause))+"\n"+string(debug.Stack())),
 	)
 }

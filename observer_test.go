@@ -108,6 +108,18 @@ func panicOf(call func()) (cause any) {
 	return nil
 }
 
+// The ID in a body can be any text, such as a URL.
+func TestObserver_PanicLog(t *testing.T) {
+	var log strings.Builder
+	m := newManager(t, relayer.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), atEnd(func(relayer.Operation, error) { panic("broke") }))
+	if _, err := m.CreateDocument(t.Context(), []byte(`{"id":"https://rpc.example/v2/KEY"}`)); !errors.Is(err, relayer.ErrInvalid) {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "observer panicked") || strings.Contains(log.String(), "KEY") {
+		t.Errorf("logged %s", log.String())
+	}
+}
+
 // A hook that panics before the commit leaves nothing stored and no lock held.
 func TestHook_PanicBeforeCommit(t *testing.T) {
 	isBroken := true
@@ -430,5 +442,24 @@ func TestObserver_Context(t *testing.T) {
 	}
 	if len(hooks) < 4 || len(seen) < 20 {
 		t.Errorf("%d hooks and %d calls of the store", len(hooks), len(seen))
+	}
+}
+
+// A condition that fails after a lost race has no revisions, like one that fails at once.
+func TestObserver_RevisionsOfLostRace(t *testing.T) {
+	store := memory.New()
+	other := managerOn(t, store)
+	var got relayer.Operation
+	m := managerOn(t, store, atEnd(func(operation relayer.Operation, _ error) { got = operation }),
+		relayer.WithAdmission(func(ctx context.Context, a relayer.Admission) error {
+			if a.Action != relayer.ActionUpdate {
+				return nil
+			}
+			return second(other.Pause(ctx, "a"))
+		}))
+	r := mustCreate(t, m, minimal("a"))
+	_, err := m.Patch(t.Context(), "a", relayer.Patch{"name": "m"}, relayer.IfRevision(r.Revision))
+	if !errors.Is(err, relayer.ErrConflict) || got.OldRevision != 0 || got.Revision != 0 {
+		t.Errorf("error %v, revisions %d and %d, want none", err, got.OldRevision, got.Revision)
 	}
 }

@@ -193,6 +193,7 @@ func (m *Manager) updateRecord(ctx context.Context, id string, w *write, e edit)
 func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit) (Record, error) {
 	current, err := m.current(ctx, id, w.WriteSettings)
 	if err != nil {
+		w.replaces(Record{}, Record{}) // of an attempt that lost a race
 		return Record{}, err
 	}
 	w.replaces(current, current)

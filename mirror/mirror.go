@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -84,7 +85,7 @@ func Open(ctx context.Context, source Source, selector relayer.Selector, options
 func (m *Mirror) Get(_ context.Context, id string) (*relayer.Relayer, error) {
 	found := m.entry(id)
 	if found == nil {
-		return nil, fmt.Errorf("mirror: get %q: %w", id, relayer.ErrNotFound)
+		return nil, fmt.Errorf("mirror: get %q: %w", mask.Shortened(id, relayer.MaxIDLength), relayer.ErrNotFound)
 	}
 	return found.Relayer, nil
 }

@@ -17,12 +17,13 @@ func TestObserver_HostileIDs(t *testing.T) {
 			manager.Get(context.Background(), fmt.Sprintf(form, i))
 		}
 	}
-	if points := got.points(t); len(points) != 1 {
-		t.Errorf("%d series, want 1", len(points))
+	manager.CreateDocument(context.Background(), []byte(`{"id":"`+secret+`"}`))
+	if points := got.points(t); len(points) != 2 {
+		t.Errorf("%d series, want 2", len(points))
 	}
 	for _, span := range got.spans.GetSpans() {
-		if span.Name != "relayer.get" {
-			t.Errorf("span name is %q, want relayer.get", span.Name)
+		if span.Name != "relayer.get" && span.Name != "relayer.create" {
+			t.Errorf("span name is %q, want relayer.get or relayer.create", span.Name)
 		}
 		for key, text := range textsOf(span.Attributes) {
 			if len(text) > relayer.MaxIDLength {
