@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/go-relayer/relayer"
@@ -15,7 +16,8 @@ import (
 // user information is ***@. A plan of the file has no changes. A registry that masks RPC
 // URLs does not show whether they have user information: the file of such a registry lacks
 // its mark. If a Manager has no keys for sealed URLs, all of them have the mark. Other
-// failures to open them are errors, which match [relayer.ErrSealed].
+// failures to open them are errors, which match [relayer.ErrSealed]. A relayer of a network
+// type that this version does not support is an error too: the file could not be parsed.
 func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selector) ([]byte, error) {
 	return export(ctx, registry, selector, revealIfSupported, maskOf)
 }
@@ -34,6 +36,9 @@ func export(ctx context.Context, registry relayer.Reader, selector relayer.Selec
 		}
 		if err := open(ctx, registry, r); err != nil {
 			return nil, err
+		}
+		if _, isUnknown := r.Policy.(*relayer.UnknownPolicy); isUnknown {
+			return nil, fmt.Errorf("plan: relayer %s has a network type that this version does not support: %s", r.ID, r.NetworkType)
 		}
 		req := wire.RequestOf(r)
 		req.CustomRPCURLs = slices.Clone(req.CustomRPCURLs) // r may be shared

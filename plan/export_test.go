@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/plan"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestExport_Format(t *testing.T) {
@@ -72,6 +73,22 @@ func TestExport_Canceled(t *testing.T) {
 	}
 	if _, err := plan.New(ctx, newManager(t), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A relayer that this version does not support would make the whole file invalid.
+func TestExport_UnknownNetworkType(t *testing.T) {
+	store := memory.New()
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := []byte(`{"id":"a","name":"n","network":"x","network_type":"bitcoin","signer_id":"s","policies":{"max_sats":1}}`)
+	if _, err := store.Create(t.Context(), relayer.Record{ID: "a", Terms: []string{"network_type=bitcoin"}, Document: document}); err != nil {
+		t.Fatal(err)
+	}
+	if file, err := plan.Export(t.Context(), m, relayer.Selector{}); err == nil || !strings.Contains(err.Error(), "relayer a has a network type") || file != nil {
+		t.Errorf("file %s, error %v", file, err)
 	}
 }
 
