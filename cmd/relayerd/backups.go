@@ -227,8 +227,11 @@ const tempSuffix = ".tmp"
 func (b *backups) removeTempFiles() error {
 	entries, err := os.ReadDir(b.directory)
 	for _, entry := range entries {
-		final, _, isTemp := strings.Cut(entry.Name(), tempSuffix)
-		if _, ok := b.writtenAt(final); ok && isTemp {
+		end := strings.LastIndex(entry.Name(), tempSuffix)
+		if end < 0 {
+			continue
+		}
+		if _, ok := b.writtenAt(entry.Name()[:end]); ok {
 			err = errors.Join(err, os.Remove(filepath.Join(b.directory, entry.Name())))
 		}
 	}

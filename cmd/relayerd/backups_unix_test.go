@@ -3,7 +3,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -283,6 +285,20 @@ func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
 	server.stop()
 	path := regexp.MustCompile(`msg="backup written" path=(\S+)`).FindStringSubmatch(server.output.String())[1]
 	expectFiles(t, directory, others[0], others[1], others[2], filepath.Base(path), "source.db.lock", others[3])
+}
+
+// An incomplete backup is removed, whatever the name of the database is.
+func TestBackups_IncompleteIsRemoved(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	incomplete := filepath.Join(directory, "my.tmp.db.20200101T000000.000Z.tmp1")
+	if err := os.WriteFile(incomplete, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, token, "--db", filepath.Join(t.TempDir(), "my.tmp.db"), "--backup", directory).stop()
+	if _, err := os.Stat(incomplete); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the incomplete backup is still there: %v", err)
+	}
 }
 
 // Two databases of one name cannot write to one directory: each would remove the

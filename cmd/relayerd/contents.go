@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"math"
 	"os"
 	"strconv"
@@ -83,6 +84,12 @@ func (m *relayersMetric) current() []stateCount {
 
 // count returns nil if the store fails.
 func (m *relayersMetric) count(ctx context.Context) (counts []stateCount) {
+	// No relayer has such a label. Every selection has the damaged relayers, because their
+	// fields are not known.
+	damaged, err := m.total(ctx, relayer.Selector{}.Where("label.none", rand.Text()))
+	if err != nil {
+		return nil
+	}
 	for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
 		for _, isPaused := range []bool{false, true} {
 			for _, isSystemDisabled := range []bool{false, true} {
@@ -90,14 +97,19 @@ func (m *relayersMetric) count(ctx context.Context) (counts []stateCount) {
 					Where("network_type", string(networkType)).
 					Where("paused", strconv.FormatBool(isPaused)).
 					Where("system_disabled", strconv.FormatBool(isSystemDisabled))
-				// A page past the end has the total, and no relayer that could be damaged.
-				page, err := m.manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
+				selected, err := m.total(ctx, selector)
 				if err != nil {
 					return nil
 				}
-				counts = append(counts, stateCount{networkType, isPaused, isSystemDisabled, page.Pagination.TotalItems})
+				counts = append(counts, stateCount{networkType, isPaused, isSystemDisabled, max(0, selected-damaged)})
 			}
 		}
 	}
 	return counts
+}
+
+func (m *relayersMetric) total(ctx context.Context, selector relayer.Selector) (int, error) {
+	// A page past the end has the total, and no relayer that could be damaged.
+	page, err := m.manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
+	return page.Pagination.TotalItems, err
 }

@@ -45,11 +45,13 @@ func TestServe_DamagedRelayer(t *testing.T) {
 	total := 0.0
 	for _, networkType := range []string{"evm", "solana", "stellar"} {
 		for _, isPaused := range []string{"true", "false"} {
-			total += server.metric(`relayerd_relayers{network_type="` + networkType + `",paused="` + isPaused + `",system_disabled="false"}`)
+			for _, isDisabled := range []string{"true", "false"} {
+				total += server.metric(`relayerd_relayers{network_type="` + networkType + `",paused="` + isPaused + `",system_disabled="` + isDisabled + `"}`)
+			}
 		}
 	}
-	if total < 2 {
-		t.Errorf("%v relayers are counted, want those that are not damaged", total)
+	if total != 2 {
+		t.Errorf("%v relayers are counted, want the 2 that are not damaged", total)
 	}
 	if status := statusOf(server, http.MethodDelete, collection+"/"+damaged); status/100 != 2 {
 		t.Errorf("DELETE: status %d", status)

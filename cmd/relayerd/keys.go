@@ -61,13 +61,16 @@ func withoutKeys(ctx context.Context, store relayer.Store, logger *slog.Logger) 
 }
 
 // hasSealed reports whether a store has a sealed part. It skips damaged records, which
-// must not prevent the start of the server.
+// must not prevent the start of the server. It reads from the last record to the first: if
+// another server deletes some meanwhile, those that follow move to offsets that were read,
+// and none to be read is missed.
 func hasSealed(ctx context.Context, store relayer.Store) (bool, error) {
-	_, total, err := store.List(ctx, relayer.StoreQuery{})
+	_, end, err := store.List(ctx, relayer.StoreQuery{})
 	// The records of a page with a damaged one are read one by one.
-	for offset, limit := 0, sealedPage; offset < total && err == nil; {
+	for limit := sealedPage; end > 0 && err == nil; {
 		var records []relayer.Record
-		records, _, err = store.List(ctx, relayer.StoreQuery{Offset: offset, Limit: limit})
+		offset := max(0, end-limit)
+		records, _, err = store.List(ctx, relayer.StoreQuery{Offset: offset, Limit: end - offset})
 		if errors.Is(err, relayer.ErrCorrupt) {
 			err = nil
 			if limit > 1 {
@@ -78,7 +81,7 @@ func hasSealed(ctx context.Context, store relayer.Store) (bool, error) {
 		if slices.ContainsFunc(records, isSealed) {
 			return true, nil
 		}
-		if offset += limit; offset%sealedPage == 0 {
+		if end = offset; end%sealedPage == 0 {
 			limit = sealedPage
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,10 +22,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 // asServer makes the test binary run main instead of the tests, so that the tests
@@ -565,9 +568,9 @@ func TestReadiness_StoppingOrClosedStore(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	site := newSite(ctx, http.NotFoundHandler(), store, http.NotFoundHandler())
 	expect := func(status int, text string) {
 		t.Helper()
+		site := newSite(ctx, http.NotFoundHandler(), store, http.NotFoundHandler())
 		recorder := httptest.NewRecorder()
 		site.ServeHTTP(recorder, httptest.NewRequest("GET", "/healthz/ready", nil))
 		if recorder.Code != status || recorder.Body.String() != text+"\n" {
@@ -581,6 +584,44 @@ func TestReadiness_StoppingOrClosedStore(t *testing.T) {
 	expect(http.StatusServiceUnavailable, "store unavailable")
 	stop()
 	expect(http.StatusServiceUnavailable, "stopping")
+}
+
+// Checks of the readiness need no token, so that they must not load the database.
+func TestReadiness_AsksOncePerInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &askedStore{Store: memory.New()}
+		site := newSite(t.Context(), http.NotFoundHandler(), store, http.NotFoundHandler())
+		expect := func(status, asked int) {
+			t.Helper()
+			for range 3 {
+				recorder := httptest.NewRecorder()
+				site.ServeHTTP(recorder, httptest.NewRequest("GET", readinessPath, nil))
+				if recorder.Code != status || store.asked != asked {
+					t.Errorf("status %d after %d lists, want %d after %d", recorder.Code, store.asked, status, asked)
+				}
+			}
+		}
+		expect(http.StatusOK, 1)
+		store.err = relayer.ErrUnavailable
+		expect(http.StatusOK, 1)
+		time.Sleep(probeInterval)
+		expect(http.StatusServiceUnavailable, 2)
+		store.err = nil
+		time.Sleep(probeInterval)
+		expect(http.StatusOK, 3)
+	})
+}
+
+type askedStore struct {
+	relayer.Store
+	asked int
+	err   error
+}
+
+func (s *askedStore) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	s.asked++
+	records, total, err := s.Store.List(ctx, query)
+	return records, total, cmp.Or(s.err, err)
 }
 
 // The file is removed while the server runs, as by a careless restore.

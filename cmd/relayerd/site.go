@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/go-relayer/relayer"
 )
@@ -31,23 +33,49 @@ func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics
 // ctx is done, and not while the store is unavailable. If the store can report
 // that it takes writes, readiness requires it.
 func readiness(ctx context.Context, store relayer.Store) http.Handler {
-	ready := func(ctx context.Context) error {
+	p := &storeProbe{ready: func(ctx context.Context) error {
 		_, _, err := store.List(ctx, relayer.StoreQuery{})
 		return err
-	}
+	}}
 	if writable, ok := store.(interface{ Ready(context.Context) error }); ok {
-		ready = writable.Ready
+		p.ready = writable.Ready
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch {
 		case ctx.Err() != nil:
 			writeHealth(w, http.StatusServiceUnavailable, "stopping")
-		case ready(r.Context()) != nil:
+		case p.probe(ctx) != nil:
 			writeHealth(w, http.StatusServiceUnavailable, "store unavailable")
 		default:
 			writeHealth(w, http.StatusOK, "ready")
 		}
 	})
+}
+
+const (
+	probeInterval = time.Second
+	probeTimeout  = 5 * time.Second
+)
+
+// storeProbe asks a store at most once in an interval whether it is ready: requests for it
+// need no token.
+type storeProbe struct {
+	ready func(context.Context) error
+
+	mu    sync.Mutex
+	asked time.Time
+	err   error
+}
+
+func (p *storeProbe) probe(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.asked) >= probeInterval {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		p.err, p.asked = p.ready(ctx), time.Now()
+	}
+	return p.err
 }
 
 func writeHealth(w http.ResponseWriter, status int, text string) {
