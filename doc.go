@@ -55,7 +55,9 @@
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members of a
 // stored relayer that a newer version added. Those of an object that the change removes or
-// replaces whole are removed with it.
+// replaces whole are removed with it. A relayer whose policy has a value that only a newer
+// version knows, such as another kind of token, can be paused, disabled, enabled, resumed
+// and deleted, and not changed otherwise.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. In a literal, new takes the value:
@@ -82,7 +84,8 @@
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
 // connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate
 // part; the response form of a relayer has only the masked ones. No error text contains a
-// full URL: the errors of hooks of the host, and a [DisabledReason], have theirs masked.
+// full URL: the errors of hooks of the host, and a [DisabledReason], have theirs masked. Only
+// the error of the function that [Manager.Update] calls is returned as it is.
 // [WithSealer] encrypts the full URLs in the store.
 //
 // # Errors

@@ -65,7 +65,7 @@ func WithAddressResolver(resolve AddressResolver) Option {
 }
 
 // WithLogger sets the logger for failures that no caller gets as an error: a panic of an
-// [Observer]. Without it nothing is logged. A log entry contains only the ID of a relayer.
+// [Observer]. Without it nothing is logged. Of a relayer, a log entry has only the ID.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(s *settings) error {
 		if logger == nil {

@@ -16,8 +16,8 @@ type WriteOption struct {
 // another writer is retried on the new revision.
 //
 // IfRevision() without arguments never permits the change. Revision 0, which no stored
-// relayer has, is [ErrNoRevision]. A create, which has no current revision, ignores the
-// option.
+// relayer has, is [ErrNoRevision]. A create, which has no current revision, ignores all
+// other revisions.
 func IfRevision(revisions ...uint64) WriteOption {
 	revisions = append([]uint64{}, revisions...) // never nil
 	return WriteOption{func(s *WriteSettings) error {

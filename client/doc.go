@@ -14,7 +14,9 @@
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported]. OpenZeppelin Relayer has no change feed, no dry runs, no
 //     operations of an engine and no filters. [Client.All] then selects relayers itself.
-//   - Update cannot change SystemDisabled, and there is no dry run of Disable and Enable.
+//   - Update cannot change SystemDisabled, and there is no dry run of Disable and Enable. If
+//     it changes a list, it sends the whole list, without the members of its elements that
+//     only a newer server knows.
 //
 // # Retries
 //
@@ -34,8 +36,8 @@
 // Failures match the errors of package relayer: [relayer.ErrNotFound],
 // [relayer.ErrExists], [relayer.ErrConflict], [*relayer.ValidationError],
 // [relayer.ErrUnavailable] and [relayer.ErrOutcomeUnknown]. Those of HTTP are
-// [ErrUnauthorized], [ErrForbidden] and [*RateError]. Every failed response is also a
-// [*ResponseError] with its status and request ID. Errors name the operation and the ID of
+// [ErrUnauthorized], [ErrForbidden] and [*RateError]. Every failed response, except that of
+// a write whose outcome is unknown, is also a [*ResponseError] with its status and request ID. Errors name the operation and the ID of
 // the relayer. No error contains the token, a full RPC URL, or the body of a response that
 // is not one of the API.
 package client

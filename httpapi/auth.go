@@ -20,9 +20,9 @@ import (
 // a fault of the host: it is logged, and the response is 503. A panic is logged, and the
 // response is 500. The function must be safe for concurrent use, and must not read the body.
 //
-// It is not called for credentials, a value of the headers Authorization and Cookie, that
-// were not accepted before, if their client address has used up its limit: see
-// [WithGuessLimit].
+// Credentials are the values of the headers Authorization and Cookie. While a client address
+// has used up its limit (see [WithGuessLimit]), the function is called only for credentials
+// that were accepted before.
 type Authenticator func(r *http.Request) (relayer.Actor, error)
 
 // ErrUnauthorized is the error of an [Authenticator] that does not accept a request.

@@ -37,8 +37,8 @@ func WithGuessLimit(perSecond float64, burst int) Option {
 
 // WithClientAddress sets the function that returns the address of a client, for a
 // host behind a proxy. The function should read a header that the proxy sets and
-// that no client can set. By default the address is that of the connection. It is that of
-// the [relayer.Actor], and the one of [WithGuessLimit].
+// that no client can set. By default the address is that of the connection. It is the
+// Address of the [relayer.Actor], and [WithGuessLimit] counts by it.
 func WithClientAddress(address func(*http.Request) string) Option {
 	return Option{func(s *settings) error {
 		if address == nil {

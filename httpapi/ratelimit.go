@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// DefaultRate and DefaultBurst limit how many gets, lists and watches a principal may
-// start per second and at once, unless [WithRateLimit] sets other limits.
+// DefaultRate and DefaultBurst limit how many reads a principal may start per second and at
+// once, unless [WithRateLimit] sets other limits. Reads are gets, lists, watches, and
+// requests for full RPC URLs or for what the caller may do.
 const (
 	DefaultRate  = 100.0
 	DefaultBurst = 300
 )
 
-// WithRateLimit sets how many gets, lists and watches each principal may start per
-// second, more than 0, and at once, at least 1. Creates, patches and deletes have no
-// rate limit.
+// WithRateLimit sets how many reads (see [DefaultRate]) each principal may start per
+// second, more than 0, and at once, at least 1. Writes have no rate limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return Option{func(s *settings) (err error) {
 		s.readLimiter, err = rateLimiterOf(perSecond, burst)
@@ -24,8 +24,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 	}}
 }
 
-// WithoutRateLimit removes the limit on gets, lists and watches, for a host that limits
-// them elsewhere.
+// WithoutRateLimit removes the limit on reads, for a host that limits them elsewhere.
 func WithoutRateLimit() Option {
 	return Option{func(s *settings) error {
 		s.readLimiter = nil

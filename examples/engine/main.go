@@ -31,10 +31,10 @@ import (
 
 // job is a transaction to relay.
 type job struct {
-	Relayer  string         `json:"relayer"`
-	Receiver string         `json:"receiver"`
-	GasPrice relayer.Amount `json:"gas_price"` // in wei
-	Value    relayer.Amount `json:"value"`     // in wei
+	Relayer  string          `json:"relayer"`
+	Receiver string          `json:"receiver"`
+	GasPrice *relayer.Amount `json:"gas_price"` // in wei
+	Value    relayer.Amount  `json:"value"`     // in wei
 }
 
 func main() {
@@ -75,8 +75,8 @@ func run(ctx context.Context, registry mirror.Source, jobs io.Reader, decisions 
 	return lines.Err()
 }
 
-// parse returns the job of a line. It refuses unknown members: a misspelled gas_price would
-// be 0. A text that is not an ID could have line breaks, and forge a decision.
+// parse returns the job of a line. It refuses unknown members, which may be misspelled. A text
+// that is not an ID could have line breaks, and forge a decision.
 func parse(line []byte) (j job, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
@@ -117,6 +117,9 @@ func check(ctx context.Context, view *mirror.Mirror, j job) error {
 }
 
 func checkEVM(policy *relayer.EVMPolicy, j job) error {
+	if j.Receiver == "" || j.GasPrice == nil {
+		return errors.New("the receiver and the gas price are required")
+	}
 	isReceiver := func(permitted string) bool { return strings.EqualFold(permitted, j.Receiver) }
 	if policy.WhitelistReceivers != nil && !slices.ContainsFunc(policy.WhitelistReceivers, isReceiver) {
 		return errors.New("the receiver is not on the whitelist")

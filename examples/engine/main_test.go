@@ -35,6 +35,8 @@ func TestRun(t *testing.T) {
 		{`{"relayer":"treasury","receiver":"0xab","gas_price":50000000001}`, "treasury: refused: the gas price is above the cap of 50000000000 wei"},
 		{`{"relayer":"treasury","receiver":"0xcd","gas_price":1}`, "treasury: refused: the receiver is not on the whitelist"},
 		{`{"relayer":"open","receiver":"0xcd","gas_price":"999999999999999999999"}`, "open: accepted"},
+		{`{"relayer":"treasury","receiver":"0xab"}`, "treasury: refused: the receiver and the gas price are required"},
+		{`{"relayer":"open","gas_price":1}`, "open: refused: the receiver and the gas price are required"},
 		{`{"relayer":"paused"}`, "paused: refused: the relayer is paused"},
 		{`{"relayer":"failing"}`, "failing: refused: the relayer is disabled: RpcValidationFailed"},
 		{`{"relayer":"sol"}`, "sol: refused: this engine does not relay on solana networks"},

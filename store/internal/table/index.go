@@ -9,7 +9,7 @@ import (
 	"github.com/go-relayer/relayer/store/storeutil"
 )
 
-// index has a list of slots for each term.
+// index has a list of records for each term.
 type index map[string]*termList
 
 type termList struct {
