@@ -66,15 +66,13 @@ func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
 				current = h
 			}
 		case errors.Is(problem, ErrDamaged):
-			err = problem
+			err = fmt.Errorf("%w: neither header is valid", ErrDamaged)
 		case !errors.Is(problem, ErrNoHeader):
 			return Header{}, false, problem
 		}
 	}
 	if found > 0 {
 		err = nil
-	} else if errors.Is(err, ErrDamaged) {
-		err = fmt.Errorf("%w: neither header is valid", ErrDamaged)
 	}
 	return current, found == 2, err
 }

@@ -314,6 +314,9 @@ func TestReadHeaders_Newest(t *testing.T) {
 			if got.TxID != test.want || both != test.both || !errors.Is(err, test.err) || err != nil && test.err == nil {
 				t.Errorf("transaction %d, both %v, error %v; want %d, %v, %v", got.TxID, both, err, test.want, test.both, test.err)
 			}
+			if errors.Is(err, pages.ErrDamaged) && !strings.Contains(err.Error(), "neither header is valid") {
+				t.Errorf("error %q does not say what is damaged", err)
+			}
 		})
 	}
 	for size := range 200 {
