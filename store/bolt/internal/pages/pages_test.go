@@ -198,6 +198,7 @@ func TestWalk_Damage(t *testing.T) {
 		},
 		"freelist with overflow pages": func(content []byte, _ *pages.Header) { put(content, freelist, 12, uint32(3)) },
 		"free page outside the file":   func(content []byte, _ *pages.Header) { put(content, freelist, 16, uint64(1<<40)) },
+		"free page after the last":     func(content []byte, _ *pages.Header) { put(content, freelist, 16, header.Pages) },
 		"free header":                  func(content []byte, _ *pages.Header) { put(content, freelist, 16, uint64(1)) },
 		"free page in use":             func(content []byte, _ *pages.Header) { put(content, freelist, 16, leaf) },
 		"free root":                    func(content []byte, _ *pages.Header) { put(content, freelist, 16, header.Root) },
