@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math"
 	"slices"
 )
 
@@ -98,7 +99,7 @@ func readHeader(from io.ReaderAt, at int64) (Header, error) {
 	sum := fnv.New64a()
 	_, _ = sum.Write(body[:headerSummed])
 	if native.Uint64(body[headerSummed:]) != sum.Sum64() || h.PageSize < minPageSize || h.PageSize > maxPageSize ||
-		h.Pages >= 1<<40 || at != 0 && at != int64(h.PageSize) {
+		h.Pages > math.MaxInt64/uint64(h.PageSize) || at != 0 && at != int64(h.PageSize) {
 		return Header{}, ErrDamaged
 	}
 	return h, nil

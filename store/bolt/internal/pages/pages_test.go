@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"slices"
@@ -323,6 +324,36 @@ func TestReadHeaders_Newest(t *testing.T) {
 	for size := range 200 {
 		if _, _, err := pages.ReadHeaders(bytes.NewReader(content[:size])); err != nil && !errors.Is(err, pages.ErrNoHeader) && !errors.Is(err, pages.ErrDamaged) {
 			t.Errorf("%d bytes: error is %v", size, err)
+		}
+	}
+}
+
+// A header with a valid checksum is refused if no page has its page size, or if the end of
+// its pages is not a valid offset.
+func TestReadHeaders_Limits(t *testing.T) {
+	content, _ := validFile()
+	for _, test := range []struct {
+		pageSize uint32
+		pages    uint64
+		want     error
+	}{
+		{1 << 10, 4, nil},
+		{1<<10 - 1, 4, pages.ErrDamaged},
+		{1 << 24, 4, nil},
+		{1<<24 + 1, 4, pages.ErrDamaged},
+		{1 << 10, 1<<53 - 1, nil},
+		{1 << 10, 1 << 53, pages.ErrDamaged}, // 1<<63 bytes
+		{1 << 24, 1<<39 - 1, nil},
+		{1 << 24, 1 << 39, pages.ErrDamaged},
+	} {
+		header := slices.Clone(content[:80])
+		put(header, 0, 16+8, test.pageSize)
+		put(header, 0, 16+40, test.pages)
+		sum := fnv.New64a()
+		_, _ = sum.Write(header[16:][:56])
+		put(header, 0, 16+56, sum.Sum64())
+		if got, _, err := pages.ReadHeaders(bytes.NewReader(header)); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) || got.Size() < 0 {
+			t.Errorf("%d pages of %d bytes: error %v, want %v", test.pages, test.pageSize, err, test.want)
 		}
 	}
 }
