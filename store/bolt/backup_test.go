@@ -148,6 +148,34 @@ func TestCompact_DamagedFile(t *testing.T) {
 	wantNoOtherFiles(t, path)
 }
 
+// Another process removes the new file before it replaces the old one. Compact then fails, and
+// the old file is unchanged.
+func TestCompact_NewFileRemoved(t *testing.T) {
+	path := writeTemp(t, wholeFile(t))
+	before := read(t, path)
+	if _, _, err := bolt.Compact(removingContext{t.Context(), path + ".tmp*"}, path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want %v", err, fs.ErrNotExist)
+	}
+	if !bytes.Equal(read(t, path), before) {
+		t.Error("the file was changed")
+	}
+	wantNoOtherFiles(t, path)
+}
+
+// removingContext removes the files that match a pattern when it is checked.
+type removingContext struct {
+	context.Context
+	pattern string
+}
+
+func (c removingContext) Err() error {
+	names, _ := filepath.Glob(c.pattern)
+	for _, name := range names {
+		_ = os.Remove(name)
+	}
+	return nil
+}
+
 // A backup is written from memory: it is sound whatever happened to the file.
 func TestBackup_DamagedFile(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
