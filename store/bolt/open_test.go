@@ -52,6 +52,12 @@ func TestOpen_RefusedFiles(t *testing.T) {
 		{"with another state", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 36))
 		}), relayer.ErrCorrupt},
+		{"with a damaged counter of revisions", edited(t, whole, func(tx *bbolt.Tx) error {
+			meta := tx.Bucket([]byte("meta"))
+			state := bytes.Clone(meta.Get([]byte("state")))
+			state[16] ^= 1
+			return meta.Put([]byte("state"), state)
+		}), relayer.ErrCorrupt},
 		{"cut to a few bytes", cut(10), relayer.ErrUnknownFormat},
 		{"cut after the first header", cut(100), relayer.ErrCorrupt},
 		{"cut in the second page", cut(5000), relayer.ErrCorrupt},
