@@ -178,14 +178,13 @@ const (
 // compareAlways compares the file with memory, slowly and again and again, until the store
 // closes. It finds damage that no write meets.
 func (s *Store) compareAlways() {
-	ticker := time.NewTicker(compareInterval)
-	defer ticker.Stop()
+	ticks := time.Tick(compareInterval)
 	from := uint64(0)
 	for {
 		select {
 		case <-s.closing.Done():
 			return
-		case <-ticker.C:
+		case <-ticks:
 		}
 		if s.lock(s.closing) != nil {
 			return
