@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/go-relayer/relayer"
 )
 
 func sequenced(sequence uint64) *Record { return &Record{sequence: sequence} }
@@ -93,6 +95,26 @@ func TestList_OutsideRange(t *testing.T) {
 	for _, page := range [][2]int{{-1, 1}, {1, 1}, {0, 0}, {0, -1}} {
 		if got := records.appendRange(nil, page[0], page[1]); len(got) != 0 {
 			t.Errorf("page %v has %d records", page, len(got))
+		}
+	}
+}
+
+// The index has no list for a term that no record has.
+func TestApply_UnusedTerms(t *testing.T) {
+	records := New(Counters{NextRevision: 1}, 0)
+	for revision, terms := range [][]string{{"a", "b"}, {"b"}, {}} {
+		rec := relayer.Record{ID: "id", Revision: uint64(revision), Terms: terms}
+		b := records.Begin()
+		write := b.Update
+		if revision == 0 {
+			write = b.Create
+		}
+		if err := write(NewRecord(rec)); err != nil {
+			t.Fatal(err)
+		}
+		records.Apply(b)
+		if len(records.byTerm) != len(terms) {
+			t.Errorf("the index has %d lists, want %d", len(records.byTerm), len(terms))
 		}
 	}
 }
