@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -163,6 +164,70 @@ func validValue(t *testing.T, sequence int, id string) []byte {
 		return nil
 	})
 	return value
+}
+
+// The file gets other records with the transaction ID and the counters of the last commit. Check
+// reports each difference once.
+func TestCheck_OtherRecords(t *testing.T) {
+	whole := wholeFile(t)
+	tests := map[string]struct {
+		change func(records *bbolt.Bucket) error
+		want   string
+	}{
+		"a missing record":     {func(records *bbolt.Bucket) error { return records.Delete(keyOf(7)) }, `record 7, ID "id-0000007", is not in the file`},
+		"without the last one": {func(records *bbolt.Bucket) error { return records.Delete(keyOf(300)) }, `record 300, ID "id-0000300", is not in the file`},
+		"a record too many": {func(records *bbolt.Bucket) error {
+			return records.Put(keyOf(301), records.Get(keyOf(7)))
+		}, "record 301 is in the file and not in memory"},
+		"another record": {func(records *bbolt.Bucket) error {
+			return records.Put(keyOf(7), records.Get(keyOf(8)))
+		}, `record 7, ID "id-0000007", is not the one in memory`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := writeTemp(t, whole)
+			synctest.Test(t, func(t *testing.T) { // without a comparison in the background
+				store := open(t, path)
+				defer store.Close()
+				if err := create(t, store, numbered(300))(); err != nil {
+					t.Fatal(err)
+				}
+				var state, added []byte
+				edited(t, read(t, path), func(tx *bbolt.Tx) error {
+					state = bytes.Clone(tx.Bucket([]byte("meta")).Get([]byte("state")))
+					added = bytes.Clone(tx.Bucket([]byte("relayers")).Get(keyOf(300)))
+					return nil
+				})
+				overwrite(t, path, 0, edited(t, whole, func(tx *bbolt.Tx) error {
+					records := tx.Bucket([]byte("relayers"))
+					return errors.Join(tx.Bucket([]byte("meta")).Put([]byte("state"), state), records.Put(keyOf(300), added), test.change(records))
+				}))
+				err := store.Check(t.Context())
+				wantCorrupt(t, "Check", err, test.want)
+				if text := fmt.Sprint(err); strings.Count(text, "record ") != 1 {
+					t.Errorf("error %q reports other records too", text)
+				}
+			})
+		})
+	}
+}
+
+// The root page is listed as free: after the next start, a commit would overwrite it.
+func TestCheck_FreeRoot(t *testing.T) {
+	store, path := openTemp(t)
+	for i := range 3 {
+		if err := create(t, store, numbered(i))(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := read(t, path)
+	header := whole[newerHeader(whole)+16:]
+	freelist := int(binary.NativeEndian.Uint64(header[32:])) * os.Getpagesize()
+	if binary.NativeEndian.Uint16(whole[freelist+10:]) == 0 {
+		t.Fatal("the file has no free page")
+	}
+	overwrite(t, path, int64(freelist+16), header[16:24])
+	wantCorrupt(t, "Check", store.Check(t.Context()), "is listed as free")
 }
 
 // Without the newer header, the file has the state of the commit before. The next commit
