@@ -228,10 +228,11 @@ func TestLoad_DamagedRecord(t *testing.T) {
 	ctx := t.Context()
 	_, getErr := records.Get(ctx, "id2")
 	_, _, listErr := records.List(ctx, relayer.StoreQuery{Offset: 1, Limit: 1})
+	_, _, documentsErr := records.AppendDocuments(ctx, nil, 1, 1)
 	_, _, selectErr := records.List(ctx, relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 3})
 	_, _, idsErr := records.List(ctx, relayer.StoreQuery{IDs: []string{"id2"}, Limit: 3})
 	b := records.Begin()
-	for i, err := range []error{getErr, listErr, selectErr, idsErr, b.Update(revised("id2", "", 1<<60))} {
+	for i, err := range []error{getErr, listErr, documentsErr, selectErr, idsErr, b.Update(revised("id2", "", 1<<60))} {
 		if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), `"id2"`) {
 			t.Errorf("call %d: error %v, want %v with the ID", i, err, relayer.ErrCorrupt)
 		}
