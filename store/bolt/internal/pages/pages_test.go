@@ -228,6 +228,10 @@ func TestWalk_Damage(t *testing.T) {
 		"a bucket inside a bucket":     func(content []byte, _ *pages.Header) { put(content, leaf, 16, uint32(1)) },
 		"an entry among the buckets":   func(content []byte, h *pages.Header) { put(content, h.Root, 16, uint32(0)) },
 		"a bucket cut off":             func(content []byte, h *pages.Header) { put(content, h.Root, 16+12, uint32(20)) },
+		"an element outside an inline bucket": func(content []byte, h *pages.Header) {
+			bucket := bytes.Index(content[h.Root*pageSize:], []byte("empty")) + len("empty")
+			put(content, h.Root, bucket+16+10, uint16(1))
+		},
 		"keys out of order": func(content []byte, _ *pages.Header) {
 			element := leaf*pageSize + 16
 			content[element+uint64(binary.NativeEndian.Uint32(content[element+4:]))] = 'z'
