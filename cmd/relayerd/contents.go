@@ -84,8 +84,8 @@ func (m *relayersMetric) current() []stateCount {
 
 // count returns nil if the store fails.
 func (m *relayersMetric) count(ctx context.Context) (counts []stateCount) {
-	// No relayer has such a label. Every selection has the damaged relayers, because their
-	// fields are not known.
+	// No relayer has this label. In a file, every selection has the damaged relayers, because
+	// their fields are not known.
 	damaged, err := m.total(ctx, relayer.Selector{}.Where("label.none", rand.Text()))
 	if err != nil {
 		return nil
@@ -111,5 +111,8 @@ func (m *relayersMetric) count(ctx context.Context) (counts []stateCount) {
 func (m *relayersMetric) total(ctx context.Context, selector relayer.Selector) (int, error) {
 	// A page past the end has the total, and no relayer that could be damaged.
 	page, err := m.manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
-	return page.Pagination.TotalItems, err
+	if err != nil {
+		return 0, err
+	}
+	return page.Pagination.TotalItems, nil
 }

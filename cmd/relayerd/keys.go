@@ -62,8 +62,8 @@ func withoutKeys(ctx context.Context, store relayer.Store, logger *slog.Logger) 
 
 // hasSealed reports whether a store has a sealed part. It skips damaged records, which
 // must not prevent the start of the server. It reads from the last record to the first: if
-// another server deletes some meanwhile, those that follow move to offsets that were read,
-// and none to be read is missed.
+// another server deletes records meanwhile, the later ones move to lower offsets, which are
+// read afterwards.
 func hasSealed(ctx context.Context, store relayer.Store) (bool, error) {
 	_, end, err := store.List(ctx, relayer.StoreQuery{})
 	// The records of a page with a damaged one are read one by one.

@@ -25,6 +25,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	promclient "github.com/prometheus/client_golang/prometheus"
+
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
@@ -609,6 +611,24 @@ func TestReadiness_AsksOncePerInterval(t *testing.T) {
 		store.err = nil
 		time.Sleep(probeInterval)
 		expect(http.StatusOK, 3)
+	})
+}
+
+// Without the store there are no numbers, and it is not asked again at each scrape.
+func TestRelayersMetric_StoreFails(t *testing.T) {
+	store := &askedStore{Store: memory.New(), err: relayer.ErrUnavailable}
+	metric, err := newRelayersMetric(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := promclient.NewPedanticRegistry()
+	registry.MustRegister(metric)
+	synctest.Test(t, func(t *testing.T) {
+		for range 2 {
+			if families, err := registry.Gather(); err != nil || len(families) != 0 || store.asked != 1 {
+				t.Errorf("%v after %d lists, error %v", families, store.asked, err)
+			}
+		}
 	})
 }
 

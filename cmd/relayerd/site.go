@@ -41,10 +41,11 @@ func readiness(ctx context.Context, store relayer.Store) http.Handler {
 		p.ready = writable.Ready
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		err := p.probe(ctx)
 		switch {
 		case ctx.Err() != nil:
 			writeHealth(w, http.StatusServiceUnavailable, "stopping")
-		case p.probe(ctx) != nil:
+		case err != nil:
 			writeHealth(w, http.StatusServiceUnavailable, "store unavailable")
 		default:
 			writeHealth(w, http.StatusOK, "ready")
@@ -54,11 +55,11 @@ func readiness(ctx context.Context, store relayer.Store) http.Handler {
 
 const (
 	probeInterval = time.Second
-	probeTimeout  = 5 * time.Second
+	probeTimeout  = 3 * time.Second // shorter than that of a health check
 )
 
-// storeProbe asks a store at most once in an interval whether it is ready: requests for it
-// need no token.
+// storeProbe asks a store at most once in an interval whether it is ready: the requests need
+// no token, and could otherwise use all connections of the store.
 type storeProbe struct {
 	ready func(context.Context) error
 
