@@ -770,3 +770,27 @@ func BenchmarkGet_Sealing(b *testing.B) {
 		})
 	}
 }
+
+// brokenSealer is a sealer that fails.
+type brokenSealer struct{ err error }
+
+func (s brokenSealer) Seal(context.Context, []byte, []byte) ([]byte, error) { return nil, s.err }
+func (s brokenSealer) Open(context.Context, []byte, []byte) ([]byte, error) { return nil, s.err }
+
+// The error of a sealer says nothing about the request, and its URLs are masked.
+func TestSealer_Fault(t *testing.T) {
+	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "key", Message: "Post https://vault.example/KEY: refused"}}}
+	for _, fault := range []error{relayer.ErrExists, relayer.ErrNotFound, relayer.ErrOutcomeUnknown, invalid} {
+		store := memory.New()
+		req := withURLs("a", "https://rpc.example/v2/KEY")
+		_, sealing := managerOn(t, store, relayer.WithSealer(brokenSealer{fault})).Create(t.Context(), req)
+		mustCreate(t, managerOn(t, store, relayer.WithSealer(ringOf(t, "k1"))), req)
+		_, opening := managerOn(t, store, relayer.WithSealer(brokenSealer{fault})).RPCURLs(t.Context(), "a")
+		for name, err := range map[string]error{"sealing": sealing, "opening": opening} {
+			_, isInvalid := errors.AsType[*relayer.ValidationError](err)
+			if !errors.Is(err, relayer.ErrSealed) || errors.Is(err, fault) && fault != invalid || isInvalid || errors.Is(err, relayer.ErrInvalid) || strings.Contains(err.Error(), "KEY") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

@@ -299,7 +299,8 @@ func (a *API) errorResponse(x *exchange, r *http.Request, err error) response {
 	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
 		return invalidRequest(http.StatusBadRequest, invalid.Fields...)
 	}
-	// The caller has permission: an error of HTTP is that of a hook that sent a request.
+	// The caller is authenticated and authorized, so that these are errors of a hook that
+	// called another registry.
 	isOfHook := errors.Is(err, wire.ErrUnauthorized) || errors.Is(err, wire.ErrForbidden)
 	if status, ok := wire.Status(err); ok && status < http.StatusInternalServerError && !isOfHook {
 		return failureOf(status, x.relayerID)
