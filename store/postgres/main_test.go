@@ -86,7 +86,7 @@ func openAt(t testing.TB, connString string, options ...postgres.Option) *postgr
 	return store
 }
 
-// openImpatient opens a Store with short timeouts. On a busy machine they can pass although
+// openImpatient opens a Store with short timeouts. On a busy machine they can expire although
 // the server works, so that what has to succeed is repeated.
 func openImpatient(t testing.TB, open func() (*postgres.Store, error)) *postgres.Store {
 	t.Helper()

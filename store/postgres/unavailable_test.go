@@ -254,7 +254,7 @@ func TestPool_Exhausted(t *testing.T) {
 	if err := <-later; err != nil {
 		t.Error(err)
 	}
-	update(t, store, one)
+	untilAvailable(t, func() (relayer.Record, error) { return store.Update(t.Context(), one) })
 }
 
 // TestPool_ManyWaiting has more writers wait for a connection than fit in one batch.

@@ -24,10 +24,11 @@ import (
 func TestSynchronousStandby_RepeatedWrites(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
-	stores, records := make(map[string]*postgres.Store), make(map[string]relayer.Record)
+	stores, patient, records := make(map[string]*postgres.Store), make(map[string]*postgres.Store), make(map[string]relayer.Record)
 	for name, w := range repeatedWrites {
 		schema := newSchema()
-		records[name] = w.prepare(t, openAt(t, primary.ConnString(), schema))
+		patient[name] = openAt(t, primary.ConnString(), schema)
+		records[name] = w.prepare(t, patient[name])
 		stores[name] = openImpatient(t, func() (*postgres.Store, error) {
 			return postgres.Open(t.Context(), primary.ConnString(), longTimeouts, schema, postgres.WithTimeout(2*time.Second))
 		})
@@ -57,7 +58,7 @@ func TestSynchronousStandby_RepeatedWrites(t *testing.T) {
 		if !errors.Is(err, w.again) {
 			t.Errorf("%s again, with the standby: error %v, want %v", name, err, w.again)
 		}
-		wantConsistent(t, stores[name])
+		wantConsistent(t, patient[name])
 	}
 }
 
