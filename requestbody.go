@@ -107,7 +107,7 @@ func checkTexts(value reflect.Value, path string, found *problems) {
 		checkTexts(value.Elem(), path, found)
 	case reflect.String:
 		if value.Type() == reflect.TypeFor[RPCURL]() {
-			found.Add(path, "would be masked: use a list of the type that the relayer has")
+			found.Add(path, "would be sent masked: custom_rpc_urls must be a list of endpoints as a relayer has it")
 		} else if !utf8.ValidString(value.String()) {
 			found.Add(path, "must be UTF-8")
 		}

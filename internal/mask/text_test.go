@@ -114,7 +114,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// The time grows with the length: a text of an error may come from any server.
+// The time is linear in the length: a text of an error may come from any server.
 func BenchmarkText_Brackets(b *testing.B) {
 	for _, size := range []int{1 << 10, 1 << 16} {
 		b.Run(fmt.Sprint("bytes=", size), func(b *testing.B) {

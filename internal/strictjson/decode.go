@@ -223,7 +223,7 @@ func (v Value) field(target reflect.Value, field fieldShape) {
 		return
 	}
 	v.decode(target)
-	if field.nonempty && target.IsZero() {
+	if field.nonempty && v.First() == '"' && target.IsZero() {
 		v.Report("must not be empty")
 	}
 }
