@@ -465,6 +465,35 @@ func TestVerify_SharedChild(t *testing.T) {
 	}
 }
 
+// A freelist has room for its page IDs, and for those of its own pages that the engine counts
+// when it allocates the freelist. It has at most one page more than they need.
+func TestVerifyFreelist_TooManyPages(t *testing.T) {
+	for _, test := range []struct {
+		count, overflow int
+		want            error
+	}{
+		{0, 0, nil},
+		{0, 1, pages.ErrDamaged},
+		{122, 0, nil},
+		{122, 1, pages.ErrDamaged}, // with 3 more IDs it needs 1016 bytes
+		{123, 1, nil},
+		{123, 2, pages.ErrDamaged},
+		{249, 2, pages.ErrDamaged},
+		{250, 2, nil},
+	} {
+		header := pages.Header{PageSize: pageSize, Freelist: 2, Pages: 8}
+		content := make([]byte, header.Size())
+		put(content, 2, 0, header.Freelist)
+		put(content, 2, 8, uint16(0x10))
+		put(content, 2, 10, uint16(test.count))
+		put(content, 2, 12, uint32(test.overflow))
+		file := pages.NewFile(bytes.NewReader(content), header)
+		if err := file.VerifyFreelist(); !errors.Is(err, test.want) {
+			t.Errorf("%d IDs and %d overflow pages: error is %v, want %v", test.count, test.overflow, err, test.want)
+		}
+	}
+}
+
 // FuzzWalk reads a file with random damage: each 4 bytes of it are a page, an offset in it
 // and a byte. Most offsets are at the front, where the header of the page and its elements
 // are. Nothing panics, no entry is visited twice, and if the walk finds no damage, no path
