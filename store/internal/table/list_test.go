@@ -89,6 +89,30 @@ func wantSeeks(t *testing.T, records *list, want []*Record, random *rand.Rand) {
 	}
 }
 
+// If few records of each chunk remain, they are merged into one chunk.
+func TestList_MergesChunks(t *testing.T) {
+	for _, fromEnd := range []bool{false, true} {
+		var records list
+		var removed []*Record
+		for i := range 4 * maxChunk {
+			r := sequenced(uint64(i))
+			records.insert(r)
+			if i%64 != 0 {
+				removed = append(removed, r)
+			}
+		}
+		if fromEnd {
+			slices.Reverse(removed)
+		}
+		for _, r := range removed {
+			records.remove(r)
+		}
+		if len(records.chunks) != 1 || records.size != 4*maxChunk/64 {
+			t.Errorf("from the end %t: %d records in %d chunks, want one chunk", fromEnd, records.size, len(records.chunks))
+		}
+	}
+}
+
 func TestList_OutsideRange(t *testing.T) {
 	var records list
 	records.insert(sequenced(7))
