@@ -552,6 +552,16 @@ func expectCounts(t *testing.T, m *relayer.Manager, want string) {
 	}
 }
 
+// A count of a part of the relayers is an error.
+func TestCountSealed_StoreFails(t *testing.T) {
+	store := memory.New()
+	mustCreate(t, managerOn(t, store), withURLs("a", "https://rpc.example/v2/KEY"))
+	m := managerOn(t, &failingStore{Store: store}, relayer.WithSealer(ringOf(t, "k1")))
+	if counts, err := m.CountSealed(t.Context()); !errors.Is(err, errStore) || counts.Clear != 0 || counts.Keys != nil {
+		t.Errorf("counted %v, error %v", counts, err)
+	}
+}
+
 func TestReseal_OnRotateOff(t *testing.T) {
 	store := memory.New()
 	clear := managerOn(t, store)
