@@ -30,13 +30,12 @@ type Admission struct {
 // WithAdmission calls admit before every write except [Manager.Pause] and
 // [Manager.Disable], the switches for emergencies, and [Manager.Reseal], so that the host can
 // refuse it: a delete while transactions are pending, for example. If admit returns an error,
-// nothing is stored.
-// The sender of an HTTP request sees the error only if it is a [*ValidationError] or the
-// result of [Refuse]. Any other error is a fault of the server: it matches the errors that
-// it wraps, but none of this package. Admit is not called if the write changes nothing. It
-// is called again if another writer changes the relayer before it is stored. It must be
-// safe for concurrent use. If the option is given more than once, every function must admit
-// the write.
+// nothing is stored. The sender of an HTTP request sees the error only if it is a
+// [*ValidationError] or the result of [Refuse]. Any other error is a fault of the server: it
+// matches the errors that it wraps, but none of this package. Admit is not called if the
+// write changes nothing. It is called again if another writer changes the relayer before it
+// is stored. It must be safe for concurrent use. If the option is given more than once, every
+// function must admit the write.
 func WithAdmission(admit func(ctx context.Context, admission Admission) error) Option {
 	return Option{func(s *settings) error {
 		if admit == nil {
@@ -83,21 +82,25 @@ func (m *Manager) optionalRelayerOf(rec Record) (*Relayer, error) {
 }
 
 // admissionError returns the error of an admission. Only a refusal keeps its meaning for
-// remote callers.
+// remote callers, which get its fields: their URLs are masked in a copy.
 func admissionError(err error) error {
-	masked := hookError(err)
-	if _, isRefusal := masked.(*ValidationError); isRefusal {
-		return masked
+	refusal, ok := errors.AsType[*ValidationError](err)
+	if !ok || refusal == nil {
+		return fmt.Errorf("relayer: admission: %w", faultError{err})
 	}
-	return fmt.Errorf("relayer: admission: %w", faultError{masked})
+	masked := &ValidationError{Fields: slices.Clone(refusal.Fields)}
+	for i, field := range masked.Fields {
+		masked.Fields[i] = FieldError{Field: mask.Text(field.Field), Message: mask.Text(field.Message)}
+	}
+	return masked
 }
 
-// faultError is an error of the host's code. It does not match the errors of this package,
-// which would give it a meaning for callers: that the relayer is unknown, that the request
+// faultError is an error of the host's code, with its URLs masked. It does not match the
+// errors of this package, which would give it a meaning for callers: that the relayer is unknown, that the request
 // is invalid, or that the write may be repeated.
 type faultError struct{ err error }
 
-func (e faultError) Error() string { return e.err.Error() }
+func (e faultError) Error() string { return mask.Text(e.err.Error()) }
 
 func (e faultError) Is(target error) bool {
 	return !slices.Contains(sentinels, target) && errors.Is(e.err, target)
@@ -111,18 +114,4 @@ func (e faultError) As(target any) bool {
 var sentinels = []error{
 	ErrNotFound, ErrExists, ErrClaimed, ErrConflict, ErrNoRevision, ErrInvalid, ErrUnknownSigner, ErrUnavailable, ErrOutcomeUnknown,
 	ErrCorrupt, ErrUnknownFormat, ErrNewerFormat, ErrSealed, ErrGap, ErrAddressRefused, errors.ErrUnsupported,
-}
-
-// hookError masks the URLs in the error of a hook of the host. Those of a
-// [*ValidationError] are masked in a copy: a remote caller gets its fields.
-func hookError(err error) error {
-	invalid, ok := errors.AsType[*ValidationError](err)
-	if !ok || invalid == nil {
-		return mask.Error(err)
-	}
-	masked := &ValidationError{Fields: slices.Clone(invalid.Fields)}
-	for i, field := range masked.Fields {
-		masked.Fields[i] = FieldError{Field: mask.Text(field.Field), Message: mask.Text(field.Message)}
-	}
-	return masked
 }

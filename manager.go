@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -282,7 +281,7 @@ func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", faultError{mask.Error(err)})
+		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", faultError{err})
 	}
 	if problem := s.addressProblem(address, r.NetworkType); problem != "" {
 		// It is not a ValidationError, because the client cannot correct it, and

@@ -26,8 +26,8 @@ type patchable struct {
 // policies are merged member by member. The value of policies is a Patch too, or a [Policy]
 // of the relayer's network type, of which only the fields that are set count. That of
 // custom_rpc_urls is a []RPCConfig: other types that hold an [RPCURL] are refused, because
-// their encoding is masked. One with a MarshalJSON of its own must encode the full URL. The
-// members are those of [Manager.PatchDocument].
+// their encoding is masked. A type that implements [json.Marshaler] must encode the full URL.
+// The members are those of [Manager.PatchDocument].
 //
 //	relayer.Patch{
 //		"paused":          true,

@@ -131,8 +131,9 @@ func sealRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) 
 }
 
 func sealingError(action, id string, err error) error {
-	err = mask.Error(err)
-	if !errors.Is(err, errors.ErrUnsupported) { // there are keys
+	if errors.Is(err, errors.ErrUnsupported) { // there are no keys
+		err = mask.Error(err)
+	} else {
 		err = faultError{err}
 	}
 	return fmt.Errorf("relayer: %s the RPC URLs of %s: %w: %w", action, id, sealError{ErrSealed}, err)

@@ -99,12 +99,7 @@ func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
 	return sent, nil
 }
 
-const (
-	maxMessageLength = 300
-
-	// maxSanitized bounds the time that masking takes. A URL that is cut is masked too.
-	maxSanitized = 64 << 10
-)
+const maxMessageLength = 300
 
 // sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
 // control characters, and not too long.
@@ -117,9 +112,9 @@ func (r *request) sanitize(text string) string {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(mask.Text(mask.Shortened(text, maxSanitized)), "?"))
+	}, strings.ToValidUTF8(mask.Text(mask.Shortened(text, mask.MaxText)), "?"))
 	if len(text) > maxMessageLength {
-		text = strings.ToValidUTF8(text[:maxMessageLength], "") + "…"
+		text = mask.Shortened(text, maxMessageLength) + "…"
 	}
 	return text
 }

@@ -31,7 +31,7 @@ func Text(text string) string {
 // Details returns the details of a disabled reason as they are stored: masked, at most
 // maxDetails bytes, and with U+FFFD in place of what is not UTF-8 or is NUL.
 func Details(text string) string {
-	text = strings.ToValidUTF8(Shortened(text, maxUnmasked), string(utf8.RuneError))
+	text = strings.ToValidUTF8(Shortened(text, MaxText), string(utf8.RuneError))
 	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
 	return Shortened(Text(text), maxDetails)
 }
@@ -39,8 +39,9 @@ func Details(text string) string {
 // maxDetails permits to disable a relayer of any size, with the text of any error.
 const maxDetails = 16 << 10
 
-// maxUnmasked bounds the time that masking takes. A URL that is cut is masked too.
-const maxUnmasked = 4 * maxDetails
+// MaxText is the length to which callers shorten a text of others before they mask it, which
+// bounds the time. A URL that is cut is masked too.
+const MaxText = 4 * maxDetails
 
 // Shortened returns at most limit bytes of a text, without a part of a character.
 func Shortened(text string, limit int) string {

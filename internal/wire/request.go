@@ -12,15 +12,12 @@ func RequestOf(r *relayer.Relayer) relayer.CreateRequest {
 
 // CheckPage returns a [*relayer.ValidationError] if the page of a query is invalid.
 func CheckPage(query relayer.ListQuery) error {
-	var problems []relayer.FieldError
+	var found Problems
 	if query.Page < 0 {
-		problems = append(problems, relayer.FieldError{Field: "page", Message: "must be 0 or more"})
+		found.Add("page", "must be 0 or more")
 	}
 	if query.PerPage < 0 {
-		problems = append(problems, relayer.FieldError{Field: "per_page", Message: "must be 0 or more"})
+		found.Add("per_page", "must be 0 or more")
 	}
-	if problems == nil {
-		return nil
-	}
-	return &relayer.ValidationError{Fields: problems}
+	return found.Err()
 }
