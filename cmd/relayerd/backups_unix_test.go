@@ -287,7 +287,7 @@ func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
 	expectFiles(t, directory, others[0], others[1], others[2], filepath.Base(path), "source.db.lock", others[3])
 }
 
-// An incomplete backup is removed, whatever the name of the database is.
+// An incomplete backup is removed for any name of the database.
 func TestBackups_IncompleteIsRemoved(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

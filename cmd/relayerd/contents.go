@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	promclient "github.com/prometheus/client_golang/prometheus"
@@ -28,8 +27,8 @@ func fileSize(path string) float64 {
 	return float64(info.Size())
 }
 
-// countInterval is the time for which the numbers of relayers are kept: reading the metrics
-// needs no token, and counting takes some queries of the database.
+// countInterval is the time for which the numbers of relayers are kept, which take some
+// queries of the database.
 const countInterval = 15 * time.Second
 
 // relayersMetric has the numbers of relayers by network type and state. There are none
@@ -37,10 +36,7 @@ const countInterval = 15 * time.Second
 type relayersMetric struct {
 	manager     *relayer.Manager
 	description *promclient.Desc
-
-	mu      sync.Mutex
-	counted time.Time
-	counts  []stateCount
+	counts      *cached[[]stateCount]
 }
 
 type stateCount struct {
@@ -54,7 +50,9 @@ type stateCount struct {
 func newRelayersMetric(store relayer.Store) (*relayersMetric, error) {
 	manager, err := relayer.New(store)
 	description := promclient.NewDesc("relayerd_relayers", "Relayers by network type and state.", []string{"network_type", "paused", "system_disabled"}, nil)
-	return &relayersMetric{manager: manager, description: description}, err
+	m := &relayersMetric{manager: manager, description: description}
+	m.counts = &cached[[]stateCount]{interval: countInterval, timeout: countInterval, load: m.count}
+	return m, err
 }
 
 // Describe implements client_golang's Collector.
@@ -64,22 +62,10 @@ func (m *relayersMetric) Describe(descriptions chan<- *promclient.Desc) {
 
 // Collect implements client_golang's Collector.
 func (m *relayersMetric) Collect(collected chan<- promclient.Metric) {
-	for _, s := range m.current() {
+	for _, s := range m.counts.get(context.Background()) {
 		collected <- promclient.MustNewConstMetric(m.description, promclient.GaugeValue, float64(s.count),
 			string(s.networkType), strconv.FormatBool(s.isPaused), strconv.FormatBool(s.isSystemDisabled))
 	}
-}
-
-func (m *relayersMetric) current() []stateCount {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if time.Since(m.counted) < countInterval {
-		return m.counts
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), countInterval)
-	defer cancel()
-	m.counts, m.counted = m.count(ctx), time.Now()
-	return m.counts
 }
 
 // count returns nil if the store fails.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -33,15 +32,16 @@ func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics
 // ctx is done, and not while the store is unavailable. If the store can report
 // that it takes writes, readiness requires it.
 func readiness(ctx context.Context, store relayer.Store) http.Handler {
-	p := &storeProbe{ready: func(ctx context.Context) error {
+	ready := func(ctx context.Context) error {
 		_, _, err := store.List(ctx, relayer.StoreQuery{})
 		return err
-	}}
-	if writable, ok := store.(interface{ Ready(context.Context) error }); ok {
-		p.ready = writable.Ready
 	}
+	if writable, ok := store.(interface{ Ready(context.Context) error }); ok {
+		ready = writable.Ready
+	}
+	probe := &cached[error]{interval: probeInterval, timeout: probeTimeout, load: ready}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		err := p.probe(ctx)
+		err := probe.get(ctx)
 		switch {
 		case ctx.Err() != nil:
 			writeHealth(w, http.StatusServiceUnavailable, "stopping")
@@ -57,27 +57,6 @@ const (
 	probeInterval = time.Second
 	probeTimeout  = 3 * time.Second // shorter than that of a health check
 )
-
-// storeProbe asks a store at most once in an interval whether it is ready: the requests need
-// no token, and could otherwise use all connections of the store.
-type storeProbe struct {
-	ready func(context.Context) error
-
-	mu    sync.Mutex
-	asked time.Time
-	err   error
-}
-
-func (p *storeProbe) probe(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.asked) >= probeInterval {
-		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-		defer cancel()
-		p.err, p.asked = p.ready(ctx), time.Now()
-	}
-	return p.err
-}
 
 func writeHealth(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -465,8 +465,8 @@ func TestVerify_SharedChild(t *testing.T) {
 	}
 }
 
-// A freelist has room for its page IDs, and for those of its own pages that the engine counts
-// when it allocates the freelist. It has at most one page more than they need.
+// A freelist has room for its page IDs, and for the IDs of the pages that hold it, which the
+// engine counts when it allocates them. It has at most one page more than they need.
 func TestVerifyFreelist_TooManyPages(t *testing.T) {
 	for _, test := range []struct {
 		count, overflow int
