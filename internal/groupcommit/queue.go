@@ -1,10 +1,10 @@
-// Package groupcommit collects the writes of many callers for one writer, which
-// commits them together.
+// Package groupcommit collects the writes of many callers, so that one of them commits
+// all of them together.
 //
-// Callers block in [Queue.DoLeading]. The writer loops over [Queue.Wait] and
-// [Queue.Take], commits the batch, and calls [Write.Finish] for each write. A
-// write that waits alone is taken at once: the queue never delays a write to
-// collect more.
+// Callers block in [Queue.Do]. While they wait for their results, they also wait for a
+// lock. The one that gets it commits a batch: it calls [Queue.Take], and [Write.Finish] for
+// each write. A write that waits alone is committed at once, by its own caller: the queue
+// never delays a write to collect more.
 package groupcommit
 
 import (
@@ -26,7 +26,7 @@ type Limits struct {
 	Bytes  int
 }
 
-// Write is one write of a caller. Value describes it to the writer.
+// Write is one write of a caller.
 type Write[T any] struct {
 	Value T
 
@@ -37,43 +37,48 @@ type Write[T any] struct {
 	done  chan struct{}
 }
 
-// Finish reports the result to the caller. The writer calls it exactly once for
-// each write it took.
+// Finish reports the result to the caller. It is called exactly once for each write that
+// was taken.
 func (w *Write[T]) Finish(err error) {
 	w.err = err
 	close(w.done)
 }
 
-// begin decides between the writer that takes the write and the caller whose context
+func (w *Write[T]) isFinished() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// begin decides between the goroutine that takes the write and its caller, whose context
 // ends. It returns true for the first of them.
 func (w *Write[T]) begin() bool { return w.begun.CompareAndSwap(false, true) }
 
-// Queue holds the writes that wait for the writer. All methods are safe for
-// concurrent use, but only one goroutine may call Wait, and only one at a time Take.
+// Queue holds the writes that wait. All methods are safe for concurrent use, but only the
+// holder of the lock may call Take.
 type Queue[T any] struct {
 	limits  Limits
+	lock    chan struct{}
+	commit  func(context.Context)
 	mu      sync.Mutex
-	arrived sync.Cond
 	waiting []*Write[T]
 	closed  bool
 }
 
-// New returns an empty queue.
-func New[T any](limits Limits) *Queue[T] {
-	q := &Queue[T]{limits: limits}
-	q.arrived.L = &q.mu
-	return q
+// New returns an empty queue. A channel with room for one value is the lock: it is held by
+// the goroutine that sent the value. With the lock held, commit takes a batch and finishes
+// it. If its context ends before that, commit may return: another caller then commits.
+func New[T any](limits Limits, lock chan struct{}, commit func(context.Context)) *Queue[T] {
+	return &Queue[T]{limits: limits, lock: lock, commit: commit}
 }
 
-// DoLeading adds a write of size bytes and returns the result that the writer reports.
-// It returns the error of ctx if ctx ends before the writer takes the write, and
-// [ErrClosed] after Close. Once taken, the write runs to its end, even if ctx is
-// canceled.
-//
-// It calls lead before it notifies the writer. If no other goroutine writes, lead may act
-// as the writer once: take a batch and finish it. A write that is alone then needs no
-// switch to another goroutine and back.
-func (q *Queue[T]) DoLeading(ctx context.Context, size int, value T, lead func()) error {
+// Do adds a write of size bytes and returns its result. It returns the error of ctx if ctx
+// ends before the write is taken, and [ErrClosed] after Close. Once taken, the write runs to
+// its end, even if ctx is canceled.
+func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -81,18 +86,28 @@ func (q *Queue[T]) DoLeading(ctx context.Context, size int, value T, lead func()
 	if !q.add(w) {
 		return ErrClosed
 	}
-	lead()
-	q.notify()
-	select {
-	case <-w.done:
-		return w.err
-	case <-ctx.Done():
+	for !w.isFinished() {
+		select {
+		case <-w.done:
+		case q.lock <- struct{}{}:
+			q.lead(w)
+		case <-ctx.Done():
+			if w.begin() {
+				return ctx.Err()
+			}
+			<-w.done
+		}
 	}
-	if w.begin() {
-		return ctx.Err()
-	}
-	<-w.done
 	return w.err
+}
+
+// lead commits a batch for all callers, and releases the lock. Another one may have
+// finished the write just before.
+func (q *Queue[T]) lead(w *Write[T]) {
+	defer func() { <-q.lock }()
+	if !w.isFinished() {
+		q.commit(w.ctx)
+	}
 }
 
 func (q *Queue[T]) add(w *Write[T]) bool {
@@ -103,26 +118,6 @@ func (q *Queue[T]) add(w *Write[T]) bool {
 	}
 	q.waiting = append(q.waiting, w)
 	return true
-}
-
-// notify wakes the writer if writes are waiting.
-func (q *Queue[T]) notify() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.waiting) > 0 {
-		q.arrived.Signal()
-	}
-}
-
-// Wait blocks until a write is waiting. It returns false once the queue is
-// closed and empty.
-func (q *Queue[T]) Wait() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.waiting) == 0 && !q.closed {
-		q.arrived.Wait()
-	}
-	return len(q.waiting) > 0
 }
 
 // Take removes the next batch from the queue. It leaves out writes whose context
@@ -173,5 +168,4 @@ func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.arrived.Signal()
 }

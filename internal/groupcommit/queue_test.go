@@ -12,14 +12,22 @@ import (
 
 var errRefused = errors.New("refused")
 
+// newLocked returns a queue whose lock is held, so that writes wait.
+func newLocked(limits groupcommit.Limits, commit func(context.Context)) (q *groupcommit.Queue[int], release func()) {
+	lock := make(chan struct{}, 1)
+	lock <- struct{}{}
+	return groupcommit.New[int](limits, lock, commit), func() { <-lock }
+}
+
+var wide = groupcommit.Limits{Writes: 10, Bytes: 100}
+
 // start calls Do for each value and returns when all of them wait.
-func start(t *testing.T, q *groupcommit.Queue[int], size int, values ...int) []chan error {
-	t.Helper()
+func start(ctx context.Context, q *groupcommit.Queue[int], size int, values ...int) []chan error {
 	var results []chan error
 	for _, value := range values {
 		result := make(chan error, 1)
 		before := q.Len()
-		go func() { result <- q.DoLeading(t.Context(), size, value, func() {}) }()
+		go func() { result <- q.Do(ctx, size, value) }()
 		for q.Len() == before {
 			time.Sleep(time.Millisecond)
 		}
@@ -42,11 +50,8 @@ func finish(batch []*groupcommit.Write[int], err error) {
 }
 
 func TestTake_OrderAndResults(t *testing.T) {
-	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
-	results := start(t, q, 1, 1, 2, 3)
-	if !q.Wait() {
-		t.Fatal("Wait returned false for an open queue")
-	}
+	q, _ := newLocked(wide, nil)
+	results := start(t.Context(), q, 1, 1, 2, 3)
 	batch := q.Take()
 	if got := values(batch); !slices.Equal(got, []int{1, 2, 3}) {
 		t.Errorf("batch is %v", got)
@@ -60,17 +65,93 @@ func TestTake_OrderAndResults(t *testing.T) {
 	}
 }
 
-func TestDoLeading_CallerWrites(t *testing.T) {
-	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
-	err := q.DoLeading(t.Context(), 1, 7, func() {
+func TestDo_Alone(t *testing.T) {
+	var q *groupcommit.Queue[int]
+	commits := 0
+	q = groupcommit.New[int](wide, make(chan struct{}, 1), func(context.Context) {
+		commits++
 		batch := q.Take()
 		if got := values(batch); !slices.Equal(got, []int{7}) {
 			t.Errorf("batch is %v", got)
 		}
 		finish(batch, errRefused)
 	})
-	if err != errRefused || q.Len() != 0 {
-		t.Errorf("error is %v, want %v; %d writes wait", err, errRefused, q.Len())
+	for range 100 {
+		if err := q.Do(t.Context(), 1, 7); err != errRefused {
+			t.Fatalf("error is %v, want %v", err, errRefused)
+		}
+	}
+	if commits != 100 || q.Len() != 0 {
+		t.Errorf("%d commits, want 100; %d writes wait", commits, q.Len())
+	}
+}
+
+func TestDo_OneCommitsForAll(t *testing.T) {
+	var q *groupcommit.Queue[int]
+	var batches [][]int
+	q, release := newLocked(groupcommit.Limits{Writes: 4, Bytes: 100}, func(context.Context) {
+		batch := q.Take()
+		batches = append(batches, values(batch))
+		finish(batch, nil)
+	})
+	results := start(t.Context(), q, 1, 1, 2, 3, 4, 5, 6)
+	release()
+	for _, result := range results {
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	}
+	if len(batches) != 2 || !slices.Equal(batches[0], []int{1, 2, 3, 4}) || !slices.Equal(batches[1], []int{5, 6}) {
+		t.Errorf("batches are %v", batches)
+	}
+}
+
+// The caller that commits gives up before it has taken a batch.
+func TestDo_CommitGivesUp(t *testing.T) {
+	var q *groupcommit.Queue[int]
+	ctx, cancel := context.WithCancel(t.Context())
+	q, release := newLocked(wide, func(of context.Context) {
+		if of == ctx {
+			cancel()
+			return
+		}
+		finish(q.Take(), nil)
+	})
+	first := start(ctx, q, 1, 1)
+	others := start(t.Context(), q, 1, 2, 3)
+	release()
+	if err := <-first[0]; !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want that of the context", err)
+	}
+	for _, result := range others {
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// pausedContext calls pause each time that a caller is about to wait.
+type pausedContext struct {
+	context.Context
+	pause func()
+}
+
+func (c pausedContext) Done() <-chan struct{} {
+	c.pause()
+	return c.Context.Done()
+}
+
+// A caller whose write is finished does not commit, although the lock is free.
+func TestDo_FinishedBeforeLock(t *testing.T) {
+	for range 20 {
+		q, release := newLocked(wide, func(context.Context) { t.Error("the caller commits") })
+		ctx := pausedContext{t.Context(), func() {
+			finish(q.Take(), errRefused)
+			release()
+		}}
+		if err := q.Do(ctx, 1, 1); err != errRefused {
+			t.Errorf("error is %v, want %v", err, errRefused)
+		}
 	}
 }
 
@@ -87,8 +168,8 @@ func TestTake_Limits(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			q := groupcommit.New[int](test.limits)
-			results := start(t, q, test.size, 1, 2, 3, 4, 5)
+			q, _ := newLocked(test.limits, nil)
+			results := start(t.Context(), q, test.size, 1, 2, 3, 4, 5)
 			for _, want := range test.want {
 				batch := q.Take()
 				if got := values(batch); !slices.Equal(got, want) {
@@ -104,13 +185,13 @@ func TestTake_Limits(t *testing.T) {
 }
 
 func TestDo_ContextEndsWhileWaiting(t *testing.T) {
-	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
+	q, _ := newLocked(wide, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := q.DoLeading(ctx, 1, 1, func() {}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := q.Do(ctx, 1, 1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %v", err)
 	}
-	results := start(t, q, 1, 2)
+	results := start(t.Context(), q, 1, 2)
 	batch := q.Take()
 	if got := values(batch); !slices.Equal(got, []int{2}) {
 		t.Errorf("batch is %v, want the live write alone", got)
@@ -120,11 +201,9 @@ func TestDo_ContextEndsWhileWaiting(t *testing.T) {
 }
 
 func TestDo_ContextEndsAfterTake(t *testing.T) {
-	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
+	q, _ := newLocked(wide, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { result <- q.DoLeading(ctx, 1, 1, func() {}) }()
-	q.Wait()
+	result := start(ctx, q, 1, 1)[0]
 	batch := q.Take()
 	cancel()
 	select {
@@ -139,20 +218,17 @@ func TestDo_ContextEndsAfterTake(t *testing.T) {
 }
 
 func TestClose_RejectsNewKeepsWaiting(t *testing.T) {
-	q := groupcommit.New[int](groupcommit.Limits{Writes: 10, Bytes: 100})
-	results := start(t, q, 1, 1)
+	q, _ := newLocked(wide, nil)
+	results := start(t.Context(), q, 1, 1)
 	q.Close()
-	if err := q.DoLeading(t.Context(), 1, 2, func() {}); !errors.Is(err, groupcommit.ErrClosed) {
+	if err := q.Do(t.Context(), 1, 2); !errors.Is(err, groupcommit.ErrClosed) {
 		t.Errorf("Do after Close: error is %v", err)
 	}
-	if !q.Wait() {
-		t.Error("Wait returned false with a write waiting")
+	if q.Len() != 1 {
+		t.Errorf("%d writes wait, want 1", q.Len())
 	}
 	finish(q.Take(), nil)
 	if err := <-results[0]; err != nil {
 		t.Errorf("the write accepted before Close: error is %v", err)
-	}
-	if q.Wait() {
-		t.Error("Wait returned true for a closed, empty queue")
 	}
 }

@@ -46,7 +46,6 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
 	}
-	s.working.Go(s.run)
 	s.working.Go(s.compareAlways)
 	return s, nil
 }
@@ -78,10 +77,10 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	s := &Store{
 		path:      path,
 		opts:      opts,
-		queue:     groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}),
 		writeLock: make(chan struct{}, 1),
 		commit:    (*bbolt.Tx).Commit,
 	}
+	s.queue = groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}, s.writeLock, s.writeBatch)
 	s.engine, err = opts.openEngine(ctx, ctx, path, func(file *os.File) (_ pages.Header, err error) {
 		s.content, err = load(ctx, file, opts.logger)
 		return s.header, err

@@ -1,6 +1,7 @@
 package bolt_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -257,6 +258,29 @@ func TestRecovery_FileRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A write that gives up while it waits for a recovery does not fail the others.
+func TestRecovery_CanceledWrite(t *testing.T) {
+	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
+	repair()
+	other := open(t, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	results := enqueue(t, store, func() error {
+		_, err := store.Create(ctx, relayer.Record{ID: "canceled"})
+		return err
+	}, create(t, store, relayer.Record{ID: "patient"}))
+	cancel()
+	if err := <-results[0]; !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want %v", err, context.Canceled)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-results[1]; err != nil {
+		t.Error(err)
+	}
+	wantIDs(t, store, []string{"before", "unknown", "patient"})
 }
 
 // Close does not wait for a lock that another process has taken during a recovery.

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -35,7 +34,6 @@ type Store struct {
 	opts       options
 	queue      *groupcommit.Queue[write]
 	changes    storeutil.Feed
-	alone      atomic.Bool     // the last batch was a single write
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
 
@@ -50,6 +48,7 @@ type Store struct {
 	needsRecovery bool       // a commit failed: recover before the next write
 	damage        error      // found in the file: no writes until a check finds none
 	probed        time.Time  // when the disk last had room; zero after a failed commit
+	shared        bool       // the last batch had several writes
 	commit        func(*bbolt.Tx) error
 
 	working   sync.WaitGroup
@@ -57,7 +56,7 @@ type Store struct {
 	closeErr  error
 }
 
-// write is validated in a batch by the writer.
+// write validates a write and adds it to a batch.
 type write func(*table.Batch) error
 
 var (
@@ -66,9 +65,9 @@ var (
 	_ transfer.Checker  = (*Store)(nil)
 )
 
-// do queues a write for the writer and returns its result.
+// do makes a write and returns its result.
 func (s *Store) do(ctx context.Context, size int, validate write) error {
-	err := s.queue.DoLeading(ctx, size, validate, s.lead)
+	err := s.queue.Do(ctx, size, validate)
 	if errors.Is(err, groupcommit.ErrClosed) {
 		return errClosed
 	}
@@ -187,8 +186,11 @@ func (s *Store) Close() error {
 		s.cancelWork()
 		s.queue.Close()
 		s.working.Wait()
-		s.writeLock <- struct{}{} // a caller can still be committing
+		s.writeLock <- struct{}{}
 		defer s.unlock()
+		for s.queue.Len() > 0 {
+			s.writeBatch(context.Background())
+		}
 		s.changes.Close(errClosed)
 		s.table.Close(errClosed)
 		err := s.identity.Close()

@@ -226,6 +226,41 @@ func TestClose_AcceptedWrites(t *testing.T) {
 	wantSound(t, store)
 }
 
+// slowContext blocks in Done: its write is in the queue and does not wait for the lock yet.
+type slowContext struct {
+	context.Context
+	reached, open chan struct{}
+}
+
+func (c slowContext) Done() <-chan struct{} {
+	c.reached <- struct{}{}
+	<-c.open
+	return c.Context.Done()
+}
+
+// Close makes an accepted write whose caller does not run.
+func TestClose_WriteOfSlowCaller(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	ctx := slowContext{t.Context(), make(chan struct{}, 10), make(chan struct{})}
+	result := make(chan error, 1)
+	go func() {
+		_, err := store.Create(ctx, relayer.Record{ID: "accepted"})
+		result <- err
+	}()
+	<-ctx.reached
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	close(ctx.open)
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	store = open(t, path)
+	defer store.Close()
+	wantIDs(t, store, []string{"accepted"})
+}
+
 func TestClose_UnderLoad(t *testing.T) {
 	for range 5 {
 		path := filepath.Join(t.TempDir(), "relayers.db")

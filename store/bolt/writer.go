@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,48 +19,21 @@ import (
 	"github.com/go-relayer/relayer/store/internal/table"
 )
 
-// run is the writer goroutine. It ends after the queue is closed and empty.
-func (s *Store) run() {
-	for s.queue.Wait() {
-		s.writeLock <- struct{}{}
-		written := s.writeBatch()
-		s.unlock()
-		if written > 1 {
-			// The callers that just got their results are about to write again. If
-			// they run first, their next writes share a sync.
-			runtime.Gosched()
-		}
-	}
-}
-
-// lead commits a batch on the goroutine of a caller if that caller is likely to write
-// alone. It saves two switches of goroutines, which take longer than a write without its
-// sync. A recovery is left to the writer, because the caller could not give up while it
-// runs.
-func (s *Store) lead() {
-	if !s.alone.Load() {
+// writeBatch commits the waiting writes in one transaction. It takes them from the queue only
+// when the file is ready: a check or a recovery can be long, and until then their callers can
+// give up. Its caller holds the write lock.
+func (s *Store) writeBatch(ctx context.Context) {
+	failure := s.recoverFile(ctx)
+	if ctx.Err() != nil {
 		return
 	}
-	select {
-	case s.writeLock <- struct{}{}:
-	default:
-		return
+	if s.shared {
+		// The callers that just got their results are about to write again. If they run
+		// first, their next writes share a sync.
+		runtime.Gosched()
 	}
-	defer s.unlock()
-	if s.needsRecovery {
-		return
-	}
-	s.writeBatch()
-}
-
-// writeBatch commits the waiting writes in one transaction and returns their
-// number. It takes them from the queue only when the file is ready: a check or
-// a recovery can be long, and until then their callers can give up. The caller holds
-// the write lock.
-func (s *Store) writeBatch() int {
-	failure := s.recoverFile(s.closing)
 	taken := s.queue.Take()
-	s.alone.Store(len(taken) == 1)
+	s.shared = len(taken) > 1
 	results := make([]error, len(taken))
 	batch := s.table.Begin()
 	if failure == nil {
@@ -73,7 +47,6 @@ func (s *Store) writeBatch() int {
 	for i, w := range taken {
 		w.Finish(outcome(results[i], failure))
 	}
-	return len(taken)
 }
 
 // outcome returns the result of a write of a batch. If the batch failed, a write that was
