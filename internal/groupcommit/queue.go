@@ -1,10 +1,10 @@
-// Package groupcommit collects the writes of many callers, so that one of them commits
-// all of them together.
+// Package groupcommit collects the writes of many callers, so that one of them, the
+// leader, commits all of them together.
 //
 // Callers block in [Queue.Do]. While they wait for their results, they also wait for a
-// lock. The one that gets it commits a batch: it calls [Queue.Take], and [Write.Finish] for
-// each write. A write that waits alone is committed at once, by its own caller: the queue
-// never delays a write to collect more.
+// lock. The one that acquires it is the leader: it commits a batch for all. It calls
+// [Queue.Take], and [Write.Finish] for each write. A write that waits alone is committed at
+// once, by its own caller: the queue never delays a write to collect more.
 package groupcommit
 
 import (
@@ -12,7 +12,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // ErrClosed reports that the queue accepts no more writes.
@@ -30,11 +29,9 @@ type Limits struct {
 type Write[T any] struct {
 	Value T
 
-	ctx   context.Context
-	size  int
-	begun atomic.Bool
-	err   error
-	done  chan struct{}
+	size int
+	err  error
+	done chan struct{}
 }
 
 // Finish reports the result to the caller. It is called exactly once for each write that
@@ -53,10 +50,6 @@ func (w *Write[T]) isFinished() bool {
 	}
 }
 
-// begin decides between the goroutine that takes the write and its caller, whose context
-// ends. It returns true for the first of them.
-func (w *Write[T]) begin() bool { return w.begun.CompareAndSwap(false, true) }
-
 // Queue holds the writes that wait. All methods are safe for concurrent use, but only the
 // holder of the lock may call Take.
 type Queue[T any] struct {
@@ -68,31 +61,32 @@ type Queue[T any] struct {
 	closed  bool
 }
 
-// New returns an empty queue. A channel with room for one value is the lock: it is held by
-// the goroutine that sent the value. With the lock held, commit takes a batch and finishes
-// it. If its context ends before that, commit may return: another caller then commits.
+// New returns an empty queue. The lock is a channel with room for one value: it is held by
+// the goroutine that sent the value. The leader calls commit with its own context and with
+// the lock held. If that context ends before commit takes a batch, commit may return: another
+// caller then leads.
 func New[T any](limits Limits, lock chan struct{}, commit func(context.Context)) *Queue[T] {
 	return &Queue[T]{limits: limits, lock: lock, commit: commit}
 }
 
 // Do adds a write of size bytes and returns its result. It returns the error of ctx if ctx
 // ends before the write is taken, and [ErrClosed] after Close. Once taken, the write runs to
-// its end, even if ctx is canceled.
+// its end, even if ctx is canceled. A leader whose ctx ends returns after its commit.
 func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w := &Write[T]{Value: value, ctx: ctx, size: size, done: make(chan struct{})}
+	w := &Write[T]{Value: value, size: size, done: make(chan struct{})}
 	if !q.add(w) {
 		return ErrClosed
 	}
-	for !w.isFinished() {
+	for !w.isFinished() { // the lock may be free too
 		select {
 		case <-w.done:
 		case q.lock <- struct{}{}:
-			q.lead(w)
+			q.lead(ctx, w)
 		case <-ctx.Done():
-			if w.begin() {
+			if q.remove(w) {
 				return ctx.Err()
 			}
 			<-w.done
@@ -101,12 +95,12 @@ func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 	return w.err
 }
 
-// lead commits a batch for all callers, and releases the lock. Another one may have
-// finished the write just before.
-func (q *Queue[T]) lead(w *Write[T]) {
+// lead commits a batch, unless another leader has finished the write just before. After Close,
+// commit is therefore not called any more once the queue is empty.
+func (q *Queue[T]) lead(ctx context.Context, w *Write[T]) {
 	defer func() { <-q.lock }()
 	if !w.isFinished() {
-		q.commit(w.ctx)
+		q.commit(ctx)
 	}
 }
 
@@ -120,29 +114,25 @@ func (q *Queue[T]) add(w *Write[T]) bool {
 	return true
 }
 
-// Take removes the next batch from the queue. It leaves out writes whose context
-// has ended, so that the batch can be empty.
+// remove removes a write, and returns false if it was taken before.
+func (q *Queue[T]) remove(w *Write[T]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := len(q.waiting)
+	q.waiting = slices.DeleteFunc(q.waiting, func(other *Write[T]) bool { return other == w })
+	return len(q.waiting) < before
+}
+
+// Take removes the next batch from the queue and returns it.
 func (q *Queue[T]) Take() []*Write[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = slices.DeleteFunc(q.waiting, func(w *Write[T]) bool { return w.begun.Load() })
 	count := q.batchLength()
 	// The batch and the rest must not share an array: that would keep the bytes of finished
 	// writes in memory.
 	batch := slices.Clone(q.waiting[:count])
 	q.waiting = slices.Delete(q.waiting, 0, count)
-	return slices.DeleteFunc(batch, func(w *Write[T]) bool { return !beginLive(w) })
-}
-
-func beginLive[T any](w *Write[T]) bool {
-	if !w.begin() {
-		return false
-	}
-	if err := w.ctx.Err(); err != nil {
-		w.Finish(err)
-		return false
-	}
-	return true
+	return batch
 }
 
 func (q *Queue[T]) batchLength() int {
@@ -163,7 +153,8 @@ func (q *Queue[T]) Len() int {
 	return len(q.waiting)
 }
 
-// Close rejects further writes with [ErrClosed]. Waiting writes stay in the queue.
+// Close rejects further writes with [ErrClosed]. Waiting writes stay in the queue. Their
+// callers, or the holder of the lock, commit them.
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

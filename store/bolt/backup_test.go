@@ -224,7 +224,7 @@ func TestBackup_ContextEnds(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	ctx := &endingContext{Context: t.Context(), after: megabytes / 5}
+	ctx := newEndingContext(t, megabytes/5)
 	if err := store.Backup(ctx, filepath.Join(dir, "backup.db")); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
@@ -239,12 +239,18 @@ func TestBackup_ContextEnds(t *testing.T) {
 // endingContext ends when it is checked for the last of some times.
 type endingContext struct {
 	context.Context
+	end          context.CancelFunc
 	calls, after int
 }
 
+func newEndingContext(t *testing.T, after int) *endingContext {
+	ctx, end := context.WithCancel(t.Context())
+	return &endingContext{Context: ctx, end: end, after: after}
+}
+
 func (c *endingContext) Err() error {
-	if c.calls++; c.calls < c.after {
-		return nil
+	if c.calls++; c.calls == c.after {
+		c.end()
 	}
-	return context.Canceled
+	return c.Context.Err()
 }

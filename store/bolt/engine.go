@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,20 +101,20 @@ func (e *engine) close() error {
 const lockRetry = 50 * time.Millisecond
 
 // openEngine opens the file at path for writing. While another process has it open, it tries
-// again until the lock timeout, or until one of the contexts ends.
+// again until the lock timeout, or until one of the contexts ends. It tries once in any case: a
+// recovery has just closed the file, and must not leave it to other processes.
 func (o options) openEngine(ctx, closing context.Context, path string, verify func(*os.File) (pages.Header, error)) (*engine, error) {
 	deadline := time.Now().Add(o.lockTimeout)
 	for {
-		if err := cmp.Or(ctx.Err(), closing.Err()); err != nil {
-			return nil, err
-		}
 		e, err := tryEngine(path, verify)
 		if !errors.Is(err, ErrLocked) || time.Now().Add(lockRetry).After(deadline) {
 			return e, err
 		}
 		select {
 		case <-ctx.Done():
+			return nil, ctx.Err()
 		case <-closing.Done():
+			return nil, closing.Err()
 		case <-time.After(lockRetry):
 		}
 	}

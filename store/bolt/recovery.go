@@ -30,8 +30,8 @@ func (s *Store) commitFailed(failed *commit, cause error) error {
 // opens it again, because the engine may regard pages as free that the file uses, and
 // makes the headers durable: until then no write may be acknowledged. The transaction ID
 // of the current header says whether the commit in doubt took effect. If a step fails,
-// the next write tries again, and reads go on. Close ends the wait for the lock of the
-// file. The caller holds the write lock.
+// the next write tries again, and reads go on. Close and the end of ctx end the wait for the
+// lock of the file. The caller holds the write lock.
 func (s *Store) recoverFile(ctx context.Context) error {
 	if !s.needsRecovery {
 		return nil

@@ -260,6 +260,27 @@ func TestRecovery_FileRemoved(t *testing.T) {
 	}
 }
 
+// A write whose context ends while it recovers the file does not leave it to other processes.
+func TestRecovery_ContextEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	defer store.Close()
+	failCommit(store, 1, func(func() error) error { return errDisk })
+	if err := create(t, store, relayer.Record{ID: "failed"})(); !errors.Is(err, relayer.ErrUnavailable) {
+		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
+	}
+	if _, err := store.Create(newEndingContext(t, 2), relayer.Record{ID: "canceled"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want %v", err, context.Canceled)
+	}
+	if _, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0)); !errors.Is(err, bolt.ErrLocked) {
+		t.Errorf("error of a second Open is %v, want %v", err, bolt.ErrLocked)
+	}
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Error(err)
+	}
+	wantIDs(t, store, []string{"after"})
+}
+
 // A write that gives up while it waits for a recovery does not fail the others.
 func TestRecovery_CanceledWrite(t *testing.T) {
 	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
@@ -283,13 +304,15 @@ func TestRecovery_CanceledWrite(t *testing.T) {
 	wantIDs(t, store, []string{"before", "unknown", "patient"})
 }
 
-// Close does not wait for a lock that another process has taken during a recovery.
+// Close, and the write that recovers the file, do not wait for a lock that another process has
+// taken during a recovery.
 func TestClose_RecoveryWaitsForLock(t *testing.T) {
 	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
 	repair()
 	other := open(t, path)
 	defer other.Close()
 	wantCancelable(t, store)
+	results := enqueue(t, store, create(t, store, relayer.Record{ID: "waiting"}))
 	closed := make(chan error, 1)
 	go func() { closed <- store.Close() }()
 	select {
@@ -298,7 +321,10 @@ func TestClose_RecoveryWaitsForLock(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("Close still waits")
+		t.Fatal("Close still waits")
+	}
+	if err := <-results[0]; !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("error of the write is %v, want %v", err, relayer.ErrUnavailable)
 	}
 }
 

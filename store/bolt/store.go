@@ -48,7 +48,7 @@ type Store struct {
 	needsRecovery bool       // a commit failed: recover before the next write
 	damage        error      // found in the file: no writes until a check finds none
 	probed        time.Time  // when the disk last had room; zero after a failed commit
-	shared        bool       // the last batch had several writes
+	lastShared    bool       // the last batch had several writes
 	commit        func(*bbolt.Tx) error
 
 	working   sync.WaitGroup
@@ -65,7 +65,7 @@ var (
 	_ transfer.Checker  = (*Store)(nil)
 )
 
-// do makes a write and returns its result.
+// do queues a write and returns its result after its commit.
 func (s *Store) do(ctx context.Context, size int, validate write) error {
 	err := s.queue.Do(ctx, size, validate)
 	if errors.Is(err, groupcommit.ErrClosed) {

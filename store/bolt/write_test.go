@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -224,6 +226,56 @@ func TestClose_AcceptedWrites(t *testing.T) {
 		t.Errorf("total is %d, want 3; error %v", total, err)
 	}
 	wantSound(t, store)
+}
+
+// panicking is the handler of a host's logger that panics.
+type panicking struct{ slog.Handler }
+
+func (panicking) Handle(context.Context, slog.Record) error { panic("the host's logger") }
+
+// A commit that panics ends for its caller with the panic, and for the others with an error.
+// Later writes are refused.
+func TestWrite_PanicInCommit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path, bolt.WithLogger(slog.New(panicking{slog.NewTextHandler(io.Discard, nil)})))
+	defer store.Close()
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := newPausingContext(t)
+	checking, cancel := context.WithCancel(t.Context())
+	ctx.Context = checking
+	checked := make(chan error, 1)
+	go func() { checked <- store.Check(ctx) }()
+	<-ctx.reached
+	errPanic := errors.New("panic")
+	write := func(id string) func() error {
+		return func() (err error) {
+			defer func() {
+				if recover() != nil {
+					err = errPanic
+				}
+			}()
+			return create(t, store, relayer.Record{ID: id})()
+		}
+	}
+	results := enqueue(t, store, write("one"), write("two"))
+	headers := 2 * os.Getpagesize()
+	overwrite(t, path, int64(headers), make([]byte, len(read(t, path))-headers))
+	cancel()
+	close(ctx.open)
+	if err := <-checked; !errors.Is(err, context.Canceled) {
+		t.Errorf("error of the check is %v", err)
+	}
+	first, second := <-results[0], <-results[1]
+	if first != errPanic {
+		first, second = second, first
+	}
+	if first != errPanic || !errors.Is(second, relayer.ErrOutcomeUnknown) {
+		t.Errorf("errors are %v and %v, want a panic and %v", first, second, relayer.ErrOutcomeUnknown)
+	}
+	wantCreateUnavailable(t, store)
+	wantIDs(t, store, []string{"before"})
 }
 
 // slowContext blocks in Done: its write is in the queue and does not wait for the lock yet.
