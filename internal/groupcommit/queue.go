@@ -29,6 +29,7 @@ type Limits struct {
 type Write[T any] struct {
 	Value T
 
+	ctx  context.Context
 	size int
 	err  error
 	done chan struct{}
@@ -63,28 +64,30 @@ type Queue[T any] struct {
 
 // New returns an empty queue. The lock is a channel with room for one value: it is held by
 // the goroutine that sent the value. The leader calls commit with its own context and with
-// the lock held. If that context ends before commit takes a batch, commit may return: another
-// caller then leads.
+// the lock held. If commit cannot take a batch before that context ends, it may return:
+// another caller then leads.
 func New[T any](limits Limits, lock chan struct{}, commit func(context.Context)) *Queue[T] {
 	return &Queue[T]{limits: limits, lock: lock, commit: commit}
 }
 
 // Do adds a write of size bytes and returns its result. It returns the error of ctx if ctx
 // ends before the write is taken, and [ErrClosed] after Close. Once taken, the write runs to
-// its end, even if ctx is canceled. A leader whose ctx ends returns after its commit.
+// its end, even if ctx is canceled. A leader returns after it has committed for the others,
+// even if its ctx ends.
 func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w := &Write[T]{Value: value, size: size, done: make(chan struct{})}
+	w := &Write[T]{Value: value, ctx: ctx, size: size, done: make(chan struct{})}
 	if !q.add(w) {
 		return ErrClosed
 	}
-	for !w.isFinished() { // the lock may be free too
+	for {
 		select {
 		case <-w.done:
+			return w.err
 		case q.lock <- struct{}{}:
-			q.lead(ctx, w)
+			q.lead(w)
 		case <-ctx.Done():
 			if q.remove(w) {
 				return ctx.Err()
@@ -92,15 +95,14 @@ func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 			<-w.done
 		}
 	}
-	return w.err
 }
 
-// lead commits a batch, unless another leader has finished the write just before. After Close,
-// commit is therefore not called any more once the queue is empty.
-func (q *Queue[T]) lead(ctx context.Context, w *Write[T]) {
+// lead commits a batch and releases the lock. It does nothing if another leader, or Close of
+// the store, has finished the write just before.
+func (q *Queue[T]) lead(w *Write[T]) {
 	defer func() { <-q.lock }()
 	if !w.isFinished() {
-		q.commit(ctx)
+		q.commit(w.ctx)
 	}
 }
 
@@ -118,12 +120,16 @@ func (q *Queue[T]) add(w *Write[T]) bool {
 func (q *Queue[T]) remove(w *Write[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	before := len(q.waiting)
-	q.waiting = slices.DeleteFunc(q.waiting, func(other *Write[T]) bool { return other == w })
-	return len(q.waiting) < before
+	i := slices.Index(q.waiting, w)
+	if i < 0 {
+		return false
+	}
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	return true
 }
 
-// Take removes the next batch from the queue and returns it.
+// Take removes the next batch from the queue. It finishes and leaves out writes whose context
+// has ended, so that the batch can be empty.
 func (q *Queue[T]) Take() []*Write[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -132,7 +138,13 @@ func (q *Queue[T]) Take() []*Write[T] {
 	// writes in memory.
 	batch := slices.Clone(q.waiting[:count])
 	q.waiting = slices.Delete(q.waiting, 0, count)
-	return batch
+	return slices.DeleteFunc(batch, func(w *Write[T]) bool {
+		err := w.ctx.Err()
+		if err != nil {
+			w.Finish(err)
+		}
+		return err != nil
+	})
 }
 
 func (q *Queue[T]) batchLength() int {

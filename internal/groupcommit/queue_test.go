@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,7 +132,7 @@ func TestDo_LeaderGivesUp(t *testing.T) {
 	}
 }
 
-// pausedContext calls pause each time that a caller is about to wait.
+// pausedContext calls pause when a caller is about to wait.
 type pausedContext struct {
 	context.Context
 	pause func()
@@ -146,10 +147,10 @@ func (c pausedContext) Done() <-chan struct{} {
 func TestDo_FinishedBeforeLock(t *testing.T) {
 	for range 20 {
 		q, release := newLocked(wide, func(context.Context) { t.Error("the caller commits") })
-		ctx := pausedContext{t.Context(), func() {
+		ctx := pausedContext{t.Context(), sync.OnceFunc(func() {
 			finish(q.Take(), errRefused)
 			release()
-		}}
+		})}
 		if err := q.Do(ctx, 1, 1); err != errRefused {
 			t.Errorf("error is %v, want %v", err, errRefused)
 		}
@@ -202,6 +203,21 @@ func TestDo_ContextEndsWhileWaiting(t *testing.T) {
 	}
 	finish(batch, nil)
 	<-results[0]
+}
+
+// The context of a write has ended, and its caller is not scheduled.
+func TestTake_ContextEnded(t *testing.T) {
+	q, _ := newLocked(wide, nil)
+	ended, cancel := context.WithCancel(t.Context())
+	ctx := pausedContext{ended, func() {
+		cancel()
+		if batch := q.Take(); len(batch) > 0 {
+			t.Errorf("batch is %v", values(batch))
+		}
+	}}
+	if err := q.Do(ctx, 1, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want %v", err, context.Canceled)
+	}
 }
 
 func TestDo_ContextEndsAfterTake(t *testing.T) {

@@ -44,8 +44,9 @@ type engine struct {
 }
 
 var (
-	errPage  = errors.New("a page is damaged or cannot be read")
-	errStuck = errors.New("the storage engine failed while it held its locks: restart the process")
+	errPage    = errors.New("a page is damaged or cannot be read")
+	errClosing = errors.New("the store is closing")
+	errStuck   = errors.New("the storage engine failed while it held its locks: restart the process")
 )
 
 // guard runs a function that reads pages. A damaged page makes the engine panic,
@@ -114,7 +115,7 @@ func (o options) openEngine(ctx, closing context.Context, path string, verify fu
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-closing.Done():
-			return nil, closing.Err()
+			return nil, errClosing
 		case <-time.After(lockRetry):
 		}
 	}

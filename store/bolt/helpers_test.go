@@ -179,8 +179,8 @@ func openGated(t *testing.T) (*bolt.Store, *gate) {
 	return store, g
 }
 
-// enqueue starts writes and returns when they wait in the queue, behind the commit at the
-// gate. Each channel receives the result of one write.
+// enqueue starts writes and returns when they wait in the queue. Something else must hold the
+// write lock. Each channel receives the result of one write.
 func enqueue(t *testing.T, store *bolt.Store, writes ...func() error) (results []chan error) {
 	t.Helper()
 	before := store.Waiting()

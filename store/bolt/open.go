@@ -81,7 +81,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		commit:    (*bbolt.Tx).Commit,
 	}
 	s.queue = groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}, s.writeLock, s.writeBatch)
-	s.engine, err = opts.openEngine(ctx, ctx, path, func(file *os.File) (_ pages.Header, err error) {
+	s.engine, err = opts.openEngine(ctx, context.Background(), path, func(file *os.File) (_ pages.Header, err error) {
 		s.content, err = load(ctx, file, opts.logger)
 		return s.header, err
 	})

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (s *Store) recoverFile(ctx context.Context) error {
 		return nil
 	}
 	if err := s.reopen(ctx); err != nil {
-		return unavailable(err)
+		return cmp.Or(ctx.Err(), unavailable(err))
 	}
 	s.needsRecovery = false
 	return nil

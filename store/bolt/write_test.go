@@ -228,53 +228,23 @@ func TestClose_AcceptedWrites(t *testing.T) {
 	wantSound(t, store)
 }
 
-// panicking is the handler of a host's logger that panics.
+// panicking is the handler of a logger that panics.
 type panicking struct{ slog.Handler }
 
-func (panicking) Handle(context.Context, slog.Record) error { panic("the host's logger") }
+func (panicking) Handle(context.Context, slog.Record) error { panic("the logger of the host") }
 
-// A commit that panics ends for its caller with the panic, and for the others with an error.
-// Later writes are refused.
-func TestWrite_PanicInCommit(t *testing.T) {
+func TestWrite_LoggerPanics(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path, bolt.WithLogger(slog.New(panicking{slog.NewTextHandler(io.Discard, nil)})))
 	defer store.Close()
 	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
 		t.Fatal(err)
 	}
-	ctx := newPausingContext(t)
-	checking, cancel := context.WithCancel(t.Context())
-	ctx.Context = checking
-	checked := make(chan error, 1)
-	go func() { checked <- store.Check(ctx) }()
-	<-ctx.reached
-	errPanic := errors.New("panic")
-	write := func(id string) func() error {
-		return func() (err error) {
-			defer func() {
-				if recover() != nil {
-					err = errPanic
-				}
-			}()
-			return create(t, store, relayer.Record{ID: id})()
-		}
-	}
-	results := enqueue(t, store, write("one"), write("two"))
 	headers := 2 * os.Getpagesize()
 	overwrite(t, path, int64(headers), make([]byte, len(read(t, path))-headers))
-	cancel()
-	close(ctx.open)
-	if err := <-checked; !errors.Is(err, context.Canceled) {
-		t.Errorf("error of the check is %v", err)
+	for range 2 {
+		wantCreateUnavailable(t, store)
 	}
-	first, second := <-results[0], <-results[1]
-	if first != errPanic {
-		first, second = second, first
-	}
-	if first != errPanic || !errors.Is(second, relayer.ErrOutcomeUnknown) {
-		t.Errorf("errors are %v and %v, want a panic and %v", first, second, relayer.ErrOutcomeUnknown)
-	}
-	wantCreateUnavailable(t, store)
 	wantIDs(t, store, []string{"before"})
 }
 
@@ -290,7 +260,7 @@ func (c slowContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// Close makes an accepted write whose caller does not run.
+// Close commits an accepted write whose caller is not scheduled.
 func TestClose_WriteOfSlowCaller(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)

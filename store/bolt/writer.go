@@ -15,56 +15,38 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/groupcommit"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 )
 
 // writeBatch commits the waiting writes in one transaction. It takes them from the queue only
 // when the file is ready: a check or a recovery can be long, and until then their callers can
-// give up. If ctx ends before that, it takes none. The caller holds the write lock.
+// give up. The caller holds the write lock.
 func (s *Store) writeBatch(ctx context.Context) {
-	recovered := s.recoverFile(ctx)
+	failure := s.recoverFile(ctx)
+	if failure != nil && ctx.Err() != nil {
+		return // it may be the reason, which is none for the others
+	}
 	if s.lastShared {
 		// This goroutine runs before the callers that just got their results, and they are
 		// about to write again. If they run first, their next writes share a sync.
 		runtime.Gosched()
 	}
-	if ctx.Err() != nil {
-		return
-	}
 	taken := s.queue.Take()
 	s.lastShared = len(taken) > 1
 	results := make([]error, len(taken))
-	failure := errPanicked
-	defer func() {
-		for i, w := range taken {
-			w.Finish(outcome(results[i], failure))
-		}
-	}()
-	if recovered != nil {
-		failure = recovered
-		return
-	}
-	failure = s.commitValid(taken, results)
-}
-
-// errPanicked is the result of the other callers if a panic, such as one in the host's logger,
-// ends the commit of the one that leads.
-var errPanicked = fmt.Errorf("%w: the commit panicked", relayer.ErrOutcomeUnknown)
-
-// commitValid validates the writes, sets the results of the rejected ones, and commits the
-// others.
-func (s *Store) commitValid(writes []*groupcommit.Write[write], results []error) error {
 	batch := s.table.Begin()
-	for i, w := range writes {
-		results[i] = w.Value(batch)
+	if failure == nil {
+		for i, w := range taken {
+			results[i] = w.Value(batch)
+		}
+		if len(batch.Changes) > 0 {
+			failure = s.commitBatch(batch)
+		}
 	}
-	if len(batch.Changes) == 0 {
-		return nil
+	for i, w := range taken {
+		w.Finish(outcome(results[i], failure))
 	}
-	return s.commitBatch(batch)
 }
 
 // outcome returns the result of a write of a batch. If the batch failed, a write that was
@@ -173,12 +155,11 @@ func deleteDamaged(records *bbolt.Bucket, r *table.Record) error {
 func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(nil, sequence) }
 
 // finish applies and publishes a durable commit. Its root, its freelist and its number of
-// pages are not known until its header is read. The header is last: after a panic, it is not
-// that of the file, and later writes are refused.
+// pages are not known until its header is read.
 func (s *Store) finish(done *commit) {
+	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
 	s.table.Apply(done.batch)
 	done.batch.Publish(&s.changes)
-	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
 }
 
 var (
@@ -254,9 +235,15 @@ func sizeByStat(path string, known fs.FileInfo) (size int64, found bool, err err
 func (s *Store) foundDamage(cause error) error {
 	if s.damage == nil {
 		s.damage = cause
-		s.opts.logger.Error("the file is damaged: writes are refused; relayers in memory are sound: back them up", "path", s.path, "error", cause)
+		s.logDamage()
 	}
 	return corruptData(cause)
+}
+
+func (s *Store) logDamage() {
+	// The logger's handler is code of the host.
+	defer func() { _ = recover() }()
+	s.opts.logger.Error("the file is damaged: writes are refused; relayers in memory are sound: back them up", "path", s.path, "error", s.damage)
 }
 
 var errContent = fmt.Errorf("%w: the file differs from the records in memory", pages.ErrDamaged)
