@@ -304,6 +304,21 @@ func TestRecovery_CanceledWrite(t *testing.T) {
 	wantIDs(t, store, []string{"before", "unknown", "patient"})
 }
 
+// A check that waits for a recovery ends with the error of its context.
+func TestRecovery_CanceledCheck(t *testing.T) {
+	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
+	repair()
+	other := open(t, path)
+	defer other.Close()
+	for call, run := range map[string]func(context.Context) error{"Check": store.Check, "Ready": store.Ready} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if err := run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: error is %v, want %v", call, err, context.DeadlineExceeded)
+		}
+	}
+}
+
 // Close, and the write that recovers the file, do not wait for a lock that another process has
 // taken during a recovery.
 func TestClose_RecoveryWaitsForLock(t *testing.T) {
