@@ -96,8 +96,8 @@ func admissionError(err error) error {
 }
 
 // faultError is an error of the host's code, with its URLs masked. It does not match the
-// errors of this package, which would give it a meaning for callers: that the relayer is unknown, that the request
-// is invalid, or that the write may be repeated.
+// errors of this package, which would give it a meaning for callers: that the relayer is
+// unknown, that the request is invalid, or that the write may be repeated.
 type faultError struct{ err error }
 
 func (e faultError) Error() string { return mask.Text(e.err.Error()) }

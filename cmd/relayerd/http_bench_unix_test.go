@@ -46,8 +46,8 @@ var benchRelayers = flag.Int("relayers", 100_000, "the number of relayers that t
 // limits and writes the same status, headers and body. Both share the process with the
 // clients and are measured alternately in short rounds, because the load of the machine
 // changes from second to second. The minimal server shows which ratio a registry can reach.
-// Ratios are medians of the rounds: of-bare compares the
-// rates of requests, and cpu-of-bare the time on a processor.
+// Ratios are medians of the rounds: of-bare compares the rates of requests, and cpu-of-bare
+// the time on a processor.
 func BenchmarkHTTP(b *testing.B) {
 	if testing.Short() {
 		*benchRelayers = 2_000

@@ -97,8 +97,8 @@ func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 	}
 }
 
-// lead commits a batch and releases the lock. It does nothing if another leader, or Close of
-// the store, has finished the write just before.
+// lead commits a batch and releases the lock. It commits nothing if another holder of the
+// lock has finished the write just before.
 func (q *Queue[T]) lead(w *Write[T]) {
 	defer func() { <-q.lock }()
 	if !w.isFinished() {

@@ -240,8 +240,7 @@ func TestWrite_LoggerPanics(t *testing.T) {
 	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
 		t.Fatal(err)
 	}
-	headers := 2 * os.Getpagesize()
-	overwrite(t, path, int64(headers), make([]byte, len(read(t, path))-headers))
+	overwrite(t, path, 0, withNoise(read(t, path)))
 	for range 2 {
 		wantCreateUnavailable(t, store)
 	}
