@@ -10,6 +10,7 @@ package groupcommit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -139,12 +140,23 @@ func (q *Queue[T]) Take() []*Write[T] {
 	batch := slices.Clone(q.waiting[:count])
 	q.waiting = slices.Delete(q.waiting, 0, count)
 	return slices.DeleteFunc(batch, func(w *Write[T]) bool {
-		err := w.ctx.Err()
+		err := errorOf(w.ctx)
 		if err != nil {
 			w.Finish(err)
 		}
 		return err != nil
 	})
+}
+
+// errorOf returns the error of a context. The leader must survive the context of another caller,
+// which can have any type.
+func errorOf(ctx context.Context) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("the context of the write panicked: %v", cause)
+		}
+	}()
+	return ctx.Err()
 }
 
 func (q *Queue[T]) batchLength() int {

@@ -49,7 +49,7 @@ func (s *Store) Check(ctx context.Context) error {
 		s.damage = cmp.Or(s.damage, known)
 		return err
 	}
-	if _, both, _ := pages.ReadHeaders(s.identity); !both {
+	if _, both, _ := pages.ReadHeaders(s.file); !both {
 		c.report(errors.New("a header is invalid: the last commit may be lost"))
 	}
 	if len(c.problems) == 0 {
@@ -62,7 +62,7 @@ func (s *Store) Check(ctx context.Context) error {
 // further writes are refused. The caller holds the write lock.
 func (s *Store) compareFrom(key []byte, c *comparison) error {
 	c.state = s.state.encoded()
-	err := c.compareFile(pages.NewFile(s.identity, s.header), key)
+	err := c.compareFile(pages.NewFile(s.file, s.header), key)
 	if c.damage != nil {
 		_ = s.foundDamage(c.damage)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -245,9 +246,13 @@ func TestCheck_DamagedHeader(t *testing.T) {
 	}
 	whole := read(t, path)
 	flipBits(t, path, whole, newerHeader(whole)+60, 1)
-	store = open(t, path)
+	var logged bytes.Buffer
+	store = open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	defer store.Close()
 	wantIDs(t, store, []string{"first"})
+	if text := logged.String(); strings.Count(text, "a header of the file is invalid") != 1 {
+		t.Errorf("the log is %q, want the invalid header", text)
+	}
 	err := store.Check(t.Context())
 	if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), "the last commit may be lost") {
 		t.Errorf("error is %v", err)
@@ -257,6 +262,13 @@ func TestCheck_DamagedHeader(t *testing.T) {
 	}
 	wantIDs(t, store, []string{"first", "next"})
 	wantSound(t, store)
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	logged.Reset()
+	if err := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))).Close(); err != nil || logged.Len() > 0 {
+		t.Errorf("error %v, log %q", err, logged.String())
+	}
 }
 
 // newerHeader returns the position of the current header: each header ends in the

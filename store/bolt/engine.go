@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,18 +36,17 @@ const reservedMapping = 1 << 30
 // is the only one that calls it.
 type engine struct {
 	db     *bbolt.DB
-	file   *os.File
+	file   *os.File     // closed by the engine too
 	header pages.Header // when it was opened
 
-	// stuck is set after a panic that may have left a lock of db held. No method
-	// of db may be called after that.
+	// stuck is set after a panic that may have left a lock of db held, or a batch applied in
+	// part. No method of db may be called after that.
 	stuck bool
 }
 
 var (
-	errPage    = errors.New("a page is damaged or cannot be read")
-	errClosing = errors.New("the store is closing")
-	errStuck   = errors.New("the storage engine failed while it held its locks: restart the process")
+	errPage  = errors.New("a page is damaged or cannot be read")
+	errStuck = errors.New("a panic interrupted a write: restart the process")
 )
 
 // guard runs a function that reads pages. A damaged page makes the engine panic,
@@ -89,88 +89,104 @@ func (e *engine) mapped(size int64) io.ReaderAt {
 // rollback ends a transaction without a commit.
 func (e *engine) rollback(tx *bbolt.Tx) { _ = e.callLocking(tx.Rollback) }
 
-// close closes the file. A stuck engine cannot unmap it: the address space stays
-// reserved until the process ends.
+// close closes the engine's handle of the file, which stays locked by that of the store. The
+// handle is closed first, because the engine unlocks the file otherwise. A stuck engine cannot
+// unmap the file: the address space stays reserved until the process ends.
 func (e *engine) close() error {
-	if e.stuck {
-		return errors.Join(errStuck, closeLocked(e.file))
+	err := e.file.Close()
+	if e.db == nil {
+		return err
 	}
-	return e.callLocking(e.db.Close)
+	return e.callLocking(func() error {
+		_ = e.db.Close() // cannot unlock and close the handle again
+		return err
+	})
 }
 
 // lockRetry is how often openEngine tries to lock a file that is in use.
 const lockRetry = 50 * time.Millisecond
 
-// openEngine opens the file at path for writing. While another process has it open, it tries
-// again until the lock timeout, or until one of the contexts ends. It tries once in any case: a
-// recovery has just closed the file, and must not leave it to other processes.
-func (o options) openEngine(ctx, closing context.Context, path string, verify func(*os.File) (pages.Header, error)) (*engine, error) {
+// openEngine opens and locks the file at path. While another process has it open, it tries
+// again until the lock timeout, or until ctx ends. The caller closes both results.
+func (o options) openEngine(ctx context.Context, path string, verify func(*os.File) (pages.Header, error)) (*os.File, *engine, error) {
 	deadline := time.Now().Add(o.lockTimeout)
 	for {
-		e, err := tryEngine(path, verify)
+		file, e, err := tryEngine(path, verify)
 		if !errors.Is(err, ErrLocked) || time.Now().Add(lockRetry).After(deadline) {
-			return e, err
+			return file, e, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-closing.Done():
-			return nil, errClosing
+			return nil, nil, ctx.Err()
 		case <-time.After(lockRetry):
 		}
 	}
 }
 
-// tryEngine locks the file and calls verify before anything else, so that a file that cannot
-// be used is not changed. verify returns the current header. Then tryEngine makes both headers
-// durable. It does not create the file.
-func tryEngine(path string, verify func(*os.File) (pages.Header, error)) (*engine, error) {
+func tryEngine(path string, verify func(*os.File) (pages.Header, error)) (file *os.File, e *engine, err error) {
+	if file, err = openFile(path); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if e == nil { // also after a panic
+			_ = closeLocked(file)
+		}
+	}()
+	e, err = startEngine(file, verify)
+	return file, e, err
+}
+
+// startEngine locks the file, unless it is locked by the same handle, and calls verify before
+// anything else, so that a file that cannot be used is not changed. verify returns the current
+// header. Then startEngine makes both headers durable. The engine gets a handle that shares the
+// lock: the file stays locked if it cannot be opened, and when the engine is closed.
+func startEngine(file *os.File, verify func(*os.File) (pages.Header, error)) (_ *engine, err error) {
+	if err := lockFile(file); err != nil {
+		return nil, err
+	}
 	e := &engine{}
+	if e.header, err = verify(file); err != nil {
+		return nil, err
+	}
+	if e.file, err = duplicate(file); err != nil {
+		return nil, err
+	}
+	if err := e.open(); err != nil {
+		_ = e.close()
+		return nil, cmp.Or(lockFile(file), err) // the engine may have unlocked it
+	}
+	return e, nil
+}
+
+func (e *engine) open() error {
 	options := &bbolt.Options{
 		Timeout:      time.Nanosecond, // tries to lock once: it cannot be canceled
 		FreelistType: bbolt.FreelistMapType,
 		NoStatistics: true,
-		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
-			if e.file, err = os.OpenFile(name, flag&^os.O_CREATE, mode); err != nil {
-				return nil, err
-			}
-			if err = lockFile(e.file); err == nil {
-				e.header, err = verify(e.file)
-			}
-			if err != nil {
-				_ = e.file.Close()
-			}
-			return e.file, err
-		},
+		OpenFile:     func(string, int, os.FileMode) (*os.File, error) { return e.file, nil },
 	}
 	if isReservingFree {
 		options.InitialMmapSize = reservedMapping
 	}
 	err := e.callLocking(func() (err error) {
-		e.db, err = bbolt.Open(path, fileMode, options)
+		e.db, err = bbolt.Open(e.file.Name(), fileMode, options)
 		return err
 	})
-	if e.stuck {
-		_ = closeLocked(e.file)
-	}
 	if errors.Is(err, berrors.ErrTimeout) {
-		err = errInUse
+		return errInUse
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.db.AllocSize = growth
 	header, _, err := pages.ReadHeaders(e.file)
 	if err == nil && header != e.header {
 		err = errInUse
 	}
-	if err == nil {
-		err = e.syncHeaders(header.PageSize)
-	}
 	if err != nil {
-		return nil, errors.Join(err, e.close())
+		return err
 	}
-	return e, nil
+	return e.syncHeaders(header.PageSize)
 }
 
 // syncHeaders makes both headers durable. The engine reuses the pages that a

@@ -1,11 +1,15 @@
 package bolt
 
 import (
+	"context"
+	"errors"
 	"os"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
+	"github.com/go-relayer/relayer/store/internal/table"
 )
 
 // InterceptCommits passes every later commit through a function that simulates a
@@ -22,7 +26,7 @@ func (s *Store) Waiting() int { return s.queue.Len() }
 // OpenAndCloseEngine opens a file as Open does and closes it. It calls verified before the
 // engine reads the file.
 func OpenAndCloseEngine(path string, verified func()) error {
-	e, err := tryEngine(path, func(file *os.File) (pages.Header, error) {
+	file, e, err := tryEngine(path, func(file *os.File) (pages.Header, error) {
 		header, _, err := pages.ReadHeaders(file)
 		verified()
 		return header, err
@@ -30,5 +34,22 @@ func OpenAndCloseEngine(path string, verified func()) error {
 	if err != nil {
 		return err
 	}
-	return e.close()
+	return errors.Join(e.close(), closeLocked(file))
+}
+
+// Panic panics while a batch with the write is validated.
+func (s *Store) Panic(ctx context.Context) error {
+	return s.do(ctx, 0, func(*table.Batch) error { panic("while a batch is validated") })
+}
+
+// PanicInApply creates a record and panics while its batch is applied. No other goroutine may
+// use the store.
+func (s *Store) PanicInApply(ctx context.Context, rec relayer.Record) error {
+	records := s.table
+	defer func() { s.table = records }()
+	r := newRecord(rec)
+	return s.do(ctx, 0, func(b *table.Batch) error {
+		s.table = nil
+		return b.Create(r)
+	})
 }

@@ -25,13 +25,13 @@ func sizeAt(path string, known fs.FileInfo) (size int64, found bool, err error) 
 	return int64(stat.Size), stat.Ino == own.Ino && unix.Mkdev(stat.Dev_major, stat.Dev_minor) == uint64(own.Dev), nil
 }
 
-// openToRead opens a file for reading without changes of its access time: such a change
+// openFile opens a file so that reads do not change its access time: such a change
 // after each commit makes the next sync write the journal of the file system. Only the owner
 // of a file may ask for that.
-func openToRead(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOATIME, 0)
+func openFile(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOATIME, 0)
 	if errors.Is(err, fs.ErrPermission) {
-		return os.Open(path)
+		return os.OpenFile(path, os.O_RDWR, 0)
 	}
 	return file, err
 }

@@ -12,6 +12,6 @@ func sizeAt(path string, known fs.FileInfo) (size int64, found bool, err error) 
 	return sizeByStat(path, known)
 }
 
-func openToRead(path string) (*os.File, error) { return os.Open(path) }
+func openFile(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR, 0) }
 
 func readAhead(*os.File, int64) {}

@@ -81,8 +81,8 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		commit:    (*bbolt.Tx).Commit,
 	}
 	s.queue = groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}, s.writeLock, s.writeBatch)
-	s.engine, err = opts.openEngine(ctx, context.Background(), path, func(file *os.File) (_ pages.Header, err error) {
-		s.content, err = load(ctx, file, opts.logger)
+	s.file, s.engine, err = opts.openEngine(ctx, path, func(file *os.File) (_ pages.Header, err error) {
+		s.content, err = load(ctx, file, opts)
 		return s.header, err
 	})
 	if err != nil {
@@ -91,38 +91,13 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	// The process that created the file may have been killed before it synced the
 	// directory: a power cut would then remove the name of the file.
 	err = osfile.SyncDirectory(filepath.Dir(path))
-	if err == nil || errors.Is(err, fs.ErrPermission) {
-		removeTempFiles(path)
-		s.identity, err = openKnown(path, s.info)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return nil, errors.Join(err, s.engine.close(), closeLocked(s.file))
 	}
-	if err != nil {
-		return nil, errors.Join(err, s.engine.close())
-	}
+	removeTempFiles(path)
 	s.closing, s.cancelWork = context.WithCancel(context.Background())
 	s.probed = time.Now().Add(-probeInterval)
 	return s, nil
-}
-
-// openKnown opens a file for reading, if it is the known one. The handle keeps the number
-// of the file from being reused for another file.
-func openKnown(path string, known fs.FileInfo) (*os.File, error) {
-	file, err := openToRead(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := verifyKnown(file, known); err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
-func verifyKnown(file *os.File, known fs.FileInfo) error {
-	info, err := file.Stat()
-	if err == nil && !os.SameFile(info, known) {
-		err = errReplaced
-	}
-	return err
 }
 
 // content is the file after the last commit, and the table of its records.
@@ -141,9 +116,9 @@ const (
 
 // loader reads a file. No process writes to it meanwhile.
 type loader struct {
-	ctx    context.Context
-	file   *os.File
-	logger *slog.Logger
+	ctx  context.Context
+	file *os.File
+	opts options
 
 	content
 	batch    []table.Record      // read and not sent
@@ -161,8 +136,8 @@ const loadBatch = 1024
 
 // load verifies that this package created the file and that it is whole, and reads all
 // records.
-func load(ctx context.Context, file *os.File, logger *slog.Logger) (content, error) {
-	l := &loader{ctx: ctx, file: file, logger: logger, termSets: make(map[string][]string), reported: time.Now()}
+func load(ctx context.Context, file *os.File, opts options) (content, error) {
+	l := &loader{ctx: ctx, file: file, opts: opts, termSets: make(map[string][]string), reported: time.Now()}
 	err := l.read()
 	if errors.Is(err, pages.ErrDamaged) {
 		err = corruptFile(err)
@@ -177,7 +152,8 @@ func (l *loader) read() (err error) {
 	if l.info.Size() == 0 {
 		return fmt.Errorf("%w: it is empty: remove it, or choose another path", relayer.ErrUnknownFormat)
 	}
-	l.header, _, err = pages.ReadHeaders(l.file)
+	header, both, err := pages.ReadHeaders(l.file)
+	l.header = header
 	if errors.Is(err, pages.ErrNoHeader) {
 		return fmt.Errorf("%w: choose another path, or %s", relayer.ErrUnknownFormat, restoreRemedy)
 	}
@@ -195,7 +171,14 @@ func (l *loader) read() (err error) {
 	if err := l.readRecords(file); err != nil {
 		return err
 	}
-	return file.Freelist()
+	if err := file.Freelist(); err != nil {
+		return err
+	}
+	if !both {
+		l.opts.log(slog.LevelWarn, "a header of the file is invalid: the last commit is lost if that header was damaged "+
+			"after it was written; a power cut during a commit that was not acknowledged leaves such a header too", "path", l.file.Name())
+	}
+	return nil
 }
 
 // reserveMemory allocates memory for the records and does not touch it. That raises the goal
@@ -268,7 +251,7 @@ func (l *loader) add(key, value []byte) (bool, error) {
 	l.sum += uint64(r.Checksum)
 	if r.IsDamaged {
 		l.damaged++
-		l.logger.Error("a record is damaged: delete it, or "+restoreRemedy, "id", string(r.ID()))
+		l.opts.log(slog.LevelError, "a record is damaged: delete it, or "+restoreRemedy, "id", string(r.ID()))
 	}
 	if len(l.batch) < loadBatch {
 		return true, nil
@@ -320,6 +303,6 @@ func (l *loader) fill() (err error) {
 func (l *loader) report() {
 	if l.state.total > longLoad {
 		l.reported = time.Now()
-		l.logger.Info("loading relayers", "done", l.loaded, "total", l.state.total)
+		l.opts.log(slog.LevelInfo, "loading relayers", "done", l.loaded, "total", l.state.total)
 	}
 }

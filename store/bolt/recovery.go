@@ -12,27 +12,32 @@ import (
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
-// commitFailed returns the error of a commit that failed. The engine writes the header
+// commitFailed returns the result of a commit that failed. The engine writes the header
 // last: if the header is not in the file, nothing of the commit ever takes effect. If it
-// is, its sync failed, and the writes take effect when a recovery succeeds, at the latest
-// before the next write.
+// is, its sync failed. The recovery syncs it again, and then the result is known. If the
+// recovery fails, the writes take effect when a later one succeeds, at the latest before the
+// next write.
 func (s *Store) commitFailed(failed *commit, cause error) error {
 	s.needsRecovery, s.probed = true, time.Time{}
-	newest, _, err := pages.ReadHeaders(s.identity)
+	newest, _, err := pages.ReadHeaders(s.file)
 	if err == nil && newest.TxID < failed.txid {
 		return unavailable(cause)
 	}
 	s.inDoubt = failed
-	_ = s.recoverFile(s.closing) // the next write tries again
-	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
+	if s.recoverFile(context.Background()) != nil {
+		return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
+	}
+	if s.header.TxID == failed.txid {
+		return nil
+	}
+	return unavailable(cause)
 }
 
 // recoverFile makes the file safe to write to after a failed commit. It closes the file and
 // opens it again, because the engine may regard pages as free that the file uses, and
-// makes the headers durable: until then no write may be acknowledged. The transaction ID
-// of the current header says whether the commit in doubt took effect. If a step fails,
-// the next write tries again, and reads go on. Close and the end of ctx end the wait for the
-// lock of the file. The caller holds the write lock.
+// makes the headers durable: until then no write may be acknowledged. The file stays locked.
+// The transaction ID of the current header says whether the commit in doubt took effect. If a
+// step fails, the next write tries again, and reads go on. The caller holds the write lock.
 func (s *Store) recoverFile(ctx context.Context) error {
 	if !s.needsRecovery {
 		return nil
@@ -57,7 +62,9 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.engine, err = s.opts.openEngine(ctx, s.closing, s.path, s.verifyReopened)
+	s.engine, err = startEngine(s.file, func(file *os.File) (pages.Header, error) {
+		return s.verifyReopened(ctx, file)
+	})
 	if err != nil {
 		return err
 	}
@@ -75,13 +82,10 @@ func (s *Store) tookEffect(header pages.Header) bool {
 }
 
 // verifyReopened verifies the file before the engine opens it.
-func (s *Store) verifyReopened(file *os.File) (pages.Header, error) {
-	if err := verifyKnown(file, s.info); err != nil {
-		return pages.Header{}, err
-	}
+func (s *Store) verifyReopened(ctx context.Context, file *os.File) (pages.Header, error) {
 	header, _, err := pages.ReadHeaders(file)
 	if err == nil {
-		err = s.verifyContent(file, header)
+		err = s.verifyContent(ctx, pages.NewFile(file, header), header)
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		err = corruptFile(err)
@@ -89,9 +93,9 @@ func (s *Store) verifyReopened(file *os.File) (pages.Header, error) {
 	return header, err
 }
 
-// verifyContent verifies what the engine reads when it opens the file, and that the file has
-// what is in memory, with or without the commit in doubt.
-func (s *Store) verifyContent(file *os.File, header pages.Header) error {
+// verifyContent verifies all pages and the freelist, as [Open] does, and that the file has the
+// state in memory, with or without the commit in doubt.
+func (s *Store) verifyContent(ctx context.Context, file *pages.File, header pages.Header) error {
 	want := s.state
 	switch {
 	case s.tookEffect(header):
@@ -99,9 +103,12 @@ func (s *Store) verifyContent(file *os.File, header pages.Header) error {
 	case header.TxID != s.header.TxID:
 		return corruptFile(errOverwritten)
 	}
-	reopened := pages.NewFile(file, header)
-	if err := reopened.VerifyFreelist(); err != nil {
+	if err := verifyState(file, want); err != nil {
 		return err
 	}
-	return verifyState(reopened, want)
+	err := file.Entries(recordsBucket, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() })
+	if err != nil {
+		return err
+	}
+	return file.Freelist()
 }

@@ -2,25 +2,32 @@ package bolt_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// The commit is in the file, and its sync failed.
+// The commit is in the file, and its sync failed. The recovery syncs it again.
 func TestCommit_SyncFails(t *testing.T) {
 	store, path := openFailing(t, failSync)
-	err := create(t, store, relayer.Record{ID: "unknown"})()
-	if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) {
-		t.Fatalf("error is %v, want only %v", err, relayer.ErrOutcomeUnknown)
+	if err := create(t, store, relayer.Record{ID: "recovered"})(); err != nil {
+		t.Fatal(err)
 	}
+	wantIDs(t, store, []string{"before", "recovered"})
+	wantRecovered(t, store, path, "before", "recovered")
+}
+
+// The commit is in the file, its sync failed, and so did the recovery.
+func TestCommit_RecoveryFails(t *testing.T) {
+	store, path, repair := failedRecovery(t)
+	repair()
 	wantRecovered(t, store, path, "before", "unknown")
 }
 
@@ -38,11 +45,10 @@ func TestCommit_PanicsAfterHeader(t *testing.T) {
 		_ = commit()
 		panic("in the engine")
 	})
-	err := create(t, store, relayer.Record{ID: "unknown"})()
-	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Fatalf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+	if err := create(t, store, relayer.Record{ID: "recovered"})(); err != nil {
+		t.Fatal(err)
 	}
-	wantRecovered(t, store, path, "before", "unknown")
+	wantRecovered(t, store, path, "before", "recovered")
 }
 
 // wantRecovered creates the record after, and fails unless the store then is sound and
@@ -72,12 +78,11 @@ func TestCommit_FailedBatch(t *testing.T) {
 	g := newGate()
 	fail := false
 	store.InterceptCommits(func(commit func() error) error {
-		err := g.through(commit)
 		if fail {
-			return errors.Join(err, errDisk)
+			return errDisk
 		}
 		fail = true
-		return err
+		return g.through(commit)
 	})
 	first := make(chan error, 1)
 	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
@@ -93,24 +98,23 @@ func TestCommit_FailedBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, result := range results[:5] {
-		if err := <-result; !errors.Is(err, relayer.ErrOutcomeUnknown) {
-			t.Errorf("write %d: error is %v, want %v", i, err, relayer.ErrOutcomeUnknown)
+		if err := <-result; !errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("write %d: error is %v, want %v", i, err, relayer.ErrUnavailable)
 		}
 	}
 	const remedy = "another write of the same commit failed: try again"
 	if err := <-results[5]; !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), remedy) {
 		t.Errorf("the write that was rejected: error is %v, want %v with %q", err, relayer.ErrUnavailable, remedy)
 	}
-	if _, err := store.Get(t.Context(), "3"); err != nil {
-		t.Errorf("Get after an unknown outcome: %v", err)
-	}
+	wantIDs(t, store, []string{"first"})
 }
 
-// createUnknown creates a record whose commit is in the file and whose sync fails.
+// createUnknown creates a record whose commit is in the file and whose recovery fails.
 func createUnknown(t *testing.T, store *bolt.Store) {
 	t.Helper()
-	if err := create(t, store, relayer.Record{ID: "unknown"})(); !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Fatalf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+	err := create(t, store, relayer.Record{ID: "unknown"})()
+	if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) {
+		t.Fatalf("error is %v, want only %v", err, relayer.ErrOutcomeUnknown)
 	}
 }
 
@@ -147,11 +151,12 @@ func TestRecovery_ChangedDirectory(t *testing.T) {
 	}
 	t.Chdir(there)
 	wantSound(t, store)
-	createUnknown(t, store)
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Error(err)
+	for _, id := range []string{"recovered", "after"} {
+		if err := create(t, store, relayer.Record{ID: id})(); err != nil {
+			t.Error(err)
+		}
 	}
-	wantIDs(t, store, []string{"before", "unknown", "after"})
+	wantIDs(t, store, []string{"before", "recovered", "after"})
 	wantSound(t, store)
 	wantOtherStore(t, "relayers.db")
 }
@@ -265,81 +270,77 @@ func TestRecovery_ContextEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
 	defer store.Close()
-	failCommit(store, 1, func(func() error) error { return errDisk })
+	failCommit(store, 2, func(func() error) error { return errDisk })
+	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
+		t.Fatal(err)
+	}
 	if err := create(t, store, relayer.Record{ID: "failed"})(); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
 	}
 	if _, err := store.Create(newEndingContext(t, 2), relayer.Record{ID: "canceled"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want %v", err, context.Canceled)
 	}
-	if _, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0)); !errors.Is(err, bolt.ErrLocked) {
-		t.Errorf("error of a second Open is %v, want %v", err, bolt.ErrLocked)
-	}
+	wantLocked(t, path)
 	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
 		t.Error(err)
 	}
-	wantIDs(t, store, []string{"after"})
+	wantIDs(t, store, []string{"before", "after"})
 }
 
-// A write that gives up while it waits for a recovery does not fail the others.
-func TestRecovery_CanceledWrite(t *testing.T) {
-	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
+// While recoveries fail, no other process can open the file.
+func TestRecovery_FileStaysLocked(t *testing.T) {
+	store, path, repair := failedRecovery(t)
+	for range 3 {
+		wantLocked(t, path)
+		wantCreateUnavailable(t, store)
+	}
 	repair()
-	other := open(t, path)
-	ctx, cancel := context.WithCancel(t.Context())
-	results := enqueue(t, store, func() error {
-		_, err := store.Create(ctx, relayer.Record{ID: "canceled"})
-		return err
-	}, create(t, store, relayer.Record{ID: "patient"}))
-	cancel()
-	if err := <-results[0]; !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want %v", err, context.Canceled)
-	}
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-results[1]; err != nil {
+	wantLocked(t, path)
+	if err := store.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	wantIDs(t, store, []string{"before", "unknown", "patient"})
-}
-
-// A check that waits for a recovery ends with the error of its context.
-func TestRecovery_CanceledCheck(t *testing.T) {
-	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
-	repair()
-	other := open(t, path)
-	defer other.Close()
-	for call, run := range map[string]func(context.Context) error{"Check": store.Check, "Ready": store.Ready} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		if err := run(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: error is %v, want %v", call, err, context.DeadlineExceeded)
-		}
+	wantLocked(t, path)
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := open(t, path, bolt.WithLockTimeout(0)).Close(); err != nil {
+		t.Error(err)
 	}
 }
 
-// Close, and the write that recovers the file, do not wait for a lock that another process has
-// taken during a recovery.
-func TestClose_RecoveryWaitsForLock(t *testing.T) {
-	store, path, repair := failedRecovery(t, bolt.WithLockTimeout(time.Hour))
-	repair()
-	other := open(t, path)
-	defer other.Close()
-	wantCancelable(t, store)
-	results := enqueue(t, store, create(t, store, relayer.Record{ID: "waiting"}))
-	closed := make(chan error, 1)
-	go func() { closed <- store.Close() }()
-	select {
-	case err := <-closed:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("Close still waits")
+func wantLocked(t *testing.T, path string) {
+	t.Helper()
+	if _, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0)); !errors.Is(err, bolt.ErrLocked) {
+		t.Errorf("error of a second Open is %v, want %v", err, bolt.ErrLocked)
 	}
-	if err := <-results[0]; !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error of the write is %v, want %v", err, relayer.ErrUnavailable)
+}
+
+// The ID of a free page is damaged, and then a commit fails. The engine would overwrite a page
+// that is in use.
+func TestRecovery_DamagedFreelist(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	defer store.Close()
+	createAll(t, store, 0, 300)
+	failCommit(store, 1, func(commit func() error) error {
+		whole := read(t, path)
+		header := whole[newerHeader(whole):]
+		freelist := int(binary.NativeEndian.Uint64(header[48:])) * os.Getpagesize()
+		if binary.NativeEndian.Uint16(whole[freelist+10:]) == 0 {
+			t.Error("the file has no free page")
+		}
+		overwrite(t, path, int64(freelist+16), header[32:40]) // the root is listed as free
+		return errDisk
+	})
+	wantCreateUnavailable(t, store)
+	for i := range 60 {
+		_, err := store.Create(t.Context(), numbered(1000+i))
+		if !errors.Is(err, relayer.ErrCorrupt) {
+			t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
+		}
+	}
+	if _, total, err := store.List(t.Context(), page(0, 0)); err != nil || total != 300 {
+		t.Errorf("total is %d, error %v", total, err)
 	}
 }
 

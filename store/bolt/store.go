@@ -41,8 +41,8 @@ type Store struct {
 	// It guards the fields below, except the table.
 	writeLock chan struct{}
 	content
+	file          *os.File   // stays open and locked across recoveries
 	engine        *engine    // nil if a recovery could not open the file
-	identity      *os.File   // stays open across recoveries
 	pages         pages.File // for the verification before a write
 	inDoubt       *commit    // failed after its header was written
 	needsRecovery bool       // a commit failed: recover before the next write
@@ -193,11 +193,11 @@ func (s *Store) Close() error {
 		}
 		s.changes.Close(errClosed)
 		s.table.Close(errClosed)
-		err := s.identity.Close()
+		var err error
 		if s.engine != nil {
-			err = errors.Join(err, s.engine.close())
+			err = s.engine.close()
 		}
-		if err != nil {
+		if err := errors.Join(err, closeLocked(s.file)); err != nil {
 			s.closeErr = fmt.Errorf("bolt: close %s: %w", s.path, err)
 		}
 	})

@@ -247,6 +247,103 @@ func TestWrite_LoggerPanics(t *testing.T) {
 	wantIDs(t, store, []string{"before"})
 }
 
+func TestOpen_LoggerPanics(t *testing.T) {
+	path := flippedFile(t)
+	store := open(t, path, bolt.WithLogger(slog.New(panicking{slog.NewTextHandler(io.Discard, nil)})))
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// panickingContext panics when the leader asks for its error.
+type panickingContext struct {
+	context.Context
+	calls atomic.Int32
+}
+
+func (c *panickingContext) Err() error {
+	if c.calls.Add(1) > 1 {
+		panic("in a context")
+	}
+	return c.Context.Err()
+}
+
+// The writes of a batch have results if the context of one of them panics.
+func TestWrite_ContextPanics(t *testing.T) {
+	store, g := openGated(t)
+	first := enqueueBehind(t, store, g,
+		func() error {
+			_, err := store.Create(&panickingContext{Context: t.Context()}, relayer.Record{ID: "panics"})
+			return err
+		},
+		create(t, store, relayer.Record{ID: "second"}))
+	close(g.open)
+	if err := <-first[0]; err == nil {
+		t.Error("the write whose context panics has no error")
+	}
+	if err := <-first[1]; err != nil {
+		t.Error(err)
+	}
+	wantIDs(t, store, []string{"first", "second"})
+}
+
+// enqueueBehind enqueues writes while the commit of a first one is held up.
+func enqueueBehind(t *testing.T, store *bolt.Store, g *gate, writes ...func() error) []chan error {
+	t.Helper()
+	go func() { _ = create(t, store, relayer.Record{ID: "first"})() }()
+	<-g.reached
+	return enqueue(t, store, writes...)
+}
+
+// If a batch panics while it is validated, its writes have results and later writes work.
+func TestWrite_ValidationPanics(t *testing.T) {
+	store, g := openGated(t)
+	surviving := func(write func() error) func() error { // one of the callers is the leader
+		return func() (err error) {
+			defer func() {
+				if cause := recover(); cause != nil {
+					err = fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
+				}
+			}()
+			return write()
+		}
+	}
+	results := enqueueBehind(t, store, g,
+		surviving(create(t, store, relayer.Record{ID: "second"})),
+		surviving(func() error { return store.Panic(t.Context()) }))
+	close(g.open)
+	for _, result := range results {
+		if err := <-result; !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Errorf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
+		}
+	}
+	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A batch that is applied in part ends the writes of the process. The file has the batch.
+func TestWrite_ApplyPanics(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	func() {
+		defer func() { _ = recover() }()
+		_ = store.PanicInApply(t.Context(), relayer.Record{ID: "durable"})
+		t.Error("applying did not panic")
+	}()
+	for range 2 {
+		err := create(t, store, relayer.Record{ID: "refused"})()
+		if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "restart the process") {
+			t.Errorf("error is %v, want %v with what to do", err, relayer.ErrUnavailable)
+		}
+	}
+	_ = store.Close()
+	store = open(t, path)
+	defer store.Close()
+	wantIDs(t, store, []string{"durable"})
+	wantSound(t, store)
+}
+
 // slowContext blocks in Done: its write is in the queue and does not wait for the lock yet.
 type slowContext struct {
 	context.Context
@@ -552,8 +649,8 @@ func TestWrite_DamagedPages(t *testing.T) {
 }
 
 func TestWrite_FileReplacedAndRestored(t *testing.T) {
-	store, path := openFailing(t, failSync)
-	createUnknown(t, store)
+	store, path, repair := failedRecovery(t)
+	repair()
 	aside := path + ".aside"
 	if err := os.Rename(path, aside); err != nil {
 		t.Fatal(err)
@@ -561,7 +658,7 @@ func TestWrite_FileReplacedAndRestored(t *testing.T) {
 	wantCreateUnavailable(t, store)
 	createOtherStore(t, path)
 	wantCreateUnavailable(t, store)
-	wantIDs(t, store, []string{"before", "unknown"})
+	wantIDs(t, store, []string{"before"})
 	wantOtherStore(t, path)
 	if err := os.Rename(aside, path); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"os"
 	"runtime"
@@ -15,6 +16,8 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/groupcommit"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 )
@@ -34,19 +37,30 @@ func (s *Store) writeBatch(ctx context.Context) {
 	}
 	taken := s.queue.Take()
 	s.lastShared = len(taken) > 1
-	results := make([]error, len(taken))
-	batch := s.table.Begin()
-	if failure == nil {
+	results, failed := make([]error, len(taken)), cmp.Or(failure, errPanic)
+	defer func() {
 		for i, w := range taken {
-			results[i] = w.Value(batch)
+			w.Finish(outcome(results[i], failed))
 		}
-		if len(batch.Changes) > 0 {
-			failure = s.commitBatch(batch)
-		}
+	}()
+	if failure == nil {
+		failed = s.commitAll(taken, results)
 	}
+}
+
+// errPanic is the failure of a batch while it is committed, which a panic can interrupt.
+var errPanic = fmt.Errorf("%w: a panic interrupted the write", relayer.ErrOutcomeUnknown)
+
+// commitAll commits the writes, and sets the results of those that are rejected.
+func (s *Store) commitAll(taken []*groupcommit.Write[write], results []error) error {
+	batch := s.table.Begin()
 	for i, w := range taken {
-		w.Finish(outcome(results[i], failure))
+		results[i] = w.Value(batch)
 	}
+	if len(batch.Changes) == 0 {
+		return nil
+	}
+	return s.commitBatch(batch)
 }
 
 // outcome returns the result of a write of a batch. If the batch failed, a write that was
@@ -158,8 +172,10 @@ func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(
 // pages are not known until its header is read.
 func (s *Store) finish(done *commit) {
 	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
+	s.needsRecovery, s.engine.stuck = true, true // if a panic leaves the batch applied in part
 	s.table.Apply(done.batch)
 	done.batch.Publish(&s.changes)
+	s.needsRecovery, s.engine.stuck = false, false
 }
 
 var (
@@ -235,15 +251,9 @@ func sizeByStat(path string, known fs.FileInfo) (size int64, found bool, err err
 func (s *Store) foundDamage(cause error) error {
 	if s.damage == nil {
 		s.damage = cause
-		s.logDamage()
+		s.opts.log(slog.LevelError, "the file is damaged: writes are refused; relayers in memory are sound: back them up", "path", s.path, "error", cause)
 	}
 	return corruptData(cause)
-}
-
-func (s *Store) logDamage() {
-	// The logger's handler is code of the host.
-	defer func() { _ = recover() }()
-	s.opts.logger.Error("the file is damaged: writes are refused; relayers in memory are sound: back them up", "path", s.path, "error", s.damage)
 }
 
 var errContent = fmt.Errorf("%w: the file differs from the records in memory", pages.ErrDamaged)
