@@ -31,40 +31,33 @@ type outcome struct {
 // [relayer.ErrExists] if the ID is taken, and [relayer.ErrClaimed] if another record
 // holds the claim.
 //
-// After [relayer.ErrOutcomeUnknown], a repetition with the same record succeeds if
-// the first create was carried out.
+// If a create of unknown outcome was carried out, its repetition returns ErrExists: a caller
+// compares the stored record with its own.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	attempt := s.attempts.take(rec)
-	hasRow := false
 	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), notNull(rec.Document), notNull(rec.Private), attempt.String())
+			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), notNull(rec.Document), notNull(rec.Private))
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var position, created, stored *int64
-			var isOwn *bool
-			if err := results.QueryRow().Scan(&position, &created, &stored, &isOwn); err != nil {
+			var position, created *int64
+			var exists bool
+			if err := results.QueryRow().Scan(&position, &created, &exists); err != nil {
 				return outcome{}, err
 			}
-			hasRow = created != nil || isOwn != nil && *isOwn
 			switch {
 			case created != nil:
 				rec.Revision = uint64(*created)
 				return outcome{first: *position, count: 1, number: *created, changes: true, gained: postingsOf(*position, rec.Terms)}, nil
-			case isOwn != nil && *isOwn:
-				rec.Revision = uint64(*stored)
-				return outcome{}, nil
-			case stored != nil:
+			case exists:
 				return outcome{refused: relayer.ErrExists}, nil
 			}
 			return outcome{refused: relayer.ErrClaimed}, nil
 		},
 	}, rec.ID)
-	s.attempts.put(rec, attempt, hasRow, err)
 	if err != nil {
 		return relayer.Record{}, err
 	}

@@ -38,9 +38,9 @@
 // asks all hosts of the connection string for their timelines if a write takes long.
 //
 // If the connection is lost during the commit, a write returns
-// [relayer.ErrOutcomeUnknown]. The same create on the same Store then finds its own
-// row, if there is one, and returns it. After an unknown outcome the Store
-// acknowledges no write before a commit has succeeded: a write that is visible may be
+// [relayer.ErrOutcomeUnknown]. A caller settles it: it repeats the write, or reads the
+// record. After an unknown outcome the Store returns from no write, also from one that is
+// refused, before a commit has succeeded: a write that is visible may be
 // missing on the synchronous standby. For the same reason [Store.Get] of that record returns
 // [relayer.ErrUnavailable] until then. Other reads do not show the outcome reliably:
 // the server may still carry out the commit, or lose it in a failover.

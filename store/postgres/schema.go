@@ -75,8 +75,7 @@ CREATE TABLE $schema.relayers (
 	claim bytea UNIQUE,
 	terms text[] COLLATE "C" NOT NULL,
 	document bytea NOT NULL,
-	private bytea NOT NULL,
-	attempt uuid
+	private bytea NOT NULL
 );
 
 CREATE TABLE $schema.postings (

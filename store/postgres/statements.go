@@ -39,8 +39,8 @@ func statementsIn(schema string) statements {
 
 		create: in(`
 			WITH made AS (
-				INSERT INTO $schema.relayers (position, id, revision, claim, terms, document, private, attempt)
-				SELECT ` + nextPosition + `, $1::text, ` + nextRevision + `, $2::bytea, $3::text[], $4::bytea, $5::bytea, $6::uuid
+				INSERT INTO $schema.relayers (position, id, revision, claim, terms, document, private)
+				SELECT ` + nextPosition + `, $1::text, ` + nextRevision + `, $2::bytea, $3::text[], $4::bytea, $5::bytea
 				WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
 				RETURNING position, revision
@@ -48,12 +48,8 @@ func statementsIn(schema string) statements {
 				INSERT INTO $schema.changes (number, kind, id, revision, claim, terms, document, private)
 				SELECT revision, 'created', $1::text, revision, $2::bytea, $3::text[], $4::bytea, $5::bytea FROM made
 			)
-			SELECT made.position, made.revision, stored.revision,
-				stored.attempt = $6::uuid AND stored.claim IS NOT DISTINCT FROM $2::bytea
-					AND stored.terms = $3::text[] AND stored.document = $4::bytea AND stored.private = $5::bytea
-			FROM (SELECT) AS one
-			LEFT JOIN made ON true
-			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
+			SELECT made.position, made.revision, EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
+			FROM (SELECT) AS one LEFT JOIN made ON true`),
 
 		update: in(`
 			WITH made AS (

@@ -28,7 +28,6 @@ type Store struct {
 	opts        options
 	sql         statements
 	queue       *queue
-	attempts    attempts
 	unconfirmed unconfirmed
 	feed        *feed
 

@@ -20,9 +20,8 @@ const maxUnconfirmed = 10_000
 // standby. The next commit that succeeds confirms all of them: it waits for the
 // write-ahead log up to its own record, which comes after theirs.
 //
-// Until then a write does not return without a commit, even if it is refused or
-// finds its own row. Otherwise a client that repeats a write would take for done
-// what a failover can undo.
+// Until then a write does not return without a commit, even if it is refused. Otherwise a
+// client that repeats a write would take for done what a failover can undo.
 type unconfirmed struct {
 	mu  sync.Mutex
 	ids map[string]struct{}

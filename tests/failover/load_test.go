@@ -159,14 +159,10 @@ func (l *load) delete(rec relayer.Record) error {
 func (l *load) writeMarker() string {
 	l.t.Helper()
 	l.markers++
-	rec := relayer.Record{ID: fmt.Sprintf("marker-%d", l.markers)}
-	l.settle(func() error {
-		made, err := l.inspector.Create(l.t.Context(), rec)
-		if err == nil {
-			rec = made
-		}
-		return err
-	})
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	defer cancel()
+	rec, err := createOnce(ctx, l.inspector, relayer.Record{ID: fmt.Sprintf("marker-%d", l.markers)})
+	must(l.t, err)
 	must(l.t, l.delete(rec))
 	return rec.ID
 }
