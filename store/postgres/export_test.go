@@ -1,6 +1,10 @@
 package postgres
 
-import "github.com/jackc/pgx/v5/pgconn"
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
 
 // MarkPrimary marks a connection as one that led to a primary when it was asked.
 func MarkPrimary(conn *pgconn.PgConn) { conn.CustomData()[primaryKey] = timeline{} }
@@ -20,6 +24,19 @@ func (s *Store) PruneAll() error {
 	}
 	s.pruneOldChanges(last.number)
 	return nil
+}
+
+// LastPosition returns the position of the last change.
+func (s *Store) LastPosition(ctx context.Context) (string, error) {
+	last, err := s.lastChange(ctx)
+	return last.position(), err
+}
+
+// ReadChanges reads the changes after a position from the database.
+func (s *Store) ReadChanges(ctx context.Context, after string) error {
+	seen, _ := parseMark(after)
+	_, err := s.changesAfter(ctx, seen)
+	return err
 }
 
 // Options applies several options, in order.

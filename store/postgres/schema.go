@@ -119,10 +119,10 @@ RETURNS TABLE (number bigint, changed_at bigint)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
 	$primaryOnly
-	RETURN QUERY SELECT s.last_revision, coalesce(c.changed_at, p.pruned_at, 0)
-		FROM $schema.state s LEFT JOIN $schema.changes c ON c.number = s.last_revision
-		LEFT JOIN $schema.pruning p ON p.pruned = s.last_revision
-		ORDER BY s.last_revision DESC LIMIT 1;
+	RETURN QUERY SELECT s.last_revision, coalesce(
+			(SELECT c.changed_at FROM $schema.changes c WHERE c.number = s.last_revision),
+			(SELECT p.pruned_at FROM $schema.pruning p WHERE p.pruned = s.last_revision), 0)
+		FROM $schema.state s ORDER BY s.last_revision DESC LIMIT 1;
 END
 $body$;
 
@@ -197,12 +197,15 @@ BEGIN
 	$primaryOnly
 	RETURN QUERY
 		WITH held AS (
-			SELECT chunk, condition, bit_or(bits) AS bits
-			FROM unnest(wanted, conditions) AS given (term, condition) JOIN $schema.postings USING (term)
-			GROUP BY chunk, condition
+			SELECT found.chunk, given.condition, bit_or(found.bits) AS bits
+			FROM unnest(wanted, conditions) AS given (term, condition), LATERAL (
+				SELECT p.chunk, p.bits FROM $schema.postings AS p WHERE p.term = given.term OFFSET 0) AS found
+			GROUP BY found.chunk, given.condition
 			UNION ALL
 			SELECT position >> 9, 0, bit_or($bitAt)
-			FROM unnest(ids) AS given (id) JOIN $schema.relayers USING (id) GROUP BY 1
+			FROM unnest(ids) AS given (id), LATERAL (
+				SELECT r.position FROM $schema.relayers AS r WHERE r.id = given.id OFFSET 0) AS found
+			GROUP BY 1
 		), selected AS (
 			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
 		), counted AS MATERIALIZED (
@@ -215,7 +218,8 @@ BEGIN
 		)
 		SELECT every.total, r.id, r.revision, r.claim, r.terms, r.document, r.private
 		FROM (SELECT coalesce(sum(live), 0)::bigint AS total FROM counted) AS every
-		LEFT JOIN page ON true LEFT JOIN $schema.relayers AS r ON r.position = page.position
+		LEFT JOIN page ON true
+		LEFT JOIN LATERAL (SELECT * FROM $schema.relayers AS r WHERE r.position = page.position OFFSET 0) AS r ON true
 		ORDER BY page.position;
 END
 $body$;
@@ -225,8 +229,9 @@ const functionSettings = `
 	SET jit = off SET plan_cache_mode = force_generic_plan
 	SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off`
 
-// joinSettings are the settings of selection. It joins what it has found to the tables by
-// their indexes, and sorts a page at most.
+// joinSettings are the settings of selection, which sorts a page at most. It looks up what
+// it joins in lateral subqueries that cannot be flattened (OFFSET 0). Otherwise a server whose
+// statistics say that a table is empty reads its whole index, and joins that.
 const joinSettings = `
 	SET jit = off SET plan_cache_mode = force_generic_plan
 	SET enable_nestloop = on SET enable_indexscan = on

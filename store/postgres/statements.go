@@ -136,11 +136,14 @@ func statementsIn(schema string) statements {
 			)
 			SELECT CASE WHEN pg_notification_queue_usage() < 0.5 THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
 
+		// A join could read the whole index, if the statistics say that the table is empty.
+		// No row moves under the write lock.
 		dropEmpty: in(`
-			DELETE FROM $schema.postings USING (
-				SELECT DISTINCT term, position >> 9 AS chunk FROM unnest($1::text[], $2::bigint[]) AS flipped (term, position)
-			) AS flipped
-			WHERE postings.term = flipped.term AND postings.chunk = flipped.chunk AND bits = 0::bit(512)`),
+			DELETE FROM $schema.postings WHERE ctid = ANY (ARRAY(
+				SELECT stored.ctid
+				FROM unnest($1::text[], $2::bigint[]) AS lost (term, position), LATERAL (
+					SELECT p.ctid FROM $schema.postings AS p
+					WHERE p.term = lost.term AND p.chunk = lost.position >> 9 AND p.bits = 0::bit(512) OFFSET 0) AS stored))`),
 
 		get:       in(`SELECT id, revision, claim, terms, document, private FROM $schema.relayer($1::text)`),
 		list:      in(`SELECT total, id, revision, claim, terms, document, private FROM $schema.page($1::bigint, $2::bigint)`),
@@ -175,7 +178,7 @@ func statementsIn(schema string) statements {
 				WHERE number <= $5::bigint OR changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
 				ORDER BY number DESC LIMIT 1
 			), gone AS (
-				DELETE FROM $schema.changes USING last WHERE changes.number > $1::bigint AND changes.number <= last.number
+				DELETE FROM $schema.changes WHERE number > $1::bigint AND number <= (SELECT last.number FROM last)
 			)
 			UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last`),
 	}

@@ -131,6 +131,7 @@ const settings = `
 		set_config('client_min_messages', 'warning', true),
 		set_config('array_nulls', 'on', true),
 		set_config('enable_seqscan', 'off', true),
+		set_config('enable_tidscan', 'on', true),
 		set_config('jit', 'off', true)`
 
 // milliseconds returns a duration within the range of a setting.
