@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -258,4 +259,32 @@ func TestOpen_UnescapedPasswords(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
+}
+
+// TestOpen_PasswordFileChanged changes the password of a role and the file that has it, while a
+// Store is open.
+func TestOpen_PasswordFileChanged(t *testing.T) {
+	t.Parallel()
+	group, role := roleName(), roleName()
+	askForPasswords(t, group)
+	admin := newPool(t, server.ConnString())
+	execute(t, admin, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD 'first' IN ROLE %s", role, group))
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(password string) {
+		if err := os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	store := openAt(t, parameter(t, parameter(t, server.ConnString(), "user", role), "passfile", file), newSchema())
+	changes := watch(t, store)
+	changes.want(t, relayer.ChangeCreated, create(t, store, record("before")))
+	execute(t, admin, fmt.Sprintf("ALTER ROLE %s PASSWORD 'second'", role))
+	write("second")
+	queryOne[int](t, admin, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1`, role)
+	made, err := store.Create(t.Context(), record("after"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes.want(t, relayer.ChangeCreated, made)
 }

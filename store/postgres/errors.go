@@ -14,8 +14,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// ErrNoSchema reports that the schema is missing or older than this package, and
-// that [WithoutSetup] forbids creating or upgrading it.
+// ErrNoSchema reports that the schema is missing, and that [WithoutSetup] forbids creating it.
 var ErrNoSchema = errors.New("no relayer schema")
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)

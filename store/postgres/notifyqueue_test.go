@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
@@ -37,4 +38,34 @@ func TestNotifyQueue_Full(t *testing.T) {
 			changes.want(t, relayer.ChangeDeleted, rec)
 		})
 	}
+}
+
+// TestNotifyQueue_WriteLock replaces the function that tells how full the queue is, because it
+// can take many seconds: it deletes what other programs have not read. It may not be called
+// under the write lock. While the queue is full, no notification is sent.
+func TestNotifyQueue_WriteLock(t *testing.T) {
+	t.Parallel()
+	schema, shadow := schemaName(), schemaName()
+	admin := newPool(t, server.ConnString())
+	execute(t, admin,
+		"CREATE SCHEMA "+shadow,
+		fmt.Sprintf(`CREATE SEQUENCE %s.sent`, shadow),
+		fmt.Sprintf(`CREATE TABLE %s.usage AS SELECT 1.0::float8 AS value`, shadow),
+		fmt.Sprintf(`CREATE FUNCTION %s.pg_notification_queue_usage() RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN
+			IF EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = '%s.state'::regclass AND mode = 'ExclusiveLock') THEN
+				RAISE EXCEPTION 'under the write lock';
+			END IF;
+			RETURN (SELECT value FROM %[1]s.usage);
+		END $$`, shadow, schema),
+		fmt.Sprintf(`CREATE FUNCTION %s.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('%[1]s.sent'); END $$`, shadow))
+	store := openAt(t, parameter(t, server.ConnString(), "search_path", shadow+",pg_catalog"), postgres.WithSchema(schema), postgres.WithChangeRetention(50*time.Millisecond))
+	rec := create(t, store, record("one"))
+	isSent := func() bool {
+		before := queryOne[int](t, admin, `SELECT last_value + is_called::int FROM `+shadow+`.sent`)
+		rec = update(t, store, rec)
+		return queryOne[int](t, admin, `SELECT last_value + is_called::int FROM `+shadow+`.sent`) > before
+	}
+	eventually(t, "no notification is sent", func() bool { return !isSent() })
+	execute(t, admin, `UPDATE `+shadow+`.usage SET value = 0.1`)
+	eventually(t, "notifications are sent", isSent)
 }

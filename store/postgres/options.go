@@ -42,9 +42,9 @@ func WithSchema(name string) Option {
 	}
 }
 
-// WithoutSetup keeps [Open] and [New] from creating or upgrading the schema. If it
-// is missing or older than this package they return [ErrNoSchema]. Use it to open
-// relayers that must exist, so that a wrong database name is an error.
+// WithoutSetup keeps [Open] and [New] from creating the schema. If it is missing they return
+// [ErrNoSchema]. Use it to open relayers that must exist, so that a wrong database name is an
+// error.
 func WithoutSetup() Option {
 	return func(o *options) error {
 		o.withoutSetup = true

@@ -29,6 +29,7 @@ func (s *Store) pruneChanges() {
 			return
 		case <-ticker.C:
 			s.survey(s.ended)
+			s.lookAtQueue(s.ended)
 			last, err := s.lastChange(s.ended)
 			switch now := time.Now(); {
 			case err != nil:
@@ -40,6 +41,19 @@ func (s *Store) pruneChanges() {
 			}
 			s.pruneOldChanges(old)
 		}
+	}
+}
+
+// lookAtQueue asks how full the queue of notifications is. This also deletes what no listener
+// needs any more, which can take many seconds, so that it is not asked under the write lock.
+func (s *Store) lookAtQueue(ctx context.Context) {
+	var isFull bool
+	err := s.tryRead(ctx, `SELECT pg_notification_queue_usage() >= 0.5`, nil, func(rows pgx.Rows) (err error) {
+		isFull, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+		return err
+	})
+	if err == nil {
+		s.isQueueFull.Store(isFull)
 	}
 }
 

@@ -263,6 +263,33 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 }
 
 func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+	err := openSchema(ctx, conn, opts)
+	if !isUnknownFormat(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
+	defer cancel()
+	var hasRelayers bool
+	failed := conn.QueryRow(ctx, `
+		SELECT count(*) = 3 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname IN ('id', 'document', 'private')`,
+		inSchema(opts.schema, "$schema.relayers")).Scan(&hasRelayers)
+	if failed == nil && hasRelayers {
+		return errEarlierVersion
+	}
+	return err
+}
+
+// errEarlierVersion is the error of a schema that a development version created.
+var errEarlierVersion = fmt.Errorf("%w: an earlier development version created it: export the relayers with that version and apply them to a new schema",
+	relayer.ErrUnknownFormat)
+
+// isUnknownFormat reports whether something in the schema is missing or has another form.
+func isUnknownFormat(err error) bool {
+	return errors.Is(err, relayer.ErrUnknownFormat) ||
+		hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject)
+}
+
+func openSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	waiting, cancel := context.WithTimeout(ctx, opts.timeout)
 	defer cancel()
 	if err := checkSession(waiting, conn); err != nil {
@@ -397,7 +424,7 @@ func setupError(ctx context.Context, opts options, err error) error {
 	case hasCode(err, undefinedObject):
 		// The server quotes its name, which may be a part of a password.
 		return errors.New("postgres: the connection string contains a setting that does not exist")
-	case hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject):
+	case isUnknownFormat(err) && !errors.Is(err, relayer.ErrUnknownFormat):
 		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
 	case errors.Is(err, ErrNoSchema):
 		return fmt.Errorf("postgres: schema %s: %w", schema, err)

@@ -175,6 +175,36 @@ func TestSchema_UnknownFormat(t *testing.T) {
 	}
 }
 
+// TestSchema_EarlierVersion: the error of a schema of a development version says how to move
+// its relayers.
+func TestSchema_EarlierVersion(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"without postings": `DROP FUNCTION $.selection; DROP TABLE $.postings`,
+		"without terms":    `ALTER TABLE $.relayers DROP COLUMN terms`,
+		"without a writer": `ALTER TABLE $.state DROP COLUMN min_writer_version`,
+		"without a state":  `DROP TABLE $.state`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			admin := newPool(t, server.ConnString())
+			schema := schemaName()
+			create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
+			for statement := range strings.SplitSeq(change, "; ") {
+				execute(t, admin, strings.ReplaceAll(statement, "$", schema))
+			}
+			before := contents(t, admin, schema)
+			_, err := postgres.New(t.Context(), admin, longTimeouts, postgres.WithSchema(schema))
+			if !errors.Is(err, relayer.ErrUnknownFormat) || !strings.Contains(err.Error(), "export the relayers with that version and apply them to a new schema") {
+				t.Errorf("error %v, want ErrUnknownFormat and how to move the relayers", err)
+			}
+			if after := contents(t, admin, schema); after != before {
+				t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
+			}
+		})
+	}
+}
+
 // contents returns everything in a schema, down to the rows.
 func contents(t *testing.T, pool *pgxpool.Pool, schema string) string {
 	return queryOne[string](t, pool, `

@@ -117,8 +117,7 @@ func statementsIn(schema string) statements {
 		// statement that writes to state waits for that lock. The commit must not end by
 		// the timeout of the server, which would report success without having waited for
 		// the synchronous standby. A full queue of notifications would refuse the commit,
-		// so none is sent if the queue is half full: watchers then poll. To ask how full it
-		// is also frees what no listener needs any more.
+		// so none is sent if the queue is half full: watchers then poll.
 		finish: in(`
 			WITH counted AS (
 				INSERT INTO $schema.counts (level, node, live)
@@ -134,7 +133,7 @@ func statementsIn(schema string) statements {
 				UPDATE $schema.state SET last_position = $4::bigint, last_revision = $5::bigint
 				WHERE last_revision = $6::bigint
 			)
-			SELECT CASE WHEN pg_notification_queue_usage() < 0.5 THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
+			SELECT CASE WHEN $10::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
 
 		// A join could read the whole index, if the statistics say that the table is empty.
 		// No row moves under the write lock.

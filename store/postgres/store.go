@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -30,6 +31,10 @@ type Store struct {
 	queue       *queue
 	unconfirmed unconfirmed
 	feed        *feed
+
+	// isQueueFull is true if the queue of notifications of the server was more than half full
+	// when it was last asked, or refused a commit.
+	isQueueFull atomic.Bool
 
 	// ended is done when Close has begun.
 	ended      context.Context
@@ -53,7 +58,8 @@ var sessionSettings = map[string]string{"client_encoding": "UTF8", "standard_con
 
 // Open connects to a database. The connection string is a postgres:// URL or a list
 // of key=value settings, as libpq reads it. The PG… environment variables supply
-// missing settings.
+// missing settings. A password in a file (passfile, PGPASSFILE) is read again for each new
+// connection.
 //
 // pool_max_conns limits the connections. Its default is 16, or the number of CPUs if
 // greater. One more connection listens while there are watchers. connect_timeout
@@ -82,6 +88,13 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	// were given up. The others must be enough to reach the promoted standby.
 	if !strings.Contains(connString, "pool_max_conns") {
 		config.MaxConns = max(config.MaxConns, defaultMaxConns)
+	}
+	// The password of a file can change while the Store is open.
+	config.BeforeConnect = func(_ context.Context, next *pgx.ConnConfig) error {
+		if now, err := pgxpool.ParseConfig(connString); err == nil {
+			next.Password = now.ConnConfig.Password
+		}
+		return nil
 	}
 	// Of several hosts the driver takes the first that passes.
 	known := new(timelines)

@@ -89,6 +89,9 @@ func (s *Store) tryTransactions(conn *pgxpool.Conn, taken []*write) error {
 		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isTransient(err) || attempt == writeAttempts {
 			return err
 		}
+		if hasCode(err, programLimitExceeded) {
+			s.isQueueFull.Store(true)
+		}
 		time.Sleep(time.Millisecond << attempt)
 		if conn, err = s.acquireAlive(context.Background()); err != nil {
 			return err
@@ -241,7 +244,7 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 		gained, lost = append(gained, o.gained...), append(lost, o.lost...)
 	}
 	terms, positions := postingColumns(append(gained, lost...))
-	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.opts.channel(), terms, positions)
+	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.opts.channel(), terms, positions, !s.isQueueFull.Load())
 	if len(lost) > 0 {
 		terms, positions := postingColumns(lost)
 		message.Queue(s.sql.dropEmpty, terms, positions)
