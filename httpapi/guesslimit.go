@@ -52,15 +52,15 @@ func WithClientAddress(address func(*http.Request) string) Option {
 const maxKnownCredentials = 10_000
 
 type guessLimiter struct {
-	limiter *rateLimiter // by client address
-	known   *lru[uint64, struct{}]
+	limiter *rateLimiter         // by client address
+	known   *lru[uint64, string] // the ID of the actor
 	seed    maphash.Seed
 }
 
 func newGuessLimiter() *guessLimiter {
 	return &guessLimiter{
 		limiter: newRateLimiter(defaultGuessRate, defaultGuessBurst),
-		known:   newLRU[uint64, struct{}](maxKnownCredentials),
+		known:   newLRU[uint64, string](maxKnownCredentials),
 		seed:    maphash.MakeSeed(),
 	}
 }
@@ -70,17 +70,23 @@ type guessLimitError struct{ wait time.Duration }
 
 func (guessLimitError) Error() string { return "too many unknown credentials from one client address" }
 
+// credentials are those of a request, if it has any.
+type credentials struct {
+	digest uint64
+	isSent bool
+	actor  string // the ID of the actor if they are known
+}
+
 // check calls the Authenticator. It counts unknown credentials before the call, so that
 // those that are checked concurrently count too, and known ones if they are rejected.
-func (g *guessLimiter) check(r *http.Request, address string, authenticate Authenticator) (relayer.Actor, error) {
-	digest, isSent := g.credentials(r.Header)
-	if !isSent {
+func (g *guessLimiter) check(r *http.Request, sent credentials, address string, authenticate Authenticator) (relayer.Actor, error) {
+	if !sent.isSent {
 		return authenticate(r)
 	}
-	if _, isKnown := g.known.get(digest); isKnown {
+	if sent.actor != "" {
 		actor, err := authenticate(r)
 		if errors.Is(err, ErrUnauthorized) {
-			g.known.remove(digest)
+			g.known.remove(sent.digest)
 			if wait := g.limiter.take(networkOf(address)); wait > 0 {
 				err = guessLimitError{wait}
 			}
@@ -94,25 +100,29 @@ func (g *guessLimiter) check(r *http.Request, address string, authenticate Authe
 	actor, err := authenticate(r)
 	if err == nil {
 		g.limiter.refund(client)
-		g.known.getOrAdd(digest, func() struct{} { return struct{}{} })
+		g.known.getOrAdd(sent.digest, func() string { return actor.ID })
 	}
 	return actor, err
 }
 
-// credentials returns a digest of the credentials of a request, if there are any. Two
-// credentials with the same digest are harmless: a known one only bypasses the limit.
-func (g *guessLimiter) credentials(header http.Header) (digest uint64, isSent bool) {
+// credentials returns the credentials of a request. Two with the same digest are harmless: a
+// known one only bypasses the limit, and uses the share of another actor until it is checked.
+func (g *guessLimiter) credentials(header http.Header) (sent credentials) {
 	var hash maphash.Hash
 	hash.SetSeed(g.seed)
 	for _, name := range [...]string{"Authorization", "Cookie"} {
 		for _, value := range header[name] {
 			_, _ = hash.WriteString(value)
 			_ = hash.WriteByte('\n') // no value contains it
-			isSent = true
+			sent.isSent = true
 		}
 		_ = hash.WriteByte('\n')
 	}
-	return hash.Sum64(), isSent
+	sent.digest = hash.Sum64()
+	if sent.isSent {
+		sent.actor, _ = g.known.get(sent.digest)
+	}
+	return sent
 }
 
 // connectionAddress returns the remote address of the connection without its port.

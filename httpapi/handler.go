@@ -26,7 +26,6 @@ type API struct {
 	settings
 	manager      *relayer.Manager
 	authenticate Authenticator
-	pageSlots    chan struct{}   // holds one value for each page that is being built
 	draining     context.Context // done after Drain
 	drain        context.CancelFunc
 	mux          *http.ServeMux
@@ -45,8 +44,12 @@ type exchange struct {
 	received  time.Time // zero if requests are not logged
 	buffer    *[]byte
 
+	// caller is whose shares the request uses. It is that of the actor as soon as the
+	// request is authenticated.
+	caller caller
+
 	// inFlight counts the request until it is released; nil afterwards.
-	inFlight *capacity
+	inFlight *limit
 
 	// pendingBytes is how much of the limit of pending bytes the response uses.
 	pendingBytes int64
@@ -84,7 +87,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // is written, so that a client that reads slowly does not block others.
 func (x *exchange) releaseInFlight() {
 	if x.inFlight != nil {
-		x.inFlight.release(1)
+		x.inFlight.release(x.caller, 1)
 		x.inFlight = nil
 	}
 }
@@ -101,28 +104,37 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.logRequest(x, r)
 	defer a.recoverPanic(x, r)
 
-	if !a.inFlight.tryAcquire(1) {
-		x.respond(r, overloaded())
+	x.actor = relayer.Actor{RequestID: x.requestID, Address: a.address(r)}
+	sent := a.guesses.credentials(r.Header)
+	x.caller = callerOf(sent, x.actor.Address)
+	if !a.inFlight.tryAcquire(x.caller, 1) {
+		x.respond(r, a.refuse(x, r, a.inFlight))
 		return
 	}
-	x.inFlight = &a.inFlight
+	x.inFlight = a.inFlight
 	defer x.releaseInFlight()
-	defer func() { a.pending.release(x.pendingBytes) }()
+	defer func() { a.pending.release(x.caller, x.pendingBytes) }()
 
-	a.serve(x, r)
+	a.serve(x, r, sent)
 }
 
-func (a *API) serve(x *exchange, r *http.Request) {
+func (a *API) serve(x *exchange, r *http.Request, sent credentials) {
 	if isOpenAPI(r) {
 		a.mux.ServeHTTP(x, r)
 		return
 	}
-	actor, err := a.identify(x, r)
+	actor, err := a.identify(x, r, sent)
 	if err != nil {
 		x.respond(r, a.authFailure(x, r, err))
 		return
 	}
 	x.actor = actor
+	by := caller{actor: actor.ID}
+	if !a.inFlight.move(x.caller, by, 1) {
+		x.respond(r, a.refuse(x, r, a.inFlight))
+		return
+	}
+	x.caller = by
 	if !isCleanPath(r) {
 		// ServeMux would respond with a redirect in HTML.
 		x.respond(r, failure(http.StatusNotFound))
@@ -131,13 +143,12 @@ func (a *API) serve(x *exchange, r *http.Request) {
 	a.mux.ServeHTTP(x, r)
 }
 
-func (a *API) identify(x *exchange, r *http.Request) (relayer.Actor, error) {
-	address := a.address(r)
-	actor, err := a.guesses.check(r, address, a.authenticate)
+func (a *API) identify(x *exchange, r *http.Request, sent credentials) (relayer.Actor, error) {
+	actor, err := a.guesses.check(r, sent, x.actor.Address, a.authenticate)
 	if err == nil && actor.ID == "" {
 		err = errors.New("the authenticator returned an actor without an ID")
 	}
-	actor.RequestID, actor.Address = x.requestID, address
+	actor.RequestID, actor.Address = x.requestID, x.actor.Address
 	return actor, err
 }
 
@@ -332,9 +343,6 @@ func (a *API) logFault(x *exchange, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		level = slog.LevelDebug
 	}
-	// The logger's handler is code of the host. If it panics there is no other logger
-	// to report to.
-	defer func() { _ = recover() }()
 	attributes := []slog.Attr{
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.actor.ID),
@@ -345,7 +353,7 @@ func (a *API) logFault(x *exchange, r *http.Request, err error) {
 	if panicked, ok := errors.AsType[*panicError](err); ok {
 		attributes = append(attributes, slog.String("stack", string(panicked.stack)))
 	}
-	a.logger.LogAttrs(r.Context(), level, "request failed", attributes...)
+	a.log(r.Context(), level, "request failed", attributes...)
 }
 
 // panicError is a panic as an error. Its stack is not a part of the text, in which URLs are

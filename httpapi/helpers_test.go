@@ -246,6 +246,9 @@ type header struct {
 
 func with(name string, values ...string) header { return header{name, values} }
 
+// as sets the token of a request.
+func as(token string) header { return with("Authorization", "Bearer "+token) }
+
 // do sends a request with validToken and checks the response with wantResponse.
 func (s *service) do(method, path, body string, headers ...header) reply {
 	s.t.Helper()

@@ -81,9 +81,11 @@ type settings struct {
 	address          func(*http.Request) string
 	guesses          *guessLimiter
 	readLimiter      *rateLimiter // nil: no limit
-	inFlight         capacity     // in requests
-	watchers         capacity     // in streams
-	pending          capacity     // in bytes
+	inFlight         *limit       // in requests
+	pages            *limit       // that are built
+	watchers         *limit       // in streams
+	pending          *limit       // in bytes
+	refusals         *rateLimiter // of log lines
 	maxBodyBytes     int64
 	logger           *slog.Logger
 	requestLogger    *slog.Logger // nil: requests are not logged
@@ -91,9 +93,10 @@ type settings struct {
 }
 
 // WithLogger logs the cause of every 500 and of every 503, with the request ID of the
-// response. The 503 of [WithMaxInFlight], [WithMaxPendingBytes], [WithMaxWatchers] and
-// [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the
-// logger's handler is recovered and does not change the response.
+// response. What the limits of the server refuse is logged at most once a minute for each
+// limit and actor, and [API.Refusals] counts it. The 503 of [API.Drain] are not logged.
+// Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is recovered
+// and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(s *settings) error {
 		if logger == nil {
@@ -133,15 +136,16 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 			address:      connectionAddress,
 			guesses:      newGuessLimiter(),
 			readLimiter:  newRateLimiter(DefaultRate, DefaultBurst),
-			inFlight:     capacity{limit: defaultMaxInFlight},
-			watchers:     capacity{limit: defaultMaxWatchers},
-			pending:      capacity{limit: defaultMaxPendingBytes},
+			inFlight:     newLimit("in_flight", defaultMaxInFlight),
+			pages:        newLimit("pages", maxPageBuilds),
+			watchers:     newLimit("watchers", defaultMaxWatchers),
+			pending:      newLimit("pending_bytes", defaultMaxPendingBytes),
+			refusals:     newRateLimiter(refusalsPerSecond, 1),
 			maxBodyBytes: defaultMaxBodyBytes,
 			logger:       slog.New(slog.DiscardHandler),
 		},
 		manager:      manager,
 		authenticate: authenticate,
-		pageSlots:    make(chan struct{}, maxPageBuilds),
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 		documents:    sync.Pool{New: func() any { return new([]relayer.Document) }},
 	}

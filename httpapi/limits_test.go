@@ -369,11 +369,11 @@ func TestMaxInFlight_Exceeded(t *testing.T) {
 		<-finish
 		return "0x0", nil
 	}
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(2))
+	s := serveAs(t, tokens(t, validToken, "other"), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(2))
 	var waiting sync.WaitGroup
-	for range 2 {
+	for _, token := range []string{validToken, "other"} {
 		waiting.Go(func() {
-			if got := s.do("POST", collection, minimal("")); got.status != http.StatusCreated {
+			if got := s.do("POST", collection, minimal(""), as(token)); got.status != http.StatusCreated {
 				t.Errorf("an admitted request returned %d", got.status)
 			}
 		})
@@ -403,15 +403,17 @@ func TestMaxInFlight_Exceeded(t *testing.T) {
 func TestMaxInFlight_Default(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		handler := handlerOn(t, memory.New(), func(*http.Request) (relayer.Actor, error) {
+		handler := handlerOn(t, memory.New(), func(r *http.Request) (relayer.Actor, error) {
 			<-release
-			return relayer.Actor{ID: "a"}, nil
-		}, httpapi.WithoutRateLimit(), httpapi.WithGuessLimit(1, 2000))
+			return relayer.Actor{ID: fromHeader(r)}, nil
+		}, httpapi.WithoutRateLimit(), httpapi.WithGuessLimit(1, 2000), httpapi.WithClientAddress(fromHeader))
 		var waiting sync.WaitGroup
 		var served atomic.Int32
-		for range 1024 {
+		for i := range 1024 {
 			waiting.Go(func() {
-				if statusOf(handler, listRequest(validToken)) == http.StatusOK {
+				request := listRequest(validToken)
+				request.Header.Set("X-Client", fmt.Sprint(i%8))
+				if statusOf(handler, request) == http.StatusOK {
 					served.Add(1)
 				}
 			})

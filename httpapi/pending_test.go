@@ -27,7 +27,9 @@ type stalledClient struct {
 	response   *http.Response
 }
 
-func (s *service) stall(path string) stalledClient {
+func (s *service) stall(path string) stalledClient { return s.stallAs(validToken, path) }
+
+func (s *service) stallAs(token, path string) stalledClient {
 	s.t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -37,7 +39,7 @@ func (s *service) stall(path string) stalledClient {
 	if err := connection.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, validToken); err != nil {
+	if _, err := fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, token); err != nil {
 		s.t.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReaderSize(connection, 16), nil)
@@ -50,7 +52,7 @@ func (s *service) stall(path string) stalledClient {
 // serveSmallBuffers serves the relayers of the manager with small send buffers.
 func serveSmallBuffers(t *testing.T, manager *relayer.Manager, options ...httpapi.Option) *service {
 	t.Helper()
-	handler, err := httpapi.New(manager, validTokens, options...)
+	handler, err := httpapi.New(manager, tokens(t, validToken, "other"), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +69,8 @@ func serveSmallBuffers(t *testing.T, manager *relayer.Manager, options ...httpap
 // largeName is much larger than the socket buffers of a stalled connection.
 var largeName = strings.Repeat("n", 200<<10)
 
-// TestMaxPendingBytes_StalledClients: two pages may wait for their clients. Further reads
-// and writes are rejected until these clients are gone.
+// TestMaxPendingBytes_StalledClients: two pages of two actors may wait for their clients.
+// Further reads and writes are rejected until these clients are gone.
 func TestMaxPendingBytes_StalledClients(t *testing.T) {
 	const list = collection + "?per_page=100"
 	unlimited := serve(t)
@@ -80,7 +82,7 @@ func TestMaxPendingBytes_StalledClients(t *testing.T) {
 
 	var clients [8]stalledClient
 	for i := range clients {
-		clients[i] = s.stall(list)
+		clients[i] = s.stallAs([]string{validToken, "other"}[i%2], list)
 		want := http.StatusOK
 		if i >= 2 {
 			want = http.StatusServiceUnavailable
@@ -106,7 +108,7 @@ func TestMaxPendingBytes_StalledClients(t *testing.T) {
 		client.connection.Close()
 	}
 	eventually(t, "the bytes of all clients are released", func() bool {
-		first, second := s.stall(list), s.stall(list)
+		first, second := s.stall(list), s.stallAs("other", list)
 		defer first.connection.Close()
 		defer second.connection.Close()
 		return first.response.StatusCode == http.StatusOK && second.response.StatusCode == http.StatusOK
@@ -178,7 +180,7 @@ func TestMaxPendingBytes_Followers(t *testing.T) {
 // the next event, are released when the client is gone.
 func TestMaxPendingBytes_FollowerGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const name, limit = 2000, 6000 // of three such relayers only two fit
+		const name, limit = 2000, 10_000 // one caller may use half of it: two such relayers
 		manager, api, w := watchInBubble(t, validTokens, httpapi.WithMaxPendingBytes(limit))
 		for e := (event{}); e.name != "resync"; {
 			var err error
@@ -218,7 +220,7 @@ func (s *blockedLists) List(ctx context.Context, query relayer.StoreQuery) ([]re
 // TestMaxPendingBytes_ConcurrentPages: few pages are built concurrently, because their size
 // counts only when they are complete. The other lists wait, but not for ever.
 func TestMaxPendingBytes_ConcurrentPages(t *testing.T) {
-	const lists, concurrent = 50, 8
+	const lists, concurrent, actors = 50, 8, 8
 	for _, waits := range []time.Duration{time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &blockedLists{Store: memory.New(), release: make(chan struct{})}
@@ -226,7 +228,7 @@ func TestMaxPendingBytes_ConcurrentPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			api, err := httpapi.New(manager, validTokens)
+			api, err := httpapi.New(manager, byToken(func(string) error { return nil }))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +237,7 @@ func TestMaxPendingBytes_ConcurrentPages(t *testing.T) {
 			for i := range lists {
 				done.Go(func() {
 					request := httptest.NewRequest("GET", collection+[]string{"", "?revisions=true"}[i%2], nil)
-					request.Header.Set("Authorization", "Bearer "+validToken)
+					request.Header.Set("Authorization", fmt.Sprintf("Bearer %d", i%actors))
 					recorder := httptest.NewRecorder()
 					api.ServeHTTP(recorder, request)
 					switch {

@@ -32,10 +32,11 @@ const (
 )
 
 // WithMaxWatchers sets how many clients may follow the changes concurrently, at least
-// 1. The default is 1,000. A further one is rejected with 503 and Retry-After. To
-// disable the change feed, refuse [relayer.ActionWatch] with [WithAuthorizer].
+// 1. The default is 1,000. A further one is rejected with 503 and Retry-After. Actors share
+// the limit as [WithMaxInFlight] describes. To disable the change feed, refuse
+// [relayer.ActionWatch] with [WithAuthorizer].
 func WithMaxWatchers(limit int) Option {
-	return Option{func(s *settings) error { return setLimit(&s.watchers.limit, "watchers", int64(limit)) }}
+	return Option{func(s *settings) error { return setLimit(&s.watchers.total, "watchers", int64(limit)) }}
 }
 
 // Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other
@@ -52,10 +53,15 @@ func (a *API) watchRelayers(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	if a.draining.Err() != nil || !a.watchers.tryAcquire(1) {
-		return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "5")
+	rejection := failure(http.StatusServiceUnavailable).withHeader("Retry-After", "5")
+	if a.draining.Err() != nil {
+		return rejection
 	}
-	defer a.watchers.release(1)
+	if !a.watchers.tryAcquire(x.caller, 1) {
+		a.refuse(x, r, a.watchers)
+		return rejection
+	}
+	defer a.watchers.release(x.caller, 1)
 	if r.Method == http.MethodHead {
 		x.startStream()
 		return response{}
@@ -104,6 +110,7 @@ func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
 			}
 			err = a.sendArrival(s, next)
 			if next.isCutOff {
+				a.refuse(s.x, r, a.pending)
 				return response{}
 			}
 		}
@@ -114,7 +121,7 @@ func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
 // mayStillWatch asks the Authenticator and the Authorizer again, and reports whether a new
 // request would be accepted for the same relayers.
 func (a *API) mayStillWatch(x *exchange, r *http.Request) bool {
-	actor, err := a.identify(x, r)
+	actor, err := a.identify(x, r, a.guesses.credentials(r.Header))
 	if err != nil {
 		return false
 	}
@@ -171,7 +178,7 @@ func (a *API) followAll(ctx context.Context, s eventStream, current feed, arrive
 		if !current.isResumed && !deliver(ctx, arrived, arrival{isGap: true}) {
 			return
 		}
-		end := a.follow(ctx, current.changes, arrived)
+		end := a.follow(ctx, s.x.caller, current.changes, arrived)
 		if !errors.Is(end.err, relayer.ErrGap) {
 			deliver(ctx, arrived, end)
 			return
@@ -188,17 +195,17 @@ func (a *API) followAll(ctx context.Context, s eventStream, current feed, arrive
 
 // follow sends the changes of a feed and returns its end. It acquires the pending bytes of
 // each change, which the receiver releases.
-func (a *API) follow(ctx context.Context, changes iter.Seq2[relayer.DocumentChange, error], arrived chan<- arrival) (end arrival) {
+func (a *API) follow(ctx context.Context, by caller, changes iter.Seq2[relayer.DocumentChange, error], arrived chan<- arrival) (end arrival) {
 	for change, err := range changes {
 		if err != nil {
 			return arrival{err: err}
 		}
 		next := arrival{change: change}
-		if !a.pending.tryAcquire(next.size()) {
+		if !a.pending.tryAcquire(by, next.size()) {
 			return arrival{isGap: true, isCutOff: true}
 		}
 		if !deliver(ctx, arrived, next) {
-			a.pending.release(next.size())
+			a.pending.release(by, next.size())
 			return arrival{}
 		}
 	}
@@ -323,7 +330,7 @@ func (s eventStream) buffer() []byte { return (*s.x.buffer)[:0] }
 // sendArrival sends the event of an arrival and releases its pending bytes. The document,
 // which may be large, is not copied.
 func (a *API) sendArrival(s eventStream, n arrival) error {
-	defer a.pending.release(n.size())
+	defer a.pending.release(s.x.caller, n.size())
 	switch {
 	case n.isGap:
 		return s.send([]byte(resync))

@@ -285,7 +285,7 @@ func (l *load) stall() net.Conn {
 // retains.
 func TestWatch_StalledClientsMemory(t *testing.T) {
 	const watchers, writes, size = 20, 600, 200 << 10
-	l := startLoad(t, httpapi.WithMaxWatchers(watchers))
+	l := startLoad(t, httpapi.WithMaxWatchers(2*watchers))
 	defer l.stop()
 	for range watchers {
 		defer l.stall().Close() // before l.stop, which would wait until their streams end

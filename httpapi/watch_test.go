@@ -280,12 +280,12 @@ func TestWatch_Refused(t *testing.T) {
 // TestMaxWatchers: a watcher above the limit is rejected until another one is gone. A
 // stream is not a request in flight.
 func TestMaxWatchers(t *testing.T) {
-	s := serve(t, httpapi.WithMaxWatchers(2), httpapi.WithMaxInFlight(1))
+	s := serveAs(t, tokens(t, validToken, "other"), nil, httpapi.WithMaxWatchers(2), httpapi.WithMaxInFlight(1))
 	first := s.watch()
-	second := s.watch()
+	second := s.watch(as("other"))
 	s.create(minimal(`,"id":"r-1"`))
-	for range 2 {
-		got := s.do("GET", changes, "")
+	for _, token := range []string{validToken, "other"} {
+		got := s.do("GET", changes, "", as(token))
 		wantFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
 		if got.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
@@ -699,7 +699,7 @@ func TestWatch_IdleOverHTTP2(t *testing.T) {
 // other watchers get every change.
 func TestWatch_ClientStopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager, _, stalled := watchInBubble(t, validTokens, httpapi.WithMaxWatchers(2))
+		manager, _, stalled := watchInBubble(t, validTokens, httpapi.WithMaxWatchers(4))
 		healthy := dialStream(t, stalled.listener, "")
 		received := make(chan map[string]int)
 		go func() {

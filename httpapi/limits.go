@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -26,8 +25,14 @@ const (
 // WithMaxInFlight sets how many requests are processed concurrently, at least 1.
 // The default is 1,024. A request above the limit is rejected with 503 and
 // Retry-After before authentication (load shedding).
+//
+// Every limit of the server is shared: a caller that already uses an eighth of it, and at
+// least one, gets more only while half of the limit stays free, so that one caller can use
+// half of it. A caller is an actor. Before its authentication, a request counts for the actor
+// who sent the same credentials before, and otherwise for the client address (see
+// [WithGuessLimit]).
 func WithMaxInFlight(limit int) Option {
-	return Option{func(s *settings) error { return setLimit(&s.inFlight.limit, "requests in flight", int64(limit)) }}
+	return Option{func(s *settings) error { return setLimit(&s.inFlight.total, "requests in flight", int64(limit)) }}
 }
 
 // WithMaxPendingBytes sets how many bytes of responses and events may wait for clients to
@@ -41,52 +46,26 @@ func WithMaxInFlight(limit int) Option {
 //
 // A page or a relayer that is larger than the limit is always rejected. At most 8 pages are
 // built concurrently, because their size is known only then. A list that waits for others
-// longer than 5 seconds is rejected with 503 and Retry-After.
+// longer than 5 seconds is rejected with 503 and Retry-After. Actors share both limits as
+// [WithMaxInFlight] describes.
 func WithMaxPendingBytes(limit int64) Option {
-	return Option{func(s *settings) error { return setLimit(&s.pending.limit, "pending bytes", limit) }}
+	return Option{func(s *settings) error { return setLimit(&s.pending.total, "pending bytes", limit) }}
 }
-
-// capacity limits how much of something is in use: requests, streams or bytes.
-type capacity struct {
-	limit int64
-	used  atomic.Int64
-}
-
-// tryAcquire uses n more, or reports false if that would exceed the limit. Each successful
-// call is paired with a release.
-func (c *capacity) tryAcquire(n int64) bool {
-	for {
-		used := c.used.Load()
-		if used+n > c.limit {
-			return false
-		}
-		if c.used.CompareAndSwap(used, used+n) {
-			return true
-		}
-	}
-}
-
-// acquire uses n more, even above the limit. Each call is paired with a release.
-func (c *capacity) acquire(n int64) { c.used.Add(n) }
-
-func (c *capacity) release(n int64) { c.used.Add(-n) }
-
-func (c *capacity) isFull() bool { return c.used.Load() >= c.limit }
 
 // bytesLimited applies the limit of pending bytes to an endpoint. The bytes are released when
 // the response has been written.
 func (a *API) bytesLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if a.pending.isFull() {
-			return overloaded()
+		if !a.pending.hasRoom(x.caller) {
+			return a.refuse(x, r, a.pending)
 		}
 		p := handle(x, r)
 		size := int64(len(p.body))
 		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !isRead {
-			a.pending.acquire(size)
-		} else if !a.pending.tryAcquire(size) {
-			p, size = overloaded(), 0
+			a.pending.acquire(x.caller, size)
+		} else if !a.pending.tryAcquire(x.caller, size) {
+			p, size = a.refuse(x, r, a.pending), 0
 		}
 		x.pendingBytes = size
 		if size == 0 && cap(*x.buffer) > maxPooledBuffer {
@@ -99,28 +78,26 @@ func (a *API) bytesLimited(handle endpoint) endpoint {
 // pagesLimited limits how many pages an endpoint builds concurrently.
 func (a *API) pagesLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if !a.takePageSlot(r.Context()) {
-			return overloaded()
+		if !a.takePageSlot(x) {
+			if x.Err() != nil {
+				return overloaded()
+			}
+			return a.refuse(x, r, a.pages)
 		}
-		defer func() { <-a.pageSlots }()
+		defer a.pages.release(x.caller, 1)
 		return handle(x, r)
 	}
 }
 
-// takePageSlot reports false if ctx is done, or no slot is free in time.
-func (a *API) takePageSlot(ctx context.Context) bool {
-	select {
-	case a.pageSlots <- struct{}{}:
+// takePageSlot reports false if the context of the request is done, or no slot is free in
+// time.
+func (a *API) takePageSlot(x *exchange) bool {
+	if a.pages.tryAcquire(x.caller, 1) {
 		return true
-	default:
 	}
-	select {
-	case a.pageSlots <- struct{}{}:
-		return true
-	case <-time.After(maxPageWait):
-	case <-ctx.Done():
-	}
-	return false
+	ctx, cancel := context.WithTimeout(x, maxPageWait)
+	defer cancel()
+	return a.pages.wait(ctx, x.caller)
 }
 
 // overloaded returns the response to a request that is rejected because of a limit of the
