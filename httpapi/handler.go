@@ -67,6 +67,7 @@ type exchange struct {
 	// values holds the values of X-Request-Id, Content-Length and response.header, to
 	// save an allocation for each.
 	values    [2 + maxHeaderFields]string
+	bodyRead  bool // to its end
 	responded bool
 	status    int // of the response
 	bytes     int // of the response body

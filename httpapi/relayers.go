@@ -230,6 +230,7 @@ func (a *API) readBody(x *exchange, r *http.Request) (body []byte, rejection *re
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, r.Body, a.maxBodyBytes))
 	if err == nil {
+		x.bodyRead = true
 		return body, nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -40,7 +42,12 @@ var (
 	contentTypeJSON = []string{"application/json"}
 	noSniff         = []string{"nosniff"}
 	noStore         = []string{"no-store"}
+	closeConnection = []string{"close"}
 )
+
+// lingerTimeout bounds how long a connection stays open after the response to a request whose
+// body was not read.
+const lingerTimeout = time.Second
 
 // startResponse records the status and returns the header with the fields of every
 // response. From then on the request does not count as in flight.
@@ -70,12 +77,30 @@ func (x *exchange) respond(r *http.Request, p response) {
 	}
 	x.values[1] = strconv.Itoa(len(p.body))
 	header["Content-Length"] = x.values[1:2:2]
+	hasUnreadBody := r.ContentLength != 0 && r.ProtoMajor == 1 && !x.bodyRead
+	if hasUnreadBody {
+		header["Connection"] = closeConnection
+	}
 	x.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
 		x.bytes = len(p.body)
 		// An error means that the client is gone.
 		_, _ = x.Write(p.body)
 	}
+	if hasUnreadBody {
+		x.linger(r)
+	}
+}
+
+// linger sends the response and discards what the client still sends (lingering close). A
+// connection that is closed with unread data is reset, and the client could lose the response.
+// HTTP/2 needs none of this, because it resets a single stream.
+func (x *exchange) linger(r *http.Request) {
+	control := http.NewResponseController(x.ResponseWriter)
+	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
+		return // the ResponseWriter of the host cannot do it
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
 }
 
 // startBody returns the start of a success body in the buffer of the exchange. The
