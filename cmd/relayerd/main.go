@@ -21,7 +21,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once.
+	// A second signal ends the process at once. The command serve handles it itself.
 	context.AfterFunc(ctx, stop)
 
 	os.Exit(execute(ctx, os.Args[1:], os.Getenv("API_KEY"), os.Stdin, os.Stdout, os.Stderr))

@@ -120,8 +120,9 @@ func program(apiKey string, args ...string) *exec.Cmd {
 	return command
 }
 
+// serverCommand has no drain delay unless the arguments have one.
 func serverCommand(apiKey string, args ...string) *exec.Cmd {
-	return program(apiKey, append([]string{"serve"}, args...)...)
+	return program(apiKey, append([]string{"serve", "--drain-delay", "0"}, args...)...)
 }
 
 var listening = regexp.MustCompile(`msg=serving address=(\S+)`)

@@ -29,6 +29,7 @@ type config struct {
 	trustedProxies   string
 	tlsCert, tlsKey  string
 	maxConnections   int
+	drainDelay       time.Duration
 	backup           backupConfig
 }
 
@@ -85,6 +86,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
 	flags.IntVar(&c.maxConnections, "max-connections", 0, "`number` of connections to --addr at once; further ones wait. 0 is no limit")
+	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "`duration` after SIGTERM for which /healthz/ready reports 503 while requests are still accepted")
 	flags.StringVar(&c.backup.directory, "backup", "", "existing `directory` for backups of the database file")
 	flags.DurationVar(&c.backup.every, "backup-every", time.Hour, "`duration` between backups")
 	flags.IntVar(&c.backup.keep, "backup-keep", 24, "`number` of backups to keep; older ones are removed")
@@ -120,6 +122,9 @@ func (c config) check() error {
 	}
 	if c.maxConnections < 0 {
 		return errors.New("--max-connections must be 0 or more")
+	}
+	if c.drainDelay < 0 {
+		return errors.New("--drain-delay must be 0 or more")
 	}
 	if err := c.backup.check(c.database); err != nil {
 		return err

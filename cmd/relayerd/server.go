@@ -67,7 +67,9 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		return err
 	}
 	s.printToken()
-	return serveHTTP(ctx, s.listener, newSite(ctx, s.metrics.traffic.count(api), s.store, s.metrics.public), api.Drain, s.logger)
+	site := newSite(ctx, s.metrics.traffic.count(api), s.store, s.metrics.public)
+	running := httpServer{newServer(site, s.logger), s.drainDelay, api.Drain, s.received.end, s.logger}
+	return running.serve(ctx, s.listener)
 }
 
 // onClose adds what close calls, last added first.
@@ -265,31 +267,6 @@ func (s *server) printToken() {
 	}
 	fmt.Fprintf(s.stdout, "API_KEY is not set. The bearer token of this run is %s\n\n", s.generated)
 	fmt.Fprintf(s.stdout, "  curl -H 'Authorization: Bearer %s' %s://%s/api/v1/relayers\n\n", s.generated, scheme, s.listener.Addr())
-}
-
-// serveHTTP handles requests until ctx is done. Then it calls drain, which ends the
-// streams, and waits for the running requests.
-func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, drain func(), logger *slog.Logger) error {
-	const drainTimeout = 15 * time.Second
-	server := newServer(handler, logger)
-	server.RegisterOnShutdown(drain)
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	logger.Info("serving", "address", listener.Addr().String())
-
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	logger.Info("stopping", "timeout", drainTimeout.String())
-	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
-	if err := server.Shutdown(draining); err != nil {
-		return errors.Join(fmt.Errorf("requests still running after %s: %w", drainTimeout, err), server.Close())
-	}
-	logger.Info("stopped")
-	return nil
 }
 
 func newServer(handler http.Handler, logger *slog.Logger) *http.Server {

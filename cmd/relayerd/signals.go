@@ -13,12 +13,14 @@ type signals struct {
 	reload chan os.Signal // SIGHUP
 	keys   chan os.Signal // SIGHUP
 	backup chan os.Signal // SIGUSR1
+	end    chan os.Signal // SIGINT and SIGTERM, also the first one, which ends the context
 }
 
 // receiveSignals receives every signal, even if its flag is not set: an unhandled signal
 // would end the process.
 func receiveSignals() signals {
-	s := signals{reload: make(chan os.Signal, 1), keys: make(chan os.Signal, 1), backup: make(chan os.Signal, 1)}
+	s := signals{reload: make(chan os.Signal, 1), keys: make(chan os.Signal, 1), backup: make(chan os.Signal, 1), end: make(chan os.Signal, endSignals)}
+	signal.Notify(s.end, os.Interrupt, syscall.SIGTERM)
 	signal.Notify(s.reload, syscall.SIGHUP)
 	signal.Notify(s.keys, syscall.SIGHUP)
 	notifyBackup(s.backup)
@@ -27,7 +29,12 @@ func receiveSignals() signals {
 	return s
 }
 
+// endSignals is the number of signals that end the server after the running requests: the
+// first one after --drain-delay, the second one at once.
+const endSignals = 2
+
 func (s signals) stop() {
+	signal.Stop(s.end)
 	signal.Stop(s.reload)
 	signal.Stop(s.keys)
 	signal.Stop(s.backup)

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var restarts = flag.Int("restarts", 3, "restarts behind each proxy")
+
+// No request fails while two servers of a database restart in turn behind a proxy.
+func TestRestart_TwoServers(t *testing.T) {
+	t.Parallel()
+	database := startPostgres(t)
+	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
+		t.Parallel()
+		location := createDatabase(t, database, strings.ToLower(filepath.Base(t.Name())))
+		servers := []*process{startAgain(t, nil, location), startAgain(t, nil, location)}
+		clients := sendRequests(t, behind(servers[0].url, servers[1].url))
+		awaitRequest(t, servers[1])
+		for i := range *restarts {
+			servers[i%2].stop()
+			servers[i%2] = startAgain(t, servers[i%2], location)
+			awaitRequest(t, servers[i%2])
+		}
+			clients.end(t)
+		for _, server := range servers {
+			server.stop()
+		}
+	})
+}
+
+// No request fails while the only server of a file restarts behind a proxy that waits for it.
+func TestRestart_OneServer(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "caddy")
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	server := startAgain(t, nil, database)
+	clients := sendRequests(t, startReverseProxy(t, "caddy", []string{server.url}))
+	awaitRequest(t, server)
+	for range *restarts {
+		server.stop()
+		server = startAgain(t, server, database)
+		awaitRequest(t, server)
+	}
+	clients.end(t)
+	server.stop()
+}
+
+// startAgain starts a server with the drain delay that is the default. It has the address of
+// an earlier server, unless that is nil.
+func startAgain(t *testing.T, earlier *process, database string) *process {
+	t.Helper()
+	var address string
+	if earlier == nil {
+		address = vacantAddress(t).String()
+	} else {
+		address = strings.TrimPrefix(earlier.url, "http://")
+	}
+	return start(t, token, "--addr", address, "--db", database, "--drain-delay", "3s", "--rate", "0")
+}
+
+// awaitRequest waits until the proxy sends requests to a server again.
+func awaitRequest(t *testing.T, server *process) {
+	t.Helper()
+	received := func() bool {
+		_, metrics := server.do("GET", "/metrics", "")
+		return !strings.Contains(metrics, `relayerd_responses_total{status="200"} 0`)
+	}
+	if !await(received) {
+		t.Fatal("the proxy sends no requests")
+	}
+}
+
+// requests are clients that send requests until they end.
+type requests struct {
+	clients sync.WaitGroup
+	ending  chan struct{}
+	sent    atomic.Int64
+	failed  atomic.Int64
+}
+
+// sendRequests starts clients that create, read, change and delete relayers.
+func sendRequests(t *testing.T, proxy *reverseProxy) *requests {
+	s := &requests{ending: make(chan struct{})}
+	for n := range 4 {
+		client := proxy.client(fmt.Sprintf("127.0.0.%d", 2+n))
+		s.clients.Go(func() {
+			for round := 0; ; round++ {
+				s.send(t, client, fmt.Sprintf("r-%d-%d", n, round))
+				select {
+				case <-s.ending:
+					return
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		})
+	}
+	return s
+}
+
+// send sends the requests about one relayer. None has a condition.
+func (s *requests) send(t *testing.T, client proxyClient, id string) {
+	one := collection + "/" + id
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"POST", collection, strings.Replace(definition, "r-1", id, 1), http.StatusCreated},
+		{"GET", one, "", http.StatusOK},
+		{"GET", collection, "", http.StatusOK},
+		{"PATCH", one, `{"paused":true}`, http.StatusOK},
+		{"DELETE", one, "", http.StatusOK},
+	} {
+		s.sent.Add(1)
+		status, response, err := client.try(c.method, c.path, c.body)
+		if err != nil || status != c.want {
+			s.failed.Add(1)
+			t.Errorf("%s %s returned %d %s, error %v, want %d", c.method, c.path, status, response, err, c.want)
+		}
+	}
+}
+
+func (s *requests) end(t *testing.T) {
+	t.Helper()
+	close(s.ending)
+	s.clients.Wait()
+	t.Logf("%d of %d requests failed in %d restarts", s.failed.Load(), s.sent.Load(), *restarts)
+}
