@@ -10,33 +10,8 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/transfer"
 )
-
-// openFilled opens the database of --db, and copies the relayers of --copy-from
-// into it. It opens the source first: if that fails, no file is created.
-func openFilled(ctx context.Context, c config, stderr io.Writer, logger *slog.Logger) (relayer.Store, func() error, error) {
-	if c.copyFrom == "" {
-		return openStore(ctx, "--db", c.database, bolt.WithLogger(logger))
-	}
-	const flag = "--copy-from"
-	source, closeSource, err := openExisting(ctx, flag, c.copyFrom, bolt.WithLogger(logger))
-	if err != nil {
-		return nil, nil, err
-	}
-	// The source is only read, so that an error of the close loses nothing.
-	defer func() { _ = closeSource() }()
-
-	store, closeStore, err := openStore(ctx, "--db", c.database, bolt.WithLogger(logger))
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := copyAll(ctx, store, source, newProgress(stderr, logger)); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%s: %w", flag, err), closeStore())
-	}
-	return store, closeStore, nil
-}
 
 // copyAll adds the relayers that an earlier run has not copied, and verifies all.
 func copyAll(ctx context.Context, destination, source relayer.Store, shown *progress) error {

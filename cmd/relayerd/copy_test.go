@@ -78,19 +78,13 @@ func expectCopied(t *testing.T, destination, source string) {
 
 var progressLine = regexp.MustCompile(`msg=(checking|copying|verifying) done=(\d+) total=(\d+)`)
 
-func TestCopyFrom_BothDirections(t *testing.T) {
+func TestCopy_BothDirections(t *testing.T) {
 	t.Parallel()
 	source := makeFile(t, 1234)
 	postgres := location(t, startPostgres(t), "postgres")
 	back := filepath.Join(t.TempDir(), "back.db")
 	for _, move := range []struct{ from, to string }{{source, postgres}, {postgres, back}} {
-		server := start(t, token, "--db", move.to, "--copy-from", move.from)
-		status, body := server.do("GET", collection+"?page=124", "")
-		if status != 200 || !strings.Contains(body, `"id":"r-1233"`) || !strings.Contains(body, `"total_items":1234`) {
-			t.Errorf("list returned %d %s", status, body)
-		}
-		server.stop()
-		log := server.output.String()
+		log := runCommand(t, "copy", "--from", move.from, "--to", move.to)
 		var reported []string
 		for _, found := range progressLine.FindAllStringSubmatch(log, -1) {
 			reported = append(reported, strings.Join(found[1:], " "))
@@ -108,10 +102,10 @@ func TestCopyFrom_BothDirections(t *testing.T) {
 	}
 }
 
-// startCopy starts a server with --copy-from and returns when it copies.
+// startCopy starts a copy and returns when it copies.
 func startCopy(t *testing.T, source, destination string) (*exec.Cmd, *output) {
 	t.Helper()
-	command, log := serverCommand(token, "--addr", "127.0.0.1:0", "--db", destination, "--copy-from", source), new(output)
+	command, log := program("", "copy", "--from", source, "--to", destination), new(output)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -138,8 +132,8 @@ func awaitMore(t *testing.T, store relayer.Store, than int) int {
 	return total
 }
 
-// After any interruption, the next start resumes the copy.
-func TestCopyFrom_ResumesAfterInterruption(t *testing.T) {
+// After any interruption, the same command resumes the copy.
+func TestCopy_ResumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	source := makeFile(t, 20_000)
 	database := location(t, startPostgres(t), "postgres")
@@ -161,22 +155,18 @@ func TestCopyFrom_ResumesAfterInterruption(t *testing.T) {
 			continue
 		}
 		last := text[strings.LastIndex(strings.TrimSpace(text), "\n")+1:]
-		if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "relayerd: --copy-from: interrupted while ") ||
+		if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "relayerd: interrupted while ") ||
 			!strings.Contains(last, " of 20000: run the same command again to resume\n") {
 			t.Errorf("%s: error %v: %s", signal, err, text)
 		}
 		expectNoPassword(t, text)
 	}
-	server := start(t, token, "--db", database, "--copy-from", source)
-	if _, body := server.do("GET", collection+"?per_page=1", ""); !strings.Contains(body, `"total_items":20000`) {
-		t.Errorf("after the copy, list returned %s", body)
-	}
-	server.stop()
+	runCommand(t, "copy", "--from", source, "--to", database)
 	expectCopied(t, database, source)
 }
 
-// If the database stops during a copy, the error gives advice, and a restart resumes.
-func TestCopyFrom_DatabaseStops(t *testing.T) {
+// If the database stops during a copy, the error gives advice, and the same command resumes.
+func TestCopy_DatabaseStops(t *testing.T) {
 	t.Parallel()
 	source := makeFile(t, 20_000)
 	postgres := startPostgres(t)
@@ -193,12 +183,12 @@ func TestCopyFrom_DatabaseStops(t *testing.T) {
 	if err := postgres.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	start(t, token, "--db", database, "--copy-from", source).stop()
+	runCommand(t, "copy", "--from", source, "--to", database)
 	expectCopied(t, database, source)
 }
 
 // A destination with other relayers is not changed.
-func TestCopyFrom_DifferentDestination(t *testing.T) {
+func TestCopy_DifferentDestination(t *testing.T) {
 	t.Parallel()
 	source := makeFile(t, 3)
 	database := filepath.Join(t.TempDir(), "relayers.db")
@@ -207,7 +197,7 @@ func TestCopyFrom_DifferentDestination(t *testing.T) {
 	server.stop()
 	before := contentOf(t, database)
 
-	command := serverCommand(token, "--addr", "127.0.0.1:0", "--db", database, "--copy-from", source)
+	command := program("", "copy", "--from", source, "--to", database)
 	text, err := command.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	last := lines[len(lines)-1]
@@ -220,7 +210,7 @@ func TestCopyFrom_DifferentDestination(t *testing.T) {
 }
 
 // A damaged source is not copied, and the error does not advise a retry.
-func TestCopyFrom_DamagedSource(t *testing.T) {
+func TestCopy_DamagedSource(t *testing.T) {
 	t.Parallel()
 	source, fresh := makeFile(t, 30), filepath.Join(t.TempDir(), "fresh.db")
 	whole, err := os.ReadFile(source)
@@ -230,8 +220,8 @@ func TestCopyFrom_DamagedSource(t *testing.T) {
 	if err := os.WriteFile(source, bytes.ReplaceAll(whole, []byte(`{"secret":7}`), []byte(`{"secret":8}`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output, err := runToEnd(t, "serve", "--addr", "127.0.0.1:0", "--db", fresh, "--copy-from", source)
-	if !errors.Is(err, relayer.ErrCorrupt) || !strings.HasPrefix(err.Error(), "--copy-from: ") || strings.Contains(err.Error(), "run the same command again") {
+	output, err := runToEnd(t, "copy", "--from", source, "--to", fresh)
+	if !errors.Is(err, relayer.ErrCorrupt) || strings.Contains(err.Error(), "run the same command again") {
 		t.Errorf("error is %v", err)
 	}
 	if strings.Contains(output, "msg=copying") || len(contentOf(t, fresh)) > 0 {

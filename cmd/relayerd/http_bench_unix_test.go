@@ -55,22 +55,22 @@ func BenchmarkHTTP(b *testing.B) {
 	seed := filepath.Join(b.TempDir(), "seed.db")
 	ids := writeSeed(b, seed, *benchRelayers, benchDefinition)
 	databases := []struct {
-		name string
-		open func(b *testing.B) string
+		name  string
+		serve func(b *testing.B) (address string)
 	}{
-		{"memory", func(*testing.B) string { return inMemory }},
-		{"bolt", func(b *testing.B) string { return filepath.Join(b.TempDir(), "relayers.db") }},
+		{"memory", func(b *testing.B) string { return serveMemory(b, config{}, ids, benchDefinition) }},
+		{"bolt", func(b *testing.B) string { return serveCopy(b, seed, filepath.Join(b.TempDir(), "relayers.db")) }},
 		{"postgres", func(b *testing.B) string {
 			if err := pgserver.Available(); err != nil {
 				b.Skip(err)
 			}
-			return pgserver.Start(b).ConnString()
+			return serveCopy(b, seed, pgserver.Start(b).ConnString())
 		}},
 	}
 	for _, database := range databases {
 		b.Run(database.name, func(b *testing.B) {
 			all := operations(ids, benchDefinition)
-			ours := connect(b, serveInside(b, config{database: database.open(b), copyFrom: seed}), all[0].append)
+			ours := connect(b, database.serve(b), all[0].append)
 			// Every relayer is read once: the system maps a page on the first touch.
 			ours.load(b, *benchRelayers/50, walk(*benchRelayers))
 			var commits *syncedFile
@@ -184,11 +184,12 @@ func writeSeed(b *testing.B, path string, n int, definition string) (ids []strin
 		b.Fatal(err)
 	}
 	var records []relayer.Record
-	for i := range n {
+	ids = seedIDs(n)
+	for i, id := range ids {
 		rec := model
-		rec.ID, rec.Revision = fmt.Sprintf("01990000-%04x-7%03x-8000-%012x", i>>12, i&0xfff, uint64(i)*0x9e3779b97f4a7c15>>16), uint64(1+i)
+		rec.ID, rec.Revision = id, uint64(1+i)
 		rec.Document = bytes.Replace(model.Document, []byte(model.ID), []byte(rec.ID), 1)
-		ids, records = append(ids, rec.ID), append(records, rec)
+		records = append(records, rec)
 		if len(records) < 2_000 && i+1 < n {
 			continue
 		}
@@ -201,6 +202,40 @@ func writeSeed(b *testing.B, path string, n int, definition string) (ids []strin
 		b.Fatal(err)
 	}
 	return ids
+}
+
+// seedIDs returns IDs like those that the server generates.
+func seedIDs(n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("01990000-%04x-7%03x-8000-%012x", i>>12, i&0xfff, uint64(i)*0x9e3779b97f4a7c15>>16))
+	}
+	return ids
+}
+
+// serveCopy serves a copy of a file in another database.
+func serveCopy(b *testing.B, seed, database string) (address string) {
+	b.Helper()
+	if err := copyDatabase(b.Context(), seed, database, io.Discard); err != nil {
+		b.Fatal(err)
+	}
+	return serveInside(b, config{database: database})
+}
+
+// serveMemory serves new relayers with the IDs, which are stored in memory.
+func serveMemory(b *testing.B, c config, ids []string, definition string) (address string) {
+	b.Helper()
+	c.database = inMemory
+	address = serveInside(b, c)
+	var next atomic.Int64
+	create := func(buffer []byte, _ *rand.Rand) []byte {
+		i := int(next.Add(1)) - 1
+		if i >= len(ids) {
+			return appendRequest(buffer, http.MethodGet, "?per_page=0", "")
+		}
+		return appendRequest(buffer, http.MethodPost, "", strings.Replace(definition, "{", `{"id":"`+ids[i]+`",`, 1))
+	}
+	connect(b, address, create).load(b, len(ids), create)
+	return address
 }
 
 // serveInside runs the server in this process, without its limit on the rate of reads,
@@ -272,18 +307,14 @@ func BenchmarkSealing(b *testing.B) {
 	if testing.Short() {
 		*benchRelayers = 2_000
 	}
-	directory := b.TempDir()
-	clearSeed, sealedSeed := filepath.Join(directory, "clear.db"), filepath.Join(directory, "sealed.db")
-	keys := sealing{keysFile: filepath.Join(directory, "relayer.keys")}
+	keys := sealing{keysFile: filepath.Join(b.TempDir(), "relayer.keys")}
 	if err := keyring.AddKey(keys.keysFile, "k"); err != nil {
 		b.Fatal(err)
 	}
-	all := operations(writeSeed(b, clearSeed, *benchRelayers, benchDefinition), benchDefinition)
-	if err := copyDatabase(b.Context(), clearSeed, sealedSeed, keys, io.Discard); err != nil {
-		b.Fatal(err)
-	}
-	inClear := connect(b, serveInside(b, config{database: inMemory, copyFrom: clearSeed}), all[0].append)
-	sealed := connect(b, serveInside(b, config{database: inMemory, copyFrom: sealedSeed, sealing: keys}), all[0].append)
+	ids := seedIDs(*benchRelayers)
+	all := operations(ids, benchDefinition)
+	inClear := connect(b, serveMemory(b, config{}, ids, benchDefinition), all[0].append)
+	sealed := connect(b, serveMemory(b, config{sealing: keys}, ids, benchDefinition), all[0].append)
 	for _, op := range all {
 		compare(b, op.name, &candidate{clients: inClear, append: op.append}, &candidate{clients: sealed, append: op.append})
 	}
@@ -297,9 +328,9 @@ func BenchmarkLabels(b *testing.B) {
 	}
 	serveAll := func(labels string) (*clients, []operation) {
 		definition := strings.Replace(benchDefinition, "{", `{"labels":`+labels+",", 1)
-		seed := filepath.Join(b.TempDir(), "seed.db")
-		all := operations(writeSeed(b, seed, *benchRelayers, definition), definition)
-		return connect(b, serveInside(b, config{database: inMemory, copyFrom: seed}), all[0].append), all
+		ids := seedIDs(*benchRelayers)
+		all := operations(ids, definition)
+		return connect(b, serveMemory(b, config{}, ids, definition), all[0].append), all
 	}
 	unlabeled, operations := serveAll(`{}`)
 	labeled, labeledOperations := serveAll(`{"chain":"main","owner":"desk-7","region":"eu","stage":"prod","team":"payments"}`)

@@ -834,7 +834,6 @@ func TestServe_FailedStart(t *testing.T) {
 		"directory":            {[]string{"--db", directory}, directory},
 		"no directory":         {[]string{"--db", filepath.Join(directory, "nowhere", "x.db")}, "--db: the directory " + filepath.Join(directory, "nowhere") + " does not exist: create it first"},
 		"no database":          {[]string{"--db", ""}, "--db is empty"},
-		"nothing to copy from": {[]string{"--db", "memory", "--copy-from", ""}, "--copy-from is empty"},
 		"no signers":           {[]string{"--db", "memory", "--signers="}, "--signers is empty"},
 		"no address":           {[]string{"--db", "memory", "--addr="}, "--addr is empty"},
 		"no port":              {[]string{"--db", "memory", "--addr", "localhost"}, "--addr must be host:port"},

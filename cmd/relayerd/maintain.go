@@ -127,14 +127,12 @@ replaces it. The directory needs free space for the new file.`,
 
 func newCopyCommand() *cobra.Command {
 	var source, destination string
-	var keys sealing
 	command := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy all relayers from one database to another",
 		Long: `Copy adds all relayers of one database to another, with their order and revisions, and
 compares both at the end. Run it again to resume an interrupted copy. Stop the servers
-of both databases first. Sealed RPC URLs are copied as they are, or with --reseal under
-the primary key of --keys.`,
+of both databases first. Sealed RPC URLs are copied as they are.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkDurable("--to", destination); err != nil {
 				return err
@@ -142,27 +140,19 @@ the primary key of --keys.`,
 			if err := checkSource("--from", source, "--to", destination); err != nil {
 				return err
 			}
-			return copyDatabase(command.Context(), source, destination, keys, command.ErrOrStderr())
+			return copyDatabase(command.Context(), source, destination, command.ErrOrStderr())
 		},
 	}
 	const databases = "database `file` that no server has open, or a postgres:// URL"
 	command.Flags().StringVar(&source, "from", "", databases)
 	command.Flags().StringVar(&destination, "to", "", databases+"; created if missing")
 	require(command, "from", "to")
-	keys.addKeysFlag(command)
-	command.Flags().Bool("reseal", false, "seal RPC URLs under the primary key of --keys")
-	annotate(command, "reseal", needs, "keys")
-	annotate(command, "keys", needs, "reseal")
 	return command
 }
 
-// copyDatabase seals RPC URLs under the primary key if keys has a file.
-func copyDatabase(ctx context.Context, from, to string, keys sealing, stderr io.Writer) (err error) {
+// copyDatabase shows the progress on stderr.
+func copyDatabase(ctx context.Context, from, to string, stderr io.Writer) (err error) {
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
-	primary, err := keys.load(logger)
-	if err != nil {
-		return err
-	}
 	source, closeSource, err := openExisting(ctx, "--from", from, lockOnce())
 	if err != nil {
 		return err
@@ -174,8 +164,5 @@ func copyDatabase(ctx context.Context, from, to string, keys sealing, stderr io.
 		return err
 	}
 	defer func() { err = errors.Join(err, closeDestination()) }()
-	if primary != nil {
-		source = resealing{source, destination, primary}
-	}
 	return copyAll(ctx, destination, source, newProgress(stderr, logger))
 }

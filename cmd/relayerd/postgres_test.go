@@ -242,27 +242,36 @@ func TestDatabase_FailedStart(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no server":             {[]string{"--db", "postgres://u:" + password + "@127.0.0.1:1/x"}, "connection refused"},
-		"no such database":      {[]string{"--db", location(t, postgres, "nowhere")}, `database "nowhere" does not exist`},
-		"port not a number":     {[]string{"--db", "postgres://u:" + password + "@localhost:port/x"}, "connection string"},
-		"odd password":          {[]string{"--db", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
-		"slash in password":     {[]string{"--db", "postgres://u:a/" + password + "@localhost:1/x"}, "connection string"},
-		"unknown setting":       {[]string{"--db", "postgres://u:" + password + "@localhost/x?sslmode=perhaps"}, "connection string"},
-		"another scheme":        {[]string{"--db", "mysql://u:" + password + "@localhost/x"}, "--db must be a file, or a URL that begins with postgres://"},
-		"keywords":              {[]string{"--db", "host=localhost password=" + password}, "--db must be a file, or a URL that begins with postgres://"},
-		"no flag":               {[]string{good}, "unexpected argument"},
-		"no source":             {[]string{"--db", fresh, "--copy-from", nowhere}, "--copy-from: there is no file "},
-		"directory as source":   {[]string{"--db", good, "--copy-from", t.TempDir()}, "--copy-from"},
-		"memory as source":      {[]string{"--db", good, "--copy-from", "memory"}, "--copy-from must be a file or a postgres:// URL"},
-		"another source":        {[]string{"--db", good, "--copy-from", "mysql://u:" + password + "@localhost/x"}, "--copy-from must be a file"},
-		"file on itself":        {[]string{"--db", bolt, "--copy-from", filepath.Dir(bolt) + "/./relayers.db"}, "--copy-from is the same as --db"},
-		"database on itself":    {[]string{"--db", good, "--copy-from", strings.Replace(good, "postgres://postgres", "postgresql://another", 1)}, "--copy-from is the same as --db"},
-		"source without schema": {[]string{"--db", good, "--copy-from", empty}, "--copy-from: postgres: schema relayer: no relayer schema"},
-		"source out of reach":   {[]string{"--db", good, "--copy-from", "postgres://u:" + password + "@127.0.0.1:1/x"}, "--copy-from: store unavailable"},
-		"password in a source":  {[]string{"--db", good, "--copy-from", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
+		"no server":         {[]string{"--db", "postgres://u:" + password + "@127.0.0.1:1/x"}, "connection refused"},
+		"no such database":  {[]string{"--db", location(t, postgres, "nowhere")}, `database "nowhere" does not exist`},
+		"port not a number": {[]string{"--db", "postgres://u:" + password + "@localhost:port/x"}, "connection string"},
+		"odd password":      {[]string{"--db", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
+		"slash in password": {[]string{"--db", "postgres://u:a/" + password + "@localhost:1/x"}, "connection string"},
+		"unknown setting":   {[]string{"--db", "postgres://u:" + password + "@localhost/x?sslmode=perhaps"}, "connection string"},
+		"another scheme":    {[]string{"--db", "mysql://u:" + password + "@localhost/x"}, "--db must be a file, or a URL that begins with postgres://"},
+		"keywords":          {[]string{"--db", "host=localhost password=" + password}, "--db must be a file, or a URL that begins with postgres://"},
+		"no flag":           {[]string{good}, "unexpected argument"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectFailedStart(t, c.want, c.args...)
+		})
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no source":             {[]string{"copy", "--to", fresh, "--from", nowhere}, "--from: there is no file "},
+		"directory as source":   {[]string{"copy", "--to", good, "--from", t.TempDir()}, "--from"},
+		"memory as source":      {[]string{"copy", "--to", good, "--from", "memory"}, "--from must be a file or a postgres:// URL"},
+		"another source":        {[]string{"copy", "--to", good, "--from", "mysql://u:" + password + "@localhost/x"}, "--from must be a file"},
+		"file on itself":        {[]string{"copy", "--to", bolt, "--from", filepath.Dir(bolt) + "/./relayers.db"}, "--from is the same as --to"},
+		"database on itself":    {[]string{"copy", "--to", good, "--from", strings.Replace(good, "postgres://postgres", "postgresql://another", 1)}, "--from is the same as --to"},
+		"source without schema": {[]string{"copy", "--to", good, "--from", empty}, "--from: postgres: schema relayer: no relayer schema"},
+		"source out of reach":   {[]string{"copy", "--to", good, "--from", "postgres://u:" + password + "@127.0.0.1:1/x"}, "--from: store unavailable"},
+		"password in a source":  {[]string{"copy", "--to", good, "--from", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectFailure(t, c.want, c.args...)
 		})
 	}
 	for _, file := range []string{nowhere, fresh} {

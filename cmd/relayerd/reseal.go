@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/transfer"
 )
 
 func newResealCommand() *cobra.Command {
@@ -168,54 +166,4 @@ func sealText(counts relayer.SealCounts) string {
 		fmt.Fprintf(&text, "RPC URLs of %s are under %s\n", relayers(counts.Keys[id]), name)
 	}
 	return text.String()
-}
-
-// resealing is the source of a copy that seals RPC URLs under the primary key. The
-// destination never contains them in another form: what is freed there would keep it.
-type resealing struct {
-	relayer.Store
-	destination relayer.Store
-	keys        *keysFile
-}
-
-// Check implements [transfer.Checker].
-func (s resealing) Check(ctx context.Context) error {
-	return s.Store.(transfer.Checker).Check(ctx)
-}
-
-func (s resealing) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
-	records, total, err := s.Store.List(ctx, query)
-	records = slices.Clone(records)
-	for i := 0; i < len(records) && err == nil; i++ {
-		records[i], err = s.reseal(ctx, records[i])
-	}
-	return records, total, err
-}
-
-// reseal returns the sealed part of the destination if that has the same URLs: sealing is
-// randomized, and the copy compares bytes.
-func (s resealing) reseal(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	copied, err := s.destination.Get(ctx, rec.ID)
-	if err != nil && !errors.Is(err, relayer.ErrNotFound) {
-		return relayer.Record{}, err
-	}
-	resealed, err := relayer.ResealRecord(ctx, s.keys, rec)
-	if err == nil && s.isCopied(ctx, copied, resealed) {
-		resealed.Private = copied.Private
-	}
-	return resealed, err
-}
-
-// isCopied reports whether the copied record has the URLs of rec, under the primary key.
-func (s resealing) isCopied(ctx context.Context, copied, rec relayer.Record) bool {
-	resealed, err := relayer.ResealRecord(ctx, s.keys, copied)
-	if err != nil || !bytes.Equal(resealed.Private, copied.Private) {
-		return false
-	}
-	have, err := relayer.OpenRecord(ctx, s.keys, copied)
-	if err != nil {
-		return false
-	}
-	want, err := relayer.OpenRecord(ctx, s.keys, rec)
-	return err == nil && bytes.Equal(have.Private, want.Private)
 }

@@ -29,7 +29,7 @@ func TestRestart_TwoServers(t *testing.T) {
 			servers[i%2] = startAgain(t, servers[i%2], location)
 			awaitRequest(t, servers[i%2])
 		}
-			clients.end(t)
+		clients.end(t)
 		for _, server := range servers {
 			server.stop()
 		}

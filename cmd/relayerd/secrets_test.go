@@ -70,8 +70,9 @@ func TestUnknownCommand_Suggestion(t *testing.T) {
 func TestSecrets_MalformedDatabase(t *testing.T) {
 	for name, value := range malformedDatabases {
 		for flag, args := range map[string][]string{
-			"--db":        {"serve", "--db", value},
-			"--copy-from": {"serve", "--db", "memory", "--copy-from", value},
+			"--db":   {"serve", "--db", value},
+			"--from": {"copy", "--from", value, "--to", "x.db"},
+			"--to":   {"copy", "--from", "x.db", "--to", value},
 		} {
 			t.Run(name+" "+flag, func(t *testing.T) {
 				expectSafeError(t, flag+" must be a file, or a URL that begins with postgres://", args...)
@@ -89,7 +90,7 @@ func TestSecrets_MisplacedConnectionString(t *testing.T) {
 func TestSecrets_Help(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"--network-rules": {"serve", "--db", "postgres://u:" + password + "@h/d", "--copy-from=u:" + password + "@h", "--help"},
+		"--network-rules": {"serve", "--db", "postgres://u:" + password + "@h/d", "--addr=u:" + password + "@h", "--help"},
 		"bash":            {"completion"},
 	} {
 		output, err := runToEnd(t, args...)
@@ -131,7 +132,7 @@ func TestDatabase_UnusualFileName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			start(t, token, "--db="+name).stop()
-			start(t, token, "--db", "memory", "--copy-from="+name).stop()
+			runCommand(t, "check", "--db="+name)
 			if created, err := os.ReadDir("."); err != nil || len(created) != 1 || created[0].Name() != name {
 				t.Errorf("created %v, error %v", created, err)
 			}

@@ -18,7 +18,6 @@ type config struct {
 	sealing
 	address          string
 	database         string
-	copyFrom         string
 	tokensFile       string
 	allowShortTokens bool
 	rate             float64
@@ -68,7 +67,6 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags := command.Flags()
 	flags.StringVar(&c.address, "addr", defaultAddress, "`host:port` to listen on")
 	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, created if missing, or the postgres:// URL of a database that several servers share; memory stores nothing on disk")
-	flags.StringVar(&c.copyFrom, "copy-from", "", "`file` or postgres:// URL whose relayers are copied to --db before serving; a restart resumes an interrupted copy")
 	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist, read once; without it every signer is accepted")
 	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded on SIGHUP, in place of API_KEY")
 	flags.BoolVar(&c.allowShortTokens, "allow-short-tokens", false, "accept tokens of fewer than 16 bytes, which can be guessed")
@@ -107,11 +105,6 @@ func (c config) check() error {
 	}
 	if err := checkDatabase("--db", c.database); err != nil {
 		return err
-	}
-	if c.copyFrom != "" {
-		if err := checkSource("--copy-from", c.copyFrom, "--db", c.database); err != nil {
-			return err
-		}
 	}
 	for _, file := range []struct{ flag, name string }{
 		{"--tokens-file", c.tokensFile}, {"--tls-cert", c.tlsCert}, {"--tls-key", c.tlsKey}, {"--keys", c.keysFile},

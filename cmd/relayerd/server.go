@@ -196,7 +196,7 @@ func (s *server) openAccess(ctx context.Context) (err error) {
 
 // openStore opens the database, and starts the backups of --backup.
 func (s *server) openStore(ctx context.Context) error {
-	store, closeStore, err := openFilled(ctx, s.config, s.stderr, s.logger)
+	store, closeStore, err := openStore(ctx, "--db", s.database, bolt.WithLogger(s.logger))
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ func TestCopy_ProgressOnTerminal(t *testing.T) {
 	t.Parallel()
 	source := makeFile(t, 1000)
 	terminal, screen := openTerminal(t)
-	command := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory", "--copy-from", source)
+	command := program("", "copy", "--from", source, "--to", filepath.Join(t.TempDir(), "copy.db"))
 	command.Stderr = terminal
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -25,16 +26,13 @@ func TestCopy_ProgressOnTerminal(t *testing.T) {
 	terminal.Close()
 	t.Cleanup(func() { _ = command.Process.Kill() })
 	var output bytes.Buffer
-	for !strings.Contains(output.String(), "msg=serving") {
+	for !strings.Contains(output.String(), "msg=copied relayers=1000") {
 		part := make([]byte, 1000)
 		n, err := screen.Read(part)
 		if err != nil {
 			t.Fatalf("%v: %s", err, &output)
 		}
 		output.Write(part[:n])
-	}
-	if err := command.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
 	}
 	if err := command.Wait(); err != nil {
 		t.Error(err)

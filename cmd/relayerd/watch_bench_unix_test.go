@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"math/rand/v2"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
@@ -20,9 +19,8 @@ func BenchmarkWatch(b *testing.B) {
 	if testing.Short() {
 		watchers = 10
 	}
-	seed := filepath.Join(b.TempDir(), "seed.db")
-	ids := writeSeed(b, seed, relayers, benchDefinition)
-	address := serveInside(b, config{database: inMemory, copyFrom: seed})
+	ids := seedIDs(relayers)
+	address := serveMemory(b, config{}, ids, benchDefinition)
 	patch := func(buffer []byte, random *rand.Rand) []byte {
 		body := `{"name":"Sepolia relayer ` + strconv.Itoa(random.IntN(1e9)) + `"}`
 		return appendRequest(buffer, "PATCH", "/"+ids[random.IntN(len(ids))], body)

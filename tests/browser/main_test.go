@@ -97,7 +97,7 @@ var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
 
 func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
-	command := exec.Command(serverBinary, append([]string{"serve", "--addr", "127.0.0.1:0", "--db", "memory"}, args...)...)
+	command := exec.Command(serverBinary, append([]string{"serve", "--addr", "127.0.0.1:0", "--drain-delay", "0", "--db", "memory"}, args...)...)
 	if !slices.Contains(args, "--tokens-file") {
 		command.Env = append(os.Environ(), "API_KEY="+token)
 	}
