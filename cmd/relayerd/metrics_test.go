@@ -41,6 +41,9 @@ func TestMetrics_Responses(t *testing.T) {
 		`relayerd_responses_total{status="503"}`: 0,
 		`relayerd_log_lines_dropped_total`:       0,
 	})
+	for _, cause := range []string{"in_flight", "pages", "pending_bytes", "watchers"} {
+		server.expectMetrics(map[string]float64{`relayerd_refusals_total{cause="` + cause + `"}`: 0})
+	}
 	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
 	server.expectStatus("GET", collection, token, "", http.StatusOK)
 	server.expectStatus("HEAD", collection, token, "", http.StatusOK)

@@ -257,7 +257,7 @@ func TestOperatingPage_AlertSyntax(t *testing.T) {
 	promtool := requireProgram(t, "promtool")
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFiles(t, map[string][]byte{path: []byte(operatingBlocks(t, "yaml")[0])})
-	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "10 rules found") {
+	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "11 rules found") {
 		t.Errorf("error %v: %s", err, output)
 	}
 }

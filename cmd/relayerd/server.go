@@ -67,6 +67,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		return err
 	}
 	s.printToken()
+	registerRefusals(s.metrics.registry, api)
 	site := newSite(ctx, s.metrics.traffic.count(api), s.store, s.metrics.public)
 	running := httpServer{newServer(site, s.logger), s.drainDelay, api.Drain, s.received.end, s.logger}
 	return running.serve(ctx, s.listener)

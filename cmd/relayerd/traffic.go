@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	promclient "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/go-relayer/relayer/httpapi"
 )
 
 const watchPath = "/api/v1/relayers:watch"
@@ -28,6 +30,17 @@ func newTraffic(registry promclient.Registerer) *traffic {
 	}
 	registry.MustRegister(t.responses, t.streams)
 	return t
+}
+
+// registerRefusals adds what the limits of the API refuse, by cause.
+func registerRefusals(registry promclient.Registerer, api *httpapi.API) {
+	for cause := range api.Refusals() {
+		options := promclient.CounterOpts{
+			Name: "relayerd_refusals_total", Help: "Requests and streams that a limit of the API has refused, by its cause.",
+			ConstLabels: promclient.Labels{"cause": cause},
+		}
+		registry.MustRegister(promclient.NewCounterFunc(options, func() float64 { return float64(api.Refusals()[cause]) }))
+	}
 }
 
 func (t *traffic) counter(status int) promclient.Counter {
