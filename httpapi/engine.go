@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -33,15 +34,13 @@ type fullRPCConfig struct {
 func (a *API) revealRPCURLs(x *exchange, r *http.Request) response {
 	x.ignoreQuery(r)
 	document, err := x.manager.GetDocument(x, x.relayerID)
-	if err != nil {
-		return a.errorResponse(x, r, err)
-	}
 	tag := entityTag(document.Revision)
-	if matchesAny(r.Header["If-None-Match"], tag) {
+	if err == nil && matchesAny(r.Header["If-None-Match"], tag) {
 		return notModified(tag)
 	}
-	endpoints, err := x.manager.RPCURLs(x, x.relayerID)
-	if err != nil {
+	// The observers of the host see each attempt, also if there is no such relayer.
+	endpoints, revealErr := x.manager.RPCURLs(x, x.relayerID)
+	if err := cmp.Or(err, revealErr); err != nil {
 		return a.errorResponse(x, r, err)
 	}
 	full := make([]fullRPCConfig, 0, len(endpoints))
