@@ -152,6 +152,12 @@ func (b *builder) checkChanges(ctx context.Context) error {
 		err := entry.apply(ctx, relayer.DryRun())
 		switch {
 		case err == nil:
+		case errors.Is(err, relayer.ErrExists):
+			taken, err := b.taken(ctx, entry.ID)
+			if err != nil {
+				return fmt.Errorf("%s: %w", entry.ID, err)
+			}
+			b.Entries[i] = taken
 		case concernsOne(err), errors.Is(err, relayer.ErrSealed):
 			b.Entries[i] = blocked(entry.ID, err)
 		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, wire.ErrForbidden):
@@ -162,6 +168,19 @@ func (b *builder) checkChanges(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// taken returns the entry of a relayer to create whose ID exists, although the registry did
+// not list it.
+func (b *builder) taken(ctx context.Context, id string) (Entry, error) {
+	other, err := b.read(ctx, id)
+	if err != nil {
+		return Entry{}, err
+	}
+	if other == nil {
+		return blockedEntry(id, "the ID is taken by a relayer that this token may not use: choose another ID"), nil
+	}
+	return blockedEntry(id, "the relayer was created by another writer: make the plan again"), nil
 }
 
 func blocked(id string, err error) Entry {

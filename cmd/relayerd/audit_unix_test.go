@@ -92,6 +92,10 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 	server.expectStatus("GET", "/api/v1/access", readerToken, "", http.StatusOK)
 	server.expectStatus("GET", one, readerToken, "", http.StatusOK)
 	server.expectStatus("GET", one+"/custom_rpc_urls", password+"-engine", "", http.StatusOK)
+	server.expectStatus("GET", collection+"/none/custom_rpc_urls", password+"-engine", "", http.StatusNotFound)
+	server.expectStatus("GET", one+"/custom_rpc_urls", oldToken, "", http.StatusForbidden)
+	server.expectStatus("PUT", collection+"/none/disabled_reason", password+"-engine", `{"type":"x","details":"y"}`, http.StatusNotFound)
+	server.expectStatus("PUT", one+"/disabled_reason", oldToken, `{"type":"x","details":"y"}`, http.StatusForbidden)
 	server.expectStatus("PUT", one+"/disabled_reason", password+"-engine", `{"type":"BalanceCheckFailed","details":"`+fullURL+`"}`, http.StatusOK)
 	server.expectStatus("DELETE", one, oldToken, "", http.StatusOK)
 	server.stopJSON()
@@ -116,6 +120,10 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 		"auditor update a forbidden 0>0",
 		"auditor delete  forbidden 0>0",
 		"engine reveal a ok 0>0",
+		"engine reveal none not_found 0>0",
+		"ops reveal a forbidden 0>0",
+		"engine disable none not_found 0>0",
+		"ops disable a forbidden 0>0",
 		"engine disable a ok 3>4 disabled_reason.details,disabled_reason.type,system_disabled",
 		"ops delete a ok 4>0",
 	}; !slices.Equal(got, want) {

@@ -59,6 +59,7 @@ func (c backupConfig) lockDirectory(database string, logger *slog.Logger) (unloc
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 		return nil, fmt.Errorf("--backup: %w", err)
 	}
+	warnIfReadable(logger, "backup directory", c.directory)
 	unlock, err = c.lock(database, logger)
 	if err != nil {
 		return nil, fmt.Errorf("--backup: %w", err)

@@ -306,6 +306,9 @@ func TestBackups_IncompleteIsRemoved(t *testing.T) {
 func TestBackups_SharedDirectory(t *testing.T) {
 	t.Parallel()
 	directory, one, vacant := t.TempDir(), makeFile(t, 3), filepath.Join(t.TempDir(), "source.db")
+	if err := os.Chmod(directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	server := start(t, token, "--db", one, "--backup", directory)
 	expectFailedStart(t, "--backup: "+directory+" is in use by the server of "+one+": use another directory", "--db", vacant, "--backup", directory)
 	expectFiles(t, filepath.Dir(vacant))

@@ -50,6 +50,7 @@ func TestCompletion_Bash(t *testing.T) {
 		{"relayerd serve --ad", "--addr"},
 		{"relayerd serve --tls-", "--tls-cert --tls-key"},
 		{"relayerd serve --metrics", "--metrics-addr"},
+		{"relayerd serve --log-format j", "json"},
 	} {
 		if words := strings.Join(complete(t, c.line), " "); words != c.want {
 			t.Errorf("%s: bash offers %q, want %q", c.line, words, c.want)

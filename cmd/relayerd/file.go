@@ -16,12 +16,13 @@ import (
 type fileCopy struct {
 	sourceFlag, source           string
 	destinationFlag, destination string
+	ofPostgres                   string // what does the same for PostgreSQL
 }
 
 // run returns the number of relayers copied. The lock of the source is held until
 // the end.
 func (c fileCopy) run(ctx context.Context) (total int, err error) {
-	if err := cmp.Or(checkFile(c.sourceFlag, c.source), checkFile(c.destinationFlag, c.destination)); err != nil {
+	if err := cmp.Or(checkDatabaseFile(c.sourceFlag, c.source, c.ofPostgres), checkDatabaseFile(c.destinationFlag, c.destination, c.ofPostgres)); err != nil {
 		return 0, err
 	}
 	if err := c.checkVacant(ctx); err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -36,7 +38,7 @@ func flagError(command *cobra.Command, err error) error {
 			problem += " --" + name + suggestion("--", similarFlags(command.Flags(), name))
 		}
 	}
-	return fmt.Errorf("%s (%s --help lists the flags)", problem, command.CommandPath())
+	return fmt.Errorf("%s%s (%s --help lists the flags)", problem, example(": write, for example, ", command), command.CommandPath())
 }
 
 // valueForms describes the types of flags whose values are parsed.
@@ -47,7 +49,8 @@ var valueForms = map[string]string{
 	"int":      "a whole number",
 }
 
-// suggestionDistance is the number of wrong letters in a name that is still recognized.
+// suggestionDistance is the number of wrong letters in the name of a command that is still
+// recognized.
 const suggestionDistance = 2
 
 // suggestion returns the first of the names as a question.
@@ -58,21 +61,31 @@ func suggestion(prefix string, names []string) string {
 	return fmt.Sprintf(", did you mean %s%s?", prefix, names[0])
 }
 
-var synonyms = map[string][]string{
-	"addr":        {"address", "listen"},
-	"db":          {"database"},
-	"file":        {"config"},
-	"server":      {"url"},
-	"tokens-file": {"tokens"},
+// knownAs maps names that flags of this program do not have to those that they have.
+var knownAs = map[string][]string{
+	"address":    {"addr"},
+	"config":     {"file"},
+	"database":   {"db"},
+	"listen":     {"addr"},
+	"token-file": {"tokens-file"},
+	"tokens":     {"tokens-file"},
+	"url":        {"server"},
+	"db":         {"from"},
+	"from":       {"db"},
 }
 
-// similarFlags compares names as cobra does for commands.
+// similarFlags returns the flags of a command that a wrong name may stand for.
 func similarFlags(flags *pflag.FlagSet, name string) []string {
-	names := &cobra.Command{SuggestionsMinimumDistance: suggestionDistance}
-	flags.VisitAll(func(flag *pflag.Flag) {
-		names.AddCommand(&cobra.Command{Use: flag.Name, SuggestFor: synonyms[flag.Name], Run: func(*cobra.Command, []string) {}})
-	})
-	return names.SuggestionsFor(name)
+	return slices.DeleteFunc(slices.Clone(knownAs[name]), func(known string) bool { return flags.Lookup(known) == nil })
+}
+
+// example returns the first example of a command, after a text, or "" if it has none.
+func example(prefix string, command *cobra.Command) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(command.Example), "\n")
+	if first == "" {
+		return ""
+	}
+	return prefix + first
 }
 
 // The annotations of a flag: other flags that must or must not be set with it.
@@ -105,7 +118,7 @@ func checkFlags(command *cobra.Command) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w (%s --help lists the flags)", errors.Join(problems...), command.CommandPath())
+	return fmt.Errorf("%w%s (%s --help lists the flags)", errors.Join(problems...), example(": write, for example, ", command), command.CommandPath())
 }
 
 func checkFlag(flags *pflag.FlagSet, flag *pflag.Flag) (problems []error) {

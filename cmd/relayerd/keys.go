@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/bolt"
 )
 
 // sealing holds the flags of the keys that seal RPC URLs.
@@ -118,7 +119,7 @@ func openKeysFile(path string, logger *slog.Logger) (*keysFile, error) {
 func (f *keysFile) load() error {
 	ring, err := keyring.Load(f.path)
 	if err != nil {
-		return fmt.Errorf("--keys: %w", err)
+		return inputError("--keys", f.path, "create it with relayerd keys add", err)
 	}
 	f.current.Store(&ring)
 	return nil
@@ -161,7 +162,14 @@ of them before each SIGHUP.`,
 		Long: `Use makes a key the primary key. Before one server seals with it, every server must
 have it: see relayerd keys --help.`,
 	}
-	command.AddCommand(changing(add, keyring.AddKey, "added key %s\n"), newKeysListCommand(), changing(use, keyring.UseKey, "key %s is primary\n"), newKeysRemoveCommand())
+	addKey := func(k *keyFlags) error { return k.change(keyring.AddKey) }
+	useKey := func(k *keyFlags) error {
+		if _, err := k.existing(); err != nil {
+			return err
+		}
+		return k.change(keyring.UseKey)
+	}
+	command.AddCommand(changing(add, addKey, "added key %s\n"), newKeysListCommand(), changing(use, useKey, "key %s is primary\n"), newKeysRemoveCommand())
 	return command
 }
 
@@ -184,11 +192,24 @@ func (k *keyFlags) change(modify func(path, id string) error) error {
 	return nil
 }
 
+// existing returns an error if the file has no such key.
+func (k *keyFlags) existing() (*keysFile, error) {
+	keys, err := openKeysFile(k.path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(keys.current.Load().KeyIDs(), k.id) {
+		return nil, fmt.Errorf("--keys: %s has no key %s (relayerd keys list --keys %[1]s shows the keys)", k.path, k.id)
+	}
+	return keys, nil
+}
+
 // changing makes a command change the key file, and print what it has done.
-func changing(command *cobra.Command, modify func(path, id string) error, done string) *cobra.Command {
+func changing(command *cobra.Command, modify func(*keyFlags) error, done string) *cobra.Command {
 	var k keyFlags
+	command.Example = "  relayerd keys " + command.Use + " --keys relayer.keys --id 2026-07"
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		if err := k.change(modify); err != nil {
+		if err := modify(&k); err != nil {
 			return err
 		}
 		command.Printf(done, k.id)
@@ -201,8 +222,9 @@ func changing(command *cobra.Command, modify func(path, id string) error, done s
 func newKeysListCommand() *cobra.Command {
 	var s sealing
 	command := &cobra.Command{
-		Use:   "list",
-		Short: "List the names of the keys",
+		Use:     "list",
+		Example: "  relayerd keys list --keys relayer.keys",
+		Short:   "List the names of the keys",
 		RunE: func(command *cobra.Command, _ []string) error {
 			keys, err := openKeysFile(s.keysFile, nil)
 			if err != nil {
@@ -227,15 +249,26 @@ func newKeysRemoveCommand() *cobra.Command {
 	var k keyFlags
 	var database string
 	command := &cobra.Command{
-		Use:   "remove",
-		Short: "Remove a key under which the database has no RPC URLs",
+		Use:     "remove",
+		Example: "  relayerd keys remove --keys relayer.keys --id 2026-01 --db backup.db",
+		Short:   "Remove a key under which the database has no RPC URLs",
 		Long: `Remove removes a key, unless it is primary or RPC URLs of the database are under it.
 Backups under the key cannot be read without it: keep a copy as long as they exist.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkDurable("--db", database); err != nil {
 				return err
 			}
+			keys, err := k.existing()
+			if err != nil {
+				return err
+			}
+			if keys.PrimaryKeyID() == k.id {
+				return fmt.Errorf("key %s is the primary key: make another one primary with relayerd keys use, and seal the RPC URLs under it", k.id)
+			}
 			count, err := countUnder(command.Context(), database, k.id)
+			if errors.Is(err, bolt.ErrLocked) {
+				return fmt.Errorf("%w, or name a backup that it has written since the RPC URLs are under the primary key", err)
+			}
 			if err != nil {
 				return err
 			}

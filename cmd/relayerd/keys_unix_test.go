@@ -92,9 +92,9 @@ func TestKeys_Commands(t *testing.T) {
 		t.Errorf("the mode is %v with error %v, want 0640 as before", info.Mode(), err)
 	}
 	expectFailure(t, "key k2 exists", "keys", "add", "--keys", path, "--id", "k2")
-	expectFailure(t, "key k3: no such key", "keys", "use", "--keys", path, "--id", "k3")
+	expectFailure(t, "has no key k3 (relayerd keys list --keys ", "keys", "use", "--keys", path, "--id", "k3")
 	expectFailure(t, "--id is required", "keys", "add", "--keys", path)
-	expectFailure(t, "no such file", "keys", "list", "--keys", path+"-missing")
+	expectFailure(t, "--keys: there is no file "+path+"-missing: create it with relayerd keys add", "keys", "list", "--keys", path+"-missing")
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestServe_Keys(t *testing.T) {
 			t.Errorf("%s: the URL is %s", name, url)
 		}
 	}
-	expectFailure(t, "RPC URLs are sealed", "export", "--db", database, "--with-secrets")
+	expectFailure(t, "--with-secrets: the RPC URLs of --db are sealed: name the file of their keys with --keys", "export", "--db", database, "--with-secrets")
 	if file := runCommand(t, "export", "--db", database); !strings.Contains(file, "rpc.example/***") {
 		t.Errorf("the export is %s", file)
 	}
@@ -322,7 +322,7 @@ func TestReseal_Commands(t *testing.T) {
 
 func TestServe_KeysFailedStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayer.keys")
-	expectFailedStart(t, "--keys: keyring: open", "--keys", path)
+	expectFailedStart(t, "--keys: there is no file ", "--keys", path)
 	if err := os.WriteFile(path, []byte("relayer-keyring 1\nkey k "+password+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func rejectArguments(command *cobra.Command) {
 		case command.HasSubCommands():
 			return fmt.Errorf("unknown command%s (%s --help lists the commands)", suggestion("", command.SuggestionsFor(args[0])), command.CommandPath())
 		}
-		return fmt.Errorf("unexpected argument: %s takes only flags (%[1]s --help lists them)", command.CommandPath())
+		return fmt.Errorf("unexpected argument: %s takes only flags%s (%[1]s --help lists them)", command.CommandPath(), example(", such as ", command))
 	}
 	for _, child := range command.Commands() {
 		rejectArguments(child)

@@ -393,10 +393,15 @@ func TestToken_OfEnvironmentIsNotPrinted(t *testing.T) {
 	}
 }
 
+const (
+	evmAddress     = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
+	stellarAddress = "GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ"
+)
+
 func TestSigners_Addresses(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "signers.json")
-	if err := os.WriteFile(file, []byte(`{"local":{"evm":"0xE0","stellar":"GA"},"empty":{}}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"local":{"evm":"`+evmAddress+`","stellar":"`+stellarAddress+`"},"empty":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := start(t, token, "--db", "memory", "--signers", file)
@@ -404,7 +409,7 @@ func TestSigners_Addresses(t *testing.T) {
 		return server.do("POST", collection, fmt.Sprintf(
 			`{"name":"n","network":"x","network_type":%q,"paused":false,"signer_id":%q}`, networkType, signer))
 	}
-	for networkType, address := range map[string]string{"evm": "0xE0", "stellar": "GA"} {
+	for networkType, address := range map[string]string{"evm": evmAddress, "stellar": stellarAddress} {
 		status, body := create("local", networkType)
 		if status != http.StatusCreated || !strings.Contains(body, `"address":"`+address+`"`) {
 			t.Errorf("%s: returned %d %s", networkType, status, body)
@@ -858,6 +863,10 @@ func TestServe_FailedStart(t *testing.T) {
 		"bad number":           {[]string{"--max-connections", "1.5"}, "invalid value for --max-connections: it must be a whole number (relayerd"},
 		"signers twice":        {[]string{"--db", "memory", "--signers", write("two.json", `{} {}`)}, "two.json"},
 		"signers of no object": {[]string{"--db", "memory", "--signers", write("list.json", `[]`)}, "list.json: must be a JSON object, such as"},
+		"signer of no address": {[]string{"--db", "memory", "--signers", write("short.json", `{"ok":{"evm":"`+evmAddress+`"},"treasury":{"evm":"0xE0"}}`)}, `short.json: signer "treasury": 0xE0 is not an address of an EVM network`},
+		"wrong checksum":       {[]string{"--db", "memory", "--signers", write("sum.json", `{"a":{"evm":"0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045"}}`)}, "is not an address of an EVM network"},
+		"signer of Solana":     {[]string{"--db", "memory", "--signers", write("sol.json", `{"a":{"solana":"`+evmAddress+`"}}`)}, "is not an address of Solana"},
+		"signer of Stellar":    {[]string{"--db", "memory", "--signers", write("xlm.json", `{"a":{"stellar":"GA"}}`)}, "GA is not an address of Stellar"},
 		"signers null":         {[]string{"--db", "memory", "--signers", write("null.json", `null`)}, "null.json: must be a JSON object, such as"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,9 @@ func lockOnce() bolt.Option { return bolt.WithLockTimeout(0) }
 func newCheckCommand() *cobra.Command {
 	var database string
 	command := &cobra.Command{
-		Use:   "check",
-		Short: "Check a database for damage",
+		Use:     "check",
+		Example: "  relayerd check --db relayers.db",
+		Short:   "Check a database for damage",
 		Long: `Check reads a whole database and reports damage: pages, checksums and counts
 that contradict each other. If RPC URLs are sealed, it counts them by key, which
 needs no keys. It changes no relayer.`,
@@ -60,12 +62,13 @@ func check(ctx context.Context, database string) (total int, sealed relayer.Seal
 func newBackupCommand() *cobra.Command {
 	var database, destination string
 	command := &cobra.Command{
-		Use:   "backup",
-		Short: "Copy a database file to a new file",
+		Use:     "backup",
+		Example: "  relayerd backup --db relayers.db --to backup.db",
+		Short:   "Copy a database file to a new file",
 		Long: `Backup checks a database file, copies it to a new file and checks the copy. The new
 file appears only when it is complete and synced. An existing file is not replaced.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return copyAndPrint(command, fileCopy{"--db", database, "--to", destination})
+			return copyAndPrint(command, fileCopy{"--db", database, "--to", destination, "pg_dump"})
 		},
 	}
 	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` that no server has open")
@@ -77,13 +80,14 @@ file appears only when it is complete and synced. An existing file is not replac
 func newRestoreCommand() *cobra.Command {
 	var source, database string
 	command := &cobra.Command{
-		Use:   "restore",
-		Short: "Create a database file from a backup",
+		Use:     "restore",
+		Example: "  relayerd restore --from backup.db --db relayers.db",
+		Short:   "Create a database file from a backup",
 		Long: `Restore checks a backup, copies it to a new database file and checks the copy. The
 new file appears only when it is complete and synced. An existing database is not
 replaced: move it to another name first.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return copyAndPrint(command, fileCopy{"--from", source, "--db", database})
+			return copyAndPrint(command, fileCopy{"--from", source, "--db", database, "pg_restore"})
 		},
 	}
 	command.Flags().StringVar(&source, "from", "", "backup `file`")
@@ -104,13 +108,14 @@ func copyAndPrint(command *cobra.Command, c fileCopy) error {
 func newCompactCommand() *cobra.Command {
 	var database string
 	command := &cobra.Command{
-		Use:   "compact",
-		Short: "Shrink a database file to the space that its relayers need",
+		Use:     "compact",
+		Example: "  relayerd compact --db relayers.db",
+		Short:   "Shrink a database file to the space that its relayers need",
 		Long: `Compact rewrites a database file without its unused pages. Order, revisions and ETags
 stay the same. It checks the file, and compares the new one with its relayers before it
 replaces it. The directory needs free space for the new file.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := checkFile("--db", database); err != nil {
+			if err := cmp.Or(checkDatabaseFile("--db", database, "VACUUM FULL"), checkExists("--db", database)); err != nil {
 				return err
 			}
 			before, after, err := bolt.Compact(command.Context(), database)
@@ -128,8 +133,9 @@ replaces it. The directory needs free space for the new file.`,
 func newCopyCommand() *cobra.Command {
 	var source, destination string
 	command := &cobra.Command{
-		Use:   "copy",
-		Short: "Copy all relayers from one database to another",
+		Use:     "copy",
+		Example: "  relayerd copy --from relayers.db --to postgres://registry@db.internal/registry",
+		Short:   "Copy all relayers from one database to another",
 		Long: `Copy adds all relayers of one database to another, with their order and revisions, and
 compares both at the end. Run it again to resume an interrupted copy. Stop the servers
 of both databases first. Sealed RPC URLs are copied as they are.`,

@@ -35,8 +35,9 @@ type planConfig struct {
 func newPlanCommand(apiKey string) *cobra.Command {
 	var c planConfig
 	command := &cobra.Command{
-		Use:   "plan",
-		Short: "Show the changes that a configuration file makes",
+		Use:     "plan",
+		Example: "  relayerd plan -f relayers.json --server https://registry.internal",
+		Short:   "Show the changes that a configuration file makes",
 		Long: `Plan compares a configuration file with a database or, with --server, with a server.
 The file is JSON with an array "relayers", such as the config.json of OpenZeppelin
 Relayer. Plan changes nothing. Its exit status is 0 without changes, 2 with changes, and
@@ -45,6 +46,7 @@ Relayer. Plan changes nothing. Its exit status is 0 without changes, 2 with chan
 ` + serverHelp,
 		RunE: func(command *cobra.Command, _ []string) error {
 			hasChanges := false
+			c.isDryRun = true
 			err := c.run(command, apiKey, func(changes *plan.Plan) error {
 				hasChanges = changes.HasChanges()
 				return changes.Err()
@@ -62,10 +64,12 @@ Relayer. Plan changes nothing. Its exit status is 0 without changes, 2 with chan
 func newApplyCommand(apiKey string) *cobra.Command {
 	var c planConfig
 	command := &cobra.Command{
-		Use:   "apply",
+		Use: "apply",
+		Example: `  relayerd apply -f relayers.json --server https://registry.internal
+  relayerd apply -f relayers.json --server https://registry.internal --yes   # in a pipeline`,
 		Short: "Make the changes of a configuration file",
 		Long: `Apply shows the plan of a configuration file, asks for confirmation, and makes the
-changes. A relayer that another writer has changed since the plan is not changed. Run
+changes. Without a terminal, as in a pipeline, it needs --yes. A relayer that another writer has changed since the plan is not changed. Run
 apply again to resume after a failure. Changes that the registry rejects do not prevent the
 others, except deletes.
 
@@ -87,6 +91,8 @@ others, except deletes.
 func (c *planConfig) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
+	flags.BoolVar(&c.create, "create", false, "create the file of --db if it is missing; plan shows what would be in it")
+	annotate(command, "create", excludes, "server")
 	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the relayers of the file by environment variables")
 	flags.BoolVar(&c.prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
 	flags.BoolVar(&c.keepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
@@ -164,7 +170,7 @@ func (c *planConfig) readFile(stdin io.Reader) ([]byte, error) {
 	}
 	data, err := os.ReadFile(c.file)
 	if err != nil {
-		return nil, fmt.Errorf("--file: %w", err)
+		return nil, inputError("--file", c.file, "write one with relayerd export", err)
 	}
 	return data, nil
 }
@@ -260,8 +266,9 @@ func newExportCommand(apiKey string) *cobra.Command {
 	var s selection
 	var withSecrets bool
 	command := &cobra.Command{
-		Use:   "export",
-		Short: "Print the configuration file of a database or server",
+		Use:     "export",
+		Example: "  relayerd export --server https://registry.internal --selector label.team=payments",
+		Short:   "Print the configuration file of a database or server",
 		Long: `Export prints relayers as a configuration file for plan and apply, in creation
 order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 
@@ -278,10 +285,7 @@ order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 			if _, err := command.OutOrStdout().Write(file); err != nil {
 				return err
 			}
-			if t.server == "" {
-				return nil
-			}
-			return warnOfUserInfo(command.ErrOrStderr(), file)
+			return s.warn(command.ErrOrStderr(), file, t.server != "")
 		},
 	}
 	t.addFlags(command)
@@ -299,20 +303,20 @@ func export(ctx context.Context, t target, selector relayer.Selector, apiKey str
 	// The registry is only read, so that an error of the close loses nothing.
 	defer func() { _, err = closeRegistry(), t.explain(err) }()
 	if manager, ok := registry.(*relayer.Manager); ok && withSecrets {
-		return plan.ExportWithSecrets(ctx, manager, selector)
+		file, err = plan.ExportWithSecrets(ctx, manager, selector)
+		if errors.Is(err, relayer.ErrSealed) && t.keysFile == "" {
+			err = errors.New("--with-secrets: the RPC URLs of --db are sealed: name the file of their keys with --keys")
+		}
+		return file, err
 	}
 	return plan.Export(ctx, registry, selector)
 }
 
-// warnOfUserInfo prints a warning if the file of a server has URLs that do not look
+// warnOfUserInfo prints a warning if the relayers of a server have URLs that do not look
 // masked.
-func warnOfUserInfo(stderr io.Writer, file []byte) error {
-	config, err := plan.Parse(file)
-	if err != nil {
-		return err
-	}
+func warnOfUserInfo(stderr io.Writer, relayers []relayer.CreateRequest) {
 	count := 0
-	for _, req := range config.Relayers {
+	for _, req := range relayers {
 		for _, endpoint := range req.CustomRPCURLs {
 			if !endpoint.URL.IsMasked() {
 				count++
@@ -322,7 +326,6 @@ func warnOfUserInfo(stderr io.Writer, file []byte) error {
 	if count > 0 {
 		fmt.Fprintf(stderr, "%d RPC URLs have no path: the server does not show whether they have user information\n", count)
 	}
-	return nil
 }
 
 // selection holds the flag that limits a command to some relayers.
@@ -338,4 +341,19 @@ func (s *selection) selector() (relayer.Selector, error) {
 		return selector, fmt.Errorf("--selector: %s", strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": "))
 	}
 	return selector, nil
+}
+
+// warn prints warnings about an exported file.
+func (s *selection) warn(stderr io.Writer, file []byte, isOfServer bool) error {
+	config, err := plan.Parse(file)
+	if err != nil {
+		return err
+	}
+	if len(config.Relayers) == 0 && s.terms != "" {
+		fmt.Fprintf(stderr, "no relayer matches --selector %s\n", s.terms)
+	}
+	if isOfServer {
+		warnOfUserInfo(stderr, config.Relayers)
+	}
+	return nil
 }

@@ -220,7 +220,7 @@ func TestExport_WithSecrets(t *testing.T) {
 func TestExport_UnreadableFile(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
-	if err := warnOfUserInfo(&stderr, []byte(`{"relayers":[{}`)); err == nil || stderr.Len() > 0 {
+	if err := new(selection).warn(&stderr, []byte(`{"relayers":[{}`), true); err == nil || stderr.Len() > 0 {
 		t.Errorf("error %v, output %q, want only an error", err, &stderr)
 	}
 }
@@ -388,7 +388,7 @@ func TestPlan_Rules(t *testing.T) {
 	t.Parallel()
 	invalid := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["0x1"]}},
 		{"id":"b","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
-	signersFile := writeFile(t, `{"other":{"evm":"0x1"}}`)
+	signersFile := writeFile(t, `{"other":{"evm":"`+evmAddress+`"}}`)
 	for _, c := range []struct {
 		flags         []string
 		want, applied string
@@ -452,7 +452,7 @@ func TestPlan_SignersFromPipe(t *testing.T) {
 	}
 	file := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	command := program("", "plan", "--db", emptyDatabase(t), "-f", file, "--signers", stdin)
-	if done := finish(t, `{"s":{"evm":"0x1"}}`, command); done.status != 2 || done.stderr != "" {
+	if done := finish(t, `{"s":{"evm":"`+evmAddress+`"}}`, command); done.status != 2 || done.stderr != "" {
 		t.Errorf("output %+v", done)
 	}
 }
@@ -465,7 +465,7 @@ func TestApply_UpdateWithRemovedSigner(t *testing.T) {
 		return writeFile(t, `{"relayers":[{"id":"a","name":"`+name+`","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	}
 	flags := func(signers string) []string { return []string{"--db", database, "--signers", writeFile(t, signers)} }
-	expect(t, 0, on(flags(`{"s":{"evm":"0x1"}}`), "apply", "--yes", "-f", content("old"))...)
+	expect(t, 0, on(flags(`{"s":{"evm":"`+evmAddress+`"}}`), "apply", "--yes", "-f", content("old"))...)
 	done := expect(t, 0, on(flags(`{}`), "apply", "--yes", "-f", content("new"))...)
 	if !strings.HasSuffix(done.stdout, "\n0 created, 1 updated, 0 deleted\n") {
 		t.Errorf("output %s", done.stdout)
@@ -501,14 +501,14 @@ func TestPlan_Arguments(t *testing.T) {
 		want string
 	}{
 		"no file":                {[]string{"plan", "--db", database}, "--file is required"},
-		"missing file":           {[]string{"plan", "--db", database, "-f", missing}, "--file: open " + missing + ": no such file"},
+		"missing file":           {[]string{"plan", "--db", database, "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
 		"URL as file":            {[]string{"plan", "--db", database, "-f", "https://u:" + password + "@h"}, "--file must be a file"},
 		"invalid file":           {[]string{"apply", "--yes", "--db", database, "-f", invalid}, "--file: relayers[0].name is required; "},
 		"byte order mark":        {[]string{"plan", "--db", database, "-f", writeFile(t, "\ufeff"+noRelayers)}, "--file: the file must not begin with a byte order mark"},
 		"broken file":            {[]string{"plan", "--db", database, "-f", writeFile(t, "{\n \"relayers\": [\n  {\"ä\": }]}")}, "--file: the file must be valid JSON: the error is at or before line 3, column "},
 		"YAML":                   {[]string{"plan", "--db", database, "-f", writeFile(t, "# relayers\nrelayers:\n  - id: a\n")}, "--file: the file must be a JSON object, which begins with {: convert it if it is YAML"},
 		"authority of a file":    {[]string{"export", "--db", database, "--ca-file", file}, "--ca-file requires --server"},
-		"missing authority":      {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", missing}, "--ca-file: open " + missing + ": no such file"},
+		"missing authority":      {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", missing}, "--ca-file: there is no file " + missing},
 		"no authority":           {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", file}, "--ca-file: " + file + " contains no certificate in PEM format"},
 		"missing database":       {[]string{"apply", "--yes", "--db", missing, "-f", file}, "--db: there is no file " + missing},
 		"memory":                 {[]string{"apply", "--yes", "--db", "memory", "-f", file}, "--db must be a file or a postgres:// URL"},
@@ -567,7 +567,7 @@ func TestPlan_HTTPSPortOfProxy(t *testing.T) {
 func TestPlan_MalformedServer(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://u:" + password + "@h", "https://u:" + password + "@h", "u:" + password + "@h"} {
-		if done := expect(t, 1, "export", "--server", url); done.stdout != "" || !strings.HasPrefix(done.stderr, "relayerd: --server: client: the base URL must") {
+		if done := expect(t, 1, "export", "--server", url); done.stdout != "" || !strings.HasPrefix(done.stderr, "relayerd: --server: the base URL must") {
 			t.Errorf("%s: %+v", url, done)
 		}
 	}
@@ -578,7 +578,7 @@ func TestPlan_InsecureHTTP(t *testing.T) {
 	server := start(t, token, "--db", "memory")
 	defer server.stop()
 	url := strings.Replace(server.url, "127.0.0.1", "0.0.0.0", 1) // not a local host by its name
-	const want = "relayerd: --server must be an https URL, because the token is sent to another host: use --insecure-http to permit http\n"
+	const want = "relayerd: --server: the base URL must be https, because the token is sent to another host: use --insecure-http to permit http\n"
 	if done := expect(t, 1, "export", "--server", url); done.stderr != want {
 		t.Errorf("error %q, want %q", done.stderr, want)
 	}
@@ -600,7 +600,7 @@ func TestPlan_MalformedToken(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"https://relayers.example", "http://relayers.example"} {
 		done := finish(t, "", program("two words "+password, "export", "--server", url))
-		if done.status != 1 || !strings.HasPrefix(done.stderr, "relayerd: API_KEY: client: the token must not ") {
+		if done.status != 1 || !strings.HasPrefix(done.stderr, "relayerd: API_KEY: the token must consist of ") {
 			t.Errorf("%s: %+v", url, done)
 		}
 	}

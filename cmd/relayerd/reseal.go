@@ -18,8 +18,9 @@ import (
 func newResealCommand() *cobra.Command {
 	var t target
 	command := &cobra.Command{
-		Use:   "reseal",
-		Short: "Seal the RPC URLs of a database under the primary key",
+		Use:     "reseal",
+		Example: "  relayerd reseal --db relayers.db --keys relayer.keys",
+		Short:   "Seal the RPC URLs of a database under the primary key",
 		Long: `Reseal seals all RPC URLs that are in clear or under another key than the primary key.
 With --unseal it stores them in clear. Run it again to resume it. Servers may use a
 PostgreSQL database meanwhile: give them the keys first.

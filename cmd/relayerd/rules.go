@@ -1,12 +1,32 @@
 package main
 
-import "github.com/go-relayer/relayer"
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-relayer/relayer"
+)
 
 // rules holds the flags that determine which relayers are valid.
 type rules struct {
 	signersFile      string
 	networkRules     bool
 	exclusiveSigners bool
+	rpcHosts         string
+	rpcPublicOnly    bool
+}
+
+// addFlags adds the flags to a command. The text follows the description of each.
+func (r *rules) addFlags(command *cobra.Command, as string) {
+	flags := command.Flags()
+	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, read once; without it every signer is accepted"+as)
+	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network"+as)
+	flags.BoolVar(&r.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network"+as)
+	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "comma-separated `hosts` that RPC URLs may have, such as rpc.example.com,*.example.org,10.0.0.0/8; without it every host"+as)
+	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse RPC URLs with an address outside of the public internet, unless --rpc-hosts has it"+as)
 }
 
 // managerOptions reads the signers file, which may be a pipe.
@@ -21,8 +41,38 @@ func (r rules) managerOptions() (options []relayer.Option, err error) {
 		}
 		options = append(options, relayer.WithAddressResolver(known.address))
 	}
+	if r.rpcHosts != "" || r.rpcPublicOnly {
+		policy, err := r.rpcPolicy()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, relayer.WithRPCPolicy(policy))
+	}
 	if r.exclusiveSigners {
 		options = append(options, relayer.WithExclusiveSigners())
 	}
 	return options, nil
+}
+
+var hostName = regexp.MustCompile(`^(\*\.)?[\pL\pN.-]+$`)
+
+// rpcPolicy returns the policy of --rpc-hosts and --rpc-public-only.
+func (r rules) rpcPolicy() (relayer.RPCPolicy, error) {
+	policy := relayer.RPCPolicy{PublicOnly: r.rpcPublicOnly}
+	if r.rpcHosts == "" {
+		return policy, nil
+	}
+	policy.AllowedHosts = []string{}
+	for text := range strings.SplitSeq(r.rpcHosts, ",") {
+		text = strings.TrimSpace(text)
+		if network, err := parseNetwork(text); err == nil {
+			policy.AllowedAddresses = append(policy.AllowedAddresses, network)
+			continue
+		}
+		if !hostName.MatchString(text) {
+			return policy, errors.New("--rpc-hosts must be a comma-separated list of host names and networks, such as rpc.example.com,*.example.org,10.0.0.0/8")
+		}
+		policy.AllowedHosts = append(policy.AllowedHosts, text)
+	}
+	return policy, nil
 }

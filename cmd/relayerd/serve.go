@@ -67,11 +67,9 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags := command.Flags()
 	flags.StringVar(&c.address, "addr", defaultAddress, "`host:port` to listen on")
 	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, created if missing, or the postgres:// URL of a database that several servers share; memory stores nothing on disk")
-	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist, read once; without it every signer is accepted")
 	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded on SIGHUP, in place of API_KEY")
 	flags.BoolVar(&c.allowShortTokens, "allow-short-tokens", false, "accept tokens of fewer than 16 bytes, which can be guessed")
-	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
-	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
+	c.rules.addFlags(command, "")
 	c.sealing.addFlags(command)
 	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets, lists and watches per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
@@ -82,6 +80,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	annotate(command, "tls-key", needs, "tls-cert")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated `networks` of proxies whose X-Forwarded-For header names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
+	completeValues(command, "log-format", "text", "json")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
 	flags.IntVar(&c.maxConnections, "max-connections", 0, "`number` of connections to --addr at once; further ones wait. 0 is no limit")
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "`duration` after SIGTERM for which /healthz/ready reports 503 while requests are still accepted")
@@ -91,6 +90,13 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	annotate(command, "backup-every", needs, "backup")
 	annotate(command, "backup-keep", needs, "backup")
 	return command
+}
+
+// completeValues makes shells complete the values of a flag.
+func completeValues(command *cobra.Command, flag string, values ...string) {
+	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is not defined
+	}
 }
 
 func (c config) check() error {

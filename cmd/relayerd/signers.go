@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 // signers maps the ID of each signer to its addresses.
@@ -27,7 +30,7 @@ func readSigners(file string) (signers, error) {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("--signers: %w", err)
+		return nil, inputError("--signers", file, "create it as "+signersForm, err)
 	}
 	known, err := parseSigners(data)
 	if err != nil {
@@ -36,11 +39,13 @@ func readSigners(file string) (signers, error) {
 	return known, nil
 }
 
+const signersForm = `a JSON object, such as {"treasury":{"evm":"0x…"}}`
+
 func parseSigners(data []byte) (signers, error) {
 	if hasByteOrderMark(string(data)) {
 		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
 	}
-	const form = `must be a JSON object, such as {"treasury":{"evm":"0x…"}}`
+	const form = "must be " + signersForm
 	var known signers
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -61,8 +66,38 @@ func parseSigners(data []byte) (signers, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")
 	}
-	return known, nil
+	return known, known.check()
 }
+
+// check applies the network rules to the addresses.
+func (s signers) check() error {
+	rules, err := relayer.New(memory.New(), relayer.WithNetworkRules())
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(s)) {
+		for _, account := range []struct {
+			networkType relayer.NetworkType
+			address     string
+			policy      relayer.Policy // has the address
+		}{
+			{relayer.EVM, s[id].EVM, &relayer.EVMPolicy{WhitelistReceivers: []string{s[id].EVM}}},
+			{relayer.Solana, s[id].Solana, &relayer.SolanaPolicy{AllowedAccounts: []string{s[id].Solana}}},
+			{relayer.Stellar, s[id].Stellar, &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "XLM:" + s[id].Stellar}}}},
+		} {
+			if account.address == "" {
+				continue
+			}
+			request := relayer.CreateRequest{Name: id, Network: "any", NetworkType: account.networkType, SignerID: "any", Policy: account.policy}
+			if _, err := rules.Create(context.Background(), request, relayer.DryRun()); err != nil {
+				return fmt.Errorf("signer %q: %s is not an address of %s", id, account.address, networkNames[account.networkType])
+			}
+		}
+	}
+	return nil
+}
+
+var networkNames = map[relayer.NetworkType]string{relayer.EVM: "an EVM network", relayer.Solana: "Solana", relayer.Stellar: "Stellar"}
 
 // position returns the line and the column of the last of the first bytes of a text.
 func position(text []byte, bytesRead int64) string {

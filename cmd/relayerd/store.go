@@ -67,15 +67,23 @@ func openExisting(ctx context.Context, flag, name string, options ...bolt.Option
 }
 
 func openExistingFile(ctx context.Context, flag, path string, options ...bolt.Option) (*bolt.Store, error) {
-	if err := checkParent(flag, path); err != nil {
+	if err := checkExists(flag, path); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there is no file %s", flag, path)
-	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
 	return openFile(ctx, flag, path, options...)
+}
+
+// checkExists checks that there is a database file.
+func checkExists(flag, path string) error {
+	if err := checkParent(flag, path); err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: there is no file %s", flag, path)
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
 }
 
 func openFile(ctx context.Context, flag, path string, options ...bolt.Option) (*bolt.Store, error) {
@@ -102,15 +110,19 @@ func openPostgres(ctx context.Context, flag, url string, options ...postgres.Opt
 	return database, database.Close, nil
 }
 
-// warnIfReadable logs a warning if other users can read a file with secrets. A
+// warnIfReadable logs a warning if other users can read a file or directory with secrets. A
 // database contains full RPC URLs.
 func warnIfReadable(logger *slog.Logger, what, path string) {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" {
 		return
 	}
+	advice := "chmod 600"
+	if info.IsDir() {
+		advice = "chmod 700"
+	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		logger.Warn("other users can read the "+what+": run chmod 600", "path", path, "mode", mode.String())
+		logger.Warn("other users can read the "+what+": run "+advice, "path", path, "mode", mode.String())
 	}
 }
 
@@ -125,10 +137,40 @@ func isFilePath(path string) bool {
 }
 
 func checkDatabase(flag, name string) error {
+	if name == "postgres" || name == "postgresql" {
+		return fmt.Errorf("%s needs the URL of a PostgreSQL database, such as postgres://user@host/database (for a file of this name, write ./%s)", flag, name)
+	}
 	if !isPostgres(name) && !isFilePath(name) {
 		return fmt.Errorf("%s must be a file, or a URL that begins with postgres://: %s", flag, filePathRule)
 	}
 	return nil
+}
+
+// checkDatabaseFile checks a database that must be a file. The error names what does the same
+// for PostgreSQL.
+func checkDatabaseFile(flag, name, ofPostgres string) error {
+	if isPostgres(name) {
+		return fmt.Errorf("%s must be a file: use %s for PostgreSQL", flag, ofPostgres)
+	}
+	return checkFile(flag, name)
+}
+
+// inputError describes why a file of a flag cannot be read, and what to do.
+func inputError(flag, path, ifMissing string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no file %s: %s", flag, path, ifMissing)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: this user cannot read %s: change its owner or mode", flag, path)
+	case isDirectory(path):
+		return fmt.Errorf("%s: %s is a directory: name a file", flag, path)
+	}
+	return fmt.Errorf("%s: %w", flag, err)
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func checkFile(flag, name string) error {

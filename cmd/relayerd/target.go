@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -27,6 +29,8 @@ type target struct {
 	rules
 	sealing
 	database     string
+	create       bool // a missing database file
+	isDryRun     bool // a missing database file is not created, and has no relayers
 	server       string
 	insecureHTTP bool
 	caFile       string
@@ -48,11 +52,8 @@ func (t *target) addFlags(command *cobra.Command) {
 
 // addRuleFlags adds the flags of serve that determine which relayers are valid.
 func (t *target) addRuleFlags(command *cobra.Command) {
-	flags := command.Flags()
-	flags.StringVar(&t.signersFile, "signers", "", "JSON `file` of the signers that exist, as for serve")
-	flags.BoolVar(&t.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network, as for serve")
-	flags.BoolVar(&t.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network, as for serve")
-	for _, name := range []string{"signers", "network-rules", "exclusive-signers"} {
+	t.rules.addFlags(command, ", as for serve")
+	for _, name := range []string{"signers", "network-rules", "exclusive-signers", "rpc-hosts", "rpc-public-only"} {
 		annotate(command, name, excludes, "server")
 	}
 }
@@ -74,7 +75,7 @@ func (t *target) openDatabase(ctx context.Context, options ...relayer.Option) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	store, closeStore, err := openExisting(ctx, "--db", t.database, lockOnce())
+	store, closeStore, err := t.openStore(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,9 +90,25 @@ func (t *target) openDatabase(ctx context.Context, options ...relayer.Option) (*
 	return manager, closeStore, nil
 }
 
+func (t *target) openStore(ctx context.Context) (relayer.Store, func() error, error) {
+	if !t.create {
+		return openExisting(ctx, "--db", t.database, lockOnce())
+	}
+	if isPostgres(t.database) {
+		return nil, nil, errors.New("--create needs a file in --db: relayerd serve sets up a PostgreSQL database")
+	}
+	if _, err := os.Stat(t.database); t.isDryRun && errors.Is(err, fs.ErrNotExist) {
+		return openStore(ctx, "--db", inMemory)
+	}
+	return openStore(ctx, "--db", t.database, lockOnce())
+}
+
 func (t *target) openServer(apiKey string) (relayer.Registry, func() error, error) {
 	if apiKey == "" {
 		return nil, nil, errors.New("API_KEY is not set: --server needs the token of the server")
+	}
+	if !bearerToken.MatchString(apiKey) {
+		return nil, nil, errors.New("API_KEY: the token must consist of ASCII letters, digits and symbols")
 	}
 	transport, err := t.transport()
 	if err != nil {
@@ -104,10 +121,13 @@ func (t *target) openServer(apiKey string) (relayer.Registry, func() error, erro
 	}
 	server, err := client.New(t.server, options...)
 	if err != nil {
-		return nil, nil, t.serverError(err, apiKey)
+		return nil, nil, fmt.Errorf("--server: %s", serverProblem.Replace(err.Error()))
 	}
 	return server, func() error { transport.CloseIdleConnections(); return nil }, nil
 }
+
+// serverProblem changes an error of the client into one of the command.
+var serverProblem = strings.NewReplacer("client: ", "", "see WithInsecureHTTP", "use --insecure-http to permit http")
 
 // transport returns a transport that trusts the authority of --ca-file too.
 func (t *target) transport() (*http.Transport, error) {
@@ -120,7 +140,7 @@ func (t *target) transport() (*http.Transport, error) {
 	}
 	text, err := os.ReadFile(t.caFile)
 	if err != nil {
-		return nil, fmt.Errorf("--ca-file: %w", err)
+		return nil, inputError("--ca-file", t.caFile, "name an existing PEM file", err)
 	}
 	authorities, err := x509.SystemCertPool()
 	if err != nil {
@@ -187,15 +207,3 @@ func expectsHTTPS(response *http.Response) bool {
 }
 
 var httpsPort = regexp.MustCompile(`HTTP request to an HTTPS server|plain HTTP request was sent to HTTPS port|speaking plain HTTP to an SSL-enabled`)
-
-// serverError returns the error of a client with the name of the setting to change. It
-// finds the setting by further calls of New, which sends no request.
-func (t *target) serverError(err error, apiKey string) error {
-	if _, err := client.New("https://localhost", client.WithToken(apiKey)); err != nil {
-		return fmt.Errorf("API_KEY: %w", err)
-	}
-	if _, err := client.New(t.server, client.WithInsecureHTTP()); err == nil {
-		return errors.New("--server must be an https URL, because the token is sent to another host: use --insecure-http to permit http")
-	}
-	return fmt.Errorf("--server: %w", err)
-}

@@ -70,7 +70,7 @@ func (c *certificate) versions() (versions [2]fileVersion, err error) {
 	for i, file := range []string{c.certFile, c.keyFile} {
 		info, err := os.Stat(file)
 		if err != nil {
-			return versions, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+			return versions, inputError("--tls-cert, --tls-key", file, "name existing PEM files", err)
 		}
 		versions[i] = fileVersion{info.ModTime(), info.Size()}
 	}

@@ -211,7 +211,7 @@ func TestTLS_FailedStart(t *testing.T) {
 	}{
 		{[]string{"--tls-cert", certFile}, "--tls-cert requires --tls-key (relayerd serve --help lists the flags)"},
 		{[]string{"--tls-key", keyFile}, "--tls-key requires --tls-cert (relayerd serve --help lists the flags)"},
-		{[]string{"--tls-cert", certFile, "--tls-key", filepath.Join(directory, "none.pem")}, "none.pem: no such file"},
+		{[]string{"--tls-cert", certFile, "--tls-key", filepath.Join(directory, "none.pem")}, "none.pem: name existing PEM files"},
 		{[]string{"--tls-cert", certFile, "--tls-key", otherKey}, "--tls-cert, --tls-key: tls: private key does not match public key"},
 		{[]string{"--tls-cert", keyFile, "--tls-key", keyFile}, "--tls-cert, --tls-key: "},
 		{[]string{"--tls-cert", "postgres://u:" + password + "@h/d", "--tls-key", keyFile}, "--tls-cert must be a file"},

@@ -176,7 +176,7 @@ type tokensFile struct {
 func (f *tokensFile) load() error {
 	text, err := os.ReadFile(f.path)
 	if err != nil {
-		return fmt.Errorf("--tokens-file: %w", err)
+		return inputError("--tokens-file", f.path, `create it with a line "name token" for each client`, err)
 	}
 	table, err := parseTokens(string(text), f.minBytes)
 	if err != nil {

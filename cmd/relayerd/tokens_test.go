@@ -308,7 +308,7 @@ func TestTokensFile_FailedStart(t *testing.T) {
 		})
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	expectFailure(t, "--tokens-file: open "+missing+": no such file", "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", missing)
+	expectFailure(t, "--tokens-file: there is no file "+missing+": create it with a line", "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", missing)
 	expectFailure(t, "--tokens-file must be a file", "serve", "--tokens-file", "postgres://u:"+password+"@h/d")
 	expectFailedStart(t, "--tokens-file and API_KEY are both set: unset API_KEY", "--db", "memory", "--tokens-file", missing)
 }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Each mistake of a person at the command line has a message with the next step.
+func TestMessages_NextStep(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	in := func(name string) string { return filepath.Join(directory, name) }
+	missing := in("missing")
+	keys := keysFileIn(t, directory)
+	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
+	sealed, live := in("sealed.db"), in("live.db")
+	server := start(t, token, "--db", sealed, "--keys", keys)
+	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	server.stop()
+	running := start(t, token, "--db", live)
+	defer running.stop()
+
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"export of sealed URLs":       {[]string{"export", "--db", sealed, "--with-secrets"}, "--with-secrets: the RPC URLs of --db are sealed: name the file of their keys with --keys"},
+		"remove the primary key":      {[]string{"keys", "remove", "--keys", keys, "--id", "k1", "--db", sealed}, "key k1 is the primary key: make another one primary with relayerd keys use, and seal the RPC URLs under it"},
+		"remove with a live file":     {[]string{"keys", "remove", "--keys", keys, "--id", "k2", "--db", live}, "stop the server that has it open, or name a backup that it has written since"},
+		"remove an unknown key":       {[]string{"keys", "remove", "--keys", keys, "--id", "k9", "--db", sealed}, "has no key k9 (relayerd keys list --keys "},
+		"backup of PostgreSQL":        {[]string{"backup", "--db", "postgres://h/d", "--to", missing}, "--db must be a file: use pg_dump for PostgreSQL"},
+		"backup to PostgreSQL":        {[]string{"backup", "--db", live, "--to", "postgres://h/d"}, "--to must be a file: use pg_dump for PostgreSQL"},
+		"restore to PostgreSQL":       {[]string{"restore", "--from", sealed, "--db", "postgresql://h/d"}, "--db must be a file: use pg_restore for PostgreSQL"},
+		"compact of PostgreSQL":       {[]string{"compact", "--db", "postgres://h/d"}, "--db must be a file: use VACUUM FULL for PostgreSQL"},
+		"compact of a missing file":   {[]string{"compact", "--db", missing}, "--db: there is no file " + missing},
+		"postgresql":                  {[]string{"serve", "--db", "postgresql"}, "--db needs the URL of a PostgreSQL database, such as postgres://user@host/database (for a file of this name, write ./postgresql)"},
+		"postgres":                    {[]string{"copy", "--from", sealed, "--to", "postgres"}, "--to needs the URL of a PostgreSQL database"},
+		"missing keys":                {[]string{"serve", "--keys", missing}, "--keys: there is no file " + missing + ": create it with relayerd keys add"},
+		"use a key of a missing file": {[]string{"keys", "use", "--keys", missing, "--id", "k"}, "--keys: there is no file " + missing + ": create it with relayerd keys add"},
+		"missing tokens":              {[]string{"serve", "--tokens-file", missing}, "--tokens-file: there is no file " + missing + `: create it with a line "name token" for each client`},
+		"directory of tokens":         {[]string{"serve", "--tokens-file", directory}, "--tokens-file: " + directory + " is a directory: name a file"},
+		"missing signers":             {[]string{"serve", "--signers", missing}, "--signers: there is no file " + missing + `: create it as a JSON object, such as {"treasury":{"evm":"0x…"}}`},
+		"missing certificate":         {[]string{"serve", "--db", "memory", "--tls-cert", missing, "--tls-key", missing}, "--tls-cert, --tls-key: there is no file " + missing + ": name existing PEM files"},
+		"missing configuration":       {[]string{"plan", "--db", sealed, "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
+		"arguments of backup":         {[]string{"backup", "a", "b"}, "unexpected argument: relayerd backup takes only flags, such as relayerd backup --db relayers.db --to backup.db (relayerd backup --help lists them)"},
+		"argument of plan":            {[]string{"plan", "f.json"}, "relayerd plan takes only flags, such as relayerd plan -f relayers.json --server"},
+		"source of copy":              {[]string{"copy", "--db", "x"}, "unknown flag --db, did you mean --from?: write, for example, relayerd copy --from relayers.db --to postgres://"},
+		"source of backup":            {[]string{"backup", "--from", "x", "--to", "y"}, "unknown flag --from, did you mean --db?: write, for example, relayerd backup --db relayers.db --to backup.db"},
+		"apply without a terminal":    {[]string{"apply", "-f", "x", "--db", sealed}, "use --yes to apply without confirmation"},
+		"create with PostgreSQL":      {[]string{"plan", "-f", writeFile(t, `{"relayers":[]}`), "--db", "postgres://h/d", "--create"}, "--create needs a file in --db: relayerd serve sets up a PostgreSQL database"},
+		"bad RPC host":                {[]string{"serve", "--db", "memory", "--rpc-hosts", "https://u:" + password + "@h"}, "--rpc-hosts must be a comma-separated list of host names and networks"},
+		"RPC host of one star":        {[]string{"serve", "--db", "memory", "--rpc-hosts", "a..b"}, "must be a name such as rpc.example.com"},
+		"negative drain delay":        {[]string{"serve", "--db", "memory", "--drain-delay", "-1s"}, "--drain-delay must be 0 or more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command, output := program("", c.args...), new(output)
+			command.Stdout, command.Stderr = output, output
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer time.AfterFunc(time.Minute, func() { _ = command.Process.Kill() }).Stop()
+			if err := command.Wait(); err == nil || !strings.Contains(output.String(), c.want) || strings.Count(output.String(), "\n") != 1 {
+				t.Errorf("error %v: %swant one line with %s", err, output, c.want)
+			}
+			expectNoPassword(t, output.String())
+		})
+	}
+}
+
+// The shortest way to a first database: a plan shows it without creating a file.
+func TestApply_Create(t *testing.T) {
+	t.Parallel()
+	database, file := filepath.Join(t.TempDir(), "new.db"), writeFile(t, publicConfig)
+	expect(t, 1, "apply", "--yes", "--db", database, "-f", file)
+	planned := expect(t, 2, "plan", "--create", "--db", database, "-f", file)
+	if !strings.Contains(planned.stdout, "0 to update, 0 to delete, 0 unchanged") {
+		t.Errorf("output %s", planned.stdout)
+	}
+	if _, err := os.Stat(database); !os.IsNotExist(err) {
+		t.Errorf("the plan created a file, error %v", err)
+	}
+	expect(t, 0, "apply", "--create", "--yes", "--db", database, "-f", file)
+	expect(t, 0, "plan", "--create", "--db", database, "-f", file)
+}
+
+func TestExport_SelectorWithoutMatch(t *testing.T) {
+	t.Parallel()
+	database := emptyDatabase(t)
+	expect(t, 0, "apply", "--yes", "--db", database, "-f", writeFile(t, publicConfig))
+	if done := expect(t, 0, "export", "--db", database, "--selector", "network=none"); done.stderr != "no relayer matches --selector network=none\n" {
+		t.Errorf("stderr %q", done.stderr)
+	}
+	if done := expect(t, 0, "export", "--db", database); done.stderr != "" {
+		t.Errorf("stderr %q", done.stderr)
+	}
+}
+
+// An unreadable file needs another user than root.
+func TestInputError_Permission(t *testing.T) {
+	err := inputError("--keys", "relayer.keys", "", os.ErrPermission)
+	if want := "--keys: this user cannot read relayer.keys: change its owner or mode"; err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+}
+
+// A narrowed token learns that an ID outside of its selector is taken.
+func TestPlan_IDOutsideOfToken(t *testing.T) {
+	t.Parallel()
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "ops "+oldToken, "payments "+newToken+" write network=mainnet")
+	server := start(t, "", "--db", "memory", "--tokens-file", tokens)
+	defer server.stop()
+	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
+	file := writeFile(t, `{"relayers":[{"id":"r-1","name":"n","network":"mainnet","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+	done := finish(t, "", program(newToken, "plan", "--server", server.url, "-f", file))
+	if done.status != 1 || !strings.Contains(done.stdout, "the ID is taken by a relayer that this token may not use") || strings.Contains(done.stdout, "already exists") {
+		t.Errorf("%+v", done)
+	}
+}
+
+func TestRPCHosts_Flags(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flags []string
+		host  string
+		want  int
+	}{
+		{nil, "127.0.0.1", http.StatusCreated},
+		{[]string{"--rpc-public-only"}, "127.0.0.1", http.StatusBadRequest},
+		{[]string{"--rpc-public-only"}, "rpc.example.com", http.StatusCreated},
+		{[]string{"--rpc-hosts", "rpc.example.com, *.example.org,10.0.0.0/8"}, "rpc.example.com", http.StatusCreated},
+		{[]string{"--rpc-hosts", "rpc.example.com, *.example.org,10.0.0.0/8"}, "a.example.org", http.StatusCreated},
+		{[]string{"--rpc-hosts", "rpc.example.com, *.example.org,10.0.0.0/8"}, "10.1.2.3", http.StatusCreated},
+		{[]string{"--rpc-hosts", "10.0.0.0/8"}, "rpc.example.com", http.StatusBadRequest},
+		{[]string{"--rpc-public-only", "--rpc-hosts", "10.0.0.0/8"}, "10.1.2.3", http.StatusCreated},
+	} {
+		server := start(t, token, append(c.flags, "--db", "memory")...)
+		body := strings.Replace(definition, "{", `{"custom_rpc_urls":[{"url":"https://`+c.host+`"}],`, 1)
+		if status, response := server.do("POST", collection, body); status != c.want {
+			t.Errorf("%q: %s returned %d, want %d: %s", c.flags, c.host, status, c.want, response)
+		}
+		server.stop()
+	}
+}
+
+func TestWarning_SharedBackupDirectory(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for _, c := range []struct {
+		mode os.FileMode
+		want bool
+	}{{0o700, false}, {0o755, true}} {
+		if err := os.Chmod(directory, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		server := start(t, token, "--db", filepath.Join(t.TempDir(), "relayers.db"), "--backup", directory)
+		server.stop()
+		warned := strings.Contains(server.output.String(), `msg="other users can read the backup directory: run chmod 700" path=`+directory)
+		if warned != c.want {
+			t.Errorf("mode %o: %s", c.mode, server.output)
+		}
+		_ = os.Remove(filepath.Join(directory, "relayers.db.lock"))
+	}
+}
