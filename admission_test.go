@@ -56,18 +56,18 @@ func TestAdmission_Actions(t *testing.T) {
 		func(o ...relayer.WriteOption) error {
 			return second(m.Patch(ctx, "a", relayer.Patch{"name": "c"}, o...))
 		},
-		func(o ...relayer.WriteOption) error { return second(m.PatchDocument(ctx, "a", []byte(`{}`), o...)) },
+		func(o ...relayer.WriteOption) error { return second(m.Documents().Patch(ctx, "a", []byte(`{}`), o...)) },
 		func(o ...relayer.WriteOption) error { return second(m.Pause(ctx, "a", o...)) },
 		func(o ...relayer.WriteOption) error { return second(m.Resume(ctx, "a", o...)) },
 		func(o ...relayer.WriteOption) error { return second(m.Resume(ctx, "a", o...)) },
 		func(o ...relayer.WriteOption) error {
-			return second(m.PatchDocument(ctx, "a", []byte(`{"paused":true}`), o...))
+			return second(m.Documents().Patch(ctx, "a", []byte(`{"paused":true}`), o...))
 		},
 		func(o ...relayer.WriteOption) error {
-			return second(m.PatchDocument(ctx, "a", []byte(`{"paused":false}`), o...))
+			return second(m.Documents().Patch(ctx, "a", []byte(`{"paused":false}`), o...))
 		},
 		func(o ...relayer.WriteOption) error {
-			return second(m.PatchDocument(ctx, "a", []byte(`{"paused":true,"name":"d"}`), o...))
+			return second(m.Documents().Patch(ctx, "a", []byte(`{"paused":true,"name":"d"}`), o...))
 		},
 		func(o ...relayer.WriteOption) error {
 			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "x"}, o...))

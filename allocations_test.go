@@ -2,6 +2,7 @@ package relayer_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -11,41 +12,78 @@ import (
 // fixedStore returns the same records for every query, and allocates nothing.
 type fixedStore struct {
 	relayer.Store
-	records []relayer.Record
+	listing relayer.Listing
 }
 
-func (s fixedStore) Get(context.Context, string) (relayer.Record, error) { return s.records[0], nil }
-
-func (s fixedStore) List(context.Context, relayer.StoreQuery) ([]relayer.Record, int, error) {
-	return s.records, len(s.records), nil
+func (s fixedStore) Get(context.Context, string) (relayer.Record, error) {
+	return s.listing.Records[0], nil
 }
 
-// A read of documents allocates nothing, and a view only the query of a list.
+func (s fixedStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, error) {
+	return s.listing, nil
+}
+
+// A get of a document allocates nothing. A list allocates its page, and a view also the query
+// and the position.
 func TestDocuments_Allocations(t *testing.T) {
 	store := memory.New()
 	created(t, managerOf(t, store), 100)
-	records, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 100})
+	listing, err := store.List(t.Context(), relayer.StoreQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	buffer := make([]relayer.Document, 0, 100)
-	m := managerOf(t, fixedStore{store, records})
+	m := managerOf(t, fixedStore{store, listing})
+	var page relayer.DocumentPage
 	view := m.Within(mustParse(t, "network=sepolia|mainnet,paused=false"))
 	for name, c := range map[string]struct {
 		most float64
 		read func() error
 	}{
-		"get":            {0, func() error { return second(m.GetDocument(ctx, records[0].ID)) }},
-		"get in a view":  {0, func() error { return second(view.GetDocument(ctx, records[0].ID)) }},
-		"list":           {0, func() error { return third(m.AppendDocuments(ctx, buffer, relayer.ListQuery{PerPage: 100})) }},
-		"list in a view": {2, func() error { return third(view.AppendDocuments(ctx, buffer, relayer.ListQuery{PerPage: 100})) }},
+		"get":            {0, func() error { return second(m.Documents().Get(ctx, listing.Records[0].ID)) }},
+		"get in a view":  {0, func() error { return second(view.Documents().Get(ctx, listing.Records[0].ID)) }},
+		"list":           {2, func() error { return second(m.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
+		"list again":     {0, func() error { return m.Documents().ListInto(ctx, relayer.ListQuery{PerPage: 100}, &page) }},
+		"list in a view": {10, func() error { return second(view.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
 	} {
 		if err := c.read(); err != nil {
 			t.Fatal(err)
 		}
 		if got := testing.AllocsPerRun(100, func() { _ = c.read() }); got > c.most {
 			t.Errorf("%s: %v allocations, want at most %v", name, got, c.most)
+		}
+	}
+}
+
+// TestDocuments_ListInto: a page is read again into its memory, and never into that of a store
+// that has ignored the hint.
+func TestDocuments_ListInto(t *testing.T) {
+	store := memory.New()
+	created(t, managerOf(t, store), 30)
+	listing, err := store.List(t.Context(), relayer.StoreQuery{Limit: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page relayer.DocumentPage
+	for _, s := range []relayer.Store{store, fixedStore{store, listing}, store} {
+		documents := managerOf(t, s).Documents()
+		for _, query := range []relayer.ListQuery{{PerPage: 30}, {PerPage: 30}, {PerPage: 30, After: new(relayer.Cursor)}, {PerPage: 30}} {
+			want, err := documents.List(t.Context(), query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := documents.ListInto(t.Context(), query, &page); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.EqualFunc(page.Documents, want.Documents, func(a, b relayer.Document) bool { return a.ID == b.ID && string(a.JSON) == string(b.JSON) }) ||
+				len(page.Documents) != 30 || page.Next != want.Next || page.Pagination != want.Pagination {
+				t.Errorf("the page is %+v, want %+v", page, want)
+			}
+		}
+	}
+	for _, rec := range listing.Records {
+		if rec.ID == "" {
+			t.Fatal("a record of the store was cleared")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -125,7 +126,12 @@ func (a Amount) Big() *big.Int {
 func (a Amount) Cmp(other Amount) int { return slices.Compare(a.words[:], other.words[:]) }
 
 // String returns the decimal digits.
-func (a Amount) String() string { return a.Big().String() }
+func (a Amount) String() string {
+	if a.words[0]|a.words[1]|a.words[2] == 0 {
+		return strconv.FormatUint(a.words[3], 10) // most amounts, without allocating a big.Int
+	}
+	return a.Big().String()
+}
 
 // MarshalJSON returns a JSON number with every digit.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }

@@ -9,14 +9,15 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
+const urlsMember = "custom_rpc_urls"
+
 // changedPaths returns the paths of the members in which the documents of two records
 // differ, in order. Lists are compared as a whole. An object that is added or removed is
 // the members in it.
 func changedPaths(old, rec Record) []string {
 	paths := appendChanged(nil, "", old.Document, rec.Document)
-	const urls = "custom_rpc_urls"
-	if !bytes.Equal(old.Private, rec.Private) && !slices.Contains(paths, urls) {
-		paths = append(paths, urls) // the masked URLs are equal
+	if !bytes.Equal(old.Private, rec.Private) && !slices.Contains(paths, urlsMember) {
+		paths = append(paths, urlsMember) // the masked URLs are equal
 	}
 	slices.Sort(paths)
 	return paths

@@ -46,7 +46,7 @@ func TestGet_InvalidID(t *testing.T) {
 		if _, err := m.Get(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) {
 			t.Errorf("Get(%q): %v", id, err)
 		}
-		if document, err := m.GetDocument(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) || document.JSON != nil {
+		if document, err := m.Documents().Get(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) || document.JSON != nil {
 			t.Errorf("GetDocument(%q): %v, %v", id, document, err)
 		}
 	}
@@ -78,15 +78,15 @@ func TestCreate_DuplicateID(t *testing.T) {
 	if r, err := m.Create(ctx, other); !errors.Is(err, relayer.ErrExists) || r != nil {
 		t.Errorf("Create: %v, %v", r, err)
 	}
-	if _, err := m.CreateDocument(ctx, []byte(body("solana", `"id":"a"`))); !errors.Is(err, relayer.ErrExists) {
+	if _, err := m.Documents().Create(ctx, []byte(body("solana", `"id":"a"`))); !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("CreateDocument: %v", err)
 	}
-	got, err := m.GetDocument(ctx, "a")
+	got, err := m.Documents().Get(ctx, "a")
 	if err != nil || !reflect.DeepEqual(got, first) {
 		t.Errorf("stored %s at %d, %v, want %+v", got.JSON, got.Revision, err, first)
 	}
 	// The request is validated before the ID is looked up.
-	_, err = m.CreateDocument(ctx, []byte(evmBody(`"id":"a"`, `"notification_id":""`)))
+	_, err = m.Documents().Create(ctx, []byte(evmBody(`"id":"a"`, `"notification_id":""`)))
 	wantFields(t, fieldErrors(t, err), "notification_id")
 }
 
@@ -256,14 +256,19 @@ func invalidStellarPolicies() []invalidRequest {
 	}
 }
 
-// A nil pointer of any type means that there is no policy.
+// A nil pointer to the policy of the network type means that there is no policy.
 func TestCreate_NilPolicy(t *testing.T) {
-	for _, policy := range []relayer.Policy{nil, (*relayer.EVMPolicy)(nil), (*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil)} {
+	for _, policy := range []relayer.Policy{nil, (*relayer.EVMPolicy)(nil)} {
 		req := minimal("")
 		req.Policy = policy
 		if r := mustCreate(t, newManager(t), req); !reflect.DeepEqual(r.Policy, &relayer.EVMPolicy{}) {
 			t.Errorf("%T: policies %#v", policy, r.Policy)
 		}
+	}
+	for _, policy := range []relayer.Policy{(*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil), (*relayer.UnknownPolicy)(nil)} {
+		req := minimal("")
+		req.Policy = policy
+		wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), req))), "policies")
 	}
 }
 
@@ -381,7 +386,7 @@ func TestCreateDocument_BodyUnchanged(t *testing.T) {
 	for _, full := range fullRelayers {
 		m := newFullManager(t)
 		body := []byte(full.request)
-		created, err := m.CreateDocument(context.Background(), body)
+		created, err := m.Documents().Create(context.Background(), body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +432,7 @@ func TestAddressResolver_Address(t *testing.T) {
 	}
 	m := newManager(t, relayer.WithAddressResolver(resolve))
 	const want = "caller's/s/stellar/w"
-	document, err := m.CreateDocument(ctx, []byte(body("stellar", `"id":"a"`)))
+	document, err := m.Documents().Create(ctx, []byte(body("stellar", `"id":"a"`)))
 	if err != nil || member(t, document.JSON, "address") != `"`+want+`"` {
 		t.Errorf("document %s, %v", document.JSON, err)
 	}
@@ -478,14 +483,14 @@ func TestAddressResolver_Error(t *testing.T) {
 	if strings.Contains(err.Error(), "KEY") {
 		t.Errorf("the error has a full URL: %v", err)
 	}
-	if _, err := m.CreateDocument(ctx, []byte(evmBody(`"id":"a"`))); !errors.Is(err, fault) {
+	if _, err := m.Documents().Create(ctx, []byte(evmBody(`"id":"a"`))); !errors.Is(err, fault) {
 		t.Errorf("CreateDocument: %v", err)
 	}
 	if _, err := m.Get(ctx, "a"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("stored all the same: %v", err)
 	}
 	// The problems of an invalid request come before an error of the resolver.
-	_, err = m.CreateDocument(ctx, []byte(evmBody(`"x":1`)))
+	_, err = m.Documents().Create(ctx, []byte(evmBody(`"x":1`)))
 	wantFields(t, fieldErrors(t, err), "x")
 }
 
@@ -530,7 +535,7 @@ func wantHostFault(t *testing.T, networkType relayer.NetworkType, address string
 	req := minimal("a")
 	req.NetworkType = networkType
 	_, err := m.Create(t.Context(), req)
-	_, wireErr := m.CreateDocument(t.Context(), []byte(body(string(networkType), `"id":"a"`)))
+	_, wireErr := m.Documents().Create(t.Context(), []byte(body(string(networkType), `"id":"a"`)))
 	for _, err := range []error{err, wireErr} {
 		if err == nil || errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("%s address %q: error %v", networkType, address, err)
@@ -571,7 +576,7 @@ func TestAddressResolver_InvalidRequest(t *testing.T) {
 	}))
 	for _, path := range []string{"signer_id", "network", "network_type"} {
 		for _, wrong := range []string{`""`, `5`, `null`, `"\u0000"`} {
-			if _, err := m.CreateDocument(context.Background(), []byte(replaced(t, evmBody(), path, wrong))); !errors.Is(err, relayer.ErrInvalid) {
+			if _, err := m.Documents().Create(context.Background(), []byte(replaced(t, evmBody(), path, wrong))); !errors.Is(err, relayer.ErrInvalid) {
 				t.Errorf("%s %s: %v", path, wrong, err)
 			}
 		}

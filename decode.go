@@ -24,7 +24,7 @@ func (d *decoder) decodeRequest(data []byte, req *CreateRequest) {
 }
 
 // UnmarshalJSON reads a request, which must be strict JSON like that of
-// [Manager.CreateDocument]. An element of custom_rpc_urls may also be a string, the URL, as
+// [Documents.Create]. An element of custom_rpc_urls may also be a string, the URL, as
 // in configuration files. The error is a [*ValidationError] with all problems of the JSON,
 // and those that [CreateRequest.Validate] finds besides.
 func (r *CreateRequest) UnmarshalJSON(data []byte) error {

@@ -34,7 +34,7 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Recor
 	if w.DryRun {
 		return rec, nil
 	}
-	if err := m.store.Delete(ctx, id, rec.Revision); err != nil {
+	if err := m.store.Delete(ctx, id, rec.Revision, w.note(ctx, rec, rec)); err != nil {
 		return Record{}, asLostRace(err)
 	}
 	w.replaces(rec, Record{})
@@ -47,7 +47,7 @@ func (m *Manager) deleteDamaged(ctx context.Context, id string, readErr error, w
 	if w.DryRun {
 		return nil
 	}
-	err := m.store.Delete(ctx, id, 0)
+	err := m.store.Delete(ctx, id, 0, w.note(ctx, Record{}, Record{}))
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt) {
 		return readErr
 	}

@@ -25,11 +25,11 @@ func (s unreadableStore) Get(ctx context.Context, id string) (relayer.Record, er
 	return s.Store.Get(ctx, id)
 }
 
-func (s unreadableStore) Delete(ctx context.Context, id string, revision uint64) error {
+func (s unreadableStore) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
 	if id == s.id {
 		return s.deletes(revision)
 	}
-	return s.Store.Delete(ctx, id, revision)
+	return s.Store.Delete(ctx, id, revision, note)
 }
 
 // A damaged relayer is deleted without a condition and an admission, if the store can.

@@ -15,7 +15,7 @@
 // storetest.Run; package store/storeutil has parts of a store. The package store/transfer
 // copies all relayers from one store to another.
 //
-// [Manager.Create] and [Manager.CreateDocument] add a relayer: from a [CreateRequest] in
+// [Manager.Create] and [Documents.Create] add a relayer: from a [CreateRequest] in
 // Go, or from JSON. Both apply the same rules and store the same result. [Manager.Get],
 // [Manager.List] and [Manager.All] read. Every store lists relayers in creation order,
 // oldest first, so that pages do not shift when relayers are added.

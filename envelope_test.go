@@ -21,7 +21,7 @@ func TestEnvelope_OneRelayer(t *testing.T) {
 		for i, endpoint := range want.CustomRPCURLs {
 			want.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
 		}
-		want.Revision = 0
+		want.Revision, want.LastChange = 0, relayer.Note{}
 		var got relayer.Envelope[relayer.Relayer]
 		if err := json.Unmarshal([]byte(`{"success":true,"data":`+full.document+`}`), &got); err != nil {
 			t.Fatal(err)

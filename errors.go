@@ -70,6 +70,26 @@ var (
 	ErrAddressRefused = errors.New("RPC address refused")
 )
 
+// CorruptError is the error of one stored record that is damaged. It matches [ErrCorrupt]
+// and what Err matches.
+type CorruptError struct {
+	// ID is the ID of the record, if the store can tell it.
+	ID string
+
+	// Sequence is the [Record.Sequence]: a list that begins after it continues behind the
+	// record.
+	Sequence uint64
+
+	// Err describes the damage and what to do.
+	Err error
+}
+
+// Error returns the text of Err.
+func (e *CorruptError) Error() string { return e.Err.Error() }
+
+// Unwrap returns [ErrCorrupt] and Err.
+func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
+
 // FieldError is one problem of one field.
 type FieldError struct {
 	// Field is the JSON path of the field as the client wrote it, such as

@@ -12,7 +12,7 @@ import (
 
 // A name in a request must not forge a line of a log.
 func TestValidationError_OneLine(t *testing.T) {
-	_, err := newManager(t).CreateDocument(t.Context(), []byte(evmBody(`"a\nb\u001b[31m":1`)))
+	_, err := newManager(t).Documents().Create(t.Context(), []byte(evmBody(`"a\nb\u001b[31m":1`)))
 	if err == nil || strings.ContainsAny(err.Error(), "\n\x1b") {
 		t.Errorf("error text %q", err)
 	}
@@ -37,18 +37,18 @@ func TestError_Text(t *testing.T) {
 		want    string
 	}{
 		{second(m.Get(ctx, "treasury")), relayer.ErrNotFound, "relayer: get treasury: relayer not found"},
-		{second(m.GetDocument(ctx, "treasury")), relayer.ErrNotFound, "relayer: get treasury: relayer not found"},
+		{second(m.Documents().Get(ctx, "treasury")), relayer.ErrNotFound, "relayer: get treasury: relayer not found"},
 		{second(m.RPCURLs(ctx, "treasury")), relayer.ErrNotFound, "relayer: reveal treasury: relayer not found"},
 		{second(m.Update(ctx, "evm", rename, relayer.IfRevision(99))), relayer.ErrConflict, "relayer: update evm: relayer was changed by another writer"},
 		{second(m.Update(ctx, "evm", func(*relayer.Relayer) error { return context.Canceled })), context.Canceled, "relayer: update evm: context canceled"},
 		{second(m.Patch(ctx, "evm", relayer.Patch{"name": func() {}})), nil, "relayer: update evm: the request has a value that cannot be encoded as JSON"},
 		{second(m.Patch(ctx, "treasury", relayer.Patch{"paused": true})), relayer.ErrNotFound, "relayer: pause treasury: relayer not found"},
-		{second(m.PatchDocument(ctx, "evm", []byte(`{"name":""}`))), relayer.ErrInvalid, "relayer: update evm: invalid relayer: name must not be empty"},
+		{second(m.Documents().Patch(ctx, "evm", []byte(`{"name":""}`))), relayer.ErrInvalid, "relayer: update evm: invalid relayer: name must not be empty"},
 		{second(m.Resume(ctx, "evm", relayer.IfRevision(0))), relayer.ErrNoRevision, "relayer: resume evm: relayer has no revision"},
 		{second(m.Pause(ctx, "evm", relayer.WriteOption{})), nil, "relayer: pause evm: write option is empty"},
 		{m.Delete(ctx, "evm"), nil, "relayer: delete evm: admission: queue is out of reach: https://queue.example/***"},
 		{second(m.Create(ctx, minimal("evm"))), relayer.ErrExists, "relayer: create evm: relayer already exists"},
-		{second(m.CreateDocument(ctx, []byte(`{`))), relayer.ErrInvalid, "relayer: create: invalid relayer: the body must be valid JSON: the error is at or before line 1, column 1"},
+		{second(m.Documents().Create(ctx, []byte(`{`))), relayer.ErrInvalid, "relayer: create: invalid relayer: the body must be valid JSON: the error is at or before line 1, column 1"},
 		{second(m.List(ctx, relayer.ListQuery{Page: -1})), relayer.ErrInvalid, "relayer: list: invalid relayer: page must be 0 or more"},
 		{second(closed.List(ctx, relayer.ListQuery{})), relayer.ErrUnavailable, "relayer: list: disk on fire: store unavailable"},
 		{second(closed.Get(ctx, "a")), relayer.ErrUnavailable, "relayer: get a: disk on fire: store unavailable"},

@@ -55,7 +55,7 @@ func ExampleRPCURL() {
 
 // Create a relayer from a file with the body of a request, and print the document of
 // the response.
-func ExampleManager_CreateDocument() {
+func ExampleDocuments_Create() {
 	manager, err := relayer.New(memory.New())
 	if err != nil {
 		log.Fatal(err)
@@ -64,7 +64,7 @@ func ExampleManager_CreateDocument() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	document, err := manager.CreateDocument(context.Background(), body)
+	document, err := manager.Documents().Create(context.Background(), body)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func FuzzCreateDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		ctx := context.Background()
 		m := newManager(t)
-		document, err := m.CreateDocument(ctx, body)
+		document, err := m.Documents().Create(ctx, body)
 		if err != nil {
 			var invalid *relayer.ValidationError
 			if !errors.As(err, &invalid) || len(invalid.Fields) == 0 {
@@ -55,7 +55,7 @@ func FuzzCreateDocument(f *testing.F) {
 		if got := storedDocument(t, again, r.ID); got != string(document.JSON) {
 			t.Fatalf("through Go\n%s\nwant\n%s", got, document.JSON)
 		}
-		wire, err := newManager(t).CreateDocument(ctx, requestText(t, r))
+		wire, err := newManager(t).Documents().Create(ctx, requestText(t, r))
 		if err != nil || string(wire.JSON) != string(document.JSON) {
 			t.Fatalf("over the wire\n%s\n%v, want\n%s", wire.JSON, err, document.JSON)
 		}
@@ -205,7 +205,7 @@ func checkDigits(t *testing.T, text string) {
 	if (err == nil) != isAmount || isAmount && amount.Big().Cmp(want) != 0 {
 		t.Errorf("%s decodes as %s, %v", encoded, amount, err)
 	}
-	document, err := newManager(t).CreateDocument(t.Context(), []byte(evmBody(`"policies":{"min_balance":`+string(encoded)+`}`)))
+	document, err := newManager(t).Documents().Create(t.Context(), []byte(evmBody(`"policies":{"min_balance":`+string(encoded)+`}`)))
 	if (err == nil) != isAmount || isAmount && !strings.HasSuffix(string(document.JSON), `"policies":{"min_balance":`+want.String()+`}}`) {
 		t.Errorf("%s was accepted as %s, %v", encoded, document.JSON, err)
 	}
@@ -255,7 +255,7 @@ func FuzzPatchDocument(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			patched, err := m.PatchDocument(t.Context(), before.ID, patch)
+			patched, err := m.Documents().Patch(t.Context(), before.ID, patch)
 			after := mustGet(t, m, before.ID)
 			if err != nil {
 				var invalid *relayer.ValidationError
@@ -271,7 +271,7 @@ func FuzzPatchDocument(f *testing.F) {
 				after.Address != before.Address || after.SystemDisabled || after.DisabledReason != nil {
 				t.Fatalf("%s changed %v to %v", patch, before, after)
 			}
-			again, err := m.PatchDocument(t.Context(), before.ID, patch)
+			again, err := m.Documents().Patch(t.Context(), before.ID, patch)
 			if err != nil || again.Revision != patched.Revision || string(again.JSON) != string(patched.JSON) {
 				t.Fatalf("%s once gave %s, and again %s, %v", patch, patched.JSON, again.JSON, err)
 			}

@@ -43,7 +43,7 @@ func mustCreate(t testing.TB, m *relayer.Manager, req relayer.CreateRequest) *re
 
 func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.Document {
 	t.Helper()
-	document, err := m.CreateDocument(context.Background(), []byte(body))
+	document, err := m.Documents().Create(context.Background(), []byte(body))
 	if err != nil {
 		t.Fatalf("%v\nof %s", err, body)
 	}
@@ -55,7 +55,7 @@ func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.D
 func problemsOf(t testing.TB, body string, options ...relayer.Option) []relayer.FieldError {
 	t.Helper()
 	m := newManager(t, options...)
-	document, err := m.CreateDocument(context.Background(), []byte(body))
+	document, err := m.Documents().Create(context.Background(), []byte(body))
 	if err == nil {
 		t.Fatalf("accepted as %s\nbody %s", document.JSON, body)
 	}
@@ -137,7 +137,7 @@ func contains(problems []relayer.FieldError, part string) bool {
 // storedDocument returns the stored document of a relayer.
 func storedDocument(t testing.TB, m *relayer.Manager, id string) string {
 	t.Helper()
-	document, err := m.GetDocument(context.Background(), id)
+	document, err := m.Documents().Get(context.Background(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

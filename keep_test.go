@@ -82,7 +82,7 @@ func TestUnknownMembers_Kept(t *testing.T) {
 	calls := map[string]func(*testing.T, *relayer.Manager, string) error{
 		"pause": func(t *testing.T, m *relayer.Manager, id string) error { return second(m.Pause(t.Context(), id)) },
 		"patch of paused": func(t *testing.T, m *relayer.Manager, id string) error {
-			return second(m.PatchDocument(t.Context(), id, []byte(`{"paused":true}`)))
+			return second(m.Documents().Patch(t.Context(), id, []byte(`{"paused":true}`)))
 		},
 		"rename": func(t *testing.T, m *relayer.Manager, id string) error {
 			return second(m.Update(t.Context(), id, func(r *relayer.Relayer) error { r.Name = "m"; return nil }))
@@ -277,13 +277,13 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 
 	const message = "cannot be changed: this version does not support the network type"
 	for name, err := range map[string]error{
-		"patch":       second(m.PatchDocument(ctx, "bitcoin", []byte(`{"policies":{"max_sats":1}}`))),
-		"null patch":  second(m.PatchDocument(ctx, "bitcoin", []byte(`{"policies":null}`))),
+		"patch":       second(m.Documents().Patch(ctx, "bitcoin", []byte(`{"policies":{"max_sats":1}}`))),
+		"null patch":  second(m.Documents().Patch(ctx, "bitcoin", []byte(`{"policies":null}`))),
 		"update":      second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy.(*relayer.UnknownPolicy).Raw = []byte(`{}`); return nil })),
 		"no policy":   second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = nil; return nil })),
 		"evm policy":  second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = &relayer.EVMPolicy{}; return nil })),
 		"typed nil":   second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = (*relayer.UnknownPolicy)(nil); return nil })),
-		"both fields": second(m.PatchDocument(ctx, "bitcoin", []byte(`{"policies":{},"name":"x"}`))),
+		"both fields": second(m.Documents().Patch(ctx, "bitcoin", []byte(`{"policies":{},"name":"x"}`))),
 	} {
 		problems := fieldErrors(t, err)
 		if !slices.Equal(problems, []relayer.FieldError{{Field: "policies", Message: message}}) {

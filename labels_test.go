@@ -78,7 +78,7 @@ func TestLabels_Invalid(t *testing.T) {
 		t.Run(text[:min(len(text), 30)], func(t *testing.T) {
 			wantFields(t, problemsOf(t, evmBody(`"labels":`+text)), want...)
 			m := registry(t)
-			_, err := m.PatchDocument(t.Context(), "evm", []byte(`{"labels":`+text+`}`))
+			_, err := m.Documents().Patch(t.Context(), "evm", []byte(`{"labels":`+text+`}`))
 			if text == `{"a":1,"b":null,"c":{}}` { // null removes a label
 				want = []string{"labels.a", "labels.c"}
 			}
@@ -110,7 +110,7 @@ func TestLabels_Patch(t *testing.T) {
 	} {
 		m := newManager(t)
 		before := mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":{"b":"2","a":"1"}`))
-		after, err := m.PatchDocument(t.Context(), "a", []byte(test.patch))
+		after, err := m.Documents().Patch(t.Context(), "a", []byte(test.patch))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestLabels_UnknownMembersKept(t *testing.T) {
 		{`{"labels":{"c":"3"}}`, `{"a":"1","b":"2","c":"3"}`},
 		{`{"labels":null}`, ""},
 	} {
-		document, err := m.PatchDocument(t.Context(), "a", []byte(test.patch))
+		document, err := m.Documents().Patch(t.Context(), "a", []byte(test.patch))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func BenchmarkWrite_Labels(b *testing.B) {
 			changed := mustCreateDocument(b, m, body)
 			b.Run("patch", func(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
-					if _, err := m.PatchDocument(b.Context(), changed.ID, fmt.Appendf(nil, `{"paused":%t}`, i%2 == 0)); err != nil {
+					if _, err := m.Documents().Patch(b.Context(), changed.ID, fmt.Appendf(nil, `{"paused":%t}`, i%2 == 0)); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
+	"strconv"
 )
 
 // ListQuery is a page of a selection of relayers. The zero value is the first page of
@@ -23,61 +23,107 @@ type ListQuery struct {
 	// the maximum (see [WithMaxPerPage]) is lowered to it; [Pagination.PerPage] is the
 	// number used.
 	PerPage int
+
+	// After is the [Page.Next] of an earlier page, behind which the page begins, or the
+	// empty cursor, which is the beginning. If it is nil, Page is the page. A walk by
+	// cursors returns every relayer that exists and is selected during the whole walk
+	// exactly once, whatever is created and deleted meanwhile.
+	After *Cursor
+}
+
+// Cursor is a place in the list of relayers, in creation order. It is opaque and valid as
+// long as the store, with any selector. The empty cursor is the beginning.
+type Cursor string
+
+// cursorOf returns the cursor behind a record.
+func cursorOf(sequence uint64) Cursor { return Cursor(strconv.FormatUint(sequence, 10)) }
+
+// sequence returns the sequence number of the record before the cursor.
+func (c Cursor) sequence() (sequence uint64, isValid bool) {
+	if c == "" {
+		return 0, true
+	}
+	sequence, err := strconv.ParseUint(string(c), 10, 63)
+	return sequence, err == nil && cursorOf(sequence) == c
 }
 
 // Page is one page of a selection of relayers.
 type Page struct {
 	Relayers   []*Relayer
 	Pagination Pagination
+
+	// Next is the cursor behind the page of a query with After. It is empty if no
+	// relayers follow.
+	Next Cursor
+
+	// Position is the point of the change feed at which the page was read: a watch with
+	// the same selector that begins after it ([WatchQuery.After]) has exactly the changes
+	// after this page. It is empty if the feed cannot resume.
+	Position string
 }
 
 // List returns one page of the relayers that the query selects, in creation order, oldest
-// first, and their total in the same snapshot. A page past the end is empty and has the
-// correct total. It returns a [*ValidationError] if the query is invalid.
+// first, their total, and the position of the change feed, all in one snapshot. A page past
+// the end is empty and has the correct total. It returns a [*ValidationError] if the query
+// is invalid.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed
 // so that the query does not select it, the later pages shift, and the next page lacks a
-// relayer. [Manager.All] lacks none.
-//
-// The cost of a page does not depend on its number or on the number of relayers. A query
-// with a search reads all relayers that its other terms select, and not in one snapshot.
+// relayer. A walk by cursors ([ListQuery.After]) and [Manager.All] lack none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
 	return observe(ctx, m, ActionList, "", func(ctx context.Context) (*Page, error) {
-		records, pagination, err := m.listRecords(ctx, query)
+		read, err := m.listRecords(ctx, query, StoreQuery{})
 		if err != nil {
 			return nil, err
 		}
-		listed := &Page{Relayers: make([]*Relayer, 0, len(records)), Pagination: pagination}
-		for _, rec := range records {
+		page := &Page{
+			Relayers:   make([]*Relayer, 0, len(read.Records)),
+			Pagination: read.pagination, Next: read.next, Position: read.Position,
+		}
+		for _, rec := range read.Records {
 			r, err := m.relayerOf(rec)
 			if err != nil {
 				return nil, err
 			}
-			listed.Relayers = append(listed.Relayers, r)
+			page.Relayers = append(page.Relayers, r)
 		}
-		return listed, nil
+		return page, nil
 	})
 }
 
-func (m *Manager) listRecords(ctx context.Context, query ListQuery) ([]Record, Pagination, error) {
-	pagination, offset, err := m.paginate(query)
-	if err != nil {
-		return nil, Pagination{}, err
-	}
+// recordPage is a page as a query asks for it.
+type recordPage struct {
+	Listing
+	pagination Pagination
+	next       Cursor
+}
+
+// listRecords reads the page of a query. Hints are those for the store.
+func (m *Manager) listRecords(ctx context.Context, query ListQuery, hints StoreQuery) (recordPage, error) {
 	selector, err := m.selection(query.Selector)
 	if err != nil {
-		return nil, Pagination{}, err
+		return recordPage{}, err
 	}
-	read := m.selectRecords
-	if selector.hasSearch() {
-		read = m.search
-	}
-	records, total, err := read(ctx, selector, offset, pagination.PerPage)
+	pagination, asked, err := m.paginate(query)
 	if err != nil {
-		return nil, Pagination{}, err
+		return recordPage{}, err
 	}
-	pagination.TotalItems = total
-	return records, pagination, nil
+	asked.DocumentsOnly, asked.Room = hints.DocumentsOnly, hints.Room
+	if query.After != nil {
+		asked.Limit++ // shows whether more follow
+	}
+	listing, err := m.selectRecords(ctx, selector, asked)
+	if err != nil {
+		return recordPage{}, err
+	}
+	pagination.TotalItems = listing.Total
+	listing.Position = selector.bind(listing.Position)
+	page := recordPage{Listing: listing, pagination: pagination}
+	if query.After != nil && len(listing.Records) > pagination.PerPage {
+		page.Records = listing.Records[:pagination.PerPage]
+		page.next = cursorOf(page.Records[len(page.Records)-1].Sequence)
+	}
+	return page, nil
 }
 
 // selection returns the selector within that of the Manager.
@@ -86,9 +132,8 @@ func (m *Manager) selection(selector Selector) (Selector, error) {
 	return selector, selector.Err()
 }
 
-// paginate returns the page to read, without its total, and the number of
-// relayers before it.
-func (s *settings) paginate(query ListQuery) (Pagination, int, error) {
+// paginate returns the page to read, without its total, and the query for it.
+func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 	found := new(problems)
 	if query.Page < 0 {
 		found.Add("page", "must be 0 or more")
@@ -96,60 +141,68 @@ func (s *settings) paginate(query ListQuery) (Pagination, int, error) {
 	if query.PerPage < 0 {
 		found.Add("per_page", "must be 0 or more")
 	}
+	var after uint64
+	if query.After != nil {
+		isValid := false
+		if after, isValid = query.After.sequence(); !isValid {
+			found.Add("after", "must be empty, or the cursor of an earlier page")
+		}
+		if query.Page != 0 {
+			found.Add("after", "must not be given together with page")
+		}
+	}
 	if err := found.err(); err != nil {
-		return Pagination{}, 0, err
+		return Pagination{}, StoreQuery{}, err
 	}
-	p := Pagination{CurrentPage: max(query.Page, 1), PerPage: min(cmp.Or(query.PerPage, DefaultPerPage), s.maxPerPage)}
+	perPage := min(cmp.Or(query.PerPage, DefaultPerPage), s.maxPerPage)
+	if query.After != nil {
+		return Pagination{PerPage: perPage}, StoreQuery{After: after, Limit: perPage}, nil
+	}
+	p := Pagination{CurrentPage: max(query.Page, 1), PerPage: perPage}
 	offset := math.MaxInt
-	if p.CurrentPage-1 <= math.MaxInt/p.PerPage {
-		offset = (p.CurrentPage - 1) * p.PerPage
+	if p.CurrentPage-1 <= math.MaxInt/perPage {
+		offset = (p.CurrentPage - 1) * perPage
 	}
-	return p, offset, nil
+	return p, StoreQuery{Offset: offset, Limit: perPage}, nil
 }
 
-// selectRecords returns records that the selector, without its searches, selects, and their
-// total.
-func (m *Manager) selectRecords(ctx context.Context, selector Selector, offset, limit int) ([]Record, int, error) {
+// selectRecords reads a page of the records that the selector selects. The page before a
+// damaged record is returned with the error.
+func (m *Manager) selectRecords(ctx context.Context, selector Selector, page StoreQuery) (Listing, error) {
 	if selector.IsZero() {
-		return m.store.List(ctx, StoreQuery{Offset: offset, Limit: limit})
+		return m.store.List(ctx, page)
 	}
-	if selector.selectsNothing() {
-		return nil, 0, ctx.Err()
+	if err := m.checkTerms(ctx, selector); err != nil {
+		return Listing{}, err
 	}
 	query := selector.query()
-	query.Offset, query.Limit = offset, limit
-	records, total, err := m.store.List(ctx, query)
-	if err != nil {
-		return nil, 0, err
+	query.After, query.Offset, query.Limit, query.Room = page.After, page.Offset, page.Limit, page.Room
+	if selector.selectsNothing() {
+		query = StoreQuery{Terms: [][]string{{}}}
 	}
-	for _, rec := range records {
+	listing, err := m.store.List(ctx, query)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		return Listing{}, err
+	}
+	for _, rec := range listing.Records {
 		// The selector may be a scope: a defect of a store must not reveal other relayers.
-		if !selector.matchesTerms(rec.ID, rec.Terms) {
-			return nil, 0, fmt.Errorf("relayer: the store returned a relayer that is not selected by %s", selector)
+		isSelected, termsErr := selector.selects(rec)
+		if termsErr != nil {
+			return Listing{}, termsErr
+		}
+		if !isSelected {
+			return Listing{}, fmt.Errorf("relayer: the store returned a relayer that is not selected by %s", selector)
 		}
 	}
-	return records, total, nil
-}
-
-func (m *Manager) search(ctx context.Context, selector Selector, offset, limit int) (page []Record, total int, err error) {
-	for rec, err := range walk(selector, func(offset int) ([]recordRead, error) { return m.readBatch(ctx, selector, offset) }) {
-		if err != nil {
-			return nil, 0, err
-		}
-		if total++; total > offset && len(page) < limit {
-			page = append(page, rec)
-		}
-	}
-	return page, total, nil
+	return listing, err
 }
 
 // All returns every relayer that the selector selects, in creation order, oldest first. It
 // reads in pages and blocks no writer: the loop body may change and delete relayers, even so
 // that the selector no longer selects them. A relayer that exists and is selected during the
-// whole iteration is returned exactly once, despite concurrent writes, and no ID is returned
-// twice; All keeps the IDs that it has returned in memory. The iteration ends after the
-// first error. If ctx is done, it ends with the error of ctx, at the next page at the
-// latest.
+// whole iteration is returned exactly once, despite concurrent writes. One that is deleted
+// and created again meanwhile may be returned as both. The iteration ends after the first
+// error. If ctx is done, it ends with the error of ctx, at the next page at the latest.
 func (m *Manager) All(ctx context.Context, selector Selector) iter.Seq2[*Relayer, error] {
 	return func(yield func(*Relayer, error) bool) {
 		for rec, err := range m.allRecords(ctx, selector) {
@@ -165,102 +218,56 @@ func (m *Manager) All(ctx context.Context, selector Selector) iter.Seq2[*Relayer
 	}
 }
 
-// allBatch is the number of records that allRecords reads at a time, and
-// allOverlap the number of them that it has read before.
-const (
-	allBatch   = 100
-	allOverlap = 10
-)
+// allBatch is the number of records that allRecords reads at a time.
+const allBatch = 100
 
-// allRecords yields the selected records of the view. It is observed as the lists that it
-// reads.
+// allRecords yields the selected records of the view, as [Manager.walk] does.
 func (m *Manager) allRecords(ctx context.Context, selector Selector) iter.Seq2[Record, error] {
 	selector, err := m.selection(selector)
-	return walk(selector, func(offset int) ([]recordRead, error) {
-		return observe(ctx, m, ActionList, "", func(ctx context.Context) ([]recordRead, error) {
-			if err != nil {
-				return nil, err
-			}
-			return m.readBatch(ctx, selector, offset)
-		})
+	return m.walk(ctx, func(ctx context.Context, page StoreQuery) (Listing, error) {
+		if err != nil {
+			return Listing{}, err
+		}
+		return m.selectRecords(ctx, selector, page)
 	})
 }
 
-// walk reads the list by offset. Deletes move later records forward, so that
-// an offset counted by the records read so far may be too large. If a record still
-// has the revision at which it was read, it was not deleted and created since, and
-// all records before it have been read too. If a batch contains such a record, no
-// record was skipped; otherwise the walk steps back. The overlap has
-// several records, so that one that changes constantly does not stall the walk.
-//
-// It yields an error that matches [ErrCorrupt] for each damaged record, and continues. A
-// record in the overlap is then yielded twice. After any other error it ends.
-func walk(selector Selector, readBatch func(offset int) ([]recordRead, error)) iter.Seq2[Record, error] {
+// walk reads all pages and yields their records. It yields a [*CorruptError] for each
+// damaged record and continues behind it. Any other error is the last. It is observed as the
+// lists that it reads.
+func (m *Manager) walk(ctx context.Context, read func(context.Context, StoreQuery) (Listing, error)) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		read := make(map[string]uint64) // revisions by ID
-		offset := 0
-		for {
-			batch, err := readBatch(offset)
-			if err != nil {
-				yield(Record{}, err)
-				return
-			}
-			wasRead := func(r recordRead) bool { return r.err != nil || read[r.ID] == r.Revision }
-			if offset > 0 && !slices.ContainsFunc(batch, wasRead) {
-				offset = max(0, offset-allBatch)
-				continue
-			}
-			for _, r := range batch {
-				_, known := read[r.ID]
-				if r.err == nil {
-					read[r.ID] = r.Revision
-				}
-				if !known && (r.err != nil || selector.findsRecord(r.Record)) && !yield(r.Record, r.err) {
+		for after, isLast := uint64(0), false; !isLast; {
+			listing, err := m.readBatch(ctx, after, read)
+			for _, rec := range listing.Records {
+				if after = rec.Sequence; !yield(rec, nil) {
 					return
 				}
 			}
-			if len(batch) < allBatch {
+			isLast = len(listing.Records) < allBatch
+			if err == nil {
+				continue
+			}
+			if !yield(Record{}, err) {
 				return
 			}
-			offset += allBatch - allOverlap
+			corrupt, isDamaged := errors.AsType[*CorruptError](err)
+			if !isDamaged || corrupt.Sequence <= after {
+				return
+			}
+			after, isLast = corrupt.Sequence, false
 		}
 	}
 }
 
-type recordRead struct {
-	Record
-	err error
-}
-
-func (m *Manager) readBatch(ctx context.Context, selector Selector, offset int) ([]recordRead, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	records, _, err := m.selectRecords(ctx, selector, offset, allBatch)
-	if errors.Is(err, ErrCorrupt) {
-		return m.readSingly(ctx, selector, offset)
-	}
-	return appendRead(nil, records), err
-}
-
-func appendRead(batch []recordRead, records []Record) []recordRead {
-	for _, rec := range records {
-		batch = append(batch, recordRead{Record: rec})
-	}
-	return batch
-}
-
-// readSingly reads a batch that has a damaged record.
-func (m *Manager) readSingly(ctx context.Context, selector Selector, offset int) (batch []recordRead, err error) {
-	_, total, err := m.selectRecords(ctx, selector, 0, 0)
-	for end := min(total, offset+allBatch); offset < end && err == nil; offset++ {
-		var records []Record
-		records, _, err = m.selectRecords(ctx, selector, offset, 1)
-		if errors.Is(err, ErrCorrupt) {
-			batch, err = append(batch, recordRead{err: err}), nil
-			continue
+// readBatch returns the next records, and those before a damaged one with its error.
+func (m *Manager) readBatch(ctx context.Context, after uint64, read func(context.Context, StoreQuery) (Listing, error)) (listing Listing, _ error) {
+	_, err := observe(ctx, m, ActionList, "", func(ctx context.Context) (struct{}, error) {
+		err := ctx.Err()
+		if err == nil {
+			listing, err = read(ctx, StoreQuery{After: after, Limit: allBatch})
 		}
-		batch = appendRead(batch, records)
-	}
-	return batch, err
+		return struct{}{}, err
+	})
+	return listing, err
 }

@@ -82,7 +82,7 @@ func TestList_NegativeNumbers(t *testing.T) {
 	} {
 		_, err := m.List(t.Context(), test.query)
 		wantFields(t, fieldErrors(t, err), test.want...)
-		_, _, err = m.AppendDocuments(t.Context(), nil, test.query)
+		_, err = m.Documents().List(t.Context(), test.query)
 		wantFields(t, fieldErrors(t, err), test.want...)
 	}
 }
@@ -105,12 +105,11 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string,
 	for _, id := range ids {
 		documents = append(documents, storedDocument(t, m, id))
 	}
-	first := relayer.Document{JSON: []byte("first")}
-	got, pagination, err := m.AppendDocuments(ctx, []relayer.Document{first}, relayer.ListQuery{Page: page, PerPage: perPage})
-	if err != nil || pagination != want {
-		t.Errorf("AppendDocuments: %+v, %v, want %+v", pagination, err, want)
+	got, err := m.Documents().List(ctx, relayer.ListQuery{Page: page, PerPage: perPage})
+	if err != nil || got.Pagination != want {
+		t.Fatalf("documents: %+v, %v, want %+v", got, err, want)
 	}
-	wantDocuments(t, got, append([]string{"first"}, documents...)...)
+	wantDocuments(t, got.Documents, documents...)
 }
 
 // TestList_MaxPerPage includes the largest page number.
@@ -163,7 +162,7 @@ func remove(t testing.TB, store relayer.Store, id string) {
 	t.Helper()
 	rec, err := store.Get(context.Background(), id)
 	if err == nil {
-		err = store.Delete(context.Background(), id, rec.Revision)
+		err = store.Delete(context.Background(), id, rec.Revision, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -333,10 +332,10 @@ type failingStore struct {
 
 var errStore = fmt.Errorf("disk on fire: %w", relayer.ErrUnavailable)
 
-func (s *failingStore) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (s *failingStore) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	s.lists++
 	if s.lists-1 == s.failAt {
-		return nil, 0, errStore
+		return relayer.Listing{}, errStore
 	}
 	return s.Store.List(ctx, query)
 }
@@ -374,34 +373,18 @@ func TestManager_StoreErrors(t *testing.T) {
 		}
 	}
 
-	// A batch with a damaged record is read singly.
-	singly := managerOn(t, oneDamaged{store, 5})
-	for _, failAt := range []int{0, 3} {
-		store.lists, store.failAt = 0, failAt
-		var failures []error
-		for r, err := range singly.All(ctx, relayer.Selector{}) {
-			if r != nil {
-				t.Errorf("read %d fails: got %v", failAt, r)
-			}
-			failures = append(failures, err)
-		}
-		if len(failures) != 1 || !errors.Is(failures[0], relayer.ErrUnavailable) {
-			t.Errorf("read %d of single records fails: errors %v", failAt, failures)
-		}
-	}
-
 	store.lists, store.failAt = 0, 0
 	if page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); !errors.Is(err, errStore) || page != nil {
 		t.Errorf("List: %v, %v", page, err)
 	}
 	store.lists = 0
-	if got, pagination, err := m.AppendDocuments(ctx, nil, relayer.ListQuery{}); !errors.Is(err, errStore) || got != nil || pagination != (relayer.Pagination{}) {
-		t.Errorf("AppendDocuments: %v, %+v, %v", got, pagination, err)
+	if page, err := m.Documents().List(ctx, relayer.ListQuery{}); !errors.Is(err, errStore) || page != nil {
+		t.Errorf("documents: %+v, %v", page, err)
 	}
 	if r, err := m.Get(ctx, "a"); !errors.Is(err, errStore) || r != nil {
 		t.Errorf("Get: %v, %v", r, err)
 	}
-	if got, err := m.GetDocument(ctx, "a"); !errors.Is(err, errStore) || !reflect.DeepEqual(got, relayer.Document{}) {
+	if got, err := m.Documents().Get(ctx, "a"); !errors.Is(err, errStore) || !reflect.DeepEqual(got, relayer.Document{}) {
 		t.Errorf("GetDocument: %v, %v", got, err)
 	}
 }
@@ -448,23 +431,14 @@ func TestManager_DamagedRecords(t *testing.T) {
 	}
 }
 
-// A relayer that is deleted and created again is last in the list. That it was returned
-// before does not mean that the records before it were.
+// A relayer that is deleted and created again during an iteration is another one, the last
+// in the list. All others are returned exactly once.
 func TestAll_DuringRecreation(t *testing.T) {
-	m, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newManager(t)
 	ctx := t.Context()
-	create := func(id string) {
-		t.Helper()
-		if _, err := m.Create(ctx, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	const count, recreated = 150, 60
 	for i := range count {
-		create(fmt.Sprintf("r-%d", i))
+		mustCreate(t, m, minimal(fmt.Sprintf("r-%d", i)))
 	}
 	returned := map[string]int{}
 	for r, err := range m.All(ctx, relayer.Selector{}) {
@@ -472,7 +446,7 @@ func TestAll_DuringRecreation(t *testing.T) {
 			t.Fatal(err)
 		}
 		returned[r.ID]++
-		if len(returned) != 100 {
+		if len(returned) != 100 || returned[r.ID] > 1 {
 			continue
 		}
 		for i := range recreated {
@@ -480,12 +454,16 @@ func TestAll_DuringRecreation(t *testing.T) {
 			if err := m.Delete(ctx, id); err != nil {
 				t.Fatal(err)
 			}
-			create(id)
+			mustCreate(t, m, minimal(id))
 		}
 	}
 	for i := range count {
-		if id := fmt.Sprintf("r-%d", i); returned[id] != 1 {
-			t.Errorf("%s was returned %d times", id, returned[id])
+		want := 1
+		if i < recreated {
+			want = 2
+		}
+		if id := fmt.Sprintf("r-%d", i); returned[id] != want {
+			t.Errorf("%s was returned %d times, want %d", id, returned[id], want)
 		}
 	}
 }
@@ -520,7 +498,7 @@ func TestAll_DuringUpdates(t *testing.T) {
 // contextIgnorer is a store whose reads ignore the context.
 type contextIgnorer struct{ relayer.Store }
 
-func (s contextIgnorer) List(_ context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (s contextIgnorer) List(_ context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	return s.Store.List(context.Background(), query)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/google/uuid"
@@ -18,8 +19,9 @@ import (
 // A Manager keeps all relayers in a [Store], which the host opens and closes.
 // Several Managers may share a store.
 type Manager struct {
-	store Store
-	scope Selector // of a view
+	store  Store
+	scope  Selector       // of a view
+	writes *runningWrites // shared with its views
 	settings
 }
 
@@ -33,7 +35,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{store: store, settings: s}, nil
+	return &Manager{store: store, writes: new(runningWrites), settings: s}, nil
 }
 
 // Within returns a view of the relayers that the selector selects, with the same store and
@@ -91,9 +93,15 @@ func (m *Manager) get(ctx context.Context, id string) (Record, error) {
 	if m.scope.IsZero() {
 		return rec, err
 	}
-	// A damaged record may be outside of the view.
-	if errors.Is(err, ErrCorrupt) || err == nil && !m.scope.matchesTerms(rec.ID, rec.Terms) {
-		return Record{}, ErrNotFound
+	if errors.Is(err, ErrCorrupt) {
+		return Record{}, ErrNotFound // it may be outside of the view
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	isSelected, err := m.scope.selects(rec)
+	if err == nil && !isSelected {
+		err = ErrNotFound
 	}
 	return rec, err
 }
@@ -141,7 +149,7 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 		return Record{}, err
 	}
 	checkMasks(r, new(Relayer), found)
-	m.scope.checkScope(r.ID, termsOf(r), found)
+	m.scope.checkScope(scopedPart(r), found)
 	rec, err := m.prepare(ctx, r, found)
 	if err != nil {
 		return Record{}, err
@@ -158,6 +166,7 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 	if w.DryRun {
 		return rec, m.checkCreate(ctx, rec)
 	}
+	rec.Note = w.note(ctx, Record{}, rec)
 	created, err := m.store.Create(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		return Record{}, claimedError()
@@ -181,8 +190,8 @@ func (m *Manager) checkCreate(ctx context.Context, rec Record) error {
 	if rec.Claim == "" {
 		return nil
 	}
-	_, holders, err := m.store.List(ctx, StoreQuery{Terms: [][]string{{claimPrefix + rec.Claim}}})
-	if err == nil && holders > 0 {
+	held, err := m.store.List(ctx, StoreQuery{Terms: [][]string{{recordTerm(claimTerm, rec.Claim)}}})
+	if err == nil && held.Total > 0 {
 		err = claimedError()
 	}
 	return err
@@ -239,7 +248,7 @@ func (s *settings) check(r *Relayer, found *problems) {
 	if s.rpcPolicy != nil {
 		s.rpcPolicy.checkURLs(r.CustomRPCURLs, found)
 	}
-	if isNil(r.Policy) {
+	if r.Policy == nil || isNil(r.Policy) && reflect.TypeOf(r.Policy) == reflect.TypeOf(newPolicy(r.NetworkType)) {
 		return
 	}
 	if !isKnown(r.Policy) {

@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,11 +92,21 @@ func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *str
 	w.operation = Operation{Action: action, ID: *id, DryRun: settings.DryRun}
 	return observed(ctx, m, &w.operation, func(ctx context.Context) (result T, _ error) {
 		if err == nil {
+			if m.sealer != nil {
+				defer m.writes.begin()()
+			}
 			result, err = run(ctx, w)
 		}
 		w.operation.ID = *id
 		return result, err
 	})
+}
+
+// note returns the note of the write, which is made now. The private part of an update is
+// that of the caller.
+func (w *write) note(ctx context.Context, current, rec Record) []byte {
+	changesURLs := current.Revision != 0 && !bytes.Equal(current.Private, rec.Private)
+	return encodeNote(ctx, w.operation.Action, w.Reason, changesURLs)
 }
 
 // replaces records the effect of the write. The zero Record is none.

@@ -68,14 +68,14 @@ func useEveryOperation(t *testing.T, m *relayer.Manager) {
 	}
 	var listed int
 	_, getErr := m.Get(ctx, "a")
-	_, documentErr := m.GetDocument(ctx, "b")
+	_, documentErr := m.Documents().Get(ctx, "b")
 	page, listErr := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
-	_, _, documentsErr := m.AppendDocuments(ctx, nil, relayer.ListQuery{})
+	_, documentsErr := m.Documents().List(ctx, relayer.ListQuery{})
 	for range m.All(ctx, relayer.Selector{}) {
 		listed++
 	}
 	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "changed"; return nil })
-	_, patchErr := m.PatchDocument(ctx, "b", []byte(`{"name":"changed"}`))
+	_, patchErr := m.Documents().Patch(ctx, "b", []byte(`{"name":"changed"}`))
 	_, pauseErr := m.Pause(ctx, "a")
 	_, resumeErr := m.Resume(ctx, "a")
 	_, disableErr := m.Disable(ctx, "a", relayer.DisabledReason{Type: relayer.NonceSyncFailed})
@@ -112,7 +112,7 @@ func panicOf(call func()) (cause any) {
 func TestObserver_PanicLog(t *testing.T) {
 	var log strings.Builder
 	m := newManager(t, relayer.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), atEnd(func(relayer.Operation, error) { panic("broke") }))
-	if _, err := m.CreateDocument(t.Context(), []byte(`{"id":"https://rpc.example/v2/KEY"}`)); !errors.Is(err, relayer.ErrInvalid) {
+	if _, err := m.Documents().Create(t.Context(), []byte(`{"id":"https://rpc.example/v2/KEY"}`)); !errors.Is(err, relayer.ErrInvalid) {
 		t.Error(err)
 	}
 	if !strings.Contains(log.String(), "observer panicked") || strings.Contains(log.String(), "KEY") {
@@ -182,19 +182,19 @@ func TestObserver_Operations(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := made.ID
-	_, _ = m.CreateDocument(ctx, []byte(`{"id":"bad id"}`))
-	_, _ = m.CreateDocument(ctx, []byte(`{`))
+	_, _ = m.Documents().Create(ctx, []byte(`{"id":"bad id"}`))
+	_, _ = m.Documents().Create(ctx, []byte(`{`))
 	_, _ = m.Get(ctx, id)
-	_, _ = m.GetDocument(ctx, "nobody")
+	_, _ = m.Documents().Get(ctx, "nobody")
 	_, _ = m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
-	_, _, _ = m.AppendDocuments(ctx, nil, relayer.ListQuery{})
+	_, _ = m.Documents().List(ctx, relayer.ListQuery{})
 	for range m.All(ctx, relayer.Selector{}) {
 	}
 	_, _ = m.Update(ctx, id, func(*relayer.Relayer) error { return nil })
-	_, _ = m.PatchDocument(ctx, id, []byte(`{"paused":1}`))
+	_, _ = m.Documents().Patch(ctx, id, []byte(`{"paused":1}`))
 	_, _ = m.Pause(ctx, id)
 	_, _ = m.Resume(ctx, id)
-	_, _ = m.PatchDocument(ctx, id, []byte(` { "paused" : true } `))
+	_, _ = m.Documents().Patch(ctx, id, []byte(` { "paused" : true } `))
 	_, _ = m.Patch(ctx, id, relayer.Patch{"paused": false})
 	_, _ = m.Disable(ctx, id, relayer.DisabledReason{})
 	_, _ = m.Enable(ctx, id)
@@ -279,7 +279,7 @@ func TestObserver_Changes(t *testing.T) {
 	}))
 	ctx := t.Context()
 	patch := func(id, patch string) func() error {
-		return func() error { return second(m.PatchDocument(ctx, id, []byte(patch))) }
+		return func() error { return second(m.Documents().Patch(ctx, id, []byte(patch))) }
 	}
 	const full, other = "https://rpc.example/SECRET", "https://rpc.example/SECRET-2"
 	for _, step := range []struct {
@@ -317,7 +317,7 @@ func TestObserver_Changes(t *testing.T) {
 		}, changes{relayer.ActionUpdate, 17, 18, "policies.swap_config"}},
 		{"conflict", func() error { return isError(m.Delete(ctx, "a", relayer.IfRevision(1)), relayer.ErrConflict) }, changes{relayer.ActionDelete, 0, 0, ""}},
 		{"invalid", func() error {
-			return isError(second(m.PatchDocument(ctx, "a", []byte(`{"name":""}`))), relayer.ErrInvalid)
+			return isError(second(m.Documents().Patch(ctx, "a", []byte(`{"name":""}`))), relayer.ErrInvalid)
 		}, changes{relayer.ActionUpdate, 16, 16, ""}},
 		{"refused", func() error { return isError(m.Delete(ctx, "b"), relayer.ErrInvalid) }, changes{relayer.ActionDelete, 18, 18, ""}},
 		{"delete", func() error { return m.Delete(ctx, "a") }, changes{relayer.ActionDelete, 16, 0, ""}},
@@ -359,7 +359,7 @@ func (s contextStore) Get(ctx context.Context, id string) (relayer.Record, error
 	return s.Store.Get(ctx, id)
 }
 
-func (s contextStore) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (s contextStore) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	s.see(ctx)
 	return s.Store.List(ctx, query)
 }
@@ -374,9 +374,9 @@ func (s contextStore) Update(ctx context.Context, rec relayer.Record) (relayer.R
 	return s.Store.Update(ctx, rec)
 }
 
-func (s contextStore) Delete(ctx context.Context, id string, revision uint64) error {
+func (s contextStore) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
 	s.see(ctx)
-	return s.Store.Delete(ctx, id, revision)
+	return s.Store.Delete(ctx, id, revision, note)
 }
 
 // An observer brackets an operation: later observers, hooks and the store get the context

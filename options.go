@@ -24,6 +24,7 @@ type settings struct {
 	maxRelayerSize   int
 	sealer           Sealer // nil if there is none
 	storesClear      bool   // the sealer only opens
+	sealedOnly       bool   // a private part in clear is damage
 }
 
 func newSettings(options []Option) (settings, error) {
@@ -39,6 +40,9 @@ func newSettings(options []Option) (settings, error) {
 		if err := option.apply(&s); err != nil {
 			return settings{}, err
 		}
+	}
+	if s.storesClear && s.sealedOnly {
+		return settings{}, errors.New("relayer: WithUnsealing and WithSealedOnly exclude each other")
 	}
 	return s, nil
 }
@@ -58,6 +62,9 @@ func WithAddressResolver(resolve AddressResolver) Option {
 	return Option{func(s *settings) error {
 		if resolve == nil {
 			return errors.New("relayer: address resolver is nil")
+		}
+		if s.resolveAddress != nil {
+			return errors.New("relayer: a second address resolver would replace the first one: give one WithAddressResolver")
 		}
 		s.resolveAddress = resolve
 		return nil

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -116,7 +115,7 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 		if r, err := strict.Pause(t.Context(), id); err != nil || !r.Paused {
 			t.Errorf("pausing %s: %v", id, err)
 		}
-		if _, err := strict.PatchDocument(t.Context(), id, []byte(`{"name":"m"}`)); err != nil {
+		if _, err := strict.Documents().Patch(t.Context(), id, []byte(`{"name":"m"}`)); err != nil {
 			t.Errorf("patching %s: %v", id, err)
 		}
 	}
@@ -231,19 +230,6 @@ func TestCreateRequest_Validate(t *testing.T) {
 	}
 }
 
-// WithDefaults returns what is stored.
-func TestCreateRequest_WithDefaults(t *testing.T) {
-	for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
-		req := relayer.CreateRequest{ID: "a", Name: "n", Network: "x", NetworkType: networkType, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{{URL: "https://a.example"}}}
-		if got, want := req.WithDefaults(), requestFor(mustCreate(t, newManager(t), req)); !reflect.DeepEqual(got, want) {
-			t.Errorf("%v, want %v", got, want)
-		}
-		if req.CustomRPCURLs[0].Weight != nil {
-			t.Error("the request was changed")
-		}
-	}
-}
-
 func TestNew_InvalidOptions(t *testing.T) {
 	if m, err := relayer.New(nil); err == nil || m != nil {
 		t.Errorf("no store: %v, %v", m, err)
@@ -267,6 +253,23 @@ func TestWithMaxPerPage_OutOfRange(t *testing.T) {
 	for _, most := range []int{math.MinInt, -1, 0, math.MaxInt32 + 1} {
 		if _, err := relayer.New(memory.New(), relayer.WithMaxPerPage(most)); err == nil {
 			t.Errorf("%d is no error", most)
+		}
+	}
+}
+
+// A second option of security would replace the first one in silence.
+func TestNew_SecurityOptionTwice(t *testing.T) {
+	resolver := relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { return "", nil })
+	for name, option := range map[string]relayer.Option{
+		"policy":   relayer.WithRPCPolicy(relayer.RPCPolicy{PublicOnly: true}),
+		"resolver": resolver,
+		"sealer":   relayer.WithSealer(ringOf(t, "k1")),
+	} {
+		if _, err := relayer.New(memory.New(), option); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := relayer.New(memory.New(), option, option); err == nil || !strings.Contains(err.Error(), "second") {
+			t.Errorf("%s twice: %v", name, err)
 		}
 	}
 }

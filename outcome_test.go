@@ -35,8 +35,8 @@ func (s late) Update(ctx context.Context, rec relayer.Record) (relayer.Record, e
 	return rec, s.end(ctx, err)
 }
 
-func (s late) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.end(ctx, s.Store.Delete(ctx, id, revision))
+func (s late) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return s.end(ctx, s.Store.Delete(ctx, id, revision, note))
 }
 
 // A done context does not hide that a write may have taken effect.
@@ -44,7 +44,7 @@ func TestWrites_UnknownOutcomeAndDoneContext(t *testing.T) {
 	for name, write := range map[string]func(context.Context, *relayer.Manager) error{
 		"create": func(ctx context.Context, m *relayer.Manager) error { return second(m.Create(ctx, minimal("new"))) },
 		"create document": func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.CreateDocument(ctx, []byte(evmBody())))
+			return second(m.Documents().Create(ctx, []byte(evmBody())))
 		},
 		"update": func(ctx context.Context, m *relayer.Manager) error {
 			return second(m.Update(ctx, "evm", func(r *relayer.Relayer) error { r.Name = "m"; return nil }))

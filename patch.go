@@ -27,7 +27,7 @@ type patchable struct {
 // of the relayer's network type, of which only the fields that are set count. That of
 // custom_rpc_urls is a []RPCConfig: other types that hold an [RPCURL] are refused, because
 // their encoding is masked. A type that implements [json.Marshaler] must encode the full URL.
-// The members are those of [Manager.PatchDocument].
+// The members are those of [Documents.Patch].
 //
 //	relayer.Patch{
 //		"paused":          true,
@@ -39,7 +39,7 @@ type patchable struct {
 // custom_rpc_urls. The encoding for a server is [Patch.MarshalUnmasked].
 type Patch map[string]any
 
-// Patch changes a relayer like [Manager.PatchDocument], and returns it as stored. It
+// Patch changes a relayer like [Documents.Patch], and returns it as stored. It
 // returns an error if a value of the patch cannot be encoded as JSON, and a
 // [*ValidationError] if its policy is a nil pointer or map, or that of another network type.
 func (m *Manager) Patch(ctx context.Context, id string, patch Patch, options ...WriteOption) (*Relayer, error) {
@@ -48,7 +48,7 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, options ...
 		return nil, operationError(ActionUpdate, id, err)
 	}
 	return observeWrite(ctx, m, patchAction(body), &id, options, func(ctx context.Context, w *write) (*Relayer, error) {
-		rec, err := m.patchRecord(ctx, id, body, patch.CheckPolicy, w)
+		rec, err := m.patchRecord(ctx, id, body, patch.checkPolicy, w)
 		if err != nil {
 			return nil, err
 		}
@@ -56,25 +56,10 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, options ...
 	})
 }
 
-// PatchDocument changes a relayer by a JSON Merge Patch (RFC 7396), which must be
-// strict JSON. Its members are name, paused, policies (merged field by field; null
-// clears one field or all), notification_id (null clears it), custom_rpc_urls
-// (replaced whole; null clears them) and labels (merged key by key; null removes one or
-// all). The other members of a relayer cannot be changed. The result is checked as a whole.
-// An empty patch changes nothing, and one that only has paused is [Manager.Pause] or
-// [Manager.Resume]. Errors are those of [Manager.Update].
-func (m *Manager) PatchDocument(ctx context.Context, id string, body []byte, options ...WriteOption) (Document, error) {
-	return observeWrite(ctx, m, patchAction(body), &id, options, func(ctx context.Context, w *write) (Document, error) {
-		rec, err := m.patchRecord(ctx, id, body, anyPolicy, w)
-		return documentOf(rec), err
-	})
-}
-
-// CheckPolicy returns a [*ValidationError] if the value of policies is the [Policy] of
+// checkPolicy returns a [*ValidationError] if the value of policies is the [Policy] of
 // another network type than networkType, that of the relayer. The JSON of a patch does not
-// show it: MinBalance is in wei or in lamports. [Manager.Patch] checks it. A caller that
-// sends [Patch.MarshalUnmasked] to a server should check it first.
-func (p Patch) CheckPolicy(networkType NetworkType) error {
+// show it: MinBalance is in wei or in lamports.
+func (p Patch) checkPolicy(networkType NetworkType) error {
 	policy, ok := p["policies"].(Policy)
 	if !ok || isNil(policy) || policy.NetworkType() == networkType {
 		return nil
@@ -91,6 +76,9 @@ func otherPolicyMessage(policy Policy) string {
 // patchAction returns the action that a patch is: a pause or a resume if paused is
 // its only member.
 func patchAction(body []byte) Action {
+	if !bytes.Contains(body, []byte(`"paused"`)) && !bytes.Contains(body, []byte(`\`)) { // the name may have escapes
+		return ActionUpdate
+	}
 	var read []json.Token
 	for decoder := json.NewDecoder(bytes.NewReader(body)); len(read) <= 4; {
 		token, err := decoder.Token()
@@ -121,7 +109,7 @@ func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, check
 		return rec, err
 	}
 	if action := w.operation.Action; action != ActionUpdate {
-		return m.updateRecord(ctx, id, w, edit{setPaused(action == ActionPause), anySize})
+		return m.updateRecord(ctx, id, w, m.setPaused(action == ActionPause))
 	}
 	var p *patch // parsed by the first attempt, because an unknown ID comes first
 	apply := func(r, stored *Relayer) error {
@@ -140,7 +128,7 @@ func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, check
 		}
 		return found.err()
 	}
-	return m.updateRecord(ctx, id, w, edit{apply, m.checkSize})
+	return m.updateRecord(ctx, id, w, m.decoded(apply))
 }
 
 // patch is a parsed merge patch for relayers of one network type.
@@ -148,7 +136,7 @@ type patch struct {
 	networkType NetworkType
 	body        []byte
 	isObject    bool
-	hasURLs     bool
+	members     map[string]json.RawMessage
 	problems    *problems // of the patch, which a merge would hide
 }
 
@@ -163,9 +151,8 @@ func parsePatch(body []byte, networkType NetworkType) *patch {
 	d.AllowMissing = true
 	d.decodePatchable(body, networkType)
 	p.problems.nameFixed()
-	members, _ := strictjson.Members(body)
-	p.hasURLs = members["custom_rpc_urls"] != nil
-	if newPolicy(networkType) == nil && members["policies"] != nil {
+	p.members, _ = strictjson.Members(body)
+	if newPolicy(networkType) == nil && p.members["policies"] != nil {
 		p.problems.Add("policies", unknownTypeMessage)
 	}
 	return p
@@ -186,13 +173,15 @@ func (p *problems) nameFixed() {
 // apply merges the patch into the relayer. The merged result shows which required
 // fields are missing.
 func (p *patch) apply(r *Relayer, found *problems) error {
-	current, err := strictjson.Encode(patchable{
-		Name:           r.Name,
-		Paused:         r.Paused,
-		NotificationID: r.NotificationID,
-		Policy:         r.Policy,
-		Labels:         r.Labels,
-	})
+	before := patchable{Name: r.Name, Paused: r.Paused, NotificationID: r.NotificationID}
+	// The others are large, and merged only if they change.
+	if p.members["policies"] != nil {
+		before.Policy = r.Policy
+	}
+	if p.members["labels"] != nil {
+		before.Labels = r.Labels
+	}
+	current, err := strictjson.Encode(before)
 	if err != nil {
 		return err
 	}
@@ -206,13 +195,15 @@ func (p *patch) apply(r *Relayer, found *problems) error {
 	r.Name = result.Name
 	r.Paused = result.Paused
 	r.NotificationID = result.NotificationID
-	r.Labels = result.Labels
-	if newPolicy(p.networkType) != nil {
+	if p.members["labels"] != nil {
+		r.Labels = result.Labels
+	}
+	if p.members["policies"] != nil && newPolicy(p.networkType) != nil {
 		r.Policy = result.Policy
 	}
 	// The URLs are replaced whole, and are not part of the merge: encoded they
 	// would be masked.
-	if p.hasURLs {
+	if p.members[urlsMember] != nil {
 		r.CustomRPCURLs = result.CustomRPCURLs
 	}
 	return nil

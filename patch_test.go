@@ -29,10 +29,10 @@ func TestPatch_FullURLs(t *testing.T) {
 	steps := []func() error{
 		func() error { return second(m.Pause(ctx, "evm")) },
 		func() error {
-			return second(m.PatchDocument(ctx, "evm", []byte(`{"name":"m","policies":{"min_balance":1}}`)))
+			return second(m.Documents().Patch(ctx, "evm", []byte(`{"name":"m","policies":{"min_balance":1}}`)))
 		},
 		func() error { return second(m.Disable(ctx, "evm", relayer.DisabledReason{Type: "x"})) },
-		func() error { return second(m.PatchDocument(ctx, "evm", []byte(`{"policies":null}`))) },
+		func() error { return second(m.Documents().Patch(ctx, "evm", []byte(`{"policies":null}`))) },
 		func() error { return second(m.Enable(ctx, "evm")) },
 	}
 	for _, step := range steps {
@@ -55,17 +55,17 @@ func TestPatch_FullURLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("https://rpc.example/v2/newkey", other)
-	if _, err := m.PatchDocument(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+other+`"}]}`)); err != nil {
+	if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+other+`"}]}`)); err != nil {
 		t.Fatal(err)
 	}
 	expect(other)
 	for _, mask := range []string{"wss://other.example/***", "https://elsewhere.example/***"} {
-		if _, err := m.PatchDocument(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+mask+`"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
+		if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+mask+`"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("%s: %v", mask, err)
 		}
 		expect(other)
 	}
-	if _, err := m.PatchDocument(ctx, "evm", []byte(`{"custom_rpc_urls":null}`)); err != nil {
+	if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":null}`)); err != nil {
 		t.Fatal(err)
 	}
 	expect()
@@ -78,7 +78,7 @@ func TestPatch_MaskOfUserInformation(t *testing.T) {
 	if _, err := m.Update(t.Context(), "evm", secret); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.PatchDocument(t.Context(), "evm", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
+	if _, err := m.Documents().Patch(t.Context(), "evm", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
 	if got := string(mustGet(t, m, "evm").CustomRPCURLs[0].URL); got != "https://user:pw@rpc.example/" {
@@ -119,7 +119,7 @@ func TestPatch_MaskedURLs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = m.PatchDocument(t.Context(), "r", []byte(`{"custom_rpc_urls":`+c.patched+`}`))
+			_, err = m.Documents().Patch(t.Context(), "r", []byte(`{"custom_rpc_urls":`+c.patched+`}`))
 			if c.rejected == "" {
 				if err != nil {
 					t.Error(err)
@@ -139,7 +139,7 @@ func TestPatch_MaskedURLs(t *testing.T) {
 
 func TestPatch_FixedAndUnknownMembers(t *testing.T) {
 	m := registry(t)
-	_, err := m.PatchDocument(t.Context(), "evm", []byte(`{"id":"x","network":"y","network_type":null,"signer_id":"s-evm","address":1,`+
+	_, err := m.Documents().Patch(t.Context(), "evm", []byte(`{"id":"x","network":"y","network_type":null,"signer_id":"s-evm","address":1,`+
 		`"system_disabled":false,"disabled_reason":{},"revision":1,"policies":{"id":1}}`))
 	want := []relayer.FieldError{
 		{Field: "id", Message: "cannot be changed"},
@@ -204,9 +204,9 @@ func TestMaskedURL_NeverStored(t *testing.T) {
 		req.CustomRPCURLs = endpoints
 		for call, err := range map[string]error{
 			"Create":         second(m.Create(t.Context(), req)),
-			"CreateDocument": second(m.CreateDocument(t.Context(), []byte(evmBody(list)))),
+			"CreateDocument": second(m.Documents().Create(t.Context(), []byte(evmBody(list)))),
 			"Patch":          second(m.Patch(t.Context(), "evm", relayer.Patch{"custom_rpc_urls": endpoints})),
-			"PatchDocument":  second(m.PatchDocument(t.Context(), "evm", []byte("{"+list+"}"))),
+			"PatchDocument":  second(m.Documents().Patch(t.Context(), "evm", []byte("{"+list+"}"))),
 			"Update":         second(m.Update(t.Context(), "evm", func(r *relayer.Relayer) error { r.CustomRPCURLs = endpoints; return nil })),
 		} {
 			problems := fieldErrors(t, err)
@@ -257,12 +257,12 @@ func TestMaskedURL_StoredBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, body := range []string{`{"name":"m"}`, `{"custom_rpc_urls":[{"url":"https://h.example/***","weight":2}]}`} {
-		if _, err := m.PatchDocument(t.Context(), "a", []byte(body)); err != nil {
+		if _, err := m.Documents().Patch(t.Context(), "a", []byte(body)); err != nil {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
 	twice := `{"custom_rpc_urls":[{"url":"https://h.example/***"},{"url":"https://h.example/***"}]}`
-	wantFields(t, fieldErrors(t, second(m.PatchDocument(t.Context(), "a", []byte(twice)))), "custom_rpc_urls[1].url")
+	wantFields(t, fieldErrors(t, second(m.Documents().Patch(t.Context(), "a", []byte(twice)))), "custom_rpc_urls[1].url")
 }
 
 // Unset, null and a value are three different things.
@@ -285,7 +285,7 @@ func TestPatch_UnsetNullAndValue(t *testing.T) {
 	want.NotificationID, want.Paused, want.Revision = "", !before.Paused, after.Revision
 	changed := *policy
 	changed.GasPriceCap, changed.MinBalance = nil, new(relayer.NewAmount(5))
-	want.Policy = &changed
+	want.Policy, want.LastChange = &changed, after.LastChange
 	if !reflect.DeepEqual(after, &want) || after.Revision <= before.Revision {
 		t.Errorf("want %v\ngot  %v", &want, after)
 	}
@@ -320,18 +320,9 @@ func TestPatchDocument_Action(t *testing.T) {
 			return ctx, nil
 		}))
 		mustCreate(t, m, minimal("a"))
-		_, _ = m.PatchDocument(t.Context(), "a", []byte(body))
+		_, _ = m.Documents().Patch(t.Context(), "a", []byte(body))
 		if got != want {
 			t.Errorf("%s is %s, want %s", body, got, want)
-		}
-	}
-}
-
-// A nil pointer is no policy, as in a create.
-func TestPatch_CheckNilPolicy(t *testing.T) {
-	for _, policy := range []relayer.Policy{(*relayer.EVMPolicy)(nil), (*relayer.UnknownPolicy)(nil)} {
-		if err := (relayer.Patch{"policies": policy}).CheckPolicy(relayer.Solana); err != nil {
-			t.Errorf("%T: %v", policy, err)
 		}
 	}
 }

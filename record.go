@@ -39,22 +39,11 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return withClaim(Record{ID: r.ID, Terms: termsOf(r), Document: document, Private: private}, s.claimOf(r)), nil
+	claim := s.claimOf(r)
+	return Record{
+		ID: r.ID, Claim: claim, Terms: termsOf(r, claim), Text: searchText(r), Document: document, Private: private,
+	}, nil
 }
-
-// withClaim returns the record with a claim, which is a term too, so that a dry run finds
-// its holder. No selector has its key.
-func withClaim(rec Record, claim string) Record {
-	isOfClaim := func(text string) bool { return strings.HasPrefix(text, claimPrefix) }
-	rec.Terms = slices.DeleteFunc(slices.Clone(rec.Terms), isOfClaim)
-	if rec.Claim = claim; claim != "" {
-		rec.Terms = append(rec.Terms, claimPrefix+claim)
-		slices.Sort(rec.Terms)
-	}
-	return rec
-}
-
-const claimPrefix = "claim="
 
 // maskedReason returns the reason to store. Health checks quote the errors of RPC clients,
 // and those quote the URL.
@@ -78,15 +67,6 @@ func encodePrivate(r *Relayer) ([]byte, error) {
 		return nil, fmt.Errorf("relayer: encoding the private part of %s: %w", r.ID, err)
 	}
 	return encoded, nil
-}
-
-// WithDefaults returns the request with what a [Manager] stores for omitted fields: the
-// weights of endpoints, an empty policy, and fee_payment_strategy of Solana. It shares no
-// memory that it changes with r.
-func (r CreateRequest) WithDefaults() CreateRequest {
-	r.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
-	r.Policy = withPolicyDefaults(r.Policy, r.NetworkType)
-	return r
 }
 
 func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {
@@ -119,6 +99,10 @@ func (s *settings) claimOf(r *Relayer) string {
 	if !s.exclusiveSigners {
 		return ""
 	}
+	return signerClaim(r)
+}
+
+func signerClaim(r *Relayer) string {
 	network := cases.Fold().String(strings.TrimSpace(r.Network))
 	digest := sha256.New()
 	for _, part := range []string{string(r.NetworkType), network, strings.TrimSpace(r.SignerID)} {
@@ -132,12 +116,17 @@ func claimedError() error {
 	return invalid("signer_id", "is used by another relayer on this network: choose another signer")
 }
 
+// isObject reports whether a stored document is a JSON object.
+func isObject(document []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) && json.Valid(document)
+}
+
 func documentRelayer(rec Record) (*Relayer, error) {
 	r := new(Relayer)
 	if err := json.Unmarshal(rec.Document, r); err != nil {
 		return nil, fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)
 	}
-	r.Revision = rec.Revision
+	r.Revision, r.LastChange = rec.Revision, decodeNote(rec.Note)
 	return r, nil
 }
 
@@ -148,21 +137,35 @@ func relayerOf(rec Record) (*Relayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(rec.Private) == 0 && len(r.CustomRPCURLs) == 0 {
-		return r, nil
+	urls, err := privateURLs(rec)
+	if err != nil {
+		return nil, err
+	}
+	if len(urls) != len(r.CustomRPCURLs) {
+		return nil, privateMismatch(rec)
+	}
+	for i, full := range urls {
+		r.CustomRPCURLs[i].URL = RPCURL(full)
+	}
+	return r, nil
+}
+
+// privateURLs returns the full URLs of a record, whose private part is in clear, or a
+// [*CorruptError].
+func privateURLs(rec Record) ([]string, error) {
+	if len(rec.Private) == 0 {
+		return nil, nil
 	}
 	var private privatePart
 	if err := json.Unmarshal(rec.Private, &private); err != nil {
 		// The error of the decoder may quote secrets.
-		return nil, fmt.Errorf("relayer: stored private part of %s is not readable", rec.ID)
+		return nil, corruptPart(rec, "is not readable: restore a backup")
 	}
-	if len(private.CustomRPCURLs) != len(r.CustomRPCURLs) {
-		return nil, fmt.Errorf("relayer: stored private part of %s does not match its document", rec.ID)
-	}
-	for i, full := range private.CustomRPCURLs {
-		r.CustomRPCURLs[i].URL = RPCURL(full)
-	}
-	return r, nil
+	return private.CustomRPCURLs, nil
+}
+
+func privateMismatch(rec Record) error {
+	return corruptPart(rec, "does not match its document: restore a backup")
 }
 
 // UnmarshalJSON decodes the document of a relayer, as clients of the HTTP API

@@ -64,7 +64,7 @@ func TestRecord_PrivateMasked(t *testing.T) {
 			}
 		}
 	}
-	if got, want := fmt.Sprintf("%+v", rec), `{ID:a Revision:7 Claim:c Terms:[paused=true] Document:{"id":"a"} Private:***}`; got != want {
+	if got, want := fmt.Sprintf("%+v", rec), `{ID:a Revision:7 Sequence:0 Claim:c Terms:[paused=true] Text: Document:{"id":"a"} Private:*** Note:}`; got != want {
 		t.Errorf("printed %s, want %s", got, want)
 	}
 	if got := fmt.Sprint(relayer.Record{ID: "a"}); strings.Contains(got, "***") {
@@ -94,8 +94,8 @@ func (leftoverStore) Get(context.Context, string) (relayer.Record, error) {
 	return leftover, relayer.ErrNotFound
 }
 
-func (leftoverStore) List(context.Context, relayer.StoreQuery) ([]relayer.Record, int, error) {
-	return []relayer.Record{leftover}, 99, relayer.ErrUnavailable
+func (leftoverStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, error) {
+	return relayer.Listing{Records: []relayer.Record{leftover}, Total: 99}, relayer.ErrUnavailable
 }
 
 func (leftoverStore) Create(context.Context, relayer.Record) (relayer.Record, error) {
@@ -115,15 +115,15 @@ func TestDocuments_RecordWithError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := m.GetDocument(t.Context(), "a")
+	document, err := m.Documents().Get(t.Context(), "a")
 	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("GetDocument: %v, error %v", document, err)
 	}
-	documents, pagination, err := m.AppendDocuments(t.Context(), nil, relayer.ListQuery{})
-	if documents != nil || pagination != (relayer.Pagination{}) || !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("AppendDocuments: %v, %+v, error %v", documents, pagination, err)
+	page, err := m.Documents().List(t.Context(), relayer.ListQuery{})
+	if page != nil || !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("List: %+v, error %v", page, err)
 	}
-	document, err = m.CreateDocument(t.Context(), []byte(evmBody()))
+	document, err = m.Documents().Create(t.Context(), []byte(evmBody()))
 	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("CreateDocument: %v, error %v", document, err)
 	}
@@ -138,7 +138,7 @@ func TestDocuments_RecordWithError(t *testing.T) {
 		`{"name":"new"}`: {want: relayer.ErrUnavailable},
 		`{}`:             {[]relayer.WriteOption{relayer.IfRevision(99)}, relayer.ErrConflict},
 	} {
-		document, err := m.PatchDocument(t.Context(), "a", []byte(patch), c.options...)
+		document, err := m.Documents().Patch(t.Context(), "a", []byte(patch), c.options...)
 		if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, c.want) {
 			t.Errorf("PatchDocument of %s: %v, error %v", patch, document, err)
 		}

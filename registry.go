@@ -38,6 +38,7 @@ type Registry interface {
 	Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
 	Delete(ctx context.Context, id string, options ...WriteOption) error
 	RPCURLs(ctx context.Context, id string) ([]RPCConfig, error)
+	History(ctx context.Context, query HistoryQuery) (*HistoryPage, error)
 }
 
 var _ Registry = (*Manager)(nil)

@@ -75,6 +75,9 @@ type Relayer struct {
 	// Revision grows with every change of the relayer and is never reused for its ID.
 	// It is the ETag of the HTTP API, and not part of the JSON form.
 	Revision uint64 `json:"-"`
+
+	// LastChange says who made this revision, when and why. It is not part of the JSON form.
+	LastChange Note `json:"-"`
 }
 
 // Format prints the JSON form of the relayer and its revision, for every verb. URLs
@@ -146,7 +149,7 @@ const (
 type CreateRequest struct {
 	// ID is optional: 1 to 64 of A–Z a–z 0–9 _ and -. If it is omitted, a UUIDv7 is
 	// generated; later IDs sort after earlier ones.
-	ID string `json:"id" wire:"optional,nonempty"`
+	ID string `json:"id,omitempty" wire:"optional,nonempty"`
 
 	// Name is required.
 	Name string `json:"name"`
@@ -164,13 +167,13 @@ type CreateRequest struct {
 	SignerID string `json:"signer_id"`
 
 	// NotificationID is optional.
-	NotificationID string `json:"notification_id" wire:"optional,nonempty"`
+	NotificationID string `json:"notification_id,omitempty" wire:"optional,nonempty"`
 
 	// CustomRPCURLs is optional.
-	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls" wire:"optional"`
+	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitempty" wire:"optional"`
 
 	// Policy is optional: nil, or the policy type of NetworkType.
-	Policy Policy `json:"policies" wire:"optional"`
+	Policy Policy `json:"policies,omitempty" wire:"optional"`
 
 	// Labels is optional: see [Relayer.Labels].
 	Labels map[string]string `json:"labels,omitempty" wire:"optional"`

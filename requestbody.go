@@ -16,7 +16,7 @@ import (
 )
 
 // MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
-// [Manager.CreateDocument] reads it. Unlike every other encoding of the request it
+// [Documents.Create] reads it. Unlike every other encoding of the request it
 // has the RPC URLs in full: it is for a server, not for a log. It returns a
 // [*ValidationError] if a text is not UTF-8.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
@@ -40,7 +40,7 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 }
 
 // MarshalUnmasked returns the JSON body of the HTTP request that applies the patch, as
-// [Manager.PatchDocument] reads it. Unlike every other encoding of the patch it has
+// [Documents.Patch] reads it. Unlike every other encoding of the patch it has
 // the RPC URLs in full: it is for a server, not for a log. It returns a
 // [*ValidationError] if a text is not UTF-8 or the policy is a nil pointer or map, and
 // another error if a value cannot be encoded.

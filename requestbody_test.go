@@ -33,7 +33,7 @@ func TestRequestBody_Create(t *testing.T) {
 		}
 		mustCreateDocument(t, byBody, string(body))
 		got := mustGet(t, byBody, req.ID)
-		got.Revision = want.Revision
+		got.Revision, got.LastChange = want.Revision, want.LastChange
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\nwant %v\ngot  %v", req.ID, want, got)
 		}

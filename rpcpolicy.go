@@ -58,7 +58,7 @@ type RPCPolicy struct {
 }
 
 // WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in
-// the changes that are checked ([Manager.Update], [Manager.PatchDocument]). The problem
+// the changes that are checked ([Manager.Update], [Documents.Patch]). The problem
 // names the field, such as custom_rpc_urls[0].url, and does not quote the URL.
 //
 // Stored relayers are not checked. Because a changed relayer is checked as a whole, a
@@ -72,6 +72,9 @@ func WithRPCPolicy(policy RPCPolicy) Option {
 		folded, err := policy.folded()
 		if err != nil {
 			return err
+		}
+		if s.rpcPolicy != nil {
+			return errors.New("relayer: a second RPCPolicy would replace the first one: give one WithRPCPolicy")
 		}
 		s.rpcPolicy = &folded
 		return nil

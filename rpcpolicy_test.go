@@ -33,9 +33,9 @@ func policyProblem(t testing.TB, policy relayer.RPCPolicy, text string) string {
 	req := minimal("b")
 	req.CustomRPCURLs = endpoints
 	_, createErr := m.Create(ctx, req)
-	_, wireErr := m.CreateDocument(ctx, []byte(evmBody(members)))
+	_, wireErr := m.Documents().Create(ctx, []byte(evmBody(members)))
 	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.CustomRPCURLs = endpoints; return nil })
-	_, patchErr := m.PatchDocument(ctx, "a", []byte("{"+members+"}"))
+	_, patchErr := m.Documents().Patch(ctx, "a", []byte("{"+members+"}"))
 	message := ""
 	for i, err := range []error{createErr, wireErr, updateErr, patchErr} {
 		got := ""
@@ -294,11 +294,11 @@ func TestRPCPolicy_EnabledLater(t *testing.T) {
 		t.Error(err)
 	}
 	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "x"; return nil })
-	_, patchErr := m.PatchDocument(ctx, "a", []byte(`{"name":"x"}`))
+	_, patchErr := m.Documents().Patch(ctx, "a", []byte(`{"name":"x"}`))
 	for _, err := range []error{updateErr, patchErr} {
 		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[1].url")
 	}
-	if _, err := m.PatchDocument(ctx, "a", []byte(`{"name":"x","custom_rpc_urls":[{"url":"https://a.example"}]}`)); err != nil {
+	if _, err := m.Documents().Patch(ctx, "a", []byte(`{"name":"x","custom_rpc_urls":[{"url":"https://a.example"}]}`)); err != nil {
 		t.Error(err)
 	}
 	if err := m.Delete(ctx, "a"); err != nil {

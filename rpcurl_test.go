@@ -224,7 +224,7 @@ func urlProblem(t *testing.T, text string) string {
 	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://ok.example"}, {URL: relayer.RPCURL(text)}}
 	m := newManager(t)
 	_, err := m.Create(context.Background(), req)
-	_, wireErr := m.CreateDocument(context.Background(), []byte(evmBody(`"custom_rpc_urls":[{"url":"https://ok.example"},{"url":`+treeText(t, text)+`}]`)))
+	_, wireErr := m.Documents().Create(context.Background(), []byte(evmBody(`"custom_rpc_urls":[{"url":"https://ok.example"},{"url":`+treeText(t, text)+`}]`)))
 	if err == nil && wireErr == nil {
 		return ""
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/go-relayer/relayer/internal/mask"
 )
@@ -27,21 +29,41 @@ type Sealer interface {
 }
 
 // KeyedSealer is an optional capability of a [Sealer] that has several named keys.
-// [Manager.Reseal] and [Manager.CountSealed] detect it with a type assertion.
+// [WithSealer], [Manager.Reseal] and [Manager.CountSealed] detect it with a type assertion.
 type KeyedSealer interface {
 	Sealer
 
-	// PrimaryKeyID returns the ID of the key that Seal uses.
-	PrimaryKeyID() string
+	// Keys returns the keys: first the primary key, which Seal uses, and then those that
+	// only open. It may return other keys after a rotation, and is never empty.
+	Keys() []SealingKey
 
-	// KeyID returns the ID of the key of a result of Seal. It needs no key, and returns
-	// an error if sealed is not a result of such a sealer.
-	KeyID(sealed []byte) (string, error)
+	// KeyOf returns the key of a result of Seal. It needs no key, and returns an error if
+	// sealed is not a result of such a sealer.
+	KeyOf(sealed []byte) (SealingKey, error)
+}
+
+// SealingKey identifies a key of a [KeyedSealer].
+type SealingKey struct {
+	// ID is the name of the key. Two keys may have the same.
+	ID string
+
+	// Fingerprint identifies the value of the key, and does not disclose it. It is empty if
+	// it is not known.
+	Fingerprint string
+}
+
+// String returns the ID and the fingerprint, for messages.
+func (k SealingKey) String() string {
+	if k.Fingerprint == "" {
+		return k.ID
+	}
+	return k.ID + " (fingerprint " + k.Fingerprint + ")"
 }
 
 // WithSealer seals the RPC URLs of relayers: the store gets only their encrypted form,
-// which is bound to the ID of the relayer. URLs that are stored in clear are read too;
-// [Manager.Reseal] seals them.
+// which is bound to the ID of the relayer. URLs that are stored in clear are read too,
+// unless [WithSealedOnly] is set; [Manager.Reseal] seals them. A [KeyedSealer] without keys
+// is an error, and so is a second sealer.
 //
 // [Manager.RPCURLs] and [Manager.Get] open the URLs. All other methods return them masked
 // ([RPCURL.IsMasked] is true), and no change calls the sealer unless it changes the URLs.
@@ -54,15 +76,37 @@ func WithSealer(sealer Sealer) Option { return withSealer(sealer, false) }
 
 // WithUnsealing turns sealing off: sealer opens the RPC URLs that are sealed, and new ones
 // are stored in clear. [Manager.Reseal] then stores all of them in clear. Otherwise it
-// behaves like [WithSealer].
+// behaves like [WithSealer], in place of which it is given. [WithSealedOnly] excludes it.
 func WithUnsealing(sealer Sealer) Option { return withSealer(sealer, true) }
 
 func withSealer(sealer Sealer, storesClear bool) Option {
 	return Option{func(s *settings) error {
-		if sealer == nil {
+		if sealer == nil || isNilValue(sealer) {
 			return errors.New("relayer: sealer is nil")
 		}
+		if keyed, isKeyed := sealer.(KeyedSealer); isKeyed && len(keyed.Keys()) == 0 {
+			return errors.New("relayer: sealer has no keys")
+		}
+		if s.sealer != nil {
+			return errors.New("relayer: a second sealer would replace the first one: give one WithSealer or WithUnsealing")
+		}
 		s.sealer, s.storesClear = sealer, storesClear
+		return nil
+	}}
+}
+
+// WithSealedOnly treats RPC URLs that are stored in clear as damage: somebody without the
+// key may have written them. They are neither returned nor sealed. Operations that need them
+// return a [*CorruptError] with the ID of the relayer: [Manager.RPCURLs], a change that keeps
+// some of them, [Manager.Reseal] and [Manager.Check]. Other reads return them masked. All
+// else works as for sealed URLs that cannot be opened: the relayer can be listed, paused,
+// changed and deleted, and a change that replaces all of its URLs repairs it.
+//
+// Set it when [Manager.CountSealed] counts no URLs in clear. Without [WithSealer], new URLs
+// are refused with [ErrSealed].
+func WithSealedOnly() Option {
+	return Option{func(s *settings) error {
+		s.sealedOnly = true
 		return nil
 	}}
 }
@@ -76,17 +120,17 @@ func isSealed(private []byte) bool { return len(private) > 0 && private[0] == se
 // associatedData binds a sealed private part to its format and its relayer.
 func associatedData(id string) []byte { return []byte("relayer private part 1 " + id) }
 
-// OpenRecord returns the record with its private part in clear. It returns an error that
+// openRecord returns the record with its private part in clear. It returns an error that
 // matches [ErrSealed] if the sealer cannot open it, and [errors.ErrUnsupported] too if it is
-// sealed and sealer is nil.
-func OpenRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
+// sealed and there is no sealer.
+func (s *settings) openRecord(ctx context.Context, rec Record) (Record, error) {
 	if !isSealed(rec.Private) {
-		return rec, nil
+		return rec, s.checkClear(rec)
 	}
-	if sealer == nil {
-		return Record{}, sealingError("opening", rec.ID, fmt.Errorf("there is no sealer: %w", errors.ErrUnsupported))
+	if s.sealer == nil {
+		return Record{}, withoutSealer("opening", rec.ID)
 	}
-	private, err := sealer.Open(ctx, rec.Private[1:], associatedData(rec.ID))
+	private, err := s.sealer.Open(ctx, rec.Private[1:], associatedData(rec.ID))
 	if err != nil {
 		return Record{}, sealingError("opening", rec.ID, err)
 	}
@@ -94,18 +138,16 @@ func OpenRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) 
 	return rec, nil
 }
 
-// ResealRecord returns the record with its private part sealed under the primary key of the
-// sealer. A part that is sealed under it already is returned as it is, if the sealer is a
-// [KeyedSealer]. It returns an error that matches [ErrSealed] if the sealer fails.
-func ResealRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
-	if isUnderPrimaryKey(sealer, rec.Private) {
-		return rec, nil
+// checkClear returns a [*CorruptError] if the private part is in clear and must be sealed.
+func (s *settings) checkClear(rec Record) error {
+	if !s.sealedOnly || len(rec.Private) == 0 || isSealed(rec.Private) {
+		return nil
 	}
-	opened, err := OpenRecord(ctx, sealer, rec)
-	if err != nil {
-		return Record{}, err
-	}
-	return sealRecord(ctx, sealer, opened)
+	return corruptPart(rec, "is in clear and must be sealed: replace all RPC URLs of the relayer, or restore a backup")
+}
+
+func corruptPart(rec Record, problem string) error {
+	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the private part of %s %s", rec.ID, problem)}
 }
 
 func isUnderPrimaryKey(sealer Sealer, private []byte) bool {
@@ -113,21 +155,22 @@ func isUnderPrimaryKey(sealer Sealer, private []byte) bool {
 	if !ok || !isSealed(private) {
 		return false
 	}
-	id, err := keyed.KeyID(private[1:])
-	return err == nil && id == keyed.PrimaryKeyID()
+	key, err := keyed.KeyOf(private[1:])
+	return err == nil && key == keyed.Keys()[0]
 }
 
 // sealRecord seals the private part of a record, which is in clear.
 func sealRecord(ctx context.Context, sealer Sealer, rec Record) (Record, error) {
-	if len(rec.Private) == 0 {
-		return rec, nil
-	}
 	sealed, err := sealer.Seal(ctx, rec.Private, associatedData(rec.ID))
 	if err != nil {
 		return Record{}, sealingError("sealing", rec.ID, err)
 	}
 	rec.Private = append([]byte{sealedMark}, sealed...)
 	return rec, nil
+}
+
+func withoutSealer(action, id string) error {
+	return sealingError(action, id, fmt.Errorf("there is no sealer: %w", errors.ErrUnsupported))
 }
 
 func sealingError(action, id string, err error) error {
@@ -145,17 +188,20 @@ type sealError struct{ error }
 func (e sealError) Unwrap() []error { return []error{e.error, ErrUnavailable} }
 
 // seal returns the record, whose private part is in clear, as it is to be stored.
-func (m *Manager) seal(ctx context.Context, rec Record) (Record, error) {
-	if m.sealer == nil || m.storesClear {
+func (s *settings) seal(ctx context.Context, rec Record) (Record, error) {
+	switch {
+	case len(rec.Private) == 0 || s.storesClear || s.sealer == nil && !s.sealedOnly:
 		return rec, nil
+	case s.sealer == nil:
+		return Record{}, withoutSealer("sealing", rec.ID)
 	}
-	return sealRecord(ctx, m.sealer, rec)
+	return sealRecord(ctx, s.sealer, rec)
 }
 
 // masks reports whether the Manager returns the RPC URLs of the record masked. With a
 // sealer it does so whether or not they are sealed yet.
 func (m *Manager) masks(rec Record) bool {
-	return m.sealer != nil && len(rec.Private) > 0 || isSealed(rec.Private)
+	return m.sealer != nil || m.sealedOnly || isSealed(rec.Private)
 }
 
 // relayerOf decodes a record without calling the sealer.
@@ -173,26 +219,15 @@ func maskedRelayerOf(rec Record) (*Relayer, error) {
 		return nil, err
 	}
 	for i := range r.CustomRPCURLs {
-		r.CustomRPCURLs[i].URL = marked(r.CustomRPCURLs[i].URL)
+		r.CustomRPCURLs[i].URL = RPCURL(mask.Marked(r.CustomRPCURLs[i].URL.Unmasked()))
 	}
 	return r, nil
-}
-
-// marked adds the mark of hidden user information to a URL of a document that has no
-// mark: the full URL may have some.
-func marked(url RPCURL) RPCURL {
-	text := url.Unmasked()
-	scheme, rest, isURL := strings.Cut(text, "://")
-	if !isURL || strings.HasSuffix(text, mask.Path) {
-		return url
-	}
-	return RPCURL(scheme + "://" + mask.Hidden + "@" + rest)
 }
 
 // openedRelayerOf decodes a record into a relayer with its full RPC URLs, or with masked
 // ones if they cannot be opened.
 func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
-	opened, err := OpenRecord(ctx, m.sealer, rec)
+	opened, err := m.openRecord(ctx, rec)
 	if err != nil {
 		return maskedRelayerOf(rec)
 	}
@@ -201,14 +236,15 @@ func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, er
 
 // RPCURLs returns the RPC endpoints of the relayer with their full URLs. It returns
 // [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened, and
-// [errors.ErrUnsupported] too if the Manager has no keys to open them.
+// [errors.ErrUnsupported] too if the Manager has no keys to open them. It returns a
+// [*CorruptError] if they are damaged, or in clear despite [WithSealedOnly].
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 	return observe(ctx, m, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
 		rec, err := m.get(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		if rec, err = OpenRecord(ctx, m.sealer, rec); err != nil {
+		if rec, err = m.openRecord(ctx, rec); err != nil {
 			return nil, err
 		}
 		r, err := relayerOf(rec)
@@ -226,25 +262,40 @@ func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 // with the next one unless ctx is done. To bound the rate, wait in the loop body.
 //
 // An error with an empty ID is the last. If the store cannot read a record because it is
-// damaged, Reseal seals the others before it yields that error.
+// damaged, Reseal seals the others before it yields that error. If a part is under a key
+// other than the one of the same ID that the sealer has, Reseal stores nothing, and yields
+// the error of [Manager.CountSealed].
+//
+// A rotation first changes the primary key and then calls Reseal, on every instance. Reseal
+// waits for the writes of this Manager and its views that began before the call: they may
+// have sealed under the earlier key. When it ends without an error, nothing that existed is
+// under another key, and this Manager can write nothing under one. When it has ended on every
+// instance, the store has nothing under another key. Do not call it from a hook of a write.
 //
 // Each is stored with a compare-and-swap, so that it never undoes the change of another
 // writer, and has a new revision. To resume an interrupted Reseal, call it again. The
 // sequence can be ranged over once.
 func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		if m.sealer == nil {
-			yield("", errors.New("relayer: resealing needs a sealer"))
-			return
-		}
-		ids, damage, err := m.idsToReseal(ctx)
-		if err != nil {
+		if err := m.beforeReseal(ctx); err != nil {
 			yield("", err)
 			return
 		}
-		for _, id := range ids {
-			stored, err := m.reseal(ctx, id)
-			if (stored || err != nil) && !yield(id, err) || ctx.Err() != nil {
+		var damage error
+		for rec, err := range m.allRecords(ctx, Selector{}) {
+			if errors.Is(err, ErrCorrupt) {
+				damage = cmp.Or(damage, err)
+				continue
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if m.isSealedAsRequired(rec.Private) {
+				continue
+			}
+			stored, err := m.rewrite(ctx, rec.ID, m.resealed)
+			if (stored || err != nil) && !yield(rec.ID, err) || ctx.Err() != nil {
 				return
 			}
 		}
@@ -254,21 +305,31 @@ func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// idsToReseal returns the IDs of the records that Reseal has to store, and the error of the
-// first damaged record. It reads all records first: a walk that is concurrent with a change
-// of every record would restart again and again.
-func (m *Manager) idsToReseal(ctx context.Context) (ids []string, damage, err error) {
-	for rec, err := range m.allRecords(ctx, Selector{}) {
-		switch {
-		case errors.Is(err, ErrCorrupt):
-			damage = cmp.Or(damage, err)
-		case err != nil:
-			return nil, nil, err
-		case !m.isSealedAsRequired(rec.Private):
-			ids = append(ids, rec.ID)
-		}
+// beforeReseal waits for the writes that may have sealed under an earlier key, and checks
+// the keys.
+func (m *Manager) beforeReseal(ctx context.Context) error {
+	if m.sealer == nil {
+		return errors.New("relayer: resealing needs a sealer")
 	}
-	return ids, damage, nil
+	if err := m.writes.await(ctx); err != nil {
+		return err
+	}
+	if _, err := m.CountSealed(ctx); !errors.Is(err, ErrCorrupt) || errors.Is(err, ErrSealed) {
+		return err
+	}
+	return nil // Reseal reports the damage
+}
+
+// resealed returns the record as the options of the Manager require it.
+func (m *Manager) resealed(ctx context.Context, rec Record) (Record, error) {
+	if m.isSealedAsRequired(rec.Private) {
+		return rec, nil
+	}
+	opened, err := m.openRecord(ctx, rec)
+	if err != nil {
+		return Record{}, err
+	}
+	return m.seal(ctx, opened)
 }
 
 func (m *Manager) isSealedAsRequired(private []byte) bool {
@@ -278,68 +339,115 @@ func (m *Manager) isSealedAsRequired(private []byte) bool {
 	return isUnderPrimaryKey(m.sealer, private)
 }
 
-// reseal reports whether it has stored the record.
-func (m *Manager) reseal(ctx context.Context, id string) (isStored bool, err error) {
-	_, err = observeWrite(ctx, m, ActionUpdate, &id, nil, func(ctx context.Context, w *write) (Record, error) {
-		return retry(ctx, func() (Record, error) {
-			rec, err := m.get(ctx, id)
-			if errors.Is(err, ErrNotFound) || err == nil && m.isSealedAsRequired(rec.Private) {
-				return rec, nil
-			}
-			if err != nil {
-				return Record{}, err
-			}
-			resealed, err := OpenRecord(ctx, m.sealer, rec)
-			if err != nil {
-				return Record{}, err
-			}
-			if resealed, err = m.seal(ctx, resealed); err != nil {
-				return Record{}, err
-			}
-			resealed, err = m.swap(ctx, resealed)
-			if isStored = err == nil; isStored {
-				w.replaces(rec, resealed)
-			}
-			return resealed, err
-		})
-	})
-	return isStored, err
-}
-
 // SealCounts has the numbers of private parts by the key that sealed them.
 type SealCounts struct {
 	// Clear is the number of private parts that are not sealed.
 	Clear int
 
-	// Keys has the number of sealed parts by key ID. The key ID is "" if the sealer does
-	// not return one.
-	Keys map[string]int
+	// Keys has the number of sealed parts by key. The key is the zero SealingKey if the
+	// sealer does not return one.
+	Keys map[SealingKey]int
 }
 
 // CountSealed counts the private parts of all relayers by the key that sealed them. It
-// opens none of them. Only a [KeyedSealer] distinguishes the keys.
+// opens none of them. It distinguishes the keys if the sealer has the method KeyOf of a
+// [KeyedSealer].
+//
+// It returns the counts with an error that matches [ErrSealed], and names both fingerprints,
+// if a part is under a key that the KeyedSealer does not have, but of which it has the ID:
+// the file of the keys is probably that of another database. Call it before a Manager uses
+// new keys. If relayers are damaged, it counts the others and returns the counts with an
+// error that matches [ErrCorrupt].
 func (m *Manager) CountSealed(ctx context.Context) (SealCounts, error) {
-	counts := SealCounts{Keys: make(map[string]int)}
-	keyed, _ := m.sealer.(KeyedSealer)
+	counts := SealCounts{Keys: make(map[SealingKey]int)}
+	var damage error
 	for rec, err := range m.allRecords(ctx, Selector{}) {
 		switch {
+		case errors.Is(err, ErrCorrupt):
+			damage = cmp.Or(damage, err)
 		case err != nil:
 			return SealCounts{}, err
 		case len(rec.Private) == 0:
 		case !isSealed(rec.Private):
 			counts.Clear++
 		default:
-			counts.Keys[keyOf(keyed, rec.Private[1:])]++
+			counts.Keys[m.keyOf(rec.Private[1:])]++
 		}
 	}
-	return counts, nil
+	return counts, errors.Join(m.checkKeys(counts), damage)
 }
 
-func keyOf(keyed KeyedSealer, sealed []byte) string {
-	if keyed != nil {
-		if id, err := keyed.KeyID(sealed); err == nil {
-			return id
+// keyOf returns the zero SealingKey if the sealer has no keys, or the part is damaged.
+func (s *settings) keyOf(sealed []byte) SealingKey {
+	keyed, ok := s.sealer.(interface {
+		KeyOf(sealed []byte) (SealingKey, error)
+	})
+	if !ok {
+		return SealingKey{}
+	}
+	key, err := keyed.KeyOf(sealed)
+	if err != nil {
+		return SealingKey{}
+	}
+	return key
+}
+
+// checkKeys returns an error if parts are under another key than the one of the same ID.
+func (s *settings) checkKeys(counts SealCounts) error {
+	keyed, ok := s.sealer.(KeyedSealer)
+	if !ok {
+		return nil
+	}
+	keys := keyed.Keys()
+	for sealedUnder, count := range counts.Keys {
+		isIt := func(key SealingKey) bool { return key.Fingerprint == sealedUnder.Fingerprint }
+		if sealedUnder.Fingerprint == "" || slices.ContainsFunc(keys, isIt) {
+			continue
+		}
+		for _, key := range keys {
+			if key.ID == sealedUnder.ID {
+				return fmt.Errorf("relayer: %w under another key of the same name: key %s has the fingerprint %s, and the URLs of %d are under one with the fingerprint %s: use the right keys, or add that key under another name",
+					sealError{ErrSealed}, key.ID, key.Fingerprint, count, sealedUnder.Fingerprint)
+			}
 		}
 	}
-	return ""
+	return nil
+}
+
+// runningWrites are the writes in progress of a Manager and its views.
+type runningWrites struct {
+	mu     sync.Mutex
+	writes map[chan struct{}]bool // closed when the write has ended
+}
+
+// begin adds a write. The caller calls end when it has ended.
+func (r *runningWrites) begin() (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.writes == nil {
+		r.writes = make(map[chan struct{}]bool)
+	}
+	write := make(chan struct{})
+	r.writes[write] = true
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.writes, write)
+		close(write)
+	}
+}
+
+// await waits until the writes that have begun have ended, or ctx is done.
+func (r *runningWrites) await(ctx context.Context) error {
+	r.mu.Lock()
+	begun := slices.Collect(maps.Keys(r.writes))
+	r.mu.Unlock()
+	for _, write := range begun {
+		select {
+		case <-write:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }

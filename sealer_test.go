@@ -2,6 +2,7 @@ package relayer_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -17,19 +18,24 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-// ringOf returns a keyring with these keys. The value of a key depends only on the first
-// byte of its ID.
+// ringOf returns a keyring with these keys. The value of a key depends only on its ID.
 func ringOf(t testing.TB, primary string, others ...string) keyring.Keyring {
 	t.Helper()
 	text := "relayer-keyring 1\nprimary " + primary + "\n"
 	for _, id := range append([]string{primary}, others...) {
-		text += "key " + id + " " + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{id[0]}, 32)) + "\n"
+		text += "key " + id + " " + keyValue(id) + "\n"
 	}
 	ring, err := keyring.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ring
+}
+
+func keyValue(text string) string {
+	value := make([]byte, 32)
+	copy(value, text)
+	return base64.StdEncoding.EncodeToString(value)
 }
 
 const (
@@ -303,18 +309,16 @@ func TestSealer_LostKey(t *testing.T) {
 	s := newSealed(t)
 	m := managerOn(t, s.store, relayer.WithSealer(ringOf(t, "k2")))
 	body := `{"custom_rpc_urls":[{"url":"` + thirdURL + `"},{"url":"https://second.example"}]}`
-	if _, err := m.PatchDocument(t.Context(), "a", []byte(body)); err != nil {
+	if _, err := m.Documents().Patch(t.Context(), "a", []byte(body)); err != nil {
 		t.Fatal(err)
 	}
 	expectURLs(t, m, "a", thirdURL, "https://second.example")
-	if id, _ := keyring.KeyID(storedRecord(t, s.store, "a").Private[1:]); id != "k2" {
-		t.Errorf("the URLs are sealed under %q, want k2", id)
-	}
+	expectCounts(t, m, "0 map[k2:1]")
 
 	for name, options := range map[string][]relayer.Option{"no sealer": nil, "another key": {relayer.WithSealer(ringOf(t, "k3"))}} {
 		mustCreate(t, s.Manager, withURLs(name[:2], firstURL))
 		m := managerOn(t, s.store, options...)
-		if _, err := m.PatchDocument(t.Context(), name[:2], []byte(`{"custom_rpc_urls":null}`)); err != nil {
+		if _, err := m.Documents().Patch(t.Context(), name[:2], []byte(`{"custom_rpc_urls":null}`)); err != nil {
 			t.Errorf("%s: clearing the URLs: %v", name, err)
 		}
 		if rec := storedRecord(t, s.store, name[:2]); len(rec.Private) != 0 {
@@ -407,16 +411,11 @@ func TestSealer_SameContentIsNoChange(t *testing.T) {
 // Members of the private part that a newer version added are kept.
 func TestSealer_UnknownMembersKept(t *testing.T) {
 	ring := ringOf(t, "k1")
-	rec, err := relayer.ResealRecord(t.Context(), ring, newer["evm"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := memory.New()
-	if _, err := store.Create(t.Context(), rec); err != nil {
-		t.Fatal(err)
-	}
-	before := openedRecord(t, ring, store, rec.ID)
+	rec := newer["evm"]
+	store := storeOf(t, rec)
 	m := managerOn(t, store, relayer.WithSealer(ring))
+	reseal(t, m)
+	before := openedRecord(t, ring, store, rec.ID)
 	endpoints, err := m.RPCURLs(t.Context(), rec.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -432,11 +431,20 @@ func TestSealer_UnknownMembersKept(t *testing.T) {
 
 func openedRecord(t *testing.T, sealer relayer.Sealer, store relayer.Store, id string) relayer.Record {
 	t.Helper()
-	rec, err := relayer.OpenRecord(t.Context(), sealer, storedRecord(t, store, id))
-	if err != nil {
-		t.Fatal(err)
+	opened := storeOf(t, storedRecord(t, store, id))
+	reseal(t, managerOn(t, opened, relayer.WithUnsealing(sealer)))
+	return storedRecord(t, opened, id)
+}
+
+func storeOf(t *testing.T, records ...relayer.Record) *memory.Store {
+	t.Helper()
+	store := memory.New()
+	for _, rec := range records {
+		if _, err := store.Create(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return rec
+	return store
 }
 
 // tamperings change what is stored of "a".
@@ -547,7 +555,11 @@ func reseal(t *testing.T, m *relayer.Manager) (ids []string) {
 func expectCounts(t *testing.T, m *relayer.Manager, want string) {
 	t.Helper()
 	counts, err := m.CountSealed(t.Context())
-	if got := fmt.Sprint(counts.Clear, counts.Keys); err != nil || got != want {
+	ids := make(map[string]int)
+	for key, count := range counts.Keys {
+		ids[key.ID] += count
+	}
+	if got := fmt.Sprint(counts.Clear, ids); err != nil || got != want {
 		t.Errorf("the counts are %s with error %v, want %s", got, err, want)
 	}
 }
@@ -635,16 +647,27 @@ type oneDamaged struct {
 	offset int
 }
 
-func (s oneDamaged) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
-	if query.Offset <= s.offset && s.offset < query.Offset+query.Limit {
-		return nil, 0, relayer.ErrCorrupt
+func (s oneDamaged) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	damaged, err := s.Store.List(ctx, relayer.StoreQuery{Offset: s.offset, Limit: 1})
+	if err != nil {
+		return relayer.Listing{}, err
 	}
-	return s.Store.List(ctx, query)
+	listing, err := s.Store.List(ctx, query)
+	if err != nil || len(damaged.Records) == 0 {
+		return listing, err
+	}
+	sequence := damaged.Records[0].Sequence
+	at := slices.IndexFunc(listing.Records, func(rec relayer.Record) bool { return rec.Sequence == sequence })
+	if at < 0 {
+		return listing, nil
+	}
+	listing.Records = listing.Records[:at]
+	return listing, &relayer.CorruptError{Sequence: sequence, Err: relayer.ErrUnavailable}
 }
 
-// The damaged record is the first one, one in the overlap of two batches, or the last one.
+// The damaged record is the first or the last one of a batch, or the last one of all.
 func TestReseal_DamagedRecord(t *testing.T) {
-	for _, offset := range []int{0, 95, 149} {
+	for _, offset := range []int{0, 99, 100, 149} {
 		store := memory.New()
 		clear := managerOn(t, store)
 		for i := range 150 {
@@ -716,11 +739,256 @@ func TestReseal_ContextDone(t *testing.T) {
 	}
 }
 
-func TestSealer_NilOption(t *testing.T) {
-	for _, option := range []relayer.Option{relayer.WithSealer(nil), relayer.WithUnsealing(nil)} {
-		if _, err := relayer.New(memory.New(), option); err == nil {
-			t.Error("a nil sealer was accepted")
+func TestSealer_InvalidOptions(t *testing.T) {
+	with, off := relayer.WithSealer(ringOf(t, "k1")), relayer.WithUnsealing(ringOf(t, "k1"))
+	for name, options := range map[string][]relayer.Option{
+		"nil":                       {relayer.WithSealer(nil)},
+		"nil, unsealing":            {relayer.WithUnsealing(nil)},
+		"nil pointer":               {relayer.WithSealer((*keyring.Keyring)(nil))},
+		"keyring without keys":      {relayer.WithSealer(keyring.Keyring{})},
+		"without keys, unsealing":   {relayer.WithUnsealing(keyring.Keyring{})},
+		"two sealers":               {with, with},
+		"sealer and unsealing":      {with, off},
+		"unsealing and sealer":      {off, with},
+		"unsealing and sealed only": {off, relayer.WithSealedOnly()},
+		"sealed only and unsealing": {relayer.WithSealedOnly(), off},
+	} {
+		if _, err := relayer.New(memory.New(), options...); err == nil {
+			t.Errorf("%s: New returned no error", name)
 		}
+	}
+}
+
+// expectCorrupt checks that damage is reported with the ID and the sequence of the relayer.
+func expectCorrupt(t testing.TB, operation string, rec relayer.Record, err error) {
+	t.Helper()
+	corrupt, ok := errors.AsType[*relayer.CorruptError](err)
+	if !ok || corrupt.ID != rec.ID || corrupt.Sequence != rec.Sequence || errors.Is(err, relayer.ErrSealed) || !strings.Contains(err.Error(), rec.ID) {
+		t.Errorf("%s returned %v, want a CorruptError of %s and %d", operation, err, rec.ID, rec.Sequence)
+	}
+	expectNoSecret(t, fmt.Sprint(err))
+}
+
+// Somebody without the key has stored URLs in clear.
+func TestSealedOnly_ClearPart(t *testing.T) {
+	for name, options := range map[string][]relayer.Option{
+		"with a sealer":    {relayer.WithSealedOnly(), relayer.WithSealer(ringOf(t, "k1"))},
+		"without a sealer": {relayer.WithSealedOnly()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memory.New()
+			mustCreate(t, managerOn(t, store), withURLs("a", firstURL, secondURL))
+			m := managerOn(t, store, options...)
+			rec := storedRecord(t, store, "a")
+			expectCorrupt(t, "RPCURLs", rec, second(m.RPCURLs(t.Context(), "a")))
+			for id, err := range m.Check(t.Context()) {
+				expectCorrupt(t, "Check of "+id, rec, err)
+			}
+			for _, read := range []func() (*relayer.Relayer, error){
+				func() (*relayer.Relayer, error) { return m.Get(t.Context(), "a") },
+				func() (*relayer.Relayer, error) { return m.Pause(t.Context(), "a") },
+				func() (*relayer.Relayer, error) { return m.Patch(t.Context(), "a", relayer.Patch{"name": "m"}) },
+			} {
+				r, err := read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				expectMasked(t, r)
+			}
+			if after := storedRecord(t, store, "a"); !bytes.Equal(after.Private, rec.Private) {
+				t.Errorf("the private part is %q", after.Private)
+			}
+			_, err := m.Update(t.Context(), "a", func(r *relayer.Relayer) error {
+				r.CustomRPCURLs = r.CustomRPCURLs[:1]
+				return nil
+			})
+			expectCorrupt(t, "Update that keeps a URL", rec, err)
+			if _, err := m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": nil}); err != nil {
+				t.Errorf("removing the URLs: %v", err)
+			}
+			if _, err := m.RPCURLs(t.Context(), "a"); err != nil {
+				t.Errorf("after the repair RPCURLs returned %v", err)
+			}
+		})
+	}
+}
+
+func TestSealedOnly_NewURLsWithoutSealer(t *testing.T) {
+	store := memory.New()
+	m := managerOn(t, store, relayer.WithSealedOnly())
+	if _, err := m.Create(t.Context(), withURLs("a", firstURL)); !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Create returned %v, want ErrSealed and ErrUnsupported", err)
+	}
+	mustCreate(t, m, minimal("a"))
+}
+
+func TestSealedOnly_Reseal(t *testing.T) {
+	store := memory.New()
+	mustCreate(t, managerOn(t, store), withURLs("clear", firstURL))
+	mustCreate(t, managerOn(t, store, relayer.WithSealer(ringOf(t, "k1"))), withURLs("sealed", firstURL))
+	m := managerOn(t, store, relayer.WithSealer(ringOf(t, "k2", "k1")), relayer.WithSealedOnly())
+	results := make(map[string]error)
+	for id, err := range m.Reseal(t.Context()) {
+		results[id] = err
+	}
+	if len(results) != 2 || results["sealed"] != nil {
+		t.Errorf("Reseal yielded %v", results)
+	}
+	expectCorrupt(t, "Reseal", storedRecord(t, store, "clear"), results["clear"])
+	expectCounts(t, m, "1 map[k2:1]")
+}
+
+// contradictions are documents that show another URL than the private part, written by
+// somebody without the key.
+var contradictions = map[string]func(rec *relayer.Record){
+	"URL without a private part": func(rec *relayer.Record) {
+		rec.Private = nil
+		rec.Document = bytes.ReplaceAll(rec.Document, []byte("first.example/***"), []byte("evil.example/"))
+	},
+	"escaped name without a private part": func(rec *relayer.Record) {
+		rec.Private = nil
+		rec.Document = bytes.ReplaceAll(rec.Document, []byte(`"custom_rpc_urls"`), []byte(`"custom\u005frpc_urls"`))
+	},
+	"second list under another name": func(rec *relayer.Record) {
+		rec.Document = append(rec.Document[:len(rec.Document)-1:len(rec.Document)-1], `,"Custom_RPC_URLs":[{"url":"https://evil.example"},{"url":"https://evil.example"}]}`...)
+	},
+	"second URL under another name": func(rec *relayer.Record) {
+		rec.Document = bytes.ReplaceAll(rec.Document, []byte(`"weight":100`), []byte(`"weight":100,"URL":"https://evil.example"`))
+	},
+	"one endpoint more": func(rec *relayer.Record) {
+		rec.Document = bytes.ReplaceAll(rec.Document, []byte(`"custom_rpc_urls":[`), []byte(`"custom_rpc_urls":[{"url":"https://evil.example"},`))
+	},
+	"no endpoints": func(rec *relayer.Record) {
+		rec.Document = bytes.ReplaceAll(rec.Document, []byte(`"custom_rpc_urls"`), []byte(`"other"`))
+	},
+}
+
+// The full URLs are those of the private part, or none.
+func TestDocuments_ContradictsPrivatePart(t *testing.T) {
+	for name, contradict := range contradictions {
+		t.Run(name, func(t *testing.T) {
+			s := newSealed(t)
+			rec := storedRecord(t, s.store, "a")
+			document := string(rec.Document)
+			contradict(&rec)
+			if string(rec.Document) == document {
+				t.Fatal("the document was not changed")
+			}
+			if _, err := s.store.Update(t.Context(), rec); err != nil {
+				t.Fatal(err)
+			}
+			read, err := s.Documents().WithFullURLs().Get(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectCorrupt(t, "Get", rec, read.SealError)
+			if endpoints, err := s.RPCURLs(t.Context(), "a"); err == nil && strings.Contains(fmt.Sprintf("%+q", urlsOf(endpoints)), "evil") {
+				t.Errorf("RPCURLs returned %q", urlsOf(endpoints))
+			}
+			if _, err := s.List(t.Context(), relayer.ListQuery{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// otherValue returns a keyring whose key has the ID of another key.
+func otherValue(t *testing.T, id string, others ...string) keyring.Keyring {
+	t.Helper()
+	text := "relayer-keyring 1\nprimary " + id + "\nkey " + id + " " + keyValue("other value") + "\n"
+	for _, other := range others {
+		text += "key renamed-" + other + " " + keyValue(other) + "\n"
+	}
+	ring, err := keyring.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+// A key file with the right name and the wrong value seals nothing.
+func TestReseal_OtherKeyOfTheSameName(t *testing.T) {
+	s := newSealed(t)
+	mustCreate(t, managerOn(t, s.store), withURLs("clear", firstURL))
+	wrong := otherValue(t, "k1")
+	m := managerOn(t, s.store, relayer.WithSealer(wrong))
+	_, counting := m.CountSealed(t.Context())
+	var resealing error
+	for id, err := range m.Reseal(t.Context()) {
+		if id != "" || resealing != nil {
+			t.Errorf("Reseal yielded %q and %v", id, err)
+		}
+		resealing = err
+	}
+	for name, err := range map[string]error{"CountSealed": counting, "Reseal": resealing} {
+		for _, ring := range []keyring.Keyring{wrong, ringOf(t, "k1")} {
+			if fingerprint := ring.Keys()[0].Fingerprint; !errors.Is(err, relayer.ErrSealed) || !strings.Contains(err.Error(), fingerprint) {
+				t.Errorf("%s returned %v, want ErrSealed and the fingerprint %s", name, err, fingerprint)
+			}
+		}
+	}
+	expectCounts(t, s.Manager, "1 map[k1:1]")
+
+	// The right key under another name resolves it.
+	reseal(t, managerOn(t, s.store, relayer.WithSealer(otherValue(t, "k1", "k1"))))
+	expectURLs(t, managerOn(t, s.store, relayer.WithSealer(wrong)), "a", firstURL, secondURL)
+}
+
+// rotating is a sealer whose keys change.
+type rotating struct{ keyring.Keyring }
+
+// A write that has sealed under the earlier key is stored while Reseal runs.
+func TestReseal_AwaitsWritesInProgress(t *testing.T) {
+	for name, write := range map[string]func(context.Context, *relayer.Manager) error{
+		"create": func(ctx context.Context, m *relayer.Manager) error {
+			return second(m.Create(ctx, withURLs("held", firstURL)))
+		},
+		"first URLs": func(ctx context.Context, m *relayer.Manager) error {
+			return second(m.Patch(ctx, "held", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: firstURL}}}))
+		},
+		"create in a view": func(ctx context.Context, m *relayer.Manager) error {
+			return second(m.Within(mustParse(t, "network=sepolia")).Create(ctx, withURLs("held", firstURL)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New()
+				if name == "first URLs" {
+					mustCreate(t, managerOn(t, store), minimal("held"))
+				}
+				release := make(chan struct{})
+				sealer := &rotating{ringOf(t, "k1")}
+				m := managerOn(t, store, relayer.WithSealer(sealer), relayer.WithAdmission(func(context.Context, relayer.Admission) error {
+					<-release
+					return nil
+				}))
+				written := make(chan error)
+				go func() { written <- write(context.Background(), m) }()
+				synctest.Wait()
+				sealer.Keyring = ringOf(t, "k2", "k1")
+				resealed := make(chan error)
+				go func() {
+					var first error
+					for _, err := range m.Reseal(context.Background()) {
+						first = cmp.Or(first, err)
+					}
+					resealed <- first
+				}()
+				synctest.Wait()
+				canceled, cancel := context.WithCancel(t.Context())
+				cancel()
+				for _, err := range m.Reseal(canceled) {
+					if !errors.Is(err, context.Canceled) {
+						t.Errorf("with a context that is done Reseal returned %v", err)
+					}
+				}
+				close(release)
+				if err := errors.Join(<-written, <-resealed); err != nil {
+					t.Fatal(err)
+				}
+				expectCounts(t, m, "0 map[k2:1]")
+			})
+		})
 	}
 }
 
@@ -773,7 +1041,7 @@ func BenchmarkGet_Sealing(b *testing.B) {
 			m := newManager(b, options...)
 			mustCreate(b, m, withURLs("a", firstURL, secondURL))
 			for b.Loop() {
-				if _, err := m.GetDocument(b.Context(), "a"); err != nil {
+				if _, err := m.Documents().Get(b.Context(), "a"); err != nil {
 					b.Fatal(err)
 				}
 			}

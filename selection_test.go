@@ -90,11 +90,11 @@ func (n naive) compare(t *testing.T, m *relayer.Manager, s relayer.Selector, pag
 	if listed.Pagination != pagination || !slices.EqualFunc(listed.Relayers, want, isEqual) {
 		t.Fatalf("%s, page %d of %d: %q of %+v, want %q of %+v", s, page, perPage, idsOf(listed.Relayers), listed.Pagination, idsOf(want), pagination)
 	}
-	documents, got, err := m.AppendDocuments(t.Context(), nil, query)
-	if err != nil || got != pagination {
-		t.Fatalf("%s: documents of %+v, error %v", s, got, err)
+	read, err := m.Documents().List(t.Context(), query)
+	if err != nil || read.Pagination != pagination || len(read.Documents) != len(want) {
+		t.Fatalf("%s: documents %+v, error %v", s, read, err)
 	}
-	for i, document := range documents {
+	for i, document := range read.Documents {
 		if document.ID != want[i].ID || document.Revision != want[i].Revision || string(document.JSON) != storedDocument(t, m, want[i].ID) {
 			t.Fatalf("%s: document %d is %s", s, i, document.JSON)
 		}

@@ -3,15 +3,13 @@ package relayer
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"iter"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"golang.org/x/text/cases"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -27,55 +25,55 @@ import (
 //
 // and label.KEY for the label KEY. A value must be equal to the field; those of paused and
 // system_disabled are true and false. The term of the key search holds if the ID or the
-// name contains one of its values, in any letter case.
+// first 900 bytes of the name contain one of its values, in any letter case. It has at most
+// 8 values of at most 128 characters, and a selector has one such term at most.
 //
 // A Selector with an unknown key or a value that the field cannot have is invalid: it
 // selects nothing, and every operation that gets it returns [Selector.Err].
 type Selector struct {
-	terms []term // sorted by key, each key once except search
+	terms []term // sorted by key, each key once
 	err   error
 }
 
 type term struct {
 	key     string
+	since   int      // of the key
 	values  []string // sorted and distinct
-	records []string // the terms of the records that have one of the values
+	records []string // of an indexed key: the terms of the records that have one of the values
+	folded  []string // of a search: the values in one letter case
 }
 
-func newTerm(key string, values []string) term {
+func newTerm(key selectorKey, values []string) term {
 	values = slices.Compact(slices.Sorted(slices.Values(values)))
-	t := term{key: key, values: values}
-	if key == keyID || key == keySearch {
-		return t
-	}
-	t.records = make([]string, 0, len(values))
+	t := term{key: key.name, since: key.since, values: values}
 	for _, value := range values {
-		t.records = append(t.records, recordTerm(key, value))
+		switch {
+		case key.isIndexed():
+			t.records = append(t.records, recordTerm(key.name, value))
+		case key.name == keySearch:
+			t.folded = append(t.folded, fold(value))
+		}
 	}
 	return t
 }
 
-// holds reports whether the term, unless it is a search, holds for a record.
-func (t term) holds(id string, terms []string) bool {
+// holds reports whether the term holds for a record.
+func (t term) holds(rec Record) bool {
 	switch t.key {
 	case keyID:
-		return slices.Contains(t.values, id)
+		return slices.Contains(t.values, rec.ID)
 	case keySearch:
-		return true
-	default:
-		return slices.ContainsFunc(t.records, func(text string) bool {
-			_, isPresent := slices.BinarySearch(terms, text)
-			return isPresent
-		})
+		return containsAny(rec.Text, t.folded)
 	}
+	return slices.ContainsFunc(t.records, func(text string) bool {
+		_, isPresent := slices.BinarySearch(rec.Terms, text)
+		return isPresent
+	})
 }
 
-// The keys of selectors that need a treatment of their own.
-const (
-	keyID       = "id"
-	keySearch   = "search"
-	labelPrefix = "label."
-)
+func containsAny(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+}
 
 // selectsNothing is the notation of a selector that has a term without values.
 const selectsNothing = "none"
@@ -117,24 +115,23 @@ func ParseSelector(text string) (Selector, error) {
 }
 
 // Where returns a selector that selects what s selects and what has one of the values. A
-// second term of a key leaves the values that both have; two terms of search must both hold.
-// Without values it selects nothing.
+// second term of a key leaves the values that both have; one of the key search is an error,
+// unless the values are the same. Without values it selects nothing.
 func (s Selector) Where(key string, values ...string) Selector {
 	if s.err != nil {
 		return s
 	}
-	if problem := selectorKeyProblem(key); problem != "" {
-		return Selector{err: invalid(key, problem)}
+	named, problem := selectorKeyNamed(key)
+	if problem == "" {
+		problem = named.problem(values)
 	}
-	for _, value := range values {
-		if problem := selectorValueProblem(key, value); problem != "" {
-			return Selector{err: invalid(key, problem)}
-		}
+	if problem != "" {
+		return Selector{err: invalid(key, problem)}
 	}
 	if key == keySearch && slices.Contains(values, "") {
 		return s // every text contains the empty one
 	}
-	return Selector{terms: withTerm(s.terms, newTerm(key, values))}
+	return s.with(newTerm(named, values))
 }
 
 // And returns a selector that selects what both select.
@@ -146,72 +143,47 @@ func (s Selector) And(other Selector) Selector {
 		return other
 	}
 	for _, t := range other.terms {
-		s.terms = withTerm(s.terms, t)
+		s = s.with(t)
 	}
 	return s
 }
 
-func withTerm(terms []term, added term) []term {
-	position, isPresent := slices.BinarySearchFunc(terms, added, func(a, b term) int {
-		if a.key == keySearch && b.key == keySearch {
-			return slices.Compare(a.values, b.values)
-		}
-		return strings.Compare(a.key, b.key)
-	})
+func (s Selector) with(added term) Selector {
+	if s.err != nil {
+		return s
+	}
+	position, isPresent := slices.BinarySearchFunc(s.terms, added, func(a, b term) int { return strings.Compare(a.key, b.key) })
 	if !isPresent {
-		return slices.Insert(slices.Clone(terms), position, added)
+		return Selector{terms: slices.Insert(slices.Clone(s.terms), position, added)}
 	}
-	terms = slices.Clone(terms)
-	inBoth := slices.DeleteFunc(slices.Clone(terms[position].values), func(value string) bool { return !slices.Contains(added.values, value) })
-	terms[position] = newTerm(added.key, inBoth)
-	return terms
-}
-
-func selectorKeyProblem(key string) string {
-	if key == keyID || key == keySearch || slices.Contains(fields, key) {
-		return ""
-	}
-	label, isLabel := strings.CutPrefix(key, labelPrefix)
-	if !isLabel {
-		return "is not a known key of a selector"
-	}
-	return labelKeyProblem(label)
-}
-
-// selectorValueProblem returns why the field of the key cannot have the value, or "".
-func selectorValueProblem(key, value string) string {
-	switch key {
-	case "paused", "system_disabled":
-		if value != "true" && value != "false" {
-			return "must be true or false"
+	present := s.terms[position].values
+	if added.key == keySearch {
+		if slices.Equal(present, added.values) {
+			return s
 		}
-	case "network_type":
-		if newPolicy(NetworkType(value)) == nil {
-			return "must be one of evm, solana, stellar"
-		}
-	case keyID:
-		if !IsID(value) {
-			return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
-		}
+		return Selector{err: invalid(keySearch, "must not be given twice with different values")}
 	}
-	if strings.HasPrefix(key, labelPrefix) {
-		return labelValueProblem(value)
-	}
-	if value == "" && key != keySearch {
-		return "must not be empty"
-	}
-	return strictjson.TextProblem(value)
+	key, _ := selectorKeyNamed(added.key)
+	inBoth := slices.DeleteFunc(slices.Clone(present), func(value string) bool { return !slices.Contains(added.values, value) })
+	terms := slices.Clone(s.terms)
+	terms[position] = newTerm(key, inBoth)
+	return Selector{terms: terms}
 }
 
 // Err returns the error of an invalid selector: a [*ValidationError], whose field is the
 // key. Otherwise it returns nil.
-func (s Selector) Err() error { return s.err }
+func (s Selector) Err() error {
+	if invalid, ok := errors.AsType[*ValidationError](s.err); ok {
+		return &ValidationError{Fields: slices.Clone(invalid.Fields)} // the caller's own
+	}
+	return s.err
+}
 
 // IsZero reports whether the selector has no terms, so that it selects all relayers.
 func (s Selector) IsZero() bool { return len(s.terms) == 0 && s.err == nil }
 
-// Terms returns the keys with their values, in the order of the keys. Only the key search
-// may occur more than once. A term without values selects nothing.
+// Terms returns the keys with their values, in the order of the keys. A term without
+// values selects nothing.
 func (s Selector) Terms() iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		for _, t := range s.terms {
@@ -244,6 +216,30 @@ func (s Selector) String() string {
 	return text.String()
 }
 
+// MarshalText returns the notation of [Selector.String], so that a selector can be a part of
+// JSON. It returns the error of an invalid selector.
+func (s Selector) MarshalText() ([]byte, error) {
+	if s.err != nil {
+		return nil, s.Err()
+	}
+	return []byte(s.String()), nil
+}
+
+// UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although
+// it is the notation of the zero Selector: a scope that is empty by mistake must not become
+// one of all relayers. Leave the selector out instead, for example with omitzero in JSON.
+func (s *Selector) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return invalid("", "the selector must not be empty: leave it out to select all relayers")
+	}
+	parsed, err := ParseSelector(string(text))
+	if err != nil {
+		return err
+	}
+	*s = parsed
+	return nil
+}
+
 func (s Selector) selectsNothing() bool {
 	return s.err != nil || slices.ContainsFunc(s.terms, func(t term) bool { return len(t.values) == 0 })
 }
@@ -262,95 +258,62 @@ func encodeValue(value string) string {
 
 // Matches reports whether the selector selects the relayer.
 func (s Selector) Matches(r *Relayer) bool {
-	return s.err == nil && !slices.ContainsFunc(s.terms, func(t term) bool { return !t.matches(r) }) && s.matchesText(r.ID, r.Name)
+	return s.err == nil && !slices.ContainsFunc(s.terms, func(t term) bool { return !t.matches(r) })
 }
 
-// matches reports whether the term, unless it is a search, holds for the relayer.
 func (t term) matches(r *Relayer) bool {
 	if t.key == keySearch {
-		return true
+		return containsAny(searchText(r), t.folded)
 	}
-	value, isSet := fieldOf(r, t.key)
+	var value string
+	label, isSet := strings.CutPrefix(t.key, labelPrefix)
+	if isSet {
+		value, isSet = r.Labels[label] // without the allocations of a key
+	} else {
+		key, _ := selectorKeyNamed(t.key)
+		value, isSet = key.value(r)
+	}
 	return isSet && slices.Contains(t.values, value)
 }
 
-// fieldOf returns the value of the field that a key names, or false if it is not set.
-func fieldOf(r *Relayer, key string) (value string, isSet bool) {
-	switch key {
-	case keyID:
-		return r.ID, true
-	case "network":
-		return r.Network, true
-	case "network_type":
-		return string(r.NetworkType), true
-	case "signer_id":
-		return r.SignerID, true
-	case "notification_id":
-		return r.NotificationID, r.NotificationID != ""
-	case "paused":
-		return strconv.FormatBool(r.Paused), true
-	case "system_disabled":
-		return strconv.FormatBool(r.SystemDisabled), true
+// selects reports whether the selector selects a record. It returns an error if the terms of
+// the record are too old to have the keys of the selector.
+func (s Selector) selects(rec Record) (bool, error) {
+	if s.err != nil {
+		return false, nil
 	}
-	value, isSet = r.Labels[strings.TrimPrefix(key, labelPrefix)]
-	return value, isSet
-}
-
-// matchesTerms reports whether the selector, without its searches, selects a record.
-func (s Selector) matchesTerms(id string, terms []string) bool {
-	return s.err == nil && !slices.ContainsFunc(s.terms, func(t term) bool { return !t.holds(id, terms) })
-}
-
-// matchesText reports whether all searches of the selector find the relayer.
-func (s Selector) matchesText(id, name string) bool {
-	if !s.hasSearch() {
-		return true
-	}
-	text := folded(id + "\x00" + name) // no value contains the separator
 	for _, t := range s.terms {
-		if t.key != keySearch {
-			continue
+		if t.since > termsVersionOf(rec.Terms) {
+			return false, outdatedTermsError(t.key)
 		}
-		if !slices.ContainsFunc(t.values, func(value string) bool { return strings.Contains(text, folded(value)) }) {
-			return false
+		if !t.holds(rec) {
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
-
-// findsRecord reports whether all searches of the selector find the record. A damaged
-// document has no name.
-func (s Selector) findsRecord(rec Record) bool {
-	if !s.hasSearch() {
-		return true
-	}
-	var named struct {
-		Name string `json:"name"`
-	}
-	_ = json.Unmarshal(rec.Document, &named)
-	return s.matchesText(rec.ID, named.Name)
-}
-
-func folded(text string) string { return cases.Fold().String(text) }
 
 // checkScope adds a problem for every term that does not hold for a record that is to be
 // stored.
-func (s Selector) checkScope(id string, terms []string, found *problems) {
+func (s Selector) checkScope(rec Record, found *problems) {
 	if s.selectsNothing() {
 		found.Add("", "the access is limited to no relayer")
 		return
 	}
 	for _, t := range s.terms {
-		if t.holds(id, terms) {
+		if t.holds(rec) {
 			continue
 		}
 		field := t.key
-		if label, isLabel := strings.CutPrefix(t.key, labelPrefix); isLabel {
+		if label, isLabel := strings.CutPrefix(field, labelPrefix); isLabel {
 			field = strictjson.Join("labels", label)
 		}
 		found.Add(field, "must be "+strings.Join(quoted(t.values), " or ")+", to which the access is limited")
 	}
 }
+
+// scopedPart returns what a scope needs of the record of a relayer: a scope has no search.
+func scopedPart(r *Relayer) Record { return Record{ID: r.ID, Terms: termsOf(r, "")} }
 
 func quoted(values []string) []string {
 	var texts []string
@@ -364,7 +327,7 @@ func (s Selector) hasSearch() bool {
 	return slices.ContainsFunc(s.terms, func(t term) bool { return t.key == keySearch })
 }
 
-// query returns the query that selects what s selects, except that it ignores searches.
+// query returns the query that selects what s selects.
 func (s Selector) query() StoreQuery {
 	var q StoreQuery
 	for _, t := range s.terms {
@@ -372,6 +335,7 @@ func (s Selector) query() StoreQuery {
 		case keyID:
 			q.IDs = t.values
 		case keySearch:
+			q.Contains = t.folded
 		default:
 			q.Terms = append(q.Terms, t.records)
 		}
@@ -379,30 +343,35 @@ func (s Selector) query() StoreQuery {
 	return q
 }
 
-// recordTerm returns the term of a record whose field has the value. A long value is
-// replaced by its digest. A key contains neither = nor #, so that the two cannot be
-// confused.
-func recordTerm(key, value string) string {
-	if text := key + "=" + value; len(text) <= MaxTermLength {
-		return text
+// positionMark separates the position of a store from the digest of a selection.
+const positionMark = "~"
+
+// bind returns a position that resumes only a watch of the same selection: changes that the
+// selection skips would otherwise be missing in another one.
+func (s Selector) bind(position string) string {
+	if s.IsZero() || position == "" {
+		return position
 	}
-	digest := sha256.Sum256([]byte(value))
-	return key + "#" + hex.EncodeToString(digest[:])
+	return position + s.mark()
 }
 
-// fields are the keys of the terms of a record, besides its labels.
-var fields = []string{"network", "network_type", "signer_id", "notification_id", "paused", "system_disabled"}
+// unbind returns the position of the store, or false if it is of another selection.
+func (s Selector) unbind(position string) (string, bool) {
+	if s.IsZero() || position == "" {
+		return position, true
+	}
+	return strings.CutSuffix(position, s.mark())
+}
 
-func termsOf(r *Relayer) []string {
-	terms := make([]string, 0, len(fields)+len(r.Labels))
-	for _, key := range fields {
-		if value, isSet := fieldOf(r, key); isSet {
-			terms = append(terms, recordTerm(key, value))
+func (s Selector) mark() string {
+	var texts []byte
+	for _, t := range s.terms {
+		texts = append(append(texts, t.key...), 0)
+		for _, value := range t.values { // no value contains NUL
+			texts = append(append(texts, value...), 0)
 		}
+		texts = append(texts, 0)
 	}
-	for key, value := range r.Labels {
-		terms = append(terms, recordTerm(labelPrefix+key, value))
-	}
-	slices.Sort(terms)
-	return terms
+	digest := sha256.Sum256(texts)
+	return positionMark + hex.EncodeToString(digest[:8])
 }

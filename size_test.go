@@ -69,7 +69,7 @@ func TestMaxRelayerSize_Default(t *testing.T) {
 	wantTooLarge(t, "validate", req.Validate(t.Context()), 262144, 262145)
 	req.Name, req.Paused = fits, true
 	mustCreate(t, m, req)
-	if _, err := m.PatchDocument(t.Context(), "b", []byte(`{"paused":false}`)); err != nil {
+	if _, err := m.Documents().Patch(t.Context(), "b", []byte(`{"paused":false}`)); err != nil {
 		t.Errorf("resuming a relayer of the maximum size: %v", err)
 	}
 	// Unknown members and full URLs count.
@@ -107,7 +107,7 @@ func TestMaxRelayerSize_StoredAbove(t *testing.T) {
 		t.Error(err)
 	}
 	patch := func(text string) func() error {
-		return func() error { return second(m.PatchDocument(ctx, "a", []byte(text))) }
+		return func() error { return second(m.Documents().Patch(ctx, "a", []byte(text))) }
 	}
 	wantTooLarge(t, "growing", patch(`{"name":"nn"}`)(), 1000, before+1)
 	for i, step := range []func() error{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // The limits of records. A [Store] must accept records up to these limits; the
@@ -21,12 +22,18 @@ const (
 
 	// MaxTermLength is the maximum length of a term in bytes.
 	MaxTermLength = 256
+
+	// MaxTextLength is the maximum length of the text of a record in bytes.
+	MaxTextLength = 1024
+
+	// MaxNoteLength is the maximum length of a note in bytes.
+	MaxNoteLength = 4096
 )
 
-// Record is one stored relayer. Only the [Manager] interprets Document and Private; to
-// a [Store] they are opaque.
+// Record is one stored relayer. Only the [Manager] interprets Document, Private and Note;
+// to a [Store] they are opaque.
 //
-// The bytes and terms of a Record are read-only: a store may share them with its callers,
+// The bytes, terms and text of a Record are read-only: a store may share them with its callers,
 // and callers with the store.
 //
 // Private is masked if a Record is printed by package fmt, logged by log/slog or
@@ -39,9 +46,14 @@ type Record struct {
 	ID string
 
 	// Revision is set by the store on every write. It is at least 1, grows with every
-	// write of the ID, and is never reused for the ID, not even after a delete and a
-	// create. Only imported records bring their own: see store/transfer.
+	// write of the store, and is never reused, not even after a delete and a create. Only
+	// imported records bring their own: see store/transfer.
 	Revision uint64
+
+	// Sequence is set by the store when the record is created or imported: its position in
+	// the creation order. It is at least 1 and greater than that of every earlier record,
+	// and is never reused. An update keeps it.
+	Sequence uint64
 
 	// Claim is a unique key: two records never hold the same claim. It has at most
 	// [MaxClaimLength] bytes, compared byte by byte. Any number of records may have the
@@ -53,25 +65,39 @@ type Record struct {
 	// byte. Only the Manager interprets them.
 	Terms []string
 
+	// Text is what [Store.List] searches in: at most [MaxTextLength] bytes of UTF-8 without
+	// NUL. It is searched byte by byte; the Manager folds its letter case.
+	Text string
+
 	// Document is the document of the relayer: the JSON of its responses, ready to
 	// serve, without secrets.
 	Document []byte
 
 	// Private is the part that no response shows: JSON, or JSON that a [Sealer] has sealed.
 	Private []byte
+
+	// Note describes the change that made this revision: who made it, when and why. It has
+	// no secrets and at most [MaxNoteLength] bytes.
+	Note []byte
 }
 
 type printedRecord struct {
 	ID       string
 	Revision uint64
+	Sequence uint64
 	Claim    string
 	Terms    []string
+	Text     string
 	Document string
 	Private  string // masked, and empty if there is none
+	Note     string
 }
 
 func (r Record) printed() printedRecord {
-	masked := printedRecord{ID: r.ID, Revision: r.Revision, Claim: r.Claim, Terms: r.Terms, Document: string(r.Document)}
+	masked := printedRecord{
+		ID: r.ID, Revision: r.Revision, Sequence: r.Sequence, Claim: r.Claim, Terms: r.Terms, Text: r.Text,
+		Document: string(r.Document), Note: string(r.Note),
+	}
 	if len(r.Private) > 0 {
 		masked.Private = "***"
 	}
@@ -87,38 +113,80 @@ func (r Record) Format(state fmt.State, verb rune) {
 // cannot be decoded into a Record.
 func (r Record) MarshalJSON() ([]byte, error) { return json.Marshal(r.printed()) }
 
-// StoreQuery selects records, and the page of them to return. A store does not modify it.
+// StoreQuery selects records, and the page of them to return. A record is selected if Terms,
+// Contains and IDs all select it. A store does not modify the query.
 type StoreQuery struct {
-	// Terms restricts the selection to records that have, for every element, at least one
-	// of its terms. An element without terms selects nothing. No element selects all.
+	// Terms selects records that have, for every element, at least one of its terms. An
+	// element without terms selects nothing. No element selects all.
 	Terms [][]string
 
-	// IDs restricts the selection to records with these IDs, unless it is empty.
+	// Contains selects records whose Text contains at least one of these texts, byte by
+	// byte, unless it is empty.
+	Contains []string
+
+	// IDs selects records with these IDs, unless it is empty.
 	IDs []string
 
-	// Offset is the number of selected records before the page, and Limit the maximum
+	// After restricts the page, and not the total, to records with a larger Sequence.
+	After uint64
+
+	// Offset is the number of selected records to skip after After, and Limit the maximum
 	// number of records to return. Neither is negative.
 	Offset, Limit int
+
+	// Room is a hint: memory in which the store may return the records of the page, which
+	// are then valid until the caller uses it again. A store that keeps pages ignores it.
+	Room []Record
+
+	// DocumentsOnly is a hint: the caller uses only ID, Revision, Sequence, Document and
+	// Note of the records, so that the store need not return their other fields.
+	DocumentsOnly bool
 }
 
-// Store stores records. A host that has a storage engine implements these six methods
+// Listing is a page of records and what was read together with it, in one snapshot.
+type Listing struct {
+	// Records are the records of the page, in the order of their Sequence.
+	Records []Record
+
+	// Total is the number of all selected records, of the page and of others.
+	Total int
+
+	// Position is the point of the change feed at which the page was read:
+	// [Store.Watch] from it returns exactly the changes after this snapshot.
+	Position string
+}
+
+// HistoryQuery selects changes of the past, for [Store.History] and [Manager.History].
+type HistoryQuery struct {
+	// ID selects the changes of one record. If it is empty, those of all are selected.
+	ID string
+
+	// Before selects changes with a smaller revision, unless it is 0.
+	Before uint64
+
+	// Limit is the maximum number of changes to return. For a Manager, 0 is
+	// [DefaultHistoryLimit]; a Store gets at least 1.
+	Limit int
+}
+
+// Store stores records. A host that has a storage engine implements these methods
 // and tests them with storetest.Run. Package store/storeutil has a change feed and a
 // selecting scan for stores that have neither.
 //
 // Every method is safe for concurrent use, and every write is atomic: another call sees
 // all of it or nothing. A write that returns nil is durable if the store is.
 // A write that returns an error has changed nothing, unless the error matches
-// [ErrOutcomeUnknown]. Callers ignore the other results of a method that returns an
-// error.
+// [ErrOutcomeUnknown]; the methods that may return one say so. Callers ignore the other
+// results of a method that returns an error, unless the method says otherwise.
 //
-// The bytes and terms of a [Record] are read-only for both sides: a store may keep what it
-// is given, and return what it keeps.
+// The bytes, terms and text of a [Record] are read-only for both sides: a store may keep
+// what it is given, and return what it keeps.
 //
 // If ctx is done before a write has started, nothing is written and the error of ctx is
 // returned. Once started, a write returns its real result, even if ctx is canceled. A
 // store that is closed or not reachable returns [ErrUnavailable].
 type Store interface {
-	// Create adds a record and returns it with its Revision; the Revision given is
+	// Create adds a record and returns it with its Revision and Sequence; those given are
 	// ignored. It returns [ErrExists] if the ID is taken, and otherwise [ErrClaimed] if
 	// another record holds the claim. Of any number of concurrent creates of one ID,
 	// exactly one succeeds. Its error may match [ErrOutcomeUnknown].
@@ -127,50 +195,73 @@ type Store interface {
 	// Get returns the record, or [ErrNotFound].
 	Get(ctx context.Context, id string) (Record, error)
 
-	// List returns the selected records of the page, in creation order, oldest first, and
-	// the number of all selected records in the same snapshot. An offset past the end, or
-	// a limit of 0, returns no records and the correct total. An update keeps the position
-	// of a record; a record that is deleted and created again is last.
-	List(ctx context.Context, query StoreQuery) (records []Record, total int, err error)
+	// List returns the selected records of the page in the order of their Sequence, the
+	// number of all selected records, and the position of the feed, in one snapshot. An
+	// offset past the end, or a limit of 0, returns no records and the correct total.
+	//
+	// If a record of the page is damaged, List returns the records before it and a
+	// [*CorruptError] with its sequence, so that a caller can continue behind it.
+	List(ctx context.Context, query StoreQuery) (Listing, error)
 
-	// Update is a compare-and-swap: it replaces Claim, Terms, Document and Private if the
-	// current revision is rec.Revision, and returns the record with its new Revision. It
-	// returns [ErrNotFound] if there is no such record, [ErrConflict] if the current
-	// revision is another, and otherwise [ErrClaimed] if another record holds the claim.
-	// Its error may match [ErrOutcomeUnknown].
+	// Update is a compare-and-swap: it replaces Claim, Terms, Text, Document, Private and
+	// Note if the current revision is rec.Revision, and returns the record with its new
+	// Revision. It returns [ErrNotFound] if there is no such record, [ErrConflict] if the
+	// current revision is another, and otherwise [ErrClaimed] if another record holds the
+	// claim. Its error may match [ErrOutcomeUnknown].
 	Update(ctx context.Context, rec Record) (Record, error)
 
 	// Delete removes the record and frees its claim if the current revision is revision.
+	// The delete takes a revision of its own, which is that of its change, with the note.
 	// It returns [ErrNotFound] if there is no such record, and [ErrConflict] if the
 	// current revision is another. A store may remove a record for which Get returns
 	// [ErrCorrupt] under any revision. Its error may match [ErrOutcomeUnknown].
-	Delete(ctx context.Context, id string, revision uint64) error
+	Delete(ctx context.Context, id string, revision uint64, note []byte) error
 
 	// Watch returns the changes of all writers in the order in which they were made, until
 	// ctx is done; it then ends without an error. It returns those from the call on if
-	// after is empty, and otherwise those after that position. Positions come from
-	// clients: after may be any text.
+	// after is empty, and otherwise those after that position: of a change, a heartbeat
+	// or a [Listing]. Positions come from clients: after may be any text.
+	//
+	// While the store is reachable, the sequence has a change or a [ChangeHeartbeat] at
+	// least every 5 seconds. If it has been unreachable for 15 seconds, the sequence ends
+	// with [ErrUnavailable].
 	//
 	// No writer waits for a consumer. If the store cannot return all changes, because the
 	// position is unknown or too old or the consumer too slow, the sequence ends with
 	// [ErrGap]. Any error is the last. Imported records are reported as created, or by
 	// ErrGap. The sequence can be ranged over once.
 	Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error]
+
+	// History returns changes that were made, newest first, without the private parts of
+	// their records. How many changes a store retains is its own choice. An import is not a
+	// change. If the store retains none, the error matches [errors.ErrUnsupported].
+	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
-// RecordChange is one change of a record: the record after it, or its last state if
-// it was deleted.
+// RecordChange is one change of a record, or a heartbeat of the feed.
 type RecordChange struct {
-	Kind   ChangeKind
+	// Kind is the kind of change. A heartbeat has Position and Time only.
+	Kind ChangeKind
+
+	// Record is the record after the change. If the record was deleted, it is the last one,
+	// with the revision and the note of the delete.
 	Record Record
 
-	// OldTerms are the terms before an update or a delete: they show which selections the
-	// record has left.
+	// OldTerms and OldText are the terms and the text before an update or a delete: they
+	// show which selections the record has left.
 	OldTerms []string
+	OldText  string
 
-	// Position identifies the change in the feed. It is opaque to callers: 1 to
-	// [MaxPositionLength] bytes of visible ASCII, or empty if the feed cannot resume.
+	// Position identifies the point of the feed behind this change. It is opaque to
+	// callers: 1 to [MaxPositionLength] bytes of visible ASCII, or empty if the feed
+	// cannot resume. It has no meaning in a history.
 	Position string
+
+	// Time is the time up to which the feed is complete: the consumer has every change that
+	// was acknowledged before, on any instance. It has a monotonic clock reading of this
+	// process. It is zero in a history, and for the first changes after an old position if
+	// the store does not know it yet.
+	Time time.Time
 }
 
 // MaxPositionLength is the maximum length of [RecordChange.Position] in bytes.

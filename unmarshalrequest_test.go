@@ -19,7 +19,7 @@ func TestCreateRequestUnmarshal(t *testing.T) {
 		}
 		mustCreateDocument(t, byDocument, full.request)
 		want, got := mustGet(t, byDocument, req.ID), mustCreate(t, byRequest, req)
-		got.Revision = want.Revision
+		got.Revision, got.LastChange = want.Revision, want.LastChange
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\nwant %v\ngot  %v", req.ID, want, got)
 		}
@@ -59,5 +59,21 @@ func TestCreateRequestUnmarshal_Problems(t *testing.T) {
 			t.Fatalf("%s: request %v, error %v", text, req, err)
 		}
 		wantFields(t, invalid.Fields, want...)
+	}
+}
+
+// A request survives its own JSON, except for the URLs, which it masks.
+func TestCreateRequest_OwnJSON(t *testing.T) {
+	labeled := minimal("")
+	labeled.Labels = map[string]string{"team": "a"}
+	for _, req := range []relayer.CreateRequest{minimal(""), minimal("r"), labeled} {
+		encoded, err := json.Marshal(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got relayer.CreateRequest
+		if err := json.Unmarshal(encoded, &got); err != nil || got.ID != req.ID || !reflect.DeepEqual(got.Labels, req.Labels) {
+			t.Errorf("%s is decoded as %v, error %v", encoded, got, err)
+		}
 	}
 }

@@ -40,19 +40,19 @@ func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) e
 		m.checkChanged(r, stored, found)
 		return found.err()
 	}
-	return m.update(ctx, ActionUpdate, id, options, edit{apply, m.checkSize})
+	return m.update(ctx, ActionUpdate, id, options, m.decoded(apply))
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return m.update(ctx, ActionPause, id, options, edit{setPaused(true), anySize})
+	return m.update(ctx, ActionPause, id, options, m.setPaused(true))
 }
 
 // Resume resets Paused. If it is not set, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return m.update(ctx, ActionResume, id, options, edit{setPaused(false), anySize})
+	return m.update(ctx, ActionResume, id, options, m.setPaused(false))
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
@@ -60,43 +60,43 @@ func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption)
 // is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
 	reason.Details = mask.Details(reason.Details)
-	return m.update(ctx, ActionDisable, id, options, edit{func(r, _ *Relayer) error {
-		r.SystemDisabled, r.DisabledReason = true, &reason
+	return m.update(ctx, ActionDisable, id, options, m.setSwitches(func(s *switches) error {
 		found := new(problems)
-		checkDisabled(r, found)
-		return found.err()
-	}, anySize})
+		checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
+		if err := found.err(); err != nil {
+			return err
+		}
+		encoded, err := strictjson.Encode(maskedReason(&reason))
+		s.isDisabled, s.reason = true, encoded
+		return err
+	}))
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return m.update(ctx, ActionEnable, id, options, edit{func(r, _ *Relayer) error {
-		r.SystemDisabled, r.DisabledReason = false, nil
+	return m.update(ctx, ActionEnable, id, options, m.setSwitches(func(s *switches) error {
+		s.isDisabled, s.reason = false, nil
 		return nil
-	}, anySize})
+	}))
 }
 
 const maxReasonType = 256
 
+// edit returns the changed record of a relayer.
+type edit func(ctx context.Context, current Record) (Record, error)
+
 // applyFunc modifies r. It may compare it with the stored relayer.
 type applyFunc func(r, stored *Relayer) error
 
-type edit struct {
-	apply     applyFunc
-	checkSize func(rec, before Record) error
-}
-
-// anySize permits a change of any relayer: pause and disable must work for a relayer that
-// is too large.
-func anySize(_, _ Record) error { return nil }
-
-// setPaused does not check the rest of the relayer: a pause in an emergency must
-// work even if stricter rules apply since the relayer was stored.
-func setPaused(paused bool) applyFunc {
-	return func(r, _ *Relayer) error {
-		r.Paused = paused
-		return nil
+// decoded is an edit that decodes the relayer, and limits its size.
+func (m *Manager) decoded(apply applyFunc) edit {
+	return func(ctx context.Context, current Record) (Record, error) {
+		rec, err := m.changed(ctx, current, apply)
+		if err != nil {
+			return Record{}, err
+		}
+		return rec, m.checkSize(rec, current)
 	}
 }
 
@@ -120,7 +120,9 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	m.check(r, found)
 	checkDisabled(r, found)
 	checkMasks(r, stored, found)
-	m.scope.checkScope(r.ID, termsOf(r), found)
+	if !m.scope.IsZero() {
+		m.scope.checkScope(scopedPart(r), found)
+	}
 }
 
 const unknownTypeMessage = "cannot be changed: this version does not support the network type"
@@ -197,18 +199,15 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 		return Record{}, err
 	}
 	w.replaces(current, current)
-	rec, err := m.changed(ctx, current, e.apply)
+	rec, err := e(ctx, current)
 	if err != nil {
-		return Record{}, err
-	}
-	if err := e.checkSize(rec, current); err != nil {
 		return Record{}, err
 	}
 	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
 		return current, nil
 	}
 	found := new(problems)
-	m.scope.checkScope(rec.ID, rec.Terms, found)
+	m.scope.checkScope(rec, found)
 	if err := found.err(); err != nil {
 		return Record{}, err
 	}
@@ -218,6 +217,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 	if w.DryRun {
 		return rec, nil
 	}
+	rec.Note = w.note(ctx, current, rec)
 	updated, err := m.swap(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		// Signers became exclusive while two relayers shared one. A change does not
@@ -229,6 +229,37 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 		w.replaces(current, updated)
 	}
 	return updated, err
+}
+
+// rewrite stores a record in another form, which describes the same relayer, and reports
+// whether it has. Form returns the record as it is if it has the form already.
+func (m *Manager) rewrite(ctx context.Context, id string, form func(context.Context, Record) (Record, error)) (isStored bool, err error) {
+	_, err = observeWrite(ctx, m, ActionUpdate, &id, nil, func(ctx context.Context, w *write) (Record, error) {
+		return retry(ctx, func() (Record, error) {
+			current, err := m.get(ctx, id)
+			if errors.Is(err, ErrNotFound) {
+				return Record{}, nil
+			}
+			if err != nil {
+				return Record{}, err
+			}
+			changed, err := form(ctx, current)
+			if err != nil || isSameRecord(changed, current) {
+				return changed, err
+			}
+			changed.Note = w.note(ctx, Record{}, changed)
+			changed, err = m.swap(ctx, changed)
+			if isStored = err == nil; isStored {
+				w.replaces(current, changed)
+			}
+			return changed, err
+		})
+	})
+	return isStored, err
+}
+
+func isSameRecord(a, b Record) bool {
+	return bytes.Equal(a.Private, b.Private) && slices.Equal(a.Terms, b.Terms) && a.Text == b.Text
 }
 
 func (m *Manager) swap(ctx context.Context, rec Record) (Record, error) {
@@ -246,7 +277,7 @@ func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc) 
 			masked.rec.Private = current.Private
 			return masked.rec, err
 		}
-		opened, err = OpenRecord(ctx, m.sealer, current)
+		opened, err = m.openRecord(ctx, current)
 		if err != nil {
 			return m.replaced(ctx, current, masked.urls, apply, err)
 		}
@@ -294,14 +325,11 @@ type change struct {
 
 // applied applies a change to the relayer that decode returns for the record.
 func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error), apply applyFunc) (change, error) {
-	r, err := decode(current)
-	if err != nil {
-		return change{}, err
-	}
 	stored, err := decode(current)
 	if err != nil {
 		return change{}, err
 	}
+	r := stored.clone()
 	given := r.CustomRPCURLs
 	err = apply(r, stored)
 	c := change{urls: r.CustomRPCURLs, touchesURLs: !isSameList(r.CustomRPCURLs, given) || !equalEndpoints(given, stored.CustomRPCURLs)}
@@ -311,7 +339,7 @@ func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error),
 	if c.rec, err = m.newRecord(r); err != nil {
 		return c, err
 	}
-	c.rec.Revision = current.Revision
+	c.rec.Revision, c.rec.Terms = current.Revision, withUnknownTerms(c.rec.Terms, current.Terms)
 	return c, keepUnknown(&c.rec, r, current, stored)
 }
 

@@ -92,7 +92,7 @@ func TestChanges_UnknownID(t *testing.T) {
 		_, resume := m.Resume(t.Context(), id)
 		_, disable := m.Disable(t.Context(), id, relayer.DisabledReason{Type: "x"})
 		_, enable := m.Enable(t.Context(), id)
-		_, patch := m.PatchDocument(t.Context(), id, []byte(`{}`))
+		_, patch := m.Documents().Patch(t.Context(), id, []byte(`{}`))
 		for i, err := range []error{update, pause, resume, disable, enable, patch, m.Delete(t.Context(), id)} {
 			if !errors.Is(err, relayer.ErrNotFound) {
 				t.Errorf("%q, call %d: %v", id, i, err)
@@ -260,7 +260,7 @@ func TestIfRevision(t *testing.T) {
 		"resume":           second(m.Resume(t.Context(), "evm", relayer.IfRevision(first))),
 		"pause, no change": second(m.Pause(t.Context(), "evm", relayer.IfRevision(first))),
 		"no revision":      second(m.Pause(t.Context(), "evm", relayer.IfRevision())),
-		"patch":            second(m.PatchDocument(t.Context(), "evm", []byte(`{"name":"changed"}`), relayer.IfRevision(first))),
+		"patch":            second(m.Documents().Patch(t.Context(), "evm", []byte(`{"name":"changed"}`), relayer.IfRevision(first))),
 		"delete":           m.Delete(t.Context(), "evm", relayer.IfRevision(first)),
 	} {
 		if !errors.Is(err, relayer.ErrConflict) {
@@ -322,7 +322,7 @@ func TestUpdate_RetriesExhausted(t *testing.T) {
 	}
 	for call, err := range map[string]error{
 		"pause":  second(m.Pause(t.Context(), "r")),
-		"patch":  second(m.PatchDocument(t.Context(), "r", []byte(`{"name":"m"}`))),
+		"patch":  second(m.Documents().Patch(t.Context(), "r", []byte(`{"name":"m"}`))),
 		"delete": m.Delete(t.Context(), "r"),
 	} {
 		if !errors.Is(err, relayer.ErrConflict) || !strings.Contains(err.Error(), "gave up after 200 attempts: try again") {
@@ -343,7 +343,7 @@ func (contested) Update(context.Context, relayer.Record) (relayer.Record, error)
 	return relayer.Record{}, relayer.ErrConflict
 }
 
-func (contested) Delete(context.Context, string, uint64) error { return relayer.ErrConflict }
+func (contested) Delete(context.Context, string, uint64, []byte) error { return relayer.ErrConflict }
 
 // An error of a hook is returned and not retried, even if it matches ErrConflict.
 func TestUpdate_HookErrorNotRetried(t *testing.T) {

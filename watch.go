@@ -3,9 +3,8 @@ package relayer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,24 +17,29 @@ const (
 	ChangeUpdated ChangeKind = "updated"
 	ChangeDeleted ChangeKind = "deleted"
 
-	// ChangeHeartbeat is no change: it reports that the store is reachable, and that the
-	// consumer has all changes up to now, except those in delivery. See
-	// [WatchQuery.Heartbeat].
+	// ChangeHeartbeat is no change: it has no relayer, and reports up to when the consumer
+	// has all changes ([Change.Time]).
 	ChangeHeartbeat ChangeKind = "heartbeat"
 )
 
-// Change is one change of one relayer.
+// Change is one change of one relayer, or a heartbeat.
 type Change struct {
 	Kind ChangeKind
 
-	// Relayer is the relayer after the change, or its last state if it was deleted.
-	// It is a copy for the consumer. A relayer that the query of the watch ceases to
-	// select is deleted for the consumer, and has only ID and Revision.
+	// Relayer is the relayer after the change. If it was deleted, it is its last state, with
+	// the revision of the delete. It is a copy for the consumer. A relayer that the query of
+	// the watch ceases to select is deleted for the consumer, and has only ID and Revision.
+	// It is nil in a heartbeat.
 	Relayer *Relayer
 
-	// Position is the position of the change in the feed, for [WatchQuery.After]. It
-	// is opaque, and empty if the feed cannot resume.
+	// Position is the point of the feed behind the change, for [WatchQuery.After]. It is
+	// opaque, and empty if the feed cannot resume.
 	Position string
+
+	// Time is the time up to which the consumer has all changes: every change of the
+	// selection that was acknowledged before, on any instance, has been returned. It has a
+	// monotonic clock reading of this process.
+	Time time.Time
 }
 
 // WatchQuery selects changes.
@@ -43,35 +47,33 @@ type WatchQuery struct {
 	// Selector selects the relayers.
 	Selector Selector
 
-	// After is the [Change.Position] of an earlier change, after which the watch resumes.
-	// If it is empty, the changes from the call on follow.
+	// After is the position at which the watch resumes: [Change.Position] of an earlier
+	// watch with the same selector, or [Page.Position] of a list with the same selector. If
+	// it is empty, the changes from the call on follow.
 	After string
 
-	// Heartbeat is the time without a change after which the sequence has a
-	// [ChangeHeartbeat], without relayer and position, if the store is reachable. 0 is
-	// never. A client passes on the heartbeats of its server, at the interval of the server.
-	Heartbeat time.Duration
+	// Heartbeats adds heartbeats to the sequence: at least every 5 seconds there is a
+	// change or a [ChangeHeartbeat] while the store is reachable.
+	Heartbeats bool
 }
 
 // Watch returns the changes of all writers to the store from the call on, or after a
-// position, until ctx is done; it then ends without an error. Changes of one relayer are in
-// the order of their revisions; those of different relayers may be in any order.
+// position, until ctx is done; it then ends without an error. The changes are in the order in
+// which they were made.
 //
 // A relayer that begins to match the selector is created, and one that ceases to match it
 // is deleted, so that a consumer of the changes of a selection has exactly that selection.
-// If the selector has a search, a relayer that begins to match may be updated instead, and
-// one that never matched may be deleted.
 //
 // Any error ends the sequence. A writer never waits for a consumer: a consumer that falls
-// too far behind, or resumes after a position that the store no longer has, gets [ErrGap].
-// The limit is 1,024 changes or 16 MiB, or what the store retains. A consumer then calls
-// Watch without a position again, and reads all relayers. The sequence can be ranged over
-// once.
+// too far behind, or resumes after a position that the store no longer has or that is of
+// another selector, gets [ErrGap]. The limit is 1,024 changes or 16 MiB, or what the store
+// retains. A consumer then reads all relayers again. If the store has been unreachable for
+// 15 seconds, the sequence ends with [ErrUnavailable]. The sequence can be ranged over once; a second
+// range gets an error.
 //
-// To follow all relayers without a gap, call Watch first, then read [Manager.All],
-// then range over the changes. Skip a relayer that was created or updated to a
-// revision that is not above the one already known. Apply every deletion: it has the
-// last revision of the relayer. Package mirror does this.
+// To follow all relayers without a gap, read them, keep the [Page.Position] of the first
+// page, and begin the watch after it: it has exactly the changes since, in order. Package
+// mirror does this.
 //
 // The feeds of store/memory and store/bolt are in memory. They retain up to 1,024 changes
 // or 16 MiB, and their positions are invalid after a restart. Positions of store/postgres
@@ -83,14 +85,23 @@ func (m *Manager) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change,
 // watch returns the changes of a selection, converted.
 func watch[T any](ctx context.Context, m *Manager, query WatchQuery, convert func(RecordChange) (T, error)) iter.Seq2[T, error] {
 	selector, err := m.selection(query.Selector)
+	after, isOfSelection := selector.unbind(query.After)
+	if err == nil && !isOfSelection {
+		err = ErrGap
+	}
 	if err != nil {
 		return func(yield func(T, error) bool) {
 			yield(*new(T), operationError(ActionWatch, "", err))
 		}
 	}
-	changes := m.selectedChanges(ctx, selector, query)
+	changes := m.store.Watch(ctx, after)
+	var isRanged atomic.Bool
 	return func(yield func(T, error) bool) {
-		for change, err := range changes {
+		if isRanged.Swap(true) {
+			yield(*new(T), operationError(ActionWatch, "", errRangedTwice))
+			return
+		}
+		for change, err := range selector.changesOf(changes, query.Heartbeats) {
 			var converted T
 			if err == nil {
 				converted, err = convert(change)
@@ -102,102 +113,32 @@ func watch[T any](ctx context.Context, m *Manager, query WatchQuery, convert fun
 	}
 }
 
-// selectedChanges returns the changes that the selector selects. With an interval of
-// heartbeats, a goroutine reads them.
-func (m *Manager) selectedChanges(ctx context.Context, selector Selector, query WatchQuery) iter.Seq2[RecordChange, error] {
-	if query.Heartbeat <= 0 {
-		return selector.changesOf(m.store.Watch(ctx, query.After))
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	changes := selector.changesOf(m.store.Watch(ctx, query.After))
-	return func(yield func(RecordChange, error) bool) {
-		elements := make(chan watchElement)
-		defer func() {
-			cancel()
-			for range elements { // until the goroutine has ended
-			}
-		}()
-		go func() {
-			defer close(elements)
-			defer func() {
-				if cause := recover(); cause != nil {
-					elements <- watchElement{panicked: fmt.Sprintf("%v\n\n%s", cause, debug.Stack())}
-				}
-			}()
-			for change, err := range changes {
-				elements <- watchElement{change: change, err: err}
-			}
-		}()
-		heartbeat := time.NewTicker(query.Heartbeat)
-		defer heartbeat.Stop()
-		for {
-			next, isOpen := m.nextElement(ctx, elements, heartbeat.C)
-			if next.panicked != "" {
-				panic(next.panicked) // where the consumer can recover it
-			}
-			if next.change.Kind != ChangeHeartbeat {
-				heartbeat.Reset(query.Heartbeat)
-			}
-			if !isOpen || !yield(next.change, next.err) {
-				return
-			}
-		}
-	}
-}
+var errRangedTwice = errors.New("relayer: the changes can be ranged over once: call Watch again")
 
-// watchElement is an element of a sequence of changes.
-type watchElement struct {
-	change   RecordChange
-	err      error
-	panicked string // the panic of the store, with its stack, that ended the sequence
-}
-
-// nextElement waits for an element, or for the time of a heartbeat. A heartbeat means that
-// the consumer has all changes, so that an element comes first if both are there: the
-// consumer may have been slow.
-func (m *Manager) nextElement(ctx context.Context, elements <-chan watchElement, heartbeat <-chan time.Time) (next watchElement, isOpen bool) {
-	for {
-		select {
-		case next, isOpen = <-elements:
-			return next, isOpen
-		case <-heartbeat:
-		}
-		isReachable := m.isReachable(ctx)
-		select {
-		case next, isOpen = <-elements:
-			return next, isOpen
-		default:
-		}
-		if isReachable {
-			return watchElement{change: RecordChange{Kind: ChangeHeartbeat}}, true
-		}
-	}
-}
-
-// maxProbe bounds how long an unreachable store delays a change.
-const maxProbe = time.Second
-
-// isReachable reads from the store, because a store may wait for its database in Watch
-// without an error.
-func (m *Manager) isReachable(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, maxProbe)
-	defer cancel()
-	_, err := m.store.Get(ctx, "any")
-	return err == nil || errors.Is(err, ErrNotFound)
-}
+// skippedInterval is the time after which a change that the selection skips becomes a
+// heartbeat, so that the position and the time of a consumer advance in a busy feed.
+const skippedInterval = time.Second
 
 // changesOf returns the changes as a consumer of the selection sees them.
-func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[RecordChange, error] {
-	if s.IsZero() {
-		return changes
-	}
+func (s Selector) changesOf(changes iter.Seq2[RecordChange, error], withHeartbeats bool) iter.Seq2[RecordChange, error] {
 	return func(yield func(RecordChange, error) bool) {
+		var last time.Time // of the last element that was yielded
 		for change, err := range changes {
 			isSelected := true
-			if err == nil {
-				change, isSelected = s.changeOf(change)
+			if err == nil && change.Kind != ChangeHeartbeat {
+				change, isSelected, err = s.changeOf(change)
 			}
-			if isSelected && !yield(change, err) {
+			if !isSelected {
+				if change.Time.Sub(last) < skippedInterval {
+					continue
+				}
+				change = RecordChange{Kind: ChangeHeartbeat, Position: change.Position, Time: change.Time}
+			}
+			if change.Kind == ChangeHeartbeat && !withHeartbeats {
+				continue
+			}
+			last, change.Position = change.Time, s.bind(change.Position)
+			if !yield(change, err) || err != nil {
 				return
 			}
 		}
@@ -206,10 +147,19 @@ func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[Re
 
 // changeOf returns the change as a consumer of the selection sees it, or false if it is
 // none for that consumer.
-func (s Selector) changeOf(c RecordChange) (RecordChange, bool) {
-	is := c.Kind != ChangeDeleted && s.matchesTerms(c.Record.ID, c.Record.Terms) && s.findsRecord(c.Record)
-	was := c.Kind != ChangeCreated && s.matchesTerms(c.Record.ID, c.OldTerms) &&
-		(c.Kind == ChangeUpdated || s.findsRecord(c.Record)) // the name before an update is unknown
+func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool, _ error) {
+	is, err := s.selects(c.Record)
+	if err != nil {
+		return c, true, err
+	}
+	was := false
+	if c.Kind != ChangeCreated {
+		old := Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText}
+		if was, err = s.selects(old); err != nil {
+			return c, true, err
+		}
+	}
+	is = is && c.Kind != ChangeDeleted
 	switch {
 	case is && !was:
 		c.Kind = ChangeCreated
@@ -217,19 +167,19 @@ func (s Selector) changeOf(c RecordChange) (RecordChange, bool) {
 		c.Kind = ChangeDeleted
 		c.Record = Record{ID: c.Record.ID, Revision: c.Record.Revision}
 	}
-	return c, is || was
+	return c, is || was, nil
 }
 
 func (m *Manager) decodeChange(c RecordChange) (Change, error) {
 	if c.Kind == ChangeHeartbeat {
-		return Change{Kind: c.Kind}, nil
+		return Change{Kind: c.Kind, Position: c.Position, Time: c.Time}, nil
 	}
 	if c.Record.Document == nil {
-		return Change{c.Kind, &Relayer{ID: c.Record.ID, Revision: c.Record.Revision}, c.Position}, nil
+		return Change{c.Kind, &Relayer{ID: c.Record.ID, Revision: c.Record.Revision}, c.Position, c.Time}, nil
 	}
 	r, err := m.relayerOf(c.Record)
 	if err != nil {
 		return Change{}, err
 	}
-	return Change{c.Kind, r, c.Position}, nil
+	return Change{c.Kind, r, c.Position, c.Time}, nil
 }

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,7 +61,7 @@ func TestWatch_Changes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.PatchDocument(ctx, "evm", []byte(`{"name":"patched"}`)); err != nil {
+	if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"name":"patched"}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Delete(ctx, "new"); err != nil {
@@ -80,7 +79,7 @@ func TestWatch_Changes(t *testing.T) {
 		if r := follower.expect(relayer.ChangeUpdated, "evm"); r.Name != "patched" {
 			t.Errorf("patched as %+v", r)
 		}
-		if r := follower.expect(relayer.ChangeDeleted, "new"); r.Revision != paused.Revision {
+		if r := follower.expect(relayer.ChangeDeleted, "new"); r.Revision <= paused.Revision || !r.Paused {
 			t.Errorf("deleted as %+v", r)
 		}
 	}
@@ -210,7 +209,7 @@ func TestWatch_Resume(t *testing.T) {
 func TestWatchDocuments(t *testing.T) {
 	m := registry(t)
 	watch := func(after string) func() relayer.DocumentChange {
-		next, stop := iter.Pull2(m.WatchDocuments(t.Context(), relayer.WatchQuery{After: after}))
+		next, stop := iter.Pull2(m.Documents().Watch(t.Context(), relayer.WatchQuery{After: after}))
 		t.Cleanup(stop)
 		return func() relayer.DocumentChange {
 			t.Helper()
@@ -222,7 +221,7 @@ func TestWatchDocuments(t *testing.T) {
 		}
 	}
 	next, other := watch(""), watch("")
-	created, err := m.CreateDocument(t.Context(), []byte(`{"id":"new","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/key"}]}`))
+	created, err := m.Documents().Create(t.Context(), []byte(`{"id":"new","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/key"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +258,7 @@ func TestWatch_SharedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Delete(ctx, "solana", mustGet(t, other, "solana").Revision); err != nil {
+	if err := store.Delete(ctx, "solana", mustGet(t, other, "solana").Revision, nil); err != nil {
 		t.Fatal(err)
 	}
 	if r := f.expect(relayer.ChangeUpdated, "evm"); r.Revision != paused.Revision {
@@ -287,86 +286,59 @@ func TestWatch_UndecodableRecord(t *testing.T) {
 	}
 }
 
-// An idle watch has heartbeats at the interval. A change postpones the next one, and one
-// that the selector does not select does not.
+// An idle watch has heartbeats with a position and a time. A change postpones the next one,
+// and one that the selector does not select becomes one.
 func TestWatch_Heartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := registry(t)
 		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		var got []string
-		changes := m.Watch(ctx, relayer.WatchQuery{Selector: mustParse(t, "id=evm"), Heartbeat: 10 * time.Second})
+		changes := m.Watch(ctx, relayer.WatchQuery{Selector: mustParse(t, "id=evm"), Heartbeats: true})
 		go func() {
 			for change, err := range changes {
-				if change.Kind == relayer.ChangeHeartbeat && (change.Relayer != nil || change.Position != "") {
+				if change.Kind == relayer.ChangeHeartbeat && (change.Relayer != nil || change.Position == "") {
 					t.Errorf("heartbeat %+v", change)
+				}
+				if !change.Time.Equal(time.Now()) {
+					t.Errorf("%s is complete up to %v, want now", change.Kind, change.Time)
 				}
 				got = append(got, fmt.Sprint(time.Since(began), " ", change.Kind, " ", err))
 			}
 			got = append(got, "end")
 		}()
-		time.Sleep(14 * time.Second)
+		time.Sleep(6 * time.Second)
 		if _, err := m.Pause(ctx, "evm"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(6 * time.Second)
+		time.Sleep(3 * time.Second)
 		if _, err := m.Pause(ctx, "solana"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(15 * time.Second)
+		if _, err := m.Resume(ctx, "solana"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
 		cancel()
 		synctest.Wait()
-		if want := []string{"10s heartbeat <nil>", "14s updated <nil>", "24s heartbeat <nil>", "34s heartbeat <nil>", "end"}; !slices.Equal(got, want) {
+		if want := []string{"4s heartbeat <nil>", "6s updated <nil>", "9s heartbeat <nil>", "13s heartbeat <nil>", "end"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }
 
-// lost is a store that loses its database: reads fail or wait, and Watch waits.
-type lost struct {
-	relayer.Store
-	failure atomic.Pointer[error] // nil while the database is reachable
-}
-
-func (s *lost) Get(ctx context.Context, id string) (relayer.Record, error) {
-	switch failure := s.failure.Load(); {
-	case failure == nil:
-		return s.Store.Get(ctx, id)
-	case *failure == nil:
-		<-ctx.Done()
-		return relayer.Record{}, ctx.Err()
-	default:
-		return relayer.Record{}, *failure
-	}
-}
-
-// A watch has no heartbeats while the store is unreachable: changes may be missing.
-func TestWatch_HeartbeatOfUnreachableStore(t *testing.T) {
-	for name, failure := range map[string]error{"fails": relayer.ErrUnavailable, "waits": nil} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &lost{Store: memory.New()}
-				m, err := relayer.New(store)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				began := time.Now()
-				time.AfterFunc(25*time.Second, func() { store.failure.Store(&failure) })
-				time.AfterFunc(45*time.Second, func() { store.failure.Store(nil) })
-				var got []string
-				for change, err := range m.Watch(ctx, relayer.WatchQuery{Heartbeat: 10 * time.Second}) {
-					if got = append(got, fmt.Sprint(time.Since(began), " ", change.Kind, " ", err)); len(got) == 3 {
-						break
-					}
-				}
-				if want := []string{"10s heartbeat <nil>", "20s heartbeat <nil>", "50s heartbeat <nil>"}; !slices.Equal(got, want) {
-					t.Errorf("got %q, want %q", got, want)
-				}
-			})
-		})
-	}
+// A consumer that did not ask for heartbeats gets changes only.
+func TestWatch_WithoutHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := registry(t)
+		time.AfterFunc(time.Minute, func() { _, _ = m.Pause(t.Context(), "evm") })
+		for change, err := range m.Watch(t.Context(), relayer.WatchQuery{}) {
+			if err != nil || change.Relayer == nil || change.Relayer.ID != "evm" {
+				t.Errorf("got %+v, %v", change, err)
+			}
+			break
+		}
+	})
 }
 
 // A slow consumer gets the changes that it has not read before a heartbeat, which would
@@ -374,7 +346,7 @@ func TestWatch_HeartbeatOfUnreachableStore(t *testing.T) {
 func TestWatch_HeartbeatOfSlowConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := registry(t)
-		changes := m.Watch(t.Context(), relayer.WatchQuery{Heartbeat: time.Second})
+		changes := m.Watch(t.Context(), relayer.WatchQuery{Heartbeats: true})
 		for range 30 {
 			for _, change := range []func(context.Context, string, ...relayer.WriteOption) (*relayer.Relayer, error){m.Pause, m.Resume} {
 				if _, err := change(t.Context(), "evm"); err != nil {
@@ -402,9 +374,24 @@ func TestWatch_HeartbeatOfSlowConsumer(t *testing.T) {
 // The error of the store ends a watch with heartbeats.
 func TestWatch_HeartbeatAndGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		err := firstError(newManager(t).Watch(t.Context(), relayer.WatchQuery{After: "unknown", Heartbeat: time.Second}))
+		err := firstError(newManager(t).Watch(t.Context(), relayer.WatchQuery{After: "unknown", Heartbeats: true}))
 		if !errors.Is(err, relayer.ErrGap) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// A second range would get other changes than the first, or none: it is an error.
+func TestWatch_RangedTwice(t *testing.T) {
+	m := registry(t)
+	changes := m.Watch(t.Context(), relayer.WatchQuery{})
+	if _, err := m.Pause(t.Context(), "evm"); err != nil {
+		t.Fatal(err)
+	}
+	for range changes {
+		break
+	}
+	if err := firstError(changes); err == nil || !strings.Contains(err.Error(), "ranged over once") {
+		t.Errorf("error %v", err)
+	}
 }

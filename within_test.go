@@ -21,7 +21,7 @@ var operationsOn = map[string]func(ctx context.Context, m *relayer.Manager, id s
 		return second(m.Get(ctx, id))
 	},
 	"get document": func(ctx context.Context, m *relayer.Manager, id string, _ ...relayer.WriteOption) error {
-		return second(m.GetDocument(ctx, id))
+		return second(m.Documents().Get(ctx, id))
 	},
 	"RPC URLs": func(ctx context.Context, m *relayer.Manager, id string, _ ...relayer.WriteOption) error {
 		return second(m.RPCURLs(ctx, id))
@@ -36,23 +36,23 @@ var operationsOn = map[string]func(ctx context.Context, m *relayer.Manager, id s
 		return second(m.Patch(ctx, id, relayer.Patch{"name": "patched"}, options...))
 	},
 	"patch document": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.PatchDocument(ctx, id, []byte(`{"notification_id":"x"}`), options...))
+		return second(m.Documents().Patch(ctx, id, []byte(`{"notification_id":"x"}`), options...))
 	},
 	"invalid patch": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		err := second(m.PatchDocument(ctx, id, []byte(`{"name":1}`), options...))
+		err := second(m.Documents().Patch(ctx, id, []byte(`{"name":1}`), options...))
 		if errors.Is(err, relayer.ErrInvalid) {
 			return nil
 		}
 		return err
 	},
 	"empty patch": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.PatchDocument(ctx, id, []byte(`{}`), options...))
+		return second(m.Documents().Patch(ctx, id, []byte(`{}`), options...))
 	},
 	"pause": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
 		return second(m.Pause(ctx, id, options...))
 	},
 	"pause by patch": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.PatchDocument(ctx, id, []byte(`{"paused":true}`), options...))
+		return second(m.Documents().Patch(ctx, id, []byte(`{"paused":true}`), options...))
 	},
 	"resume": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
 		return second(m.Resume(ctx, id, options...))
@@ -125,18 +125,18 @@ func TestWithin_MoveOut(t *testing.T) {
 			return second(m.Patch(ctx, "in", relayer.Patch{"labels": relayer.Patch{"team": "risk"}}))
 		}},
 		{"removal of labels", "label.team=payments|risk", "labels.team", `must be "payments" or "risk", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.PatchDocument(ctx, "in", []byte(`{"labels":null}`)))
+			return second(m.Documents().Patch(ctx, "in", []byte(`{"labels":null}`)))
 		}},
 		{"dry run", "label.team=payments", "labels.team", `must be "payments", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.PatchDocument(ctx, "in", []byte(`{"labels":null}`), relayer.DryRun()))
+			return second(m.Documents().Patch(ctx, "in", []byte(`{"labels":null}`), relayer.DryRun()))
 		}},
 		{"pause", "paused=false", "paused", `must be "false", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error { return second(m.Pause(ctx, "in")) }},
 		{"pause by patch", "paused=false", "paused", `must be "false", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.PatchDocument(ctx, "in", []byte(`{"paused":true}`)))
+			return second(m.Documents().Patch(ctx, "in", []byte(`{"paused":true}`)))
 		}},
 		{"disable", "system_disabled=false", "system_disabled", `must be "false", to which the access is limited`, disable},
 		{"notification", "notification_id=x", "notification_id", `must be "x", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.PatchDocument(ctx, "in", []byte(`{"notification_id":null}`)))
+			return second(m.Documents().Patch(ctx, "in", []byte(`{"notification_id":null}`)))
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestWithin_Create(t *testing.T) {
 		}
 	}
 	// A generated ID is not one of the selector. Other problems are listed too.
-	_, err := newManager(t).Within(mustParse(t, "id=a,network=mainnet")).CreateDocument(t.Context(), []byte(evmBody(`"x":1`, `"notification_id":""`)))
+	_, err := newManager(t).Within(mustParse(t, "id=a,network=mainnet")).Documents().Create(t.Context(), []byte(evmBody(`"x":1`, `"notification_id":""`)))
 	wantFields(t, fieldErrors(t, err), "id", "network", "x", "notification_id")
 }
 
@@ -267,9 +267,9 @@ func TestWithin_Lists(t *testing.T) {
 			if got := idsOf(page.Relayers); !slices.Equal(got, test.want) || page.Pagination.TotalItems != len(test.want) {
 				t.Errorf("%q: listed %q of %d, want %q", test.text, got, page.Pagination.TotalItems, test.want)
 			}
-			documents, pagination, err := test.view.AppendDocuments(t.Context(), nil, query)
-			if err != nil || len(documents) != len(test.want) || pagination != page.Pagination {
-				t.Errorf("%q: documents %v of %+v, error %v", test.text, documents, pagination, err)
+			documents, err := test.view.Documents().List(t.Context(), query)
+			if err != nil || len(documents.Documents) != len(test.want) || documents.Pagination != page.Pagination {
+				t.Errorf("%q: documents %+v, error %v", test.text, documents, err)
 			}
 			var got []string
 			for r, err := range test.view.All(t.Context(), query.Selector) {
@@ -310,9 +310,9 @@ func TestWithin_InvalidSelector(t *testing.T) {
 			ctx := t.Context()
 			errs := map[string]error{
 				"create":          second(m.Create(ctx, minimal("new"))),
-				"create document": second(m.CreateDocument(ctx, []byte(evmBody()))),
+				"create document": second(m.Documents().Create(ctx, []byte(evmBody()))),
 				"list":            second(m.List(ctx, relayer.ListQuery{})),
-				"documents":       third(m.AppendDocuments(ctx, nil, relayer.ListQuery{})),
+				"documents":       second(m.Documents().List(ctx, relayer.ListQuery{})),
 				"all":             firstError(m.All(ctx, relayer.Selector{})),
 				"watch":           firstError(m.Watch(ctx, relayer.WatchQuery{})),
 			}
@@ -335,7 +335,7 @@ func TestWithin_InvalidSelector(t *testing.T) {
 // leakyStore ignores the selection of a query.
 type leakyStore struct{ relayer.Store }
 
-func (s leakyStore) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (s leakyStore) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	return s.Store.List(ctx, relayer.StoreQuery{Offset: query.Offset, Limit: query.Limit})
 }
 
@@ -347,8 +347,8 @@ func TestWithin_StoreReturnsOthers(t *testing.T) {
 	if err == nil || page != nil || strings.Contains(err.Error(), "out") || errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("List: %v, %v", page, err)
 	}
-	if documents, pagination, err := view.AppendDocuments(ctx, nil, relayer.ListQuery{}); err == nil || documents != nil || pagination != (relayer.Pagination{}) {
-		t.Errorf("AppendDocuments: %v, %v, %v", documents, pagination, err)
+	if documents, err := view.Documents().List(ctx, relayer.ListQuery{}); err == nil || documents != nil {
+		t.Errorf("documents: %+v, %v", documents, err)
 	}
 	if page, err := view.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=out")}); err == nil || page != nil {
 		t.Errorf("search: %v, %v", page, err)
@@ -392,7 +392,7 @@ func TestWithin_Watch(t *testing.T) {
 	eachStore(t, func(t *testing.T, store relayer.Store) {
 		all, view := teams(t, store)
 		f := follow(t, view.Watch(t.Context(), relayer.WatchQuery{}))
-		documents, stop := iter.Pull2(view.WatchDocuments(t.Context(), relayer.WatchQuery{}))
+		documents, stop := iter.Pull2(view.Documents().Watch(t.Context(), relayer.WatchQuery{}))
 		defer stop()
 		expect := func(kind relayer.ChangeKind, id string) (*relayer.Relayer, []byte) {
 			t.Helper()
@@ -405,7 +405,7 @@ func TestWithin_Watch(t *testing.T) {
 		}
 		patch := func(id, patch string) *relayer.Relayer {
 			t.Helper()
-			if _, err := all.PatchDocument(t.Context(), id, []byte(patch)); err != nil {
+			if _, err := all.Documents().Patch(t.Context(), id, []byte(patch)); err != nil {
 				t.Fatal(err)
 			}
 			return mustGet(t, all, id)

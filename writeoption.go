@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// WriteOption restricts a write: see [IfRevision] and [DryRun].
+// WriteOption is an option of a write: see [IfRevision], [DryRun] and [Reason].
 type WriteOption struct {
 	apply func(*WriteSettings) error
 }
@@ -35,11 +35,24 @@ func IfRevision(revisions ...uint64) WriteOption {
 
 // DryRun checks everything that the write checks, hooks and conditions included, and
 // stores nothing. The write returns what it would return, with the current revision, or
-// revision 0 for a create. It does not detect that a store cannot delete a damaged
+// revision 0 for a create, and without [Relayer.LastChange]. It does not detect that a store cannot delete a damaged
 // relayer.
 func DryRun() WriteOption {
 	return WriteOption{func(s *WriteSettings) error {
 		s.DryRun = true
+		return nil
+	}}
+}
+
+// Reason stores the text with the change: see [Note.Reason]. It has at most 256 characters on
+// one line; otherwise the write returns a [*ValidationError] on change_reason. Of several
+// reasons the last counts.
+func Reason(text string) WriteOption {
+	return WriteOption{func(s *WriteSettings) error {
+		if problem := reasonProblem(text); problem != "" {
+			return invalid("change_reason", problem)
+		}
+		s.Reason = text
 		return nil
 	}}
 }
@@ -52,10 +65,13 @@ type WriteSettings struct {
 
 	// DryRun checks the write only.
 	DryRun bool
+
+	// Reason is the text of the last [Reason].
+	Reason string
 }
 
 // NewWriteSettings combines options. It returns [ErrNoRevision] if a condition has
-// revision 0.
+// revision 0, and a [*ValidationError] for an invalid reason.
 func NewWriteSettings(options ...WriteOption) (WriteSettings, error) {
 	var s WriteSettings
 	for _, option := range options {

@@ -122,12 +122,12 @@ var writes = map[string]func(ctx context.Context, m *relayer.Manager, options ..
 // recordsOf returns all records of a store, printed with their private parts.
 func recordsOf(t *testing.T, store relayer.Store) string {
 	t.Helper()
-	records, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
+	listing, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	for _, rec := range records {
+	for _, rec := range listing.Records {
 		fmt.Fprintf(&text, "%v %q\n", rec, rec.Private)
 	}
 	return text.String()
@@ -170,7 +170,7 @@ func TestDryRun_Result(t *testing.T) {
 					if got.Revision != revision {
 						t.Errorf("revision %d, want the current one, %d", got.Revision, revision)
 					}
-					want.Revision = got.Revision
+					want.Revision, want.LastChange = got.Revision, got.LastChange
 					if !reflect.DeepEqual(got, want) {
 						t.Errorf("a dry run returns %v, the write %v", got, want)
 					}
@@ -208,7 +208,7 @@ func TestDryRun_Errors(t *testing.T) {
 	}
 	patch := func(id, patch string) func(context.Context, *relayer.Manager, ...relayer.WriteOption) error {
 		return func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) error {
-			return second(m.PatchDocument(ctx, id, []byte(patch), o...))
+			return second(m.Documents().Patch(ctx, id, []byte(patch), o...))
 		}
 	}
 	with := func(operation string, id string, more ...relayer.WriteOption) func(context.Context, *relayer.Manager, ...relayer.WriteOption) error {

@@ -27,7 +27,7 @@ type Client struct {
 	maxAttempts      int
 	maxRetryTime     time.Duration
 	maxResponseBytes int64
-	fullURLs         *fullURLs    // nil without WithFullRPCURLs
+	urls             rpcURLs
 	hasDryRuns       *atomic.Bool // the server is known to offer them
 }
 
@@ -202,31 +202,31 @@ func isLocal(host string) bool {
 
 // MasksRPCURLs reports whether the RPC URLs of relayers are masked: not with
 // [WithFullRPCURLs]. Package plan detects this method.
-func (c *Client) MasksRPCURLs() bool { return c.fullURLs == nil }
+func (c *Client) MasksRPCURLs() bool { return c.urls == maskedURLs }
 
 // Get returns the relayer, or [relayer.ErrNotFound].
 func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
-	r, err := c.getRevealed(ctx, id)
+	r, err := c.read(ctx, id, c.urls)
 	return named(relayer.ActionGet, id, r, err)
 }
 
-func (c *Client) getRevealed(ctx context.Context, id string) (*relayer.Relayer, error) {
-	r, err := c.get(ctx, id, c.newAttempts())
+func (c *Client) read(ctx context.Context, id string, urls rpcURLs) (*relayer.Relayer, error) {
+	resp, err := c.get(ctx, id, urls, c.newAttempts())
 	if err != nil {
 		return nil, err
 	}
-	return r, c.reveal(ctx, r)
+	return resp.relayer, nil
 }
 
-func (c *Client) get(ctx context.Context, id string, attempts *attempts) (*relayer.Relayer, error) {
+func (c *Client) get(ctx context.Context, id string, urls rpcURLs, attempts *attempts) (*response, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	resp, failed := c.do(ctx, newSingleRequest(http.MethodGet, id, "", nil), attempts)
+	resp, failed := c.do(ctx, urls.of(newSingleRequest(http.MethodGet, id, "", nil)), attempts)
 	if failed != nil {
 		return nil, failed.err
 	}
-	return resp.relayer, nil
+	return resp, nil
 }
 
 // checkID returns [relayer.ErrNotFound] for an ID that no relayer can have, and that may

@@ -8,12 +8,10 @@
 //
 //   - RPC URLs that a server returns are masked, unless [WithFullRPCURLs] is given.
 //   - If a server returns no revisions, like OpenZeppelin Relayer, relayers have the
-//     Revision 0, and changes under it return [relayer.ErrNoRevision]. Relayers of Get and of
-//     writes also have no revision if a proxy rewrites ETags, as mod_deflate of Apache does:
-//     "7-gzip" for "7".
+//     Revision 0, and changes under it return [relayer.ErrNoRevision].
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported]. OpenZeppelin Relayer has no change feed, no dry runs, no
-//     operations of an engine and no filters. [Client.All] then selects relayers itself.
+//     operations of an engine, no filters and no history. [Client.All] then selects relayers itself.
 //   - Update cannot change SystemDisabled, and there is no dry run of Disable and Enable. If
 //     it changes a list, it sends the whole list, without the members of its elements that
 //     only a newer server knows.

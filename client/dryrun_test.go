@@ -115,7 +115,7 @@ func TestDryRun_Proxy(t *testing.T) {
 	for name, probe := range map[string]step{"invalid": fail(400, "Bad Request"), "forbidden": fail(403, "Forbidden")} {
 		c, s := scripted(t, once, probe, stored(t, evm("a"), 200, 1))
 		_, err := c.Pause(t.Context(), "a", relayer.DryRun())
-		if err != nil || s.methods() != "POST PATCH" || s.seen[1].path != "/prefix/api/v1/relayers/a?dry_run=true" {
+		if err != nil || s.methods() != "POST PATCH" || s.seen[1].path != "/prefix/api/v1/relayers/a?changes=true&dry_run=true" {
 			t.Errorf("%s: sent %s, error %v", name, s.methods(), err)
 		}
 	}

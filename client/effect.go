@@ -15,7 +15,10 @@ import (
 // URLs are compared masked, because the relayer has no others. What only a host sets is not
 // compared.
 func isCreated(req relayer.CreateRequest, current *relayer.Relayer) bool {
-	req = req.WithDefaults()
+	req, err := wire.WithDefaults(req)
+	if err != nil {
+		return false
+	}
 	if len(req.CustomRPCURLs) == 0 {
 		req.CustomRPCURLs = current.CustomRPCURLs[:0] // an empty list is a missing one
 	}

@@ -77,7 +77,7 @@ func TestEngine_Errors(t *testing.T) {
 		want   error
 	}{
 		"not enabled": {serve(t, m), "a", errors.ErrUnsupported},
-		"public":      {clientOf(t, &publicServer{relayers: map[string]map[string]any{"a": {}}}), "a", errors.ErrUnsupported},
+		"public":      {clientOf(t, &publicServer{relayers: map[string]map[string]any{"a": {"id": "a", "network_type": "evm"}}}), "a", errors.ErrUnsupported},
 		"forbidden":   {clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations(), readOnly)), "a", client.ErrForbidden},
 		"unknown":     {serveEngine(t, m), "unknown", relayer.ErrNotFound},
 		"impossible":  {serveEngine(t, m), "a/b", relayer.ErrNotFound},
@@ -156,14 +156,10 @@ func TestWithFullRPCURLs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var reveals, running, most atomic.Int32
+	var requests atomic.Int32
 	api := handlerOf(t, m, httpapi.WithEngineOperations())
 	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/custom_rpc_urls") {
-			reveals.Add(1)
-			most.Store(max(most.Load(), running.Add(1)))
-			defer running.Add(-1)
-		}
+		requests.Add(1)
 		api.ServeHTTP(w, r)
 	}), client.WithFullRPCURLs())
 	if c.MasksRPCURLs() {
@@ -172,23 +168,10 @@ func TestWithFullRPCURLs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changes := c.Watch(ctx, relayer.WatchQuery{})
-	wantReveals := func(what string, want int32) {
-		t.Helper()
-		if got := reveals.Swap(0); got != want {
-			t.Errorf("%s: the URLs of %d relayers were requested, want %d", what, got, want)
+	for r, err := range c.All(ctx, relayer.Selector{}) {
+		if err != nil || urlOf(r) != fullURL {
+			t.Fatalf("%v has %s, error %v", r, urlOf(r), err)
 		}
-	}
-	for _, want := range []int32{30, 0} { // the second time, no revision has changed
-		for r, err := range c.All(ctx, relayer.Selector{}) {
-			if err != nil || urlOf(r) != fullURL {
-				t.Fatalf("%v has %s, error %v", r, urlOf(r), err)
-			}
-			r.CustomRPCURLs[0].URL, *r.CustomRPCURLs[0].Weight = "", 0 // a copy
-		}
-		wantReveals("all", want)
-	}
-	if most.Load() > 8 {
-		t.Errorf("%d concurrent requests", most.Load())
 	}
 	page, err := c.List(ctx, relayer.ListQuery{PerPage: 3})
 	if err != nil || urlOf(page.Relayers[2]) != fullURL || *page.Relayers[2].CustomRPCURLs[0].Weight != 100 {
@@ -201,10 +184,6 @@ func TestWithFullRPCURLs(t *testing.T) {
 	if r, err := c.Get(ctx, "r7"); err != nil || urlOf(r) != fullURL+"2" {
 		t.Errorf("%v has %s, error %v", r, urlOf(r), err)
 	}
-	wantReveals("get", 1)
-	if err := m.Delete(ctx, "r7"); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := m.Pause(ctx, "r8"); err != nil {
 		t.Fatal(err)
 	}
@@ -213,55 +192,59 @@ func TestWithFullRPCURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, fmt.Sprint(change.Kind, " ", change.Relayer.ID, " ", urlOf(change.Relayer)))
-		if change.Relayer.ID == "r8" {
+		if got = append(got, fmt.Sprint(change.Kind, " ", change.Relayer.ID, " ", urlOf(change.Relayer))); len(got) == 2 {
 			break
 		}
 	}
-	want := []string{"updated r7 " + fullURL + "2", "deleted r7 https://rpc.example/***", "updated r8 " + fullURL}
-	if !slices.Equal(got, want) {
+	if want := []string{"updated r7 " + fullURL + "2", "updated r8 " + fullURL}; !slices.Equal(got, want) {
 		t.Errorf("the changes are %q, want %q", got, want)
+	}
+	if n := requests.Load(); n != 4 {
+		t.Errorf("%d requests, want one for the watch, all, the page and the relayer", n)
 	}
 }
 
-// A watch requests the URLs of a change while those of an earlier one are on their way, and
-// yields both in order.
-func TestWithFullRPCURLs_WatchConcurrently(t *testing.T) {
-	m := newManager(t)
-	api := handlerOf(t, m, httpapi.WithEngineOperations())
-	secondArrived := make(chan struct{})
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/first/custom_rpc_urls"):
-			select {
-			case <-secondArrived:
-			case <-r.Context().Done():
-			}
-		case strings.HasSuffix(r.URL.Path, "/second/custom_rpc_urls"):
-			close(secondArrived)
-		}
-		api.ServeHTTP(w, r)
-	}), client.WithFullRPCURLs())
+// brokenSealer seals, and opens nothing.
+type brokenSealer struct{}
+
+func (brokenSealer) Seal(_ context.Context, plaintext, _ []byte) ([]byte, error) {
+	return plaintext, nil
+}
+
+func (brokenSealer) Open(context.Context, []byte, []byte) ([]byte, error) {
+	return nil, errors.New("the key is missing")
+}
+
+// The URLs of a relayer that the server cannot open are masked and marked, and the error is
+// that of RPCURLs.
+func TestWithFullRPCURLs_Sealed(t *testing.T) {
+	m := newManager(t, relayer.WithSealer(brokenSealer{}))
+	c := serveEngine(t, m, client.WithFullRPCURLs())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changes := c.Watch(ctx, relayer.WatchQuery{})
-	for _, id := range []string{"first", "second"} {
-		if _, err := m.Create(ctx, evm(id)); err != nil {
-			t.Fatal(err)
+	req := evm("a")
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://user:hunter2@rpc.example/"}, {URL: fullURL}}
+	if _, err := m.Create(ctx, req); err != nil {
+		t.Fatal(err)
+	}
+	wantMasked := func(what string, r *relayer.Relayer, err error) {
+		t.Helper()
+		if err != nil || len(r.CustomRPCURLs) != 2 || !r.CustomRPCURLs[0].URL.IsMasked() || !r.CustomRPCURLs[1].URL.IsMasked() {
+			t.Errorf("%s: %v, error %v", what, r, err)
 		}
 	}
-	var got []string
+	r, err := c.Get(ctx, "a")
+	wantMasked("get", r, err)
+	for r, err := range c.All(ctx, relayer.Selector{}) {
+		wantMasked("all", r, err)
+	}
 	for change, err := range changes {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, change.Relayer.ID+" "+urlOf(change.Relayer))
-		if len(got) == 2 {
-			break
-		}
+		wantMasked("watch", change.Relayer, err)
+		break
 	}
-	if want := []string{"first " + fullURL, "second " + fullURL}; !slices.Equal(got, want) {
-		t.Errorf("the changes are %q, want %q", got, want)
+	if urls, err := c.RPCURLs(ctx, "a"); !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("URLs %v, error %v", urls, err)
 	}
 }
 
@@ -291,7 +274,8 @@ func TestWithFullRPCURLs_Errors(t *testing.T) {
 // Nothing of a response with full URLs gets into an error.
 func TestRPCURLs_InvalidResponse(t *testing.T) {
 	for _, data := range []string{`[{"url":"https://rpc.example/v2/secret-key","weight":"secret-key"}]`, `"secret-key"`} {
-		c, _ := scripted(t, nil, respondJSON(200, `{"success":true,"data":`+data+`}`, "ETag", `"1"`))
+		body := `{"success":true,"data":{"id":"a","network_type":"evm","custom_rpc_urls":` + data + `},"changes":[{"revision":1}]}`
+		c, _ := scripted(t, nil, respondJSON(200, body))
 		_, err := c.RPCURLs(t.Context(), "a")
 		if err == nil {
 			t.Error("no error")

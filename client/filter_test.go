@@ -70,21 +70,6 @@ func TestSelector_SameAsManager(t *testing.T) {
 	}
 }
 
-// A query has one parameter for each text to search.
-func TestSelector_TwoSearches(t *testing.T) {
-	m := newManager(t)
-	createTeams(t, m, 30)
-	c := serve(t, m)
-	both := where("search", "r01").Where("search", "9")
-	if got := allIDs(t, c, both); !slices.Equal(got, []string{"r019"}) {
-		t.Errorf("all are %v", got)
-	}
-	if page, err := c.List(t.Context(), relayer.ListQuery{Selector: both}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("page %v, error %v", page, err)
-	}
-	wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{Selector: both}), errors.ErrUnsupported, "cannot select by")
-}
-
 // OpenZeppelin Relayer ignores the parameters.
 func TestSelector_OpenZeppelinRelayer(t *testing.T) {
 	server := &publicServer{relayers: make(map[string]map[string]any)}
@@ -109,7 +94,7 @@ func TestSelector_OpenZeppelinRelayer(t *testing.T) {
 // A page that shows that the server has ignored a filter is an error, because its total is
 // wrong.
 func TestSelector_IgnoredByServer(t *testing.T) {
-	const page = `{"success":true,"data":[{"id":"a","network":"sepolia","network_type":"evm"}],"revisions":[7],"pagination":{"current_page":1,"per_page":10,"total_items":1}%s}`
+	const page = `{"success":true,"data":[{"id":"a","network":"sepolia","network_type":"evm"}],"changes":[{"revision":7}],"pagination":{"current_page":1,"per_page":10,"total_items":1}%s}`
 	warning := func(name string) string {
 		return fmt.Sprintf(`,"metadata":{"logs":[{"level":"warn","message":"the query parameter %s is unknown and was ignored"}]}`, strings.ReplaceAll(fmt.Sprintf("%q", name), `"`, `\"`))
 	}

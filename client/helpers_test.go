@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -128,11 +129,11 @@ func stored(t *testing.T, req relayer.CreateRequest, status int, revision uint64
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := m.GetDocument(context.Background(), created.ID)
+	document, err := m.Documents().Get(context.Background(), created.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return respondJSON(status, `{"success":true,"data":`+string(document.JSON)+`}`, "ETag", `"`+strconv.FormatUint(revision, 10)+`"`)
+	return respondJSON(status, fmt.Sprintf(`{"success":true,"data":%s,"changes":[{"revision":%d}]}`, document.JSON, revision))
 }
 
 func notFound(id string) step { return fail(404, "Relayer with ID "+id+" not found") }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,7 +128,7 @@ func (s *publicServer) patch(w http.ResponseWriter, r *http.Request, id string) 
 }
 
 func (s *publicServer) list(w http.ResponseWriter, r *http.Request) {
-	page, _ := strconv.Atoi(r.FormValue("page"))
+	page, _ := strconv.Atoi(cmp.Or(r.FormValue("page"), "1"))
 	perPage, _ := strconv.Atoi(r.FormValue("per_page"))
 	data := []any{}
 	total := 0

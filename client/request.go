@@ -32,6 +32,7 @@ type request struct {
 	wantID    string // of the relayer in a success; empty if it is any
 	body      []byte
 	ifMatch   string
+	reason    string // of a change
 	requestID string
 
 	// hasNoEffect means that the request can be repeated.
@@ -48,7 +49,7 @@ type request struct {
 
 func newRequest(method, path string, body []byte) *request {
 	return &request{
-		method: method, path: path, body: body, requestID: rand.Text(),
+		method: method, path: path, body: body, requestID: rand.Text(), query: url.Values{"changes": {"true"}},
 		hasNoEffect: method == http.MethodGet, decode: decodeSingle,
 	}
 }
@@ -81,8 +82,10 @@ func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
 	} else {
 		sent.Header.Set("Content-Type", "application/json")
 	}
-	if r.ifMatch != "" {
-		sent.Header.Set("If-Match", r.ifMatch)
+	for name, value := range map[string]string{"If-Match": r.ifMatch, "X-Change-Reason": r.reason} {
+		if value != "" {
+			sent.Header.Set(name, value)
+		}
 	}
 	sent.Header.Set("Accept", "application/json")
 	sent.Header.Set("X-Request-Id", r.requestID)

@@ -46,13 +46,31 @@ func (p *response) isUnsupported() bool {
 type envelope struct {
 	Success    *bool               `json:"success"`
 	Data       json.RawMessage     `json:"data"`
-	Revisions  []uint64            `json:"revisions"`
+	Changes    []change            `json:"changes"`
 	Pagination *relayer.Pagination `json:"pagination"`
+	Next       relayer.Cursor      `json:"next"`
+	Position   *string             `json:"position"`
+	Sealed     []string            `json:"sealed"` // IDs of relayers whose URLs cannot be opened
 	Message    json.RawMessage     `json:"message"`
 	Error      json.RawMessage     `json:"error"`
 	Errors     json.RawMessage     `json:"errors"`
 	Metadata   json.RawMessage     `json:"metadata"`
 }
+
+// change is the last change of a relayer.
+type change struct {
+	Revision uint64         `json:"revision"`
+	Time     time.Time      `json:"time"`
+	Actor    string         `json:"actor"`
+	Action   relayer.Action `json:"action"`
+	Reason   string         `json:"reason"`
+}
+
+func (c change) note() relayer.Note {
+	return relayer.Note{Time: c.Time, Actor: c.Actor, Action: c.Action, Reason: c.Reason}
+}
+
+func (c change) setOn(r *relayer.Relayer) { r.Revision, r.LastChange = c.Revision, c.note() }
 
 var errTooLarge = errors.New("the response is larger than the limit: see WithMaxResponseBytes")
 
@@ -214,9 +232,11 @@ func decodeSingle(p *response) error {
 	if err != nil {
 		return err
 	}
-	r.Revision = revisionOf(p.header.Get("ETag"))
+	if len(p.envelope.Changes) == 1 {
+		p.envelope.Changes[0].setOn(r)
+	}
 	p.relayer = r
-	return nil
+	return p.checkURLs(r)
 }
 
 // decodeNothing accepts a success without looking at its data.
@@ -229,15 +249,4 @@ func decodeRelayer(data json.RawMessage) (*relayer.Relayer, error) {
 		return nil, errNoData
 	}
 	return r, nil
-}
-
-// revisionOf returns the revision of an ETag of package httpapi, or 0. A proxy that
-// compresses responses makes the tag weak.
-func revisionOf(tag string) uint64 {
-	digits := strings.Trim(strings.TrimPrefix(tag, "W/"), `"`)
-	revision, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return revision
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 type failure struct {
@@ -54,32 +54,14 @@ func (t *attempts) next(ctx context.Context, wait time.Duration) bool {
 	if t.left <= 0 {
 		return false
 	}
-	wait += backOff(t.made)
+	wait += wire.BackOff(t.made)
 	end := time.Now().Add(wait)
 	if deadline, ok := ctx.Deadline(); end.After(t.lastEnd) || ok && end.After(deadline) {
 		return false
 	}
 	t.left--
 	t.made++
-	return sleep(ctx, wait)
-}
-
-const longestBackOff = 10 * time.Second
-
-// backOff returns a random wait below a limit that doubles with every attempt.
-func backOff(made int) time.Duration {
-	const first = 100 * time.Millisecond
-	return rand.N(min(longestBackOff, first<<min(made, 10)))
-}
-
-// sleep reports false if ctx is done before the end.
-func sleep(ctx context.Context, duration time.Duration) bool {
-	select {
-	case <-time.After(duration):
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return wire.Sleep(ctx, wait)
 }
 
 // do sends the request until it succeeds, fails for good, or the attempts are exhausted. A

@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// maxSilence is how long a stream may be silent: more than three heartbeats of package
-// httpapi.
-const maxSilence = 50 * time.Second
+// maxSilence is how long a stream may be silent: three heartbeats of package httpapi.
+const maxSilence = 15 * time.Second
 
 var errSilence = errors.New("the change feed is silent")
 
@@ -26,8 +26,12 @@ type event struct {
 	comment string
 }
 
-// heartbeat is the comment of package httpapi on a stream that has had all changes.
-const heartbeat = "heartbeat"
+// milliseconds returns the number of a comment of package httpapi: the time from the arrival
+// of the request to the moment up to which the stream is complete.
+func (e event) milliseconds() (duration time.Duration, isSet bool) {
+	number, err := strconv.ParseUint(e.comment, 10, 43) // 43 bits do not overflow a duration
+	return time.Duration(number) * time.Millisecond, err == nil
+}
 
 // eventStream reads Server-Sent Events.
 type eventStream struct {
@@ -35,7 +39,40 @@ type eventStream struct {
 	lines   *bufio.Reader
 	cancel  context.CancelCauseFunc // ends the request, and a blocked read with it
 	maxSize int64
-	opened  time.Time
+	silence *time.Timer
+
+	// began is the time before the request was sent.
+	began time.Time
+}
+
+func newEventStream(body io.ReadCloser, cancel context.CancelCauseFunc, maxSize int64, began time.Time) *eventStream {
+	s := &eventStream{body: body, cancel: cancel, maxSize: maxSize, began: began}
+	s.lines = bufio.NewReader(s)
+	s.silence = time.AfterFunc(maxSilence, func() { cancel(errSilence) })
+	s.silence.Stop()
+	return s
+}
+
+// Read reads the body. Each part of a slow line ends the silence.
+func (s *eventStream) Read(p []byte) (int, error) {
+	n, err := s.body.Read(p)
+	s.silence.Reset(maxSilence)
+	return n, err
+}
+
+// The limits after which a stream is replaced: its times then depend on clocks that disagree.
+const (
+	maxStreamAge = time.Hour // those of client and server run at different rates
+	maxClockStep = time.Second
+)
+
+// isOutdated reports whether the times of the stream are no longer reliable. If the wall
+// clock was set, or the monotonic clock stopped because the machine was suspended, the two
+// differ.
+func (s *eventStream) isOutdated() bool {
+	age := time.Since(s.began)
+	step := time.Now().Round(0).Sub(s.began.Round(0)) - age
+	return age > maxStreamAge || step.Abs() > maxClockStep
 }
 
 func (s *eventStream) close() {
@@ -47,8 +84,8 @@ func (s *eventStream) close() {
 // for too long, or sends an event that is too large. The time between two calls does not
 // count as silence.
 func (s *eventStream) next() (event, error) {
-	silence := time.AfterFunc(maxSilence, func() { s.cancel(errSilence) })
-	defer silence.Stop()
+	s.silence.Reset(maxSilence)
+	defer s.silence.Stop()
 	var e event
 	var size int64
 	for {
@@ -56,7 +93,6 @@ func (s *eventStream) next() (event, error) {
 		if err != nil {
 			return event{}, err
 		}
-		silence.Reset(maxSilence)
 		size += int64(len(line))
 		if len(line) > 0 {
 			e.add(line)

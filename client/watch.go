@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,8 +19,12 @@ import (
 // All, and then ranges over the changes, does not miss one. The last change of a relayer has
 // its current state.
 //
-// Watch reconnects when the connection is lost, or silent for longer than three
-// heartbeats, and resumes after the last change that it has yielded. It does not end while
+// The time of a change is that at which the client sent its request, plus the duration that
+// the server reports. So it is a lower bound, by the clock of this machine alone, whatever
+// delays the stream. It is zero until the server reports a duration.
+//
+// Watch reconnects when the connection is lost, or silent for three heartbeats, and resumes
+// after the last change that it has yielded. It does not end while
 // the server is unavailable, nor if a load balancer responds in its place, for example with
 // 404 or a web page. Only before the first connection, such a response ends Watch after the
 // time of [WithRetries]. A Retry-After counts as at most 5 minutes.
@@ -34,15 +37,6 @@ import (
 // The sequence can be ranged over once. Until then, and until the range ends, it holds a
 // connection, which ctx releases.
 func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
-	if c.fullURLs == nil {
-		return c.watch(ctx, query)
-	}
-	ctx, stop := context.WithCancel(ctx)
-	return c.revealed(ctx, stop, c.watch(ctx, query))
-}
-
-// watch returns the changes with masked RPC URLs.
-func (c *Client) watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
 	w := newWatcher(c, query)
 	if query.After == "" {
 		w.start(ctx)
@@ -52,7 +46,7 @@ func (c *Client) watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 		for ctx.Err() == nil {
 			e, failed := w.next(ctx)
 			if failed != nil && failed.isTemporary {
-				sleep(ctx, min(failed.wait, maxReconnectWait)+backOff(w.failures))
+				wire.Sleep(ctx, min(failed.wait, maxReconnectWait)+wire.BackOff(w.failures))
 				w.failures++
 				continue
 			}
@@ -82,12 +76,16 @@ const maxReconnectWait = 5 * time.Minute
 // watcher follows the change feed over several connections.
 type watcher struct {
 	client   *Client
-	filter   *filter
+	selector relayer.Selector
 	stream   *eventStream // nil while there is no connection
 	lastID   string
 	pending  *event   // read by start
 	rejected *failure // by start, or the query is invalid
 	failures int      // since the last change or long connection
+
+	// complete is the time up to which the consumer has all changes with the next event. It
+	// remains true over connections: an event without a time does not change it.
+	complete time.Time
 
 	hasHeartbeats bool // the consumer gets them
 	hasConnected  bool
@@ -95,12 +93,8 @@ type watcher struct {
 }
 
 func newWatcher(c *Client, query relayer.WatchQuery) *watcher {
-	w := &watcher{client: c, lastID: query.After, hasHeartbeats: query.Heartbeat > 0}
-	var err error
-	if w.filter, err = newFilter(query.Selector); err == nil && !w.filter.isComplete {
-		err = unsupportedFilter(w.filter)
-	}
-	if err != nil {
+	w := &watcher{client: c, selector: query.Selector, lastID: query.After, hasHeartbeats: query.Heartbeats}
+	if err := query.Selector.Err(); err != nil {
 		w.rejected = &failure{err: err}
 	}
 	return w
@@ -110,6 +104,9 @@ func newWatcher(c *Client, query relayer.WatchQuery) *watcher {
 func (w *watcher) start(ctx context.Context) {
 	first, failed := w.next(ctx)
 	for failed == nil && first.data == nil {
+		if first.hasID {
+			w.lastID = first.id
+		}
 		first, failed = w.next(ctx)
 	}
 	switch {
@@ -118,7 +115,7 @@ func (w *watcher) start(ctx context.Context) {
 		w.disconnect()
 	case failed == nil && first.kind != resyncKind:
 		w.pending = &first
-	case failed == nil:
+	case failed == nil && first.hasID:
 		w.lastID = first.id
 	}
 }
@@ -132,6 +129,9 @@ func (w *watcher) next(ctx context.Context) (event, *failure) {
 		w.pending = nil
 		return e, nil
 	}
+	if w.stream != nil && w.lastID != "" && w.stream.isOutdated() {
+		w.disconnect()
+	}
 	if w.stream == nil {
 		if failed := w.connect(ctx); failed != nil {
 			return event{}, failed
@@ -139,14 +139,20 @@ func (w *watcher) next(ctx context.Context) (event, *failure) {
 	}
 	e, err := w.stream.next()
 	if err == nil {
+		if duration, isSet := e.milliseconds(); isSet {
+			w.complete = w.stream.began.Add(duration)
+		}
 		return e, w.ignored(e)
 	}
-	if time.Since(w.stream.opened) > longestBackOff {
+	if time.Since(w.stream.began) > longConnection {
 		w.failures = 0
 	}
 	w.disconnect()
 	return event{}, &failure{err: fmt.Errorf("GET %s: %w", watchPath, err), isTemporary: !errors.Is(err, errTooLarge)}
 }
+
+// longConnection is the duration of a connection that ends a series of failures.
+const longConnection = 10 * time.Second
 
 func (w *watcher) disconnect() {
 	if w.stream != nil {
@@ -158,8 +164,10 @@ func (w *watcher) disconnect() {
 // connect opens a stream that begins after the last event.
 func (w *watcher) connect(ctx context.Context) *failure {
 	c := w.client
-	req := newRequest(http.MethodGet, watchPath, nil)
-	req.isOptional, req.query = true, w.filter.query
+	req := c.urls.of(newRequest(http.MethodGet, watchPath, nil))
+	req.isOptional = true
+	addFilters(req.query, w.selector)
+	began := time.Now()
 	streamCtx, cancel := context.WithCancelCause(ctx)
 	sent, err := req.http(streamCtx, c)
 	if err != nil {
@@ -176,13 +184,7 @@ func (w *watcher) connect(ctx context.Context) *failure {
 	received, err := c.stream.Do(sent)
 	if err == nil && received.StatusCode == http.StatusOK && hasMediaType(received.Header, eventStreamType) {
 		w.hasConnected = true
-		w.stream = &eventStream{
-			body:    received.Body,
-			lines:   bufio.NewReader(received.Body),
-			cancel:  cancel,
-			maxSize: c.maxResponseBytes,
-			opened:  time.Now(),
-		}
+		w.stream = newEventStream(received.Body, cancel, c.maxResponseBytes, began)
 		return nil
 	}
 	defer cancel(nil)
@@ -238,11 +240,15 @@ func (w *watcher) tolerate(failed *failure) *failure {
 
 // change returns the change of the event, or nil if it is none.
 func (w *watcher) change(e event) (*relayer.Change, error) {
+	isRepeated := e.hasID && e.id == w.lastID // each position is sent once
+	if e.hasID && e.kind != resyncKind {
+		w.lastID = e.id
+	}
 	if e.data == nil {
-		if e.comment != heartbeat || !w.hasHeartbeats {
+		if _, isHeartbeat := e.milliseconds(); !isHeartbeat || !w.hasHeartbeats {
 			return nil, nil
 		}
-		return &relayer.Change{Kind: relayer.ChangeHeartbeat}, nil
+		return &relayer.Change{Kind: relayer.ChangeHeartbeat, Position: w.lastID, Time: w.complete}, nil
 	}
 	kind := relayer.ChangeKind(e.kind)
 	switch kind {
@@ -252,26 +258,28 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	default:
 		return nil, nil
 	}
-	w.failures = 0
-	if e.hasID {
-		w.lastID = e.id
+	if isRepeated {
+		return nil, nil
 	}
+	w.failures = 0
 	r, err := decodeChanged(kind, e.data)
-	if err == nil && kind != relayer.ChangeDeleted && !w.filter.selector.Matches(r) {
-		err = unsupportedFilter(w.filter) // the server has ignored the selector
+	if err == nil && kind != relayer.ChangeDeleted && !w.selector.Matches(r) {
+		err = unsupportedSelector(w.selector) // the server has ignored the selector
 	}
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", watchPath, err)
 	}
-	return &relayer.Change{Kind: kind, Relayer: r, Position: e.id}, nil
+	return &relayer.Change{Kind: kind, Relayer: r, Position: w.lastID, Time: w.complete}, nil
 }
 
-// ignored returns the failure of a comment that the server has ignored a part of the
-// selector.
+// ignored returns the failure of a comment that the server has ignored a parameter.
 func (w *watcher) ignored(e event) *failure {
-	for key := range w.filter.query {
+	if e.comment == wire.IgnoredParameter(rpcURLsParameter) && w.client.urls == fullURLs {
+		return &failure{err: fmt.Errorf("GET %s: %w", watchPath, errNoFullURLs)}
+	}
+	for key := range w.selector.Terms() {
 		if e.comment == wire.IgnoredParameter(key) {
-			return &failure{err: fmt.Errorf("GET %s: %w", watchPath, unsupportedFilter(w.filter))}
+			return &failure{err: fmt.Errorf("GET %s: %w", watchPath, unsupportedSelector(w.selector))}
 		}
 	}
 	return nil
@@ -281,8 +289,9 @@ func (w *watcher) ignored(e event) *failure {
 // has only its ID.
 func decodeChanged(kind relayer.ChangeKind, data []byte) (*relayer.Relayer, error) {
 	var decoded struct {
-		ETag    string          `json:"etag"`
 		Relayer json.RawMessage `json:"relayer"`
+		Change  change          `json:"change"`
+		Sealed  []string        `json:"sealed"`
 	}
 	if json.Unmarshal(data, &decoded) != nil {
 		return nil, errNoData
@@ -297,6 +306,9 @@ func decodeChanged(kind relayer.ChangeKind, data []byte) (*relayer.Relayer, erro
 	if err != nil {
 		return nil, err
 	}
-	r.Revision = revisionOf(decoded.ETag)
+	decoded.Change.setOn(r)
+	if len(decoded.Sealed) > 0 {
+		markSealed(r)
+	}
 	return r, nil
 }

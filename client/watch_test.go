@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ type connection struct {
 func (c *connection) send(text string) { _, _ = io.WriteString(c.w, text) }
 
 const (
-	heartbeat = ": heartbeat\n\n"
+	heartbeat = ": 15000\n\n"
 	resync    = "event: resync\ndata: {}\n\n"
 )
 
@@ -44,7 +45,7 @@ const (
 func (c *connection) change(revision int) { c.send(changeEvent(revision)) }
 
 func changeEvent(revision int) string {
-	return fmt.Sprintf("id: p%d\nevent: updated\ndata: {\"etag\":\"\\\"%d\\\"\",\"relayer\":{\"id\":\"a\",\"network_type\":\"evm\"}}\n\n", revision, revision)
+	return fmt.Sprintf("id: p%d\nevent: updated\ndata: {\"change\":{\"revision\":%d},\"relayer\":{\"id\":\"a\",\"network_type\":\"evm\"}}\n\n", revision, revision)
 }
 
 func (f *feed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -146,6 +147,16 @@ func TestWatch_Resync(t *testing.T) {
 	})
 }
 
+// A change that arrives twice is returned once.
+func TestWatch_RepeatedEvent(t *testing.T) {
+	follow(t, func(t *testing.T, _ *feed, changes iter.Seq2[relayer.Change, error]) {
+		wantItems(t, changes, "updated a 1", "updated a 2", "updated a 3")
+	}, func(c *connection) {
+		c.send(resync + changeEvent(1) + changeEvent(1) + changeEvent(2))
+		end(c)
+	}, func(c *connection) { c.send(changeEvent(2) + changeEvent(3)) })
+}
+
 // A server that can return all changes from the call on need not send a resync.
 func TestWatch_ChangeAtStart(t *testing.T) {
 	follow(t, func(t *testing.T, _ *feed, changes iter.Seq2[relayer.Change, error]) {
@@ -241,35 +252,122 @@ func TestWatch_AfterRegistry(t *testing.T) {
 	}
 }
 
-// The heartbeats of the server are passed on if they are wanted. Other comments are not.
+// The heartbeats of the server are passed on if they are wanted, with their position. Other
+// comments are not.
 func TestWatch_Heartbeats(t *testing.T) {
 	script := func(c *connection) {
 		c.send(": keep-alive\n\n" + resync + heartbeat)
 		c.change(1)
-		c.send(": keep-alive\n\n" + heartbeat)
+		c.send(": keep-alive\n\n: 8\nid: p7\n\n" + heartbeat)
 		c.change(2)
 	}
-	for interval, want := range map[time.Duration]string{0: "updated updated", time.Hour: "heartbeat updated heartbeat updated"} {
+	for wanted, want := range map[bool]string{false: "updated p1 updated p2", true: "heartbeat  updated p1 heartbeat p7 heartbeat p7 updated p2"} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer synctest.Wait()
 			defer cancel()
 			c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: &feed{scripts: []func(*connection){script}}}))
-			var kinds []string
-			for change, err := range c.Watch(ctx, relayer.WatchQuery{Heartbeat: interval}) {
+			var got []string
+			for change, err := range c.Watch(ctx, relayer.WatchQuery{Heartbeats: wanted}) {
 				if err != nil || (change.Relayer == nil) != (change.Kind == relayer.ChangeHeartbeat) {
 					t.Fatalf("%+v, error %v", change, err)
 				}
-				kinds = append(kinds, string(change.Kind))
+				got = append(got, string(change.Kind), change.Position)
 				if change.Relayer != nil && change.Relayer.Revision == 2 {
 					break
 				}
 			}
-			if got := strings.Join(kinds, " "); got != want {
-				t.Errorf("interval %s: %s, want %s", interval, got, want)
+			if got := strings.Join(got, " "); got != want {
+				t.Errorf("heartbeats %t: %s, want %s", wanted, got, want)
 			}
 		})
 	}
+}
+
+// An idle stream resumes at the position of its last heartbeat.
+func TestWatch_ResumesAfterHeartbeat(t *testing.T) {
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		wantItems(t, changes, "updated a 1")
+		if got := f.opened[1].Get("Last-Event-Id"); got != "p9" {
+			t.Errorf("resumed at %q", got)
+		}
+	}, func(c *connection) {
+		c.send(resync + ": 5000\nid: p9\n\n")
+		end(c)
+	}, func(c *connection) { c.change(1) })
+}
+
+// The time of a change is when the request was sent plus what the server reports, however
+// late the change arrives. An event without a time keeps the one before, also on another
+// connection.
+func TestWatch_Time(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		start := time.Now()
+		f := &feed{scripts: []func(*connection){func(c *connection) {
+			c.send(resync)
+			c.change(1)
+			time.Sleep(10 * time.Second)
+			c.send(": 1500\n" + changeEvent(2))
+			time.Sleep(10 * time.Second)
+			c.send(": 7000\n\n")
+			end(c)
+		}, func(c *connection) {
+			c.change(3)
+			c.send(": 10\n" + changeEvent(4))
+		}}}
+		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: slow{f}}))
+		var got []time.Duration
+		var kinds []relayer.ChangeKind
+		for change, err := range c.Watch(ctx, relayer.WatchQuery{Heartbeats: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if change.Time.IsZero() {
+				change.Time = start.Add(-1)
+			}
+			kinds, got = append(kinds, change.Kind), append(got, change.Time.Sub(start))
+			if len(got) == 5 {
+				break
+			}
+		}
+		second := got[4].Truncate(time.Second) // when the second request was sent, less the backoff
+		want := []time.Duration{-1, 1500 * time.Millisecond, 7 * time.Second, 7 * time.Second}
+		if !slices.Equal(got[:4], want) || second != 23*time.Second || kinds[2] != relayer.ChangeHeartbeat {
+			t.Errorf("the times are %v, want %v and 23s", got, want)
+		}
+	})
+}
+
+// slow is a transport that takes long until the response.
+type slow struct{ http.RoundTripper }
+
+func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(3 * time.Second)
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// A connection whose times may no longer be right is replaced.
+func TestWatch_OldConnection(t *testing.T) {
+	beat := func(c *connection) {
+		c.send(resync)
+		for i := 0; c.ctx.Err() == nil; i++ {
+			c.send(fmt.Sprintf(": %d\nid: p%d\n\n", 5000*i, i))
+			select {
+			case <-time.After(5 * time.Second):
+			case <-c.ctx.Done():
+			}
+		}
+	}
+	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
+		start := time.Now()
+		wantItems(t, changes, "updated a 1")
+		if passed := time.Since(start); passed < time.Hour || passed > time.Hour+time.Minute || f.opened[1].Get("Last-Event-Id") != "p721" {
+			t.Errorf("replaced after %v, at %q", passed, f.opened[1].Get("Last-Event-Id"))
+		}
+	}, beat, func(c *connection) { c.change(1) })
 }
 
 // If the first connection fails, the changes made until the next one are unknown.
@@ -344,8 +442,8 @@ func TestWatch_BackoffAfterLongConnection(t *testing.T) {
 		scripts[i] = func(c *connection) { c.send(heartbeat); end(c) }
 	}
 	scripts = append(scripts, func(c *connection) {
-		for range 10 {
-			time.Sleep(15 * time.Second)
+		for range 30 {
+			time.Sleep(5 * time.Second)
 			c.send(heartbeat)
 		}
 		ended = time.Now()
@@ -362,14 +460,14 @@ func TestWatch_BackoffAfterLongConnection(t *testing.T) {
 	}, scripts...)
 }
 
-// A proxy may limit the duration of a connection to less than three heartbeats.
+// A proxy may limit the duration of a connection to a few heartbeats.
 func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
 	var ended, opened time.Time
 	scripts := make([]func(*connection), 12)
 	for i := range scripts {
 		scripts[i] = func(c *connection) {
 			c.send(heartbeat)
-			time.Sleep(30 * time.Second)
+			time.Sleep(12 * time.Second)
 			ended = time.Now()
 			end(c)
 		}
@@ -388,10 +486,10 @@ func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
 
 func TestWatch_SilentConnection(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		time.Sleep(time.Hour) // the time before the range is no silence
+		time.Sleep(50 * time.Minute) // the time before the range is no silence
 		start := time.Now()
 		wantItems(t, changes, "updated a 1", "updated a 2", "updated a 3")
-		if waited := time.Since(start); waited < 6*time.Minute+30*time.Second || waited > 7*time.Minute {
+		if waited := time.Since(start); waited < 5*time.Minute+30*time.Second || waited > 6*time.Minute {
 			t.Errorf("the next connections were opened after %s", waited)
 		}
 		if len(f.opened) != 3 {
@@ -400,8 +498,8 @@ func TestWatch_SilentConnection(t *testing.T) {
 	}, func(c *connection) {
 		c.send(resync)
 		c.change(1)
-		for range 20 { // the heartbeats of 5 minutes
-			time.Sleep(15 * time.Second)
+		for range 60 { // the heartbeats of 5 minutes
+			time.Sleep(5 * time.Second)
 			c.send(heartbeat)
 		}
 	}, func(c *connection) {
@@ -416,9 +514,9 @@ func TestWatch_EventFormat(t *testing.T) {
 		wantItems(t, changes, "created b 5", "deleted b 5", "deleted c 7", "updated a 6")
 	}, func(c *connection) {
 		c.send("\n\nretry: 5\n" + resync + ":comment\nevent: renamed\ndata: {}\n\nevent: updated\n\n")
-		c.send("id:1\r\nevent:created\r\ndata:{\"etag\":\"\\\"5\\\"\",\r\ndata: \"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1}}\r\n\r\n")
-		c.send("event: deleted\ndata: {\"etag\":\"\\\"5\\\"\",\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
-		c.send("event: deleted\ndata: {\"etag\":\"\\\"7\\\"\",\"relayer\":{\"id\":\"c\"}}\n\n") // no longer selected
+		c.send("id:1\r\nevent:created\r\ndata:{\"change\":{\"revision\":5},\r\ndata: \"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1}}\r\n\r\n")
+		c.send("event: deleted\ndata: {\"change\":{\"revision\":5},\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
+		c.send("event: deleted\ndata: {\"change\":{\"revision\":7},\"relayer\":{\"id\":\"c\"}}\n\n") // no longer selected
 		// Neither the type nor the size of an event without data counts for the next one.
 		c.send("event: deleted\n\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
 		c.send(strings.Repeat("event: "+strings.Repeat("x", 1<<10)+"\n\n", 100))
@@ -554,17 +652,18 @@ func TestWatch_LoadBalancer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // the server starts after 20 s, and restarts for 5 minutes
 				c, s := scripted(t, nil, nil)
-				ready := time.Now().Add(20 * time.Second)
+				ready, revision := time.Now().Add(20*time.Second), 0
 				s.steps[0] = func(r *http.Request) (*http.Response, error) {
 					if time.Now().Before(ready) {
 						return test.step(r)
 					}
 					ready = time.Now().Add(5 * time.Minute)
-					return respond(200, "text/event-stream", changeEvent(1))(r)
+					revision++
+					return respond(200, "text/event-stream", changeEvent(revision))(r)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 1")
+				wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
 			})
 			synctest.Test(t, func(t *testing.T) { // there is no server
 				c, _ := scripted(t, nil, test.step)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Create adds a relayer and returns it as stored. It returns a
@@ -53,7 +53,7 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 			return c.validate(ctx, req.ID, body)
 		}
 		create := newRequest(http.MethodPost, collectionPath, body)
-		create.wantID = req.ID
+		create.wantID, create.reason = req.ID, settings.Reason
 		return c.write(ctx, &write{
 			request:  create,
 			hasOwnID: hasOwnID,
@@ -65,7 +65,7 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 // createBody returns the body of a create. It checks the type of the policy, which the JSON
 // of an empty one does not show.
 func createBody(ctx context.Context, req relayer.CreateRequest) ([]byte, error) {
-	if (relayer.Patch{"policies": req.Policy}).CheckPolicy(req.NetworkType) != nil {
+	if wire.CheckPolicy(req.Policy, req.NetworkType) != nil {
 		if err := req.Validate(ctx); err != nil {
 			return nil, err
 		}
@@ -148,7 +148,7 @@ func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Rel
 const maxRaces = 200
 
 func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.Relayer) error, settings relayer.WriteSettings) (*relayer.Relayer, error) {
-	current, err := c.getRevealed(ctx, id)
+	current, err := c.read(ctx, id, c.urls)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func difference(r *relayer.Relayer, change func(*relayer.Relayer) error) (relaye
 	if err := change(r); err != nil {
 		return nil, err
 	}
-	if err := (relayer.Patch{"policies": r.Policy}).CheckPolicy(r.NetworkType); err != nil {
+	if err := wire.CheckPolicy(r.Policy, r.NetworkType); err != nil {
 		return nil, err
 	}
 	after, err := unmasked(r)
@@ -231,11 +231,11 @@ func (c *Client) checkPolicy(ctx context.Context, id string, patch relayer.Patch
 	if _, err := patch.MarshalUnmasked(); err != nil {
 		return err // before a policy that is a nil pointer is used
 	}
-	current, err := c.get(ctx, id, c.newAttempts())
+	current, err := c.read(ctx, id, maskedURLs)
 	if err != nil {
 		return err
 	}
-	return patch.CheckPolicy(current.NetworkType)
+	return wire.CheckPolicy(patch["policies"], current.NetworkType)
 }
 
 func (c *Client) patch(ctx context.Context, id string, patch relayer.Patch, settings relayer.WriteSettings) (*relayer.Relayer, error) {
@@ -325,12 +325,13 @@ func (c *Client) change(ctx context.Context, req *request, settings relayer.Writ
 	if err := checkID(req.id); err != nil {
 		return nil, err
 	}
-	req.ifMatch = ifMatch(settings.Revisions)
+	req.ifMatch, req.reason = ifMatch(settings.Revisions), settings.Reason
 	if settings.DryRun {
 		if err := c.requireDryRuns(ctx); err != nil {
 			return nil, err
 		}
-		req.query, req.hasNoEffect = url.Values{"dry_run": {"true"}}, true
+		req.query.Set("dry_run", "true")
+		req.hasNoEffect = true
 		return c.run(ctx, req)
 	}
 	return c.write(ctx, &write{request: req, settle: func(current *relayer.Relayer) (verdict, error) {
@@ -414,9 +415,12 @@ func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) 
 // readBack returns the current relayer, or nil if there is none. It has as many attempts
 // as any read, but no more time than the write.
 func (c *Client) readBack(ctx context.Context, id string, write *attempts) (*relayer.Relayer, error) {
-	current, err := c.get(ctx, id, &attempts{left: c.maxAttempts - 1, lastEnd: write.lastEnd})
-	if errors.Is(err, relayer.ErrNotFound) {
+	resp, err := c.get(ctx, id, maskedURLs, &attempts{left: c.maxAttempts - 1, lastEnd: write.lastEnd})
+	switch {
+	case errors.Is(err, relayer.ErrNotFound):
 		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	return current, err
+	return resp.relayer, nil
 }

@@ -331,13 +331,3 @@ func TestIfRevision_IfMatch(t *testing.T) {
 		}
 	}
 }
-
-func TestRevision_ETag(t *testing.T) {
-	for tag, want := range map[string]uint64{`"42"`: 42, `W/"42"`: 42, "": 0, `"abc"`: 0, `"-1"`: 0, `42x`: 0} {
-		c, _ := scripted(t, nil, respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"evm"}}`, "ETag", tag))
-		r, err := c.Get(t.Context(), "a")
-		if err != nil || r.Revision != want {
-			t.Errorf("ETag %s: revision %d, want %d, error %v", tag, r.Revision, want, err)
-		}
-	}
-}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/go-relayer/relayer"
 )
@@ -17,7 +19,8 @@ type Access struct {
 	// Action is what the request does: [relayer.ActionGet], [relayer.ActionList],
 	// [relayer.ActionWatch], [relayer.ActionCreate], [relayer.ActionUpdate],
 	// [relayer.ActionDelete], and those of [WithEngineOperations]. HEAD is the action of
-	// GET. A pause over HTTP is an update.
+	// GET. A pause over HTTP is an update. A read of full RPC URLs asks twice: about the
+	// read, and about [relayer.ActionReveal].
 	Action relayer.Action
 
 	// ID is the relayer ID in the path, and otherwise empty. It is the text of the client:
@@ -61,6 +64,9 @@ func WithAuthorizer(authorize Authorizer) Option {
 		if authorize == nil {
 			return errors.New("httpapi: authorizer is nil")
 		}
+		if s.authorize != nil {
+			return errors.New("httpapi: a second authorizer would replace the first one: give one WithAuthorizer")
+		}
 		s.authorize = authorize
 		return nil
 	}}
@@ -68,22 +74,77 @@ func WithAuthorizer(authorize Authorizer) Option {
 
 // authorized calls the authorizer before an endpoint, and sets the view of the relayers
 // that the caller may use.
-func (a *API) authorized(action relayer.Action, handle endpoint) endpoint {
-	return func(x *exchange, r *http.Request) response {
-		decision, err := a.decide(x, Access{Actor: x.actor, Action: action, ID: x.relayerID})
-		if err != nil {
-			a.logFault(x, r, err)
-			return overloaded()
-		}
-		if !decision.isAllowed {
-			return failure(http.StatusForbidden)
-		}
-		x.within, x.manager = decision.within, a.manager
-		if !decision.within.IsZero() {
-			x.manager = a.manager.Within(decision.within)
-		}
-		return handle(x, r)
+func (a *API) authorized(route route) endpoint {
+	actions, withReveal := []relayer.Action{route.action}, []relayer.Action{route.action, relayer.ActionReveal}
+	isRevealing := func(r *http.Request) bool {
+		return route.hasURLs && a.engineOperations && asksForFullURLs(r.URL.RawQuery)
 	}
+	return func(x *exchange, r *http.Request) response {
+		if !isRevealing(r) {
+			return a.permitted(x, r, actions, route.handle)
+		}
+		p := a.permitted(x, r, withReveal, route.handle)
+		if !x.responded {
+			a.logReveal(x, r, p.status)
+		}
+		return p
+	}
+}
+
+// permitted calls the endpoint if the caller may do all of the actions.
+func (a *API) permitted(x *exchange, r *http.Request, actions []relayer.Action, handle endpoint) response {
+	x.actions = actions
+	permission, err := a.permission(x, x.actor)
+	if err != nil {
+		a.logFault(x, r, err)
+		return overloaded()
+	}
+	if !permission.isAllowed {
+		return failure(http.StatusForbidden)
+	}
+	x.within, x.manager = permission.within, a.manager
+	if !x.within.IsZero() {
+		x.manager = a.manager.Within(x.within)
+	}
+	return handle(x, r)
+}
+
+// permission returns whether the actor may do all actions of the request, and for which
+// relayers.
+func (a *API) permission(x *exchange, actor relayer.Actor) (all Decision, err error) {
+	all.isAllowed = true
+	for _, action := range x.actions {
+		decision, err := a.decide(x, Access{Actor: actor, Action: action, ID: x.relayerID})
+		if err != nil || !decision.isAllowed {
+			return Decision{}, err
+		}
+		all.within = all.within.And(decision.within)
+	}
+	return all, nil
+}
+
+// documents returns the view for reads. RPC URLs are in full only if the caller was
+// permitted to read them.
+func (x *exchange) documents() relayer.Documents {
+	if slices.Contains(x.actions, relayer.ActionReveal) {
+		return x.manager.Documents().WithFullURLs()
+	}
+	return x.manager.Documents()
+}
+
+// logReveal logs a request for full RPC URLs. Its ID may be unknown.
+func (a *API) logReveal(x *exchange, r *http.Request, status int) {
+	id := x.relayerID
+	if !relayer.IsID(id) {
+		id = ""
+	}
+	a.log(r.Context(), slog.LevelInfo, "full RPC URLs requested",
+		slog.String("request_id", x.requestID),
+		slog.String("principal", x.actor.ID),
+		slog.String("address", x.actor.Address),
+		slog.String("route", x.route),
+		slog.String("relayer_id", id),
+		slog.Int("status", status))
 }
 
 // decide returns an error if the authorizer fails, or if no view can have its selector.

@@ -17,23 +17,36 @@ import (
 // authorizedRequests has a request for each action.
 var authorizedRequests = []struct {
 	method, path, body string
-	action             relayer.Action
 	id                 string
+	actions            []relayer.Action
 }{
-	{"GET", collection, "", relayer.ActionList, ""},
-	{"HEAD", collection, "", relayer.ActionList, ""},
-	{"POST", collection, minimal(`,"id":"r-2"`), relayer.ActionCreate, ""},
-	{"POST", validation, minimal(`,"id":"r-3"`), relayer.ActionCreate, ""},
-	{"HEAD", changes, "", relayer.ActionWatch, ""},
-	{"GET", one, "", relayer.ActionGet, "r-1"},
-	{"HEAD", one, "", relayer.ActionGet, "r-1"},
-	{"GET", collection + "/a%2Fb", "", relayer.ActionGet, "a/b"},
-	{"PATCH", one, `{"paused":true}`, relayer.ActionUpdate, "r-1"},
-	{"GET", one + "/custom_rpc_urls", "", relayer.ActionReveal, "r-1"},
-	{"HEAD", one + "/custom_rpc_urls", "", relayer.ActionReveal, "r-1"},
-	{"PUT", one + "/disabled_reason", `{"type":"x"}`, relayer.ActionDisable, "r-1"},
-	{"DELETE", one + "/disabled_reason", "", relayer.ActionEnable, "r-1"},
-	{"DELETE", one, "", relayer.ActionDelete, "r-1"},
+	{"GET", collection, "", "", []relayer.Action{relayer.ActionList}},
+	{"HEAD", collection, "", "", []relayer.Action{relayer.ActionList}},
+	{"POST", collection, minimal(`,"id":"r-2"`), "", []relayer.Action{relayer.ActionCreate}},
+	{"POST", validation, minimal(`,"id":"r-3"`), "", []relayer.Action{relayer.ActionCreate}},
+	{"HEAD", changes, "", "", []relayer.Action{relayer.ActionWatch}},
+	{"GET", one, "", "r-1", []relayer.Action{relayer.ActionGet}},
+	{"HEAD", one, "", "r-1", []relayer.Action{relayer.ActionGet}},
+	{"GET", collection + "/a%2Fb", "", "a/b", []relayer.Action{relayer.ActionGet}},
+	{"PATCH", one, `{"paused":true}`, "r-1", []relayer.Action{relayer.ActionUpdate}},
+	{"HEAD", one + "/history", "", "r-1", []relayer.Action{relayer.ActionGet}},
+	{"GET", one + "/history", "", "r-1", []relayer.Action{relayer.ActionGet}},
+	{"GET", one + "?rpc_urls=full", "", "r-1", []relayer.Action{relayer.ActionGet, relayer.ActionReveal}},
+	{"HEAD", one + "?a=b&rpc%5Furls=ful%6c", "", "r-1", []relayer.Action{relayer.ActionGet, relayer.ActionReveal}},
+	{"GET", collection + "?rpc_urls=full", "", "", []relayer.Action{relayer.ActionList, relayer.ActionReveal}},
+	{"HEAD", changes + "?rpc_urls=full", "", "", []relayer.Action{relayer.ActionWatch, relayer.ActionReveal}},
+	{"GET", one + "/history?rpc_urls=full", "", "r-1", []relayer.Action{relayer.ActionGet}},
+	{"PUT", one + "/disabled_reason", `{"type":"x"}`, "r-1", []relayer.Action{relayer.ActionDisable}},
+	{"DELETE", one + "/disabled_reason", "", "r-1", []relayer.Action{relayer.ActionEnable}},
+	{"DELETE", one, "", "r-1", []relayer.Action{relayer.ActionDelete}},
+}
+
+// withParameter adds a parameter to the query of a path.
+func withParameter(path, parameter string) string {
+	if strings.Contains(path, "?") {
+		return path + "&" + parameter
+	}
+	return path + "?" + parameter
 }
 
 // authorizer is an Authorizer that records its calls and returns what the test sets.
@@ -86,9 +99,12 @@ func TestAuthorizer_Access(t *testing.T) {
 		a.set(allow)
 		got := s.do(r.method, r.path, r.body, with("Content-Type", "application/json"), with("X-Request-Id", "req-1"))
 		actor := relayer.Actor{ID: "token-1", RequestID: "req-1", Address: "127.0.0.1"}
-		want := httpapi.Access{Actor: actor, Action: r.action, ID: r.id}
-		if calls := a.recorded(); !slices.Equal(calls, []httpapi.Access{want}) {
-			t.Errorf("%s %s: calls %+v, want one with %+v", r.method, r.path, calls, want)
+		var want []httpapi.Access
+		for _, action := range r.actions {
+			want = append(want, httpapi.Access{Actor: actor, Action: action, ID: r.id})
+		}
+		if calls := a.recorded(); !slices.Equal(calls, want) {
+			t.Errorf("%s %s: calls %+v, want %+v", r.method, r.path, calls, want)
 		}
 		if got.status >= 400 && got.status != http.StatusNotFound {
 			t.Errorf("%s %s returned %d: %s", r.method, r.path, got.status, got.body)
@@ -127,7 +143,7 @@ func TestAuthorizer_Refusal(t *testing.T) {
 	for _, r := range authorizedRequests {
 		for _, body := range []string{r.body, "{"} {
 			for _, contentType := range []string{"application/json", "text/plain"} {
-				got := s.do(r.method, r.path+"?page=x", body, with("Content-Type", contentType), with("If-Match", `"0"`), with("If-None-Match", "*"))
+				got := s.do(r.method, withParameter(r.path, "page=x"), body, with("Content-Type", contentType), with("If-Match", `"0"`), with("If-None-Match", "*"))
 				if got.status != http.StatusForbidden {
 					t.Errorf("%s %s returned %d", r.method, r.path, got.status)
 				}
@@ -216,7 +232,7 @@ func TestAccess(t *testing.T) {
 		},
 		"no authorizer, engine": {
 			options: []httpapi.Option{engine},
-			want:    `{"principal":"token-1","actions":["list","create","watch","get","update","delete","reveal","disable","enable"],"selector":""}`,
+			want:    `{"principal":"token-1","actions":["list","create","watch","get","update","delete","disable","enable","reveal"],"selector":""}`,
 		},
 		"read within a team": {
 			authorize: func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {

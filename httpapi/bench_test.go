@@ -28,7 +28,7 @@ func BenchmarkReads(b *testing.B) {
 		if i%10 == 0 {
 			team = "payments"
 		}
-		if _, err := manager.CreateDocument(b.Context(), []byte(scopedBody(fmt.Sprint("r-", i), team))); err != nil {
+		if _, err := manager.Documents().Create(b.Context(), []byte(scopedBody(fmt.Sprint("r-", i), team))); err != nil {
 			b.Fatal(err)
 		}
 	}

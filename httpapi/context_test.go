@@ -18,9 +18,9 @@ import (
 // waitingStore is a store that does not respond before the context is done.
 type waitingStore struct{ relayer.Store }
 
-func (waitingStore) List(ctx context.Context, _ relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (waitingStore) List(ctx context.Context, _ relayer.StoreQuery) (relayer.Listing, error) {
 	<-ctx.Done()
-	return nil, 0, ctx.Err()
+	return relayer.Listing{}, ctx.Err()
 }
 
 // TestContext_Ended: an operation ends with the context of the request, whether the host
@@ -116,11 +116,11 @@ func (s lossyStore) Update(ctx context.Context, rec relayer.Record) (relayer.Rec
 	return rec, s.lose(ctx, err)
 }
 
-func (s lossyStore) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.lose(ctx, s.Store.Delete(ctx, id, revision))
+func (s lossyStore) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return s.lose(ctx, s.Store.Delete(ctx, id, revision, note))
 }
 
-func handlerOn(t *testing.T, store relayer.Store, auth httpapi.Authenticator, options ...httpapi.Option) http.Handler {
+func handlerOn(t *testing.T, store relayer.Store, auth httpapi.Authenticator, options ...httpapi.Option) *httpapi.API {
 	t.Helper()
 	manager, err := relayer.New(store)
 	if err != nil {

@@ -265,7 +265,7 @@ func otherMethodReturns405(t *testing.T) {
 	s := serve(t, httpapi.WithEngineOperations())
 	for path, allowed := range map[string]string{
 		collection: "GET, HEAD, POST", one: "GET, HEAD, PATCH, DELETE", validation: "POST", access: "GET, HEAD",
-		one + "/custom_rpc_urls": "GET, HEAD", one + "/disabled_reason": "PUT, DELETE",
+		one + "/history": "GET, HEAD", one + "/disabled_reason": "PUT, DELETE",
 	} {
 		for _, method := range []string{"PUT", "POST", "DELETE", "OPTIONS", "TRACE", "BREW"} {
 			if strings.Contains(allowed, method) {

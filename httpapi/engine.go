@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,43 +11,16 @@ import (
 )
 
 // WithEngineOperations adds the operations of a relaying engine in another process: it
-// reads the full RPC URLs ([relayer.ActionReveal]), and disables and enables relayers
-// ([relayer.ActionDisable], [relayer.ActionEnable]). Without it their paths are unknown.
-// With it every caller may use them, unless an [Authorizer] refuses: permit them only to
-// engines.
+// reads the full RPC URLs with the query parameter rpc_urls=full of a get, a list and a stream
+// ([relayer.ActionReveal]), and disables and enables relayers ([relayer.ActionDisable],
+// [relayer.ActionEnable]). Without it the parameter and the paths are unknown. With it every
+// caller may use them, unless an [Authorizer] refuses: permit them only to engines. The logger
+// of [WithLogger] gets a line for every request for full RPC URLs, refused ones included.
 func WithEngineOperations() Option {
 	return Option{func(s *settings) error {
 		s.engineOperations = true
 		return nil
 	}}
-}
-
-// fullRPCConfig is a [relayer.RPCConfig] whose URL is not masked.
-type fullRPCConfig struct {
-	URL    string   `json:"url"`
-	Weight *float64 `json:"weight"`
-}
-
-// revealRPCURLs reads the revision before the URLs: if they change in between, the client
-// reads them again at the next revision.
-func (a *API) revealRPCURLs(x *exchange, r *http.Request) response {
-	x.ignoreQuery(r)
-	document, err := x.manager.GetDocument(x, x.relayerID)
-	tag := entityTag(document.Revision)
-	if err == nil && matchesAny(r.Header["If-None-Match"], tag) {
-		return notModified(tag)
-	}
-	// The observers of the host see each attempt, also if there is no such relayer.
-	endpoints, revealErr := x.manager.RPCURLs(x, x.relayerID)
-	if err := cmp.Or(err, revealErr); err != nil {
-		return a.errorResponse(x, r, err)
-	}
-	full := make([]fullRPCConfig, 0, len(endpoints))
-	for _, endpoint := range endpoints {
-		full = append(full, fullRPCConfig{endpoint.URL.Unmasked(), endpoint.Weight})
-	}
-	body := append(x.startBody(), encodeJSON(full)...)
-	return x.success(http.StatusOK, body).withHeader("Etag", tag)
 }
 
 func (a *API) disableRelayer(x *exchange, r *http.Request) response {
@@ -85,6 +57,7 @@ func (a *API) enableRelayer(x *exchange, r *http.Request) response {
 
 func (x *exchange) relayer(r *relayer.Relayer) response {
 	body := append(x.startBody(), encodeJSON(r)...)
+	body = x.appendChanges(body, changeOf(r.Revision, r.LastChange))
 	return x.success(http.StatusOK, body).withHeader("Etag", entityTag(r.Revision))
 }
 

@@ -18,26 +18,6 @@ func serveEngine(t *testing.T) *service {
 	return s
 }
 
-func TestEngine_RPCURLs(t *testing.T) {
-	s := serveEngine(t)
-	const want = `{"success":true,"data":[{"url":"https://user:pw@rpc.example/v2/key?a=b","weight":0.5},{"url":"wss://b.example","weight":100}]}`
-	got := s.do("GET", one+"/custom_rpc_urls", "")
-	tag := s.do("GET", one, "").header.Get("ETag")
-	if got.status != http.StatusOK || got.body != want || got.header.Get("ETag") != tag {
-		t.Errorf("got %d %v %s\nwant %s with the ETag %s", got.status, got.header, got.body, want, tag)
-	}
-	for _, method := range []string{"GET", "HEAD"} {
-		if got := s.do(method, one+"/custom_rpc_urls", "", with("If-None-Match", tag)); got.status != http.StatusNotModified || got.header.Get("ETag") != tag {
-			t.Errorf("%s with the current tag: %d %v", method, got.status, got.header)
-		}
-	}
-	s.create(minimal(`,"id":"r-2"`))
-	if got := s.do("GET", collection+"/r-2/custom_rpc_urls", ""); got.body != `{"success":true,"data":[]}` {
-		t.Errorf("without endpoints: %s", got.body)
-	}
-	wantFailure(t, s.do("GET", collection+"/nobody/custom_rpc_urls", ""), http.StatusNotFound, "Relayer with ID nobody not found")
-}
-
 func TestEngine_DisableEnable(t *testing.T) {
 	s := serveEngine(t)
 	path, isJSON := one+"/disabled_reason", with("Content-Type", "application/json")
@@ -118,7 +98,7 @@ func TestEngine_EnableRefused(t *testing.T) {
 func TestEngine_NotEnabled(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
-	for _, path := range []string{one + "/custom_rpc_urls", one + "/disabled_reason", collection + "/nobody/custom_rpc_urls"} {
+	for _, path := range []string{one + "/disabled_reason", collection + "/nobody/disabled_reason"} {
 		for _, method := range []string{"GET", "PUT", "DELETE", "POST"} {
 			wantFailure(t, s.do(method, path, `{"type":"x"}`), http.StatusNotFound, "Not Found")
 		}

@@ -68,7 +68,7 @@ func TestList_Filters(t *testing.T) {
 		"search=%25":                              "",
 		"label.team=payments%2Cx":                 "",
 		"&&network=sepolia&":                      "a d",
-		"network=sepolia&revisions=true&page=1":   "a d",
+		"network=sepolia&changes=true&page=1":     "a d",
 		"lab%65l.team=payments&%6eetwork=sepolia": "a d",
 	} {
 		got := s.do("GET", collection+"?"+query, "")
@@ -120,7 +120,7 @@ func TestQuery_UnknownParameter(t *testing.T) {
 	isJSON := with("Content-Type", "application/json")
 	for _, c := range []struct{ method, path, body string }{
 		{"GET", collection, ""}, {"POST", collection, minimal("")}, {"POST", validation, minimal("")}, {"GET", access, ""},
-		{"GET", one, ""}, {"PATCH", one, `{}`}, {"GET", one + "/custom_rpc_urls", ""},
+		{"GET", one, ""}, {"PATCH", one, `{}`}, {"GET", one + "/history", ""},
 		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""}, {"DELETE", one, ""},
 	} {
 		got := s.do(c.method, c.path+"?pausd=true", c.body, isJSON)

@@ -26,12 +26,14 @@ func FuzzListQuery(f *testing.F) {
 		"", "page=1", "page=0&per_page=0", "per_page=4294967295", "page=4294967296", "page=-1", "page=%31", "page=1&page=2",
 		"a;b", "%zz", "page=+1", "page", "=1", "&&", "page=1&x=%ff",
 		"network=sepolia&network=mainnet&label.team=payments", "paused=true&paused=maybe", "network_type=foo", "id=a&id=a%20b",
-		"search=&search=x", "search=%25%2C%7C", "label.=x", "label.a/b=%c3%a9", "label.owner=", "pausd=true&revisions=true", "labels.team=x&Network=y",
+		"search=&search=x", "search=%25%2C%7C", "label.=x", "label.a/b=%c3%a9", "label.owner=", "pausd=true&changes=true", "labels.team=x&Network=y",
+		"after=", "after=7&per_page=2", "after=7&page=1", "rpc_urls=full", "search=1&search=2&search=3&search=4&search=5&search=6&search=7&search=8&search=9",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		query, err := parseListQuery(raw)
+		x := new(exchange)
+		query, err := new(API).parseListQuery(x, &http.Request{URL: &url.URL{RawQuery: raw}})
 		if err != nil {
 			var invalid *relayer.ValidationError
 			if !errors.As(err, &invalid) || len(invalid.Fields) == 0 {
@@ -43,13 +45,16 @@ func FuzzListQuery(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was accepted but is not a query: %v", raw, err)
 		}
-		wantSelector(t, raw, values, query)
-		for name, got := range map[string]uint32{"page": query.page, "per_page": query.perPage} {
+		wantSelector(t, raw, values, query.Selector, x.unknown)
+		if after, given := values["after"]; given != (query.After != nil) || given && (string(*query.After) != after[0] || query.Page != 0) {
+			t.Errorf("%q: after is %v", raw, query.After)
+		}
+		for name, got := range map[string]int{"page": query.Page, "per_page": query.PerPage} {
 			sent, given := values[name]
 			if !given {
 				continue
 			}
-			if want := strings.TrimLeft(sent[0], "0"); len(sent) != 1 || strconv.FormatUint(uint64(got), 10) != want && want != "" {
+			if want := strings.TrimLeft(sent[0], "0"); len(sent) != 1 || strconv.Itoa(got) != want && want != "" {
 				t.Errorf("%q: %s is %d", raw, name, got)
 			}
 		}
@@ -57,31 +62,31 @@ func FuzzListQuery(f *testing.F) {
 }
 
 // wantSelector checks the selector of a query and its unknown parameters.
-func wantSelector(t *testing.T, raw string, values url.Values, query listQuery) {
+func wantSelector(t *testing.T, raw string, values url.Values, selector relayer.Selector, names []string) {
 	t.Helper()
 	var want relayer.Selector
 	unknown := make(map[string]bool)
 	for name, list := range values {
 		switch {
-		case isFilter(name):
+		case relayer.IsSelectorKey(name):
 			want = want.Where(name, list...)
-		case name != "page" && name != "per_page" && name != "revisions":
+		case !slices.Contains([]string{"page", "per_page", "after", "changes"}, name):
 			unknown[name] = true
 		}
 	}
-	if want.Err() != nil || query.selector.String() != want.String() {
-		t.Errorf("%q: the selector is %s, want %s, error %v", raw, query.selector, want, want.Err())
+	if want.Err() != nil || selector.String() != want.String() {
+		t.Errorf("%q: the selector is %s, want %s, error %v", raw, selector, want, want.Err())
 	}
 	if parsed, err := relayer.ParseSelector(want.String()); err != nil || parsed.String() != want.String() {
 		t.Errorf("%q: %s is parsed as %s, error %v", raw, want, parsed, err)
 	}
-	for i, name := range query.unknown {
-		if !unknown[name] || slices.Contains(query.unknown[:i], name) {
+	for i, name := range names {
+		if !unknown[name] || slices.Contains(names[:i], name) {
 			t.Errorf("%q: %q is named as unknown", raw, name)
 		}
 	}
-	if want := min(len(unknown), maxUnknown+1); len(query.unknown) != want {
-		t.Errorf("%q: %d unknown parameters are named, want %d", raw, len(query.unknown), want)
+	if want := min(len(unknown), maxUnknown+1); len(names) != want {
+		t.Errorf("%q: %d unknown parameters are named, want %d", raw, len(names), want)
 	}
 }
 
@@ -144,7 +149,9 @@ func FuzzHTTP(f *testing.F) {
 		{"POST", "/api/v1/relayers:validate", "application/json", "", `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","labels":{"a":"b"}}`},
 		{"PATCH", "/api/v1/relayers/r-1?dry_run=true", "application/json", "", `{"labels":{"a":null}}`},
 		{"GET", "/api/v1/access", "", "", ""},
-		{"GET", "/api/v1/relayers/r-1/custom_rpc_urls", "", `"1"`, ""},
+		{"GET", "/api/v1/relayers/r-1?rpc_urls=full&changes=true", "", `"1"`, ""},
+		{"GET", "/api/v1/relayers?rpc_urls=full&changes=true&after=", "", "", ""},
+		{"GET", "/api/v1/relayers/r-1/history?before=7&per_page=1", "", "", ""},
 		{"PUT", "/api/v1/relayers/r-1/disabled_reason", "application/json", "", `{"type":"x","details":"y"}`},
 		{"DELETE", "/api/v1/relayers/r-1/disabled_reason", "", "", ""},
 	} {

@@ -30,7 +30,7 @@ type API struct {
 	drain        context.CancelFunc
 	mux          *http.ServeMux
 	buffers      sync.Pool // of *[]byte, for response bodies
-	documents    sync.Pool // of *[]relayer.Document, for pages
+	pageRooms    sync.Pool // of *relayer.DocumentPage
 }
 
 // exchange is the state of one request and its response. It is the
@@ -41,7 +41,7 @@ type exchange struct {
 	context.Context
 	requestID string
 	actor     relayer.Actor
-	received  time.Time // zero if requests are not logged
+	received  time.Time
 	buffer    *[]byte
 
 	// caller is whose shares the request uses. It is that of the actor as soon as the
@@ -57,12 +57,16 @@ type exchange struct {
 	route     string // the matched pattern; empty before routing
 	relayerID string // in the path of one relayer, or of the created one
 
-	// manager is the view within the decision of the authorizer.
+	// actions are those that need permission, and manager is the view within the decisions
+	// of the authorizer about them.
+	actions []relayer.Action
 	manager *relayer.Manager
 	within  relayer.Selector
 
-	// unknown are the names of unknown query parameters.
-	unknown []string
+	// unknown are the names of unknown query parameters. hasChanges is set if the query asks
+	// for the last change of each relayer.
+	unknown    []string
+	hasChanges bool
 
 	// values holds the values of X-Request-Id, Content-Length and response.header, to
 	// save an allocation for each.
@@ -97,9 +101,9 @@ func (x *exchange) releaseInFlight() {
 // unauthenticated caller cannot find out which paths exist. Only the OpenAPI
 // document, which is the same on every server, needs no token.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, Context: r.Context(), requestID: requestID(r.Header), buffer: a.buffers.Get().(*[]byte)}
-	if a.requestLogger != nil {
-		x.received = time.Now()
+	x := &exchange{
+		ResponseWriter: w, Context: r.Context(), requestID: requestID(r.Header),
+		received: time.Now(), buffer: a.buffers.Get().(*[]byte),
 	}
 	defer a.putBuffer(x)
 	defer a.logRequest(x, r)
@@ -188,6 +192,9 @@ type route struct {
 	path   string
 	action relayer.Action // empty: permitted to every caller
 	handle endpoint
+
+	// hasURLs makes the query parameter rpc_urls known, if the host has enabled it.
+	hasURLs bool
 }
 
 const (
@@ -195,7 +202,7 @@ const (
 	changes    = collection + ":watch"
 	validation = collection + ":validate"
 	single     = collection + "/{relayer_id}"
-	rpcURLs    = single + "/custom_rpc_urls"
+	history    = single + "/history"
 	disabled   = single + "/disabled_reason"
 	accessPath = "/api/v1/access"
 )
@@ -204,21 +211,21 @@ const (
 // document use this one table.
 func (a *API) routes() []route {
 	routes := []route{
-		{http.MethodGet, collection, relayer.ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.listRelayers)))},
-		{http.MethodPost, collection, relayer.ActionCreate, a.bytesLimited(a.createRelayer)},
-		{http.MethodPost, validation, relayer.ActionCreate, a.bytesLimited(a.validateRelayer)},
-		{http.MethodGet, changes, relayer.ActionWatch, a.rateLimited(a.watchRelayers)},
-		{http.MethodGet, single, relayer.ActionGet, a.rateLimited(a.bytesLimited(a.getRelayer))},
-		{http.MethodPatch, single, relayer.ActionUpdate, a.bytesLimited(a.patchRelayer)},
-		{http.MethodDelete, single, relayer.ActionDelete, a.bytesLimited(a.deleteRelayer)},
-		{http.MethodGet, accessPath, "", a.rateLimited(a.bytesLimited(a.getAccess))},
-		{http.MethodGet, openAPIPath, "", serveOpenAPI},
+		{http.MethodGet, collection, relayer.ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.listRelayers))), true},
+		{http.MethodPost, collection, relayer.ActionCreate, a.bytesLimited(a.createRelayer), false},
+		{http.MethodPost, validation, relayer.ActionCreate, a.bytesLimited(a.validateRelayer), false},
+		{http.MethodGet, changes, relayer.ActionWatch, a.rateLimited(a.watchRelayers), true},
+		{http.MethodGet, single, relayer.ActionGet, a.rateLimited(a.bytesLimited(a.getRelayer)), true},
+		{http.MethodPatch, single, relayer.ActionUpdate, a.bytesLimited(a.patchRelayer), false},
+		{http.MethodDelete, single, relayer.ActionDelete, a.bytesLimited(a.deleteRelayer), false},
+		{http.MethodGet, history, relayer.ActionGet, a.rateLimited(a.pagesLimited(a.bytesLimited(a.getHistory))), false},
+		{http.MethodGet, accessPath, "", a.rateLimited(a.bytesLimited(a.getAccess)), false},
+		{http.MethodGet, openAPIPath, "", serveOpenAPI, false},
 	}
 	if a.engineOperations {
 		routes = append(routes,
-			route{http.MethodGet, rpcURLs, relayer.ActionReveal, a.rateLimited(a.bytesLimited(a.revealRPCURLs))},
-			route{http.MethodPut, disabled, relayer.ActionDisable, a.bytesLimited(a.disableRelayer)},
-			route{http.MethodDelete, disabled, relayer.ActionEnable, a.bytesLimited(a.enableRelayer)},
+			route{http.MethodPut, disabled, relayer.ActionDisable, a.bytesLimited(a.disableRelayer), false},
+			route{http.MethodDelete, disabled, relayer.ActionEnable, a.bytesLimited(a.enableRelayer), false},
 		)
 	}
 	return routes
@@ -229,6 +236,9 @@ func (a *API) actions() (all []relayer.Action) {
 		if route.action != "" && !slices.Contains(all, route.action) {
 			all = append(all, route.action)
 		}
+	}
+	if a.engineOperations {
+		all = append(all, relayer.ActionReveal)
 	}
 	return all
 }
@@ -258,7 +268,7 @@ func (a *API) newMux() *http.ServeMux {
 	}
 	for _, route := range routes {
 		if route.action != "" {
-			route.handle = a.authorized(route.action, route.handle)
+			route.handle = a.authorized(route)
 		}
 		register(route.method+" "+route.path, route.handle)
 	}

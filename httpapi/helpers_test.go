@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -339,7 +340,7 @@ func wantEnvelope(t *testing.T, got reply) {
 		want = append(want, "errors")
 	}
 	isOptional := func(name string) bool {
-		return slices.Contains([]string{"pagination", "revisions", "metadata"}, name) && got.status < 400
+		return slices.Contains([]string{"pagination", "changes", "next", "position", "sealed", "metadata"}, name) && got.status < 400
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(members)), isOptional)
 	slices.Sort(want)
@@ -469,8 +470,12 @@ func (downStore) Get(context.Context, string) (relayer.Record, error) {
 	return relayer.Record{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
 }
 
-func (downStore) List(context.Context, relayer.StoreQuery) ([]relayer.Record, int, error) {
-	return nil, 0, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
+func (downStore) History(context.Context, relayer.HistoryQuery) ([]relayer.RecordChange, error) {
+	return nil, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
+}
+
+func (downStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, error) {
+	return relayer.Listing{}, fmt.Errorf("dialing: %w", relayer.ErrUnavailable)
 }
 
 func encode(t *testing.T, value any) string {
@@ -484,4 +489,11 @@ func encode(t *testing.T, value any) string {
 
 func newLogger(log io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// noHistory is a store that retains no changes.
+type noHistory struct{ relayer.Store }
+
+func (noHistory) History(context.Context, relayer.HistoryQuery) ([]relayer.RecordChange, error) {
+	return nil, errors.ErrUnsupported
 }

@@ -8,14 +8,16 @@
 //	GET    /api/v1/relayers/{relayer_id}  one relayer
 //	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
 //	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
+//	GET    /api/v1/relayers/{relayer_id}/history  its changes, newest first
 //	GET    /api/v1/access                 what the caller may do
 //	GET    /api/v1/openapi.json           the OpenAPI 3.1 description of the API
 //
 // With [WithEngineOperations] also:
 //
-//	GET    /api/v1/relayers/{relayer_id}/custom_rpc_urls  the full RPC URLs
 //	PUT    /api/v1/relayers/{relayer_id}/disabled_reason  disable a relayer
 //	DELETE /api/v1/relayers/{relayer_id}/disabled_reason  enable a relayer
+//
+// and a get, a list and a change stream return full RPC URLs with rpc_urls=full.
 //
 // A list and a change stream take the keys of [relayer.Selector] as query parameters:
 //
@@ -23,11 +25,14 @@
 //
 // A parameter that is given several times selects relayers with any of its values. The
 // response names unknown parameters in metadata.logs; they have no effect. A list also takes
-// page, from 1, and per_page.
+// per_page, and either page, from 1, or after: the cursor of a walk that returns each relayer
+// exactly once. With changes=true a response says who changed each relayer last, when and
+// why.
 //
 // The ETag of a relayer is its revision. PATCH, PUT and DELETE honor If-Match: the response
 // is 412 if the current revision is another one. With the parameter dry_run=true they check
-// everything and store nothing. docs/http.md lists all statuses and limits.
+// everything and store nothing. The X-Change-Reason of a write is stored with the change.
+// docs/http.md lists all statuses and limits.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, has no global
@@ -48,15 +53,20 @@
 // deleted. A relayer that the caller or the filters of the stream cease to select is
 // deleted too, and has only its id. The event resync reports a gap ([relayer.ErrGap]): the
 // client must read all relayers again. It is the first event, unless the request has a
-// Last-Event-ID from which the store can resume, of a stream with the same filters and the
-// same permission. A comment follows every 15 seconds. The comment heartbeat follows 15
-// seconds without a change, if the store is reachable: the client then has all changes.
+// Last-Event-ID from which the store can resume: the id of a stream, or the position of a list
+// with a cursor, with the same filters and the same permission.
+//
+// Before each event, and as a heartbeat at least every 5 seconds, a comment has the
+// milliseconds from the arrival of the request to the moment up to which the stream is
+// complete: the client has every change that was acknowledged before. A client that read its
+// own clock before it sent the request bounds the age of its view by it. A heartbeat has an id
+// if the position has advanced.
 //
 // A stream ends if the [Authenticator] or the [Authorizer] no longer permits it, if its
-// permission is for other relayers, if the client does not read for 10 seconds, above
-// [WithMaxPendingBytes], and on [API.Drain]. The client then connects again with the id of
-// the last event. The [http.ResponseWriter] must support the Flush,
-// SetReadDeadline and SetWriteDeadline of [http.ResponseController].
+// permission is for other relayers, if the client does not read for 10 seconds, if the store
+// is unreachable for longer than 15 seconds, above [WithMaxPendingBytes], and on [API.Drain].
+// The client then connects again with the last id. The [http.ResponseWriter] must support the
+// Flush, SetReadDeadline and SetWriteDeadline of [http.ResponseController].
 package httpapi
 
 import (
@@ -85,7 +95,7 @@ type settings struct {
 	pages            *limit       // that are built
 	watchers         *limit       // in streams
 	pending          *limit       // in bytes
-	refusals         *rateLimiter // of log lines
+	warnings         *rateLimiter // of repeated log lines
 	maxBodyBytes     int64
 	logger           *slog.Logger
 	requestLogger    *slog.Logger // nil: requests are not logged
@@ -140,14 +150,14 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 			pages:        newLimit("pages", maxPageBuilds),
 			watchers:     newLimit("watchers", defaultMaxWatchers),
 			pending:      newLimit("pending_bytes", defaultMaxPendingBytes),
-			refusals:     newRateLimiter(refusalsPerSecond, 1),
+			warnings:     newRateLimiter(warningsPerSecond, 1),
 			maxBodyBytes: defaultMaxBodyBytes,
 			logger:       slog.New(slog.DiscardHandler),
 		},
 		manager:      manager,
 		authenticate: authenticate,
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
-		documents:    sync.Pool{New: func() any { return new([]relayer.Document) }},
+		pageRooms:    sync.Pool{New: func() any { return new(relayer.DocumentPage) }},
 	}
 	for _, option := range options {
 		if option.apply == nil {

@@ -230,7 +230,9 @@ func (contendedStore) Update(context.Context, relayer.Record) (relayer.Record, e
 	return relayer.Record{}, relayer.ErrConflict
 }
 
-func (contendedStore) Delete(context.Context, string, uint64) error { return relayer.ErrConflict }
+func (contendedStore) Delete(context.Context, string, uint64, []byte) error {
+	return relayer.ErrConflict
+}
 
 // TestWrite_Contention: a lost race is 412 with a revision in If-Match. Without one the write
 // is repeated, and too many lost races are 503.

@@ -3,8 +3,6 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -70,42 +68,6 @@ func TestList_Pages(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestList_Revisions(t *testing.T) {
-	s := serve(t)
-	for range 3 {
-		s.create(minimal(""))
-	}
-	plain := decode[relayer.Envelope[[]relayer.Relayer]](t, s.do("GET", collection+"?revisions=false", "").body)
-	for i := range 10 { // a revision with two digits
-		if _, err := s.manager.Patch(t.Context(), plain.Data[1].ID, relayer.Patch{"name": strconv.Itoa(i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := s.do("GET", collection+"?revisions=true&page=1&per_page=2", "")
-	page := decode[struct {
-		relayer.Envelope[[]relayer.Relayer]
-		Revisions []uint64 `json:"revisions"`
-	}](t, got.body)
-	if len(page.Data) != 2 || len(page.Revisions) != 2 || *page.Pagination != (relayer.Pagination{CurrentPage: 1, PerPage: 2, TotalItems: 3}) {
-		t.Fatalf("the page is %s", got.body)
-	}
-	for i, r := range page.Data {
-		stored, err := s.manager.Get(t.Context(), r.ID)
-		if err != nil || r.ID != plain.Data[i].ID || r.Name != stored.Name || page.Revisions[i] != stored.Revision {
-			t.Errorf("relayer %d is %v at revision %d, want %v, error %v", i, r, page.Revisions[i], stored, err)
-		}
-	}
-	for _, query := range []string{"", "?revisions=false", "?revisionss=true"} {
-		if got := s.do("GET", collection+query, ""); strings.Contains(got.body, `"revisions"`) {
-			t.Errorf("%q returned %s", query, got.body)
-		}
-	}
-	for _, value := range []string{"", "1", "yes", "True"} {
-		wantProblem(t, s.do("GET", collection+"?revisions="+value, ""), "revisions", "must be true or false")
-	}
-	wantProblem(t, s.do("GET", collection+"?revisions=true&revisions=true", ""), "revisions", "must not be given more than once")
 }
 
 func TestList_InvalidQuery(t *testing.T) {

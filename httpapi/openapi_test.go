@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -147,12 +148,19 @@ func exampleAddress(_ context.Context, signerID string, networkType relayer.Netw
 	}[networkType], nil
 }
 
+// varying are the members of a response that differ in every run.
+var varying = regexp.MustCompile(`"(time|position)":"[^"]+"`)
+
 // expect checks that a response is an example of the document.
 func (e *examples) expect(response, name string, got reply) {
 	e.t.Helper()
 	delete(e.unseen, response+" "+name)
 	want := encode(e.t, e.document.at(e.t, "components", "responses", response, "content", "application/json", "examples", name)["value"])
-	if text := encode(e.t, parse(e.t, got.body)); text != want {
+	body := varying.ReplaceAllStringFunc(got.body, func(found string) string {
+		name, _, _ := strings.Cut(found, ":")
+		return name + ":" + map[string]string{`"time"`: `"2026-01-02T03:04:05.678Z"`, `"position"`: `"4711.1767225600000000"`}[name]
+	})
+	if text := encode(e.t, parse(e.t, body)); text != want {
 		e.t.Errorf("%s %s: got\n%s\nwant\n%s", response, name, text, want)
 	}
 }
@@ -167,7 +175,7 @@ func (e *examples) requestExample(path, method, contentType, name string) string
 // create sends an example of a create request.
 func (e *examples) create(name string) reply {
 	e.t.Helper()
-	return e.do("POST", collection, e.requestExample(collection, "post", "application/json", name))
+	return e.do("POST", collection, e.requestExample(collection, "post", "application/json", name), with("X-Change-Reason", "the first relayer"))
 }
 
 // recreate deletes and creates the relayer that the examples change.
@@ -203,12 +211,14 @@ func (e *examples) checkReads() {
 		e.expect("RelayerCreated", name, created)
 		e.expect("Relayer", name, e.do("GET", created.header.Get("Location"), ""))
 	}
-	e.expect("RelayerValid", "minimal", e.do("POST", validation, e.requestExample(validation, "post", "application/json", "minimal")))
-	e.expect("RpcUrls", "full", e.do("GET", example+"/custom_rpc_urls", ""))
+	scratch := e.requestExample(validation, "post", "application/json", "minimal")
+	e.expect("RelayerValid", "minimal", e.do("POST", validation, scratch))
+	e.expect("Relayer", "full-urls", e.do("GET", example+"?rpc_urls=full&changes=true", ""))
+	e.checkHistory(scratch)
 	e.expect("RelayerPage", "unknown-parameter", serve(e.t).do("GET", collection+"?pausd=true", ""))
 	e.expect("RelayerPage", "first", e.do("GET", collection+"?per_page=2", ""))
 	e.expect("RelayerPage", "past-the-end", e.do("GET", collection+"?page=4", ""))
-	e.expect("RelayerPage", "revisions", e.do("GET", collection+"?page=4&revisions=true", ""))
+	e.expect("RelayerPage", "cursor", e.do("GET", collection+"?after=&per_page=1&changes=true", ""))
 	if got := e.create("minimal"); got.status != http.StatusCreated {
 		e.t.Errorf("the smallest request returned %d: %s", got.status, got.body)
 	}
@@ -217,6 +227,16 @@ func (e *examples) checkReads() {
 	e.expect("Relayer", "disabled", e.do("GET", example, ""))
 	e.expect("Access", "all", serve(e.t).do("GET", access, ""))
 	e.expect("Access", "team", serve(e.t, httpapi.WithAuthorizer(readsAllUpdatesTeam)).do("GET", access, ""))
+}
+
+func (e *examples) checkHistory(scratch string) {
+	address := relayer.WithAddressResolver(exampleAddress)
+	past := serveAs(e.t, validTokens, []relayer.Option{address}, httpapi.WithEngineOperations())
+	past.create(scratch)
+	const path = collection + "/scratch"
+	past.do("PATCH", path, `{"paused":true}`, with("Content-Type", "application/json"), with("X-Change-Reason", "incident 42"))
+	past.do("DELETE", path, "")
+	e.expect("History", "changes", past.do("GET", path+"/history?per_page=2", ""))
 }
 
 func readsAllUpdatesTeam(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
@@ -258,8 +278,8 @@ func (e *examples) checkRefusals() {
 	e.expect("Unauthorized", "unauthorized", e.do("GET", collection, "", with("Authorization")))
 	e.expect("RelayerNotFound", "not-found", e.do("GET", collection+"/nobody", ""))
 	e.expect("PathNotFound", "not-found", e.do("GET", "/nowhere", ""))
-	e.expect("RelayerOrPathNotFound", "not-found", e.do("GET", collection+"/nobody/custom_rpc_urls", ""))
-	e.expect("RelayerOrPathNotFound", "not-enabled", serve(e.t).do("GET", example+"/custom_rpc_urls", ""))
+	e.expect("RelayerOrPathNotFound", "not-found", e.do("DELETE", collection+"/nobody/disabled_reason", ""))
+	e.expect("RelayerOrPathNotFound", "not-enabled", serve(e.t).do("DELETE", example+"/disabled_reason", ""))
 	e.expect("MethodNotAllowed", "not-allowed", e.do("PUT", example, ""))
 	e.expect("RelayerExists", "exists", e.create("evm"))
 	e.expect("PreconditionFailed", "changed", e.patch(`{}`, with("If-Match", `"0"`)))
@@ -312,9 +332,9 @@ var everyRequest = []struct{ method, path, contentType, body string }{
 	{"PATCH", one, "application/json", "{}"},
 	{"DELETE", one, "", ""},
 	{"PUT", one, "", ""},
-	{"GET", one + "/custom_rpc_urls", "", ""},
-	{"HEAD", one + "/custom_rpc_urls", "", ""},
-	{"PUT", one + "/custom_rpc_urls", "", ""},
+	{"GET", one + "/history", "", ""},
+	{"HEAD", one + "/history", "", ""},
+	{"PUT", one + "/history", "", ""},
 	{"PUT", one + "/disabled_reason", "application/json", `{"type":"x"}`},
 	{"DELETE", one + "/disabled_reason", "", ""},
 	{"POST", one + "/disabled_reason", "", ""},

@@ -211,7 +211,7 @@ type blockedLists struct {
 	release chan struct{}
 }
 
-func (s *blockedLists) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (s *blockedLists) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	s.entered.Add(1)
 	<-s.release
 	return s.Store.List(ctx, query)
@@ -236,7 +236,7 @@ func TestMaxPendingBytes_ConcurrentPages(t *testing.T) {
 			var done sync.WaitGroup
 			for i := range lists {
 				done.Go(func() {
-					request := httptest.NewRequest("GET", collection+[]string{"", "?revisions=true"}[i%2], nil)
+					request := httptest.NewRequest("GET", collection+[]string{"", "?changes=true"}[i%2], nil)
 					request.Header.Set("Authorization", fmt.Sprintf("Bearer %d", i%actors))
 					recorder := httptest.NewRecorder()
 					api.ServeHTTP(recorder, request)

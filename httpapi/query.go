@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,7 +24,7 @@ const (
 type query struct {
 	// options are the known parameters that may be given once. Unused elements have no
 	// name. An array costs no allocation.
-	options [3]parameter
+	options [5]parameter
 
 	// hasFilters makes the keys of a selector known parameters.
 	hasFilters bool
@@ -31,11 +32,22 @@ type query struct {
 	values     int // of filters
 
 	unknown []string // names, without duplicates
+
+	// ignoresMalformed ignores what is not URL-encoded, for endpoints to which a query is
+	// not essential.
+	ignoresMalformed bool
 }
 
 type filter struct {
 	key    string
 	values []string
+}
+
+// parseQuery parses the query of a request and returns the selector of its filters.
+func (x *exchange) parseQuery(r *http.Request, q *query) (relayer.Selector, error) {
+	selected, err := q.parse(r.URL.RawQuery)
+	x.unknown, x.hasChanges = q.unknown, q.is("changes", "true")
+	return selected, err
 }
 
 // parse parses the text of a query and returns the selector of its filters. The error is a
@@ -46,10 +58,11 @@ func (q *query) parse(raw string) (selected relayer.Selector, err error) {
 			continue
 		}
 		name, value, ok := unescapePair(pair)
-		if !ok {
+		if ok {
+			q.add(name, value)
+		} else if !q.ignoresMalformed {
 			return selected, invalid("the query must be URL-encoded")
 		}
-		q.add(name, value)
 	}
 	if q.values > maxFilters {
 		return selected, invalid(fmt.Sprintf("the query must have at most %d filters", maxFilters))
@@ -57,7 +70,7 @@ func (q *query) parse(raw string) (selected relayer.Selector, err error) {
 	var problems []relayer.FieldError
 	for i := range q.options {
 		p := &q.options[i]
-		if problem := p.parse(); problem != "" {
+		if problem := p.problem(); problem != "" {
 			problems = append(problems, relayer.FieldError{Field: p.name, Message: problem})
 		}
 	}
@@ -75,25 +88,51 @@ func (q *query) parse(raw string) (selected relayer.Selector, err error) {
 	return selected, nil
 }
 
-func invalid(message string) error {
-	return &relayer.ValidationError{Fields: []relayer.FieldError{{Message: message}}}
+func invalid(message string) error { return invalidField("", message) }
+
+func invalidField(field, message string) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
 }
 
 func (q *query) add(name, value string) {
-	for i := range q.options {
-		if p := &q.options[i]; p.name == name && name != "" {
-			p.value = value
-			p.count++
-			return
-		}
+	if p := q.option(name); p != nil {
+		p.value = value
+		p.count++
+		return
 	}
-	if q.hasFilters && isFilter(name) {
+	if q.hasFilters && relayer.IsSelectorKey(name) {
 		q.addFilter(name, value)
 		return
 	}
 	if len(q.unknown) <= maxUnknown && !slices.Contains(q.unknown, name) {
 		q.unknown = append(q.unknown, name)
 	}
+}
+
+// option returns the parameter of the name, or nil if there is none.
+func (q *query) option(name string) *parameter {
+	for i := range q.options {
+		if p := &q.options[i]; p.name == name && name != "" {
+			return p
+		}
+	}
+	return nil
+}
+
+// is reports whether the parameter has the value.
+func (q *query) is(name, value string) bool {
+	p := q.option(name)
+	return p != nil && p.count > 0 && p.value == value
+}
+
+// number returns the value of a parameter of [isNumber], or the default if it is not given.
+func (q *query) number(name string, absent uint64) uint64 {
+	p := q.option(name)
+	if p.count == 0 {
+		return absent
+	}
+	number, _ := strconv.ParseUint(p.value, 10, 64)
+	return number
 }
 
 func (q *query) addFilter(key, value string) {
@@ -107,15 +146,6 @@ func (q *query) addFilter(key, value string) {
 	q.filters[i].values = append(q.filters[i].values, value)
 }
 
-func isFilter(name string) bool {
-	switch name {
-	case "id", "network", "network_type", "signer_id", "notification_id", "paused", "system_disabled", "search":
-		return true
-	default:
-		return strings.HasPrefix(name, "label.")
-	}
-}
-
 // unknownMessages returns the messages about unknown parameters, each one line of text.
 func unknownMessages(names []string) (messages []string) {
 	for _, name := range names[:min(len(names), maxUnknown)] {
@@ -125,24 +155,6 @@ func unknownMessages(names []string) (messages []string) {
 		messages = append(messages, "more query parameters are unknown and were ignored")
 	}
 	return messages
-}
-
-type listQuery struct {
-	page      uint32
-	perPage   uint32
-	revisions bool
-	selector  relayer.Selector
-	unknown   []string
-}
-
-func parseListQuery(raw string) (listQuery, error) {
-	q := query{hasFilters: true, options: [...]parameter{
-		{name: "page", number: 1},
-		{name: "per_page", number: relayer.DefaultPerPage},
-		{name: "revisions", isFlag: true},
-	}}
-	selector, err := q.parse(raw)
-	return listQuery{q.options[0].number, q.options[1].number, q.options[2].isTrue(), selector, q.unknown}, err
 }
 
 // unescapePair parses a name and its value as [url.ParseQuery] does, without a map.
@@ -157,32 +169,69 @@ func unescapePair(pair string) (name, value string, ok bool) {
 }
 
 type parameter struct {
-	name   string
-	value  string
-	count  int
-	number uint32 // the default until parse sets it
-	isFlag bool   // true or false instead of a number
+	name  string
+	check func(value string) (problem string)
+	value string
+	count int
 }
 
-func (p *parameter) isTrue() bool { return p.value == "true" }
-
-func (p *parameter) parse() (problem string) {
-	if p.count == 0 {
+func (p *parameter) problem() string {
+	switch p.count {
+	case 0:
 		return ""
-	}
-	if p.count > 1 {
+	case 1:
+		return p.check(p.value)
+	default:
 		return "must not be given more than once"
 	}
-	if p.isFlag {
-		if p.value != "true" && p.value != "false" {
-			return "must be true or false"
-		}
-		return ""
+}
+
+func isFlag(value string) (problem string) {
+	if value != "true" && value != "false" {
+		return "must be true or false"
 	}
-	number, err := strconv.ParseUint(p.value, 10, 32)
-	if err != nil {
+	return ""
+}
+
+func isNumber(value string) (problem string) {
+	if _, err := strconv.ParseUint(value, 10, 32); err != nil {
 		return "must be a whole number from 0 to 4294967295"
 	}
-	p.number = uint32(number)
 	return ""
+}
+
+func isRevision(value string) (problem string) {
+	if _, err := strconv.ParseUint(value, 10, 64); err != nil {
+		return "must be a revision: a whole number"
+	}
+	return ""
+}
+
+func isFull(value string) (problem string) {
+	if value != "full" {
+		return "must be full"
+	}
+	return ""
+}
+
+func isAny(string) (problem string) { return "" }
+
+var changesParameter = parameter{name: "changes", check: isFlag}
+
+// rpcURLsParameter returns the parameter, which is unknown without [WithEngineOperations].
+func (a *API) rpcURLsParameter() parameter {
+	if !a.engineOperations {
+		return parameter{}
+	}
+	return parameter{name: "rpc_urls", check: isFull}
+}
+
+// asksForFullURLs reports whether a query asks for the RPC URLs in full.
+func asksForFullURLs(raw string) bool {
+	for pair := range strings.SplitSeq(raw, "&") {
+		if name, value, ok := unescapePair(pair); ok && name == "rpc_urls" && value == "full" {
+			return true
+		}
+	}
+	return false
 }

@@ -16,8 +16,11 @@ import (
 )
 
 func (a *API) getRelayer(x *exchange, r *http.Request) response {
-	x.ignoreQuery(r)
-	document, err := x.manager.GetDocument(x, x.relayerID)
+	q := query{ignoresMalformed: true, options: [...]parameter{changesParameter, a.rpcURLsParameter(), {}, {}, {}}}
+	if _, err := x.parseQuery(r, &q); err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	document, err := x.documents().Get(x, x.relayerID)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
@@ -25,6 +28,7 @@ func (a *API) getRelayer(x *exchange, r *http.Request) response {
 	if matchesAny(r.Header["If-None-Match"], tag) {
 		return notModified(tag)
 	}
+	a.logSealed(x, document)
 	return x.document(http.StatusOK, document).withHeader("Etag", tag)
 }
 
@@ -48,12 +52,19 @@ func (a *API) validateRelayer(x *exchange, r *http.Request) response {
 }
 
 func (a *API) create(x *exchange, r *http.Request, options ...relayer.WriteOption) (relayer.Document, *response) {
-	x.ignoreQuery(r)
+	_, err := x.parseQuery(r, &query{ignoresMalformed: true, options: [...]parameter{changesParameter, {}, {}, {}, {}}})
+	if err == nil {
+		options, err = withReason(options, r.Header)
+	}
+	if err != nil {
+		failed := a.errorResponse(x, r, err)
+		return relayer.Document{}, &failed
+	}
 	body, rejection := a.readJSON(x, r)
 	if rejection != nil {
 		return relayer.Document{}, rejection
 	}
-	document, err := x.manager.CreateDocument(x, body, options...)
+	document, err := x.manager.Documents().Create(x, body, options...)
 	if err != nil {
 		failed := a.errorResponse(x, r, err)
 		return relayer.Document{}, &failed
@@ -62,46 +73,70 @@ func (a *API) create(x *exchange, r *http.Request, options ...relayer.WriteOptio
 }
 
 func (a *API) listRelayers(x *exchange, r *http.Request) response {
-	q, err := parseListQuery(r.URL.RawQuery)
+	q, err := a.parseListQuery(x, r)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	x.unknown = q.unknown
-	room := a.documents.Get().(*[]relayer.Document)
-	defer a.putDocuments(room)
-	// A ListQuery with 0 relayers per page is that of the default.
-	perPage := max(q.perPage, 1)
-	documents, pagination, err := x.manager.AppendDocuments(x, (*room)[:0], relayer.ListQuery{
-		Selector: q.selector, Page: intOf(q.page), PerPage: intOf(perPage),
-	})
-	if err != nil {
+	isEmpty := q.PerPage == 0 // a ListQuery with 0 relayers per page is that of the default
+	q.PerPage = max(q.PerPage, 1)
+	page := a.pageRooms.Get().(*relayer.DocumentPage)
+	defer a.putPage(page)
+	if err := x.documents().ListInto(x, q, page); err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	*room = documents
-	if q.perPage == 0 {
-		documents, pagination.PerPage = nil, 0
+	if isEmpty {
+		page.Documents, page.Pagination.PerPage, page.Next = page.Documents[:0], 0, ""
 	}
-	body := appendDocuments(x.startBody(), documents)
-	if q.revisions {
-		body = appendRevisions(body, documents)
+	body := appendDocuments(x.startBody(), page.Documents)
+	if q.After != nil {
+		body = appendCursors(body, page)
 	}
-	return x.success(http.StatusOK, appendPagination(body, pagination))
+	if x.hasChanges {
+		changes := make([]change, len(page.Documents))
+		for i, document := range page.Documents {
+			changes[i] = changeOf(document.Revision, document.LastChange())
+		}
+		body = x.appendChanges(body, changes...)
+	}
+	a.logSealed(x, page.Documents...)
+	body = appendSealed(body, page.Documents...)
+	return x.success(http.StatusOK, appendPagination(body, page.Pagination))
 }
 
-// maxPooledDocuments is the capacity of the largest slice that is kept for later pages.
+// maxPooledDocuments is the size of the largest page that is kept for later requests.
 const maxPooledDocuments = 1000
 
-// putDocuments returns a slice to the pool, without the documents: the store may replace
-// them.
-func (a *API) putDocuments(room *[]relayer.Document) {
-	if cap(*room) <= maxPooledDocuments {
-		clear((*room)[:cap(*room)])
-		a.documents.Put(room)
+// putPage returns a page to the pool, without the documents: the store may replace them.
+func (a *API) putPage(page *relayer.DocumentPage) {
+	if cap(page.Documents) <= maxPooledDocuments {
+		clear(page.Documents[:cap(page.Documents)])
+		a.pageRooms.Put(page)
 	}
+}
+
+func (a *API) parseListQuery(x *exchange, r *http.Request) (asked relayer.ListQuery, err error) {
+	q := query{hasFilters: true, options: [...]parameter{
+		{name: "page", check: isNumber}, {name: "per_page", check: isNumber}, {name: "after", check: isAny},
+		changesParameter, a.rpcURLsParameter(),
+	}}
+	if asked.Selector, err = x.parseQuery(r, &q); err != nil {
+		return asked, err
+	}
+	asked.PerPage = intOf(q.number("per_page", relayer.DefaultPerPage))
+	after := q.option("after")
+	if after.count == 0 {
+		asked.Page = intOf(q.number("page", 1))
+		return asked, nil
+	}
+	if q.option("page").count > 0 {
+		return asked, invalidField("after", "must not be given together with page")
+	}
+	asked.After = new(relayer.Cursor(after.value))
+	return asked, nil
 }
 
 // intOf converts a number for platforms whose int has 32 bits.
-func intOf(number uint32) int { return int(min(uint64(number), math.MaxInt)) }
+func intOf(number uint64) int { return int(min(number, math.MaxInt)) }
 
 func appendDocuments(body []byte, documents []relayer.Document) []byte {
 	size := len(`[]`)
@@ -118,20 +153,61 @@ func appendDocuments(body []byte, documents []relayer.Document) []byte {
 	return append(body, ']')
 }
 
-func appendRevisions(body []byte, documents []relayer.Document) []byte {
-	body = append(body, `,"revisions":[`...)
-	for i, document := range documents {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = strconv.AppendUint(body, document.Revision, 10)
+func appendCursors(body []byte, page *relayer.DocumentPage) []byte {
+	if page.Next != "" {
+		body = append(append(body, `,"next":`...), encodeJSON(page.Next)...)
 	}
-	return append(body, ']')
+	return append(append(body, `,"position":`...), encodeJSON(page.Position)...)
+}
+
+// change is who made a revision, when and why.
+type change struct {
+	Revision uint64         `json:"revision"`
+	Time     string         `json:"time,omitempty"`
+	Actor    string         `json:"actor,omitempty"`
+	Action   relayer.Action `json:"action,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
+}
+
+// timeFormat is RFC 3339 in UTC, with milliseconds.
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+func changeOf(revision uint64, note relayer.Note) change {
+	c := change{Revision: revision, Actor: note.Actor, Action: note.Action, Reason: note.Reason}
+	if !note.Time.IsZero() {
+		c.Time = note.Time.UTC().Format(timeFormat)
+	}
+	return c
+}
+
+// appendChanges adds the last changes of the relayers of a body, if the query asks for them.
+func (x *exchange) appendChanges(body []byte, changes ...change) []byte {
+	if !x.hasChanges {
+		return body
+	}
+	return append(append(body, `,"changes":`...), encodeJSON(changes)...)
+}
+
+// appendSealed adds the IDs of the relayers whose RPC URLs could not be opened.
+func appendSealed(body []byte, documents ...relayer.Document) []byte {
+	var ids []string
+	for i := range documents {
+		if documents[i].SealError != nil {
+			ids = append(ids, documents[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return body
+	}
+	return append(append(body, `,"sealed":`...), encodeJSON(ids)...)
 }
 
 func appendPagination(body []byte, p relayer.Pagination) []byte {
-	body = strconv.AppendInt(append(body, `,"pagination":{"current_page":`...), int64(p.CurrentPage), 10)
-	body = strconv.AppendInt(append(body, `,"per_page":`...), int64(p.PerPage), 10)
+	body = append(body, `,"pagination":{`...)
+	if p.CurrentPage > 0 {
+		body = append(strconv.AppendInt(append(body, `"current_page":`...), int64(p.CurrentPage), 10), ',')
+	}
+	body = strconv.AppendInt(append(body, `"per_page":`...), int64(p.PerPage), 10)
 	body = strconv.AppendInt(append(body, `,"total_items":`...), int64(p.TotalItems), 10)
 	return append(body, '}')
 }
@@ -150,7 +226,7 @@ func (a *API) patchRelayer(x *exchange, r *http.Request) response {
 	if rejection != nil {
 		return *rejection
 	}
-	document, err := x.manager.PatchDocument(x, x.relayerID, body, options...)
+	document, err := x.manager.Documents().Patch(x, x.relayerID, body, options...)
 	if err != nil {
 		return a.conditionalErrorResponse(x, r, err)
 	}
@@ -168,16 +244,35 @@ func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
 	return x.success(http.StatusOK, append(x.startBody(), `"Relayer deleted successfully"`...))
 }
 
-// writeOptions returns the condition of If-Match and the dry run of the query.
-func (x *exchange) writeOptions(r *http.Request) (options []relayer.WriteOption, err error) {
-	q := query{options: [3]parameter{{name: "dry_run", isFlag: true}}}
-	_, err = q.parse(r.URL.RawQuery)
-	x.unknown = q.unknown
-	options = conditions(r.Header)
-	if q.options[0].isTrue() {
+// writeOptions returns the condition and the reason of the header, and the dry run of the
+// query.
+func (x *exchange) writeOptions(r *http.Request) ([]relayer.WriteOption, error) {
+	q := query{options: [...]parameter{changesParameter, {name: "dry_run", check: isFlag}, {}, {}, {}}}
+	if _, err := x.parseQuery(r, &q); err != nil {
+		return nil, err
+	}
+	options := conditions(r.Header)
+	if q.is("dry_run", "true") {
 		options = append(options, relayer.DryRun())
 	}
-	return options, err
+	return withReason(options, r.Header)
+}
+
+// withReason adds the reason of X-Change-Reason, if there is one.
+func withReason(options []relayer.WriteOption, header http.Header) ([]relayer.WriteOption, error) {
+	values := header["X-Change-Reason"]
+	switch {
+	case len(values) == 0:
+		return options, nil
+	case len(values) > 1:
+		return nil, invalid("the X-Change-Reason must not be given more than once")
+	}
+	reason := relayer.Reason(values[0])
+	_, err := relayer.NewWriteSettings(reason)
+	if problem, ok := errors.AsType[*relayer.ValidationError](err); ok {
+		return nil, invalid("the X-Change-Reason " + problem.Fields[0].Message)
+	}
+	return append(options, reason), err
 }
 
 // ignoreQuery makes the response name the parameters of a query without known ones.

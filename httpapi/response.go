@@ -119,7 +119,11 @@ func (x *exchange) success(status int, body []byte) response {
 }
 
 func (x *exchange) document(status int, document relayer.Document) response {
-	return x.success(status, append(x.startBody(), document.JSON...))
+	body := append(x.startBody(), document.JSON...)
+	if x.hasChanges {
+		body = x.appendChanges(body, changeOf(document.Revision, document.LastChange()))
+	}
+	return x.success(status, appendSealed(body, document))
 }
 
 type metadata struct {

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // shareDivisor makes the share of a caller an eighth of a limit.
@@ -144,8 +147,8 @@ func (l *limit) wait(ctx context.Context, by caller) bool {
 	return false
 }
 
-// refusalsPerSecond limits the log to one line a minute for each limit and actor.
-const refusalsPerSecond = 1.0 / 60
+// warningsPerSecond limits the log to one line a minute for each limit and actor.
+const warningsPerSecond = 1.0 / 60
 
 // Refusals returns how many requests and streams each limit of the server has refused, by
 // its cause: "in_flight" ([WithMaxInFlight]), "pages" and "pending_bytes"
@@ -167,7 +170,7 @@ func (a *API) refuse(x *exchange, r *http.Request, l *limit) response {
 	l.refused++
 	used, own := l.used, l.usedBy[x.caller]
 	l.mu.Unlock()
-	if a.refusals.take(l.cause+" "+x.actor.ID) == 0 {
+	if a.warnings.take(l.cause+" "+x.actor.ID) == 0 {
 		a.log(r.Context(), slog.LevelWarn, "refused because of a limit",
 			slog.String("cause", l.cause),
 			slog.String("request_id", x.requestID),
@@ -178,6 +181,20 @@ func (a *API) refuse(x *exchange, r *http.Request, l *limit) response {
 			slog.Int64("limit", l.total))
 	}
 	return overloaded()
+}
+
+// logSealed logs why RPC URLs could not be opened, at most once a minute for each relayer.
+func (a *API) logSealed(x *exchange, documents ...relayer.Document) {
+	for i := range documents {
+		d := &documents[i]
+		if d.SealError == nil || a.warnings.take("sealed "+d.ID) > 0 {
+			continue
+		}
+		a.log(x, slog.LevelWarn, "RPC URLs cannot be opened",
+			slog.String("request_id", x.requestID),
+			slog.String("relayer_id", d.ID),
+			slog.String("error", mask.Text(d.SealError.Error())))
+	}
 }
 
 // log calls the logger of the host. If its handler panics, there is no other logger to

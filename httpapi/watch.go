@@ -3,16 +3,12 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
-	"runtime/debug"
+	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -22,14 +18,8 @@ import (
 // defaultMaxWatchers is the limit of [WithMaxWatchers] if it is not set.
 const defaultMaxWatchers = 1000
 
-const (
-	// heartbeatInterval is shorter than the idle timeouts of common proxies. It is also
-	// the longest time that a stream stays open after its credentials were revoked.
-	heartbeatInterval = 15 * time.Second
-
-	// sendTimeout bounds how long a client that does not read keeps its stream.
-	sendTimeout = 10 * time.Second
-)
+// sendTimeout bounds how long a client that does not read keeps its stream.
+const sendTimeout = 10 * time.Second
 
 // WithMaxWatchers sets how many clients may follow the changes concurrently, at least
 // 1. The default is 1,000. A further one is rejected with 503 and Retry-After. Actors share
@@ -48,8 +38,7 @@ func (a *API) Drain() { a.drain() }
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.
 func (a *API) watchRelayers(x *exchange, r *http.Request) response {
-	q := query{hasFilters: true}
-	filters, err := q.parse(r.URL.RawQuery)
+	filters, err := x.parseQuery(r, &query{hasFilters: true, options: [...]parameter{changesParameter, a.rpcURLsParameter(), {}, {}, {}}})
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
@@ -66,180 +55,174 @@ func (a *API) watchRelayers(x *exchange, r *http.Request) response {
 		x.startStream()
 		return response{}
 	}
-	x.unknown = q.unknown
-	s := eventStream{x: x, control: http.NewResponseController(x.ResponseWriter), filters: filters}
-	s.mark = markOf(x.within, filters)
-	return a.stream(s, r)
+	s := &eventStream{api: a, x: x, r: r, control: http.NewResponseController(x.ResponseWriter), permitted: time.Now()}
+	return s.run(filters)
 }
 
-// stream returns when the client, the feed or the API ends the stream.
-func (a *API) stream(s eventStream, r *http.Request) (rejection response) {
-	ctx, cancel := context.WithCancel(s.x)
-	stop := context.AfterFunc(a.draining, cancel)
-	defer stop()
+// eventStream is a stream of changes to one client.
+type eventStream struct {
+	api     *API
+	x       *exchange
+	r       *http.Request
+	control *http.ResponseController
 
-	arrived := make(chan arrival)
-	begun := s.beginFeed(ctx, s.resumeAfter(r.Header))
-	var following sync.WaitGroup
-	defer following.Wait()
-	defer cancel()
-	following.Go(func() { a.followAll(ctx, s, begun, arrived) })
-
-	if err := s.setDeadlines(); err != nil {
-		return a.errorResponse(s.x, r, fmt.Errorf("the ResponseWriter of the host cannot stream: %w", err))
-	}
-	defer s.finish()
-	err := s.start()
-	ticker := time.NewTicker(heartbeatInterval)
-	defer ticker.Stop()
-	for err == nil { // an error means that the client is gone or does not read
-		select {
-		case <-ctx.Done():
-			return response{}
-		case <-ticker.C:
-			if !a.mayStillWatch(s.x, r) {
-				return response{}
-			}
-			err = s.send(append(s.buffer(), keepAlive...))
-		case next := <-arrived:
-			if next.isEnd() {
-				if next.err != nil {
-					a.logFault(s.x, r, fmt.Errorf("the change feed has ended: %w", next.err))
-				}
-				return response{}
-			}
-			err = a.sendArrival(s, next)
-			if next.isCutOff {
-				a.refuse(s.x, r, a.pending)
-				return response{}
-			}
-		}
-	}
-	return response{}
-}
-
-// mayStillWatch asks the Authenticator and the Authorizer again, and reports whether a new
-// request would be accepted for the same relayers.
-func (a *API) mayStillWatch(x *exchange, r *http.Request) bool {
-	actor, err := a.identify(x, r, a.guesses.credentials(r.Header))
-	if err != nil {
-		return false
-	}
-	decision, err := a.decide(x, Access{Actor: actor, Action: relayer.ActionWatch})
-	return err == nil && decision.isAllowed && decision.within.String() == x.within.String()
-}
-
-// isPosition reports whether text can be a position. No other text may become a line
-// of a stream.
-func isPosition(text string) bool {
-	return wire.IsToken(text) && len(text) <= relayer.MaxPositionLength
-}
-
-// arrival is one item of the feed. The zero arrival is its end.
-type arrival struct {
-	change   relayer.DocumentChange
-	err      error
-	isGap    bool // the client must read all relayers again
-	isCutOff bool // a gap that ends the stream, because of too many pending bytes
-}
-
-func (n arrival) isEnd() bool { return n.change.Kind == "" && !n.isGap }
-
-// size returns how much of the limit of pending bytes the arrival uses.
-func (n arrival) size() int64 { return int64(len(n.change.Document.JSON)) }
-
-type feed struct {
-	changes   iter.Seq2[relayer.DocumentChange, error]
-	isResumed bool // it has all changes after the last event of the client
-	began     time.Time
-}
-
-// beginFeed begins the changes after a position, or from the call on if it is empty.
-func (s eventStream) beginFeed(ctx context.Context, after string) feed {
-	query := relayer.WatchQuery{Selector: s.filters, After: after, Heartbeat: heartbeatInterval}
-	return feed{s.x.manager.WatchDocuments(ctx, query), after != "", time.Now()}
+	lastID    string    // that the client has
+	permitted time.Time // when the stream was permitted last
 }
 
 // minFeedTime is the shortest time between two resync events, so that a store whose feed
 // has a gap whenever it begins does not cause a busy loop.
 const minFeedTime = time.Second
 
-// followAll sends the items of the feed, and finally its end, until ctx is done. After a gap
-// it begins the feed again before it sends the gap, so that the client, which then reads
-// all relayers, misses no change. It recovers a panic of the store, which would end the
-// process in this goroutine.
-func (a *API) followAll(ctx context.Context, s eventStream, current feed, arrived chan<- arrival) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			deliver(ctx, arrived, arrival{err: &panicError{cause, debug.Stack()}})
+// run returns when the client, the feed or the API ends the stream.
+func (s *eventStream) run(filters relayer.Selector) (rejection response) {
+	ctx, cancel := context.WithCancel(s.x)
+	defer cancel()
+	defer context.AfterFunc(s.api.draining, cancel)()
+	documents := s.x.documents()
+	query := relayer.WatchQuery{Selector: filters, After: lastEventID(s.r.Header), Heartbeats: true}
+	// The feed begins before the response, and again before a resync event: a client that
+	// reads all relayers after either misses no change.
+	changes, began := documents.Watch(ctx, query), time.Now()
+	if err := s.setDeadlines(); err != nil {
+		return s.api.errorResponse(s.x, s.r, fmt.Errorf("the ResponseWriter of the host cannot stream: %w", err))
+	}
+	defer s.finish()
+	if err := s.start(); err != nil {
+		return response{}
+	}
+	for s.lastID = query.After; ctx.Err() == nil; {
+		if query.After == "" && s.send([]byte(resync)) != nil {
+			break
 		}
-	}()
-	for ctx.Err() == nil {
-		if !current.isResumed && !deliver(ctx, arrived, arrival{isGap: true}) {
-			return
-		}
-		end := a.follow(ctx, s.x.caller, current.changes, arrived)
-		if !errors.Is(end.err, relayer.ErrGap) {
-			deliver(ctx, arrived, end)
-			return
-		}
-		if !current.isResumed {
-			select {
-			case <-time.After(time.Until(current.began.Add(minFeedTime))):
-			case <-ctx.Done():
+		err := s.follow(changes)
+		if !errors.Is(err, relayer.ErrGap) {
+			if !errors.Is(err, errStreamEnd) {
+				s.api.logFault(s.x, s.r, fmt.Errorf("the change feed has ended: %w", err))
 			}
+			break
 		}
-		current = s.beginFeed(ctx, "")
+		if query.After == "" {
+			wait(ctx, time.Until(began.Add(minFeedTime)))
+		}
+		query.After = ""
+		changes, began = documents.Watch(ctx, query), time.Now()
+	}
+	return response{}
+}
+
+func wait(ctx context.Context, duration time.Duration) {
+	select {
+	case <-time.After(duration):
+	case <-ctx.Done():
 	}
 }
 
-// follow sends the changes of a feed and returns its end. It acquires the pending bytes of
-// each change, which the receiver releases.
-func (a *API) follow(ctx context.Context, by caller, changes iter.Seq2[relayer.DocumentChange, error], arrived chan<- arrival) (end arrival) {
+// lastEventID returns the position of the last event that the client has, or "".
+func lastEventID(header http.Header) string {
+	if values := header["Last-Event-Id"]; len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+// errStreamEnd reports that the client, the permission or a limit has ended the stream.
+var errStreamEnd = errors.New("the stream has ended")
+
+// follow sends the changes of a feed, and returns why it ends.
+func (s *eventStream) follow(changes iter.Seq2[relayer.DocumentChange, error]) error {
 	for change, err := range changes {
 		if err != nil {
-			return arrival{err: err}
+			return err
 		}
-		next := arrival{change: change}
-		if !a.pending.tryAcquire(by, next.size()) {
-			return arrival{isGap: true, isCutOff: true}
-		}
-		if !deliver(ctx, arrived, next) {
-			a.pending.release(by, next.size())
-			return arrival{}
+		if !s.isPermitted() || s.sendChange(change) != nil {
+			return errStreamEnd
 		}
 	}
-	return arrival{}
+	return errStreamEnd // its context is done
 }
 
-func deliver(ctx context.Context, arrived chan<- arrival, next arrival) bool {
-	select {
-	case arrived <- next:
+// permissionInterval and the 5 seconds between two heartbeats are the longest time that a
+// stream stays open after its permission was withdrawn.
+const permissionInterval = 10 * time.Second
+
+// isPermitted asks the Authenticator and the Authorizer again from time to time. It reports
+// whether a new request would be accepted for the same relayers.
+func (s *eventStream) isPermitted() bool {
+	if time.Since(s.permitted) < permissionInterval {
 		return true
-	case <-ctx.Done():
+	}
+	s.permitted = time.Now()
+	actor, err := s.api.identify(s.x, s.r, s.api.guesses.credentials(s.r.Header))
+	if err != nil {
 		return false
 	}
+	now, err := s.api.permission(s.x, actor)
+	return err == nil && now.isAllowed && now.within.String() == s.x.within.String()
 }
 
 const (
-	// keepAlive is sent even if the store is not reachable. A heartbeat is sent only if the
-	// client has all changes.
 	keepAlive = ": keep-alive\n\n"
-	heartbeat = ": heartbeat\n\n"
 
 	// resync has no id line, so that a client that reconnects before it has read all
 	// relayers gets the event again.
 	resync = "event: resync\ndata: {}\n\n"
 )
 
-func (s eventStream) appendHead(dst []byte, n arrival) []byte {
-	if id := n.change.Position + s.mark; n.change.Position != "" && isPosition(id) {
-		dst = append(append(append(dst, "id: "...), id...), '\n')
+// sendChange sends the event of a change, or a heartbeat. It returns an error if the stream
+// ends. The document, which may be large, is not copied.
+func (s *eventStream) sendChange(c relayer.DocumentChange) error {
+	head := s.appendTime(s.buffer(), c.Time)
+	head = s.appendID(head, c.Position)
+	if c.Kind == relayer.ChangeHeartbeat {
+		if len(head) == 0 {
+			return nil
+		}
+		return s.send(append(head, '\n'))
 	}
-	dst = append(append(append(dst, "event: "...), n.change.Kind...), '\n')
-	dst = append(dst, `data: {"etag":`...)
-	dst = strconv.AppendQuote(dst, entityTag(n.change.Document.Revision))
-	return append(dst, `,"relayer":`...)
+	pending, size := s.api.pending, int64(len(c.Document.JSON))
+	if !pending.tryAcquire(s.x.caller, size) {
+		s.api.refuse(s.x, s.r, pending)
+		_ = s.send([]byte(resync))
+		return errStreamEnd
+	}
+	defer pending.release(s.x.caller, size)
+	head = append(append(append(head, "event: "...), c.Kind...), '\n')
+	head = append(head, `data: {"etag":`...)
+	head = strconv.AppendQuote(head, entityTag(c.Document.Revision))
+	head = append(head, `,"relayer":`...)
+	return s.send(head, documentLine(c.Document), s.end(c.Document))
+}
+
+// appendTime adds the comment with the milliseconds from the arrival of the request to the
+// time up to which the stream is complete. A time before the arrival has none: the client
+// would take it for a later one.
+func (s *eventStream) appendTime(dst []byte, complete time.Time) []byte {
+	duration := complete.Sub(s.x.received)
+	if duration < 0 {
+		return dst
+	}
+	return append(strconv.AppendInt(append(dst, ": "...), duration.Milliseconds(), 10), '\n')
+}
+
+// appendID adds the position if it has advanced. A text that cannot be a position must not
+// become a line of a stream.
+func (s *eventStream) appendID(dst []byte, position string) []byte {
+	if position == s.lastID || !wire.IsToken(position) {
+		return dst
+	}
+	s.lastID = position
+	return append(append(append(dst, "id: "...), position...), '\n')
+}
+
+// end returns the end of the data of an event.
+func (s *eventStream) end(document relayer.Document) []byte {
+	var end []byte
+	if s.x.hasChanges {
+		end = append(append(end, `,"change":`...), encodeJSON(changeOf(document.Revision, document.LastChange()))...)
+	}
+	s.api.logSealed(s.x, document)
+	return append(appendSealed(end, document), "}\n\n"...)
 }
 
 // documentLine returns the document as a part of a line. That of a relayer that is no longer
@@ -259,39 +242,6 @@ func documentLine(document relayer.Document) []byte {
 	}
 }
 
-type eventStream struct {
-	x       *exchange
-	control *http.ResponseController
-	filters relayer.Selector
-
-	// mark is the end of every event ID: it identifies the selection.
-	mark string
-}
-
-// markOf returns the mark of a selection, which is empty if it has all relayers. An event
-// ID of another selection cannot resume: changes that were not selected then are missing.
-func markOf(within, filters relayer.Selector) string {
-	if within.IsZero() && filters.IsZero() {
-		return ""
-	}
-	digest := sha256.Sum256([]byte(within.String() + "\n" + filters.String()))
-	return "~" + hex.EncodeToString(digest[:8])
-}
-
-// resumeAfter returns the position of the last event that the client has. It returns "" if
-// there is none, or if it is invalid or of another selection.
-func (s eventStream) resumeAfter(header http.Header) string {
-	values := header["Last-Event-Id"]
-	if len(values) != 1 || !isPosition(values[0]) {
-		return ""
-	}
-	position, isSame := strings.CutSuffix(values[0], s.mark)
-	if !isSame {
-		return ""
-	}
-	return position
-}
-
 // Header values of a stream. By default, nginx would delay its events.
 var (
 	contentTypeEvents = []string{"text/event-stream"}
@@ -305,15 +255,18 @@ func (x *exchange) startStream() {
 
 // setDeadlines replaces those of the server, which are for whole requests. The read
 // deadline is for a request body, which net/http discards before the header is sent.
-func (s eventStream) setDeadlines() error {
+func (s *eventStream) setDeadlines() error {
 	deadline := time.Now().Add(sendTimeout)
 	return errors.Join(s.control.SetReadDeadline(deadline), s.control.SetWriteDeadline(deadline))
 }
 
 // start sends the header and the first bytes, which show the client and proxies that
 // the stream has begun, and name unknown query parameters.
-func (s eventStream) start() error {
+func (s *eventStream) start() error {
 	s.x.startStream()
+	if slices.Contains(s.x.actions, relayer.ActionReveal) {
+		s.api.logReveal(s.x, s.r, s.x.status)
+	}
 	first := append(s.buffer(), keepAlive...)
 	for _, message := range unknownMessages(s.x.unknown) {
 		first = append(append(append(first, ": "...), message...), "\n\n"...)
@@ -325,24 +278,11 @@ func (s eventStream) start() error {
 	return s.control.SetReadDeadline(time.Time{})
 }
 
-func (s eventStream) buffer() []byte { return (*s.x.buffer)[:0] }
-
-// sendArrival sends the event of an arrival and releases its pending bytes. The document,
-// which may be large, is not copied.
-func (a *API) sendArrival(s eventStream, n arrival) error {
-	defer a.pending.release(s.x.caller, n.size())
-	switch {
-	case n.isGap:
-		return s.send([]byte(resync))
-	case n.change.Kind == relayer.ChangeHeartbeat:
-		return s.send([]byte(heartbeat))
-	}
-	return s.send(s.appendHead(s.buffer(), n), documentLine(n.change.Document), []byte("}\n\n"))
-}
+func (s *eventStream) buffer() []byte { return (*s.x.buffer)[:0] }
 
 // send sends a part of the stream, unless the client does not read it in time. Between two
 // parts there is no deadline, because the one of HTTP/2 would end the stream.
-func (s eventStream) send(part ...[]byte) error {
+func (s *eventStream) send(part ...[]byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
@@ -357,4 +297,4 @@ func (s eventStream) send(part ...[]byte) error {
 }
 
 // finish bounds the time that net/http takes to send the end of the response.
-func (s eventStream) finish() { _ = s.control.SetWriteDeadline(time.Now().Add(sendTimeout)) }
+func (s *eventStream) finish() { _ = s.control.SetWriteDeadline(time.Now().Add(sendTimeout)) }

@@ -21,6 +21,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 var (
@@ -31,7 +32,6 @@ var (
 // load is a server with many watchers and one writer.
 type load struct {
 	t       *testing.T
-	store   *memory.Store
 	manager *relayer.Manager
 	server  *httptest.Server
 	client  *http.Client
@@ -39,9 +39,10 @@ type load struct {
 	resyncs atomic.Int64
 }
 
-func startLoad(t *testing.T, options ...httpapi.Option) *load {
+func startLoad(t *testing.T) *load { return startLoadOn(t, memory.New()) }
+
+func startLoadOn(t *testing.T, store relayer.Store, options ...httpapi.Option) *load {
 	t.Helper()
-	store := memory.New()
 	manager, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func startLoad(t *testing.T, options ...httpapi.Option) *load {
 	server.Config.ReadTimeout, server.Config.WriteTimeout = 30*time.Second, 30*time.Second
 	server.Config.RegisterOnShutdown(api.Drain)
 	server.Start()
-	return &load{t: t, store: store, manager: manager, server: server, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	return &load{t: t, manager: manager, server: server, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
 }
 
 func (l *load) stop() {
@@ -285,22 +286,16 @@ func (l *load) stall() net.Conn {
 // retains.
 func TestWatch_StalledClientsMemory(t *testing.T) {
 	const watchers, writes, size = 20, 600, 200 << 10
-	l := startLoad(t, httpapi.WithMaxWatchers(2*watchers))
+	feed := new(storeutil.Feed) // without the history of a store
+	l := startLoadOn(t, scriptedFeed{memory.New(), feed.Watch}, httpapi.WithMaxWatchers(2*watchers))
 	defer l.stop()
 	for range watchers {
 		defer l.stall().Close() // before l.stop, which would wait until their streams end
 	}
-	// Not through the Manager, which takes longer than the watchers are given.
-	rec, err := l.store.Create(t.Context(), relayer.Record{ID: "r-1"})
 	before := heapInUse()
-	for range writes {
-		if err == nil {
-			rec.Document = fmt.Appendf(nil, `"%d%s"`, rec.Revision, strings.Repeat("x", size))
-			rec, err = l.store.Update(t.Context(), rec)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
+	for i := range uint64(writes) {
+		document := fmt.Appendf(nil, `"%d%s"`, i, strings.Repeat("x", size))
+		feed.Publish(relayer.RecordChange{Kind: relayer.ChangeUpdated, Record: relayer.Record{ID: "r-1", Revision: i + 1, Document: document}})
 	}
 	// 16 MiB in the feed, and for each watcher an event on its way, which is a copy of
 	// the change and the text of the event.

@@ -3,7 +3,9 @@ package keyring
 import (
 	"crypto/cipher"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -33,16 +35,17 @@ func (r *ring) sealingCipher() (*sealingCipher, error) {
 }
 
 func (r *ring) newSealingCipher() (*sealingCipher, error) {
-	id := r.primary
-	if id == "" {
+	primary := r.named(r.primary)
+	if primary == nil {
 		return nil, errors.New("the keyring has no keys")
 	}
-	header := make([]byte, 0, headerLength(id))
-	header = append(header, version, byte(len(id)))
-	header = append(header, id...)
-	header = header[:headerLength(id)]
+	fingerprint, err := hex.DecodeString(primary.Fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	header := slices.Concat([]byte{version, byte(len(primary.ID))}, []byte(primary.ID), fingerprint, make([]byte, saltLength))
 	rand.Read(header[len(header)-saltLength:]) // never fails
-	aead, err := r.aead(id, header)
+	aead, err := primary.cipher(header)
 	return &sealingCipher{aead: aead, header: header}, err
 }
 

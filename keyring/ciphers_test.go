@@ -8,6 +8,15 @@ import (
 	"testing"
 )
 
+// textHeader returns the header of a sealed text.
+func textHeader(sealed []byte) string {
+	header, err := headerOf(sealed)
+	if err != nil {
+		panic(err)
+	}
+	return string(header)
+}
+
 func newRing(t *testing.T) Keyring {
 	t.Helper()
 	text := fileHeader + "\nprimary a\nkey a " + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a", keyLength))) + "\n"
@@ -34,13 +43,11 @@ func expectOpens(t *testing.T, ring Keyring, sealed []byte) {
 	}
 }
 
-func headerOf(sealed []byte) string { return string(sealed[:headerLength("a")]) }
-
 // No derived key seals more than maxSeals texts, also with concurrent callers.
 func TestSeal_BudgetOfDerivedKey(t *testing.T) {
 	const left, goroutines, each = 100, 8, 50
 	ring := newRing(t)
-	first := headerOf(mustSeal(t, ring))
+	first := textHeader(mustSeal(t, ring))
 	ring.ring().sealing.Load().seals.Store(maxSeals - left)
 	texts := make(chan []byte, goroutines*each)
 	var group sync.WaitGroup
@@ -55,7 +62,7 @@ func TestSeal_BudgetOfDerivedKey(t *testing.T) {
 	close(texts)
 	counts := make(map[string]int)
 	for sealed := range texts {
-		counts[headerOf(sealed)]++
+		counts[textHeader(sealed)]++
 		expectOpens(t, ring, sealed)
 	}
 	if counts[first] != left || len(counts) != 2 {
@@ -65,7 +72,7 @@ func TestSeal_BudgetOfDerivedKey(t *testing.T) {
 
 func TestSeal_SaltOfEachKeyring(t *testing.T) {
 	one, other := mustSeal(t, newRing(t)), mustSeal(t, newRing(t))
-	if headerOf(one) == headerOf(other) {
+	if textHeader(one) == textHeader(other) {
 		t.Error("two keyrings have the same salt")
 	}
 }

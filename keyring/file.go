@@ -43,7 +43,7 @@ func parse(data []byte) (*ring, error) {
 	if lines[0] != fileHeader {
 		return nil, fmt.Errorf("line 1 must be %q", fileHeader)
 	}
-	parsed := &ring{keys: make(map[string][]byte)}
+	parsed := new(ring)
 	for i, line := range lines[1:] {
 		if err := parsed.parseLine(strings.Split(line, " ")); err != nil {
 			return nil, fmt.Errorf("line %d: %w", i+2, err)
@@ -52,7 +52,7 @@ func parse(data []byte) (*ring, error) {
 	if parsed.primary == "" {
 		return nil, errors.New("the file does not name a primary key")
 	}
-	if parsed.keys[parsed.primary] == nil {
+	if parsed.named(parsed.primary) == nil {
 		return nil, noKey(parsed.primary)
 	}
 	return parsed, nil
@@ -84,40 +84,40 @@ func (r *ring) parseLine(fields []string) error {
 
 func (r *ring) parseKey(id, text string) error {
 	// The decoder ignores line breaks.
-	key, err := base64.StdEncoding.Strict().DecodeString(text)
-	if err != nil || len(key) != keyLength || strings.ContainsAny(text, "\r\n") {
+	value, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(value) != keyLength || strings.ContainsAny(text, "\r\n") {
 		return fmt.Errorf("key %s must have a value of %d bytes in base64", id, keyLength)
 	}
-	if r.keys[id] != nil {
+	if r.named(id) != nil {
 		return fmt.Errorf("an earlier line has the key %s", id)
 	}
-	for _, other := range r.ids {
-		if bytes.Equal(r.keys[other], key) {
-			return fmt.Errorf("key %s has the same value as key %s", id, other)
+	for _, other := range r.keys {
+		if bytes.Equal(other.value, value) {
+			return fmt.Errorf("key %s has the same value as key %s", id, other.ID)
 		}
 	}
-	r.add(id, key)
-	return nil
+	return r.add(id, value)
 }
 
 var errKeyID = errors.New("a key ID must have 1 to 64 letters, digits, dots, hyphens or underscores")
 
-func (r *ring) add(id string, key []byte) {
-	r.ids = append(r.ids, id)
-	r.keys[id] = key
+func (r *ring) add(id string, value []byte) error {
+	added, err := newKey(id, value)
+	r.keys = append(r.keys, added)
+	return err
 }
 
 func (r *ring) encode() []byte {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s\nprimary %s\n", fileHeader, r.primary)
-	for _, id := range r.ids {
-		fmt.Fprintf(&text, "key %s %s\n", id, base64.StdEncoding.EncodeToString(r.keys[id]))
+	for _, k := range r.keys {
+		fmt.Fprintf(&text, "key %s %s\n", k.ID, base64.StdEncoding.EncodeToString(k.value))
 	}
 	return text.Bytes()
 }
 
-// Load reads a key file. It returns an error if users other than the owner and the
-// group may read it, or others than the owner may write it.
+// Load reads a key file. It returns an error if it is not a regular file, if users other
+// than the owner and the group may read it, or if others than the owner may write it.
 func Load(path string) (Keyring, error) {
 	loaded, err := load(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func Load(path string) (Keyring, error) {
 }
 
 func load(path string) (*ring, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|osfile.NonBlocking, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +135,9 @@ func load(path string) (*ring, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s must be a regular file", path)
 	}
 	if mode := info.Mode().Perm(); mode&0o027 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("%s has the mode %v: run chmod 600", path, mode)
@@ -161,16 +164,15 @@ func AddKey(path, id string) error {
 		return fmt.Errorf("keyring: %w", errKeyID)
 	}
 	return change(path, func(r *ring) error {
-		if r.keys[id] != nil {
+		if r.named(id) != nil {
 			return fmt.Errorf("key %s exists", id)
 		}
-		key := make([]byte, keyLength)
-		rand.Read(key) // never fails
-		r.add(id, key)
+		value := make([]byte, keyLength)
+		rand.Read(value) // never fails
 		if r.primary == "" {
 			r.primary = id
 		}
-		return nil
+		return r.add(id, value)
 	})
 }
 
@@ -178,7 +180,7 @@ func AddKey(path, id string) error {
 // [ErrUnknownKey] if the file does not have it.
 func UseKey(path, id string) error {
 	return change(path, func(r *ring) error {
-		if r.keys[id] == nil {
+		if r.named(id) == nil {
 			return noKey(id)
 		}
 		r.primary = id
@@ -191,14 +193,13 @@ func UseKey(path, id string) error {
 // [ErrUnknownKey] if the file does not have it.
 func RemoveKey(path, id string) error {
 	return change(path, func(r *ring) error {
-		if r.keys[id] == nil {
+		if r.named(id) == nil {
 			return noKey(id)
 		}
 		if r.primary == id {
 			return fmt.Errorf("key %s is the primary key: make another one primary first", id)
 		}
-		delete(r.keys, id)
-		r.ids = slices.DeleteFunc(r.ids, func(other string) bool { return other == id })
+		r.keys = slices.DeleteFunc(r.keys, func(other key) bool { return other.ID == id })
 		return nil
 	})
 }
@@ -261,7 +262,7 @@ func copyOwner(path, of string) error {
 func changed(path string, modify func(*ring) error) ([]byte, error) {
 	r, err := load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		r, err = &ring{keys: make(map[string][]byte)}, nil
+		r, err = new(ring), nil
 	}
 	if err != nil {
 		return nil, err

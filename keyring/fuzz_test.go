@@ -22,8 +22,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		sealed := seal(t, ring)
-		if id, err := keyring.KeyID(sealed); err != nil || id != ring.PrimaryKeyID() {
-			t.Errorf("KeyID is %q with error %v", id, err)
+		if key, err := ring.KeyOf(sealed); err != nil || key != ring.Keys()[0] {
+			t.Errorf("KeyOf is %v with error %v", key, err)
 		}
 		if opened, err := ring.Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
 			t.Errorf("Open returned %q and %v", opened, err)

@@ -15,21 +15,23 @@ import (
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/go-relayer/relayer"
 )
 
-// The errors of Open and of [KeyID]. Match them with [errors.Is].
+// The errors of Open and of [Keyring.KeyOf]. Match them with [errors.Is].
 var (
-	// ErrUnknownKey reports that the keyring does not have the key. The error that wraps
-	// it names the key.
+	// ErrUnknownKey reports that the keyring does not have the key, or has another key of
+	// the same ID. The error that wraps it names the key, and both fingerprints.
 	ErrUnknownKey = errors.New("no such key in the keyring")
 
-	// ErrNotAuthentic reports that a sealed text or its associated data was changed, or
-	// that a key has the right name and the wrong value.
+	// ErrNotAuthentic reports that a sealed text or its associated data was changed. It may
+	// also report that the key of a text without a fingerprint has the wrong value.
 	ErrNotAuthentic = errors.New("sealed text is not authentic")
 
 	// ErrFormat reports that a text was not sealed by this package, was truncated, or
@@ -39,7 +41,11 @@ var (
 
 // Keyring seals and opens texts. It has one primary key, which seals, and any number of
 // other keys, which only open. It never changes, and all methods are safe for concurrent
-// use. Get one from [Load] or [Parse]; the zero value has no keys.
+// use. Get one from [Load] or [Parse]; the zero value has no keys, and
+// [relayer.WithSealer] refuses it.
+//
+// A key is identified by its fingerprint, which is derived from its value. Its ID is a name
+// for people: a text is opened with the key that sealed it, even if the key was renamed.
 //
 // A keyring that is printed, logged or encoded shows no key.
 type Keyring struct {
@@ -61,8 +67,7 @@ func (k Keyring) ring() *ring {
 
 type ring struct {
 	primary string
-	ids     []string // in the order of the file
-	keys    map[string][]byte
+	keys    []key // in the order of the file
 
 	sealing atomic.Pointer[sealingCipher] // under the primary key
 	opening cipherCache
@@ -70,29 +75,83 @@ type ring struct {
 
 const keyLength = 32
 
-// PrimaryKeyID returns the ID of the key that Seal uses.
-func (k Keyring) PrimaryKeyID() string { return k.ring().primary }
-
-// KeyIDs returns the IDs of all keys, in the order of the file.
-func (k Keyring) KeyIDs() []string { return slices.Clone(k.ring().ids) }
-
-// Format prints the IDs of the keys, for every verb.
-func (k Keyring) Format(state fmt.State, _ rune) {
-	fmt.Fprintf(state, "keyring%q primary %q", k.KeyIDs(), k.PrimaryKeyID())
+type key struct {
+	relayer.SealingKey
+	value []byte
 }
 
+func newKey(id string, value []byte) (key, error) {
+	fingerprint, err := hkdf.Expand(sha256.New, value, fingerprintPurpose, fingerprintLength)
+	return key{relayer.SealingKey{ID: id, Fingerprint: hex.EncodeToString(fingerprint)}, value}, err
+}
+
+// named returns nil if there is no such key.
+func (r *ring) named(id string) *key {
+	for i := range r.keys {
+		if r.keys[i].ID == id {
+			return &r.keys[i]
+		}
+	}
+	return nil
+}
+
+// find returns the key that sealed a text. Texts of the first version have no fingerprint.
+func (r *ring) find(sealedUnder relayer.SealingKey) (*key, error) {
+	for i := range r.keys {
+		if r.keys[i].Fingerprint == sealedUnder.Fingerprint {
+			return &r.keys[i], nil
+		}
+	}
+	named := r.named(sealedUnder.ID)
+	switch {
+	case len(r.keys) == 0: // it does not support opening at all
+		return nil, fmt.Errorf("%w: the keyring has no keys: %w", noKey(sealedUnder.ID), errors.ErrUnsupported)
+	case named == nil:
+		return nil, noKey(sealedUnder.ID)
+	case sealedUnder.Fingerprint == "":
+		return named, nil
+	}
+	return nil, fmt.Errorf("%w with the fingerprint %s: that of the keyring has the fingerprint %s",
+		noKey(sealedUnder.ID), sealedUnder.Fingerprint, named.Fingerprint)
+}
+
+// Keys returns the ID and the fingerprint of every key: first those of the primary key,
+// which Seal uses, and then the others in the order of the file.
+func (k Keyring) Keys() []relayer.SealingKey {
+	var keys []relayer.SealingKey
+	r := k.ring()
+	if primary := r.named(r.primary); primary != nil {
+		keys = append(keys, primary.SealingKey)
+	}
+	for _, other := range r.keys {
+		if other.ID != r.primary {
+			keys = append(keys, other.SealingKey)
+		}
+	}
+	return keys
+}
+
+// Format prints the IDs and fingerprints of the keys, for every verb.
+func (k Keyring) Format(state fmt.State, _ rune) { fmt.Fprintf(state, "keyring%v", k.Keys()) }
+
 // A sealed text is a header, a nonce, the encrypted text and its authentication tag. The
-// header is the version, the length of the key ID, the key ID and the salt.
+// header is the version, the length of the key ID, the key ID, the fingerprint of the key
+// and the salt. The header of the first version has no fingerprint.
 const (
-	version    = 1
-	saltLength = 16
+	firstVersion      = 1
+	version           = 2
+	fingerprintLength = 8
+	saltLength        = 16
 )
 
-// purpose separates the derived keys from other uses of a key.
-const purpose = "relayer keyring 1"
+// The purposes separate the derived keys and the fingerprint from other uses of a key.
+const (
+	purpose            = "relayer keyring 1"
+	fingerprintPurpose = "relayer keyring fingerprint 1"
+)
 
 // Seal encrypts plaintext under the primary key. Open needs the same associatedData,
-// which is authenticated and not stored. The result is 46 bytes longer than plaintext
+// which is authenticated and not stored. The result is 54 bytes longer than plaintext
 // and the key ID together.
 func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]byte, error) {
 	c, err := k.ring().sealingCipher()
@@ -108,66 +167,73 @@ func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]by
 // names the key, [ErrNotAuthentic] or [ErrFormat]. If the keyring has no keys, the error
 // matches [errors.ErrUnsupported] too.
 func (k Keyring) Open(_ context.Context, sealed, associatedData []byte) ([]byte, error) {
-	id, err := KeyID(sealed)
+	header, err := headerOf(sealed)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("keyring: %w", err)
 	}
-	r, header := k.ring(), sealed[:headerLength(id)]
-	if r.keys[id] == nil {
-		return nil, fmt.Errorf("keyring: %w", r.unknownKey(id))
-	}
+	r := k.ring()
 	aead := r.opening.get(header)
 	if aead == nil {
-		if aead, err = r.aead(id, header); err != nil {
-			return nil, fmt.Errorf("keyring: key %s: %w", id, err)
+		if aead, err = r.openingCipher(header); err != nil {
+			return nil, fmt.Errorf("keyring: %w", err)
 		}
 	}
 	plaintext, err := aead.Open(nil, nil, sealed[len(header):], authenticated(header, associatedData))
 	if err != nil {
-		return nil, fmt.Errorf("keyring: key %s: %w", id, ErrNotAuthentic)
+		return nil, fmt.Errorf("keyring: key %s: %w", keyOf(header).ID, ErrNotAuthentic)
 	}
 	r.opening.add(header, aead)
 	return plaintext, nil
 }
 
-// unknownKey returns the error for a missing key. A keyring without keys is used in place
-// of none, and does not support opening at all.
-func (r *ring) unknownKey(id string) error {
-	if len(r.keys) == 0 {
-		return fmt.Errorf("%w: the keyring has no keys: %w", noKey(id), errors.ErrUnsupported)
+func (r *ring) openingCipher(header []byte) (cipher.AEAD, error) {
+	found, err := r.find(keyOf(header))
+	if err != nil {
+		return nil, err
 	}
-	return noKey(id)
+	return found.cipher(header)
 }
 
-// KeyID returns the ID of the key that sealed a text. It does not verify the text. It
-// returns an error that matches [ErrFormat] if no keyring of this version sealed it.
-func KeyID(sealed []byte) (string, error) {
-	if len(sealed) < 2 || sealed[0] != version {
-		return "", fmt.Errorf("keyring: %w", ErrFormat)
+// KeyOf returns the key that sealed a text, with the ID that it then had. The fingerprint is
+// empty if the text was sealed by the first version, which had none. It does not verify the
+// text, and needs no key. It returns an error that matches [ErrFormat] if no keyring of this
+// version sealed the text.
+func (Keyring) KeyOf(sealed []byte) (relayer.SealingKey, error) {
+	header, err := headerOf(sealed)
+	if err != nil {
+		return relayer.SealingKey{}, fmt.Errorf("keyring: %w", err)
 	}
-	length := int(sealed[1])
-	if len(sealed) < 2+length+saltLength+overhead {
-		return "", fmt.Errorf("keyring: %w", ErrFormat)
-	}
-	id := string(sealed[2 : 2+length])
-	if !isKeyID(id) {
-		return "", fmt.Errorf("keyring: %w", ErrFormat)
-	}
-	return id, nil
+	return keyOf(header), nil
 }
 
-// KeyID is [KeyID], as a method of a sealer with named keys.
-func (Keyring) KeyID(sealed []byte) (string, error) { return KeyID(sealed) }
+func headerOf(sealed []byte) ([]byte, error) {
+	if len(sealed) < 2 || sealed[0] != version && sealed[0] != firstVersion {
+		return nil, ErrFormat
+	}
+	idEnd := 2 + int(sealed[1])
+	length := idEnd + saltLength
+	if sealed[0] == version {
+		length += fingerprintLength
+	}
+	if len(sealed) < length+overhead || !isKeyID(string(sealed[2:idEnd])) {
+		return nil, ErrFormat
+	}
+	return sealed[:length], nil
+}
+
+func keyOf(header []byte) relayer.SealingKey {
+	idEnd := 2 + int(header[1])
+	fingerprint := header[idEnd : len(header)-saltLength]
+	return relayer.SealingKey{ID: string(header[2:idEnd]), Fingerprint: hex.EncodeToString(fingerprint)}
+}
 
 // overhead is the length of nonce and authentication tag.
 const overhead = 12 + 16
 
-func headerLength(id string) int { return 2 + len(id) + saltLength }
-
-// aead derives the cipher of the sealed texts with a header. It chooses random nonces.
-func (r *ring) aead(id string, header []byte) (cipher.AEAD, error) {
+// cipher derives the cipher of the sealed texts with a header. It chooses random nonces.
+func (k *key) cipher(header []byte) (cipher.AEAD, error) {
 	salt := header[len(header)-saltLength:]
-	derived, err := hkdf.Expand(sha256.New, r.keys[id], purpose+string(salt), keyLength)
+	derived, err := hkdf.Expand(sha256.New, k.value, purpose+string(salt), keyLength)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/go-relayer/relayer/keyring"
 )
 
-var _ relayer.Sealer = keyring.Keyring{}
+var _ relayer.KeyedSealer = keyring.Keyring{}
 
 const secret = "https://rpc.example.com/v3/0123456789abcdef"
 
@@ -77,7 +77,7 @@ func TestOpen_ReturnsWhatWasSealed(t *testing.T) {
 		if err != nil || string(opened) != plaintext {
 			t.Errorf("opened %d bytes with error %v, sealed %d", len(opened), err, len(plaintext))
 		}
-		if extra := len(sealed) - len(plaintext) - len("b"); extra != 46 {
+		if extra := len(sealed) - len(plaintext) - len("b"); extra != 54 {
 			t.Errorf("the sealed text is %d bytes longer than plaintext and key ID, want 46", extra)
 		}
 	}
@@ -108,23 +108,39 @@ func TestOpen_UsesTheKeyThatSealed(t *testing.T) {
 	if opened, err := rotated.Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
 		t.Errorf("after a rotation Open returned %q and %v", opened, err)
 	}
-	if id, err := keyring.KeyID(sealed); id != "a" || err != nil {
-		t.Errorf("KeyID is %q with error %v, want a", id, err)
+	if key, err := rotated.KeyOf(sealed); key != rotated.Keys()[1] || err != nil {
+		t.Errorf("KeyOf is %v with error %v, want a", key, err)
 	}
-	if id, err := rotated.KeyID(seal(t, rotated)); id != "b" || err != nil {
-		t.Errorf("KeyID after the rotation is %q with error %v, want b", id, err)
+	if key, err := rotated.KeyOf(seal(t, rotated)); key != rotated.Keys()[0] || err != nil {
+		t.Errorf("KeyOf after the rotation is %v with error %v, want b", key, err)
 	}
 }
 
-// The first versions derived a key for each text.
-func TestOpen_EarlierText(t *testing.T) {
+// The first version had no fingerprints, and derived a key for each text.
+func TestOpen_FirstVersion(t *testing.T) {
 	sealed, err := base64.StdEncoding.DecodeString("AQFhFQPwvmqeCBOqZfrOFJQam1fCohKWHM9NuvFb9sOo/ftPymffAs28j6Avc5yw8nE8I+Q83JZwmTJGq413jaCdTzaW6gYpR38gaur/L//krCHRIDHWccSF")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opened, err := parse(t, "b", "a", "b").Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
+	ring := parse(t, "b", "a", "b")
+	if opened, err := ring.Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
 		t.Errorf("Open returned %q and %v", opened, err)
 	}
+	if key, err := ring.KeyOf(sealed); key != (relayer.SealingKey{ID: "a"}) || err != nil {
+		t.Errorf("KeyOf is %v with error %v, want a without a fingerprint", key, err)
+	}
+	expectRefused(t, parse(t, "b", "b"), sealed, boundTo, keyring.ErrUnknownKey)
+	expectRefused(t, withKey(t, "a", 'b'), sealed, boundTo, keyring.ErrNotAuthentic)
+}
+
+// withKey returns a keyring with one key, whose bytes are all b.
+func withKey(t testing.TB, id string, b byte) keyring.Keyring {
+	t.Helper()
+	ring, err := keyring.Parse([]byte("relayer-keyring 1\nprimary " + id + "\nkey " + id + " " + keyValue(b) + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
 }
 
 func TestOpen_RemovedKey(t *testing.T) {
@@ -137,14 +153,39 @@ func TestOpen_RemovedKey(t *testing.T) {
 }
 
 func TestOpen_OtherKeyOfTheSameName(t *testing.T) {
-	sealed := seal(t, parse(t, "a", "a"))
-	other, err := keyring.Parse([]byte("relayer-keyring 1\nprimary a\nkey a " + keyValue('b') + "\n"))
-	if err != nil {
-		t.Fatal(err)
+	right, wrong := withKey(t, "a", 'a'), withKey(t, "a", 'b')
+	sealed := seal(t, right)
+	expectRefused(t, wrong, sealed, boundTo, keyring.ErrUnknownKey)
+	_, err := wrong.Open(t.Context(), sealed, boundTo)
+	for _, part := range []string{"key a:", right.Keys()[0].Fingerprint, wrong.Keys()[0].Fingerprint} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error does not have %q: %v", part, err)
+		}
 	}
-	expectRefused(t, other, sealed, boundTo, keyring.ErrNotAuthentic)
-	if _, err := other.Open(t.Context(), sealed, boundTo); !strings.Contains(err.Error(), "key a:") {
-		t.Errorf("the error does not name the key: %v", err)
+}
+
+// The ID is only a name: the fingerprint finds the key.
+func TestOpen_RenamedKey(t *testing.T) {
+	sealed := seal(t, withKey(t, "a", 'v'))
+	if opened, err := withKey(t, "renamed", 'v').Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
+		t.Errorf("Open returned %q and %v", opened, err)
+	}
+}
+
+func TestKeys_Fingerprints(t *testing.T) {
+	keys := parse(t, "b", "a", "b", "c").Keys()
+	var ids []string
+	for i, key := range keys {
+		ids = append(ids, key.ID)
+		if len(key.Fingerprint) != 16 || key != withKey(t, key.ID, key.ID[0]).Keys()[0] {
+			t.Errorf("the fingerprint of %s is %q", key.ID, key.Fingerprint)
+		}
+		if i > 0 && key.Fingerprint == keys[0].Fingerprint {
+			t.Errorf("the keys %s and %s have the same fingerprint", key.ID, keys[0].ID)
+		}
+	}
+	if !slices.Equal(ids, []string{"b", "a", "c"}) {
+		t.Errorf("the keys are %q, want the primary key first", ids)
 	}
 }
 
@@ -219,8 +260,8 @@ func TestKeyring_ZeroValue(t *testing.T) {
 	for _, want := range []error{keyring.ErrUnknownKey, errors.ErrUnsupported} {
 		expectRefused(t, zero, sealed, boundTo, want)
 	}
-	if zero.PrimaryKeyID() != "" || zero.KeyIDs() != nil {
-		t.Errorf("the keys are %q, the primary key is %q", zero.KeyIDs(), zero.PrimaryKeyID())
+	if zero.Keys() != nil {
+		t.Errorf("the keys are %v", zero.Keys())
 	}
 }
 
@@ -246,8 +287,8 @@ func TestKeyring_NeverPrintsKeys(t *testing.T) {
 		slog.New(slog.NewJSONHandler(&printed, nil)).Info("json", "value", value)
 	}
 	expectNoKey(t, printed.String(), 'k')
-	if !strings.Contains(printed.String(), `keyring["k"] primary "k"`) {
-		t.Error("the IDs of the keys were not printed")
+	if !strings.Contains(printed.String(), "keyring[k (fingerprint "+ring.Keys()[0].Fingerprint+")]") {
+		t.Errorf("the IDs and fingerprints of the keys were not printed")
 	}
 }
 

@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -19,17 +20,15 @@ type Change struct {
 }
 
 // Changes returns the relayers of the view as created, and then every transition, until ctx
-// or that of [Open] is done. So the changes, applied to an empty map, give the view. A
+// is done or the view is closed. So the changes, applied to an empty map, give the view. A
 // relayer that ceases to match the selector of the view is deleted.
 //
-// The changes of one relayer are in order. A relayer that was deleted and created again is
-// reported as both. After a gap the differences are reported, deletions first: what
-// happened between is unknown, and a relayer that was created again with the same network
-// and signer is updated.
-//
-// No writer waits for a consumer. The transitions of one relayer are combined until the
-// consumer takes them; until then the IDs of changed relayers are in memory. Every range
-// over the sequence begins again with the relayers of the view.
+// The changes of one relayer are in order. No writer waits for a consumer: the transitions of
+// one relayer are combined until the consumer takes them, also if it was deleted and created
+// again. Until then the IDs of changed relayers are in memory. If the view was read again, the
+// differences are reported, deletions first. That of a registry that was restored can have a
+// lower revision than before. Every range over the sequence begins again with the relayers of
+// the view.
 func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		c := m.register()
@@ -45,7 +44,7 @@ func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 			select {
 			case <-c.wake:
 			case <-ctx.Done():
-			case <-m.ended:
+			case <-m.done:
 				return
 			}
 		}
@@ -54,7 +53,7 @@ func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 
 // consumer is one range over Changes.
 type consumer struct {
-	reported map[string]*entry
+	reported map[string]*relayer.Relayer
 	wake     chan struct{}
 
 	mu     sync.Mutex
@@ -62,25 +61,32 @@ type consumer struct {
 	queued map[string]struct{}
 }
 
+// register enqueues all relayers for a new consumer, and from then on those that change: one
+// that does both at once is reported once.
 func (m *Mirror) register() *consumer {
-	c := &consumer{reported: make(map[string]*entry), wake: make(chan struct{}, 1), queued: make(map[string]struct{})}
-	m.writing.Lock()
-	defer m.writing.Unlock()
+	c := &consumer{reported: make(map[string]*relayer.Relayer), wake: make(chan struct{}, 1), queued: make(map[string]struct{})}
+	m.consuming.Lock()
 	m.consumers[c] = struct{}{}
-	for _, e := range m.view.ordered {
+	m.consuming.Unlock()
+	m.mu.RLock()
+	all := slices.Clone(m.view.ordered)
+	m.mu.RUnlock()
+	for _, e := range all {
 		c.enqueue(e.ID)
 	}
 	return c
 }
 
 func (m *Mirror) unregister(c *consumer) {
-	m.writing.Lock()
-	defer m.writing.Unlock()
+	m.consuming.Lock()
+	defer m.consuming.Unlock()
 	delete(m.consumers, c)
 }
 
-// notify enqueues relayers for all consumers. The caller holds m.writing.
+// notify enqueues relayers for all consumers.
 func (m *Mirror) notify(ids ...string) {
+	m.consuming.Lock()
+	defer m.consuming.Unlock()
 	for c := range m.consumers {
 		c.enqueue(ids...)
 	}
@@ -117,25 +123,21 @@ func (c *consumer) next() (id string, isQueued bool) {
 
 // report reports the difference of a relayer, if any. It returns false if the consumer ends
 // the sequence.
-func (c *consumer) report(id string, after *entry, yield func(Change) bool) bool {
-	before := c.reported[id]
-	if after == nil {
-		delete(c.reported, id)
-	} else {
-		c.reported[id] = after
+func (c *consumer) report(id string, current *entry, yield func(Change) bool) bool {
+	change := Change{Kind: relayer.ChangeUpdated, Before: c.reported[id]}
+	if current != nil {
+		change.After = current.Relayer
 	}
+	if change.Before == change.After {
+		return true
+	}
+	c.reported[id] = change.After
 	switch {
-	case before == nil && after == nil:
-		return true
-	case before == nil:
-		return yield(Change{relayer.ChangeCreated, nil, after.Relayer})
-	case after == nil:
-		return yield(Change{relayer.ChangeDeleted, before.Relayer, nil})
-	case before.life != after.life:
-		return yield(Change{relayer.ChangeDeleted, before.Relayer, nil}) && yield(Change{relayer.ChangeCreated, nil, after.Relayer})
-	case before.Relayer == after.Relayer:
-		return true
-	default:
-		return yield(Change{relayer.ChangeUpdated, before.Relayer, after.Relayer})
+	case change.Before == nil:
+		change.Kind = relayer.ChangeCreated
+	case change.After == nil:
+		change.Kind = relayer.ChangeDeleted
+		delete(c.reported, id)
 	}
+	return yield(change)
 }

@@ -1,15 +1,36 @@
 // Package mirror keeps an always-current view of relayers in memory, for programs that ask
 // on every transaction whether a relayer is paused and what its policy allows.
 //
-// [Open] reads all relayers of a registry, a Manager or a client, and then follows its
-// changes. It reconnects, repairs gaps, and never replaces a relayer by an older state of
-// it. While the registry is unreachable, the view remains as it was, and [Mirror.CaughtUp]
-// returns how old it is.
+// [Open] reads all relayers of a registry, a Manager or a client, and then applies its changes
+// in order. After any error of the feed it reads all relayers again, into a new view that
+// replaces the old one. So the view becomes the content of a registry that was restored from a
+// backup or replaced by another, too. Meanwhile the view remains as it was, and
+// [Mirror.CaughtUp] returns how old it is.
+//
+// # What a program may conclude
+//
+//	observation                        conclusion
+//	CaughtUp is T                      every change that was acknowledged before T is in
+//	                                   the view, whatever delayed it; changes since then may
+//	                                   be in it
+//	time.Since(CaughtUp) is small      the view is at most this old, also after the machine
+//	                                   was suspended or its clock was set; a registry
+//	                                   without changes confirms it every 5 seconds
+//	time.Since(CaughtUp) grows         the registry is not reachable, or the view is read
+//	                                   again; nothing about the registry since then
+//	Get returns a relayer              it had this state at CaughtUp or later
+//	Get returns ErrNotFound            there was no such relayer, or the selector did not
+//	                                   select it, at CaughtUp or later
+//	a relayer is not paused            not that it may relay: compare the age too
+//	two calls of Get                   not that both states were current at one moment: use
+//	                                   All or List
+//	Revision of a relayer              not how it compares with an earlier one: a registry
+//	                                   that was restored has lower ones
+//	Changes has yielded a change       the view had it then, and may have later ones
+//	Changes yields nothing             not that nothing has changed: see CaughtUp
 //
 // Relayers of a view are shared by all callers and must not be modified. Their RPC URLs are
 // as the source returns them: in full from a Manager without a sealer, and from a client with
-// client.WithFullRPCURLs; otherwise masked.
-//
-// A registry that is restored from a backup, or whose store was in memory, can have older
-// revisions than the view. The view then remains as it was, and ages. Open it again then.
+// client.WithFullRPCURLs; otherwise masked. Those of a relayer that the source cannot open are
+// masked ([relayer.RPCURL.IsMasked] is true), and RPCURLs of the source returns the error.
 package mirror

@@ -4,153 +4,186 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// heartbeat is the interval at which a Manager confirms that the view is complete.
-const heartbeat = 5 * time.Second
+// longSession is the duration of a session that ends a series of failures.
+const longSession = 2 * time.Second
 
-// The delays before the source is read again: exponential backoff with jitter.
-const (
-	minDelay = 100 * time.Millisecond
-	maxDelay = 5 * time.Second
-)
+// run follows the source, and begins again after every error, until ctx is done. An error
+// before the view is complete for the first time, other than a gap, ends it.
+func (m *Mirror) run(ctx context.Context) {
+	defer close(m.done)
+	for failures := 0; ; failures++ {
+		began := time.Now()
+		err := m.follow(ctx)
+		m.mu.Lock()
+		m.err = err
+		m.mu.Unlock()
+		if !m.isOpen() && !errors.Is(err, relayer.ErrGap) {
+			m.endErr = err
+			return
+		}
+		if time.Since(began) > longSession {
+			failures = 0
+		}
+		if !wire.Sleep(ctx, wire.BackOff(failures)) {
+			m.endErr = context.Cause(ctx)
+			return
+		}
+	}
+}
 
-// wait reports false if ctx is done before the end.
-func wait(ctx context.Context, failures int) bool {
-	limit := min(maxDelay, minDelay<<min(failures, 10))
+func (m *Mirror) isOpen() bool {
 	select {
-	case <-time.After(limit/2 + rand.N(limit/2)):
+	case <-m.opened:
 		return true
-	case <-ctx.Done():
+	default:
 		return false
 	}
 }
 
-// run waits for the end of the follower, and then starts others, until ctx is done.
-func (m *Mirror) run(ctx context.Context, f *follower) {
-	defer close(m.ended)
-	err := f.wait()
-	for failures := 0; ; failures++ {
-		m.mu.Lock()
-		m.err = err
-		m.mu.Unlock()
-		if !wait(ctx, failures) {
-			return
-		}
-		began := time.Now()
-		if f, err = m.follow(ctx); err == nil {
-			err = f.wait()
-		}
-		if time.Since(began) > 2*maxDelay {
-			failures = 0
-		}
-	}
-}
-
-// follower applies the changes of the source to the view until the first error. It also
-// applies those that arrive before all relayers are read, although others are missing.
-type follower struct {
+// session is one read of all relayers, with the changes since its first page.
+type session struct {
 	mirror *Mirror
-	ctx    context.Context // its cause is the error
-	ended  chan struct{}
 
-	// changed has the revisions of the last changes by ID until all relayers are read.
-	// Then it is nil.
-	changed map[string]uint64
+	mu    sync.Mutex
+	early []relayer.Change // those that arrived before the last page
+	next  *view            // is prepared; nil before the last page, and when it is current
+	isNew bool             // the view of the mirror is that of the session
+
+	// last is the position of the last page, whose request began at began and ended at ended.
+	last         string
+	began, ended time.Time
 }
 
 var errEnded = errors.New("the watch ended")
 
-// follow returns a follower after it has read all relayers. The watch begins before the
-// read, so that no change is lost between them.
-func (m *Mirror) follow(ctx context.Context) (*follower, error) {
+// follow reads all relayers and applies the changes since the first page, until the first
+// error. The watch begins before the other pages are read, because the source retains a
+// limited number of changes.
+func (m *Mirror) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	f := &follower{mirror: m, ctx: ctx, ended: make(chan struct{}), changed: make(map[string]uint64)}
-	changes := m.source.Watch(ctx, relayer.WatchQuery{Selector: m.selector, Heartbeat: heartbeat})
-	go func() {
-		defer close(f.ended)
-		cancel(f.applyAll(changes))
-	}()
-	read, err := m.readAll(ctx)
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err == nil {
-		err = f.finish(read)
+	defer cancel(nil)
+	s := &session{mirror: m}
+	first, err := s.page(ctx, "", maxPage)
+	if err == nil && first.Position == "" {
+		err = fmt.Errorf("the source has no positions: %w", errors.ErrUnsupported)
 	}
 	if err != nil {
-		cancel(err)
-		return nil, f.wait()
+		return err
 	}
-	return f, nil
+	var watching sync.WaitGroup
+	watching.Go(func() { cancel(s.watch(ctx, first.Position)) })
+	if err := s.readAll(ctx, first); err != nil {
+		cancel(err)
+	}
+	watching.Wait()
+	return context.Cause(ctx)
 }
 
-// wait returns the error that ended the follower.
-func (f *follower) wait() error {
-	<-f.ended
-	return context.Cause(f.ctx)
-}
-
-func (f *follower) applyAll(changes iter.Seq2[relayer.Change, error]) error {
-	for change, err := range changes {
+func (s *session) watch(ctx context.Context, after string) error {
+	query := relayer.WatchQuery{Selector: s.mirror.selector, After: after, Heartbeats: true}
+	for change, err := range s.mirror.source.Watch(ctx, query) {
 		if err != nil {
 			return err
 		}
-		f.apply(change)
+		s.receive(change)
 	}
 	return errEnded
 }
 
-func (m *Mirror) readAll(ctx context.Context) (read []*relayer.Relayer, err error) {
-	for r, err := range m.source.All(ctx, m.selector) {
-		if err != nil {
-			return nil, err
-		}
-		if r.Revision == 0 {
-			return nil, fmt.Errorf("relayer %q: %w", r.ID, relayer.ErrNoRevision)
-		}
-		read = append(read, r)
-	}
-	return read, nil
+// maxPage is the size of the pages that a session requests. Sources have lower limits.
+const maxPage = 1000
+
+func (s *session) page(ctx context.Context, after relayer.Cursor, perPage int) (*relayer.Page, error) {
+	s.began = time.Now()
+	page, err := s.mirror.source.List(ctx, relayer.ListQuery{Selector: s.mirror.selector, After: &after, PerPage: perPage})
+	s.ended = time.Now()
+	return page, err
 }
 
-// finish replaces the view by what was read and what has changed since.
-func (f *follower) finish(read []*relayer.Relayer) error {
-	m := f.mirror
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	merged, differing, err := m.view.merge(read, f.changed)
-	if err != nil {
-		return err
+func (s *session) readAll(ctx context.Context, page *relayer.Page) (err error) {
+	next, first := newView(s.mirror.view.last+1), page.Position
+	for {
+		for _, r := range page.Relayers {
+			next.put(r)
+		}
+		if page.Next == "" {
+			break
+		}
+		if page, err = s.page(ctx, page.Next, page.Pagination.PerPage); err != nil {
+			return err
+		}
 	}
-	f.changed = nil
-	m.mu.Lock()
-	m.view, m.caughtUp, m.err = merged, time.Now(), nil
-	m.mu.Unlock()
-	m.notify(differing...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next, s.last = next, page.Position
+	if s.last == first {
+		s.publish(s.began)
+	}
+	for _, change := range s.early {
+		s.apply(change)
+	}
+	s.early = nil
 	return nil
 }
 
-func (f *follower) apply(change relayer.Change) {
-	m := f.mirror
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	isComplete, isHeartbeat := f.changed == nil, change.Kind == relayer.ChangeHeartbeat
-	if !isComplete && !isHeartbeat {
-		f.changed[change.Relayer.ID] = change.Relayer.Revision
+func (s *session) receive(change relayer.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil && !s.isNew {
+		s.early = append(s.early, change)
+		return
 	}
+	s.apply(change)
+}
+
+// apply applies a change. A page shows later states than the first changes, which are
+// therefore applied to the next view: it replaces the current one when it has all changes
+// before the last page.
+func (s *session) apply(change relayer.Change) {
+	if s.isNew {
+		s.mirror.apply(change)
+		return
+	}
+	s.next.apply(change)
+	switch {
+	case change.Position == s.last && change.Time.Before(s.began):
+		s.publish(s.began)
+	case change.Position == s.last, change.Time.After(s.ended):
+		s.publish(change.Time)
+	}
+}
+
+// publish makes the next view the current one, and reports the differences.
+func (s *session) publish(caughtUp time.Time) {
+	m := s.mirror
+	differing := s.next.adopt(m.view)
 	m.mu.Lock()
-	isNew := !isHeartbeat && m.view.apply(change)
-	if isComplete {
-		m.caughtUp, m.err = time.Now(), nil
+	m.view, m.caughtUp, m.err = s.next, caughtUp, nil
+	m.mu.Unlock()
+	s.next, s.isNew = nil, true
+	if !m.isOpen() {
+		close(m.opened)
+	}
+	m.notify(differing...)
+}
+
+// apply applies a change to the current view. A change without a time does not show up to
+// when the view is complete.
+func (m *Mirror) apply(change relayer.Change) {
+	m.mu.Lock()
+	m.view.apply(change)
+	if m.err = nil; !change.Time.IsZero() {
+		m.caughtUp = change.Time
 	}
 	m.mu.Unlock()
-	if isNew {
+	if change.Relayer != nil {
 		m.notify(change.Relayer.ID)
 	}
 }

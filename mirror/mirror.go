@@ -15,39 +15,43 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// Source is what a [Mirror] reads: a Manager, a view of one, or a client. Its All must
-// return what was written before the call, and every relayer must have a revision.
+// Source is what a [Mirror] reads: a Manager, a view of one, or a client. Its pages must have
+// cursors and positions, and its changes times.
 type Source interface {
 	relayer.Reader
 	relayer.Watcher
 }
 
+// ErrClosed is the result of [Mirror.Err] after [Mirror.Close].
+var ErrClosed = errors.New("mirror: the view is closed")
+
 // Mirror is a view of relayers in memory. It is a [relayer.Reader]. All methods are safe for
-// concurrent use, and none waits for the registry.
+// concurrent use, and none but Close waits for the registry.
 type Mirror struct {
 	source   Source
 	selector relayer.Selector
 	settings
 
-	// writing is held by the only writer, which may take long to read the view and to
-	// prepare the next one. It holds mu only while it changes what others read.
-	writing   sync.Mutex
+	consuming sync.Mutex // protects consumers
 	consumers map[*consumer]struct{}
 
-	mu       sync.RWMutex
+	mu       sync.RWMutex // the only writer, a session, reads the view without it
 	view     *view
 	caughtUp time.Time
 	err      error // of the source, since caughtUp
 
-	ended chan struct{}
+	end    context.CancelCauseFunc
+	opened chan struct{} // closed when the view is complete for the first time
+	done   chan struct{}
+	endErr error // valid when done is closed
 }
 
 var _ relayer.Reader = (*Mirror)(nil)
 
 // Open returns a view of the relayers that the selector selects, after the first complete
-// read of the source. It returns the error of that read, or one that matches
-// [relayer.ErrNoRevision] if the source has no revisions. The view follows the source until
-// ctx is done, and then remains as it is: ctx is not the deadline of Open.
+// read of the source, until ctx is done. It returns the error of that read, or one that matches
+// [errors.ErrUnsupported] if the source has no cursors or positions. The view follows the
+// source until [Mirror.Close], also after ctx is done.
 func Open(ctx context.Context, source Source, selector relayer.Selector, options ...Option) (*Mirror, error) {
 	if source == nil {
 		return nil, errors.New("mirror: source is nil")
@@ -56,8 +60,8 @@ func Open(ctx context.Context, source Source, selector relayer.Selector, options
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
 	m := &Mirror{
-		source: source, selector: selector, view: newView(),
-		consumers: make(map[*consumer]struct{}), ended: make(chan struct{}),
+		source: source, selector: selector, view: newView(1), consumers: make(map[*consumer]struct{}),
+		opened: make(chan struct{}), done: make(chan struct{}),
 	}
 	for _, option := range options {
 		if option.apply == nil {
@@ -67,18 +71,46 @@ func Open(ctx context.Context, source Source, selector relayer.Selector, options
 			return nil, err
 		}
 	}
-	f, err := m.follow(ctx)
-	for failures := 0; errors.Is(err, relayer.ErrGap) && wait(ctx, failures); failures++ {
-		f, err = m.follow(ctx)
-	}
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: first read: %w", err)
 	}
-	go m.run(ctx, f)
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	m.end = end
+	go m.run(life)
+	select {
+	case <-m.opened:
+	case <-ctx.Done():
+		m.Close()
+		return nil, fmt.Errorf("mirror: first read: %w", ctx.Err())
+	case <-m.done:
+		end(nil)
+		return nil, fmt.Errorf("mirror: first read: %w", m.endErr)
+	}
 	if m.onStale != nil {
-		go m.watchAge(ctx)
+		go m.watchAge(life)
 	}
 	return m, nil
+}
+
+// Close ends the view: it remains as it is, and its age grows. Close returns when the source
+// is no longer in use. Further calls do nothing.
+func (m *Mirror) Close() {
+	m.end(ErrClosed)
+	<-m.done
+}
+
+// Done returns a channel that is closed when the view no longer follows the source, because
+// of [Mirror.Close]. Errors of the source do not end a view.
+func (m *Mirror) Done() <-chan struct{} { return m.done }
+
+// Err returns nil while the view follows the source, and [ErrClosed] when Done is closed.
+func (m *Mirror) Err() error {
+	select {
+	case <-m.done:
+		return m.endErr
+	default:
+		return nil
+	}
 }
 
 // Get returns the relayer, which must not be modified, or [relayer.ErrNotFound].
@@ -113,54 +145,91 @@ func (m *Mirror) All(_ context.Context, selector relayer.Selector) iter.Seq2[*re
 			yield(nil, fmt.Errorf("mirror: list: %w", err))
 			return
 		}
-		for _, r := range m.selected(selector) {
-			if !yield(r, nil) {
+		selected, _ := m.selected(selector)
+		for _, e := range selected {
+			if !yield(e.Relayer, nil) {
 				return
 			}
 		}
 	}
 }
 
-// selected sorts and checks the candidates outside of the lock.
-func (m *Mirror) selected(selector relayer.Selector) []*relayer.Relayer {
+// selected returns the entries that the selector selects, and the number of the first entry
+// of the view. It sorts and checks the candidates outside of the lock.
+func (m *Mirror) selected(selector relayer.Selector) (selected []*entry, first uint64) {
 	m.mu.RLock()
-	candidates := m.view.candidates(selector)
+	candidates, first := m.view.candidates(selector), m.view.first
 	m.mu.RUnlock()
 	sortByNumber(candidates)
-	selected := make([]*relayer.Relayer, 0, len(candidates))
+	selected = make([]*entry, 0, len(candidates))
 	for _, e := range candidates {
 		if selector.Matches(e.Relayer) {
-			selected = append(selected, e.Relayer)
+			selected = append(selected, e)
 		}
 	}
-	return selected
+	return selected, first
 }
 
 // List returns a page of the relayers that the query selects, in the order of All. They
 // must not be modified. It returns a [*relayer.ValidationError] if the query is invalid. A
-// page has any number of relayers.
+// page has any number of relayers, and no position.
+//
+// Cursors are those of this view. If it was read again since, the error matches
+// [relayer.ErrGap]: begin again, or use All.
 func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	if err := cmp.Or(wire.CheckPage(query), query.Selector.Err()); err != nil {
+	page, err := m.page(query)
+	if err != nil {
 		return nil, fmt.Errorf("mirror: list: %w", err)
 	}
-	page, perPage := max(query.Page, 1), cmp.Or(query.PerPage, relayer.DefaultPerPage)
-	selected := m.selected(query.Selector)
-	start := len(selected)
-	if page-1 <= math.MaxInt/perPage {
-		start = min(start, (page-1)*perPage)
-	}
-	return &relayer.Page{
-		Relayers:   selected[start : start+min(perPage, len(selected)-start)],
-		Pagination: relayer.Pagination{CurrentPage: page, PerPage: perPage, TotalItems: len(selected)},
-	}, nil
+	return page, nil
 }
 
-// CaughtUp returns when the view was last known to be complete: at the end of a read of all
-// relayers, or at a change or heartbeat since. Changes made shortly before may still be in
-// delivery, and older ones while a source delivers many, as after a lost connection. A
-// Manager confirms every 5 seconds that its store is reachable and that no change is missing,
-// and a server of package httpapi every 15 seconds.
+func (m *Mirror) page(query relayer.ListQuery) (*relayer.Page, error) {
+	if err := cmp.Or(query.Selector.Err(), wire.CheckPage(query)); err != nil {
+		return nil, err
+	}
+	selected, first := m.selected(query.Selector)
+	page := &relayer.Page{Pagination: relayer.Pagination{
+		PerPage: cmp.Or(query.PerPage, relayer.DefaultPerPage), TotalItems: len(selected),
+	}}
+	start, perPage := len(selected), page.Pagination.PerPage
+	if query.After != nil {
+		after, err := numberOf(*query.After, first)
+		if err != nil {
+			return nil, err
+		}
+		start = position(selected, after+1)
+	} else {
+		page.Pagination.CurrentPage = max(query.Page, 1)
+		if page.Pagination.CurrentPage-1 <= math.MaxInt/perPage {
+			start = min(start, (page.Pagination.CurrentPage-1)*perPage)
+		}
+	}
+	end := start + min(perPage, len(selected)-start)
+	page.Relayers = make([]*relayer.Relayer, 0, end-start)
+	for _, e := range selected[start:end] {
+		page.Relayers = append(page.Relayers, e.Relayer)
+	}
+	if query.After != nil && end < len(selected) {
+		page.Next = cursorOf(selected[end-1])
+	}
+	return page, nil
+}
+
+// CaughtUp returns the time up to which the view is complete: that of the last change or
+// heartbeat in it (see [relayer.Change.Time]). It is a lower bound, by the clock of this
+// process. If the wall clock has advanced more than the monotonic clock since, because the
+// machine was suspended or its clock was set, the result is earlier by the difference: the
+// time since then is never less than the age of the view.
+//
+// A program that takes changes from a queue of its own, such as the loop body of
+// [Mirror.Changes], is behind the view: CaughtUp says nothing about what it has processed.
 func (m *Mirror) CaughtUp() time.Time {
 	caughtUp, _ := m.state()
+	now := time.Now()
+	step := now.Round(0).Sub(caughtUp.Round(0)) - now.Sub(caughtUp)
+	if step > time.Millisecond { // less is the resolution of the two clocks
+		return caughtUp.Add(-step)
+	}
 	return caughtUp
 }

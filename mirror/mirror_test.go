@@ -8,12 +8,12 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/mirror"
@@ -44,10 +44,11 @@ func mustCreate(t testing.TB, m *relayer.Manager, req relayer.CreateRequest) *re
 
 func open(t testing.TB, source mirror.Source, selector relayer.Selector, options ...mirror.Option) *mirror.Mirror {
 	t.Helper()
-	m, err := mirror.Open(t.Context(), source, selector, options...)
+	m, err := mirror.Open(context.Background(), source, selector, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(m.Close) // in a bubble a goroutine that is left fails the test
 	return m
 }
 
@@ -83,11 +84,11 @@ func (s *faultySource) refused() error {
 	return s.refuse
 }
 
-func (s *faultySource) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
+func (s *faultySource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
 	if err := s.refused(); err != nil {
-		return func(yield func(*relayer.Relayer, error) bool) { yield(nil, err) }
+		return nil, err
 	}
-	return s.Manager.All(ctx, selector)
+	return s.Manager.List(ctx, query)
 }
 
 func (s *faultySource) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
@@ -127,43 +128,39 @@ func content(t testing.TB, reader relayer.Reader, selector relayer.Selector) (al
 	return all
 }
 
-// hookedSource is a Manager that calls a hook after each relayer of a read of all.
+// hookedSource is a Manager that calls a hook after each page, whose pages have one relayer.
 type hookedSource struct {
 	*faultySource
-	hook atomic.Pointer[func(*relayer.Relayer)]
+	hook atomic.Pointer[func(*relayer.Page)]
 }
 
 func newHookedSource(t *testing.T) *hookedSource {
 	return &hookedSource{faultySource: &faultySource{Manager: newManager(t)}}
 }
 
-func (s *hookedSource) onRead(hook func(*relayer.Relayer)) { s.hook.Store(&hook) }
+func (s *hookedSource) onPage(hook func(*relayer.Page)) { s.hook.Store(&hook) }
 
-func (s *hookedSource) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
-	return func(yield func(*relayer.Relayer, error) bool) {
-		for r, err := range s.faultySource.All(ctx, selector) {
-			if hook := s.hook.Load(); err == nil && hook != nil {
-				(*hook)(r)
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
+func (s *hookedSource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
+	query.PerPage = 1
+	page, err := s.faultySource.List(ctx, query)
+	if hook := s.hook.Load(); err == nil && hook != nil {
+		(*hook)(page)
 	}
+	return page, err
 }
 
-// The changes during a read take effect, in their order.
+// The changes during a read take effect, in their order, and no change goes back before a
+// state that was read: neither a consumer nor a read sees one.
 func TestOpen_ChangesDuringRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newHookedSource(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		for _, id := range []string{"a", "b", "c"} {
+		source, ctx := newHookedSource(t), t.Context()
+		for _, id := range []string{"a", "b", "c", "d"} {
 			mustCreate(t, source.Manager, request(id, "sepolia", nil))
 		}
 		var want []string
-		source.onRead(func(r *relayer.Relayer) {
-			if r.ID != "c" {
+		pages := 0
+		source.onPage(func(*relayer.Page) {
+			if pages++; pages != 2 { // a and b are read
 				return
 			}
 			for i := range 20 {
@@ -174,70 +171,82 @@ func TestOpen_ChangesDuringRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := source.Pause(ctx, "a"); err != nil {
+			for _, id := range []string{"a", "c"} {
+				if _, err := source.Pause(ctx, id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := source.Resume(ctx, "c"); err != nil {
 				t.Fatal(err)
 			}
 			mustCreate(t, source.Manager, request("b", "mainnet", nil))
 			want = content(t, source.Manager, relayer.Selector{})
 			synctest.Wait()
 		})
-		m, err := mirror.Open(ctx, source, relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := content(t, m, relayer.Selector{}); !slices.Equal(got, want) {
+		m := open(t, source, relayer.Selector{})
+		got := content(t, m, relayer.Selector{})
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
 			t.Errorf("the view is\n%q\nwant\n%q", got, want)
 		}
 	})
 }
 
-// While a gap is repaired, the changes that arrive are visible, but the view does not count
-// as complete.
-func TestMirror_ChangesDuringRepair(t *testing.T) {
+// While all relayers are read again, the view remains as it is, and ages.
+func TestMirror_ReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newHookedSource(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		source, ctx := newHookedSource(t), t.Context()
 		mustCreate(t, source.Manager, request("a", "sepolia", nil))
-		m, err := mirror.Open(ctx, source, relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := open(t, source, relayer.Selector{})
+		synctest.Wait() // until it watches
 		opened := m.CaughtUp()
-		source.onRead(func(*relayer.Relayer) { time.Sleep(time.Minute) })
+		source.onPage(func(*relayer.Page) { time.Sleep(time.Minute) })
 		source.fail(relayer.ErrGap)
 		time.Sleep(30 * time.Second)
 		if _, err := source.Pause(ctx, "a"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if r, err := m.Get(ctx, "a"); err != nil || !r.Paused {
-			t.Errorf("during the repair the relayer is %v, error %v", r, err)
+		if r, err := m.Get(ctx, "a"); err != nil || r.Paused {
+			t.Errorf("meanwhile the relayer is %v, error %v", r, err)
 		}
-		if caughtUp := m.CaughtUp(); caughtUp != opened {
-			t.Errorf("during the repair the view was complete after %v", caughtUp.Sub(opened))
+		if caughtUp := m.CaughtUp(); !caughtUp.Equal(opened) {
+			t.Errorf("meanwhile the view was complete after %v", caughtUp.Sub(opened))
 		}
 		time.Sleep(time.Minute)
-		if age := time.Since(m.CaughtUp()); age > 31*time.Second {
-			t.Errorf("after the repair the view is %v old", age)
+		if r, err := m.Get(ctx, "a"); err != nil || !r.Paused {
+			t.Errorf("after the read the relayer is %v, error %v", r, err)
+		}
+		if age := time.Since(m.CaughtUp()); age > 5*time.Second {
+			t.Errorf("after the read the view is %v old", age)
 		}
 	})
 }
 
-// The differences of a repair are reported once, deletions first, and no relayer gets an
-// older state.
-func TestChanges_Repair(t *testing.T) {
+// The time of a view that was just read is that at which the request of the last page began,
+// and not that of its response.
+func TestOpen_SlowRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newHookedSource(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		for _, id := range []string{"a", "b", "c"} {
+			mustCreate(t, source.Manager, request(id, "sepolia", nil))
+		}
+		source.onPage(func(*relayer.Page) { time.Sleep(time.Second) })
+		if age := time.Since(open(t, source, relayer.Selector{}).CaughtUp()); age != time.Second {
+			t.Errorf("the view is %v old, want 1s", age)
+		}
+	})
+}
+
+// The differences of a read are reported once, deletions first.
+func TestChanges_ReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, ctx := newHookedSource(t), t.Context()
 		for _, id := range []string{"same", "updated", "deleted"} {
 			mustCreate(t, source.Manager, request(id, "sepolia", nil))
 		}
-		m, err := mirror.Open(ctx, source, relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := open(t, source, relayer.Selector{})
 		var got []string
 		go collectChanges(ctx, m, &got)
 		synctest.Wait()
@@ -249,19 +258,10 @@ func TestChanges_Repair(t *testing.T) {
 		if err := source.Delete(ctx, "deleted"); err != nil {
 			t.Fatal(err)
 		}
-		// The read returns a state before a change that the watch reports.
-		source.onRead(func(r *relayer.Relayer) {
-			if r.ID == "same" {
-				if _, err := source.Pause(ctx, "same"); err != nil {
-					t.Fatal(err)
-				}
-				synctest.Wait()
-			}
-		})
 		source.setRefuse(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		want := []string{"created same", "created updated", "created deleted", "updated same", "deleted deleted", "updated updated", "created created"}
+		want := []string{"created same", "created updated", "created deleted", "deleted deleted", "updated updated", "created created"}
 		if !slices.Equal(got, want) {
 			t.Errorf("changes are %q, want %q", got, want)
 		}
@@ -278,129 +278,76 @@ func collectChanges(ctx context.Context, m *mirror.Mirror, changes *[]string) {
 	}
 }
 
-// scripted is a source with these relayers and then these changes.
-type scripted struct {
-	relayer.Reader
-	relayers []*relayer.Relayer
-	changes  []relayer.Change
-}
-
-func (s scripted) All(context.Context, relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
-	return func(yield func(*relayer.Relayer, error) bool) {
-		for _, r := range s.relayers {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (s scripted) Watch(ctx context.Context, _ relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
-	return func(yield func(relayer.Change, error) bool) {
-		time.Sleep(time.Second) // until all are read
-		for _, change := range s.changes {
-			if !yield(change, nil) {
-				return
-			}
-		}
-		<-ctx.Done()
-	}
-}
-
 // replaceable is a source whose Manager can be replaced, as by a backup that is restored.
 type replaceable struct {
-	*faultySource
-	current atomic.Pointer[relayer.Manager]
+	relayer.Reader
+	current atomic.Pointer[faultySource]
 }
 
-func (s *replaceable) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
-	return s.current.Load().All(ctx, selector)
+func newReplaceable(manager *relayer.Manager) *replaceable {
+	s := new(replaceable)
+	s.current.Store(&faultySource{Manager: manager})
+	return s
 }
 
-// A view of a registry that was restored is not current: what is paused there may not be
-// paused in the view, which never goes backward.
+func (s *replaceable) replace(manager *relayer.Manager) {
+	s.current.Swap(&faultySource{Manager: manager}).fail(relayer.ErrGap)
+}
+
+func (s *replaceable) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
+	return s.current.Load().List(ctx, query)
+}
+
+func (s *replaceable) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	return s.current.Load().Watch(ctx, query)
+}
+
+// A registry that was restored or replaced becomes the content of the view, whatever its
+// revisions, and is reported as changes.
 func TestMirror_RestoredRegistry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		before, restored := newManager(t), newManager(t)
-		mustCreate(t, before, request("a", "sepolia", nil))
-		for range 2 {
-			if _, err := before.Pause(ctx, "a"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := before.Resume(ctx, "a"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		mustCreate(t, restored, request("a", "sepolia", nil))
-		if _, err := restored.Pause(ctx, "a"); err != nil {
-			t.Fatal(err)
-		}
-		source := &replaceable{faultySource: &faultySource{Manager: before}}
-		source.current.Store(before)
-		errs := make(chan error, 1)
-		m, err := mirror.Open(ctx, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(_ time.Time, err error) { errs <- err }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		source.current.Store(restored)
-		source.fail(relayer.ErrGap)
-		opened := m.CaughtUp()
-		time.Sleep(10 * time.Minute)
-		select {
-		case err := <-errs:
-			if err == nil || !strings.Contains(err.Error(), "open the view again") {
-				t.Errorf("the error of the stale view is %v", err)
-			}
-		default:
-			t.Error("the view is not stale")
-		}
-		if !m.CaughtUp().Equal(opened) {
-			t.Error("the view counts as current")
-		}
-	})
+	for name, test := range map[string]struct {
+		changes int // of the relayer before the restore, with the final state active
+		fill    func(*testing.T, *relayer.Manager)
+		want    []string
+	}{
+		"equal revisions": {1, func(t *testing.T, m *relayer.Manager) { mustCreate(t, m, request("a", "sepolia", nil)); pause(t, m) }, []string{"created a", "updated a"}},
+		"lower revisions": {6, func(t *testing.T, m *relayer.Manager) { mustCreate(t, m, request("a", "sepolia", nil)); pause(t, m) }, []string{"created a", "updated a"}},
+		"empty":           {1, func(*testing.T, *relayer.Manager) {}, []string{"created a", "deleted a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, restored := newManager(t), newManager(t)
+				mustCreate(t, before, request("a", "sepolia", nil))
+				for range test.changes {
+					if _, err := before.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name += "."; return nil }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				test.fill(t, restored)
+				source := newReplaceable(before)
+				m := open(t, source, relayer.Selector{})
+				var changes []string
+				go collectChanges(t.Context(), m, &changes)
+				synctest.Wait()
+				source.replace(restored)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if got, want := content(t, m, relayer.Selector{}), content(t, restored, relayer.Selector{}); !slices.Equal(got, want) {
+					t.Errorf("the view is %q, want %q", got, want)
+				}
+				if !slices.Equal(changes, test.want) {
+					t.Errorf("the changes are %q, want %q", changes, test.want)
+				}
+			})
+		})
+	}
 }
 
-// A relayer never gets an older state: neither by a change that arrives after a read of its
-// result, nor by one that arrives again.
-func TestMirror_OldChanges(t *testing.T) {
-	at := func(id string, revision uint64) *relayer.Relayer {
-		return &relayer.Relayer{ID: id, Revision: revision, Network: "sepolia"}
+func pause(t *testing.T, m *relayer.Manager) {
+	t.Helper()
+	if _, err := m.Pause(t.Context(), "a"); err != nil {
+		t.Fatal(err)
 	}
-	source := scripted{
-		relayers: []*relayer.Relayer{at("a", 5)},
-		changes: []relayer.Change{
-			{Kind: relayer.ChangeUpdated, Relayer: at("a", 3)},
-			{Kind: relayer.ChangeDeleted, Relayer: at("a", 3)},
-			{Kind: relayer.ChangeCreated, Relayer: at("a", 5)},
-			{Kind: relayer.ChangeCreated, Relayer: at("b", 6)},
-			{Kind: relayer.ChangeUpdated, Relayer: at("b", 7)},
-			{Kind: relayer.ChangeUpdated, Relayer: at("b", 7)},
-			{Kind: relayer.ChangeCreated, Relayer: at("b", 6)},
-			{Kind: relayer.ChangeDeleted, Relayer: at("c", 8)},
-		},
-	}
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		m, err := mirror.Open(ctx, source, relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		go collectChanges(ctx, m, &got)
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if want := []string{"created a", "created b"}; !slices.Equal(got, want) {
-			t.Errorf("changes are %q, want %q", got, want)
-		}
-		want := []string{"a: revision 5, network sepolia, paused false", "b: revision 7, network sepolia, paused false"}
-		if got := content(t, m, relayer.Selector{}); !slices.Equal(got, want) {
-			t.Errorf("the view is %q, want %q", got, want)
-		}
-	})
 }
 
 // Every range begins with the relayers of the view.
@@ -421,13 +368,8 @@ func TestChanges_RangedAgain(t *testing.T) {
 // The transitions of one relayer are combined until the consumer takes them.
 func TestChanges_SlowConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager := newManager(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		m, err := mirror.Open(ctx, manager, relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager, ctx := newManager(t), t.Context()
+		m := open(t, manager, relayer.Selector{})
 		next, stop := iter.Pull(m.Changes(ctx))
 		defer stop()
 		mustCreate(t, manager, request("a", "sepolia", nil))
@@ -457,65 +399,20 @@ func TestChanges_SlowConsumer(t *testing.T) {
 	})
 }
 
-// Deleted and created again is seen as both, also if it happens while the watch is down and
-// only the reads show it.
-func TestChanges_CreatedAgain(t *testing.T) {
-	for name, isDown := range map[string]bool{"followed": false, "during a repair": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source := &faultySource{Manager: newManager(t)}
-				mustCreate(t, source.Manager, request("a", "sepolia", nil))
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				m, err := mirror.Open(ctx, source, relayer.Selector{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				var kinds []relayer.ChangeKind
-				go func() {
-					for change := range m.Changes(ctx) {
-						kinds = append(kinds, change.Kind)
-					}
-				}()
-				synctest.Wait()
-				if isDown {
-					source.setRefuse(errors.New("unreachable"))
-					synctest.Wait()
-				}
-				if err := source.Delete(ctx, "a"); err != nil {
-					t.Fatal(err)
-				}
-				mustCreate(t, source.Manager, request("a", "mainnet", nil))
-				source.setRefuse(nil)
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if want := []relayer.ChangeKind{"created", "deleted", "created"}; !slices.Equal(kinds, want) {
-					t.Errorf("changes are %v, want %v", kinds, want)
-				}
-			})
-		})
-	}
-}
-
 // An unreachable registry leaves the view as it is. CaughtUp returns its age, and the hook
 // of WithMaxAge is called once each time it becomes too old.
 func TestMirror_MaxAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &faultySource{Manager: newManager(t)}
 		mustCreate(t, source.Manager, request("a", "sepolia", nil))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		unreachable := errors.New("unreachable")
+		ctx, unreachable := t.Context(), errors.New("unreachable")
 		var stale atomic.Int32
-		m, err := mirror.Open(ctx, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(caughtUp time.Time, err error) {
+		m := open(t, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(caughtUp time.Time, err error) {
 			stale.Add(1)
 			if age := time.Since(caughtUp); age < time.Minute || age > time.Minute+10*time.Second || !errors.Is(err, unreachable) {
 				t.Errorf("stale after %v with error %v", age, err)
 			}
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
 		time.Sleep(time.Hour)
 		if age := time.Since(m.CaughtUp()); age > 10*time.Second || stale.Load() != 0 {
 			t.Errorf("without changes the view is %v old, and was stale %d times", age, stale.Load())
@@ -542,55 +439,182 @@ func TestMirror_MaxAge(t *testing.T) {
 func TestMirror_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &faultySource{Manager: newManager(t)}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var watches atomic.Int32
-		m, err := mirror.Open(ctx, countingSource{source, &watches}, relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		var reads atomic.Int32
+		open(t, countingSource{source, &reads}, relayer.Selector{})
 		source.setRefuse(errors.New("unreachable"))
 		time.Sleep(10 * time.Minute)
-		if n := watches.Load(); n < 100 || n > 300 {
-			t.Errorf("%d watches in ten minutes, want one in 2.5 to 5 seconds", n)
+		if n := reads.Load(); n < 100 || n > 400 {
+			t.Errorf("%d reads in ten minutes, want one in 2.5 seconds", n)
 		}
-		_ = m
 	})
 }
 
-// withoutRevisions is a source like a server that returns no revisions.
-type withoutRevisions struct{ *faultySource }
+type countingSource struct {
+	*faultySource
+	reads *atomic.Int32
+}
 
-func (s withoutRevisions) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
-	return func(yield func(*relayer.Relayer, error) bool) {
-		for r, err := range s.faultySource.All(ctx, selector) {
-			r.Revision = 0
-			if !yield(r, err) {
+func (s countingSource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
+	s.reads.Add(1)
+	return s.faultySource.List(ctx, query)
+}
+
+// withoutPositions is a source like a server without cursors.
+type withoutPositions struct{ *faultySource }
+
+func (s withoutPositions) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
+	page, err := s.faultySource.List(ctx, query)
+	if err == nil {
+		page.Position = ""
+	}
+	return page, err
+}
+
+func TestOpen_NoPositions(t *testing.T) {
+	source := withoutPositions{&faultySource{Manager: newManager(t)}}
+	if _, err := mirror.Open(t.Context(), source, relayer.Selector{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// The context of Open bounds Open only.
+func TestOpen_ContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager := newManager(t)
+		mustCreate(t, manager, request("a", "sepolia", nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		m, err := mirror.Open(ctx, manager, relayer.Selector{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		time.Sleep(time.Hour)
+		pause(t, manager)
+		synctest.Wait()
+		if r, err := m.Get(t.Context(), "a"); err != nil || !r.Paused || m.Err() != nil {
+			t.Errorf("after the end of the context the relayer is %v, error %v, view %v", r, err, m.Err())
+		}
+	})
+}
+
+// A source that does not respond does not delay Open longer than its context.
+func TestOpen_SourceHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newHookedSource(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		source.onPage(func(*relayer.Page) { <-ctx.Done() })
+		mustCreate(t, source.Manager, request("a", "sepolia", nil))
+		mustCreate(t, source.Manager, request("b", "sepolia", nil))
+		if _, err := mirror.Open(ctx, source, relayer.Selector{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+// A closed view ends its changes and the use of the source, and ages.
+func TestMirror_Close(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager := newManager(t)
+		mustCreate(t, manager, request("a", "sepolia", nil))
+		m := open(t, manager, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(time.Time, error) { t.Error("a closed view is reported as stale") }))
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range m.Changes(t.Context()) {
+			}
+		}()
+		synctest.Wait()
+		if m.Err() != nil {
+			t.Errorf("an open view has error %v", m.Err())
+		}
+		m.Close()
+		m.Close()
+		<-m.Done()
+		<-ended
+		if !errors.Is(m.Err(), mirror.ErrClosed) {
+			t.Errorf("a closed view has error %v", m.Err())
+		}
+		pause(t, manager)
+		time.Sleep(time.Hour)
+		if r, err := m.Get(t.Context(), "a"); err != nil || r.Paused || time.Since(m.CaughtUp()) < time.Hour {
+			t.Errorf("the closed view has %v, error %v, and is %v old", r, err, time.Since(m.CaughtUp()))
+		}
+	})
+}
+
+// A consumer that takes long does not keep the view, or its age, from advancing.
+func TestChanges_CaughtUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager := newManager(t)
+		mustCreate(t, manager, request("a", "sepolia", nil))
+		m := open(t, manager, relayer.Selector{})
+		for range m.Changes(t.Context()) {
+			time.Sleep(time.Hour)
+			break
+		}
+		if age := time.Since(m.CaughtUp()); age > 5*time.Second {
+			t.Errorf("the view is %v old", age)
+		}
+	})
+}
+
+// stepped is a source whose times look as if, since then, the wall clock had advanced more
+// than the monotonic clock, or less.
+type stepped struct {
+	*faultySource
+	step time.Duration
+}
+
+func (s stepped) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	return func(yield func(relayer.Change, error) bool) {
+		for change, err := range s.faultySource.Watch(ctx, query) {
+			change.Time = withMonotonic(change.Time.Add(-s.step), s.step)
+			if !yield(change, err) {
 				return
 			}
 		}
 	}
 }
 
-func TestOpen_NoRevisions(t *testing.T) {
-	source := withoutRevisions{&faultySource{Manager: newManager(t)}}
-	mustCreate(t, source.Manager, request("a", "sepolia", nil))
-	if _, err := mirror.Open(t.Context(), source, relayer.Selector{}); !errors.Is(err, relayer.ErrNoRevision) {
-		t.Errorf("error is %v", err)
+// withMonotonic adds a duration to the monotonic clock reading of a time only. Package time
+// does not have such times: they need a machine that is suspended, or whose clock is set.
+func withMonotonic(t time.Time, add time.Duration) time.Time {
+	type layout struct {
+		wall      uint64
+		monotonic int64
+		location  *time.Location
+	}
+	(*layout)(unsafe.Pointer(&t)).monotonic += int64(add)
+	return t
+}
+
+// The view of a machine that was suspended is old, and one whose wall clock was set is never
+// younger than it is.
+func TestMirror_ClockSteps(t *testing.T) {
+	for step, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, -time.Hour: 0, 0: 0} {
+		source := stepped{&faultySource{Manager: newManager(t)}, step}
+		var stale atomic.Bool
+		m := open(t, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(caughtUp time.Time, _ error) { stale.Store(time.Since(caughtUp) > time.Minute) }))
+		created := mustCreate(t, source.Manager, request("a", "sepolia", nil))
+		for change := range m.Changes(t.Context()) {
+			if change.After.Revision == created.Revision {
+				break
+			}
+		}
+		if age := time.Since(m.CaughtUp()); age < want || age > want+30*time.Second {
+			t.Errorf("after a step of %v the view is %v old, want %v", step, age, want)
+		}
+		for deadline := time.Now().Add(time.Minute); want > 0 && !stale.Load(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("after a step of %v the view is not reported as stale", step)
+			}
+		}
 	}
 }
 
-type countingSource struct {
-	*faultySource
-	watches *atomic.Int32
-}
-
-func (s countingSource) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
-	s.watches.Add(1)
-	return s.faultySource.Watch(ctx, query)
-}
-
-// A mirror ends with its context: synctest fails if a goroutine is left.
+// A view that fails to open leaves no goroutine: synctest would fail.
 func TestOpen_Fails(t *testing.T) {
 	unreachable := errors.New("unreachable")
 	synctest.Test(t, func(t *testing.T) {
@@ -646,7 +670,7 @@ func TestMirror_Reads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if fmt.Sprint(got.Pagination) != fmt.Sprint(want.Pagination) || len(got.Relayers) != len(want.Relayers) {
+			if got.Pagination != want.Pagination || len(got.Relayers) != len(want.Relayers) {
 				t.Errorf("%q %+v: %+v with %d relayers, want %+v with %d", text, query, got.Pagination, len(got.Relayers), want.Pagination, len(want.Relayers))
 			}
 		}
@@ -660,11 +684,49 @@ func TestMirror_Reads(t *testing.T) {
 	if _, err := m.List(t.Context(), relayer.ListQuery{Page: -1}); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("a negative page: %v", err)
 	}
+	walked, cursor := []string{}, new(relayer.Cursor)
+	for isLast := false; !isLast; isLast = *cursor == "" {
+		page, err := m.List(t.Context(), relayer.ListQuery{After: cursor, PerPage: 7})
+		if err != nil || page.Pagination.TotalItems != 50 {
+			t.Fatalf("a page after %q: %+v, error %v", *cursor, page, err)
+		}
+		for _, r := range page.Relayers {
+			walked = append(walked, r.ID)
+		}
+		cursor = &page.Next
+	}
+	if len(slices.Compact(walked)) != 50 || !slices.IsSorted(walked) {
+		t.Errorf("a walk has %q", walked)
+	}
+	if _, err := m.List(t.Context(), relayer.ListQuery{After: new(relayer.Cursor("x"))}); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("an invalid cursor: %v", err)
+	}
 	for _, err := range m.All(t.Context(), relayer.Selector{}.Where("color", "red")) {
 		if !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("an invalid selector: %v", err)
 		}
 	}
+}
+
+// A cursor of a view that was read again since has an error: its relayers may be elsewhere.
+func TestList_ReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &faultySource{Manager: newManager(t)}
+		for _, id := range []string{"a", "b", "c"} {
+			mustCreate(t, source.Manager, request(id, "sepolia", nil))
+		}
+		m := open(t, source, relayer.Selector{})
+		first, err := m.List(t.Context(), relayer.ListQuery{After: new(relayer.Cursor), PerPage: 2})
+		if err != nil || first.Next == "" {
+			t.Fatalf("%+v, error %v", first, err)
+		}
+		synctest.Wait() // until it watches
+		source.fail(relayer.ErrGap)
+		time.Sleep(time.Second)
+		if page, err := m.List(t.Context(), relayer.ListQuery{After: &first.Next}); !errors.Is(err, relayer.ErrGap) {
+			t.Errorf("%+v, error %v", page, err)
+		}
+	})
 }
 
 func TestGet_NoAllocation(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Option configures a [Mirror]. The zero Option is invalid.
@@ -14,12 +16,16 @@ type settings struct {
 	onStale func(caughtUp time.Time, err error)
 }
 
-// WithMaxAge calls onStale each time the view becomes older than a duration: a program would
-// stop to relay, for example. CaughtUp is when the view was last known to be complete (see
-// [Mirror.CaughtUp]), and err the last error of the source, or nil if none is known, as while
-// a client connects again. Choose more than twice the interval of heartbeats; the duration
-// must be longer than 5 seconds. OnStale is called on a goroutine of the Mirror, one call
-// after the other. The last of [WithMaxAge] counts.
+// heartbeat is the longest interval at which a source confirms that the view is complete.
+const heartbeat = 5 * time.Second
+
+// WithMaxAge calls onStale each time the view becomes older than a duration, whatever the
+// reason: a program would stop to relay, for example. CaughtUp is that of [Mirror.CaughtUp],
+// and err the last error of the source. It matches [relayer.ErrGap] while all relayers are read
+// again, and is nil if none is known, as while a client connects again. Choose more than twice
+// the interval of heartbeats; the duration must be longer than 5 seconds. OnStale is called on a
+// goroutine of the Mirror, one call after the other, until the view is closed. The last of
+// [WithMaxAge] counts.
 func WithMaxAge(maximum time.Duration, onStale func(caughtUp time.Time, err error)) Option {
 	return Option{func(s *settings) error {
 		if maximum <= heartbeat {
@@ -33,24 +39,17 @@ func WithMaxAge(maximum time.Duration, onStale func(caughtUp time.Time, err erro
 	}}
 }
 
+// watchAge checks the age every second, because timers stop with a machine that is suspended.
 func (m *Mirror) watchAge(ctx context.Context) {
-	var reported time.Time
-	for {
-		caughtUp, err := m.state()
-		age := time.Since(caughtUp)
-		if age >= m.maxAge && caughtUp != reported {
+	wasStale := false
+	for wire.Sleep(ctx, time.Second) {
+		caughtUp := m.CaughtUp()
+		isStale := time.Since(caughtUp) >= m.maxAge
+		if isStale && !wasStale {
+			_, err := m.state()
 			m.onStale(caughtUp, err)
-			reported = caughtUp
 		}
-		remaining := m.maxAge - age
-		if remaining <= 0 {
-			remaining = heartbeat // not longer than the maximum age
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(remaining):
-		}
+		wasStale = isStale
 	}
 }
 

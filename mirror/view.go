@@ -3,7 +3,9 @@ package mirror
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-relayer/relayer"
@@ -11,9 +13,10 @@ import (
 
 // view has relayers in order, by ID, and by the values of their fields. It has no lock.
 type view struct {
-	ordered []*entry // by number
-	byID    map[string]*entry
-	byField map[field]map[*entry]struct{}
+	ordered     []*entry // by number
+	byID        map[string]*entry
+	byField     map[field]map[*entry]struct{}
+	first, last uint64 // numbers: of the first entry, and of the last one so far
 }
 
 // entry is one state of a relayer. It is immutable once it is in a view.
@@ -21,19 +24,15 @@ type entry struct {
 	*relayer.Relayer
 
 	// number is the position in the order of the view. It stays the same until the relayer
-	// is deleted.
+	// is deleted. Later views have larger numbers.
 	number uint64
-
-	// life is the first known revision of the relayer since it was created, or 0 if it was
-	// updated before it was read. It differs if the relayer was deleted and created again.
-	life uint64
 }
 
 // field is a value by which relayers are found.
 type field struct{ key, value string }
 
-func newView() *view {
-	return &view{byID: make(map[string]*entry), byField: make(map[field]map[*entry]struct{})}
+func newView(first uint64) *view {
+	return &view{byID: make(map[string]*entry), byField: make(map[field]map[*entry]struct{}), first: first, last: first - 1}
 }
 
 const labelPrefix = "label."
@@ -51,33 +50,57 @@ func isIndexed(key string) bool {
 }
 
 // add adds a relayer after all others. Its ID must not be in the view.
-func (v *view) add(r *relayer.Relayer, life uint64) {
-	e := &entry{Relayer: r, life: life}
-	if len(v.ordered) > 0 {
-		e.number = v.ordered[len(v.ordered)-1].number + 1
-	}
+func (v *view) add(r *relayer.Relayer) {
+	v.last++
+	e := &entry{r, v.last}
 	v.ordered = append(v.ordered, e)
 	v.index(e)
 }
 
+// put adds a relayer after all others. It replaces one with its ID.
+func (v *view) put(r *relayer.Relayer) {
+	if known := v.byID[r.ID]; known != nil {
+		v.remove(known)
+	}
+	v.add(r)
+}
+
 func (v *view) replace(old *entry, r *relayer.Relayer) {
-	e := &entry{r, old.number, old.life}
+	e := &entry{r, old.number}
 	v.unindex(old)
-	v.ordered[v.position(old)] = e
+	v.ordered[position(v.ordered, old.number)] = e
 	v.index(e)
 }
 
 func (v *view) remove(e *entry) {
 	v.unindex(e)
-	position := v.position(e)
-	v.ordered = slices.Delete(v.ordered, position, position+1)
+	at := position(v.ordered, e.number)
+	v.ordered = slices.Delete(v.ordered, at, at+1)
 }
 
-func (v *view) position(e *entry) int {
-	position, _ := slices.BinarySearchFunc(v.ordered, e.number, func(other *entry, number uint64) int {
-		return cmp.Compare(other.number, number)
+// position returns the index of the first entry with a number, or a larger one.
+func position(entries []*entry, number uint64) int {
+	index, _ := slices.BinarySearchFunc(entries, number, func(e *entry, number uint64) int {
+		return cmp.Compare(e.number, number)
 	})
-	return position
+	return index
+}
+
+func cursorOf(e *entry) relayer.Cursor { return relayer.Cursor(strconv.FormatUint(e.number, 10)) }
+
+// numberOf returns the number of the entry before a cursor of a view.
+func numberOf(cursor relayer.Cursor, first uint64) (uint64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	number, err := strconv.ParseUint(string(cursor), 10, 63)
+	switch {
+	case err != nil:
+		return 0, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "after", Message: "must be empty, or the cursor of an earlier page"}}}
+	case number < first:
+		return 0, fmt.Errorf("the view was read again since the cursor: %w", relayer.ErrGap)
+	}
+	return number, nil
 }
 
 func (v *view) index(e *entry) {
@@ -100,71 +123,40 @@ func (v *view) unindex(e *entry) {
 	}
 }
 
-// apply applies a change unless the view has a later state, and reports whether it did.
-func (v *view) apply(change relayer.Change) bool {
-	r, known := change.Relayer, v.byID[change.Relayer.ID]
+// apply applies a change.
+func (v *view) apply(change relayer.Change) {
+	if change.Kind == relayer.ChangeHeartbeat {
+		return
+	}
+	known := v.byID[change.Relayer.ID]
 	switch {
-	case change.Kind == relayer.ChangeDeleted:
-		if known == nil || known.Revision > r.Revision {
-			return false
-		}
-		v.remove(known)
-	case known != nil && known.Revision >= r.Revision:
-		return false
 	case change.Kind == relayer.ChangeCreated:
-		if known != nil { // its deletion was missed
-			v.remove(known)
-		}
-		v.add(r, r.Revision)
-	case known == nil:
-		v.add(r, 0)
-	default:
-		v.replace(known, r)
+		v.put(change.Relayer)
+	case change.Kind == relayer.ChangeDeleted && known != nil:
+		v.remove(known)
+	case change.Kind == relayer.ChangeUpdated && known != nil:
+		v.replace(known, change.Relayer)
+	case change.Kind == relayer.ChangeUpdated:
+		v.add(change.Relayer)
 	}
-	return true
 }
 
-// merge returns the view of what was read, with the states of v that are not older. Changed
-// has the revisions of the last changes since before the read, which v has. It also returns
-// the IDs of the relayers that differ from v, those that are missing first. It returns an
-// error if v has had a later state of a relayer since before the read.
-func (v *view) merge(read []*relayer.Relayer, changed map[string]uint64) (merged *view, differing []string, err error) {
-	merged = newView()
-	for _, r := range read {
-		known := v.byID[r.ID]
-		switch {
-		case known != nil && known.Revision > r.Revision && changed[r.ID] == 0:
-			return nil, nil, fmt.Errorf("the source has relayer %q at revision %d, and the view at %d: if the registry was restored, open the view again",
-				r.ID, r.Revision, known.Revision)
-		case merged.byID[r.ID] != nil: // a duplicate
-		case changed[r.ID] >= r.Revision && (known == nil || known.life > r.Revision): // deleted since, or created again
-		case known != nil && known.Revision >= r.Revision:
-			merged.add(known.Relayer, known.life)
-		case known != nil && isSameRelayer(known.Relayer, r):
-			merged.add(r, known.life)
-			differing = append(differing, r.ID)
-		default:
-			merged.add(r, r.Revision)
-			differing = append(differing, r.ID)
+// adopt takes the relayers of an old view that are equal. It returns the IDs of the others,
+// those that are missing first.
+func (v *view) adopt(old *view) (differing []string) {
+	for _, e := range old.ordered {
+		if v.byID[e.ID] == nil {
+			differing = append(differing, e.ID)
 		}
 	}
-	var missing []string
 	for _, e := range v.ordered {
-		switch {
-		case merged.byID[e.ID] != nil:
-		case changed[e.ID] != 0:
-			merged.add(e.Relayer, e.life)
-		default:
-			missing = append(missing, e.ID)
+		if known := old.byID[e.ID]; known != nil && reflect.DeepEqual(known.Relayer, e.Relayer) {
+			e.Relayer = known.Relayer
+		} else {
+			differing = append(differing, e.ID)
 		}
 	}
-	return merged, append(missing, differing...), nil
-}
-
-// isSameRelayer reports whether two states can be of one relayer that was not deleted
-// between them: some fields never change.
-func isSameRelayer(a, b *relayer.Relayer) bool {
-	return a.Network == b.Network && a.NetworkType == b.NetworkType && a.SignerID == b.SignerID && a.Address == b.Address
+	return differing
 }
 
 // minIndexed is how many times as many relayers as candidates a view must have for the

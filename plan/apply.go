@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // Result is the outcome of one change.
@@ -16,28 +20,75 @@ type Result struct {
 	Err    error
 }
 
+// MarshalJSON returns an object with the members id and action, and error, the text of
+// Err, if the change has failed.
+func (r Result) MarshalJSON() ([]byte, error) {
+	form := struct {
+		ID     string `json:"id"`
+		Action Action `json:"action"`
+		Error  string `json:"error,omitempty"`
+	}{ID: r.ID, Action: r.Action}
+	if r.Err != nil {
+		form.Error = r.Err.Error()
+	}
+	return strictjson.Encode(form)
+}
+
+// ApplyOptions are options of [Plan.Apply]. The zero value applies the whole plan.
+type ApplyOptions struct {
+	// Reason is stored with every change, for example the name of the file. It has the rules
+	// of [relayer.Reason].
+	Reason string
+
+	// Without are the IDs of entries to leave out. They are not applied, and if they are
+	// [Blocked], they do not prevent deletes.
+	Without []string
+}
+
 // Apply makes the changes of the plan, each with one write, and returns a result for
-// each change that it has tried. The error joins those of the results and [Plan.Err],
-// each with the ID of its relayer.
+// each change that it has tried, in the order of the entries. The error joins those of the
+// results and of the entries that are [Blocked], each with the ID of its relayer.
+//
+// Up to 16 changes are made at once. They begin in the order of the entries, but new
+// relayers may be created in another order.
 //
 // A failure that concerns one relayer (a conflict, or one that matches
 // [relayer.ErrInvalid], [relayer.ErrNotFound] or [relayer.ErrExists]) does not stop the
-// others. Any other failure ends Apply. Deletes are last, and are made only if everything
-// else has succeeded and no entry is [Blocked].
-func (p *Plan) Apply(ctx context.Context) ([]Result, error) {
-	a := &applier{err: p.Err()}
-	changes, deletes := p.pending()
-	a.run(ctx, changes)
-	if a.err != nil && len(deletes) > 0 {
-		a.err = errors.Join(a.err, fmt.Errorf("no relayer was deleted because of the failures: %s left to delete", count(len(deletes), "relayer")))
-		return a.results, a.err
+// others. After any other failure, a panic of the registry included, no change begins.
+// Deletes are last, and are made only if everything else has succeeded and no entry is
+// Blocked.
+//
+// If the reason is invalid, the plan has no entry with an ID of Without, or [New] has not made
+// the plan, Apply returns an error and changes nothing.
+func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error) {
+	if p == nil || p.entries == nil {
+		return nil, errors.New("plan: the plan was not made by New")
 	}
-	a.run(ctx, deletes)
-	return a.results, a.err
+	reason := relayer.Reason(options.Reason)
+	if _, err := relayer.NewWriteSettings(reason); err != nil {
+		return nil, err
+	}
+	isLeftOut := make(map[string]bool)
+	for _, id := range options.Without {
+		if !slices.ContainsFunc(p.entries, func(entry Entry) bool { return entry.ID == id }) {
+			return nil, fmt.Errorf("plan: there is no entry %q to leave out", id)
+		}
+		isLeftOut[id] = true
+	}
+	entries := slices.DeleteFunc(slices.Clone(p.entries), func(entry Entry) bool { return isLeftOut[entry.ID] })
+	changes, deletes := pending(entries)
+	results, failures := apply(ctx, changes, reason)
+	failures = append(problemsOf(entries), failures...)
+	if len(failures) > 0 && len(deletes) > 0 {
+		failures = append(failures, fmt.Errorf("no relayer was deleted because of the failures: %s left to delete", count(len(deletes), "relayer")))
+		return results, errors.Join(failures...)
+	}
+	deleted, notDeleted := apply(ctx, deletes, reason)
+	return append(results, deleted...), errors.Join(append(failures, notDeleted...)...)
 }
 
-func (p *Plan) pending() (changes, deletes []Entry) {
-	for _, entry := range p.Entries {
+func pending(entries []Entry) (changes, deletes []Entry) {
+	for _, entry := range entries {
 		switch entry.Action {
 		case Create, Update:
 			changes = append(changes, entry)
@@ -48,31 +99,62 @@ func (p *Plan) pending() (changes, deletes []Entry) {
 	return changes, deletes
 }
 
-// applier makes changes until one of them fails for a reason that concerns all.
-type applier struct {
-	results []Result
-	err     error
+// apply makes changes until one of them fails for a reason that concerns all.
+func apply(ctx context.Context, entries []Entry, reason relayer.WriteOption) (results []Result, failures []error) {
+	outcomes := tryAll(ctx, entries, concernsOne, reason)
+	for i, err := range outcomes {
+		results = append(results, Result{ID: entries[i].ID, Action: entries[i].Action, Err: err})
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", entries[i].ID, err))
+		}
+	}
+	if rest := len(entries) - len(outcomes); rest > 0 {
+		failures = append(failures, fmt.Errorf("stopped: %s not tried", count(rest, "change")))
+	}
+	return results, failures
 }
 
-func (a *applier) run(ctx context.Context, entries []Entry) {
-	for i, entry := range entries {
-		err := ctx.Err()
-		if err == nil {
-			err = entry.apply(ctx)
-		}
-		a.results = append(a.results, Result{ID: entry.ID, Action: entry.Action, Err: err})
-		if err == nil {
-			continue
-		}
-		a.err = errors.Join(a.err, fmt.Errorf("%s: %w", entry.ID, err))
-		if concernsOne(err) {
-			continue
-		}
-		if rest := len(entries) - i - 1; rest > 0 {
-			a.err = errors.Join(a.err, fmt.Errorf("stopped: %s not tried", count(rest, "change")))
-		}
-		return
+// maxParallel bounds the writes that run at once.
+const maxParallel = 16
+
+// tryAll makes the changes of entries, several at once, and returns the error or nil of
+// each. After an error that is not tolerated, no change begins, and the result is shorter
+// than entries.
+func tryAll(ctx context.Context, entries []Entry, isTolerated func(error) bool, options ...relayer.WriteOption) []error {
+	failures := make([]error, len(entries))
+	var begun atomic.Int64
+	var isStopped atomic.Bool
+	var workers sync.WaitGroup
+	for range min(maxParallel, len(entries)) {
+		workers.Go(func() {
+			for !isStopped.Load() {
+				i := int(begun.Add(1)) - 1
+				if i >= len(entries) {
+					return
+				}
+				failures[i] = entries[i].try(ctx, options...)
+				if failures[i] != nil && !isTolerated(failures[i]) {
+					isStopped.Store(true)
+				}
+			}
+		})
 	}
+	workers.Wait()
+	return failures[:min(int(begun.Load()), len(entries))]
+}
+
+// try makes the change of an entry, if it has one. It recovers a panic of the registry,
+// such as one of a hook of the host: its goroutine has no caller that could.
+func (e Entry) try(ctx context.Context, options ...relayer.WriteOption) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: panic: %s", relayer.ErrOutcomeUnknown, mask.Text(fmt.Sprint(cause)))
+		}
+	}()
+	if err := ctx.Err(); err != nil || e.apply == nil {
+		return err
+	}
+	return e.apply(ctx, options...)
 }
 
 // concernsOne reports whether a failure has its cause in one relayer.

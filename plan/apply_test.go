@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/plan"
@@ -17,7 +21,7 @@ func TestApply_Order(t *testing.T) {
 	create(t, m, minimal("z"), minimal("old"))
 	renamed := minimal("z")
 	renamed.Name = "new"
-	p := newPlan(t, m, []relayer.CreateRequest{minimal("b"), renamed, minimal("a")}, plan.WithPrune())
+	p := newPlan(t, m, []relayer.CreateRequest{minimal("b"), renamed, minimal("a")}, plan.Options{Prune: true})
 	want := []plan.Result{{ID: "b", Action: plan.Create}, {ID: "z", Action: plan.Update}, {ID: "a", Action: plan.Create}, {ID: "old", Action: plan.Delete}}
 	if got := mustApply(t, p); !slices.Equal(got, want) {
 		t.Errorf("results %v, want %v", got, want)
@@ -29,7 +33,7 @@ func TestApply_Order(t *testing.T) {
 		}
 		ids = append(ids, r.ID)
 	}
-	if !slices.Equal(ids, []string{"z", "b", "a"}) {
+	if slices.Sort(ids); !slices.Equal(ids, []string{"a", "b", "z"}) {
 		t.Errorf("stored %q", ids)
 	}
 }
@@ -100,9 +104,9 @@ func TestApply_Conflict(t *testing.T) {
 				}
 				changed := minimal("changed")
 				changed.Name = "ours"
-				p := newPlan(t, registry, []relayer.CreateRequest{changed, minimal("new"), minimal("last")}, plan.WithPrune())
+				p := newPlan(t, registry, []relayer.CreateRequest{changed, minimal("new"), minimal("last")}, plan.Options{Prune: true})
 				c.interfere(t, m)
-				results, err := p.Apply(t.Context())
+				results, err := p.Apply(t.Context(), plan.ApplyOptions{})
 				if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.failed+": ") {
 					t.Errorf("error %v, want %v of %s", err, c.want, c.failed)
 				}
@@ -129,11 +133,11 @@ func TestApply_DeletesAfterFailure(t *testing.T) {
 	for name, desired := range map[string][]relayer.CreateRequest{"blocked": {minimal("moved")}, "conflict": {moved, minimal("new")}} {
 		m := newManager(t)
 		create(t, m, moved, minimal("extra"))
-		p := newPlan(t, m, desired, plan.WithPrune())
+		p := newPlan(t, m, desired, plan.Options{Prune: true})
 		if name == "conflict" {
 			create(t, m, minimal("new"))
 		}
-		if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "no relayer was deleted because of the failures: 1 relayer left to delete") {
+		if _, err := p.Apply(t.Context(), plan.ApplyOptions{}); err == nil || !strings.Contains(err.Error(), "no relayer was deleted because of the failures: 1 relayer left to delete") {
 			t.Errorf("%s: error %v", name, err)
 		}
 		get(t, m, "extra")
@@ -154,24 +158,202 @@ func (r *refusing) Create(ctx context.Context, req relayer.CreateRequest, option
 	return r.Registry.Create(ctx, req, options...)
 }
 
-// A failure of one relayer does not stop the others. A failure of the registry does.
+// A failure of one relayer does not stop the others. After a failure of the registry, no
+// change begins: 16 have begun, of which one has failed.
 func TestApply_Failures(t *testing.T) {
 	unauthorized := errors.New("unauthorized")
-	for err, want := range map[error][]string{
-		relayer.ErrExists: {"a", "b", "c"}, relayer.ErrConflict: {"a", "b", "c"}, &relayer.ValidationError{}: {"a", "b", "c"},
-		relayer.ErrUnavailable: {"a", "b"}, relayer.ErrOutcomeUnknown: {"a", "b"}, context.DeadlineExceeded: {"a", "b"}, unauthorized: {"a", "b"},
+	for err, isFatal := range map[error]bool{
+		relayer.ErrExists: false, relayer.ErrConflict: false, &relayer.ValidationError{}: false,
+		relayer.ErrUnavailable: true, relayer.ErrOutcomeUnknown: true, context.DeadlineExceeded: true, unauthorized: true,
 	} {
-		registry := &refusing{newManager(t), "b", err}
-		results, got := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), minimal("b"), minimal("c")}).Apply(t.Context())
-		var ids []string
-		for _, result := range results {
-			ids = append(ids, result.ID)
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlan(t, &slow{Registry: newManager(t), refused: "r5", err: err}, fleet(40))
+			results, got := p.Apply(t.Context(), plan.ApplyOptions{})
+			want := 40
+			if isFatal {
+				want = 16
+			}
+			if len(results) != want || !errors.Is(got, err) || strings.Contains(got.Error(), "stopped: 24 changes not tried") != isFatal {
+				t.Errorf("%v: %d results, want %d; error %v", err, len(results), want, got)
+			}
+			for i, result := range results {
+				if isFailed := i == 5; result.ID != fmt.Sprint("r", i) || errors.Is(result.Err, err) != isFailed || (result.Err != nil) != isFailed {
+					t.Errorf("%v: result %d is %v", err, i, result)
+				}
+			}
+		})
+	}
+}
+
+// slow is a registry whose creates take a second. One may be refused after half of it. It
+// counts those that run at once.
+type slow struct {
+	relayer.Registry
+	refused       string
+	err           error
+	running, most atomic.Int32
+}
+
+func (s *slow) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	if req.ID == s.refused && !isDryRun(options) {
+		time.Sleep(time.Second / 2)
+		return nil, s.err
+	}
+	running := s.running.Add(1)
+	for most := s.most.Load(); most < running && !s.most.CompareAndSwap(most, running); most = s.most.Load() {
+	}
+	time.Sleep(time.Second)
+	s.running.Add(-1)
+	return s.Registry.Create(ctx, req, options...)
+}
+
+// Both the dry runs of a plan and its changes run in parallel.
+func TestApply_Parallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := &slow{Registry: newManager(t)}
+		start := time.Now()
+		p := newPlan(t, registry, fleet(160))
+		if took := time.Since(start); took != 10*time.Second || registry.most.Load() != 16 {
+			t.Errorf("New took %v, and %d dry runs at once", took, registry.most.Load())
 		}
-		if !slices.Equal(ids, want) || !errors.Is(got, err) || results[0].Err != nil || !errors.Is(results[1].Err, err) {
-			t.Errorf("%v: results %v, error %v", err, results, got)
+		start = time.Now()
+		results := mustApply(t, p)
+		if took := time.Since(start); took != 10*time.Second || registry.most.Load() != 16 || len(results) != 160 {
+			t.Errorf("Apply took %v, and %d changes at once: %d results", took, registry.most.Load(), len(results))
 		}
-		if isStopped := strings.Contains(got.Error(), "stopped: 1 change not tried"); isStopped != (len(want) == 2) {
-			t.Errorf("%v: error %v", err, got)
+	})
+}
+
+// panicking panics in every delete, like a hook of the host.
+type panicking struct{ relayer.Registry }
+
+func (p panicking) Delete(_ context.Context, id string, options ...relayer.WriteOption) error {
+	if isDryRun(options) {
+		return nil
+	}
+	panic("no deletes: https://rpc.example/" + secret)
+}
+
+func TestApply_Panic(t *testing.T) {
+	m := newManager(t)
+	create(t, m, minimal("a"))
+	results, err := newPlan(t, panicking{m}, nil, plan.Options{Prune: true}).Apply(t.Context(), plan.ApplyOptions{})
+	if !errors.Is(err, relayer.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "panic: no deletes") || strings.Contains(err.Error(), secret) || len(results) != 1 {
+		t.Errorf("results %v, error %v", results, err)
+	}
+}
+
+// Apply makes what the plan shows, whatever happens to the requests and entries.
+func TestApply_ChangedRequests(t *testing.T) {
+	full := func(id string) relayer.CreateRequest {
+		req := withURLs(id, "https://a.example/"+secret)
+		req.CustomRPCURLs[0].Weight, req.Labels = new(50.0), map[string]string{"team": "x"}
+		req.Policy = &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(1)), WhitelistReceivers: []string{"0xabc"}}
+		return req
+	}
+	m, want := newManager(t), newManager(t)
+	create(t, m, minimal("updated"), minimal("deleted"))
+	create(t, want, full("updated"), full("created"))
+	desired := []relayer.CreateRequest{full("updated"), full("created")}
+	p := newPlan(t, m, desired, plan.Options{Prune: true})
+	shown := p.String()
+
+	for i := range desired {
+		*desired[i].CustomRPCURLs[0].Weight = 1
+		desired[i].CustomRPCURLs[0].URL = "https://other.example"
+		desired[i].Labels["team"] = "y"
+		policy := desired[i].Policy.(*relayer.EVMPolicy)
+		*policy.GasPriceCap, policy.WhitelistReceivers[0] = relayer.Gwei(2), "0xdef"
+		desired[i].Name = "other"
+	}
+	entries := p.Entries()
+	entries[0].Changes[0] = plan.Change{Path: "other"}
+	entries[0], entries[2] = plan.Entry{ID: "updated", Action: plan.Delete}, plan.Entry{Action: plan.Update}
+
+	if got := p.String(); got != shown {
+		t.Errorf("the plan was\n%s\nand is\n%s", shown, got)
+	}
+	mustApply(t, p)
+	for _, id := range []string{"updated", "created"} {
+		if got := document(t, m, id); got != document(t, want, id) {
+			t.Errorf("stored %s, want %s", got, document(t, want, id))
+		}
+	}
+}
+
+func TestApply_NotMadeByNew(t *testing.T) {
+	for name, p := range map[string]*plan.Plan{"nil": nil, "zero": {}} {
+		if results, err := p.Apply(t.Context(), plan.ApplyOptions{}); err == nil || len(results) > 0 {
+			t.Errorf("%s: results %v, error %v", name, results, err)
+		}
+	}
+	m := newManager(t)
+	copied := *newPlan(t, m, []relayer.CreateRequest{minimal("a")})
+	mustApply(t, &copied)
+	get(t, m, "a")
+}
+
+func TestApply_Without(t *testing.T) {
+	m := newManager(t)
+	moved := minimal("moved")
+	create(t, m, moved, minimal("old"), minimal("kept"))
+	moved.SignerID = "s2"
+	p := newPlan(t, m, []relayer.CreateRequest{moved, minimal("new"), minimal("later")}, plan.Options{Prune: true})
+	if results, err := p.Apply(t.Context(), plan.ApplyOptions{Without: []string{"later", "unknown"}}); err == nil || len(results) > 0 || !strings.Contains(err.Error(), `"unknown"`) {
+		t.Errorf("results %v, error %v", results, err)
+	}
+	results, err := p.Apply(t.Context(), plan.ApplyOptions{Without: []string{"later", "kept", "moved", "moved"}})
+	if want := []plan.Result{{ID: "new", Action: plan.Create}, {ID: "old", Action: plan.Delete}}; err != nil || !slices.Equal(results, want) {
+		t.Errorf("results %v, error %v, want %v", results, err, want)
+	}
+	if p.Err() == nil || len(p.Entries()) != 5 {
+		t.Errorf("the plan was changed: %v", p)
+	}
+}
+
+// reasons records the reason of every write.
+type reasons struct {
+	relayer.Registry
+	mu    sync.Mutex
+	given []string
+}
+
+func (r *reasons) add(options []relayer.WriteOption) {
+	settings, err := relayer.NewWriteSettings(options...)
+	if err != nil || settings.DryRun {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.given = append(r.given, settings.Reason)
+}
+
+func (r *reasons) Delete(ctx context.Context, id string, options ...relayer.WriteOption) error {
+	r.add(options)
+	return r.Registry.Delete(ctx, id, options...)
+}
+
+func TestApply_Reason(t *testing.T) {
+	const reason = "relayers.json: more for the fair"
+	for name := range registries(t, newManager(t)) {
+		m := newManager(t)
+		create(t, m, minimal("updated"), minimal("deleted"))
+		updated := minimal("updated")
+		updated.Name = "new"
+		registry := &reasons{Registry: registries(t, m)[name]}
+		p := newPlan(t, registry, []relayer.CreateRequest{updated, minimal("created")}, plan.Options{Prune: true})
+		_, err := p.Apply(t.Context(), plan.ApplyOptions{Reason: "two\nlines"})
+		expectProblems(t, err, relayer.FieldError{Field: "change_reason", Message: "must be one line without control characters"})
+		if _, err := p.Apply(t.Context(), plan.ApplyOptions{Reason: reason}); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"updated", "created"} {
+			if got := get(t, m, id).LastChange.Reason; got != reason {
+				t.Errorf("%s: the reason of %s is %q", name, id, got)
+			}
+		}
+		if !slices.Equal(registry.given, []string{reason}) {
+			t.Errorf("%s: the reasons of deletes are %q", name, registry.given)
 		}
 	}
 }
@@ -195,7 +377,7 @@ func TestApply_SignerHolder(t *testing.T) {
 		"other words":       {&refusing{plain, "new", rejected}, "new: invalid relayer: signer_id must be unique (relayer old has this signer)"},
 		"another field":     {&refusing{plain, "new", otherField}, "new: invalid relayer: name is used by another relayer"},
 	} {
-		_, err := newPlan(t, c.registry, []relayer.CreateRequest{otherNetwork, minimal("old"), minimal("new")}).Apply(t.Context())
+		_, err := newPlan(t, c.registry, []relayer.CreateRequest{otherNetwork, minimal("old"), minimal("new")}).Apply(t.Context(), plan.ApplyOptions{})
 		if !errors.Is(err, relayer.ErrInvalid) || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want the end %s", name, err, c.want)
 		}
@@ -214,8 +396,8 @@ func TestApply_Canceled(t *testing.T) {
 	p := newPlan(t, m, []relayer.CreateRequest{minimal("a"), minimal("b")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	results, err := p.Apply(ctx)
-	if !errors.Is(err, context.Canceled) || len(results) != 1 {
+	results, err := p.Apply(ctx, plan.ApplyOptions{})
+	if !errors.Is(err, context.Canceled) || len(results) == 0 {
 		t.Errorf("results %v, error %v", results, err)
 	}
 	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("a"), minimal("b")}), plan.Create, plan.Create)
@@ -225,7 +407,7 @@ func TestApply_Canceled(t *testing.T) {
 func TestApply_DeletedSince(t *testing.T) {
 	m := newManager(t)
 	create(t, m, minimal("old"))
-	p := newPlan(t, m, nil, plan.WithPrune())
+	p := newPlan(t, m, nil, plan.Options{Prune: true})
 	if err := m.Delete(t.Context(), "old"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,54 +18,50 @@ import (
 // compare returns the entry of a relayer of the configuration. stored is nil if the
 // registry does not have it.
 func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (Entry, error) {
-	if stored == nil {
-		return b.compareNew(req)
-	}
-	entry := Entry{ID: req.ID, Action: Unchanged, Problems: immutableProblems(req, stored)}
-	if b.keepPaused {
-		req.Paused = stored.Paused
-	}
-	patch, changes, err := compareFields(req, stored)
+	desired, err := encodeFields(req)
 	if err != nil {
 		return Entry{}, err
 	}
-	urls := b.compareURLs(req.CustomRPCURLs, stored.CustomRPCURLs)
-	entry.MaskedURLs = b.isMasked && len(req.CustomRPCURLs) > 0
-	entry.Problems = append(entry.Problems, urls.problems...)
-	entry.Changes = append(changes, urls.changes...)
-	if len(entry.Problems) > 0 {
-		entry.Action, entry.Changes = Blocked, nil
-		return entry, nil
+	if stored == nil {
+		return b.compareNew(req, desired), nil
 	}
-	if len(entry.Changes) == 0 {
+	old, err := encodeFields(wire.RequestOf(stored))
+	if err != nil {
+		return Entry{}, err
+	}
+	patch := relayer.Patch(strictjson.Diff(old, desired))
+	changes, urls := changesOf("", old, patch), b.compareURLs(req.CustomRPCURLs, stored.CustomRPCURLs)
+	problems := append(fixedProblems(changes), urls.problems...)
+	entry := Entry{ID: req.ID, Action: Unchanged, MaskedURLs: b.isMasked && len(req.CustomRPCURLs) > 0}
+	if len(problems) > 0 {
+		entry.Action, entry.Problems = Blocked, problems
 		return entry, nil
 	}
 	if len(urls.changes) > 0 {
 		patch["custom_rpc_urls"] = urls.list
 	}
-	entry.Action = Update
+	if len(patch) == 0 {
+		return entry, nil
+	}
+	entry.Action, entry.Changes = Update, append(changes, urls.changes...)
 	entry.apply = func(ctx context.Context, options ...relayer.WriteOption) error {
-		_, err := b.registry.Patch(ctx, req.ID, patch, append(options, relayer.IfRevision(stored.Revision))...)
+		_, err := b.registry.Patch(ctx, req.ID, patch, underRevision(stored, options)...)
 		return err
 	}
 	return entry, nil
 }
 
-func (b *builder) compareNew(req relayer.CreateRequest) (Entry, error) {
+func (b *builder) compareNew(req relayer.CreateRequest, desired json.RawMessage) Entry {
 	urls := b.compareURLs(req.CustomRPCURLs, nil)
 	if len(urls.problems) > 0 {
-		return Entry{ID: req.ID, Action: Blocked, Problems: urls.problems}, nil
-	}
-	desired, err := encodeFields(req)
-	if err != nil {
-		return Entry{}, err
+		return Entry{ID: req.ID, Action: Blocked, Problems: urls.problems}
 	}
 	changes := changesOf("", json.RawMessage(noFields), strictjson.Diff(json.RawMessage(noFields), desired))
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(strings.Count(a.Path, "."), strings.Count(b.Path, ".")) })
 	return Entry{ID: req.ID, Action: Create, Changes: append(changes, urls.changes...), apply: func(ctx context.Context, options ...relayer.WriteOption) error {
 		_, err := b.registry.Create(ctx, req, options...)
 		return b.nameHolder(err, req)
-	}}, nil
+	}}
 }
 
 // nameHolder adds the ID of the stored relayer with the same signer to an error on
@@ -75,30 +71,24 @@ func (b *builder) nameHolder(err error, req relayer.CreateRequest) error {
 	if !ok {
 		return err
 	}
-	named := slices.Clone(invalid.Fields)
-	for _, r := range b.listed {
-		if r.SignerID != req.SignerID || r.NetworkType != req.NetworkType || r.Network != req.Network {
-			continue
-		}
-		for i, field := range named {
-			if field.Field == "signer_id" {
-				named[i].Message += fmt.Sprintf(" (relayer %s has this signer)", r.ID)
-				return &relayer.ValidationError{Fields: named}
-			}
-		}
+	i := slices.IndexFunc(invalid.Fields, func(field relayer.FieldError) bool { return field.Field == "signer_id" })
+	holder := slices.IndexFunc(b.listed, func(r *relayer.Relayer) bool {
+		return r.SignerID == req.SignerID && r.NetworkType == req.NetworkType && r.Network == req.Network
+	})
+	if i < 0 || holder < 0 {
+		return err
 	}
-	return err
+	named := slices.Clone(invalid.Fields)
+	named[i].Message += fmt.Sprintf(" (relayer %s has this signer)", b.listed[holder].ID)
+	return &relayer.ValidationError{Fields: named}
 }
 
-func immutableProblems(req relayer.CreateRequest, stored *relayer.Relayer) []relayer.FieldError {
+// fixedProblems returns a problem for each change of a field that cannot be changed.
+func fixedProblems(changes []Change) []relayer.FieldError {
 	var found wire.Problems
-	for _, field := range []struct{ name, desired, stored string }{
-		{"network", req.Network, stored.Network},
-		{"network_type", string(req.NetworkType), string(stored.NetworkType)},
-		{"signer_id", req.SignerID, stored.SignerID},
-	} {
-		if field.desired != field.stored {
-			found.Add(field.name, fmt.Sprintf("must not be changed from %q to %q: delete the relayer first", field.stored, field.desired))
+	for _, change := range changes {
+		if slices.Contains([]string{"network", "network_type", "signer_id"}, change.Path) {
+			found.Add(change.Path, fmt.Sprintf("must not be changed from %s to %s: delete the relayer first", change.Old, change.New))
 		}
 	}
 	return found
@@ -108,7 +98,6 @@ func immutableProblems(req relayer.CreateRequest, stored *relayer.Relayer) []rel
 const noFields = `{"policies":{},"labels":{}}`
 
 // encodeFields returns the JSON of the fields that a file determines, except the RPC URLs.
-// Missing policies and labels are empty.
 func encodeFields(req relayer.CreateRequest) (json.RawMessage, error) {
 	req.ID, req.CustomRPCURLs = "", nil
 	encoded, err := req.MarshalUnmasked()
@@ -116,23 +105,6 @@ func encodeFields(req relayer.CreateRequest) (json.RawMessage, error) {
 		return nil, err
 	}
 	return strictjson.MergePatch(json.RawMessage(noFields), encoded)
-}
-
-// compareFields returns the merge patch that makes the stored relayer equal to the
-// request, and its changes. The fields that cannot be changed are not compared.
-func compareFields(req relayer.CreateRequest, stored *relayer.Relayer) (relayer.Patch, []Change, error) {
-	was := wire.RequestOf(stored)
-	was.Network, was.NetworkType, was.SignerID = req.Network, req.NetworkType, req.SignerID
-	old, err := encodeFields(was)
-	if err != nil {
-		return nil, nil, err
-	}
-	desired, err := encodeFields(req)
-	if err != nil {
-		return nil, nil, err
-	}
-	patch := strictjson.Diff(old, desired)
-	return patch, changesOf("", old, patch), nil
 }
 
 // changesOf returns the changes of a patch of the object at path.

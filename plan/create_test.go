@@ -48,7 +48,7 @@ func TestApply_SameDocumentAsPost(t *testing.T) {
 			body := "{" + strings.TrimSuffix(required+", "+optional, ", ") + "}"
 			posted, created, updated := newManager(t), newManager(t), newManager(t)
 			for m, existing := range map[*relayer.Manager]string{posted: body, updated: "{" + required + "," + full + "}"} {
-				if _, err := m.CreateDocument(t.Context(), []byte(existing)); err != nil {
+				if _, err := m.Documents().Create(t.Context(), []byte(existing)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -66,7 +66,7 @@ func TestApply_SameDocumentAsPost(t *testing.T) {
 
 func document(t *testing.T, m *relayer.Manager, id string) string {
 	t.Helper()
-	found, err := m.GetDocument(context.Background(), id)
+	found, err := m.Documents().Get(context.Background(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,8 @@
 //
 // [Parse] reads the file, [New] compares it with a registry, [Plan.String] shows the
 // differences, and [Plan.Apply] writes them. [Export] writes the file of a registry. The
-// registry is a [relayer.Manager], or the client of a server.
+// registry is a [relayer.Manager], the client of a server, or a wrapper of one. Entries,
+// results and plans have a JSON form, for a front end.
 //
 // # What the file determines
 //
@@ -20,24 +21,18 @@
 // field or a label that it omits is removed. For Solana, an omitted fee_payment_strategy
 // means user; an omitted weight of an RPC endpoint means 100. The fields address,
 // system_disabled and disabled_reason are kept. So are relayers that the file does not list,
-// unless [WithPrune] is given.
-//
-// The file also determines whether a relayer is paused: a plan shows if it would resume
-// one that an operator has paused. [WithKeepPaused] leaves paused as it is.
-//
-// [WithSelector] limits a plan to some relayers, for example those with the label of a team.
-// The others are neither read nor changed, and [WithPrune] does not delete them.
+// unless [Options] prune them. A plan shows if it would resume a relayer that an operator has
+// paused; [Options] can keep paused as it is.
 //
 // A relayer cannot change its network, network_type or signer_id. If they differ, the
 // entry is [Blocked]: delete the relayer, and apply the file again.
 //
 // # RPC URLs
 //
-// A Manager has the full RPC URLs, and a plan compares them. With the wrong keys for sealed
-// URLs [New] returns an error, and without keys they are masked. A server returns them
-// masked, too. A registry whose URLs are masked has a method MasksRPCURLs() bool that returns
-// true. Its URLs are compared by their visible part, and the entry has MaskedURLs set.
-// [WithSendRPCURLs] writes them anyway.
+// A plan compares the full RPC URLs, if RPCURLs of the registry returns them. With the wrong
+// keys for sealed URLs it returns an error, and so does [New]. A Manager without keys, and a
+// client, whose method MasksRPCURLs() bool returns true, have masked URLs. These are compared
+// by their visible part, and the entry has MaskedURLs set. [Options] can send them anyway.
 //
 // A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. On
 // a Manager, a masked URL keeps the stored one with this mask, at any position. If several
@@ -50,12 +45,6 @@
 // a file without the endpoint first: a Manager rejects a URL that is the masked form of
 // the stored one, and the entry is [Blocked]. A server does not show user information. An
 // update that would remove it fails with an error that matches [relayer.ErrInvalid].
-//
-// # Checks
-//
-// [New] tries every change with [relayer.DryRun]. An entry that the registry would reject is
-// [Blocked]. A registry that has no dry runs, like OpenZeppelin Relayer, or does not permit
-// them, rejects such a change when the plan is applied.
 //
 // # Concurrent changes
 //

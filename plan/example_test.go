@@ -29,20 +29,20 @@ func Example() {
 		 "paused": true, "signer_id": "local-signer", "policies": {"gas_price_cap": 100000000000}},
 		{"id": "devnet-1", "name": "Devnet", "network": "devnet", "network_type": "solana",
 		 "paused": false, "signer_id": "local-signer"}
-	]}`))
+	]}`), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	changes, err := plan.New(ctx, manager, config.Relayers)
+	changes, err := plan.New(ctx, manager, config.Relayers, plan.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Print(changes)
-	if _, err := changes.Apply(ctx); err != nil {
+	if _, err := changes.Apply(ctx, plan.ApplyOptions{}); err != nil {
 		log.Fatal(err)
 	}
 
-	changes, err = plan.New(ctx, manager, config.Relayers)
+	changes, err = plan.New(ctx, manager, config.Relayers, plan.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

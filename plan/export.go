@@ -16,34 +16,40 @@ import (
 // user information is ***@. A plan of the file has no changes. A registry that masks RPC
 // URLs does not show whether they have user information: the file of such a registry lacks
 // its mark. If a Manager has no keys for sealed URLs, all of them have the mark. Other
-// failures to open them are errors, which match [relayer.ErrSealed]. A relayer of a network
-// type that this version does not support is an error too: the file could not be parsed.
+// failures to open them are errors, which match [relayer.ErrSealed].
+//
+// A relayer that [Parse] would refuse is an error, which matches [relayer.ErrInvalid]: a
+// newer version has stored it, with a network type or a value that this version does not
+// have. Export it with the newer version, or leave it out with the selector.
 func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selector) ([]byte, error) {
-	return export(ctx, registry, selector, revealIfSupported, maskOf)
+	return export(ctx, registry, selector, isRefused, maskOf)
 }
 
 // ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys. It
 // returns an error that matches [relayer.ErrSealed] if they cannot be opened.
 func ExportWithSecrets(ctx context.Context, manager *relayer.Manager, selector relayer.Selector) ([]byte, error) {
-	return export(ctx, manager, selector, reveal, relayer.RPCURL.Unmasked)
+	none := func(error) bool { return false }
+	return export(ctx, manager, selector, none, relayer.RPCURL.Unmasked)
 }
 
-func export(ctx context.Context, registry relayer.Reader, selector relayer.Selector, open func(context.Context, relayer.Reader, *relayer.Relayer) error, shown func(relayer.RPCURL) string) ([]byte, error) {
+// export tolerates some errors of opening RPC URLs: the file then has them as they are.
+func export(ctx context.Context, registry relayer.Reader, selector relayer.Selector, isTolerated func(error) bool, shown func(relayer.RPCURL) string) ([]byte, error) {
 	relayers := []json.RawMessage{}
 	for r, err := range registry.All(ctx, selector) {
 		if err != nil {
 			return nil, err
 		}
-		if err := open(ctx, registry, r); err != nil {
+		own := *r
+		if err := reveal(ctx, registry, &own); err != nil && !isTolerated(err) {
 			return nil, err
 		}
-		if _, isUnknown := r.Policy.(*relayer.UnknownPolicy); isUnknown {
-			return nil, fmt.Errorf("plan: relayer %s has a network type that this version does not support: %s", r.ID, r.NetworkType)
-		}
-		req := wire.RequestOf(r)
-		req.CustomRPCURLs = slices.Clone(req.CustomRPCURLs) // r may be shared
+		req := wire.RequestOf(&own)
+		req.CustomRPCURLs = slices.Clone(req.CustomRPCURLs)
 		for i, endpoint := range req.CustomRPCURLs {
 			req.CustomRPCURLs[i].URL = relayer.RPCURL(shown(endpoint.URL))
+		}
+		if err := req.Validate(ctx); err != nil {
+			return nil, fmt.Errorf("plan: the file cannot have the relayer %s: %w", r.ID, err)
 		}
 		body, err := req.MarshalUnmasked()
 		if err != nil {

@@ -71,24 +71,38 @@ func TestExport_Canceled(t *testing.T) {
 	if file, err := plan.Export(ctx, newManager(t), relayer.Selector{}); !errors.Is(err, context.Canceled) || file != nil {
 		t.Errorf("file %s, error %v", file, err)
 	}
-	if _, err := plan.New(ctx, newManager(t), nil); !errors.Is(err, context.Canceled) {
+	if _, err := plan.New(ctx, newManager(t), nil, plan.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// A relayer that this version does not support would make the whole file invalid.
-func TestExport_UnknownNetworkType(t *testing.T) {
-	store := memory.New()
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	document := []byte(`{"id":"a","name":"n","network":"x","network_type":"bitcoin","signer_id":"s","policies":{"max_sats":1}}`)
-	if _, err := store.Create(t.Context(), relayer.Record{ID: "a", Terms: []string{"network_type=bitcoin"}, Document: document}); err != nil {
-		t.Fatal(err)
-	}
-	if file, err := plan.Export(t.Context(), m, relayer.Selector{}); err == nil || !strings.Contains(err.Error(), "relayer a has a network type") || file != nil {
-		t.Errorf("file %s, error %v", file, err)
+// A relayer that a newer version has stored would make the whole file invalid.
+func TestExport_NewerRelayer(t *testing.T) {
+	for document, want := range map[string]string{
+		`"network_type":"bitcoin","policies":{"max_sats":1}`:                             "network_type must be one of evm, solana, stellar",
+		`"network_type":"solana","policies":{"swap_config":{"strategy":"later-swap"}}`:   "policies.swap_config.strategy must be one of",
+		`"network_type":"solana","policies":{"fee_payment_strategy":"user","later":"x"}`: "",
+	} {
+		store := memory.New()
+		m, err := relayer.New(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := relayer.Record{ID: "a", Document: []byte(`{"id":"a","name":"n","network":"x","signer_id":"s",` + document + `}`)}
+		if _, err := store.Create(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		file, err := plan.Export(t.Context(), m, relayer.Selector{})
+		if want != "" {
+			if !errors.Is(err, relayer.ErrInvalid) || !strings.Contains(err.Error(), "the relayer a: ") || !strings.Contains(err.Error(), want) || file != nil {
+				t.Errorf("%s: file %s, error %v", document, file, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectNoChanges(t, m, parse(t, string(file)).Relayers)
 	}
 }
 
@@ -97,7 +111,7 @@ func TestExport_RoundTrip(t *testing.T) {
 	for _, options := range [][]relayer.Option{nil, {relayer.WithNetworkRules()}} {
 		m := newManager(t, options...)
 		desired := parse(t, publicConfig).Relayers
-		mustApply(t, newPlan(t, m, desired, plan.WithPrune()))
+		mustApply(t, newPlan(t, m, desired, plan.Options{Prune: true}))
 		expectNoChanges(t, m, desired)
 
 		masked, err := plan.Export(t.Context(), m, relayer.Selector{})
@@ -115,7 +129,7 @@ func TestExport_RoundTrip(t *testing.T) {
 		}
 
 		copied := newManager(t, options...)
-		mustApply(t, newPlan(t, copied, parse(t, string(full)).Relayers))
+		create(t, copied, parse(t, string(full)).Relayers...)
 		if again, err := plan.ExportWithSecrets(t.Context(), copied, relayer.Selector{}); err != nil || string(again) != string(full) {
 			t.Errorf("error %v, copied\n%s\nof\n%s", err, again, full)
 		}
@@ -124,7 +138,7 @@ func TestExport_RoundTrip(t *testing.T) {
 
 func expectNoChanges(t *testing.T, registry relayer.Registry, relayers []relayer.CreateRequest) {
 	t.Helper()
-	if p := newPlan(t, registry, relayers, plan.WithPrune()); p.HasChanges() || p.Err() != nil {
+	if p := newPlan(t, registry, relayers, plan.Options{Prune: true}); p.HasChanges() || p.Err() != nil {
 		t.Errorf("changes:\n%s", p)
 	}
 }

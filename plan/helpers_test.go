@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"testing"
@@ -24,34 +25,22 @@ func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	return m
 }
 
-// remote is a registry as a client of OpenZeppelin Relayer shows it: with masked URLs, and
-// without revisions in lists. It counts calls.
+// remote is a registry as a client shows it: with masked URLs, and optionally without
+// revisions, like OpenZeppelin Relayer.
 type remote struct {
 	relayer.Registry
-	gets, lists, writes int
-	withoutRevisions    bool
+	withoutRevisions bool
 }
 
 func (*remote) MasksRPCURLs() bool { return true }
 
-func (r *remote) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
-	r.gets++
-	got, err := r.Registry.Get(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if r.withoutRevisions {
-		got.Revision = 0
-	}
-	return masked(got), nil
-}
-
 func (r *remote) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
-	r.lists++
 	return func(yield func(*relayer.Relayer, error) bool) {
 		for got, err := range r.Registry.All(ctx, selector) {
 			if err == nil {
 				got = masked(got)
+			}
+			if err == nil && r.withoutRevisions {
 				got.Revision = 0
 			}
 			if !yield(got, err) {
@@ -59,20 +48,6 @@ func (r *remote) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*
 			}
 		}
 	}
-}
-
-func (r *remote) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	if !isDryRun(options) {
-		r.writes++
-	}
-	return r.Registry.Create(ctx, req, options...)
-}
-
-func (r *remote) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	if !isDryRun(options) {
-		r.writes++
-	}
-	return r.Registry.Patch(ctx, id, patch, options...)
 }
 
 func isDryRun(options []relayer.WriteOption) bool {
@@ -101,6 +76,15 @@ func withURLs(id string, urls ...relayer.RPCURL) relayer.CreateRequest {
 	return req
 }
 
+// fleet returns many relayers with RPC endpoints.
+func fleet(count int) []relayer.CreateRequest {
+	var requests []relayer.CreateRequest
+	for i := range count {
+		requests = append(requests, withURLs(fmt.Sprint("r", i), relayer.RPCURL(fmt.Sprint("https://rpc.example/", i))))
+	}
+	return requests
+}
+
 func create(t testing.TB, registry relayer.Registry, requests ...relayer.CreateRequest) {
 	t.Helper()
 	for _, req := range requests {
@@ -119,9 +103,9 @@ func get(t testing.TB, registry relayer.Registry, id string) *relayer.Relayer {
 	return r
 }
 
-func newPlan(t testing.TB, registry relayer.Registry, relayers []relayer.CreateRequest, options ...plan.Option) *plan.Plan {
+func newPlan(t testing.TB, registry relayer.Registry, relayers []relayer.CreateRequest, options ...plan.Options) *plan.Plan {
 	t.Helper()
-	p, err := plan.New(t.Context(), registry, relayers, options...)
+	p, err := plan.New(t.Context(), registry, relayers, append(options, plan.Options{})[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +114,7 @@ func newPlan(t testing.TB, registry relayer.Registry, relayers []relayer.CreateR
 
 func mustApply(t testing.TB, p *plan.Plan) []plan.Result {
 	t.Helper()
-	results, err := p.Apply(t.Context())
+	results, err := p.Apply(t.Context(), plan.ApplyOptions{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p)
 	}
@@ -141,7 +125,7 @@ func mustApply(t testing.TB, p *plan.Plan) []plan.Result {
 func expectActions(t testing.TB, p *plan.Plan, want ...plan.Action) {
 	t.Helper()
 	var got []plan.Action
-	for _, entry := range p.Entries {
+	for _, entry := range p.Entries() {
 		got = append(got, entry.Action)
 	}
 	if !slices.Equal(got, want) {

@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -29,35 +28,15 @@ type Config struct {
 	lookup func(name string) (value string, ok bool)
 }
 
-// ParseOption configures [Parse]. The zero ParseOption is invalid.
-type ParseOption struct{ apply func(*Config) error }
-
-// WithEnv replaces ${NAME} in the values of the relayers by the value that lookup
-// returns, such as [os.LookupEnv]. A variable that is not set is a problem. Without this
-// option ${NAME} is ordinary text.
-func WithEnv(lookup func(name string) (value string, ok bool)) ParseOption {
-	return ParseOption{func(c *Config) error {
-		if lookup == nil {
-			return errors.New("plan: lookup is nil")
-		}
-		c.lookup = lookup
-		return nil
-	}}
-}
-
 // Parse reads a configuration file. It returns a [*relayer.ValidationError] with every
 // problem of every relayer, up to 1,000; the path of a problem is such as
 // relayers[3].policies.gas_price_cap.
-func Parse(data []byte, options ...ParseOption) (*Config, error) {
-	c := new(Config)
-	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("plan: option is empty")
-		}
-		if err := option.apply(c); err != nil {
-			return nil, err
-		}
-	}
+//
+// With a lookup such as [os.LookupEnv], ${NAME} in the values of the relayers is replaced by
+// the value that it returns, and a variable that is not set is a problem. If lookup is nil,
+// ${NAME} is ordinary text.
+func Parse(data []byte, lookup func(name string) (value string, ok bool)) (*Config, error) {
+	c := &Config{lookup: lookup}
 	found := new(wire.Problems)
 	if problem := syntaxProblem(data); problem != "" {
 		found.Add("", "the file "+problem)
@@ -128,10 +107,7 @@ func (c *Config) parseRelayers(entries []entry, found *wire.Problems) {
 			if err == nil {
 				err = req.Validate(context.Background())
 			}
-			found.AddBelow(path, err)
-			if err == nil {
-				ids.add(i, req.ID, found)
-			}
+			ids.add(i, req.ID, err, found)
 		}
 		c.Relayers = append(c.Relayers, req)
 	}
@@ -145,16 +121,18 @@ func relayerPath(i int) string { return fmt.Sprintf("relayers[%d]", i) }
 // positions are those of the relayers of a configuration by ID.
 type positions map[string]int
 
-// add adds a problem if the ID is missing or repeated.
-func (p positions) add(i int, id string, found *wire.Problems) {
-	path := relayerPath(i) + ".id"
-	if id == "" {
-		found.Add(path, "is required")
-		return
+// add adds the problems of a relayer, or that its ID is missing or repeated.
+func (p positions) add(i int, id string, problems error, found *wire.Problems) {
+	path := relayerPath(i)
+	found.AddBelow(path, problems)
+	first, isKnown := p[id]
+	switch {
+	case problems != nil:
+	case id == "":
+		found.Add(path+".id", "is required")
+	case isKnown:
+		found.Add(path+".id", fmt.Sprintf("must be unique: relayers[%d] has the same", first))
+	default:
+		p[id] = i
 	}
-	if first, ok := p[id]; ok {
-		found.Add(path, fmt.Sprintf("must be unique: relayers[%d] has the same", first))
-		return
-	}
-	p[id] = i
 }

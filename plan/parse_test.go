@@ -42,9 +42,11 @@ const publicConfig = `{
   "plugins": []
 }`
 
-func parse(t testing.TB, text string, options ...plan.ParseOption) *plan.Config {
+func parse(t testing.TB, text string) *plan.Config { return parseWith(t, text, nil) }
+
+func parseWith(t testing.TB, text string, lookup func(string) (string, bool)) *plan.Config {
 	t.Helper()
-	config, err := plan.Parse([]byte(text), options...)
+	config, err := plan.Parse([]byte(text), lookup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +101,7 @@ func TestParse_Problems(t *testing.T) {
 			{Field: "relayers[2].name", Message: "must not be given more than once"},
 		},
 	} {
-		_, err := plan.Parse([]byte(text))
+		_, err := plan.Parse([]byte(text), nil)
 		expectAllProblems(t, err, want)
 	}
 }
@@ -127,12 +129,12 @@ func TestParse_ReferencesAreText(t *testing.T) {
 	}
 }
 
-func TestParse_WithEnv(t *testing.T) {
+func TestParse_Lookup(t *testing.T) {
 	variables := map[string]string{"KEY": secret + `"\{`, "NAME": "é ${KEY}", "EMPTY": "", "SPLIT": "\xff"}
-	env := plan.WithEnv(func(name string) (string, bool) { value, ok := variables[name]; return value, ok })
+	env := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
 	text := `{"plugins":"${UNSET}","relayers":[` + relayerWith("a", `"custom_rpc_urls":["https://x.example/\u0024{KEY}"]`,
 		`"notification_id":"${NAME}-$KEY-${1}-${EMPTY}\n"`, `"policies":{"whitelist_receivers":["${KEY}","\u00e9"]}`) + `]}`
-	config := parse(t, text, env)
+	config := parseWith(t, text, env)
 	got := config.Relayers[0]
 	if url := string(got.CustomRPCURLs[0].URL); url != "https://x.example/"+secret+`"\{` {
 		t.Errorf("URL %s", url)
@@ -159,19 +161,11 @@ func TestParse_WithEnv(t *testing.T) {
 
 // An expanded value is not part of an error, even if it is invalid.
 func TestParse_ExpandedValueInError(t *testing.T) {
-	env := plan.WithEnv(func(string) (string, bool) { return " " + secret, true })
+	env := func(string) (string, bool) { return " " + secret, true }
 	text := `{"relayers":[` + relayerWith("a", `"custom_rpc_urls":["${A}"]`) + `,` + strings.Replace(relayerWith("${A}"), `"evm"`, `"${A}"`, 1) + `]}`
 	_, err := plan.Parse([]byte(text), env)
 	if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestParse_InvalidOptions(t *testing.T) {
-	for name, option := range map[string]plan.ParseOption{"empty": {}, "nil lookup": plan.WithEnv(nil)} {
-		if _, err := plan.Parse([]byte(`{"relayers":[]}`), option); err == nil {
-			t.Errorf("%s: no error", name)
-		}
 	}
 }
 
@@ -186,22 +180,22 @@ func TestParse_ManyProblems(t *testing.T) {
 	repeated := strings.Repeat(","+relayerWith("a"), count)[1:]
 	for name, parse := range map[string]func() error{
 		"fields": func() error {
-			_, err := plan.Parse([]byte(`{"relayers":[` + strings.Join(invalid, ",") + `]}`))
+			_, err := plan.Parse([]byte(`{"relayers":[`+strings.Join(invalid, ",")+`]}`), nil)
 			return err
 		},
-		"IDs": func() error { _, err := plan.Parse([]byte(`{"relayers":[` + repeated + `]}`)); return err },
+		"IDs": func() error { _, err := plan.Parse([]byte(`{"relayers":[`+repeated+`]}`), nil); return err },
 		"types": func() error {
-			_, err := plan.Parse([]byte(`{"relayers":[1` + strings.Repeat(",1", count) + `]}`))
+			_, err := plan.Parse([]byte(`{"relayers":[1`+strings.Repeat(",1", count)+`]}`), nil)
 			return err
 		},
-		"requests": func() error { _, err := plan.New(t.Context(), newManager(t), requests); return err },
+		"requests": func() error { _, err := plan.New(t.Context(), newManager(t), requests, plan.Options{}); return err },
 	} {
 		problem, ok := errors.AsType[*relayer.ValidationError](parse())
 		if !ok || len(problem.Fields) != 1001 || problem.Fields[1000] != (relayer.FieldError{Message: "only the first 1000 problems are listed"}) {
 			t.Errorf("%s: error %.200v", name, problem)
 		}
 	}
-	_, err := plan.Parse([]byte(`{"relayers":[1` + strings.Repeat(",1", 999) + `]}`))
+	_, err := plan.Parse([]byte(`{"relayers":[1`+strings.Repeat(",1", 999)+`]}`), nil)
 	if problem, ok := errors.AsType[*relayer.ValidationError](err); !ok || len(problem.Fields) != 1000 || problem.Fields[999].Field != "relayers[999]" {
 		t.Errorf("exactly 1000 problems: %.200v", err)
 	}

@@ -7,40 +7,58 @@ import (
 	"slices"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/strictjson"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// Plan is the difference between a configuration and a registry.
+// Plan is the difference between a configuration and a registry. [New] makes it, and it
+// never changes: it shares no memory with the relayers that New gets. Its methods are safe
+// for concurrent use.
 type Plan struct {
-	// Entries has one entry for each relayer: first those of the configuration in its
-	// order, then the others of the registry in creation order.
-	Entries []Entry
+	entries     []Entry // not nil in a plan of New
+	isUnchecked bool    // the registry has not checked all changes
+}
 
-	prune       bool
-	keepPaused  bool
-	sendURLs    bool
-	selector    relayer.Selector
-	isUnchecked bool // the registry has not checked all changes
+// Entries returns a copy of the entries, one for each relayer: first those of the
+// configuration in its order, then the others of the registry in creation order.
+func (p *Plan) Entries() []Entry {
+	entries := slices.Clone(p.entries)
+	for i, entry := range entries {
+		entries[i].Changes, entries[i].Problems = slices.Clone(entry.Changes), slices.Clone(entry.Problems)
+	}
+	return entries
+}
+
+// MarshalJSON returns an object with the member entries, and unchecked, which is true if
+// the registry has not checked the changes and may reject some. It contains no secret.
+func (p Plan) MarshalJSON() ([]byte, error) {
+	return strictjson.Encode(struct {
+		Entries     []Entry `json:"entries"`
+		IsUnchecked bool    `json:"unchecked,omitempty"`
+	}{p.entries, p.isUnchecked})
 }
 
 // Entry is what a plan does with one relayer. It contains no secret.
 type Entry struct {
-	ID     string
-	Action Action
+	ID     string `json:"id"`
+	Action Action `json:"action"`
 
 	// Changes are the fields that an update changes, or those of a create.
-	Changes []Change
+	Changes []Change `json:"changes,omitempty"`
 
 	// Problems are the reasons for which the entry is Blocked.
-	Problems []relayer.FieldError
+	Problems []relayer.FieldError `json:"problems,omitempty"`
 
 	// MaskedURLs reports that RPC URLs were compared only by their visible part,
 	// because the registry masks them.
-	MaskedURLs bool
+	MaskedURLs bool `json:"masked_rpc_urls,omitempty"`
 
 	// apply is a function, so that an entry that is printed shows no request.
-	apply func(ctx context.Context, options ...relayer.WriteOption) error
+	apply writeFunc
 }
+
+// writeFunc makes the change of an entry. It may be called concurrently with others.
+type writeFunc func(ctx context.Context, options ...relayer.WriteOption) error
 
 // Action is what a plan does with a relayer.
 type Action string
@@ -51,147 +69,110 @@ const (
 	Update    Action = "update"
 	Delete    Action = "delete"
 	Unchanged Action = "unchanged"
-	Extra     Action = "extra"   // not in the configuration, and kept without WithPrune
+	Extra     Action = "extra"   // not in the configuration, and kept without [Options.Prune]
 	Blocked   Action = "blocked" // the relayer cannot be made equal to the configuration
 )
 
 // Change is one field of an [Update] or a [Create], or a part of one.
 type Change struct {
 	// Path is the JSON path of the field, such as policies.min_balance.
-	Path string
+	Path string `json:"path"`
 
-	// Old and New are the values as JSON, with RPC URLs masked, or "" if not set. If
-	// they are equal, the hidden parts of the URLs differ, or may differ.
-	Old, New string
+	// Old and New are the values as texts of JSON, with RPC URLs masked, or "" if not set.
+	// If they are equal, the hidden parts of the URLs differ, or may differ.
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
 }
 
-// Option configures [New]. The zero Option is invalid.
-type Option struct{ apply func(*Plan) error }
+// Options are options of [New]. The zero value plans all relayers of the registry, and
+// deletes none.
+type Options struct {
+	// Prune deletes the relayers of the registry that the configuration does not list.
+	Prune bool
 
-// WithPrune deletes the relayers of the registry that the configuration does not list.
-func WithPrune() Option {
-	return Option{func(p *Plan) error {
-		p.prune = true
-		return nil
-	}}
+	// KeepPaused leaves paused of existing relayers as it is. The configuration then
+	// determines it only for new ones.
+	KeepPaused bool
+
+	// SendRPCURLs writes the RPC URLs of every relayer that has some, if the registry masks
+	// them, although no difference is visible.
+	SendRPCURLs bool
+
+	// Selector limits the plan to the relayers that it selects, for example those of a team.
+	// The others are not read, and so never deleted. An entry is [Blocked] if the selector
+	// does not select the relayer of the configuration, or the stored one.
+	Selector relayer.Selector
 }
 
-// WithKeepPaused leaves paused of existing relayers as it is. The configuration then
-// determines it only for new ones.
-func WithKeepPaused() Option {
-	return Option{func(p *Plan) error {
-		p.keepPaused = true
-		return nil
-	}}
-}
-
-// WithSendRPCURLs writes the RPC URLs of every relayer that has some, if the registry masks
-// them, although no difference is visible.
-func WithSendRPCURLs() Option {
-	return Option{func(p *Plan) error {
-		p.sendURLs = true
-		return nil
-	}}
-}
-
-// WithSelector limits the plan to the relayers that the selector selects, for example those
-// of a team. The others are not read, and so never deleted. An entry is [Blocked] if the
-// selector does not select the relayer of the configuration, or the stored one.
-func WithSelector(selector relayer.Selector) Option {
-	return Option{func(p *Plan) error {
-		p.selector = selector
-		return selector.Err()
-	}}
-}
-
-// New compares relayers with a registry. It reads all relayers in one pass of pages, and
-// again only those that differ, if the list has no revisions. Then it tries every change
-// with [relayer.DryRun], if the registry supports and permits that: an entry that the
-// registry rejects is [Blocked]. New returns a [*relayer.ValidationError] if a request is
-// invalid, has no ID, or has the ID of another, and an error that matches
-// [relayer.ErrSealed] if a Manager has the wrong keys for its RPC URLs.
-func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options ...Option) (*Plan, error) {
+// New compares relayers with a registry. It reads all relayers in one pass of pages. Then it
+// tries every change with [relayer.DryRun], if the registry supports and permits that: an
+// entry that the registry rejects is [Blocked]. New returns a [*relayer.ValidationError] if a
+// request is invalid, has no ID, or has the ID of another, and an error that matches
+// [relayer.ErrSealed] if the registry has the wrong keys for its RPC URLs.
+func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options Options) (*Plan, error) {
 	if registry == nil {
 		return nil, errors.New("plan: registry is nil")
 	}
-	p := new(Plan)
-	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("plan: option is empty")
-		}
-		if err := option.apply(p); err != nil {
-			return nil, err
-		}
-	}
-	if err := check(ctx, relayers); err != nil {
+	if err := options.Selector.Err(); err != nil {
 		return nil, err
 	}
-	b := &builder{Plan: p, registry: registry, isMasked: isMasked(registry)}
+	relayers, err := checked(ctx, relayers)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{Options: options, Plan: &Plan{entries: []Entry{}}, registry: registry, isMasked: isMasked(registry)}
 	if err := b.readAll(ctx); err != nil {
 		return nil, err
 	}
 	for _, req := range relayers {
-		if err := b.addDesired(ctx, req.WithDefaults()); err != nil {
+		if err := b.addDesired(req); err != nil {
 			return nil, fmt.Errorf("%s: %w", req.ID, err)
 		}
 	}
 	for _, r := range b.listed {
-		if err := b.addExtra(ctx, r); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.ID, err)
+		if b.stored[r.ID] != nil {
+			b.addExtra(r)
 		}
 	}
-	return p, b.checkChanges(ctx)
+	if err := b.checkChanges(ctx); err != nil {
+		return nil, err
+	}
+	return b.Plan, nil
 }
+
+var (
+	errHidden     = errors.New("the ID is taken by a relayer that this token or selector may not use, or another writer has created it: choose another ID, or make the plan again")
+	errNoRevision = errors.New("the registry returns no revision, so that a change could overwrite that of another writer")
+)
 
 // checkChanges tries the changes, and blocks those that the registry rejects.
 func (b *builder) checkChanges(ctx context.Context) error {
-	for i, entry := range b.Entries {
-		if entry.apply == nil {
-			continue
-		}
-		err := entry.apply(ctx, relayer.DryRun())
+	isRejected := func(err error) bool { return concernsOne(err) || errors.Is(err, relayer.ErrSealed) }
+	for i, err := range tryAll(ctx, b.entries, isRejected, relayer.DryRun()) {
 		switch {
 		case err == nil:
 		case errors.Is(err, relayer.ErrExists):
-			taken, err := b.taken(ctx, entry.ID)
-			if err != nil {
-				return fmt.Errorf("%s: %w", entry.ID, err)
-			}
-			b.Entries[i] = taken
-		case concernsOne(err), errors.Is(err, relayer.ErrSealed):
-			b.Entries[i] = blocked(entry.ID, err)
-		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, wire.ErrForbidden):
+			b.entries[i] = blocked(b.entries[i].ID, errHidden)
+		case isRejected(err):
+			b.entries[i] = blocked(b.entries[i].ID, err)
+		case isRefused(err):
 			b.isUnchecked = true
-			return nil
 		default:
-			return fmt.Errorf("%s: %w", entry.ID, err)
+			return fmt.Errorf("%s: %w", b.entries[i].ID, err)
 		}
 	}
 	return nil
 }
 
-// taken returns the entry of a relayer to create whose ID exists, although the registry did
-// not list it.
-func (b *builder) taken(ctx context.Context, id string) (Entry, error) {
-	other, err := b.read(ctx, id)
-	if err != nil {
-		return Entry{}, err
-	}
-	if other == nil {
-		return blockedEntry(id, "the ID is taken by a relayer that this token may not use: choose another ID"), nil
-	}
-	return blockedEntry(id, "the relayer was created by another writer: make the plan again"), nil
+// isRefused reports whether the registry does not have an operation, or does not permit it.
+func isRefused(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, wire.ErrForbidden)
 }
 
 func blocked(id string, err error) Entry {
-	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
-		return Entry{ID: id, Action: Blocked, Problems: invalid.Fields}
-	}
-	return blockedEntry(id, err.Error())
-}
-
-func blockedEntry(id, problem string) Entry {
-	return Entry{ID: id, Action: Blocked, Problems: []relayer.FieldError{{Message: problem}}}
+	var problems wire.Problems
+	problems.AddBelow("", err)
+	return Entry{ID: id, Action: Blocked, Problems: problems}
 }
 
 func isMasked(registry relayer.Reader) bool {
@@ -199,44 +180,51 @@ func isMasked(registry relayer.Reader) bool {
 	return ok && masking.MasksRPCURLs()
 }
 
-// check checks requests like [Parse]: those of another origin may be invalid.
-func check(ctx context.Context, requests []relayer.CreateRequest) error {
+// checked returns copies of the requests. It checks them like [Parse], because those of
+// another origin may be invalid.
+func checked(ctx context.Context, requests []relayer.CreateRequest) ([]relayer.CreateRequest, error) {
 	found, ids := new(wire.Problems), make(positions)
+	copies := make([]relayer.CreateRequest, len(requests))
 	for i, req := range requests {
 		if found.Full() {
 			break
 		}
-		if err := req.Validate(ctx); err != nil {
-			found.AddBelow(relayerPath(i), err)
-			continue
+		err := req.Validate(ctx)
+		if err == nil {
+			copies[i], err = wire.WithDefaults(req)
 		}
-		ids.add(i, req.ID, found)
+		ids.add(i, req.ID, err, found)
 	}
-	return found.Err()
+	return copies, found.Err()
 }
 
 type builder struct {
+	Options
 	*Plan
 	registry relayer.Registry
 	isMasked bool
 	listed   []*relayer.Relayer          // in creation order
-	stored   map[string]*relayer.Relayer // by ID
-	desired  map[string]bool             // by ID
+	stored   map[string]*relayer.Relayer // by ID, those that are not compared yet
 }
 
 func (b *builder) readAll(ctx context.Context) error {
-	b.stored, b.desired = make(map[string]*relayer.Relayer), make(map[string]bool)
-	for r, err := range b.registry.All(ctx, b.selector) {
+	b.stored = make(map[string]*relayer.Relayer)
+	for r, err := range b.registry.All(ctx, b.Selector) {
 		if err != nil {
 			return err
 		}
-		if err := reveal(ctx, b.registry, r); errors.Is(err, errors.ErrUnsupported) {
+		own := *r
+		own.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
+		if !b.isMasked {
+			err = reveal(ctx, b.registry, &own)
+		}
+		if isRefused(err) {
 			b.isMasked = true
 		} else if err != nil {
 			return err
 		}
-		b.listed = append(b.listed, r)
-		b.stored[r.ID] = r
+		b.listed = append(b.listed, &own)
+		b.stored[r.ID] = &own
 	}
 	if b.isMasked {
 		b.mask()
@@ -253,126 +241,76 @@ func (b *builder) mask() {
 	}
 }
 
-// reveal replaces masked RPC URLs by the full ones, if the registry is a Manager. It
-// returns an error that matches [relayer.ErrSealed] if the Manager cannot open them, and
-// [errors.ErrUnsupported] too if it has no keys.
+// reveal replaces masked RPC URLs by the full ones, if the registry has them. If it cannot
+// open them, the error matches [relayer.ErrSealed], and [errors.ErrUnsupported] too if it has
+// no keys.
 func reveal(ctx context.Context, registry relayer.Reader, r *relayer.Relayer) error {
-	isMasked := func(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() }
-	manager, ok := registry.(*relayer.Manager)
-	if !ok || !slices.ContainsFunc(r.CustomRPCURLs, isMasked) {
+	source, ok := registry.(relayer.Registry)
+	isHidden := func(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() }
+	if !ok || isMasked(registry) || !slices.ContainsFunc(r.CustomRPCURLs, isHidden) {
 		return nil
 	}
-	endpoints, err := manager.RPCURLs(ctx, r.ID)
+	endpoints, err := source.RPCURLs(ctx, r.ID)
 	if errors.Is(err, relayer.ErrNotFound) {
 		return nil // deleted since
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		r.CustomRPCURLs = slices.Clone(endpoints)
 	}
-	r.CustomRPCURLs = endpoints
-	return nil
+	return err
 }
 
-// revealIfSupported leaves RPC URLs masked if the Manager has no keys. With wrong keys it
-// returns an error, because their URLs would look like equal ones.
-func revealIfSupported(ctx context.Context, registry relayer.Reader, r *relayer.Relayer) error {
-	if err := reveal(ctx, registry, r); !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	return nil
-}
-
-func (b *builder) addDesired(ctx context.Context, req relayer.CreateRequest) error {
-	b.desired[req.ID] = true
+func (b *builder) addDesired(req relayer.CreateRequest) error {
 	stored := b.stored[req.ID]
-	problem, err := b.selectionProblem(ctx, req, stored)
+	delete(b.stored, req.ID)
+	if stored != nil && b.KeepPaused {
+		req.Paused = stored.Paused
+	}
+	isSelected, err := b.selects(req, stored)
 	if err != nil {
 		return err
 	}
-	if problem != "" {
-		b.Entries = append(b.Entries, blockedEntry(req.ID, problem))
-		return nil
-	}
-	entry, err := b.compare(req, stored)
-	if err != nil {
-		return err
+	entry := blocked(req.ID, fmt.Errorf("the selector %s does not select the relayer of the file", b.Selector))
+	if isSelected {
+		entry, err = b.compare(req, stored)
 	}
 	if entry.Action == Update && stored.Revision == 0 {
-		// The list has no revisions. The relayer may have changed since.
-		if stored, err = b.read(ctx, req.ID); err != nil {
-			return err
-		}
-		if entry, err = b.compare(req, stored); err != nil {
-			return err
-		}
+		entry = blocked(req.ID, errNoRevision)
 	}
-	if entry.Action == Update && stored.Revision == 0 {
-		entry = withoutRevision(req.ID)
-	}
-	b.Entries = append(b.Entries, entry)
-	return nil
+	b.entries = append(b.entries, entry)
+	return err
 }
 
-// selectionProblem returns why a relayer is outside of the selector, or "".
-func (b *builder) selectionProblem(ctx context.Context, req relayer.CreateRequest, stored *relayer.Relayer) (string, error) {
-	if b.selector.IsZero() {
-		return "", nil
+// selects reports whether the selector selects the relayer as the configuration has it.
+func (b *builder) selects(req relayer.CreateRequest, stored *relayer.Relayer) (bool, error) {
+	if b.Selector.IsZero() {
+		return true, nil
 	}
-	planned := relayer.Relayer{
-		ID: req.ID, Name: req.Name, Network: req.Network, NetworkType: req.NetworkType, Paused: req.Paused,
-		SignerID: req.SignerID, NotificationID: req.NotificationID, Labels: req.Labels,
+	var planned relayer.Relayer
+	body, err := req.MarshalUnmasked()
+	if err == nil {
+		err = planned.UnmarshalJSON(body)
 	}
-	if stored != nil {
-		planned.SystemDisabled = stored.SystemDisabled
-		if b.keepPaused {
-			planned.Paused = stored.Paused
-		}
-	}
-	if !b.selector.Matches(&planned) {
-		return fmt.Sprintf("the selector %s does not select the relayer of the file", b.selector), nil
-	}
-	if stored != nil {
-		return "", nil
-	}
-	other, err := b.read(ctx, req.ID)
-	if err != nil || other == nil {
-		return "", err
-	}
-	return fmt.Sprintf("the selector %s does not select the stored relayer with this ID", b.selector), nil
+	planned.SystemDisabled = stored != nil && stored.SystemDisabled
+	return b.Selector.Matches(&planned), err
 }
 
-// withoutRevision returns the entry of a relayer that cannot be changed conditionally.
-func withoutRevision(id string) Entry {
-	return blockedEntry(id, "the registry returns no revision, so that a change could overwrite that of another writer")
-}
-
-func (b *builder) addExtra(ctx context.Context, r *relayer.Relayer) (err error) {
-	if b.desired[r.ID] {
-		return nil
+func (b *builder) addExtra(r *relayer.Relayer) {
+	entry := Entry{ID: r.ID, Action: Extra}
+	switch {
+	case b.Prune && r.Revision == 0:
+		entry = blocked(r.ID, errNoRevision)
+	case b.Prune:
+		entry.Action, entry.apply = Delete, b.deletion(r)
 	}
-	if !b.prune {
-		b.Entries = append(b.Entries, Entry{ID: r.ID, Action: Extra})
-		return nil
-	}
-	if r.Revision == 0 {
-		r, err = b.read(ctx, r.ID)
-		if r == nil || err != nil {
-			return err // deleted since
-		}
-	}
-	entry := withoutRevision(r.ID)
-	if r.Revision != 0 {
-		entry = Entry{ID: r.ID, Action: Delete, apply: b.deletion(r)}
-	}
-	b.Entries = append(b.Entries, entry)
-	return nil
+	b.entries = append(b.entries, entry)
 }
 
 // deletion returns the delete of a relayer. A relayer that is deleted already is no
 // failure.
-func (b *builder) deletion(r *relayer.Relayer) func(context.Context, ...relayer.WriteOption) error {
+func (b *builder) deletion(r *relayer.Relayer) writeFunc {
 	return func(ctx context.Context, options ...relayer.WriteOption) error {
-		err := b.registry.Delete(ctx, r.ID, append(options, relayer.IfRevision(r.Revision))...)
+		err := b.registry.Delete(ctx, r.ID, underRevision(r, options)...)
 		if errors.Is(err, relayer.ErrNotFound) {
 			return nil
 		}
@@ -380,29 +318,25 @@ func (b *builder) deletion(r *relayer.Relayer) func(context.Context, ...relayer.
 	}
 }
 
-// read returns a relayer, or nil if it does not exist.
-func (b *builder) read(ctx context.Context, id string) (*relayer.Relayer, error) {
-	r, err := b.registry.Get(ctx, id)
-	if errors.Is(err, relayer.ErrNotFound) {
-		return nil, nil
-	}
-	return r, err
+func underRevision(r *relayer.Relayer, options []relayer.WriteOption) []relayer.WriteOption {
+	return append([]relayer.WriteOption{relayer.IfRevision(r.Revision)}, options...)
 }
 
 // HasChanges reports whether Apply would change the registry.
 func (p *Plan) HasChanges() bool {
-	changes, deletes := p.pending()
+	changes, deletes := pending(p.entries)
 	return len(changes)+len(deletes) > 0
 }
 
 // Err returns an error for every entry that is [Blocked], or nil if none is. The errors
 // match [relayer.ErrInvalid].
-func (p *Plan) Err() error {
-	var all []error
-	for _, entry := range p.Entries {
+func (p *Plan) Err() error { return errors.Join(problemsOf(p.entries)...) }
+
+func problemsOf(entries []Entry) (all []error) {
+	for _, entry := range entries {
 		if entry.Action == Blocked {
-			all = append(all, fmt.Errorf("%s: %w", entry.ID, &relayer.ValidationError{Fields: entry.Problems}))
+			all = append(all, fmt.Errorf("%s: %w", entry.ID, &relayer.ValidationError{Fields: slices.Clone(entry.Problems)}))
 		}
 	}
-	return errors.Join(all...)
+	return all
 }

@@ -1,10 +1,12 @@
 package plan_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"reflect"
 	"strings"
@@ -24,11 +26,11 @@ func TestNew_Actions(t *testing.T) {
 
 	p := newPlan(t, m, desired)
 	expectActions(t, p, plan.Blocked, plan.Create, plan.Update, plan.Unchanged, plan.Extra)
-	expectChanges(t, p.Entries[2], plan.Change{Path: "name", Old: `"n"`, New: `"new"`})
-	if len(p.Entries[0].Problems) != 3 || len(p.Entries[0].Changes) > 0 || p.Err() == nil || !p.HasChanges() {
-		t.Errorf("entry %+v, error %v", p.Entries[0], p.Err())
+	expectChanges(t, p.Entries()[2], plan.Change{Path: "name", Old: `"n"`, New: `"new"`})
+	if len(p.Entries()[0].Problems) != 3 || len(p.Entries()[0].Changes) > 0 || p.Err() == nil || !p.HasChanges() {
+		t.Errorf("entry %+v, error %v", p.Entries()[0], p.Err())
 	}
-	expectActions(t, newPlan(t, m, desired, plan.WithPrune()), plan.Blocked, plan.Create, plan.Update, plan.Unchanged, plan.Delete)
+	expectActions(t, newPlan(t, m, desired, plan.Options{Prune: true}), plan.Blocked, plan.Create, plan.Update, plan.Unchanged, plan.Delete)
 
 	unchanged := newPlan(t, m, []relayer.CreateRequest{minimal("same")})
 	if unchanged.HasChanges() || unchanged.Err() != nil {
@@ -55,13 +57,13 @@ func TestNew_OmittedFields(t *testing.T) {
 	desired := []relayer.CreateRequest{minimal("a"), bare}
 	p := newPlan(t, m, desired)
 	expectActions(t, p, plan.Update, plan.Update)
-	expectChanges(t, p.Entries[0],
+	expectChanges(t, p.Entries()[0],
 		plan.Change{Path: "notification_id", Old: `"alerts"`},
 		plan.Change{Path: "paused", Old: "true", New: "false"},
 		plan.Change{Path: "policies.gas_price_cap", Old: "100000000000"},
 		plan.Change{Path: "policies.whitelist_receivers", Old: "[]"},
 		plan.Change{Path: "custom_rpc_urls[0]", Old: `{"url":"https://a.example/***","weight":100}`})
-	expectChanges(t, p.Entries[1],
+	expectChanges(t, p.Entries()[1],
 		plan.Change{Path: "policies.fee_payment_strategy", Old: `"relayer"`, New: `"user"`},
 		plan.Change{Path: "policies.swap_config.cron_schedule", Old: `"* * * * *"`},
 		plan.Change{Path: "policies.swap_config.min_balance_threshold", Old: "1", New: "2"})
@@ -82,7 +84,7 @@ func TestNew_KeepPaused(t *testing.T) {
 
 	expectActions(t, newPlan(t, m, desired), plan.Update, plan.Update, plan.Create)
 	desired[0].Name = "renamed"
-	p := newPlan(t, m, desired, plan.WithKeepPaused())
+	p := newPlan(t, m, desired, plan.Options{KeepPaused: true})
 	expectActions(t, p, plan.Update, plan.Unchanged, plan.Create)
 	mustApply(t, p)
 	if !get(t, m, "paused").Paused || get(t, m, "running").Paused || !get(t, m, "new").Paused {
@@ -109,7 +111,7 @@ func TestNew_FullURLs(t *testing.T) {
 			m := newManager(t)
 			create(t, m, withURLs("a", base+"1", "https://u:p@b.example", "wss://c.example"))
 			p := newPlan(t, m, []relayer.CreateRequest{withURLs("a", c.urls...)})
-			expectChanges(t, p.Entries[0], c.changes...)
+			expectChanges(t, p.Entries()[0], c.changes...)
 			mustApply(t, p)
 			expectActions(t, newPlan(t, m, []relayer.CreateRequest{withURLs("a", c.urls...)}), plan.Unchanged)
 			if second := get(t, m, "a").CustomRPCURLs[1].URL; string(second) != "https://u:p@b.example" {
@@ -126,7 +128,7 @@ func TestNew_Weights(t *testing.T) {
 		desired := withURLs("a", url)
 		desired.CustomRPCURLs[0].Weight = new(0.5)
 		p := newPlan(t, registry, []relayer.CreateRequest{desired})
-		expectChanges(t, p.Entries[0], plan.Change{Path: "custom_rpc_urls[0].weight", Old: "100", New: "0.5"})
+		expectChanges(t, p.Entries()[0], plan.Change{Path: "custom_rpc_urls[0].weight", Old: "100", New: "0.5"})
 		mustApply(t, p)
 		if got := newPlan(t, registry, []relayer.CreateRequest{desired}); got.HasChanges() {
 			t.Errorf("%s: after an apply: %s", name, got)
@@ -157,10 +159,10 @@ func TestNew_MaskedURLInFile(t *testing.T) {
 		"masked registry, one full":  {&remote{Registry: m}, withURLs("a", mask, "https://c.example"), []relayer.FieldError{partial}},
 	} {
 		p := newPlan(t, c.registry, []relayer.CreateRequest{c.desired})
-		if got := p.Entries[0].Problems; fmt.Sprint(got) != fmt.Sprint(c.want) {
+		if got := p.Entries()[0].Problems; fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: problems %+v, want %+v", name, got, c.want)
 		}
-		if isBlocked := p.Entries[0].Action == plan.Blocked; isBlocked != (c.want != nil) || p.HasChanges() {
+		if isBlocked := p.Entries()[0].Action == plan.Blocked; isBlocked != (c.want != nil) || p.HasChanges() {
 			t.Errorf("%s: %s", name, p)
 		}
 	}
@@ -175,11 +177,8 @@ func TestNew_MaskedRegistry(t *testing.T) {
 
 	p := newPlan(t, registry, desired)
 	expectActions(t, p, plan.Unchanged, plan.Unchanged)
-	if !p.Entries[0].MaskedURLs || p.Entries[1].MaskedURLs {
-		t.Errorf("entries %+v", p.Entries)
-	}
-	if registry.gets != 0 {
-		t.Errorf("%d gets without a difference", registry.gets)
+	if !p.Entries()[0].MaskedURLs || p.Entries()[1].MaskedURLs {
+		t.Errorf("entries %+v", p.Entries())
 	}
 
 	// A change of another field does not write the URLs.
@@ -189,9 +188,9 @@ func TestNew_MaskedRegistry(t *testing.T) {
 		t.Errorf("name %s, URL %s", got.Name, string(got.CustomRPCURLs[0].URL))
 	}
 
-	p = newPlan(t, registry, desired, plan.WithSendRPCURLs())
+	p = newPlan(t, registry, desired, plan.Options{SendRPCURLs: true})
 	expectActions(t, p, plan.Update, plan.Unchanged)
-	expectChanges(t, p.Entries[0], plan.Change{Path: "custom_rpc_urls[0].url", Old: `"https://rpc.example/***"`, New: `"https://rpc.example/***"`})
+	expectChanges(t, p.Entries()[0], plan.Change{Path: "custom_rpc_urls[0].url", Old: `"https://rpc.example/***"`, New: `"https://rpc.example/***"`})
 	mustApply(t, p)
 	if url := get(t, m, "a").CustomRPCURLs[0].URL; string(url) != "https://rpc.example/new" {
 		t.Errorf("URL %s", string(url))
@@ -199,23 +198,7 @@ func TestNew_MaskedRegistry(t *testing.T) {
 
 	// A masked file has no URLs to send.
 	desired[0].CustomRPCURLs[0].URL = "https://rpc.example/***"
-	expectActions(t, newPlan(t, registry, desired[:1], plan.WithSendRPCURLs()), plan.Unchanged, plan.Extra)
-}
-
-// Without revisions in the list, only relayers that differ are read again.
-func TestNew_ReadsRevisions(t *testing.T) {
-	registry := &remote{Registry: newManager(t)}
-	create(t, registry, minimal("a"), minimal("b"), minimal("c"), minimal("d"))
-	renamed := minimal("b")
-	renamed.Name = "new"
-	p := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed}, plan.WithPrune())
-	expectActions(t, p, plan.Unchanged, plan.Update, plan.Delete, plan.Delete)
-	if registry.lists != 1 || registry.gets != 3 {
-		t.Errorf("%d lists, %d gets, want 1 and 3", registry.lists, registry.gets)
-	}
-	mustApply(t, p)
-	expectActions(t, newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed}), plan.Unchanged, plan.Unchanged)
-
+	expectActions(t, newPlan(t, registry, desired[:1], plan.Options{SendRPCURLs: true}), plan.Unchanged, plan.Extra)
 }
 
 // A relayer without a revision is not changed, because that could overwrite the change of
@@ -225,7 +208,7 @@ func TestNew_NoRevisions(t *testing.T) {
 	create(t, registry, minimal("a"), minimal("b"), minimal("c"))
 	renamed := minimal("b")
 	renamed.Name = "new"
-	p := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed, minimal("d")}, plan.WithPrune())
+	p := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed, minimal("d")}, plan.Options{Prune: true})
 	const want = `! blocked b
     the registry returns no revision, so that a change could overwrite that of another writer
 + create d
@@ -245,7 +228,7 @@ type counting struct {
 	lists, gets int
 }
 
-func (c *counting) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (c *counting) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	c.lists++
 	return c.Store.List(ctx, query)
 }
@@ -255,8 +238,7 @@ func (c *counting) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return c.Store.Get(ctx, id)
 }
 
-// A plan of 1,000 relayers reads the pages once. The pages of a Manager overlap by a
-// tenth.
+// A plan of 1,000 relayers reads the pages once, and in the dry run the relayer that differs.
 func TestNew_OnePassOfPages(t *testing.T) {
 	store := &counting{Store: memory.New()}
 	m, err := relayer.New(store)
@@ -272,31 +254,22 @@ func TestNew_OnePassOfPages(t *testing.T) {
 	for name, registry := range map[string]relayer.Registry{"full": m, "masked": &remote{Registry: m}} {
 		store.lists, store.gets = 0, 0
 		p := newPlan(t, registry, desired)
-		wantGets := 1 // of the dry run
-		if name == "masked" {
-			wantGets = 2
-		}
-		if store.lists > 12 || store.gets != wantGets || !p.HasChanges() {
-			t.Errorf("%s: %d lists, %d gets, want at most 12 and %d", name, store.lists, store.gets, wantGets)
+		if store.lists > 12 || store.gets != 1 || !p.HasChanges() {
+			t.Errorf("%s: %d lists, %d gets, want at most 12 and 1", name, store.lists, store.gets)
 		}
 	}
 }
 
 func TestNew_InvalidInput(t *testing.T) {
 	m := newManager(t)
-	for name, c := range map[string]struct {
-		registry relayer.Registry
-		option   plan.Option
-	}{"nil registry": {nil, plan.WithPrune()}, "empty option": {m, plan.Option{}}} {
-		if _, err := plan.New(t.Context(), c.registry, nil, c.option); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+	if _, err := plan.New(t.Context(), nil, nil, plan.Options{}); err == nil {
+		t.Error("nil registry: no error")
 	}
 	unencodable := withURLs("c", "https://x.example")
 	unencodable.CustomRPCURLs[0].Weight = new(math.NaN())
 	notUTF8 := minimal("d")
 	notUTF8.Name = "\xff"
-	_, err := plan.New(t.Context(), m, []relayer.CreateRequest{minimal("a"), minimal(""), minimal("a"), {ID: "b"}, unencodable, notUTF8})
+	_, err := plan.New(t.Context(), m, []relayer.CreateRequest{minimal("a"), minimal(""), minimal("a"), {ID: "b"}, unencodable, notUTF8}, plan.Options{})
 	expectAllProblems(t, err, []relayer.FieldError{
 		{Field: "relayers[1].id", Message: "is required"},
 		{Field: "relayers[2].id", Message: "must be unique: relayers[0] has the same"},
@@ -342,7 +315,7 @@ func TestPlan_String(t *testing.T) {
 0 to create, 1 to update, 3 to delete, 0 unchanged
 the RPC URLs of 1 relayer are masked: only their visible part was compared
 `
-	masked := newPlan(t, &remote{Registry: m}, []relayer.CreateRequest{withURLs("a", "https://old.example/x", "https://b.example/x")}, plan.WithPrune(), plan.WithSendRPCURLs())
+	masked := newPlan(t, &remote{Registry: m}, []relayer.CreateRequest{withURLs("a", "https://old.example/x", "https://b.example/x")}, plan.Options{Prune: true, SendRPCURLs: true})
 	if got := masked.String(); got != wantMasked {
 		t.Errorf("got\n%s\nwant\n%s", got, wantMasked)
 	}
@@ -353,10 +326,10 @@ func TestPrint_NoSecrets(t *testing.T) {
 	m := newManager(t)
 	create(t, m, withURLs("a", "https://old.example/"+secret, "https://b.example/"+secret), withURLs("extra", "https://u:"+secret+"@x.example"))
 	desired := []relayer.CreateRequest{withURLs("a", "https://new.example/"+secret), withURLs("new", "https://c.example/"+secret), withURLs("m", "https://c.example/"+secret+"/***")}
-	p := newPlan(t, m, desired, plan.WithPrune())
+	p := newPlan(t, m, desired, plan.Options{Prune: true})
 	config := parse(t, publicConfig)
 	var texts []string
-	for _, value := range []any{p, *p, p.Entries, config, *config, p.Err()} {
+	for _, value := range []any{p, *p, p.Entries(), config, *config, p.Err()} {
 		texts = append(texts, fmt.Sprintf("%v %+v %#v %s %q %d", value, value, value, value, value, value))
 		encoded, err := json.Marshal(value)
 		if _, isConfig := value.(*plan.Config); err != nil && !isConfig {
@@ -371,24 +344,66 @@ func TestPrint_NoSecrets(t *testing.T) {
 	}
 }
 
-// unreadable is a registry without revisions in lists, whose Get fails.
-type unreadable struct{ remote }
-
-func (*unreadable) Get(context.Context, string) (*relayer.Relayer, error) {
-	return nil, relayer.ErrUnavailable
+func TestPlan_JSON(t *testing.T) {
+	m := newManager(t)
+	moved := minimal("moved")
+	create(t, m, withURLs("a", "https://old.example/"+secret), moved)
+	changed := withURLs("a", "https://new.example/"+secret)
+	changed.NotificationID = "<alerts>"
+	moved.SignerID = "s2"
+	p := newPlan(t, m, []relayer.CreateRequest{changed, moved})
+	const want = `{"entries":[{"id":"a","action":"update","changes":[{"path":"notification_id","new":"\"<alerts>\""},` +
+		`{"path":"custom_rpc_urls[0].url","old":"\"https://old.example/***\"","new":"\"https://new.example/***\""}]},` +
+		`{"id":"moved","action":"blocked","problems":[{"field":"signer_id","message":"must not be changed from \"s\" to \"s2\": delete the relayer first"}]}]}`
+	for _, value := range []any{p, *p} {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(value); err != nil || strings.TrimSpace(text.String()) != want {
+			t.Errorf("error %v, got\n%s\nwant\n%s", err, &text, want)
+		}
+	}
+	unchecked, err := json.Marshal(newPlan(t, &withoutDryRuns{newManager(t), errors.ErrUnsupported}, []relayer.CreateRequest{minimal("a")}))
+	if err != nil || !strings.HasSuffix(string(unchecked), `"unchecked":true}`) {
+		t.Errorf("error %v, got %s", err, unchecked)
+	}
+	results, err := json.Marshal([]plan.Result{{ID: "a", Action: plan.Update}, {ID: "b", Action: plan.Create, Err: relayer.ErrExists}})
+	if want := `[{"id":"a","action":"update"},{"id":"b","action":"create","error":"relayer already exists"}]`; err != nil || string(results) != want {
+		t.Errorf("error %v, got %s, want %s", err, results, want)
+	}
 }
 
-// A relayer whose revision cannot be read ends New, with its ID in the error.
-func TestNew_ReadFails(t *testing.T) {
-	m := newManager(t)
-	create(t, m, minimal("a"))
-	renamed := minimal("a")
-	renamed.Name = "new"
-	registry := &unreadable{remote{Registry: m}}
-	for name, desired := range map[string][]relayer.CreateRequest{"update": {renamed}, "delete": nil} {
-		_, err := plan.New(t.Context(), registry, desired, plan.WithPrune())
-		if !errors.Is(err, relayer.ErrUnavailable) || !strings.HasPrefix(err.Error(), "a: ") {
-			t.Errorf("%s: error %v, want ErrUnavailable of a", name, err)
+// shared is a registry that returns its own relayers, with marked URLs that it does not open.
+type shared struct {
+	relayer.Registry
+	relayers []*relayer.Relayer
+}
+
+func (s *shared) All(context.Context, relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
+	return func(yield func(*relayer.Relayer, error) bool) {
+		for _, r := range s.relayers {
+			if !yield(r, nil) {
+				return
+			}
 		}
+	}
+}
+
+func (*shared) RPCURLs(context.Context, string) ([]relayer.RPCConfig, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// The relayers of a registry are not changed.
+func TestNew_SharedRelayers(t *testing.T) {
+	m := newManager(t)
+	create(t, m, withURLs("a", "https://a.example/"+secret), withURLs("b", "https://b.example/"+secret))
+	registry := &shared{Registry: m, relayers: []*relayer.Relayer{get(t, m, "a"), get(t, m, "b")}}
+	registry.relayers[1].CustomRPCURLs[0].URL = "https://b.example/***"
+	newPlan(t, registry, []relayer.CreateRequest{withURLs("a", "https://c.example/")})
+	if _, err := plan.Export(t.Context(), registry, relayer.Selector{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(registry.relayers[0].CustomRPCURLs[0].URL); got != "https://a.example/"+secret {
+		t.Errorf("the URL of the registry is %s", got)
 	}
 }

@@ -16,6 +16,8 @@ const (
 	sealedPath = "https://a.example/" + secret
 	sealedHost = "https://b.example/"
 
+	otherKeyText = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY="
+
 	keyText = "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 )
 
@@ -67,7 +69,11 @@ func TestNew_SealedURLs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlan(t, c.manager, []relayer.CreateRequest{c.desired})
-			if got := p.Entries[0].Action; got != c.want {
+			// A wrapper has the same relayers.
+			if wrapped := newPlan(t, struct{ relayer.Registry }{c.manager}, []relayer.CreateRequest{c.desired}); wrapped.String() != p.String() {
+				t.Errorf("the plan of a wrapped Manager is\n%s\nand that of the Manager\n%s", wrapped, p)
+			}
+			if got := p.Entries()[0].Action; got != c.want {
 				t.Errorf("the action is %s, want %s\n%v", got, c.want, p)
 			}
 			if strings.Contains(p.String(), secret) {
@@ -86,15 +92,15 @@ func TestNew_WrongKey(t *testing.T) {
 	}
 	create(t, with, withURLs("a", sealedPath, sealedHost))
 	for name, ring := range map[string]keyring.Keyring{
-		"another name":  keysOf(t, "other", keyText),
-		"another value": keysOf(t, "k", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY="),
+		"another value":          keysOf(t, "k", otherKeyText),
+		"another name and value": keysOf(t, "other", otherKeyText),
 	} {
 		t.Run(name, func(t *testing.T) {
 			wrong, err := relayer.New(store, relayer.WithSealer(ring))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = plan.New(t.Context(), wrong, []relayer.CreateRequest{withURLs("a", sealedPath, sealedHost)})
+			_, err = plan.New(t.Context(), wrong, []relayer.CreateRequest{withURLs("a", sealedPath, sealedHost)}, plan.Options{})
 			if !errors.Is(err, relayer.ErrSealed) || !strings.Contains(err.Error(), "key k:") {
 				t.Errorf("New returned %v, want an ErrSealed that names the key", err)
 			}
@@ -110,7 +116,7 @@ func TestApply_WithoutKey(t *testing.T) {
 	renamed := withURLs("a", sealedPath, sealedHost)
 	renamed.Name = "renamed"
 	p := newPlan(t, without, []relayer.CreateRequest{renamed})
-	if _, err := p.Apply(t.Context()); err != nil {
+	if _, err := p.Apply(t.Context(), plan.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := with.Get(t.Context(), "a")
@@ -127,11 +133,11 @@ func TestExport_SealedURLs(t *testing.T) {
 		t.Errorf("with the key, the file is\n%s\nwant\n%s", got, want)
 	}
 	file := exported(t, without)
-	config, err := plan.Parse([]byte(file))
+	config, err := plan.Parse([]byte(file), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := newPlan(t, without, config.Relayers).Entries[0].Action; got != plan.Unchanged {
+	if got := newPlan(t, without, config.Relayers).Entries()[0].Action; got != plan.Unchanged {
 		t.Errorf("a plan of the file has the action %s", got)
 	}
 	if strings.Contains(file, secret) {

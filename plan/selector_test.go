@@ -41,7 +41,7 @@ func TestWithSelector_Prune(t *testing.T) {
 			changed := labeled("ci-1", "ci")
 			changed.Name = "new"
 			desired := []relayer.CreateRequest{changed, labeled("ci-3", "ci")}
-			p := newPlan(t, registries(t, m)[name], desired, plan.WithPrune(), plan.WithSelector(selector(t, "label.owner=ci")))
+			p := newPlan(t, registries(t, m)[name], desired, plan.Options{Prune: true, Selector: selector(t, "label.owner=ci")})
 			expectActions(t, p, plan.Update, plan.Create, plan.Delete)
 			mustApply(t, p)
 			var left []string
@@ -66,7 +66,7 @@ func TestWithSelector_Outside(t *testing.T) {
 	const want = `! blocked leaves
     the selector label.owner=ci does not select the relayer of the file
 ! blocked taken
-    the selector label.owner=ci does not select the stored relayer with this ID
+    the ID is taken by a relayer that this token or selector may not use, or another writer has created it: choose another ID, or make the plan again
 ! blocked new
     the selector label.owner=ci does not select the relayer of the file
 + create fine
@@ -75,7 +75,7 @@ func TestWithSelector_Outside(t *testing.T) {
 1 to create, 0 to update, 0 to delete, 0 unchanged, 3 blocked
 `
 	for name, registry := range registries(t, m) {
-		p := newPlan(t, registry, desired, plan.WithPrune(), plan.WithSelector(selector(t, "label.owner=ci")))
+		p := newPlan(t, registry, desired, plan.Options{Prune: true, Selector: selector(t, "label.owner=ci")})
 		if got := p.String(); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 		}
@@ -91,14 +91,14 @@ func TestWithSelector_StateOfRegistry(t *testing.T) {
 	if _, err := m.Pause(t.Context(), "paused"); err != nil {
 		t.Fatal(err)
 	}
-	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("disabled")}, plan.WithSelector(selector(t, "system_disabled=true"))), plan.Unchanged)
-	isPaused := plan.WithSelector(selector(t, "paused=true"))
-	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("paused")}, isPaused, plan.WithKeepPaused()), plan.Unchanged)
-	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("paused")}, isPaused), plan.Blocked)
+	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("disabled")}, plan.Options{Selector: selector(t, "system_disabled=true")}), plan.Unchanged)
+	paused := selector(t, "paused=true")
+	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("paused")}, plan.Options{Selector: paused, KeepPaused: true}), plan.Unchanged)
+	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("paused")}, plan.Options{Selector: paused}), plan.Blocked)
 }
 
 func TestWithSelector_Invalid(t *testing.T) {
-	_, err := plan.New(t.Context(), newManager(t), nil, plan.WithSelector(relayer.Selector{}.Where("owner", "ci")))
+	_, err := plan.New(t.Context(), newManager(t), nil, plan.Options{Selector: relayer.Selector{}.Where("owner", "ci")})
 	if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "owner" {
 		t.Errorf("error %v", err)
 	}
@@ -128,7 +128,7 @@ func TestNew_Labels(t *testing.T) {
 	m := newManager(t)
 	create(t, m, stored)
 	p := newPlan(t, m, []relayer.CreateRequest{desired})
-	expectChanges(t, p.Entries[0], plan.Change{Path: "labels.added", New: `"x"`},
+	expectChanges(t, p.Entries()[0], plan.Change{Path: "labels.added", New: `"x"`},
 		plan.Change{Path: "labels.changed", Old: `"old"`, New: `"new"`}, plan.Change{Path: "labels.team/removed", Old: `""`})
 	mustApply(t, p)
 	expectActions(t, newPlan(t, m, []relayer.CreateRequest{desired}), plan.Unchanged)
@@ -163,7 +163,7 @@ func TestNew_RejectedByRegistry(t *testing.T) {
 0 to create, 0 to update, 1 to delete, 0 unchanged, 3 blocked
 `
 	for name, registry := range registries(t, m) {
-		p := newPlan(t, registry, []relayer.CreateRequest{receivers, second}, plan.WithPrune())
+		p := newPlan(t, registry, []relayer.CreateRequest{receivers, second}, plan.Options{Prune: true})
 		if got := p.String(); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 		}
@@ -198,7 +198,7 @@ func TestNew_Unchecked(t *testing.T) {
 		}
 	}
 	failing := &withoutDryRuns{newManager(t), relayer.ErrUnavailable}
-	if _, err := plan.New(t.Context(), failing, []relayer.CreateRequest{minimal("a")}); !errors.Is(err, relayer.ErrUnavailable) {
+	if _, err := plan.New(t.Context(), failing, []relayer.CreateRequest{minimal("a")}, plan.Options{}); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("error %v", err)
 	}
 }

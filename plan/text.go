@@ -15,7 +15,7 @@ func (p *Plan) String() string {
 	var out strings.Builder
 	counts := make(map[Action]int)
 	compared := 0
-	for _, entry := range p.Entries {
+	for _, entry := range p.entries {
 		counts[entry.Action]++
 		if entry.MaskedURLs {
 			compared++

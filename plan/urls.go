@@ -37,7 +37,7 @@ func (b *builder) compareURLs(desired, stored []relayer.RPCConfig) *urlCompariso
 	for i := len(desired); i < len(stored); i++ {
 		c.changes = append(c.changes, Change{Path: endpointPath(i), Old: endpointText(stored[i])})
 	}
-	if b.isMasked && b.sendURLs && len(c.changes) == 0 && len(c.hidden) == 0 {
+	if b.isMasked && b.SendRPCURLs && len(c.changes) == 0 && len(c.hidden) == 0 {
 		for i, endpoint := range c.list { // the hidden parts may differ
 			c.changes = append(c.changes, urlChange(i, endpoint.URL, endpoint.URL))
 		}
@@ -201,9 +201,9 @@ func weightOf(endpoint relayer.RPCConfig) float64 {
 // endpointText returns the JSON of an endpoint, with its URL masked as in a file.
 func endpointText(endpoint relayer.RPCConfig) string {
 	return text(struct {
-		URL    string   `json:"url"`
-		Weight *float64 `json:"weight"`
-	}{maskOf(endpoint.URL), endpoint.Weight})
+		URL    string  `json:"url"`
+		Weight float64 `json:"weight"`
+	}{maskOf(endpoint.URL), weightOf(endpoint)})
 }
 
 // text returns the JSON of a value, or "" for nil.

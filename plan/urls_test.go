@@ -86,11 +86,11 @@ func TestNew_WeightsOfEqualMasks(t *testing.T) {
 	endpoints := desired[0].CustomRPCURLs
 	endpoints[2].Weight = new(1.0)
 	p := newPlan(t, m, desired)
-	expectChanges(t, p.Entries[0], plan.Change{Path: "custom_rpc_urls[2].weight", Old: "100", New: "1"})
+	expectChanges(t, p.Entries()[0], plan.Change{Path: "custom_rpc_urls[2].weight", Old: "100", New: "1"})
 	endpoints[0], endpoints[1] = endpoints[1], endpoints[0]
 	p = newPlan(t, m, desired)
 	expectActions(t, p, plan.Blocked)
-	if got := p.Entries[0].Problems[0]; got.Field != "custom_rpc_urls[0].url" || got.Message != "must be the full URL: several endpoints have this mask, and the file changes their number, order or weights" {
+	if got := p.Entries()[0].Problems[0]; got.Field != "custom_rpc_urls[0].url" || got.Message != "must be the full URL: several endpoints have this mask, and the file changes their number, order or weights" {
 		t.Errorf("problem %v", got)
 	}
 }
@@ -112,7 +112,7 @@ func TestExport_UserInformation(t *testing.T) {
 	// The file does not create a relayer without the user information.
 	p := newPlan(t, newManager(t), desired)
 	expectActions(t, p, plan.Blocked)
-	if got := len(p.Entries[0].Problems); got != 3 {
+	if got := len(p.Entries()[0].Problems); got != 3 {
 		t.Errorf("%d problems, want 3: %s", got, p)
 	}
 
@@ -135,7 +135,7 @@ func TestNew_UserInformationRemoved(t *testing.T) {
 		p := newPlan(t, m, without)
 		expectActions(t, p, plan.Blocked)
 		const message = "must not be the stored URL without its user information: to remove the user information, apply the file without this endpoint first"
-		if got := p.Entries[0].Problems; len(got) != 1 || got[0] != (relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: message}) {
+		if got := p.Entries()[0].Problems; len(got) != 1 || got[0] != (relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: message}) {
 			t.Errorf("problems %v", got)
 		}
 		if _, err := m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": without[0].CustomRPCURLs}); !errors.Is(err, relayer.ErrInvalid) {
@@ -157,7 +157,7 @@ func TestNew_UserInformationChanged(t *testing.T) {
 		"https://user:new" + secret + "@rpc.example": {Path: "custom_rpc_urls[0].url", Old: `"https://***@rpc.example"`, New: `"https://***@rpc.example"`},
 		"https://other.example":                      {Path: "custom_rpc_urls[0].url", Old: `"https://***@rpc.example"`, New: `"https://other.example"`},
 	} {
-		expectChanges(t, newPlan(t, m, []relayer.CreateRequest{withURLs("a", url)}).Entries[0], want)
+		expectChanges(t, newPlan(t, m, []relayer.CreateRequest{withURLs("a", url)}).Entries()[0], want)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestExport_EveryTriple(t *testing.T) {
 					desired, want := parse(t, file).Relayers, urlsOf(get(t, m, "a"))
 					desired[0].CustomRPCURLs = slices.Delete(desired[0].CustomRPCURLs, i, i+1)
 					p := newPlan(t, m, desired)
-					if p.Entries[0].Action == plan.Blocked {
+					if p.Entries()[0].Action == plan.Blocked {
 						blocked++
 						continue
 					}

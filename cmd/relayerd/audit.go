@@ -9,12 +9,21 @@ import (
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
-// auditLog logs who changed which relayer, and who was refused.
-type auditLog struct{ logger *slog.Logger }
+// auditLog logs who read full RPC URLs and, if hasWrites is set, who changed which relayer.
+// It logs who was refused either.
+type auditLog struct {
+	logger    *slog.Logger
+	hasWrites bool
+}
+
+func (a auditLog) logs(action relayer.Action) bool {
+	return action == relayer.ActionReveal || a.hasWrites
+}
 
 // observe is a [relayer.Observer]. It logs each write, and each read of full RPC URLs.
 func (a auditLog) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
-	if operation.DryRun || !operation.Action.IsWrite() && operation.Action != relayer.ActionReveal {
+	isLogged := operation.Action.IsWrite() || operation.Action == relayer.ActionReveal
+	if operation.DryRun || !isLogged || !a.logs(operation.Action) {
 		return ctx, nil
 	}
 	return ctx, func(err error) {
@@ -27,7 +36,7 @@ func (a auditLog) observe(ctx context.Context, operation *relayer.Operation) (co
 
 // refused logs a request that the role of its token does not permit.
 func (a auditLog) refused(ctx context.Context, access httpapi.Access) {
-	if !access.IsInquiry {
+	if !access.IsInquiry && a.logs(access.Action) {
 		a.log(ctx, access.Actor, access.Action, access.ID, "forbidden")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -27,17 +28,25 @@ func makeFile(t *testing.T, count int) string {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	records := make([]relayer.Record, count)
-	for i := range records {
-		records[i] = relayer.Record{
-			ID:       fmt.Sprintf("r-%d", i),
-			Revision: uint64(i + 1),
-			Claim:    fmt.Sprintf("claim-%d", i),
-			Terms:    []string{"network=sepolia", "paused=false"},
-			Document: fmt.Appendf(nil, `{"id":"r-%d","name":"%s"}`, i, strings.Repeat("n", 300)),
-			Private:  fmt.Appendf(nil, `{"secret":%d}`, i),
+	origin := memory.New()
+	manager, err := relayer.New(origin, relayer.WithExclusiveSigners())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range count {
+		_, err := manager.Create(t.Context(), relayer.CreateRequest{
+			ID: fmt.Sprintf("r-%d", i), Name: strings.Repeat("n", 300), Network: "sepolia", NetworkType: relayer.EVM, SignerID: fmt.Sprint("s-", i),
+			CustomRPCURLs: []relayer.RPCConfig{{URL: relayer.RPCURL(fmt.Sprint("https://rpc.example/", i))}},
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
+	all, err := origin.List(t.Context(), relayer.StoreQuery{Limit: count})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := all.Records
 	for len(records) > 0 {
 		batch := min(500, len(records))
 		if err := file.Import(t.Context(), records[:batch]); err != nil {
@@ -58,12 +67,12 @@ func contentOf(t *testing.T, name string) []relayer.Record {
 	defer closeStore()
 	var content []relayer.Record
 	for {
-		records, total, err := store.List(t.Context(), relayer.StoreQuery{Offset: len(content), Limit: 1000})
+		page, err := store.List(t.Context(), relayer.StoreQuery{Offset: len(content), Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
-		content = append(content, records...)
-		if len(content) == total {
+		content = append(content, page.Records...)
+		if len(content) == page.Total {
 			return content
 		}
 	}
@@ -120,10 +129,11 @@ func awaitMore(t *testing.T, store relayer.Store, than int) int {
 	t.Helper()
 	total := 0
 	isMore := func() bool {
-		var err error
-		if _, total, err = store.List(t.Context(), relayer.StoreQuery{}); err != nil {
+		all, err := store.List(t.Context(), relayer.StoreQuery{})
+		if err != nil {
 			t.Fatal(err)
 		}
+		total = all.Total
 		return total > than
 	}
 	if !await(isMore) {
@@ -217,7 +227,7 @@ func TestCopy_DamagedSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(source, bytes.ReplaceAll(whole, []byte(`{"secret":7}`), []byte(`{"secret":8}`)), 0o600); err != nil {
+	if err := os.WriteFile(source, bytes.ReplaceAll(whole, []byte("https://rpc.example/7\""), []byte("https://rpc.example/8\"")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	output, err := runToEnd(t, "copy", "--from", source, "--to", fresh)

@@ -39,8 +39,8 @@ func (c fileCopy) run(ctx context.Context) (total int, err error) {
 	if err := backUpTo(ctx, source, c.destination); err != nil {
 		return 0, fmt.Errorf("%s: %w", c.destinationFlag, err)
 	}
-	_, total, err = source.List(ctx, relayer.StoreQuery{})
-	return total, err
+	all, err := source.List(ctx, relayer.StoreQuery{})
+	return all.Total, err
 }
 
 // checkVacant rejects a destination that exists. If a server has it open, the error

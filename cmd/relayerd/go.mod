@@ -3,6 +3,7 @@ module github.com/go-relayer/relayer/cmd/relayerd
 go 1.26.0
 
 require (
+	github.com/KimMachineGun/automemlimit v1.0.1
 	github.com/go-relayer/relayer v0.0.0
 	github.com/go-relayer/relayer/observe/prometheus v0.0.0
 	github.com/go-relayer/relayer/store/postgres v0.0.0
@@ -29,6 +30,7 @@ require (
 	github.com/leodido/go-urn v1.5.0 // indirect
 	github.com/mr-tron/base58 v1.3.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect

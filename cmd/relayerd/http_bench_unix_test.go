@@ -171,7 +171,7 @@ func writeSeed(b *testing.B, path string, n int, definition string) (ids []strin
 	if err != nil {
 		b.Fatal(err)
 	}
-	first, err := manager.CreateDocument(b.Context(), []byte(definition))
+	first, err := manager.Documents().Create(b.Context(), []byte(definition))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -17,8 +16,9 @@ import (
 
 // sealing holds the flags of the keys that seal RPC URLs.
 type sealing struct {
-	keysFile string
-	unseal   bool
+	keysFile   string
+	unseal     bool
+	sealedOnly bool
 }
 
 func (s *sealing) addKeysFlag(command *cobra.Command) {
@@ -27,8 +27,11 @@ func (s *sealing) addKeysFlag(command *cobra.Command) {
 
 func (s *sealing) addFlags(command *cobra.Command) {
 	s.addKeysFlag(command)
-	command.Flags().BoolVar(&s.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
+	flags := command.Flags()
+	flags.BoolVar(&s.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
+	flags.BoolVar(&s.sealedOnly, "require-sealed", false, "treat RPC URLs that are stored in clear as damage: neither serve nor seal them")
 	annotate(command, "unseal", needs, "keys")
+	annotate(command, "unseal", excludes, "require-sealed")
 }
 
 // load returns the keys, or nil without --keys.
@@ -39,71 +42,113 @@ func (s *sealing) load(logger *slog.Logger) (*keysFile, error) {
 	return openKeysFile(s.keysFile, logger)
 }
 
-// options returns the options of a Manager on the store with the keys, which may be nil.
-func (s *sealing) options(ctx context.Context, keys *keysFile, store relayer.Store, logger *slog.Logger) ([]relayer.Option, error) {
-	switch {
-	case keys == nil:
-		return withoutKeys(ctx, store, logger)
-	case s.unseal:
-		return []relayer.Option{relayer.WithUnsealing(keys)}, nil
+// sealer returns the keys, or noKeys without --keys.
+func (s *sealing) sealer() (relayer.Sealer, error) {
+	if s.keysFile == "" {
+		return noKeys{}, nil
 	}
-	return []relayer.Option{relayer.WithSealer(keys)}, nil
+	return openKeysFile(s.keysFile, nil)
 }
 
-// withoutKeys returns the options of a Manager that has no keys. If the store has sealed
-// RPC URLs, new ones are rejected: they would be stored in clear.
-func withoutKeys(ctx context.Context, store relayer.Store, logger *slog.Logger) ([]relayer.Option, error) {
-	isSealed, err := hasSealed(ctx, store)
-	if !isSealed || err != nil {
+// options returns the options of a Manager on the store with the keys, which may be nil. It
+// logs how the RPC URLs are stored, and returns an error if the keys are not those of the
+// database.
+func (s *sealing) options(ctx context.Context, keys *keysFile, store relayer.Store, logger *slog.Logger) ([]relayer.Option, error) {
+	var sealer relayer.Sealer = noKeys{}
+	if keys != nil {
+		sealer, keys.store = keys, store
+	}
+	counts, err := countSealed(ctx, store, sealer)
+	if err != nil {
 		return nil, err
 	}
-	logger.Warn("the database has sealed RPC URLs, and --keys is not set: RPC URLs can be neither read nor changed")
-	return []relayer.Option{relayer.WithSealer(keyring.Keyring{})}, nil
+	s.logCounts(logger, counts)
+	var options []relayer.Option
+	switch {
+	case keys != nil && s.unseal:
+		options = append(options, relayer.WithUnsealing(keys))
+	case keys != nil:
+		options = append(options, relayer.WithSealer(keys))
+	case len(counts.Keys) > 0: // new RPC URLs would be stored in clear
+		logger.Warn("the database has sealed RPC URLs, and --keys is not set: RPC URLs can be neither read nor changed")
+		options = append(options, relayer.WithSealer(sealer))
+	}
+	if !s.sealedOnly {
+		return options, nil
+	}
+	options = append(options, relayer.WithSealedOnly())
+	if counts.Clear == 0 {
+		return options, nil
+	}
+	return options, logDamage(ctx, store, logger)
 }
 
-// hasSealed reports whether a store has a sealed part. It skips damaged records, which
-// must not prevent the start of the server. It reads from the last record to the first: if
-// another server deletes records meanwhile, the later ones move to lower offsets, which are
-// read afterwards.
-func hasSealed(ctx context.Context, store relayer.Store) (bool, error) {
-	_, end, err := store.List(ctx, relayer.StoreQuery{})
-	// The records of a page with a damaged one are read one by one.
-	for limit := sealedPage; end > 0 && err == nil; {
-		var records []relayer.Record
-		offset := max(0, end-limit)
-		records, _, err = store.List(ctx, relayer.StoreQuery{Offset: offset, Limit: end - offset})
-		if errors.Is(err, relayer.ErrCorrupt) {
-			err = nil
-			if limit > 1 {
-				limit = 1
-				continue
-			}
-		}
-		if slices.ContainsFunc(records, isSealed) {
-			return true, nil
-		}
-		if end = offset; end%sealedPage == 0 {
-			limit = sealedPage
-		}
+func (s *sealing) logCounts(logger *slog.Logger, counts relayer.SealCounts) {
+	sealed := 0
+	for _, count := range counts.Keys {
+		sealed += count
 	}
+	switch {
+	case sealed > 0 && counts.Clear == 0 && !s.sealedOnly && !s.unseal:
+		logger.Info("all RPC URLs are sealed: --require-sealed refuses those that somebody stores in clear", "sealed", sealed, "clear", 0)
+	case sealed+counts.Clear > 0:
+		logger.Info("RPC URLs are stored", "sealed", sealed, "clear", counts.Clear)
+	}
+}
+
+// logDamage logs the relayers whose RPC URLs are in clear, and other damage.
+func logDamage(ctx context.Context, store relayer.Store, logger *slog.Logger) error {
+	manager, err := relayer.New(store, relayer.WithSealedOnly())
 	if err != nil {
-		return false, fmt.Errorf("--db: %w", err)
+		return err
 	}
-	return false, nil
+	for id, err := range manager.Check(ctx) {
+		if !errors.Is(err, relayer.ErrCorrupt) {
+			return fmt.Errorf("--db: %w", err)
+		}
+		logger.Error("a relayer is damaged", "relayer_id", id, "error", err.Error())
+	}
+	return nil
 }
 
-// sealedPage is the number of records that hasSealed reads at a time.
-const sealedPage = 500
+// noKeys is the sealer of a database without --keys. It knows which key sealed a text.
+type noKeys struct{}
 
-func isSealed(rec relayer.Record) bool {
-	_, err := relayer.OpenRecord(context.Background(), nil, rec)
-	return errors.Is(err, relayer.ErrSealed)
+func (noKeys) Seal(context.Context, []byte, []byte) ([]byte, error) {
+	return nil, errors.New("--keys is not set")
+}
+
+func (noKeys) Open(context.Context, []byte, []byte) ([]byte, error) {
+	return nil, fmt.Errorf("--keys is not set: %w", errors.ErrUnsupported)
+}
+
+func (noKeys) KeyOf(sealed []byte) (relayer.SealingKey, error) {
+	return keyring.Keyring{}.KeyOf(sealed)
+}
+
+// countSealed counts how the RPC URLs of a database are stored. It leaves out damaged
+// relayers, which must not prevent the start of a server, and returns an error if a key of
+// the sealer has the name of another key of the database.
+func countSealed(ctx context.Context, store relayer.Store, sealer relayer.Sealer) (relayer.SealCounts, error) {
+	manager, err := relayer.New(store, relayer.WithSealer(sealer))
+	if err != nil {
+		return relayer.SealCounts{}, err
+	}
+	counts, err := manager.CountSealed(ctx)
+	switch {
+	case errors.Is(err, relayer.ErrSealed):
+		return relayer.SealCounts{}, fmt.Errorf("--keys: %w", err)
+	case err != nil && !errors.Is(err, relayer.ErrCorrupt):
+		return relayer.SealCounts{}, fmt.Errorf("--db: %w", err)
+	}
+	return counts, nil
 }
 
 // keysFile is a [relayer.KeyedSealer] with the keys of a file.
 type keysFile struct {
 	path    string
 	logger  *slog.Logger
+	store   relayer.Store // of the Manager that uses the keys
 	current atomic.Pointer[keyring.Keyring]
 }
 
@@ -112,26 +157,32 @@ func openKeysFile(path string, logger *slog.Logger) (*keysFile, error) {
 		return nil, err
 	}
 	file := &keysFile{path: path, logger: logger}
-	return file, file.load()
+	ring, err := file.read()
+	file.current.Store(&ring)
+	return file, err
 }
 
-// load reads the file. If it is invalid, the earlier keys stay in use.
-func (f *keysFile) load() error {
+func (f *keysFile) read() (keyring.Keyring, error) {
 	ring, err := keyring.Load(f.path)
 	if err != nil {
-		return inputError("--keys", f.path, "create it with relayerd keys add", err)
+		err = inputError("--keys", f.path, "create it with relayerd keys add", err)
 	}
-	f.current.Store(&ring)
-	return nil
+	return ring, err
 }
 
-// reload is load for a running server.
-func (f *keysFile) reload() {
-	if err := f.load(); err != nil {
+// reload reads the file for a running server. If it is invalid, or has not the keys of the
+// database, the earlier keys stay in use.
+func (f *keysFile) reload(ctx context.Context) {
+	ring, err := f.read()
+	if err == nil {
+		_, err = countSealed(ctx, f.store, ring)
+	}
+	if err != nil {
 		f.logger.Error("keys not reloaded: the earlier keys stay in use", "error", err.Error())
 		return
 	}
-	f.logger.Info("keys reloaded", "keys", len(f.current.Load().KeyIDs()), "primary", f.PrimaryKeyID())
+	f.current.Store(&ring)
+	f.logger.Info("keys reloaded", "keys", len(ring.Keys()), "primary", f.primary().ID, "fingerprint", f.primary().Fingerprint)
 }
 
 func (f *keysFile) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
@@ -142,9 +193,23 @@ func (f *keysFile) Open(ctx context.Context, sealed, associatedData []byte) ([]b
 	return f.current.Load().Open(ctx, sealed, associatedData)
 }
 
-func (f *keysFile) PrimaryKeyID() string { return f.current.Load().PrimaryKeyID() }
+func (f *keysFile) Keys() []relayer.SealingKey { return f.current.Load().Keys() }
 
-func (f *keysFile) KeyID(sealed []byte) (string, error) { return keyring.KeyID(sealed) }
+func (f *keysFile) KeyOf(sealed []byte) (relayer.SealingKey, error) {
+	return f.current.Load().KeyOf(sealed)
+}
+
+func (f *keysFile) primary() relayer.SealingKey { return f.Keys()[0] }
+
+// named returns the key with the ID.
+func (f *keysFile) named(id string) (key relayer.SealingKey, isFound bool) {
+	for _, key := range f.Keys() {
+		if key.ID == id {
+			return key, true
+		}
+	}
+	return relayer.SealingKey{}, false
+}
 
 func newKeysCommand() *cobra.Command {
 	command := &cobra.Command{
@@ -164,7 +229,7 @@ have it: see relayerd keys --help.`,
 	}
 	addKey := func(k *keyFlags) error { return k.change(keyring.AddKey) }
 	useKey := func(k *keyFlags) error {
-		if _, err := k.existing(); err != nil {
+		if _, _, err := k.existing(); err != nil {
 			return err
 		}
 		return k.change(keyring.UseKey)
@@ -192,16 +257,17 @@ func (k *keyFlags) change(modify func(path, id string) error) error {
 	return nil
 }
 
-// existing returns an error if the file has no such key.
-func (k *keyFlags) existing() (*keysFile, error) {
+// existing returns the keys of the file and the named one.
+func (k *keyFlags) existing() (*keysFile, relayer.SealingKey, error) {
 	keys, err := openKeysFile(k.path, nil)
 	if err != nil {
-		return nil, err
+		return nil, relayer.SealingKey{}, err
 	}
-	if !slices.Contains(keys.current.Load().KeyIDs(), k.id) {
-		return nil, fmt.Errorf("--keys: %s has no key %s (relayerd keys list --keys %[1]s shows the keys)", k.path, k.id)
+	key, isFound := keys.named(k.id)
+	if !isFound {
+		return nil, relayer.SealingKey{}, fmt.Errorf("--keys: %s has no key %s (relayerd keys list --keys %[1]s shows the keys)", k.path, k.id)
 	}
-	return keys, nil
+	return keys, key, nil
 }
 
 // changing makes a command change the key file, and print what it has done.
@@ -224,18 +290,18 @@ func newKeysListCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:     "list",
 		Example: "  relayerd keys list --keys relayer.keys",
-		Short:   "List the names of the keys",
+		Short:   "List the names and fingerprints of the keys, the primary key first",
 		RunE: func(command *cobra.Command, _ []string) error {
 			keys, err := openKeysFile(s.keysFile, nil)
 			if err != nil {
 				return err
 			}
-			ring := keys.current.Load()
-			for _, id := range ring.KeyIDs() {
-				if id == ring.PrimaryKeyID() {
-					id += " primary"
+			for _, key := range keys.Keys() {
+				role := ""
+				if key == keys.primary() {
+					role = " primary"
 				}
-				command.Println(id)
+				command.Printf("%v%s\n", key, role)
 			}
 			return nil
 		},
@@ -258,14 +324,14 @@ Backups under the key cannot be read without it: keep a copy as long as they exi
 			if err := checkDurable("--db", database); err != nil {
 				return err
 			}
-			keys, err := k.existing()
+			keys, key, err := k.existing()
 			if err != nil {
 				return err
 			}
-			if keys.PrimaryKeyID() == k.id {
+			if key == keys.primary() {
 				return fmt.Errorf("key %s is the primary key: make another one primary with relayerd keys use, and seal the RPC URLs under it", k.id)
 			}
-			count, err := countUnder(command.Context(), database, k.id)
+			count, err := countUnder(command.Context(), database, key)
 			if errors.Is(err, bolt.ErrLocked) {
 				return fmt.Errorf("%w, or name a backup that it has written since the RPC URLs are under the primary key", err)
 			}
@@ -289,24 +355,18 @@ Backups under the key cannot be read without it: keep a copy as long as they exi
 }
 
 // countUnder returns the number of relayers of a database whose RPC URLs are under a key.
-func countUnder(ctx context.Context, database, id string) (int, error) {
+func countUnder(ctx context.Context, database string, key relayer.SealingKey) (count int, err error) {
 	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
 	if err != nil {
 		return 0, err
 	}
-	counts, err := countSealed(ctx, store)
-	return counts.Keys[id], errors.Join(err, closeStore())
-}
-
-// countSealed needs no keys.
-func countSealed(ctx context.Context, store relayer.Store) (relayer.SealCounts, error) {
-	manager, err := relayer.New(store, relayer.WithSealer(keyring.Keyring{}))
-	if err != nil {
-		return relayer.SealCounts{}, err
+	defer func() { err = errors.Join(err, closeStore()) }()
+	counts, err := countSealed(ctx, store, noKeys{})
+	for sealedUnder, number := range counts.Keys {
+		// Texts of the first version have no fingerprint.
+		if sealedUnder.Fingerprint == key.Fingerprint || sealedUnder == (relayer.SealingKey{ID: key.ID}) {
+			count += number
+		}
 	}
-	counts, err := manager.CountSealed(ctx)
-	if err != nil {
-		return relayer.SealCounts{}, fmt.Errorf("--db: %w", err)
-	}
-	return counts, nil
+	return count, err
 }

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/keyring"
 )
 
 const (
@@ -51,6 +54,27 @@ func expectNoSecretIn(t *testing.T, directory string) {
 	}
 }
 
+// keyNamed returns the name and the fingerprint of a key, as messages have them.
+func keyNamed(t *testing.T, path, id string) string {
+	t.Helper()
+	for _, key := range loadKeys(t, path) {
+		if key.ID == id {
+			return key.String()
+		}
+	}
+	t.Fatalf("%s has no key %s", path, id)
+	return ""
+}
+
+func loadKeys(t *testing.T, path string) []relayer.SealingKey {
+	t.Helper()
+	ring, err := keyring.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring.Keys()
+}
+
 func expectNoURL(t *testing.T, log string) {
 	t.Helper()
 	if strings.Contains(log, urlSecret) {
@@ -82,8 +106,9 @@ func TestKeys_Commands(t *testing.T) {
 		t.Fatal(err)
 	}
 	runCommand(t, "keys", "add", "--keys", path, "--id", "k2")
-	if output := runCommand(t, "keys", "list", "--keys", path); output != "k1 primary\nk2\n" {
-		t.Errorf("the list is %q", output)
+	want := keyNamed(t, path, "k1") + " primary\n" + keyNamed(t, path, "k2") + "\n"
+	if output := runCommand(t, "keys", "list", "--keys", path); output != want {
+		t.Errorf("the list is %q, want %q", output, want)
 	}
 	if output := runCommand(t, "keys", "use", "--keys", path, "--id", "k2"); output != "key k2 is primary\n" {
 		t.Errorf("the output is %q", output)
@@ -125,7 +150,7 @@ func TestServe_Keys(t *testing.T) {
 	runCommand(t, "copy", "--from", database, "--to", filepath.Join(directory, "copy.db"))
 	runCommand(t, "compact", "--db", database)
 	expectNoSecretIn(t, directory)
-	want := "no damage found in 1 relayer\nRPC URLs of 0 relayers are in clear\nRPC URLs of 1 relayer are under key k1\n"
+	want := "no damage found in 1 relayer\nRPC URLs of 0 relayers are in clear\nRPC URLs of 1 relayer are under key " + keyNamed(t, keys, "k1") + "\n"
 	for _, name := range []string{"relayers.db", "backup.db", "copy.db"} {
 		path := filepath.Join(directory, name)
 		if output := runCommand(t, "check", "--db", path); output != want {
@@ -181,6 +206,96 @@ func TestServe_WithoutKeysDamagedRelayer(t *testing.T) {
 	expectNoSecretIn(t, directory)
 }
 
+// A part that somebody without the keys has written in clear is neither served nor sealed.
+func TestServe_RequireSealed(t *testing.T) {
+	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
+	database, tokens := filepath.Join(directory, "relayers.db"), filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "operator "+oldToken, "engine "+token+" engine")
+	server := start(t, "", "--db", database, "--keys", keys, "--tokens-file", tokens)
+	server.expectStatus("POST", collection, oldToken, sealedURL("a"), http.StatusCreated)
+	server.stop()
+	server = start(t, "", "--db", database, "--keys", keys, "--tokens-file", tokens)
+	server.output.awaitText(t, "all RPC URLs are sealed: --require-sealed refuses", 1)
+	server.stop()
+
+	server = start(t, "", "--db", database, "--tokens-file", tokens, "--unseal", "--keys", keys)
+	server.expectStatus("POST", collection, oldToken, sealedURL("forged"), http.StatusCreated)
+	server.output.awaitText(t, "stored=1", 1)
+	server.expectStatus("PATCH", collection+"/a", oldToken, `{"custom_rpc_urls":null}`, http.StatusOK)
+	server.stop()
+
+	flags := []string{"--db", database, "--keys", keys, "--tokens-file", tokens, "--require-sealed", "--log-writes=false"}
+	server = start(t, "", flags...)
+	server.output.awaitText(t, `"a relayer is damaged" relayer_id=forged `, 1)
+	server.output.awaitText(t, "sealed=0 clear=1", 1)
+	server.expectStatus("POST", collection, oldToken, sealedURL("b"), http.StatusCreated)
+	if status, body := server.do("GET", collection+"?rpc_urls=full", ""); status != http.StatusOK || strings.Count(body, urlSecret) != 1 || !strings.Contains(body, `"sealed":["forged"]`) {
+		t.Errorf("the engine gets status %d and %s", status, body)
+	}
+	server.expectStatus("PATCH", collection+"/forged", oldToken, `{"paused":true}`, http.StatusOK)
+	server.output.awaitText(t, "not all RPC URLs are under the primary key", 1)
+	server.expectStatus("GET", collection+"?rpc_urls=full", oldToken, "", http.StatusForbidden)
+	server.output.awaitText(t, "full RPC URLs requested", 1)
+	server.output.awaitText(t, `msg=audit actor=operator `, 1) // the refusal; --log-writes=false drops no reveal
+	server.stop()
+	expectNoURL(t, server.output.String())
+	if output := runCommand(t, "check", "--db", database); !strings.Contains(output, "RPC URLs of 1 relayer are in clear\n") {
+		t.Errorf("check prints %q", output)
+	}
+	expectFailure(t, "not those of 1 relayer: the first error is: relayer: update forged", "reseal", "--db", database, "--keys", keys, "--require-sealed")
+	expectFailure(t, "--require-sealed", "reseal", "--db", database, "--keys", keys, "--require-sealed", "--unseal")
+}
+
+// A key file with the right name and the wrong value is noticed before anything is sealed
+// under it.
+func TestKeys_OtherKeyOfTheSameName(t *testing.T) {
+	keys, other, directory := keysFileIn(t, t.TempDir()), keysFileIn(t, t.TempDir()), t.TempDir()
+	database := filepath.Join(directory, "relayers.db")
+	server := start(t, token, "--db", database, "--keys", keys)
+	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	right := readFile(t, keys)
+	if err := os.WriteFile(keys, readFile(t, other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server.reload("keys not reloaded", 1)
+	if err := os.WriteFile(keys, right, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server.expectStatus("POST", collection, token, sealedURL("b"), http.StatusCreated)
+	server.stop()
+	fingerprints := []string{loadKeys(t, keys)[0].Fingerprint, loadKeys(t, other)[0].Fingerprint}
+	for _, fingerprint := range fingerprints {
+		if !strings.Contains(server.output.String(), fingerprint) {
+			t.Errorf("the log does not have the fingerprint %s", fingerprint)
+		}
+		expectFailure(t, fingerprint, "serve", "--addr", "127.0.0.1:0", "--db", database, "--keys", other)
+		expectFailure(t, fingerprint, "check", "--db", database, "--keys", other)
+		expectFailure(t, fingerprint, "reseal", "--db", database, "--keys", other)
+	}
+	runCommand(t, "check", "--db", database, "--keys", keys)
+	if output := runCommand(t, "reseal", "--db", database, "--keys", keys); output != "stored the RPC URLs of 0 relayers\n" {
+		t.Errorf("reseal prints %q", output)
+	}
+}
+
+// An open of a FIFO without a writer waits.
+func TestKeys_NotRegular(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expectFailure(t, "must be a regular file", "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--keys", fifo)
+	expectFailure(t, "must be a regular file", "keys", "add", "--keys", fifo, "--id", "k2")
+
+	keys := keysFileIn(t, t.TempDir())
+	server := start(t, token, "--db", "memory", "--keys", keys)
+	if err := os.Rename(fifo, keys); err != nil {
+		t.Fatal(err)
+	}
+	server.reload("keys not reloaded", 1)
+	server.stop()
+}
+
 // A server seals in the background at the start and after a reload of the keys.
 func TestServe_RotateKeys(t *testing.T) {
 	const relayers = 20
@@ -215,7 +330,7 @@ func TestServe_RotateKeys(t *testing.T) {
 	server.stop()
 	expectNoURL(t, server.output.String())
 
-	if output := runCommand(t, "check", "--db", database); !strings.HasSuffix(output, "RPC URLs of 0 relayers are in clear\nRPC URLs of 21 relayers are under key k2\n") {
+	if output := runCommand(t, "check", "--db", database); !strings.HasSuffix(output, "RPC URLs of 0 relayers are in clear\nRPC URLs of 21 relayers are under key "+keyNamed(t, keys, "k2")+"\n") {
 		t.Errorf("check prints %q", output)
 	}
 	runCommand(t, "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 )
 
@@ -23,6 +24,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once. The command serve handles it itself.
 	context.AfterFunc(ctx, stop)
+
+	// Without a limit, or if it cannot be read, the garbage collector works as usual.
+	_, _ = memlimit.Set()
 
 	os.Exit(execute(ctx, os.Args[1:], os.Getenv("API_KEY"), os.Stdin, os.Stdout, os.Stderr))
 }
@@ -74,7 +78,7 @@ func newRootCommand(apiKey string) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(), newRestoreCommand(),
-		newCompactCommand(), newCopyCommand(), newKeysCommand(), newResealCommand(), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey),
+		newCompactCommand(), newCopyCommand(), newKeysCommand(), newResealCommand(), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey), newHistoryCommand(apiKey),
 		newHealthcheckCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.
@@ -90,18 +94,22 @@ func rejectArguments(command *cobra.Command) {
 		// cobra does not check the arguments of a command that cannot run.
 		command.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
 	}
-	command.Args = func(command *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return nil
-		case command.HasSubCommands():
-			return fmt.Errorf("unknown command%s (%s --help lists the commands)", suggestion("", command.SuggestionsFor(args[0])), command.CommandPath())
-		}
-		return fmt.Errorf("unexpected argument: %s takes only flags%s (%[1]s --help lists them)", command.CommandPath(), example(", such as ", command))
+	if !strings.Contains(command.Use, " ") { // no argument is named
+		command.Args = rejectArgument
 	}
 	for _, child := range command.Commands() {
 		rejectArguments(child)
 	}
+}
+
+func rejectArgument(command *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case command.HasSubCommands():
+		return fmt.Errorf("unknown command%s (%s --help lists the commands)", suggestion("", command.SuggestionsFor(args[0])), command.CommandPath())
+	}
+	return fmt.Errorf("unexpected argument: %s takes only flags%s (%[1]s --help lists them)", command.CommandPath(), example(", such as ", command))
 }
 
 func newVersionCommand() *cobra.Command {

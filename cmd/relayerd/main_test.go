@@ -644,10 +644,10 @@ type askedStore struct {
 	err   error
 }
 
-func (s *askedStore) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (s *askedStore) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	s.asked++
-	records, total, err := s.Store.List(ctx, query)
-	return records, total, cmp.Or(s.err, err)
+	listing, err := s.Store.List(ctx, query)
+	return listing, cmp.Or(s.err, err)
 }
 
 // The file is removed while the server runs, as by a careless restore.

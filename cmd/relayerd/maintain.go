@@ -20,18 +20,20 @@ func lockOnce() bolt.Option { return bolt.WithLockTimeout(0) }
 
 func newCheckCommand() *cobra.Command {
 	var database string
+	var keys sealing
 	command := &cobra.Command{
 		Use:     "check",
 		Example: "  relayerd check --db relayers.db",
 		Short:   "Check a database for damage",
 		Long: `Check reads a whole database and reports damage: pages, checksums and counts
-that contradict each other. If RPC URLs are sealed, it counts them by key, which
-needs no keys. It changes no relayer.`,
+that contradict each other, and relayers by whose fields a list would not find them. If RPC URLs are sealed, it counts them by key, which
+needs no keys. With --keys it also compares the keys with those of the file. It changes
+no relayer.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkDurable("--db", database); err != nil {
 				return err
 			}
-			total, sealed, err := check(command.Context(), database)
+			total, sealed, err := check(command.Context(), database, keys)
 			if err != nil {
 				return err
 			}
@@ -40,10 +42,15 @@ needs no keys. It changes no relayer.`,
 		},
 	}
 	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` that no server has open, or a postgres:// URL")
+	keys.addKeysFlag(command)
 	return command
 }
 
-func check(ctx context.Context, database string) (total int, sealed relayer.SealCounts, err error) {
+func check(ctx context.Context, database string, keys sealing) (total int, sealed relayer.SealCounts, err error) {
+	sealer, err := keys.sealer()
+	if err != nil {
+		return 0, sealed, err
+	}
 	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
 	if err != nil {
 		return 0, sealed, err
@@ -52,11 +59,35 @@ func check(ctx context.Context, database string) (total int, sealed relayer.Seal
 	if err := store.(transfer.Checker).Check(ctx); err != nil {
 		return 0, sealed, fmt.Errorf("--db: %w", err)
 	}
-	if sealed, err = countSealed(ctx, store); err != nil {
+	if err := checkSelections(ctx, store); err != nil {
+		return 0, sealed, fmt.Errorf("--db: %w", err)
+	}
+	if sealed, err = countSealed(ctx, store, sealer); err != nil {
 		return 0, sealed, err
 	}
-	_, total, err = store.List(ctx, relayer.StoreQuery{})
-	return total, sealed, err
+	if err := checkKeyNames(sealed); err != nil {
+		return 0, sealed, err
+	}
+	all, err := store.List(ctx, relayer.StoreQuery{})
+	return all.Total, sealed, err
+}
+
+// checkSelections compares what lists select by with the relayers.
+func checkSelections(ctx context.Context, store relayer.Store) error {
+	manager, err := relayer.New(store)
+	if err != nil {
+		return err
+	}
+	damaged := 0
+	var first error
+	for _, err := range manager.Check(ctx) {
+		damaged++
+		first = cmp.Or(first, err)
+	}
+	if damaged > 1 {
+		return fmt.Errorf("%w (the first of %s)", first, relayers(damaged))
+	}
+	return first
 }
 
 func newBackupCommand() *cobra.Command {

@@ -117,7 +117,7 @@ func TestPlan_IDOutsideOfToken(t *testing.T) {
 	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
 	file := writeFile(t, `{"relayers":[{"id":"r-1","name":"n","network":"mainnet","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	done := finish(t, "", program(newToken, "plan", "--server", server.url, "-f", file))
-	if done.status != 1 || !strings.Contains(done.stdout, "the ID is taken by a relayer that this token may not use") || strings.Contains(done.stdout, "already exists") {
+	if done.status != 1 || !strings.Contains(done.stdout, "the ID is taken by a relayer that this token or selector may not use") || strings.Contains(done.stdout, "already exists") {
 		t.Errorf("%+v", done)
 	}
 }

@@ -274,3 +274,48 @@ func TestOperatingPage_SystemdUnit(t *testing.T) {
 		t.Errorf("error %v: %s", err, output)
 	}
 }
+
+// The commands that search the log find who paused a relayer, in both formats.
+func TestOperatingPage_LogRecipes(t *testing.T) {
+	t.Parallel()
+	recipes := make(map[string]string) // by their first word
+	for line := range strings.Lines(strings.Join(operatingBlocks(t, "console"), "")) {
+		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ "); ok {
+			recipes[strings.Fields(command)[0]] = command
+		}
+	}
+	for source, c := range map[string]struct{ format, command, want string }{
+		"journalctl": {"text", "journalctl --unit relayerd --output cat", "msg=audit actor=alice address=127.0.0.1 "},
+		"docker":     {"json", "docker logs relayerd 2>&1", `"alice","127.0.0.1"]`},
+	} {
+		t.Run(source, func(t *testing.T) {
+			t.Parallel()
+			if strings.Contains(recipes[source], "jq ") {
+				if _, err := exec.LookPath("jq"); err != nil {
+					t.Skip(err)
+				}
+			}
+			directory := t.TempDir()
+			tokens, log := filepath.Join(directory, "tokens"), filepath.Join(directory, "log")
+			writeTokens(t, tokens, "alice "+oldToken)
+			server := startJSON(t, "--db", "memory", "--tokens-file", tokens)
+			if c.format == "text" {
+				server.stopJSON()
+				server = start(t, "", "--db", "memory", "--tokens-file", tokens)
+			}
+			for _, id := range []string{"treasury", "other"} {
+				server.expectStatus("POST", collection, oldToken, strings.Replace(definition, "r-1", id, 1), http.StatusCreated)
+				server.expectStatus("PATCH", collection+"/"+id, oldToken, `{"paused":true}`, http.StatusOK)
+			}
+			server.expectStatus("PATCH", collection+"/treasury", oldToken, `{"paused":false}`, http.StatusOK)
+			_ = server.command.Process.Signal(os.Interrupt)
+			_ = server.command.Wait()
+			writeFiles(t, map[string][]byte{log: []byte(server.output.String())})
+			command := substitute(t, recipes[source], c.command, "cat "+log)
+			found, err := exec.Command("sh", "-c", command).CombinedOutput()
+			if err != nil || strings.Count(string(found), "\n") != 1 || !strings.Contains(string(found), c.want) {
+				t.Errorf("%s: error %v: %s", command, err, found)
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -151,7 +153,7 @@ func TestPage_LoadsAndStoresNothing(t *testing.T) {
 			"file":               `(?i)url\(|@import|\bimport\(|from '[^.]`,
 			"markup from text":   `innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc`,
 			"code from text":     `\beval\b|\bFunction\(`,
-			"storage":            `localStorage|indexedDB|\bcookie|caches\.|serviceWorker|pushState|replaceState`,
+			"storage":            `indexedDB|\bcookie|caches\.|serviceWorker|pushState|replaceState`,
 			"rounding of number": `parseFloat|toFixed|toLocaleString`,
 		} {
 			if found := regexp.MustCompile(pattern).FindString(content); found != "" {
@@ -161,5 +163,26 @@ func TestPage_LoadsAndStoresNothing(t *testing.T) {
 		if path != "/page/api.js" && strings.Contains(content, "sessionStorage") {
 			t.Errorf("%s uses sessionStorage: only api.js has the token", path)
 		}
+		if path != "/page/remembered.js" && strings.Contains(content, "localStorage") {
+			t.Errorf("%s uses localStorage: only remembered.js stores IDs", path)
+		}
+	}
+}
+
+// The first load of the page stays small behind a proxy that compresses it.
+func TestPage_CompressedSize(t *testing.T) {
+	t.Parallel()
+	const most = 60_000
+	total := 0
+	for path := range pagePaths(t) {
+		var compressed bytes.Buffer
+		writer := gzip.NewWriter(&compressed)
+		_, _ = io.WriteString(writer, pageOf(t, requestPage(t, http.MethodGet, path)))
+		_ = writer.Close()
+		total += compressed.Len()
+	}
+	t.Logf("%d bytes compressed", total)
+	if total > most {
+		t.Errorf("the page has %d bytes compressed, want at most %d", total, most)
 	}
 }

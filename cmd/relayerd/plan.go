@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,12 +26,11 @@ const standardInput = "-"
 type planConfig struct {
 	target
 	selection
-	file       string
-	expandEnv  bool
-	prune      bool
-	keepPaused bool
-	sendURLs   bool
-	yes        bool
+	plan.Options
+	file      string
+	expandEnv bool
+	yes       bool
+	reason    string
 }
 
 func newPlanCommand(apiKey string) *cobra.Command {
@@ -85,6 +86,7 @@ others, except deletes.
 	}
 	c.addFlags(command)
 	command.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
+	command.Flags().StringVar(&c.reason, "reason", "", "`text` to store with each change, at most 256 characters (default the name of the file)")
 	return command
 }
 
@@ -94,9 +96,9 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 	flags.BoolVar(&c.create, "create", false, "create the file of --db if it is missing; plan shows what would be in it")
 	annotate(command, "create", excludes, "server")
 	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the relayers of the file by environment variables")
-	flags.BoolVar(&c.prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
-	flags.BoolVar(&c.keepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
-	flags.BoolVar(&c.sendURLs, "send-rpc-urls", false, "with --server, write all RPC URLs, because their hidden parts cannot be compared")
+	flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
+	flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
+	flags.BoolVar(&c.SendRPCURLs, "send-rpc-urls", false, "with --server, write all RPC URLs, because their hidden parts cannot be compared")
 	require(command, "file")
 	c.target.addFlags(command)
 	c.target.addRuleFlags(command)
@@ -110,8 +112,7 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if err != nil {
 		return err
 	}
-	selector, err := c.selector()
-	if err != nil {
+	if c.Selector, err = c.selector(); err != nil {
 		return err
 	}
 	options, err := c.managerOptions()
@@ -123,7 +124,7 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 		return err
 	}
 	defer func() { err = errors.Join(c.explain(err), closeRegistry()) }()
-	changes, err := plan.New(ctx, registry, desired, append(c.options(), plan.WithSelector(selector))...)
+	changes, err := plan.New(ctx, registry, desired, c.Options)
 	if err != nil {
 		return err
 	}
@@ -139,11 +140,11 @@ func (c *planConfig) read(ctx context.Context, stdin io.Reader, stderr io.Writer
 	if err != nil {
 		return nil, err
 	}
-	var options []plan.ParseOption
+	var lookup func(string) (string, bool)
 	if c.expandEnv {
-		options = append(options, plan.WithEnv(os.LookupEnv))
+		lookup = os.LookupEnv
 	}
-	config, err := plan.Parse(data, options...)
+	config, err := plan.Parse(data, lookup)
 	if err != nil {
 		// The prefix of a ValidationError is about a single relayer.
 		problem := "--file: " + strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": ")
@@ -175,20 +176,6 @@ func (c *planConfig) readFile(stdin io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-func (c *planConfig) options() []plan.Option {
-	var options []plan.Option
-	if c.prune {
-		options = append(options, plan.WithPrune())
-	}
-	if c.keepPaused {
-		options = append(options, plan.WithKeepPaused())
-	}
-	if c.sendURLs {
-		options = append(options, plan.WithSendRPCURLs())
-	}
-	return options
-}
-
 // checkConfirmation returns an error if apply could not ask.
 func (c *planConfig) checkConfirmation(stdin io.Reader) error {
 	if c.yes {
@@ -212,7 +199,7 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 			return err
 		}
 	}
-	results, err := changes.Apply(command.Context())
+	results, err := changes.Apply(command.Context(), plan.ApplyOptions{Reason: c.changeReason()})
 	counts, canResume := make(map[plan.Action]int), false
 	for _, result := range results {
 		if result.Err != nil {
@@ -227,6 +214,13 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 	}
 	_, printErr := fmt.Fprintf(command.OutOrStdout(), "%d created, %d updated, %d deleted\n", counts[plan.Create], counts[plan.Update], counts[plan.Delete])
 	return errors.Join(err, printErr)
+}
+
+func (c *planConfig) changeReason() string {
+	if c.reason == "" && c.file == standardInput {
+		return "standard input"
+	}
+	return cmp.Or(c.reason, filepath.Base(c.file))
 }
 
 func confirm(command *cobra.Command) error {
@@ -345,7 +339,7 @@ func (s *selection) selector() (relayer.Selector, error) {
 
 // warn prints warnings about an exported file.
 func (s *selection) warn(stderr io.Writer, file []byte, isOfServer bool) error {
-	config, err := plan.Parse(file)
+	config, err := plan.Parse(file, nil)
 	if err != nil {
 		return err
 	}

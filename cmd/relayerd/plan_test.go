@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -209,11 +210,9 @@ func TestExport_WithSecrets(t *testing.T) {
 	if err != nil || !strings.Contains(string(full), `"https://rpc.example/`+password+`"`) {
 		t.Fatalf("error %v: %s", err, full)
 	}
-	copied := emptyDatabase(t)
-	expect(t, 0, "apply", "--yes", "--db", copied, "-f", writeFile(t, string(full)))
-	if again, err := program("", "export", "--db", copied, "--with-secrets").Output(); err != nil || !bytes.Equal(again, full) {
-		t.Errorf("error %v: %s", err, again)
-	}
+	copied, file := emptyDatabase(t), writeFile(t, string(full))
+	expect(t, 0, "apply", "--yes", "--db", copied, "-f", file)
+	expect(t, 0, "plan", "--prune", "--db", copied, "-f", file)
 }
 
 // The warning needs the exported file to be one that plan and apply can read.
@@ -410,11 +409,52 @@ func TestPlan_Rules(t *testing.T) {
 			t.Errorf("an apply wrote an invalid relayer: %s", done.stdout)
 		}
 	}
-	// The signer of b is free until a is created.
+	// The signer is free until one of both relayers is created.
 	done := expect(t, 1, "apply", "--yes", "--db", emptyDatabase(t), "-f", invalid, "--exclusive-signers")
-	if !strings.Contains(done.stderr, "b: relayer: create b: invalid relayer: signer_id is used by another relayer on this network") || !strings.HasSuffix(done.stdout, "\n1 created, 0 updated, 0 deleted\n") {
+	if !strings.Contains(done.stderr, ": invalid relayer: signer_id is used by another relayer on this network") || !strings.HasSuffix(done.stdout, "\n1 created, 0 updated, 0 deleted\n") {
 		t.Errorf("exclusive signers: %+v", done)
 	}
+}
+
+// Each change has a reason: the text of --reason, or the name of the file.
+func TestApply_Reason(t *testing.T) {
+	t.Parallel()
+	database, file := emptyDatabase(t), writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+	renamed := writeFile(t, `{"relayers":[{"id":"a","name":"m","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+	for _, c := range []struct {
+		arguments []string
+		want      string
+	}{
+		{[]string{"-f", file}, "config.json"},
+		{[]string{"-f", renamed, "--reason", "new name of the network"}, "new name of the network"},
+	} {
+		expect(t, 0, append([]string{"apply", "--yes", "--db", database}, c.arguments...)...)
+		if got := lastReason(t, database, "a"); got != c.want {
+			t.Errorf("%q: the reason is %q, want %q", c.arguments, got, c.want)
+		}
+	}
+	done := expect(t, 1, "apply", "--yes", "--db", database, "-f", file, "--reason", strings.Repeat("x", 257))
+	if !strings.Contains(done.stderr, "must be at most 256 characters") {
+		t.Errorf("error %s", done.stderr)
+	}
+}
+
+func lastReason(t *testing.T, database, id string) string {
+	t.Helper()
+	file, err := bolt.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	manager, err := relayer.New(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := manager.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.LastChange.Reason
 }
 
 // A selector limits all commands to some relayers.
@@ -433,7 +473,7 @@ func TestPlan_Selector(t *testing.T) {
 				t.Errorf("output %s", done.stdout)
 			}
 			done = expect(t, 1, on(limited, "plan", "-f", file(one("other", "ci")))...)
-			if !strings.Contains(done.stderr, "other: invalid relayer: the selector label.owner=ci does not select the stored relayer with this ID") {
+			if !strings.Contains(done.stderr, "other: invalid relayer: the ID is taken by a relayer that this token or selector may not use") {
 				t.Errorf("error %s", done.stderr)
 			}
 			if done := expect(t, 0, on(limited, "export")...); !strings.Contains(done.stdout, "ci-1") || strings.Contains(done.stdout, "other") {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,9 @@ func newResealCommand() *cobra.Command {
 		Example: "  relayerd reseal --db relayers.db --keys relayer.keys",
 		Short:   "Seal the RPC URLs of a database under the primary key",
 		Long: `Reseal seals all RPC URLs that are in clear or under another key than the primary key.
-With --unseal it stores them in clear. Run it again to resume it. Servers may use a
-PostgreSQL database meanwhile: give them the keys first.
+With --require-sealed it reports those in clear, and does not seal them. With --unseal it
+stores them in clear. Run it again to resume it. Servers may use a PostgreSQL database
+meanwhile: give them the keys first.
 
 The space that a database file frees still contains the earlier form. Run compact after
 sealing for the first time.`,
@@ -100,7 +102,7 @@ var resealActor = relayer.Actor{ID: "relayerd:reseal"}
 // backoff.
 func (r resealer) run(ctx context.Context) {
 	ctx = relayer.WithActor(ctx, resealActor)
-	delay := firstRetry
+	delay, isReloaded := firstRetry, false
 	for ctx.Err() == nil {
 		count, signaled, err := r.reseal(ctx)
 		var retry <-chan time.Time
@@ -109,12 +111,13 @@ func (r resealer) run(ctx context.Context) {
 		case err != nil:
 			r.keys.logger.Error("not all RPC URLs are under the primary key", "error", err.Error(), "retry_in", delay)
 			retry, delay = time.After(delay), min(2*delay, longestRetry)
-		case count > 0 || delay > firstRetry:
-			r.keys.logger.Info("all RPC URLs are under the primary key", "stored", count, "primary", r.keys.PrimaryKeyID())
+		case count > 0 || delay > firstRetry || isReloaded: // the operator waits for each server
+			isReloaded = false
+			r.keys.logger.Info("all RPC URLs are under the primary key", "stored", count, "primary", r.keys.primary().ID)
 		}
 		if signaled || r.isSignaled(ctx, retry) {
-			r.keys.reload()
-			delay = firstRetry
+			r.keys.reload(ctx)
+			delay, isReloaded = firstRetry, true
 		}
 	}
 }
@@ -159,12 +162,31 @@ func sealText(counts relayer.SealCounts) string {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "RPC URLs of %s are in clear\n", relayers(counts.Clear))
-	for _, id := range slices.Sorted(maps.Keys(counts.Keys)) {
-		name := "key " + id
-		if id == "" {
+	for _, key := range sortedKeys(counts) {
+		name := "key " + key.String()
+		if key.ID == "" {
 			name = "a key without a name"
 		}
-		fmt.Fprintf(&text, "RPC URLs of %s are under %s\n", relayers(counts.Keys[id]), name)
+		fmt.Fprintf(&text, "RPC URLs of %s are under %s\n", relayers(counts.Keys[key]), name)
 	}
 	return text.String()
+}
+
+func sortedKeys(counts relayer.SealCounts) []relayer.SealingKey {
+	return slices.SortedFunc(maps.Keys(counts.Keys), func(a, b relayer.SealingKey) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Fingerprint, b.Fingerprint))
+	})
+}
+
+// checkKeyNames returns an error if two keys of a database have one name: a key file cannot
+// have both under it.
+func checkKeyNames(counts relayer.SealCounts) error {
+	keys := sortedKeys(counts)
+	for i, key := range keys[min(1, len(keys)):] {
+		if before := keys[i]; before.ID == key.ID && before.Fingerprint != "" {
+			return fmt.Errorf("--db: RPC URLs are sealed under two keys with the name %s: %s with the fingerprint %s, and %s with the fingerprint %s: add one of the keys to the key file under another name, and run reseal",
+				key.ID, relayers(counts.Keys[before]), before.Fingerprint, relayers(counts.Keys[key]), key.Fingerprint)
+		}
+	}
+	return nil
 }

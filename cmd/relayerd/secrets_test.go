@@ -42,6 +42,8 @@ var misplaced = map[string]struct {
 	"argument of help":         {[]string{"help", "postgres://u:" + password + "@h/d"}, "unknown command"},
 	"shell of completion":      {[]string{"completion", "postgres://u:" + password + "@h/d"}, "unknown command"},
 	"argument of completion":   {[]string{"completion", "bash", "postgres://u:" + password + "@h/d"}, "unexpected argument"},
+	"argument of history":      {[]string{"history", "postgres://u:" + password + "@h/d"}, "RELAYER_ID must be"},
+	"arguments of history":     {[]string{"history", "a", "postgres://u:" + password + "@h/d"}, "accepts at most 1 arg"},
 	"argument of version":      {[]string{"version", "u:" + password}, "unexpected argument"},
 	"address":                  {[]string{"serve", "--addr", "postgres://u:" + password + "@h/d"}, "--addr must be host:port"},
 	"address without a scheme": {[]string{"serve", "--addr", "u:" + password + "@h/d"}, "--addr must be host:port"},

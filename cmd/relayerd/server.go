@@ -11,6 +11,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -56,6 +57,9 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	s.onClose(cancel)
 	defer func() { err = errors.Join(err, s.close()) }()
 	s.received.ignoreUnused(ctx, c, s.logger)
+	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+		s.logger.Info("memory limit of the garbage collector", "bytes", limit)
+	}
 	// The ports are opened before the database, so that a failed start creates no file.
 	for _, open := range []func(context.Context) error{s.openFiles, s.openPorts, s.openAccess, s.openStore, s.openManager} {
 		if err := open(ctx); err != nil {
@@ -101,10 +105,7 @@ func (s *server) openLog() {
 	if s.logFormat == "json" {
 		s.logger = slog.New(slog.NewJSONHandler(s.log, nil))
 	}
-	s.audit = auditLog{slog.New(slog.DiscardHandler)}
-	if s.logWrites {
-		s.audit.logger = s.logger
-	}
+	s.audit = auditLog{s.logger, s.logWrites}
 }
 
 // openFiles reads the files of the flags, and locks the directory of --backup.

@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // signers maps the ID of each signer to its addresses.
@@ -71,10 +70,6 @@ func parseSigners(data []byte) (signers, error) {
 
 // check applies the network rules to the addresses.
 func (s signers) check() error {
-	rules, err := relayer.New(memory.New(), relayer.WithNetworkRules())
-	if err != nil {
-		return err
-	}
 	for _, id := range slices.Sorted(maps.Keys(s)) {
 		for _, account := range []struct {
 			networkType relayer.NetworkType
@@ -89,7 +84,7 @@ func (s signers) check() error {
 				continue
 			}
 			request := relayer.CreateRequest{Name: id, Network: "any", NetworkType: account.networkType, SignerID: "any", Policy: account.policy}
-			if _, err := rules.Create(context.Background(), request, relayer.DryRun()); err != nil {
+			if err := request.Validate(context.Background(), relayer.WithNetworkRules()); err != nil {
 				return fmt.Errorf("signer %q: %s is not an address of %s", id, account.address, networkNames[account.networkType])
 			}
 		}

@@ -33,7 +33,7 @@ func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics
 // that it takes writes, readiness requires it.
 func readiness(ctx context.Context, store relayer.Store) http.Handler {
 	ready := func(ctx context.Context) error {
-		_, _, err := store.List(ctx, relayer.StoreQuery{})
+		_, err := store.List(ctx, relayer.StoreQuery{})
 		return err
 	}
 	if writable, ok := store.(interface{ Ready(context.Context) error }); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 )
 
-// role is what the owner of a token may do.
+// role is what the owner of a token may do: one of the names, or several with + in between.
 type role string
 
 const (
@@ -26,9 +26,18 @@ const (
 	roleEngine role = "engine" // what a relaying engine does
 )
 
-// permits reports whether a role has an action. It does not have those that it does not
+// permits reports whether one of the names has an action. None has those that it does not
 // know.
 func (r role) permits(action relayer.Action) bool {
+	for name := range strings.SplitSeq(string(r), "+") {
+		if role(name).permitsAlone(action) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r role) permitsAlone(action relayer.Action) bool {
 	switch action {
 	case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
 		return true
@@ -139,10 +148,10 @@ func parseGrant(fields []string) (grant, error) {
 	if len(fields) > 0 {
 		granted.role = role(fields[0])
 	}
-	switch granted.role {
-	case roleWrite, roleRead, roleEngine:
-	default:
-		return grant{}, errors.New("the role must be read, write or engine")
+	for name := range strings.SplitSeq(string(granted.role), "+") {
+		if !slices.Contains([]role{roleWrite, roleRead, roleEngine}, role(name)) {
+			return grant{}, errors.New("the role must be read, write or engine, or several of them, such as write+engine")
+		}
 	}
 	if len(fields) < 2 {
 		return granted, nil

@@ -138,7 +138,7 @@ func TestTokensFile_Engine(t *testing.T) {
 		{oldToken, http.StatusOK, http.StatusForbidden, http.StatusForbidden, http.StatusOK, http.StatusForbidden},
 	} {
 		server.expectStatus("GET", one, c.bearer, "", c.get)
-		server.expectStatus("GET", one+"/custom_rpc_urls", c.bearer, "", c.reveal)
+		server.expectStatus("GET", one+"?rpc_urls=full", c.bearer, "", c.reveal)
 		server.expectStatus("PUT", one+"/disabled_reason", c.bearer, reason, c.disable)
 		server.expectStatus("PATCH", one, c.bearer, `{"paused":true}`, c.pause)
 		server.expectStatus("DELETE", one+"/disabled_reason", c.bearer, "", c.enable)
@@ -149,7 +149,7 @@ func TestTokensFile_Engine(t *testing.T) {
 	// One token that may do everything is not for engines.
 	server = start(t, token, "--db", "memory")
 	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
-	server.expectStatus("GET", one+"/custom_rpc_urls", token, "", http.StatusNotFound)
+	server.expectStatus("PUT", one+"/disabled_reason", token, reason, http.StatusNotFound)
 	server.stop()
 }
 

@@ -174,6 +174,9 @@ func (f *follower) apply(fields map[string]string) {
 		return
 	}
 	id, revision := data.Relayer.ID, revisionOf(data.ETag)
+	if fields["event"] == "deleted" {
+		revision = f.known[id] // the writer does not know the revision of its delete
+	}
 	f.lastID = fields["id"]
 	f.seen[seenChange{fields["event"], id, revision}]++
 	f.received++

@@ -1,53 +1,43 @@
-// Command embed mounts the registry in an existing HTTP service with its own
-// login. The API is served under /registry, behind the same middleware as the
-// rest of the service. The user ops may do everything, and the user payments sees and
-// changes the relayers of its team. One worker runs for each active relayer.
+// Command embed mounts the registry in an existing HTTP service with its own login. The user
+// payments sees the relayers of its team. One worker runs for each active relayer.
 //
 //	go run ./examples/embed
 //	curl -u ops:ops http://127.0.0.1:8081/registry/api/v1/relayers
-//	curl -u payments:payments -X PATCH -H 'Content-Type: application/json' -d '{"paused":true}' \
-//	    http://127.0.0.1:8081/registry/api/v1/relayers/treasury
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
 	"log"
 	"net/http"
-	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/mirror"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx); !errors.Is(err, http.ErrServerClosed) {
 		log.Fatal(err)
 	}
 }
 
 func run(ctx context.Context) error {
+	treasury := relayer.CreateRequest{ID: "treasury", Name: "Treasury", Network: "sepolia", NetworkType: relayer.EVM,
+		SignerID: "treasury-key", Policy: &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(50))}, Labels: map[string]string{"team": "payments"}}
 	manager, err := relayer.New(memory.New())
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = manager.Create(ctx, treasury)
 	}
-	// Code in the same process calls the Manager directly, without HTTP.
-	_, err = manager.Create(ctx, relayer.CreateRequest{
-		ID:          "treasury",
-		Name:        "Treasury",
-		Network:     "sepolia",
-		NetworkType: relayer.EVM,
-		SignerID:    "treasury-key",
-		Policy:      &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(50))},
-		Labels:      map[string]string{"team": "payments"},
-	})
 	if err != nil {
 		return err
 	}
@@ -55,71 +45,39 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{
-		Addr:              "127.0.0.1:8081",
-		Handler:           service,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-	}
+	server := &http.Server{Addr: "127.0.0.1:8081", Handler: service, ReadHeaderTimeout: 5 * time.Second}
 	ctx, stop := context.WithCancel(ctx)
-	results := make(chan error, 2)
-	go func() { results <- superviseWorkers(ctx, manager, logWork) }()
-	go func() { results <- serve(server) }()
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	log.Print("serving on http://", server.Addr)
-
-	// The end of one stops the other.
-	first := <-results
-	stop()
-	return errors.Join(first, <-results)
+	served := make(chan error, 1)
+	go func() { defer stop(); served <- server.ListenAndServe() }()
+	err = superviseWorkers(ctx, manager, logWork)
+	_ = server.Close()
+	return cmp.Or(err, <-served)
 }
 
-func serve(server *http.Server) error {
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-// newService returns the existing mux of the service, with the registry mounted.
+// newService returns the mux of the service, with the registry mounted.
 func newService(manager *relayer.Manager) (http.Handler, error) {
 	registry, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(authorize))
-	if err != nil {
-		return nil, err
-	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("hello\n"))
-	})
+	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
 	mux.Handle("/registry/", requireLogin(http.StripPrefix("/registry", registry)))
-	return mux, nil
+	return mux, err
 }
 
-// users are the users of the service, with the relayers that each may see and change. The
-// password is the name.
-var users = map[string]relayer.Selector{
-	"ops":      {},
-	"payments": relayer.Selector{}.Where("label.team", "payments"),
+// users have the relayers that each user may see and change. The password is the name.
+var users = map[string]httpapi.Decision{
+	"ops":      httpapi.Allow(relayer.Selector{}),
+	"payments": httpapi.Allow(relayer.Selector{}.Where("label.team", "payments")),
 }
 
-// authorize permits every action within the relayers of the user.
 func authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
-	within, ok := users[access.Actor.ID]
-	if !ok {
-		return httpapi.Decision{}, nil
-	}
-	return httpapi.Allow(within), nil
+	return users[access.Actor.ID], nil
 }
 
-// requireLogin is the existing middleware of the service. WithActor passes the user to the
-// registry, which limits the request rate per user.
+// requireLogin is the middleware of the service. WithActor passes the user to the registry.
 func requireLogin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		if _, ok := users[user]; !ok || subtle.ConstantTimeCompare([]byte(password), []byte(user)) == 0 {
-			w.Header().Set("WWW-Authenticate", `Basic realm="service"`)
 			http.Error(w, "login required", http.StatusUnauthorized)
 			return
 		}
@@ -127,10 +85,46 @@ func requireLogin(next http.Handler) http.Handler {
 	})
 }
 
-// logWork is a placeholder for code that relays transactions. It runs for one
-// revision of one relayer until ctx is done.
-func logWork(ctx context.Context, r *relayer.Relayer) {
-	log.Printf("relaying for %s at revision %d", r.ID, r.Revision)
+// work relays for one state of a relayer until ctx is done, and only while isFresh.
+type work func(ctx context.Context, r *relayer.Relayer, isFresh func() bool)
+
+// superviseWorkers runs a worker for each active relayer until ctx is done. The next worker of
+// a relayer waits for the previous one, because both would use the same nonces. Workers of
+// different relayers do not wait for each other.
+func superviseWorkers(ctx context.Context, registry mirror.Source, do work) error {
+	view, err := mirror.Open(ctx, registry, relayer.Selector{})
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	isFresh := func() bool { return time.Since(view.CaughtUp()) < 30*time.Second } // an older view may lack a pause
+	var running sync.WaitGroup
+	defer running.Wait()
+	stops, nonces := make(map[string]context.CancelFunc), make(map[string]*sync.Mutex)
+	for change := range view.Changes(ctx) {
+		r := cmp.Or(change.After, change.Before)
+		if stops[r.ID] == nil { // a lock stays: the ID of a deleted relayer may be used again
+			nonces[r.ID] = new(sync.Mutex)
+		} else {
+			stops[r.ID]()
+		}
+		own, stop := context.WithCancel(ctx)
+		if stops[r.ID] = stop; change.After == nil || r.Paused || r.SystemDisabled {
+			stop()
+		}
+		lock := nonces[r.ID]
+		running.Go(func() {
+			defer lock.Unlock()
+			if lock.Lock(); own.Err() == nil {
+				do(own, r, isFresh)
+			}
+		})
+	}
+	return nil
+}
+
+// logWork is a placeholder for code that relays transactions.
+func logWork(ctx context.Context, r *relayer.Relayer, isFresh func() bool) {
+	log.Printf("relaying for %s at revision %d: %t", r.ID, r.Revision, isFresh())
 	<-ctx.Done()
-	log.Printf("stopped relaying for %s at revision %d", r.ID, r.Revision)
 }

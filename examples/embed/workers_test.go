@@ -23,7 +23,10 @@ type recorder struct {
 	running map[string]bool
 }
 
-func (rec *recorder) work(ctx context.Context, r *relayer.Relayer) {
+func (rec *recorder) work(ctx context.Context, r *relayer.Relayer, isFresh func() bool) {
+	if !isFresh() {
+		rec.t.Errorf("the view of %s is old", r.ID)
+	}
 	name := fmt.Sprintf("%s@%d", r.ID, r.Revision)
 	for _, other := range rec.names() {
 		if strings.HasPrefix(other, r.ID+"@") {
@@ -157,5 +160,58 @@ func testFollowsChanges(t *testing.T, manager *relayer.Manager, registry relayer
 	}
 	if names := workers.names(); len(names) != 0 {
 		t.Errorf("workers still run for %v", names)
+	}
+}
+
+// A worker that needs long to stop delays neither the stop of another one nor its start.
+func TestSuperviseWorkers_SlowStop(t *testing.T) {
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, id := range []string{"slow", "quick"} {
+		if _, err := manager.Create(ctx, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release, started, stopped := make(chan struct{}), make(chan string, 10), make(chan string, 10)
+	returned := make(chan error, 1)
+	go func() {
+		returned <- superviseWorkers(ctx, manager, func(ctx context.Context, r *relayer.Relayer, _ func() bool) {
+			started <- r.ID
+			<-ctx.Done()
+			if r.ID == "slow" {
+				<-release
+			}
+			stopped <- r.ID
+		})
+	}()
+	<-started
+	<-started
+	for _, id := range []string{"slow", "quick"} {
+		if _, err := manager.Pause(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id := <-stopped; id != "quick" {
+		t.Errorf("%s stops first", id)
+	}
+	for _, id := range []string{"slow", "quick"} {
+		if _, err := manager.Resume(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id := <-started; id != "quick" { // the next worker of slow waits for the previous one
+		t.Errorf("%s starts first", id)
+	}
+	close(release)
+	if first, second := <-stopped, <-started; first != "slow" || second != "slow" {
+		t.Errorf("%s stops, and %s starts", first, second)
+	}
+	cancel()
+	if err := <-returned; err != nil {
+		t.Error(err)
 	}
 }

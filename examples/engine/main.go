@@ -49,15 +49,15 @@ func main() {
 	}
 }
 
-// maxAge is the age of the view from which on no job is accepted: a relayer may have been
-// paused since.
-const maxAge = time.Minute
+// maxAge is the age of the view from which on no job is accepted: a pause may be missing.
+const maxAge = 30 * time.Second
 
 func run(ctx context.Context, registry mirror.Source, jobs io.Reader, decisions io.Writer) error {
 	view, err := mirror.Open(ctx, registry, relayer.Selector{})
 	if err != nil {
 		return err
 	}
+	defer view.Close()
 	lines := bufio.NewScanner(jobs)
 	for lines.Scan() && ctx.Err() == nil {
 		j, err := parse(lines.Bytes())
@@ -75,8 +75,7 @@ func run(ctx context.Context, registry mirror.Source, jobs io.Reader, decisions 
 	return lines.Err()
 }
 
-// parse returns the job of a line. It refuses unknown members, which may be misspelled. A text
-// that is not an ID could have line breaks, and forge a decision.
+// parse returns the job of a line. A text that is not an ID could forge a decision.
 func parse(line []byte) (j job, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
@@ -95,7 +94,7 @@ func parse(line []byte) (j job, err error) {
 // check returns why the relayer must not relay the job, or nil.
 func check(ctx context.Context, view *mirror.Mirror, j job) error {
 	if age := time.Since(view.CaughtUp()); age > maxAge {
-		return fmt.Errorf("the registry has not been reached for %v", age.Round(time.Second))
+		return fmt.Errorf("the view of the registry is %v old", age.Round(time.Second))
 	}
 	r, err := view.Get(ctx, j.Relayer)
 	switch {

@@ -4,6 +4,8 @@ package mapstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -35,6 +37,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if _, isTaken := s.records[rec.ID]; isTaken {
 		return relayer.Record{}, relayer.ErrExists
 	}
+	rec.Sequence = s.last + 1
 	return s.put(rec, relayer.RecordChange{Kind: relayer.ChangeCreated})
 }
 
@@ -47,11 +50,12 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err != nil {
 		return relayer.Record{}, err
 	}
-	return s.put(rec, relayer.RecordChange{Kind: relayer.ChangeUpdated, OldTerms: old.Terms})
+	rec.Sequence = old.Sequence
+	return s.put(rec, relayer.RecordChange{Kind: relayer.ChangeUpdated, OldTerms: old.Terms, OldText: old.Text})
 }
 
 // Delete removes the record. It returns [relayer.ErrNotFound] or [relayer.ErrConflict].
-func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
+func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, err := s.current(ctx, id, revision)
@@ -61,7 +65,10 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 	delete(s.records, id)
 	delete(s.claims, old.Claim)
 	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
-	s.changes.Publish(relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: old, OldTerms: old.Terms})
+	change := relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: old, OldTerms: old.Terms, OldText: old.Text}
+	s.last++
+	change.Record.Revision, change.Record.Note = s.last, note
+	s.changes.Publish(change)
 	return nil
 }
 
@@ -116,14 +123,17 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return rec, nil
 }
 
-// List returns the selected records of the page, and the number of all selected records.
-func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+// List returns the selected records of the page, the number of all selected records, and the
+// position of the feed.
+func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := ctx.Err(); err != nil {
-		return nil, 0, err
+		return relayer.Listing{}, err
 	}
-	return storeutil.Scan(s.all, query)
+	listing, err := storeutil.Scan(s.all, query)
+	listing.Position = s.changes.Position()
+	return listing, err
 }
 
 // all yields the records in creation order.
@@ -138,4 +148,9 @@ func (s *Store) all(yield func(relayer.Record, error) bool) {
 // Watch returns the changes from the call on, or after a position.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
 	return s.changes.Watch(ctx, after)
+}
+
+// History returns an error that matches [errors.ErrUnsupported]: this store retains none.
+func (s *Store) History(context.Context, relayer.HistoryQuery) ([]relayer.RecordChange, error) {
+	return nil, fmt.Errorf("mapstore: history: %w", errors.ErrUnsupported)
 }

@@ -31,6 +31,16 @@ func URL(text string) string {
 	return parsed.Scheme + "://" + host + rest
 }
 
+// Marked adds the mark of hidden user information to a masked URL that has no mark: the full
+// URL may have some.
+func Marked(masked string) string {
+	scheme, rest, isURL := strings.Cut(masked, "://")
+	if !isURL || strings.HasSuffix(masked, Path) || strings.HasPrefix(rest, Hidden+"@") {
+		return masked
+	}
+	return scheme + "://" + Hidden + "@" + rest
+}
+
 // split returns user information, host and port, and the rest after them.
 func split(text string) (authority, rest string) {
 	_, afterScheme, _ := strings.Cut(text, "://")

@@ -18,3 +18,6 @@ func CopyOwner(path string, of fs.FileInfo) error {
 	}
 	return errors.Join(os.Chmod(path, of.Mode().Perm()), os.Chown(path, int(owner.Uid), int(owner.Gid)))
 }
+
+// NonBlocking is the flag with which the open of a FIFO does not wait for its other end.
+const NonBlocking = syscall.O_NONBLOCK

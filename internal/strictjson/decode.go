@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Reporter collects the problems that a [Decoder] finds.
@@ -42,8 +43,6 @@ type Decoder struct {
 	// IgnoreUnknown skips members that are not fields, and the problems of the members of
 	// a map.
 	IgnoreUnknown bool
-
-	shapes map[reflect.Type][]fieldShape
 }
 
 // Decode decodes data, an object accepted by [Check], into the struct that into
@@ -134,9 +133,12 @@ type fieldShape struct {
 	nonempty bool
 }
 
-func (d *Decoder) shape(structType reflect.Type) []fieldShape {
-	if fields, ok := d.shapes[structType]; ok {
-		return fields
+// shapes caches the fields of struct types.
+var shapes sync.Map // of []fieldShape by reflect.Type
+
+func shapeOf(structType reflect.Type) []fieldShape {
+	if fields, ok := shapes.Load(structType); ok {
+		return fields.([]fieldShape)
 	}
 	var fields []fieldShape
 	for i := range structType.NumField() {
@@ -153,10 +155,7 @@ func (d *Decoder) shape(structType reflect.Type) []fieldShape {
 			nonempty: strings.Contains(wire, "nonempty"),
 		})
 	}
-	if d.shapes == nil {
-		d.shapes = make(map[reflect.Type][]fieldShape)
-	}
-	d.shapes[structType] = fields
+	shapes.Store(structType, fields)
 	return fields
 }
 
@@ -164,9 +163,9 @@ func (v Value) object(target reflect.Value) {
 	if !v.expect('{', "must be an object") {
 		return
 	}
-	fields := v.decoder.shape(target.Type())
+	fields := shapeOf(target.Type())
 	seen := make([]bool, len(fields))
-	for name, data := range members(v.data) {
+	for name, data := range InOrder(v.data) {
 		member := Value{v.decoder, data, &path{parent: v.path, name: name}}
 		position := slices.IndexFunc(fields, func(field fieldShape) bool { return field.name == name })
 		switch {
@@ -269,7 +268,7 @@ func (v Value) texts(target reflect.Value) {
 		return
 	}
 	texts := make(map[string]string)
-	for name, data := range members(v.data) {
+	for name, data := range InOrder(v.data) {
 		member := Value{v.decoder, data, &path{parent: v.path, name: name}}
 		text, problem := member.Text()
 		if v.decoder.AllowMissing && member.First() == 'n' {

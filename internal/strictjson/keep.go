@@ -3,6 +3,7 @@ package strictjson
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
 )
 
 // Identity identifies an object, which decides whether unknown members of a stored
@@ -51,8 +52,8 @@ func allBeginWith(first byte, values ...[]byte) bool {
 
 func (k keeper) object(stored, known, changed []byte) []byte {
 	storedMembers, knownMembers := membersByName(stored), membersByName(known)
-	merged, left, isSame := new(object), len(knownMembers), true
-	for name, value := range members(changed) {
+	merged, left, isSame := new(Object), len(knownMembers), true
+	for name, value := range InOrder(changed) {
 		before, isKnown := knownMembers[name]
 		if isKnown {
 			left--
@@ -65,18 +66,18 @@ func (k keeper) object(stored, known, changed []byte) []byte {
 			before = original
 		}
 		isSame = isSame && isKnown && bytes.Equal(value, before)
-		merged.add(name, value)
+		merged.Add(name, value)
 		knownMembers[name] = value
 	}
 	if isSame && left == 0 {
 		return stored // in its own order
 	}
-	for name, value := range members(stored) {
+	for name, value := range InOrder(stored) {
 		if _, isKnown := knownMembers[name]; !isKnown {
-			merged.add(name, value)
+			merged.Add(name, value)
 		}
 	}
-	return merged.bytes()
+	return merged.Bytes()
 }
 
 // array matches the elements of changed with those of known by their identities.
@@ -107,27 +108,70 @@ func (k keeper) array(name string, stored, known, changed []byte) []byte {
 
 func membersByName(object []byte) map[string][]byte {
 	byName := make(map[string][]byte)
-	for name, value := range members(object) {
+	for name, value := range InOrder(object) {
 		byName[name] = value
 	}
 	return byName
 }
 
-// object encodes an object whose members are encoded already.
-type object struct{ encoded []byte }
+// Object encodes an object whose members are encoded already. The zero value is empty.
+type Object struct{ encoded []byte }
 
-func (o *object) add(name string, value []byte) {
-	quoted, _ := Encode(name) // a string always has an encoding
+// Add adds a member after the others.
+func (o *Object) Add(name string, value []byte) {
 	o.encoded = append(o.encoded, ',')
-	o.encoded = append(o.encoded, quoted...)
+	if isPlain(name) {
+		o.encoded = append(append(append(o.encoded, '"'), name...), '"')
+	} else {
+		quoted, _ := Encode(name) // a string always has an encoding
+		o.encoded = append(o.encoded, quoted...)
+	}
 	o.encoded = append(o.encoded, ':')
 	o.encoded = append(o.encoded, value...)
 }
 
-func (o *object) bytes() []byte {
+// isPlain reports whether a text is its own encoding between quotes.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// Bytes returns the object.
+func (o *Object) Bytes() []byte {
 	if len(o.encoded) == 0 {
 		return []byte("{}")
 	}
 	o.encoded[0] = '{'
 	return append(o.encoded, '}')
+}
+
+// ReplaceMember returns an object in which replace has replaced the value of a member. All
+// else stays as it is, except white space.
+func ReplaceMember(data []byte, name string, replace func(value []byte) []byte) []byte {
+	replaced := new(Object)
+	for member, value := range InOrder(data) {
+		if member == name {
+			value = replace(value)
+		}
+		replaced.Add(member, value)
+	}
+	return replaced.Bytes()
+}
+
+// ReplaceElements returns an array in which replace has replaced the elements.
+func ReplaceElements(data []byte, replace func(index int, value []byte) []byte) []byte {
+	replaced := []byte{'['}
+	index := 0
+	for value := range elements(data) {
+		if index > 0 {
+			replaced = append(replaced, ',')
+		}
+		replaced = append(replaced, replace(index, value)...)
+		index++
+	}
+	return append(replaced, ']')
 }

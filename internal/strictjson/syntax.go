@@ -102,9 +102,9 @@ func IsNumber(text string) bool {
 
 func isNumberStart(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
 
-// members returns the members of an object of a checked document, in the order
+// InOrder returns the members of an object of a checked document, in the order
 // in which they are written.
-func members(object []byte) iter.Seq2[string, []byte] {
+func InOrder(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		c := cursor{data: object}
 		c.accept('{')

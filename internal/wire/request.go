@@ -1,6 +1,11 @@
 package wire
 
-import "github.com/go-relayer/relayer"
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/go-relayer/relayer"
+)
 
 // RequestOf returns the request that creates a relayer.
 func RequestOf(r *relayer.Relayer) relayer.CreateRequest {
@@ -8,6 +13,37 @@ func RequestOf(r *relayer.Relayer) relayer.CreateRequest {
 		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
 		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policy: r.Policy, Labels: r.Labels,
 	}
+}
+
+// WithDefaults returns a copy of a valid request, with what a [relayer.Manager] stores for
+// omitted fields: the weights of endpoints, an empty policy, and fee_payment_strategy of
+// Solana. They share no memory.
+func WithDefaults(req relayer.CreateRequest) (relayer.CreateRequest, error) {
+	var r relayer.Relayer
+	body, err := req.MarshalUnmasked()
+	if err == nil {
+		err = r.UnmarshalJSON(body)
+	}
+	for i := range r.CustomRPCURLs {
+		if r.CustomRPCURLs[i].Weight == nil {
+			r.CustomRPCURLs[i].Weight = new(relayer.DefaultRPCWeight)
+		}
+	}
+	if solana, ok := r.Policy.(*relayer.SolanaPolicy); ok && solana.FeePaymentStrategy == nil {
+		solana.FeePaymentStrategy = new(relayer.FeePaidByUser)
+	}
+	return RequestOf(&r), err
+}
+
+// CheckPolicy returns a [*relayer.ValidationError] if policy is a [relayer.Policy] of another
+// network type. The JSON of a request does not show it: MinBalance is in wei or in lamports.
+func CheckPolicy(policy any, networkType relayer.NetworkType) error {
+	given, ok := policy.(relayer.Policy)
+	if value := reflect.ValueOf(given); !ok || value.Kind() == reflect.Pointer && value.IsNil() || given.NetworkType() == networkType {
+		return nil
+	}
+	message := fmt.Sprintf("must be the policy of the network type, not that of %s", given.NetworkType())
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "policies", Message: message}}}
 }
 
 // CheckPage returns a [*relayer.ValidationError] if the page of a query is invalid.
@@ -18,6 +54,9 @@ func CheckPage(query relayer.ListQuery) error {
 	}
 	if query.PerPage < 0 {
 		found.Add("per_page", "must be 0 or more")
+	}
+	if query.After != nil && query.Page != 0 {
+		found.Add("after", "must not be given together with page")
 	}
 	return found.Err()
 }

@@ -51,6 +51,6 @@ func benchmarkGet(b *testing.B, options ...relayer.Option) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		manager.GetDocument(ctx, "a")
+		manager.Documents().Get(ctx, "a")
 	}
 }

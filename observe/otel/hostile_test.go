@@ -17,7 +17,7 @@ func TestObserver_HostileIDs(t *testing.T) {
 			manager.Get(context.Background(), fmt.Sprintf(form, i))
 		}
 	}
-	manager.CreateDocument(context.Background(), []byte(`{"id":"`+secret+`"}`))
+	manager.Documents().Create(context.Background(), []byte(`{"id":"`+secret+`"}`))
 	if points := got.points(t); len(points) != 2 {
 		t.Errorf("%d series, want 2", len(points))
 	}

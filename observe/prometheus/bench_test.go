@@ -24,6 +24,6 @@ func benchmarkGet(b *testing.B, options ...relayer.Option) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		manager.GetDocument(ctx, "a")
+		manager.Documents().Get(ctx, "a")
 	}
 }

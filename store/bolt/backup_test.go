@@ -30,7 +30,7 @@ func TestBackup_WhileWriting(t *testing.T) {
 	for range 5 {
 		backup := open(t, backUp(t, store))
 		wantSound(t, backup)
-		recs, total, err := backup.List(t.Context(), page(0, writes))
+		recs, total, err := list(t.Context(), backup, page(0, writes))
 		if err != nil || len(recs) != total {
 			t.Fatalf("%d records, total %d, error %v", len(recs), total, err)
 		}
@@ -75,12 +75,12 @@ func TestCompact_ShrinksFile(t *testing.T) {
 	path, compacted := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")
 	store := open(t, path)
 	createAll(t, store, 0, 2000)
-	recs, _, err := store.List(t.Context(), page(0, 2000))
+	recs, _, err := list(t.Context(), store, page(0, 2000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, rec := range recs[:1900] {
-		if err := store.Delete(t.Context(), rec.ID, rec.Revision); err != nil {
+		if err := store.Delete(t.Context(), rec.ID, rec.Revision, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestCompact_KeepsRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
 	createAll(t, store, 0, 200)
-	recs, _, err := store.List(t.Context(), page(0, 200))
+	recs, _, err := list(t.Context(), store, page(0, 200))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestBackup_DamagedFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, path := openTemp(t)
 			createAll(t, store, 0, 1000)
-			want, _, err := store.List(t.Context(), page(0, 1000))
+			want, _, err := list(t.Context(), store, page(0, 1000))
 			if err := errors.Join(err, damage(path)); err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +205,7 @@ func TestBackup_DamagedRecord(t *testing.T) {
 	store := flippedRecord(t)
 	path := filepath.Join(t.TempDir(), "backup.db")
 	wantCorrupt(t, "Backup", store.Backup(t.Context(), path), `"id-07"`)
-	if err := store.Delete(t.Context(), "id-07", 0); err != nil {
+	if err := store.Delete(t.Context(), "id-07", 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Backup(t.Context(), path); err != nil {

@@ -30,7 +30,7 @@ var samples = 7
 
 // BenchmarkCreate compares durable creates with loops over the engine alone, with one
 // transaction and one sync per record. One loop puts the record, and the other one
-// everything that a create puts: the record and the state.
+// everything that a create puts: the record, the change and the state.
 func BenchmarkCreate(b *testing.B) {
 	for _, creators := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("creators=%d", creators), func(b *testing.B) {
@@ -117,7 +117,7 @@ type bareLoop struct {
 	next int
 }
 
-var bareBuckets = []string{"relayers", "meta"}
+var bareBuckets = []string{"relayers", "history", "meta"}
 
 func openBare(b *testing.B, put func(*bbolt.Tx, int) error) *bareLoop {
 	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bare.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -160,6 +160,7 @@ func putAll(tx *bbolt.Tx, i int) error {
 	key := append(binary.BigEndian.AppendUint64(nil, uint64(i)), rec.ID...)
 	return errors.Join(
 		tx.Bucket([]byte("relayers")).Put(key, slices.Concat([]byte(strings.Join(rec.Terms, ",")), []byte(rec.ID), rec.Document, rec.Private)),
+		tx.Bucket([]byte("history")).Put(key[:8], slices.Concat([]byte(strings.Join(rec.Terms, ",")), []byte(rec.ID), rec.Document)),
 		tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 36)),
 	)
 }
@@ -174,7 +175,7 @@ var large = 1_000_000
 func BenchmarkList(b *testing.B) {
 	store := open(b, loadedFile(b, large))
 	defer store.Close()
-	_, total, err := store.List(b.Context(), page(0, 0))
+	_, total, err := list(b.Context(), store, page(0, 0))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func listTime(b *testing.B, store relayer.Store, offset, limit int) float64 {
 	const calls = 2000
 	start := time.Now()
 	for range calls {
-		if recs, _, err := store.List(context.Background(), page(offset, limit)); err != nil || len(recs) != limit {
+		if recs, _, err := list(context.Background(), store, page(offset, limit)); err != nil || len(recs) != limit {
 			b.Fatal(len(recs), err)
 		}
 	}
@@ -244,7 +245,7 @@ type benchID [36]byte
 
 func mapOf(b *testing.B, store relayer.Store) recordMap {
 	b.Helper()
-	recs, _, err := store.List(b.Context(), page(0, large))
+	recs, _, err := list(b.Context(), store, page(0, large))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -337,10 +338,10 @@ func residentMemory(b *testing.B) float64 {
 
 func recordBytes(b *testing.B, store relayer.Store) (size float64) {
 	b.Helper()
-	_, total, err := store.List(b.Context(), page(0, 0))
+	_, total, err := list(b.Context(), store, page(0, 0))
 	for offset := 0; offset < total && err == nil; offset += 1000 {
 		var recs []relayer.Record
-		recs, _, err = store.List(b.Context(), page(offset, 1000))
+		recs, _, err = list(b.Context(), store, page(offset, 1000))
 		for _, rec := range recs {
 			size += float64(len(rec.ID) + len(rec.Claim) + len(strings.Join(rec.Terms, "")) + len(rec.Document) + len(rec.Private))
 		}
@@ -354,7 +355,7 @@ func recordBytes(b *testing.B, store relayer.Store) (size float64) {
 // updateSome updates relayers at random places, many at a time.
 func updateSome(b *testing.B, store relayer.Store, n int) {
 	b.Helper()
-	_, total, err := store.List(b.Context(), page(0, 0))
+	_, total, err := list(b.Context(), store, page(0, 0))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -362,7 +363,7 @@ func updateSome(b *testing.B, store relayer.Store, n int) {
 	for worker := range 256 {
 		done.Go(func() {
 			for i := worker; i < n; i += 256 {
-				recs, _, err := store.List(b.Context(), page(i*7919%total, 1))
+				recs, _, err := list(b.Context(), store, page(i*7919%total, 1))
 				if err == nil {
 					_, err = store.Update(b.Context(), recs[0])
 				}
@@ -392,7 +393,7 @@ func BenchmarkReads(b *testing.B) {
 		b.Run(fmt.Sprintf("list=%d", limit), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := store.List(context.Background(), page(300, limit)); err != nil {
+				if _, _, err := list(context.Background(), store, page(300, limit)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -430,7 +431,7 @@ func loadedFile(b *testing.B, n int) string {
 }
 
 func deleteTenth(b *testing.B, store relayer.Store) {
-	recs, _, err := store.List(b.Context(), page(0, large))
+	recs, _, err := list(b.Context(), store, page(0, large))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -453,7 +454,7 @@ func TestMain(m *testing.M) {
 
 func listIDs(b *testing.B, store relayer.Store) []string {
 	b.Helper()
-	recs, _, err := store.List(b.Context(), page(0, large))
+	recs, _, err := list(b.Context(), store, page(0, large))
 	if err != nil {
 		b.Fatal(err)
 	}

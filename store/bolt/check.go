@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,7 @@ const maxProblems = 10
 // contradict each other, Check returns [relayer.ErrCorrupt] with the first problems.
 // Reads go on meanwhile, and writes wait. After damage was found, writes are refused until
 // a check finds none. A record that was damaged when the file was opened is reported too,
-// but writes are not refused.
+// but writes are not refused. Damaged entries of the history are only logged.
 //
 // It returns the error of ctx if ctx ends first, and [relayer.ErrUnavailable] if
 // the store is closed or Close cancels the check.
@@ -51,6 +52,10 @@ func (s *Store) Check(ctx context.Context) error {
 	}
 	if _, both, _ := pages.ReadHeaders(s.file); !both {
 		c.report(errors.New("a header is invalid: the last commit may be lost"))
+	}
+	if c.pasts < len(s.history) || c.damagedPasts > 0 {
+		s.opts.log(slog.LevelWarn, "entries of the history are missing or damaged: they are left out",
+			"path", s.path, "missing", max(0, len(s.history)-c.pasts), "damaged", c.damagedPasts)
 	}
 	if len(c.problems) == 0 {
 		return nil
@@ -83,6 +88,9 @@ func (c *comparison) compareFile(file *pages.File, key []byte) error {
 		c.missing(len(c.want))
 	}
 	if err == nil && key == nil {
+		err = file.Entries(historyBucket, nil, c.change)
+	}
+	if err == nil && key == nil {
 		err = file.Freelist()
 	}
 	if errors.Is(err, pages.ErrDamaged) {
@@ -102,6 +110,15 @@ type comparison struct {
 	next     int  // index of the record that the file must have next
 	problems []error
 	damage   error // the first problem that was not known before
+
+	pasts, damagedPasts int // entries of the history
+}
+
+func (c *comparison) closingErr() error {
+	if c.closing.Err() != nil {
+		return errClosed
+	}
+	return nil
 }
 
 func (c *comparison) found(format string, args ...any) {
@@ -132,15 +149,15 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 	if c.isPart && c.next == len(c.want) {
 		return false, nil
 	}
-	if c.closing.Err() != nil {
-		return false, errClosed
+	if err := c.closingErr(); err != nil {
+		return false, err
 	}
 	if c.next%1024 == 0 && c.ctx.Err() != nil {
 		return false, c.ctx.Err()
 	}
 	found, ok := decodeRecord(key, value)
-	if !ok {
-		c.found("a record has no ID")
+	if !ok && found.Sequence == 0 {
+		c.found("a record has no key")
 		return true, nil
 	}
 	at, isThere := slices.BinarySearchFunc(c.want[c.next:], found.Sequence, func(r table.Record, sequence uint64) int {
@@ -159,6 +176,15 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 	}
 	c.next++
 	return true, nil
+}
+
+// change counts an entry of the history. A damaged one is no problem of the records.
+func (c *comparison) change(key, value []byte) (more bool, err error) {
+	c.pasts++
+	if _, ok := decodePast(key, value); !ok {
+		c.damagedPasts++
+	}
+	return true, cmp.Or(c.closingErr(), c.ctx.Err())
 }
 
 // missing reports the records in memory up to an index that the file does not have.

@@ -50,7 +50,7 @@ func TestCheck_Damage(t *testing.T) {
 			return value
 		}), true},
 		"a changed ID": {change(func(value []byte) []byte {
-			value[19+9] ^= 1
+			value[25+9] ^= 1
 			return value
 		}), true},
 		"a longer ID": {change(func(value []byte) []byte {
@@ -72,7 +72,7 @@ func TestCheck_Damage(t *testing.T) {
 		"a short record": {change(func([]byte) []byte { return []byte{1} }), true},
 		"another ID in the key": {func(tx *bbolt.Tx) error {
 			value := records(tx).Get(keyOf(7))
-			other := append(keyOf(7)[:8], "other"...)
+			other := recordKey(8, "other")
 			return errors.Join(records(tx).Put(other, value), records(tx).Delete(keyOf(7)))
 		}, true},
 		"a record at another position": {func(tx *bbolt.Tx) error {
@@ -87,12 +87,12 @@ func TestCheck_Damage(t *testing.T) {
 			return records(tx).Put(keyOf(300), records(tx).Get(keyOf(7)))
 		}, false},
 		"an ID twice": {func(tx *bbolt.Tx) error {
-			return errors.Join(records(tx).Delete(keyOf(8)), records(tx).Put(append(keyOf(8)[:8], "id-0000007"...), []byte{1}))
+			return errors.Join(records(tx).Delete(keyOf(8)), records(tx).Put(recordKey(9, "id-0000007"), []byte{1}))
 		}, false},
 		"an old version of a record": {func(tx *bbolt.Tx) error {
 			return errors.Join(
 				records(tx).Delete(keyOf(8)),
-				records(tx).Put(append(keyOf(8)[:8], "other"...), validValue(t, 8, "other")),
+				records(tx).Put(recordKey(9, "other"), validValue(t, 9, "other")),
 			)
 		}, false},
 		"a total that is too low":              {setState(0, 299), false},
@@ -112,7 +112,7 @@ func TestCheck_Damage(t *testing.T) {
 			if err == nil {
 				defer store.Close()
 				err = store.Check(t.Context())
-				_, _, listErr = store.List(t.Context(), page(0, 300))
+				_, _, listErr = list(t.Context(), store, page(0, 300))
 			}
 			if !errors.Is(err, relayer.ErrCorrupt) {
 				t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
@@ -143,7 +143,13 @@ func TestOpen_MissingState(t *testing.T) {
 
 // keyOf returns the key of a record of wholeFile.
 func keyOf(i int) []byte {
-	return append(binary.BigEndian.AppendUint64(nil, uint64(i)), fmt.Sprintf("id-%07d", i)...)
+	return recordKey(i+1, fmt.Sprintf("id-%07d", i))
+}
+
+// recordKey returns the key of a record.
+func recordKey(sequence int, id string) []byte {
+	key := append(binary.BigEndian.AppendUint64(nil, uint64(sequence)), id...)
+	return binary.BigEndian.AppendUint32(key, crc32.Checksum(key, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // validValue returns a sound value for a position, as the store writes it.
@@ -151,17 +157,17 @@ func validValue(t *testing.T, sequence int, id string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "other.db")
 	store := open(t, path)
-	records := make([]relayer.Record, sequence+1)
+	records := make([]relayer.Record, sequence)
 	for i := range records {
 		records[i] = relayer.Record{ID: fmt.Sprint(i), Revision: 1}
 	}
-	records[sequence].ID = id
+	records[sequence-1].ID = id
 	if err := errors.Join(store.Import(t.Context(), records), store.Close()); err != nil {
 		t.Fatal(err)
 	}
 	var value []byte
 	edited(t, read(t, path), func(tx *bbolt.Tx) error {
-		value = bytes.Clone(tx.Bucket([]byte("relayers")).Get(append(binary.BigEndian.AppendUint64(nil, uint64(sequence)), id...)))
+		value = bytes.Clone(tx.Bucket([]byte("relayers")).Get(recordKey(sequence, id)))
 		return nil
 	})
 	return value
@@ -175,14 +181,14 @@ func TestCheck_OtherRecords(t *testing.T) {
 		change func(records *bbolt.Bucket) error
 		want   string
 	}{
-		"a missing record":     {func(records *bbolt.Bucket) error { return records.Delete(keyOf(7)) }, `record 7, ID "id-0000007", is not in the file`},
-		"without the last one": {func(records *bbolt.Bucket) error { return records.Delete(keyOf(300)) }, `record 300, ID "id-0000300", is not in the file`},
+		"a missing record":     {func(records *bbolt.Bucket) error { return records.Delete(keyOf(7)) }, `record 8, ID "id-0000007", is not in the file`},
+		"without the last one": {func(records *bbolt.Bucket) error { return records.Delete(keyOf(300)) }, `record 301, ID "id-0000300", is not in the file`},
 		"a record too many": {func(records *bbolt.Bucket) error {
 			return records.Put(keyOf(301), records.Get(keyOf(7)))
-		}, "record 301 is in the file and not in memory"},
+		}, "record 302 is in the file and not in memory"},
 		"another record": {func(records *bbolt.Bucket) error {
 			return records.Put(keyOf(7), records.Get(keyOf(8)))
-		}, `record 7, ID "id-0000007", is not the one in memory`},
+		}, `record 8, ID "id-0000007", is not the one in memory`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -369,7 +375,7 @@ func TestCheck_WhileServing(t *testing.T) {
 	})
 	done.Go(func() {
 		for i := range 500 {
-			if _, _, err := store.List(t.Context(), page(i, 10)); err != nil {
+			if _, _, err := list(t.Context(), store, page(i, 10)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -497,7 +503,7 @@ func dump(t *testing.T, path string) []byte {
 	t.Helper()
 	store := open(t, path)
 	defer store.Close()
-	recs, total, err := store.List(t.Context(), page(0, 1000))
+	recs, total, err := list(t.Context(), store, page(0, 1000))
 	if err != nil {
 		t.Errorf("List: %v", err)
 	}

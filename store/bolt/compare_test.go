@@ -51,7 +51,7 @@ func TestCompare_FindsDamage(t *testing.T) {
 				if text := logged.String(); strings.Count(text, "the file is damaged") != 2 || strings.Contains(text, "filler") {
 					t.Errorf("the log is %q, want the damage once for the comparison and once for the check", text)
 				}
-				if recs, _, err := store.List(t.Context(), page(0, corruptibleRecords)); err != nil || len(recs) != corruptibleRecords {
+				if recs, _, err := list(t.Context(), store, page(0, corruptibleRecords)); err != nil || len(recs) != corruptibleRecords {
 					t.Errorf("List: %d records, error %v", len(recs), err)
 				}
 				flipBits(t, path, whole, at, 0)
@@ -83,7 +83,7 @@ func TestCompare_SoundFile(t *testing.T) {
 				for i := range 30 {
 					rec, err := store.Create(t.Context(), numbered(10_000+i))
 					if err == nil && i%2 == 0 {
-						err = store.Delete(t.Context(), rec.ID, rec.Revision)
+						err = store.Delete(t.Context(), rec.ID, rec.Revision, nil)
 					}
 					if err != nil {
 						t.Fatal(err)

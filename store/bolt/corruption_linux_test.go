@@ -184,7 +184,7 @@ func (l *load) operation(ctx context.Context, worker int, rng *rand.Rand) error 
 	}
 	l.verify(rec)
 	if rng.IntN(4) == 0 {
-		recs, _, err := l.store.List(ctx, page(i, 10))
+		recs, _, err := list(ctx, l.store, page(i, 10))
 		for _, rec := range recs {
 			l.verify(rec)
 		}
@@ -208,7 +208,7 @@ func (l *load) operation(ctx context.Context, worker int, rng *rand.Rand) error 
 	if i%40 != worker {
 		return nil
 	}
-	return l.store.Delete(ctx, id, rec.Revision)
+	return l.store.Delete(ctx, id, rec.Revision, nil)
 }
 
 // verify fails unless the record is what was written under its ID.

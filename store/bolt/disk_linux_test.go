@@ -23,7 +23,7 @@ import (
 // The file system of the test is filled, has room again, and is filled again.
 func TestWrite_FullDisk(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=5m"); err != nil {
 		t.Skipf("mounting a file system needs privileges: %v", err)
 	}
 	t.Cleanup(func() {
@@ -33,7 +33,7 @@ func TestWrite_FullDisk(t *testing.T) {
 	})
 	ballast := filepath.Join(dir, "ballast")
 	path := filepath.Join(dir, "relayers.db")
-	fill(t, ballast, 1<<20)
+	fill(t, ballast, 2<<20)
 	writeToFullDisk(t, path, func(store *bolt.Store) {
 		if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("Ready on a full disk: error is %v, want %v", err, relayer.ErrUnavailable)
@@ -280,7 +280,7 @@ func (l *ledger) record(t *testing.T, id string, document []byte, err error) {
 
 func (l *ledger) compare(t *testing.T, store *bolt.Store) {
 	t.Helper()
-	recs, total, err := store.List(t.Context(), page(0, len(l.docs)+1))
+	recs, total, err := list(t.Context(), store, page(0, len(l.docs)+1))
 	if err != nil || total != len(l.docs) || len(recs) != total {
 		t.Fatalf("%d records, total %d, %d acknowledged; error %v", len(recs), total, len(l.docs), err)
 	}

@@ -12,6 +12,8 @@
 // [relayer.ErrNewerFormat], [relayer.ErrCorrupt]. One process at a time can have a
 // file open: [ErrLocked].
 //
+// [Store.History] returns the changes of the past: see [WithHistory].
+//
 // [Store.Backup] backs up while serving, [Store.Check] verifies the whole file,
 // and [Store.Ready] reports whether the store can take writes.
 // docs/store-format.md describes the file, what is guaranteed, and what happens

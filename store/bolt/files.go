@@ -29,7 +29,7 @@ import (
 // opened, the error matches [relayer.ErrCorrupt] and names it. After an error there is no file
 // at path.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	if err := createFile(ctx, path, s.table); err != nil {
+	if err := createFile(ctx, path, s.table, s.copyHistory); err != nil {
 		return fmt.Errorf("bolt: back up to %s: %w", path, err)
 	}
 	return nil
@@ -52,7 +52,7 @@ func Compact(ctx context.Context, path string) (before, after int64, err error) 
 	if err := s.Check(ctx); err != nil {
 		return 0, 0, err
 	}
-	temp, err := writeTempFile(ctx, path, s.table)
+	temp, err := writeTempFile(ctx, path, s.table, s.copyHistory)
 	if err == nil {
 		defer os.Remove(temp)
 		after, err = s.replaceWith(temp)
@@ -78,14 +78,19 @@ func (s *Store) replaceWith(temp string) (int64, error) {
 	return info.Size(), osfile.SyncDirectory(filepath.Dir(s.path))
 }
 
-// createFile creates a file with the records of a table. It writes and syncs a temporary
+// copyHistory passes the entries of a history before a revision to put, and returns how many.
+type copyHistory func(ctx context.Context, before uint64, put func([]entry) error) (int, error)
+
+func noHistory(context.Context, uint64, func([]entry) error) (int, error) { return 0, nil }
+
+// createFile creates a file with the records of a table and a history. It writes and syncs a temporary
 // file and then links it to path, so that no crash leaves half a file at path. If the path
 // is taken, it returns [fs.ErrExist] and changes nothing.
-func createFile(ctx context.Context, path string, from *table.Table) error {
+func createFile(ctx context.Context, path string, from *table.Table, history copyHistory) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
 	}
-	temp, err := writeTempFile(ctx, path, from)
+	temp, err := writeTempFile(ctx, path, from, history)
 	if err != nil {
 		return err
 	}
@@ -113,18 +118,19 @@ const (
 )
 
 // writeTempFile writes and syncs a temporary file next to path and returns its name.
-func writeTempFile(ctx context.Context, path string, from *table.Table) (name string, err error) {
+func writeTempFile(ctx context.Context, path string, from *table.Table, history copyHistory) (name string, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 	if err != nil {
 		return "", fmt.Errorf("cannot create a file in %s: %w", filepath.Dir(path), withoutPath(err))
 	}
 	name = temp.Name()
 	records, counters, err := from.Snapshot()
+	copied := 0
 	if err == nil {
-		err = writeRecords(ctx, name, records, counters)
+		copied, err = writeAll(ctx, name, records, counters, history)
 	}
 	if err == nil {
-		err = verifyRecords(ctx, temp, records)
+		err = verifyAll(ctx, temp, records, copied)
 	}
 	if err == nil {
 		err = temp.Sync()
@@ -136,9 +142,9 @@ func writeTempFile(ctx context.Context, path string, from *table.Table) (name st
 	return name, nil
 }
 
-// verifyRecords verifies that a file has the records and no other ones, and removes what
-// follows its last page.
-func verifyRecords(ctx context.Context, file *os.File, records []table.Record) error {
+// verifyAll verifies that a file has the records and no other ones, and as many entries of the
+// history, and removes what follows its last page.
+func verifyAll(ctx context.Context, file *os.File, records []table.Record, pasts int) error {
 	header, _, err := pages.ReadHeaders(file)
 	if err != nil {
 		return err
@@ -147,37 +153,68 @@ func verifyRecords(ctx context.Context, file *os.File, records []table.Record) e
 	if err := c.compareFile(pages.NewFile(file, header), nil); err != nil {
 		return err
 	}
+	if c.pasts != pasts || c.damagedPasts > 0 {
+		c.found("the history differs from what was written")
+	}
 	return errors.Join(errors.Join(c.problems...), file.Truncate(header.Size()))
 }
 
-// writeRecords writes records to an empty file.
-func writeRecords(ctx context.Context, name string, records []table.Record, counters table.Counters) (err error) {
+// writeAll writes a history and records to an empty file, and returns the number of entries of
+// the history.
+func writeAll(ctx context.Context, name string, records []table.Record, counters table.Counters, history copyHistory) (pasts int, err error) {
 	now := state{total: uint64(len(records)), counters: counters}
 	for _, r := range records {
 		if err := r.Err(); err != nil {
-			return err
+			return 0, err
 		}
 		now.sum += uint64(r.Checksum)
 	}
 	db, err := bbolt.Open(name, fileMode, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoStatistics: true})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	err = db.Update(func(tx *bbolt.Tx) error { return createBuckets(tx, now) })
+	if err == nil {
+		pasts, err = writeHistory(ctx, db, counters.NextRevision, history)
+	}
 	for len(records) > 0 && err == nil {
 		err = db.Update(func(tx *bbolt.Tx) (err error) {
 			records, err = putSome(tx, records)
 			return cmp.Or(err, ctx.Err())
 		})
 	}
-	return err
+	return pasts, err
+}
+
+// writeHistory writes some megabytes of entries at a time, and returns the number of all.
+func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copyHistory) (pasts int, err error) {
+	var waiting []entry
+	size := 0
+	put := func(tx *bbolt.Tx) error { return putEntries(tx.Bucket([]byte(historyBucket)), waiting) }
+	pasts, err = history(ctx, before, func(some []entry) error {
+		waiting = append(waiting, some...)
+		for _, e := range some {
+			size += len(e.value)
+		}
+		if size < tempBatch {
+			return nil
+		}
+		err := db.Update(put)
+		waiting, size = nil, 0
+		return err
+	})
+	if err == nil && len(waiting) > 0 {
+		err = db.Update(put)
+	}
+	return pasts, err
 }
 
 func createBuckets(tx *bbolt.Tx, now state) error {
 	_, err := tx.CreateBucket([]byte(recordsBucket))
+	_, historyErr := tx.CreateBucket([]byte(historyBucket))
 	meta, metaErr := tx.CreateBucket([]byte(metaBucket))
-	if err := errors.Join(err, metaErr); err != nil {
+	if err := errors.Join(err, historyErr, metaErr); err != nil {
 		return err
 	}
 	return errors.Join(meta.Put([]byte(formatKey), format()), meta.Put([]byte(stateKey), now.encoded()))
@@ -188,7 +225,7 @@ func putSome(tx *bbolt.Tx, records []table.Record) ([]table.Record, error) {
 	bucket := tx.Bucket([]byte(recordsBucket))
 	bucket.FillPercent = appendFill
 	for size := 0; size < tempBatch && len(records) > 0; records = records[1:] {
-		size += len(records[0].Parts())
+		size += records[0].Size()
 		if err := bucket.Put(recordKey(&records[0]), recordValue(&records[0])); err != nil {
 			return nil, err
 		}

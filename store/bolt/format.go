@@ -17,6 +17,7 @@ import (
 const (
 	metaBucket    = "meta"
 	recordsBucket = "relayers" // sequence number and ID -> record
+	historyBucket = "history"  // revision -> change
 )
 
 // The keys of the entries of metaBucket.
@@ -28,7 +29,7 @@ const (
 // The format entry is the magic followed by the version.
 const (
 	magic         = "go-relayer relayers"
-	formatVersion = 3
+	formatVersion = 4
 )
 
 func format() []byte {
@@ -121,33 +122,37 @@ func (s state) after(b *table.Batch) state {
 	return s
 }
 
-// The key of a record is its sequence number, 8 bytes, and its ID. The ID is also part
-// of the value, so that the ID of a damaged record is known. The value is
+// The key of a record is its sequence number, 8 bytes, its ID, and the CRC-32C of both. The
+// ID is also part of the value, so that the ID of a damaged record is known. The value is
 //
 //	version   1 byte
-//	checksum  4 bytes: CRC-32C of the sizes, the terms and the parts, then the sequence number and the revision
+//	checksum  4 bytes: CRC-32C of the sizes, the parts and the terms, then the sequence number and the revision
 //	revision  8 bytes
-//	sizes     of the ID and of the claim, 1 byte each, of the terms, 2 bytes, and of the document, 4 bytes
-//	terms     separated by a zero byte
-//	parts     ID, claim, document, and the private part up to the end
+//	sizes     of the ID and of the claim, 1 byte each, of the text, of the note and of the terms, 2 bytes each, and of
+//	          the document, 4 bytes
+//	parts     ID, claim, text, note, document, and the private part up to the terms
+//	terms     separated by a zero byte, up to the end
 //
 // Numbers are big-endian. The checksum begins with what is known before the write is
 // queued, because all writes wait for the writer.
 const (
-	recordVersion = 2
+	recordVersion = 3
 	checksumAt    = 1
 	revisionAt    = 5
 	sizesAt       = 13
-	termsAt       = 21
+	partsAt       = 25
 )
 
-const sequenceSize = 8
+const (
+	sequenceSize = 8
+	sumSize      = 4
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sumRecord completes the checksum.
-func sumRecord(parts uint32, sequence, revision []byte) uint32 {
-	return crc32.Update(crc32.Update(parts, castagnoli, sequence), castagnoli, revision)
+func sumRecord(content uint32, sequence, revision []byte) uint32 {
+	return crc32.Update(crc32.Update(content, castagnoli, sequence), castagnoli, revision)
 }
 
 // newRecord returns a record for a batch, with the first part of its checksum.
@@ -160,21 +165,24 @@ func newRecord(rec relayer.Record) *table.Record {
 const termSeparator = "\x00"
 
 func recordKey(r *table.Record) []byte {
-	key := make([]byte, 0, sequenceSize+relayer.MaxIDLength)
-	return append(binary.BigEndian.AppendUint64(key, r.Sequence()), r.ID()...)
+	key := make([]byte, 0, sequenceSize+relayer.MaxIDLength+sumSize)
+	key = append(binary.BigEndian.AppendUint64(key, r.Sequence()), r.ID()...)
+	return binary.BigEndian.AppendUint32(key, crc32.Checksum(key, castagnoli))
 }
 
 // recordValue returns the value of a record whose checksum is complete.
 func recordValue(r *table.Record) []byte {
 	terms := strings.Join(r.Terms(), termSeparator)
-	value := make([]byte, 0, termsAt+len(terms)+len(r.Parts()))
+	value := make([]byte, 0, partsAt+len(terms)+r.Size())
 	value = append(value, recordVersion)
 	value = binary.BigEndian.AppendUint32(value, r.Checksum)
 	value = binary.BigEndian.AppendUint64(value, r.Revision())
 	value = append(value, uint8(len(r.ID())), uint8(len(r.Claim())))
-	value = binary.BigEndian.AppendUint16(value, uint16(len(terms)))
+	for _, size := range []int{len(r.Text()), len(r.Note()), len(terms)} {
+		value = binary.BigEndian.AppendUint16(value, uint16(size))
+	}
 	value = binary.BigEndian.AppendUint32(value, uint32(len(r.Document())))
-	return append(append(value, terms...), r.Parts()...)
+	return append(r.AppendParts(value), terms...)
 }
 
 // storedRecord is a decoded entry.
@@ -184,41 +192,43 @@ type storedRecord struct {
 }
 
 // decodeRecord decodes an entry, whose bytes the result shares. A record that does not
-// match its checksum is marked as damaged. If its ID is not known for sure, it returns false.
+// match its checksum is marked as damaged. If the checksum of neither the record nor the key
+// confirms its ID, it returns false.
 func decodeRecord(key, value []byte) (r storedRecord, ok bool) {
-	if len(key) <= sequenceSize || len(key) > sequenceSize+relayer.MaxIDLength {
+	idEnd := len(key) - sumSize
+	if idEnd <= sequenceSize || idEnd > sequenceSize+relayer.MaxIDLength {
 		return r, false
 	}
-	sequence, id := key[:sequenceSize], key[sequenceSize:]
+	sequence, id := key[:sequenceSize], key[sequenceSize:idEnd]
 	r, isSound := decodeValue(value)
 	r.Sequence = binary.BigEndian.Uint64(sequence)
 	isSound = isSound && sumRecord(crc32.Checksum(value[sizesAt:], castagnoli), sequence, value[revisionAt:sizesAt]) == r.Checksum
-	r.IsDamaged = !isSound || !bytes.Equal(r.ID(), id)
+	isKeySound := crc32.Checksum(key[:idEnd], castagnoli) == binary.BigEndian.Uint32(key[idEnd:])
+	r.IsDamaged = !isSound || !isKeySound || !bytes.Equal(r.ID(), id)
 	if !isSound {
-		// If the value is sound, the key is what is damaged. If the sizes of the entry are, the
-		// value does not begin with its version, and nothing confirms the ID.
-		if len(value) >= termsAt && value[0] != recordVersion && int(r.IDSize) != len(id) && !bytes.HasPrefix(r.Parts, id) {
-			return r, false
-		}
-		r.Parts, r.IDSize, r.ClaimSize, r.DocumentSize = id, uint8(len(id)), 0, 0
+		r.Parts, r.IDSize, r.ClaimSize, r.TextSize, r.NoteSize, r.DocumentSize = id, uint8(len(id)), 0, 0, 0, 0
 	}
-	return r, true
+	return r, isSound || isKeySound
 }
 
 // decodeValue parses a value. It returns false if its sizes contradict each other.
 func decodeValue(value []byte) (r storedRecord, ok bool) {
-	if len(value) < termsAt {
+	if len(value) < partsAt {
 		return r, false
 	}
 	r.Checksum = binary.BigEndian.Uint32(value[checksumAt:])
 	r.Revision = binary.BigEndian.Uint64(value[revisionAt:])
 	r.IDSize, r.ClaimSize = value[sizesAt], value[sizesAt+1]
-	terms := int(binary.BigEndian.Uint16(value[sizesAt+2:]))
-	r.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+4:])
-	if len(value) < termsAt+terms {
+	r.TextSize, r.NoteSize = binary.BigEndian.Uint16(value[sizesAt+2:]), binary.BigEndian.Uint16(value[sizesAt+4:])
+	terms := int(binary.BigEndian.Uint16(value[sizesAt+6:]))
+	r.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+8:])
+	termsAt := len(value) - terms
+	if value[0] != recordVersion || termsAt < partsAt ||
+		r.IDSize == 0 || r.IDSize > relayer.MaxIDLength || r.ClaimSize > relayer.MaxClaimLength ||
+		r.TextSize > relayer.MaxTextLength || r.NoteSize > relayer.MaxNoteLength {
 		return r, false
 	}
-	r.terms, r.Parts = value[termsAt:termsAt+terms], value[termsAt+terms:]
-	isSound := value[0] == recordVersion && r.IDSize > 0 && r.IDSize <= relayer.MaxIDLength && r.ClaimSize <= relayer.MaxClaimLength
-	return r, isSound && int64(r.IDSize)+int64(r.ClaimSize)+int64(r.DocumentSize) <= int64(len(r.Parts))
+	r.Parts, r.terms = value[partsAt:termsAt], value[termsAt:]
+	sizes := int64(r.IDSize) + int64(r.ClaimSize) + int64(r.TextSize) + int64(r.NoteSize) + int64(r.DocumentSize)
+	return r, sizes <= int64(len(r.Parts))
 }

@@ -75,7 +75,7 @@ func deleteAll(t testing.TB, store relayer.Store, recs []relayer.Record) {
 	for worker := range workers {
 		done.Go(func() {
 			for i := worker; i < len(recs); i += workers {
-				if err := store.Delete(t.Context(), recs[i].ID, recs[i].Revision); err != nil {
+				if err := store.Delete(t.Context(), recs[i].ID, recs[i].Revision, nil); err != nil {
 					t.Error(err)
 					return
 				}
@@ -204,7 +204,7 @@ func wantSound(t *testing.T, store *bolt.Store) {
 
 func wantIDs(t *testing.T, store relayer.Store, ids []string) {
 	t.Helper()
-	recs, total, err := store.List(t.Context(), page(0, len(ids)+1))
+	recs, total, err := list(t.Context(), store, page(0, len(ids)+1))
 	if err != nil || total != len(ids) || len(recs) != len(ids) {
 		t.Errorf("%d records, total %d, want %d; error %v", len(recs), total, len(ids), err)
 		return
@@ -353,6 +353,12 @@ const corruptibleRecords = 1000
 func versionedRecord(i, version int) relayer.Record {
 	document := fmt.Sprintf(`{"id":"id-%07d","version":%d,"filler":"%s"}`, i, version, strings.Repeat(strconv.Itoa(i%10), 300))
 	return relayer.Record{ID: fmt.Sprintf("id-%07d", i), Claim: fmt.Sprintf("claim-%07d", i), Document: []byte(document), Private: []byte("{}")}
+}
+
+// list returns the records of a page and the total.
+func list(ctx context.Context, store relayer.Store, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	found, err := store.List(ctx, query)
+	return found.Records, found.Total, err
 }
 
 func page(offset, limit int) relayer.StoreQuery {

@@ -77,7 +77,7 @@ func TestImport_InBatch(t *testing.T) {
 		importAll(t, store, claimed),
 		create(t, store, relayer.Record{ID: "m-1", Claim: "claim of m-2"}),
 		importAll(t, store, numberedRecords("m", 5, 10)),
-		func() error { return store.Delete(t.Context(), "m-1", 3) },
+		func() error { return store.Delete(t.Context(), "m-1", 3, nil) },
 		importAll(t, store, numberedRecords("m", 3, 10)),
 		create(t, store, relayer.Record{ID: "m-1"}),
 		create(t, store, relayer.Record{ID: "b", Claim: "claim of m-0"}),

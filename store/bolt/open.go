@@ -65,7 +65,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	}
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		err = createFile(ctx, path, table.New(table.Counters{NextRevision: 1}, 0))
+		err = createFile(ctx, path, table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0), noHistory)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
@@ -102,10 +102,11 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 
 // content is the file after the last commit, and the table of its records.
 type content struct {
-	info   fs.FileInfo
-	header pages.Header
-	state  state
-	table  *table.Table
+	info    fs.FileInfo
+	header  pages.Header
+	state   state
+	table   *table.Table
+	history []past // in the order of the keys
 }
 
 // Files with more relayers than this report the progress of their load.
@@ -121,14 +122,15 @@ type loader struct {
 	opts options
 
 	content
-	batch    []table.Record      // read and not sent
-	batches  chan []table.Record // for fill
-	termSets map[string][]string // by the joined terms
-	loaded   uint64
-	next     uint64 // lowest sequence number that the next record can have
-	sum      uint64
-	damaged  int
-	reported time.Time
+	batch       []table.Record         // read and not sent
+	batches     chan []table.Record    // for fill
+	termSets    map[string]table.Terms // by the joined terms
+	loaded      uint64
+	next        uint64 // lowest sequence number that the next record can have
+	sum         uint64
+	damaged     int
+	damagedPast int
+	reported    time.Time
 }
 
 // loadBatch is the number of records that the loader sends to fill at once.
@@ -137,7 +139,7 @@ const loadBatch = 1024
 // load verifies that this package created the file and that it is whole, and reads all
 // records.
 func load(ctx context.Context, file *os.File, opts options) (content, error) {
-	l := &loader{ctx: ctx, file: file, opts: opts, termSets: make(map[string][]string), reported: time.Now()}
+	l := &loader{ctx: ctx, file: file, opts: opts, termSets: make(map[string]table.Terms), reported: time.Now()}
 	err := l.read()
 	if errors.Is(err, pages.ErrDamaged) {
 		err = corruptFile(err)
@@ -173,6 +175,9 @@ func (l *loader) read() (err error) {
 	}
 	if err := file.Freelist(); err != nil {
 		return err
+	}
+	if l.damagedPast > 0 {
+		l.opts.log(slog.LevelWarn, "entries of the history are damaged: they are left out", "path", l.file.Name(), "count", l.damagedPast)
 	}
 	if !both {
 		l.opts.log(slog.LevelWarn, "a header of the file is invalid: the last commit is lost if that header was damaged "+
@@ -215,15 +220,20 @@ func (l *loader) readRecords(file *pages.File) error {
 	reserved := l.reserveMemory()
 	defer runtime.KeepAlive(reserved)
 	// A damaged total must not reserve more memory than the file can need.
-	most := uint64(l.info.Size() / (termsAt + sequenceSize))
+	most := uint64(l.info.Size() / (partsAt + sequenceSize + sumSize))
 	l.table = table.New(l.state.counters, int(min(l.state.total, most)))
 	l.batches = make(chan []table.Record, 4)
-	filled := make(chan error, 1)
+	filled, past := make(chan error, 1), make(chan error, 1)
 	go func() { filled <- l.fill() }()
+	history := pages.NewFile(l.file, l.header)
+	go func() { past <- history.Entries(historyBucket, nil, l.addPast) }()
 	err := file.Entries(recordsBucket, nil, l.add)
 	l.send()
 	close(l.batches)
-	if err := cmp.Or(err, <-filled); err != nil {
+	if err := cmp.Or(err, <-filled, <-past); err != nil {
+		return err
+	}
+	if err := file.Join(history); err != nil {
 		return err
 	}
 	if l.loaded != l.state.total {
@@ -263,11 +273,24 @@ func (l *loader) add(key, value []byte) (bool, error) {
 	return true, l.ctx.Err()
 }
 
+// addPast reads an entry of the history, in a goroutine of its own. A damaged one is not served,
+// and is deleted when it is the oldest.
+func (l *loader) addPast(key, value []byte) (bool, error) {
+	p, ok := decodePast(key, value)
+	if !ok {
+		l.damagedPast++
+	}
+	if p.revision > 0 && p.revision < l.state.counters.NextRevision { // if not, its key is damaged
+		l.history = append(l.history, p)
+	}
+	return true, l.ctx.Err()
+}
+
 // maxTermSets bounds the memory for terms that no other record has.
 const maxTermSets = 10_000
 
 // terms returns the terms of a record. Most records share them with others.
-func (l *loader) terms(joined []byte) []string {
+func (l *loader) terms(joined []byte) table.Terms {
 	if len(joined) == 0 {
 		return nil
 	}
@@ -276,7 +299,7 @@ func (l *loader) terms(joined []byte) []string {
 		if len(l.termSets) == maxTermSets {
 			clear(l.termSets)
 		}
-		terms = strings.Split(string(joined), termSeparator)
+		terms = table.NewTerms(strings.Split(string(joined), termSeparator))
 		l.termSets[string(joined)] = terms
 	}
 	return terms

@@ -13,10 +13,18 @@ type Option struct{ apply func(*options) error }
 type options struct {
 	lockTimeout time.Duration
 	logger      *slog.Logger
+
+	historyChanges int // 0: no history
+	historyAge     time.Duration
 }
 
 // defaultLockTimeout is long enough for a process that is ending to close the file.
 const defaultLockTimeout = time.Second
+
+const (
+	defaultHistoryChanges = 100_000
+	defaultHistoryAge     = 90 * 24 * time.Hour
+)
 
 // WithLockTimeout sets how long [Open] waits for another process to close the
 // file before it returns [ErrLocked]. The default is 1 second. Zero or less tries
@@ -40,6 +48,19 @@ func WithLogger(logger *slog.Logger) Option {
 	}}
 }
 
+// WithHistory sets how many changes the store retains for [Store.History], and how long. The
+// default is 100,000 changes and 90 days. Zero changes are no history. A write deletes some
+// entries that are too many or too old, so that the file has some more for a time.
+func WithHistory(changes int, age time.Duration) Option {
+	return Option{func(o *options) error {
+		if changes < 0 || age < 0 {
+			return errors.New("the number of changes and the age of the history must be 0 or more")
+		}
+		o.historyChanges, o.historyAge = changes, age
+		return nil
+	}}
+}
+
 // log logs, unless the handler of the host panics: it is called while files are locked and
 // writes wait.
 func (o options) log(level slog.Level, message string, args ...any) {
@@ -48,7 +69,10 @@ func (o options) log(level slog.Level, message string, args ...any) {
 }
 
 func collect(opts []Option) (options, error) {
-	collected := options{lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler)}
+	collected := options{
+		lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler),
+		historyChanges: defaultHistoryChanges, historyAge: defaultHistoryAge,
+	}
 	for _, opt := range opts {
 		if opt.apply == nil {
 			return options{}, errors.New("option is empty")

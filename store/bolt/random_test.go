@@ -158,7 +158,7 @@ func (r *randomTest) changeSome() {
 			var err, want error
 			switch kind {
 			case 0:
-				err = r.store.Delete(r.Context(), rec.ID, rec.Revision)
+				err = r.store.Delete(r.Context(), rec.ID, rec.Revision, nil)
 			case 1, 2:
 				rec.Document, rec.Terms = document, terms
 				r.recs[i], err = r.store.Update(r.Context(), rec)
@@ -226,7 +226,7 @@ func (r *randomTest) failUpdate() {
 	rec.Document, rec.Terms = r.document(), r.terms()
 	var err error
 	if isDelete {
-		err = r.store.Delete(r.Context(), rec.ID, rec.Revision)
+		err = r.store.Delete(r.Context(), rec.ID, rec.Revision, nil)
 	} else {
 		_, err = r.store.Update(r.Context(), rec)
 	}
@@ -255,7 +255,7 @@ func (r *randomTest) updated(rec relayer.Record) relayer.Record {
 	if err != nil {
 		r.Fatal(err)
 	}
-	rec.Revision = found.Revision
+	rec.Revision, rec.Sequence = found.Revision, found.Sequence
 	return rec
 }
 
@@ -281,7 +281,7 @@ func (r *randomTest) compareSome() {
 
 func (r *randomTest) compare(query relayer.StoreQuery) {
 	r.Helper()
-	got, total, err := r.store.List(r.Context(), query)
+	got, total, err := list(r.Context(), r.store, query)
 	want, wantTotal := r.want(query)
 	isSame := func(a, b relayer.Record) bool {
 		return a.ID == b.ID && a.Claim == b.Claim && a.Revision == b.Revision && slices.Equal(a.Terms, b.Terms) && bytes.Equal(a.Document, b.Document)
@@ -296,14 +296,15 @@ func (r *randomTest) want(query relayer.StoreQuery) (want []relayer.Record, tota
 		from := r.recs[min(query.Offset, len(r.recs)):]
 		return from[:min(query.Limit, len(from))], len(r.recs)
 	}
-	want, total, _ = storeutil.Scan(func(yield func(relayer.Record, error) bool) {
-		for _, rec := range r.recs {
+	found, _ := storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+		for i, rec := range r.recs {
+			rec.Sequence = uint64(i + 1) // imports do not return it
 			if !yield(rec, nil) {
 				return
 			}
 		}
 	}, query)
-	return want, total
+	return found.Records, found.Total
 }
 
 func (r *randomTest) compareAll() {

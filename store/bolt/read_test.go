@@ -60,9 +60,9 @@ func TestChecksum_DamagedRecordIsNotServed(t *testing.T) {
 	store := flippedRecord(t)
 	_, err := store.Get(t.Context(), "id-07")
 	wantCorrupt(t, "Get", err, `"id-07"`)
-	_, _, err = store.List(t.Context(), page(5, 10))
+	_, _, err = list(t.Context(), store, page(5, 10))
 	wantCorrupt(t, "List", err, `"id-07"`)
-	_, _, err = store.List(t.Context(), relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 50})
+	_, _, err = list(t.Context(), store, relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 50})
 	wantCorrupt(t, "List of a term", err, `"id-07"`)
 	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-07"`)
 }
@@ -76,11 +76,11 @@ func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
 		t.Errorf("Create: error is %v, want %v", err, relayer.ErrExists)
 	}
 	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-07"`)
-	if err := store.Delete(t.Context(), "id-07", 1); err != nil {
+	if err := store.Delete(t.Context(), "id-07", 1, nil); err != nil {
 		t.Fatalf("Delete: %v", err)
 	}
 	wantSound(t, store)
-	if recs, total, err := store.List(t.Context(), page(0, 50)); err != nil || len(recs) != 49 || total != 49 {
+	if recs, total, err := list(t.Context(), store, page(0, 50)); err != nil || len(recs) != 49 || total != 49 {
 		t.Errorf("List returned %d of %d records, error %v", len(recs), total, err)
 	}
 	if err := create(t, store, relayer.Record{ID: "id-07"})(); err != nil {
@@ -97,7 +97,7 @@ func TestChecksum_OtherRecordsStayUsable(t *testing.T) {
 			}
 		}
 	}
-	if recs, total, err := store.List(t.Context(), page(8, 42)); err != nil || len(recs) != 42 || total != 50 {
+	if recs, total, err := list(t.Context(), store, page(8, 42)); err != nil || len(recs) != 42 || total != 50 {
 		t.Errorf("List returned %d of %d records, error %v", len(recs), total, err)
 	}
 	if _, err := store.Update(t.Context(), relayer.Record{ID: "id-08", Revision: 9}); err != nil {
@@ -108,7 +108,29 @@ func TestChecksum_OtherRecordsStayUsable(t *testing.T) {
 	}
 }
 
-// Whatever part of a record is damaged, its ID is known, and a delete removes it.
+// A record is not known by an ID that no checksum confirms: the file is refused.
+func TestChecksum_DamagedID(t *testing.T) {
+	whole := wholeFile(t)
+	for name, damaged := range map[string]func(key, value []byte){
+		"in the key and the document": func(key, value []byte) { key[8+9] ^= 1; value[len(value)-1] ^= 1 },
+		"in the key and the value":    func(key, value []byte) { key[8+9] ^= 1; value[25+9] ^= 1 },
+		"in the checksums":            func(key, value []byte) { key[len(key)-1] ^= 1; value[1] ^= 1 },
+	} {
+		path := writeTemp(t, edited(t, whole, func(tx *bbolt.Tx) error {
+			records := tx.Bucket([]byte("relayers"))
+			key, value := keyOf(7), bytes.Clone(records.Get(keyOf(7)))
+			damaged(key, value)
+			return errors.Join(records.Delete(keyOf(7)), records.Put(key, value))
+		}))
+		store, err := bolt.Open(t.Context(), path)
+		if err == nil {
+			_ = store.Close()
+		}
+		wantCorrupt(t, name, err, "a record has no ID")
+	}
+}
+
+// If one part of a record is damaged, its ID is known, and a delete removes it.
 func TestChecksum_EveryByteOfRecord(t *testing.T) {
 	t.Parallel()
 	whole := wholeFile(t)
@@ -129,7 +151,7 @@ func TestChecksum_EveryByteOfRecord(t *testing.T) {
 		store := open(t, path)
 		_, err := store.Get(t.Context(), "id-0000007")
 		wantCorrupt(t, fmt.Sprint("Get with byte ", at), err, `"id-0000007"`)
-		if err := store.Delete(t.Context(), "id-0000007", 0); err != nil {
+		if err := store.Delete(t.Context(), "id-0000007", 0, nil); err != nil {
 			t.Errorf("byte %d: Delete: %v", at, err)
 		}
 		wantSound(t, store)
@@ -138,7 +160,7 @@ func TestChecksum_EveryByteOfRecord(t *testing.T) {
 		}
 		store = open(t, path)
 		wantSound(t, store)
-		if _, total, err := store.List(t.Context(), page(0, 300)); err != nil || total != 299 {
+		if _, total, err := list(t.Context(), store, page(0, 300)); err != nil || total != 299 {
 			t.Errorf("byte %d: total is %d, error %v", at, total, err)
 		}
 		_ = store.Close()
@@ -151,9 +173,8 @@ func TestOpen_TwoRecordsAtOnePosition(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		write(t, path, edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
 			records := tx.Bucket([]byte("relayers"))
-			key, value := keyOf(moved), bytes.Clone(records.Get(keyOf(moved)))
-			binary.BigEndian.PutUint64(key, uint64(at))
-			return errors.Join(records.Delete(keyOf(moved)), records.Put(key, value))
+			value := bytes.Clone(records.Get(keyOf(moved)))
+			return errors.Join(records.Delete(keyOf(moved)), records.Put(recordKey(at+1, numbered(moved).ID), value))
 		}))
 		if _, err := bolt.Open(t.Context(), path); !errors.Is(err, relayer.ErrCorrupt) {
 			t.Errorf("record %d at position %d: error %v, want %v", moved, at, err, relayer.ErrCorrupt)
@@ -235,10 +256,18 @@ func TestRead_DamagedRecord(t *testing.T) {
 		}
 		wantRemedy(t, err)
 	}
-	recs, _, err := store.List(t.Context(), page(0, 300))
+	recs, _, err := list(t.Context(), store, page(0, 300))
 	wantDamaged("List", err)
-	if recs != nil {
-		t.Error("List: records came with the error")
+	if len(recs) != 7 || recs[6].ID != numbered(6).ID {
+		t.Errorf("List: %d records came with the error, want the 7 before the damaged one", len(recs))
+	}
+	if damaged, ok := errors.AsType[*relayer.CorruptError](err); !ok || damaged.ID != numbered(7).ID || damaged.Sequence != 8 {
+		t.Errorf("List: error is %+v, want the ID and the sequence", damaged)
+	}
+	after := page(0, 300)
+	after.After = 8
+	if recs, _, err := list(t.Context(), store, after); err != nil || len(recs) != 292 {
+		t.Errorf("List after the damaged record: %d records, error %v", len(recs), err)
 	}
 	damagedRecords := 0
 	for i := range 300 {
@@ -273,7 +302,7 @@ func TestRead_FileTruncated(t *testing.T) {
 	if _, err := store.Get(t.Context(), numbered(1).ID); err != nil {
 		t.Errorf("Get: error is %v", err)
 	}
-	if recs, _, err := store.List(t.Context(), page(0, 300)); err != nil || len(recs) != 300 {
+	if recs, _, err := list(t.Context(), store, page(0, 300)); err != nil || len(recs) != 300 {
 		t.Errorf("List: %d records, error %v", len(recs), err)
 	}
 	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
@@ -310,7 +339,7 @@ func TestGet_RecreatedRecords(t *testing.T) {
 	const n = 3000
 	for round := range 3 {
 		createAll(t, store, 0, n)
-		recs, total, err := store.List(t.Context(), page(0, n))
+		recs, total, err := list(t.Context(), store, page(0, n))
 		if err != nil || total != n {
 			t.Fatalf("round %d: total %d, error %v", round, total, err)
 		}
@@ -371,7 +400,7 @@ func TestRead_AfterWrite(t *testing.T) {
 	for range 2 {
 		expectUpdated(func() (relayer.Record, error) { return store.Get(t.Context(), id) })
 		expectUpdated(func() (relayer.Record, error) {
-			recs, _, err := store.List(t.Context(), page(0, 40))
+			recs, _, err := list(t.Context(), store, page(0, 40))
 			at := slices.IndexFunc(recs, func(rec relayer.Record) bool { return rec.ID == id })
 			return recs[at], err
 		})

@@ -106,9 +106,11 @@ func (s *Store) verifyContent(ctx context.Context, file *pages.File, header page
 	if err := verifyState(file, want); err != nil {
 		return err
 	}
-	err := file.Entries(recordsBucket, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() })
-	if err != nil {
-		return err
+	for _, bucket := range []string{recordsBucket, historyBucket} {
+		err := file.Entries(bucket, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() })
+		if err != nil {
+			return err
+		}
 	}
 	return file.Freelist()
 }

@@ -339,7 +339,7 @@ func TestRecovery_DamagedFreelist(t *testing.T) {
 			t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
 		}
 	}
-	if _, total, err := store.List(t.Context(), page(0, 0)); err != nil || total != 300 {
+	if _, total, err := list(t.Context(), store, page(0, 0)); err != nil || total != 300 {
 		t.Errorf("total is %d, error %v", total, err)
 	}
 }

@@ -33,7 +33,6 @@ type Store struct {
 	path       string
 	opts       options
 	queue      *groupcommit.Queue[write]
-	changes    storeutil.Feed
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
 
@@ -74,7 +73,7 @@ func (s *Store) do(ctx context.Context, size int, validate write) error {
 	return err
 }
 
-// Create adds a record and returns it with its revision after the commit is
+// Create adds a record and returns it with its revision and sequence after the commit is
 // synced. It returns [relayer.ErrExists] if the ID is taken, and
 // [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -89,24 +88,27 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	return s.put(ctx, rec, (*table.Batch).Update)
 }
 
-// put creates or updates a record and returns it with its revision.
+// put creates or updates a record and returns it with its revision and sequence.
 func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*table.Batch, *table.Record) error) (relayer.Record, error) {
 	if err := storeutil.Check(rec, table.MaxSize); err != nil {
 		return relayer.Record{}, err
 	}
 	r := newRecord(rec)
-	if err := s.do(ctx, len(r.Parts()), func(b *table.Batch) error { return validate(b, r) }); err != nil {
+	if err := s.do(ctx, r.Size(), func(b *table.Batch) error { return validate(b, r) }); err != nil {
 		return relayer.Record{}, err
 	}
-	rec.Revision = r.Revision()
+	rec.Revision, rec.Sequence = r.Revision(), r.Sequence()
 	return rec, nil
 }
 
 // Delete removes the record if its current revision is the given one. It returns
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is
 // another one. A damaged record is removed whatever the revision.
-func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.do(ctx, 0, func(b *table.Batch) error { return b.Delete(id, revision) })
+func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	if len(note) > relayer.MaxNoteLength {
+		return storeutil.Check(relayer.Record{ID: "any", Note: note}, table.MaxSize)
+	}
+	return s.do(ctx, len(note), func(b *table.Batch) error { return b.Delete(id, revision, note) })
 }
 
 // Import adds the records after all others, with the given revisions: all of them
@@ -123,7 +125,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			return table.ImportError(rec.ID, err)
 		}
 		added[i] = newRecord(rec)
-		size += len(added[i].Parts())
+		size += added[i].Size()
 	}
 	return s.do(ctx, size, func(b *table.Batch) error { return b.Import(added) })
 }
@@ -135,17 +137,12 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return s.table.Get(ctx, id)
 }
 
-// List returns the selected records of the page, oldest first, and the number of all
-// selected records. A page of one term costs as much as one of all records. For several
-// terms, the cost grows with the number of records that have the rarer ones.
-func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+// List returns the selected records of the page, oldest first, the number of all selected
+// records, and the position of the feed, in one snapshot. A page of one term costs as much
+// as one of all records. For several terms, the cost grows with the number of records that
+// have the rarer ones. A search reads the text of every record that the terms select.
+func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	return s.table.List(ctx, query)
-}
-
-// AppendDocuments appends the documents of a page of all relayers to dst, and returns the
-// number of all relayers. See [relayer.Manager.AppendDocuments].
-func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, offset, limit int) ([]relayer.Document, int, error) {
-	return s.table.AppendDocuments(ctx, dst, offset, limit)
 }
 
 // Watch returns the changes in commit order and after each commit is durable, until
@@ -154,7 +151,7 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, off
 // behind, or resumes at an earlier position or one from before the file was opened. After
 // Close the sequence ends with [relayer.ErrUnavailable]. It can be ranged over once.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	return s.changes.Watch(ctx, after)
+	return s.table.Watch(ctx, after)
 }
 
 // lock acquires the write lock for a call that is not a write.
@@ -191,7 +188,6 @@ func (s *Store) Close() error {
 		for s.queue.Len() > 0 {
 			s.writeBatch(context.Background())
 		}
-		s.changes.Close(errClosed)
 		s.table.Close(errClosed)
 		var err error
 		if s.engine != nil {

@@ -85,8 +85,8 @@ func TestGroupCommit_RejectedWrites(t *testing.T) {
 		update(relayer.Record{ID: "stored", Revision: 1, Claim: "moved"}),
 		update(relayer.Record{ID: "stored", Revision: 1}),
 		create(t, store, relayer.Record{ID: "b", Claim: "held"}),
-		func() error { return store.Delete(t.Context(), "missing", 1) },
-		func() error { return store.Delete(t.Context(), "b", 4) },
+		func() error { return store.Delete(t.Context(), "missing", 1, nil) },
+		func() error { return store.Delete(t.Context(), "b", 4, nil) },
 		create(t, store, relayer.Record{ID: "b", Claim: "held"}),
 	)
 	close(g.open)
@@ -102,7 +102,7 @@ func TestGroupCommit_RejectedWrites(t *testing.T) {
 			t.Errorf("write %d: error is %v, want %v", i, err, want)
 		}
 	}
-	recs, total, err := store.List(t.Context(), page(0, 10))
+	recs, total, err := list(t.Context(), store, page(0, 10))
 	if err != nil || total != 3 || len(recs) != 3 {
 		t.Fatalf("%d records, total %d, error %v", len(recs), total, err)
 	}
@@ -124,7 +124,7 @@ func TestGroupCommit_NothingToCommit(t *testing.T) {
 	})
 	for range 5 {
 		_ = create(t, store, relayer.Record{ID: "one"})()
-		_ = store.Delete(t.Context(), "missing", 1)
+		_ = store.Delete(t.Context(), "missing", 1, nil)
 	}
 	if commits.Load() != 1 {
 		t.Errorf("%d commits, want 1", commits.Load())
@@ -222,7 +222,7 @@ func TestClose_AcceptedWrites(t *testing.T) {
 	}
 	store = open(t, path)
 	defer store.Close()
-	if _, total, err := store.List(t.Context(), page(0, 0)); err != nil || total != 3 {
+	if _, total, err := list(t.Context(), store, page(0, 0)); err != nil || total != 3 {
 		t.Errorf("total is %d, want 3; error %v", total, err)
 	}
 	wantSound(t, store)
@@ -397,7 +397,7 @@ func TestClose_UnderLoad(t *testing.T) {
 						return
 					}
 					made.Add(1)
-					if _, _, err := store.List(t.Context(), page(i, 5)); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+					if _, _, err := list(t.Context(), store, page(i, 5)); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
 						t.Error(err)
 					}
 				}
@@ -409,7 +409,7 @@ func TestClose_UnderLoad(t *testing.T) {
 		}
 		done.Wait()
 		store = open(t, path)
-		if _, total, err := store.List(t.Context(), page(0, 0)); err != nil || int64(total) != made.Load() {
+		if _, total, err := list(t.Context(), store, page(0, 0)); err != nil || int64(total) != made.Load() {
 			t.Errorf("%d records, %d acknowledged, error %v", total, made.Load(), err)
 		}
 		wantSound(t, store)
@@ -485,7 +485,7 @@ func TestDelete_MemoryOfReadRecords(t *testing.T) {
 	var deleting sync.WaitGroup
 	for i := 1; i < count; i++ {
 		deleting.Go(func() {
-			if err := store.Delete(t.Context(), fmt.Sprint(i), uint64(1+i)); err != nil {
+			if err := store.Delete(t.Context(), fmt.Sprint(i), uint64(1+i), nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -526,7 +526,7 @@ func TestWrite_Limits(t *testing.T) {
 		if _, err := store.Get(t.Context(), id); !errors.Is(err, relayer.ErrNotFound) {
 			t.Errorf("Get: error is %v", err)
 		}
-		if err := store.Delete(t.Context(), id, 1); !errors.Is(err, relayer.ErrNotFound) {
+		if err := store.Delete(t.Context(), id, 1, nil); !errors.Is(err, relayer.ErrNotFound) {
 			t.Errorf("Delete: error is %v", err)
 		}
 	}
@@ -559,7 +559,7 @@ func TestWrite_FileNotAtItsPath(t *testing.T) {
 			}
 			for call, err := range map[string]error{
 				"Create": create(t, store, relayer.Record{ID: "after"})(),
-				"Delete": store.Delete(t.Context(), "before", 1),
+				"Delete": store.Delete(t.Context(), "before", 1, nil),
 				"Import": store.Import(t.Context(), []relayer.Record{{ID: "imported", Revision: 7}}),
 				"Ready":  store.Ready(t.Context()),
 			} {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -78,9 +79,10 @@ func outcome(result, failure error) error {
 
 // commit is a transaction of the engine and what it changes.
 type commit struct {
-	batch *table.Batch
-	state state // afterwards
-	txid  uint64
+	batch   *table.Batch
+	history historyChange
+	state   state // afterwards
+	txid    uint64
 }
 
 // commitBatch makes the changes durable, and only then applies them to the table and
@@ -91,8 +93,9 @@ func (s *Store) commitBatch(b *table.Batch) error {
 			c.New.Checksum = sumRecord(c.New.Checksum, sequenceKey(c.New.Sequence()), binary.BigEndian.AppendUint64(nil, c.New.Revision()))
 		}
 	}
-	next := &commit{b, s.state.after(b), s.header.TxID + 1}
-	if err := s.verifyFile(b); err != nil {
+	history := s.opts.historyAfter(s.history, b.Changes, time.Now())
+	next := &commit{b, history, s.state.after(b), s.header.TxID + 1}
+	if err := s.verifyFile(next); err != nil {
 		return err
 	}
 	tx, err := s.begin(next)
@@ -154,6 +157,9 @@ func (next *commit) put(tx *bbolt.Tx) error {
 			return err
 		}
 	}
+	if err := next.history.put(tx.Bucket([]byte(historyBucket))); err != nil {
+		return err
+	}
 	return tx.Bucket([]byte(metaBucket)).Put([]byte(stateKey), next.state.encoded())
 }
 
@@ -173,8 +179,8 @@ func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(
 func (s *Store) finish(done *commit) {
 	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
 	s.needsRecovery, s.engine.stuck = true, true // if a panic leaves the batch applied in part
+	s.history = done.history.apply(s.history)
 	s.table.Apply(done.batch)
-	done.batch.Publish(&s.changes)
 	s.needsRecovery, s.engine.stuck = false, false
 }
 
@@ -186,10 +192,10 @@ var (
 )
 
 // verifyFile returns an error unless the file at the path is the one that the store
-// has open, as the last commit left it, and the pages that the engine reads for a batch, if
-// there is one, are sound. After a delete or a rename, writes would go to a file that the
+// has open, as the last commit left it, and the pages that the engine reads for the next
+// commit, if there is one, are sound. After a delete or a rename, writes would go to a file that the
 // next start does not find. The caller holds the write lock.
-func (s *Store) verifyFile(b *table.Batch) error {
+func (s *Store) verifyFile(next *commit) error {
 	size, err := s.checkPath()
 	if err != nil {
 		return unavailable(err)
@@ -212,8 +218,11 @@ func (s *Store) verifyFile(b *table.Batch) error {
 		s.header = header
 		s.pages.Reset(s.engine.mapped(header.Size()), header)
 		err = s.pages.VerifyFreelist()
-		if err == nil && b != nil {
-			err = s.verifyPaths(b)
+		if err == nil && next != nil {
+			err = s.verifyPaths(next.batch)
+		}
+		if err == nil && next != nil {
+			err = next.history.verify(&s.pages)
 		}
 		return err
 	})

@@ -45,7 +45,7 @@ func BenchmarkReads(b *testing.B) {
 	})
 	for _, limit := range []int{10, 100} {
 		run(fmt.Sprint("list=", limit), func() error {
-			_, _, err := store.List(ctx, page(rand.IntN(total-limit), limit))
+			_, err := store.List(ctx, page(rand.IntN(total-limit), limit))
 			return err
 		})
 	}

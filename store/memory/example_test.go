@@ -15,11 +15,11 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	recs, total, err := store.List(ctx, relayer.StoreQuery{Limit: 10})
+	page, err := store.List(ctx, relayer.StoreQuery{Limit: 10})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(total, string(recs[0].Document))
+	fmt.Println(page.Total, string(page.Records[0].Document))
 	// Output: 1 {"id":"sepolia"}
 }

@@ -75,8 +75,8 @@ func BenchmarkSelect(b *testing.B) {
 				all = append(all, listTime(b, store, relayer.StoreQuery{Limit: 10}))
 				selected = append(selected, listTime(b, store, c.query))
 			}
-			if _, found, err := store.List(b.Context(), c.query); err != nil || c.want >= 0 && found/10 != c.want/10 {
-				b.Fatalf("%d records, want %d, error %v", found, c.want, err)
+			if page, err := store.List(b.Context(), c.query); err != nil || c.want >= 0 && page.Total/10 != c.want/10 {
+				b.Fatalf("%d records, want %d, error %v", page.Total, c.want, err)
 			}
 			b.ReportMetric(median(selected)/median(all), "x-all")
 			b.ReportMetric(median(selected)/1e3, "us/page")
@@ -89,7 +89,7 @@ func listTime(b *testing.B, store relayer.Store, query relayer.StoreQuery) float
 	const most = 20 * time.Millisecond
 	start, calls := time.Now(), 0
 	for ; calls < 2000 && time.Since(start) < most; calls++ {
-		if _, _, err := store.List(context.Background(), query); err != nil {
+		if _, err := store.List(context.Background(), query); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -137,7 +137,7 @@ func BenchmarkTerms(b *testing.B) {
 				}
 			}
 			write("change", update)
-			write("delete", func(i int) error { return store.Delete(b.Context(), recs[i].ID, recs[i].Revision) })
+			write("delete", func(i int) error { return store.Delete(b.Context(), recs[i].ID, recs[i].Revision, nil) })
 		}
 	}
 	for _, name := range []string{"create", "update", "change", "delete"} {

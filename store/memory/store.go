@@ -5,6 +5,7 @@ package memory
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -21,8 +22,11 @@ import (
 // closed.
 type Store struct {
 	table   *table.Table
-	changes storeutil.Feed
 	writing sync.Mutex
+
+	past      []relayer.RecordChange // the latest changes, oldest first
+	pastBytes int                    // of past
+	reading   sync.RWMutex           // guards past and pastBytes
 }
 
 var (
@@ -32,7 +36,7 @@ var (
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{table: table.New(table.Counters{NextRevision: 1}, 0)}
+	return &Store{table: table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0)}
 }
 
 // write validates and applies one write.
@@ -46,9 +50,37 @@ func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) er
 	if err := validate(batch); err != nil {
 		return err
 	}
+	s.remember(batch.Changes)
 	s.table.Apply(batch)
-	batch.Publish(&s.changes)
 	return nil
+}
+
+// The limits of the history.
+const (
+	maxPast      = 1000
+	maxPastBytes = 16 << 20
+)
+
+func (s *Store) remember(changes []table.Change) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	for _, c := range changes {
+		if c.IsImport {
+			continue // its revision is not in the order of the changes
+		}
+		s.past = append(s.past, c.RecordChange())
+		s.pastBytes += size(s.past[len(s.past)-1])
+	}
+	for len(s.past) > maxPast || s.pastBytes > maxPastBytes {
+		s.pastBytes -= size(s.past[0])
+		s.past[0] = relayer.RecordChange{} // frees its memory
+		s.past = s.past[1:]
+	}
+}
+
+// size counts the private part too: it shares an allocation with the document.
+func size(change relayer.RecordChange) int {
+	return len(change.Record.Document) + len(change.Record.Private) + len(change.Record.Note)
 }
 
 // Create adds a record. It returns [relayer.ErrExists] if the ID is taken, and
@@ -73,14 +105,14 @@ func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*tabl
 	if err := s.write(ctx, func(b *table.Batch) error { return validate(b, r) }); err != nil {
 		return relayer.Record{}, err
 	}
-	rec.Revision = r.Revision()
+	rec.Revision, rec.Sequence = r.Revision(), r.Sequence()
 	return rec, nil
 }
 
 // Delete removes the record whose current revision is revision. It returns
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is another.
-func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.write(ctx, func(b *table.Batch) error { return b.Delete(id, revision) })
+func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return s.write(ctx, func(b *table.Batch) error { return b.Delete(id, revision, note) })
 }
 
 // Import adds the records after all others, with the revisions given: all of them or
@@ -102,16 +134,10 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return s.table.Get(ctx, id)
 }
 
-// List returns the selected records of the page, oldest first, and the number of all
-// selected records.
-func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+// List returns the selected records of the page, oldest first, the number of all selected
+// records, and the position of the feed, in one snapshot.
+func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	return s.table.List(ctx, query)
-}
-
-// AppendDocuments appends the documents of a page of all relayers to dst, and returns the
-// number of all relayers. See [relayer.Manager.AppendDocuments].
-func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, offset, limit int) ([]relayer.Document, int, error) {
-	return s.table.AppendDocuments(ctx, dst, offset, limit)
 }
 
 // Watch returns the changes in the order in which they were made, until ctx is done:
@@ -119,5 +145,24 @@ func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, off
 // 16 MiB. It ends with [relayer.ErrGap] for a consumer that is further behind, or resumes
 // at an earlier position or one of another store. The sequence can be ranged over once.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	return s.changes.Watch(ctx, after)
+	return s.table.Watch(ctx, after)
+}
+
+// History returns changes of the past, newest first. The store retains the last 1,000
+// or 16 MiB. Imports are not in it.
+func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) ([]relayer.RecordChange, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.reading.RLock()
+	defer s.reading.RUnlock()
+	var found []relayer.RecordChange
+	for _, change := range slices.Backward(s.past) {
+		isSelected := (query.ID == "" || change.Record.ID == query.ID) && (query.Before == 0 || change.Record.Revision < query.Before)
+		if isSelected && len(found) < query.Limit {
+			change.Record.Private = nil
+			found = append(found, change)
+		}
+	}
+	return found, nil
 }

@@ -35,7 +35,7 @@ func TestList_AfterDeletes(t *testing.T) {
 			start := random.IntN(len(ids))
 			end := min(len(ids), start+1+random.IntN(80))
 			for _, id := range ids[start:end] {
-				if err := store.Delete(t.Context(), id, revisions[id]); err != nil {
+				if err := store.Delete(t.Context(), id, revisions[id], nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -55,8 +55,8 @@ func TestDelete_FreesMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if recs, _, err := store.List(t.Context(), page(0, count)); len(recs) != count || err != nil {
-		t.Fatalf("the page has %d records, error %v", len(recs), err)
+	if all, err := store.List(t.Context(), page(0, count)); len(all.Records) != count || err != nil {
+		t.Fatalf("the page has %d records, error %v", len(all.Records), err)
 	}
 	for i := range count {
 		if i%32 == 0 {
@@ -64,7 +64,7 @@ func TestDelete_FreesMemory(t *testing.T) {
 		}
 		rec, err := store.Get(t.Context(), fmt.Sprint(i))
 		if err == nil {
-			err = store.Delete(t.Context(), rec.ID, rec.Revision)
+			err = store.Delete(t.Context(), rec.ID, rec.Revision, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -85,10 +85,11 @@ func heapInUse() int64 {
 
 func wantIDs(t *testing.T, store relayer.Store, offset int, ids []string) {
 	t.Helper()
-	recs, total, err := store.List(t.Context(), page(offset, 20))
-	if err != nil || total != len(ids) {
-		t.Fatalf("total is %d, want %d; error %v", total, len(ids), err)
+	found, err := store.List(t.Context(), page(offset, 20))
+	if err != nil || found.Total != len(ids) {
+		t.Fatalf("total is %d, want %d; error %v", found.Total, len(ids), err)
 	}
+	recs := found.Records
 	want := ids[offset:min(len(ids), offset+20)]
 	if len(recs) != len(want) {
 		t.Fatalf("%d records from %d on, want %d", len(recs), offset, len(want))

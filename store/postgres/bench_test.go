@@ -116,20 +116,20 @@ func (s *bare) Get(ctx context.Context, id string) (rec relayer.Record, err erro
 }
 
 // List finds a page by key, as if the offset were one. It selects nothing.
-func (s *bare) List(ctx context.Context, query relayer.StoreQuery) (recs []relayer.Record, total int, err error) {
+func (s *bare) List(ctx context.Context, query relayer.StoreQuery) (found relayer.Listing, err error) {
 	rows, err := s.pool.Query(ctx, `SELECT id, document, private FROM `+s.table+` WHERE position > $1 ORDER BY position LIMIT $2`, query.Offset, query.Limit)
 	if err != nil {
-		return nil, 0, err
+		return relayer.Listing{}, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var rec relayer.Record
 		if err := rows.Scan(&rec.ID, &rec.Document, &rec.Private); err != nil {
-			return nil, 0, err
+			return relayer.Listing{}, err
 		}
-		recs = append(recs, rec)
+		found.Records = append(found.Records, rec)
 	}
-	return recs, 0, rows.Err()
+	return found, rows.Err()
 }
 
 // withoutTerms is a store of records that have no terms.
@@ -231,9 +231,9 @@ func compareLists(b *testing.B, all []contender, query relayer.StoreQuery) {
 		all = all[:3] // bare selects nothing
 	}
 	compare(b, all, func(c contender) error {
-		recs, _, err := c.List(b.Context(), query)
-		if err == nil && len(recs) != 10 {
-			err = fmt.Errorf("%d relayers", len(recs))
+		found, err := c.List(b.Context(), query)
+		if err == nil && len(found.Records) != 10 {
+			err = fmt.Errorf("%d relayers", len(found.Records))
 		}
 		return err
 	})

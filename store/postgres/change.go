@@ -21,7 +21,7 @@ type outcome struct {
 	refused error // why it changes nothing, as [relayer.Store] defines it
 	changes bool
 
-	first, count int64 // the positions that it fills, or frees if count is negative
+	first, count int64 // the sequence numbers that it fills, or frees if count is negative
 	number       int64 // the number of its change
 
 	gained, lost []posting
@@ -40,18 +40,18 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), notNull(rec.Document), notNull(rec.Private))
+			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private))
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var position, created *int64
+			var sequence, created *int64
 			var exists bool
-			if err := results.QueryRow().Scan(&position, &created, &exists); err != nil {
+			if err := results.QueryRow().Scan(&sequence, &created, &exists); err != nil {
 				return outcome{}, err
 			}
 			switch {
 			case created != nil:
-				rec.Revision = uint64(*created)
-				return outcome{first: *position, count: 1, number: *created, changes: true, gained: postingsOf(*position, rec.Terms)}, nil
+				rec.Revision, rec.Sequence = uint64(*created), uint64(*sequence)
+				return outcome{first: *sequence, count: 1, number: *created, changes: true, gained: postingsOf(*sequence, rec.Terms)}, nil
 			case exists:
 				return outcome{refused: relayer.ErrExists}, nil
 			}
@@ -76,17 +76,17 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	err := s.write(ctx, &write{
 		size: sizeOf(rec),
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), notNull(rec.Terms), notNull(rec.Document), notNull(rec.Private))
+			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private))
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var updated, stored, position *int64
+			var updated, stored, sequence *int64
 			var terms []string
-			if err := results.QueryRow().Scan(&updated, &stored, &position, &terms); err != nil {
+			if err := results.QueryRow().Scan(&updated, &stored, &sequence, &terms); err != nil {
 				return outcome{}, err
 			}
 			if updated != nil {
-				rec.Revision = uint64(*updated)
-				gained, lost := postingsOf(*position, without(rec.Terms, terms)), postingsOf(*position, without(terms, rec.Terms))
+				rec.Revision, rec.Sequence = uint64(*updated), uint64(*sequence)
+				gained, lost := postingsOf(*sequence, without(rec.Terms, terms)), postingsOf(*sequence, without(terms, rec.Terms))
 				return outcome{number: *updated, changes: true, gained: gained, lost: lost}, nil
 			}
 			if refused := notCurrent(stored, based); refused != nil {
@@ -103,21 +103,24 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 
 // Delete removes the record if revision is its current revision. It returns
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is another.
-func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
+func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
 	if !isStorable(id) {
 		return s.notFound(ctx)
 	}
+	if err := storeutil.Check(relayer.Record{ID: id, Note: note}, maxRecordSize); err != nil {
+		return err
+	}
 	based := signed(revision)
 	return s.write(ctx, &write{
-		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based) },
+		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based, notNull(note)) },
 		read: func(results pgx.BatchResults) (outcome, error) {
-			var position, number, stored *int64
+			var sequence, number, stored *int64
 			var terms []string
-			if err := results.QueryRow().Scan(&position, &terms, &number, &stored); err != nil {
+			if err := results.QueryRow().Scan(&sequence, &terms, &number, &stored); err != nil {
 				return outcome{}, err
 			}
-			if position != nil {
-				return outcome{first: *position, count: -1, number: *number, changes: true, lost: postingsOf(*position, terms)}, nil
+			if sequence != nil {
+				return outcome{first: *sequence, count: -1, number: *number, changes: true, lost: postingsOf(*sequence, terms)}, nil
 			}
 			return outcome{refused: notCurrent(stored, based)}, nil
 		},
@@ -152,7 +155,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	return s.write(ctx, &write{
 		size: columns.size,
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.importAll, columns.ids, columns.revisions, columns.claims, columns.terms, columns.documents, columns.privates)
+			batch.Queue(s.sql.importAll, columns.ids, columns.revisions, columns.claims, columns.terms, columns.texts, columns.notes, columns.documents, columns.privates)
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var before, number *int64
@@ -177,11 +180,11 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 
 // importColumns are the records of an import, column by column.
 type importColumns struct {
-	ids                         []string
-	revisions                   []int64
-	claims, documents, privates [][]byte
-	terms                       []string // each the text of an array
-	size                        int
+	ids, texts                         []string
+	revisions                          []int64
+	claims, notes, documents, privates [][]byte
+	terms                              []string // each the text of an array
+	size                               int
 }
 
 func importColumnsOf(records []relayer.Record) (importColumns, error) {
@@ -194,6 +197,8 @@ func importColumnsOf(records []relayer.Record) (importColumns, error) {
 		columns.revisions = append(columns.revisions, int64(rec.Revision))
 		columns.claims = append(columns.claims, claimParameter(rec.Claim))
 		columns.terms = append(columns.terms, arrayOf(rec.Terms))
+		columns.texts = append(columns.texts, rec.Text)
+		columns.notes = append(columns.notes, notNull(rec.Note))
 		columns.documents = append(columns.documents, notNull(rec.Document))
 		columns.privates = append(columns.privates, notNull(rec.Private))
 		columns.size += sizeOf(rec)

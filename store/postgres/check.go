@@ -20,44 +20,54 @@ var contradictions = []struct{ what, sql string }{
 	{"missing or additional rows of pruning", `SELECT abs(count(*) - 1) FROM $schema.pruning`},
 	{"counts that differ from the number of relayers", `
 		WITH real AS (
-			SELECT level, position >> (7 * level) AS node, count(*) AS live
+			SELECT level, sequence >> (7 * level) AS node, count(*) AS live
 			FROM $schema.relayers CROSS JOIN generate_series(1, 3) AS level GROUP BY 1, 2
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.counts AS stored USING (level, node)
 		WHERE coalesce(real.live, 0) <> coalesce(stored.live, 0)`},
 	{"postings that differ from the terms of relayers", `
 		WITH real AS (
-			SELECT term, position >> 9 AS chunk, bit_or(` + bitAt + `) AS bits
+			SELECT term, sequence >> 9 AS chunk, bit_or(` + bitAt + `) AS bits
 			FROM $schema.relayers CROSS JOIN unnest(terms) AS term GROUP BY 1, 2
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.postings AS stored USING (term, chunk)
 		WHERE real.bits IS DISTINCT FROM stored.bits`},
 	{"negative counts", `SELECT count(*) FROM $schema.counts WHERE live < 0`},
 	{"counters that are negative", `
-		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_position, last_revision, pruned) < 0`},
+		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_sequence, last_revision, pruned, history_pruned) < 0`},
 	{"relayers with an impossible ID or claim", `
 		SELECT count(*) FROM $schema.relayers WHERE octet_length(id) NOT BETWEEN 1 AND 64 OR octet_length(claim) NOT BETWEEN 1 AND 128`},
-	{"relayers with a position or revision below 1", `
-		SELECT count(*) FROM $schema.relayers WHERE least(position, revision) < 1`},
-	{"relayers above the last position", `
-		SELECT count(*) FROM $schema.relayers WHERE position > (SELECT last_position FROM $schema.state)`},
+	{"relayers with a sequence number or revision below 1", `
+		SELECT count(*) FROM $schema.relayers WHERE least(sequence, revision) < 1`},
+	{"relayers above the last sequence number", `
+		SELECT count(*) FROM $schema.relayers WHERE sequence > (SELECT last_sequence FROM $schema.state)`},
 	{"revisions above the last revision", `
 		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_revision FROM $schema.state)`},
 	// The changes are numbered without holes, except that an import may skip numbers.
 	{"holes in the changes", `
 		SELECT count(*) FROM (
-			SELECT number, kind, lag(number, 1, pruned) OVER (ORDER BY number) AS before
+			SELECT number, kind, lag(number, 1, history_pruned) OVER (ORDER BY number) AS before
 			FROM $schema.changes, $schema.pruning
 		) AS change WHERE kind <> 'imported' AND number <> before + 1`},
 	{"missing last changes", `
 		SELECT count(*) FROM $schema.state, $schema.pruning
-		WHERE last_revision > greatest(pruned, (SELECT max(number) FROM $schema.changes))`},
+		WHERE last_revision > greatest(history_pruned, (SELECT max(number) FROM $schema.changes))`},
 	{"changes above the last revision", `
 		SELECT count(*) FROM $schema.changes WHERE number > (SELECT last_revision FROM $schema.state)`},
 	{"changes that should be pruned", `
-		SELECT count(*) FROM $schema.changes WHERE number <= (SELECT pruned FROM $schema.pruning)`},
+		SELECT count(*) FROM $schema.changes WHERE number <= (SELECT history_pruned FROM $schema.pruning)`},
+	{"private parts that should be pruned, or of no change", `
+		SELECT count(*) FROM $schema.replaced WHERE until <= (SELECT pruned FROM $schema.pruning)
+			OR NOT EXISTS (SELECT FROM $schema.changes WHERE number = until AND changes.id = replaced.id)`},
 	{"pruned changes above the last revision", `
-		SELECT count(*) FROM $schema.pruning WHERE pruned > (SELECT last_revision FROM $schema.state)`},
+		SELECT count(*) FROM $schema.pruning WHERE pruned > (SELECT last_revision FROM $schema.state) OR history_pruned > pruned`},
+	{"positions that differ from the last change", `
+		SELECT count(*) FROM $schema.state JOIN $schema.changes ON number = last_revision WHERE last_changed_at <> changed_at`},
+	// An imported relayer can have the revision of an earlier one of its ID, which was deleted.
+	{"relayers that differ from their last change", `
+		SELECT count(*) FROM $schema.relayers AS r JOIN $schema.changes AS c ON c.number = r.revision AND c.id = r.id
+		WHERE NOT EXISTS (SELECT FROM $schema.changes AS later WHERE later.id = c.id AND -later.number < -c.number) AND ((r.sequence, r.terms, r.text, r.note, r.document) IS DISTINCT FROM (c.sequence, c.terms, c.text, c.note, c.document)
+			OR r.claim IS DISTINCT FROM c.claim)`},
 }
 
 // Check reads all tables in one snapshot and returns [relayer.ErrCorrupt] if they

@@ -16,16 +16,22 @@ func TestCheck_Contradictions(t *testing.T) {
 	for what, spoil := range map[string]string{
 		"a count too high":     `UPDATE spoiled.counts SET live = live + 1 WHERE level = 2`,
 		"a count that is gone": `DELETE FROM spoiled.counts WHERE level = 1`,
-		"a relayer that is not counted": `INSERT INTO spoiled.relayers (position, id, revision, terms, document, private)
-			VALUES (1000, 'uncounted', 1, '{}', '', '')`,
+		"a relayer that is not counted": `INSERT INTO spoiled.relayers (sequence, id, revision, terms, text, note, document, private)
+			VALUES (1000, 'uncounted', 1, '{}', '', '', '', '')`,
 		"a term without a posting":     `UPDATE spoiled.relayers SET terms = terms || '{z}'::text[] WHERE id = 'a'`,
 		"a posting without a term":     `UPDATE spoiled.relayers SET terms = '{}' WHERE id = 'a'`,
 		"a posting without bits":       `INSERT INTO spoiled.postings VALUES ('z', 0, 0::bit(512))`,
-		"a position above the counter": `UPDATE spoiled.state SET last_position = 2`,
+		"a position above the counter": `UPDATE spoiled.state SET last_sequence = 2`,
 		"a revision above the counter": `DELETE FROM spoiled.changes; UPDATE spoiled.state SET last_revision = 2`,
 		"a change above the counter":   `UPDATE spoiled.relayers SET revision = 1; UPDATE spoiled.state SET last_revision = 2`,
 		"no row of pruning":            `DELETE FROM spoiled.pruning`,
-		"a change that was pruned":     `UPDATE spoiled.pruning SET pruned = 1`,
+		"a change that was pruned":     `UPDATE spoiled.pruning SET pruned = 1, history_pruned = 1`,
+		"a history without its feed":   `DELETE FROM spoiled.changes WHERE number = 1; UPDATE spoiled.pruning SET history_pruned = 1`,
+		"a private part of no change":  `INSERT INTO spoiled.replaced VALUES (2, 'a', '')`,
+		"a private part after pruning": `INSERT INTO spoiled.replaced VALUES (1, 'a', ''); UPDATE spoiled.pruning SET pruned = 1`,
+		"a position of another change": `UPDATE spoiled.state SET last_changed_at = 1`,
+		"another text":                 `UPDATE spoiled.relayers SET text = 'other' WHERE id = 'a'`,
+		"another document":             `UPDATE spoiled.relayers SET document = 'other' WHERE id = 'a'`,
 		"a prune above the counter":    `DELETE FROM spoiled.changes; UPDATE spoiled.pruning SET pruned = 4`,
 		"a hole in the changes":        `DELETE FROM spoiled.changes WHERE number = 2`,
 		"no first change":              `DELETE FROM spoiled.changes WHERE number = 1`,
@@ -41,7 +47,7 @@ func TestCheck_Contradictions(t *testing.T) {
 		"a negative prune":             `UPDATE spoiled.pruning SET pruned = -1`,
 		"no row of counters":           `DELETE FROM spoiled.state`,
 		"no version":                   `UPDATE spoiled.state SET version = 0`,
-		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, version, 0, 0 FROM spoiled.state`,
+		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, version, 0, 0, 0 FROM spoiled.state`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			pool := newPool(t, server.ConnString())
@@ -80,14 +86,14 @@ func TestCounters_SetBack(t *testing.T) {
 	store := openOn(t, pool, postgres.WithSchema(name))
 	create(t, store, record("one"))
 	create(t, store, record("two"))
-	execute(t, pool, `UPDATE `+name+`.state SET last_position = 0, last_revision = 0`)
+	execute(t, pool, `UPDATE `+name+`.state SET last_sequence = 0, last_revision = 0`)
 	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Check: error %v, want ErrCorrupt", err)
 	}
 	if _, err := store.Create(t.Context(), record("three")); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("Create: error %v, want ErrUnavailable", err)
 	}
-	if _, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 3}); total != 2 || err != nil {
+	if _, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 3}); total != 2 || err != nil {
 		t.Errorf("listed %d, error %v, want 2", total, err)
 	}
 }
@@ -130,7 +136,7 @@ func TestList_NegativeTotal(t *testing.T) {
 	store := openOn(t, admin, postgres.WithSchema(schema))
 	create(t, store, record("one"))
 	execute(t, admin, `UPDATE `+schema+`.counts SET live = -1`)
-	if recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); !errors.Is(err, relayer.ErrCorrupt) {
+	if recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("List: %d of %d, error %v, want ErrCorrupt", len(recs), total, err)
 	}
 }

@@ -42,6 +42,8 @@ func (c *connections) acquireWithin(ctx, waiting context.Context) (*pgxpool.Conn
 			return conn, nil
 		case ctx.Err() != nil:
 			return nil, noConnection{ctx.Err()}
+		case isForeign(err):
+			late, _ = errors.AsType[errForeign](err)
 		case errors.Is(err, errNoPrimary):
 			late = c.hint(errNoPrimary)
 		case !mayPass(err):
@@ -55,6 +57,11 @@ func (c *connections) acquireWithin(ctx, waiting context.Context) (*pgxpool.Conn
 		case <-time.After(pause):
 		}
 	}
+}
+
+func isForeign(err error) bool {
+	_, ok := errors.AsType[errForeign](err)
+	return ok
 }
 
 const maxAcquirePause = 25 * time.Millisecond
@@ -82,7 +89,7 @@ func (c *connections) acquirePrimary(ctx context.Context) (*pgxpool.Conn, error)
 			return conn, nil
 		}
 		discard(conn)
-		if !isKnown && errors.Is(err, errNoPrimary) || isRefusal(err) || ctx.Err() != nil {
+		if !isKnown && (errors.Is(err, errNoPrimary) || isForeign(err)) || isRefusal(err) || ctx.Err() != nil {
 			return nil, err
 		}
 	}

@@ -14,9 +14,9 @@ func countChanges(outcomes []outcome) map[node]int32 {
 	changes := make(map[node]int32)
 	for _, o := range outcomes {
 		sign := int32(cmp.Compare(o.count, 0))
-		for position := o.first; position < o.first+max(o.count, -o.count); position++ {
+		for sequence := o.first; sequence < o.first+max(o.count, -o.count); sequence++ {
 			for level := int16(1); level <= levels; level++ {
-				changes[node{level, position >> (nodeShift * level)}] += sign
+				changes[node{level, sequence >> (nodeShift * level)}] += sign
 			}
 		}
 	}

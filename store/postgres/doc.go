@@ -4,8 +4,9 @@
 // [Open] connects with a connection string; [New] uses a pool of the host
 // application. Both create the schema if it is missing; of several instances that
 // start at once, one does so. A schema that this module
-// did not create is [relayer.ErrUnknownFormat], and one that does not permit
-// writers of this version is [relayer.ErrNewerFormat]. Both are left unchanged.
+// did not create, or an earlier development version of it, is [relayer.ErrUnknownFormat], and
+// one that does not permit writers of this version is [relayer.ErrNewerFormat]. Both are left
+// unchanged.
 //
 // # Writes
 //
@@ -21,10 +22,11 @@
 //
 // # Reads
 //
-// A page and its total come from one statement and one snapshot. A tree of counts
-// over the creation order leads to the beginning of a page, so that a page costs
-// the same at any offset. An index of bits, one for each term and position, gives the
-// total and the pages of a selection. Reads and writes use the primary only.
+// A page, its total and the position of the feed come from one statement and one snapshot. A
+// tree of counts over the creation order leads to the beginning of a page, so that a page costs
+// the same at any offset. An index of bits, one for each term and sequence number, gives the
+// total and the pages of a selection. A search reads the texts of what the other conditions
+// select. Reads and writes use the primary only.
 //
 // # Failures
 //
@@ -34,7 +36,8 @@
 // repeated on another connection.
 //
 // A Store remembers the highest timeline of the write-ahead log that it has seen. It
-// refuses a former primary, which has a lower one and may still accept connections. It
+// refuses a former primary, which has a lower one and may still accept connections, and a
+// server that belongs to another cluster or lacks an acknowledged revision. It
 // asks all hosts of the connection string for their timelines if a write takes long.
 //
 // If the connection is lost during the commit, a write returns
@@ -47,8 +50,10 @@
 //
 // # Changes
 //
-// [Store.Watch] returns the changes made by all instances. They are stored in a
-// table for [WithChangeRetention], numbered in the order of their commits. A
-// notification is only a hint to read that table, so a lost connection loses no
-// change.
+// [Store.Watch] returns the changes made by all instances, and [Store.History] those of the
+// past. They are stored in one table, numbered in the order of their commits, for
+// [WithHistoryRetention] and without private parts. Its newest part, of [WithChangeRetention],
+// is the change feed. A private part that a change replaces is stored for as long as the feed
+// has the change, so that each change carries the record as it was. A notification is only a
+// hint to read that table, so a lost connection loses no change.
 package postgres

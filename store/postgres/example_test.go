@@ -54,8 +54,8 @@ func ExampleNew() {
 		return
 	}
 	defer store.Close()
-	_, total, err := store.List(ctx, relayer.StoreQuery{Limit: 10})
-	fmt.Println(total, err)
+	page, err := store.List(ctx, relayer.StoreQuery{Limit: 10})
+	fmt.Println(page.Total, err)
 	// Output: 0 <nil>
 }
 

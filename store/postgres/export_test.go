@@ -39,6 +39,12 @@ func (s *Store) ReadChanges(ctx context.Context, after string) error {
 	return err
 }
 
+// ExpectCluster replaces the system identifier that the Store has seen.
+func (s *Store) ExpectCluster(system string) { s.known.highest.system = system }
+
+// Survey asks all servers for their timelines.
+func (s *Store) Survey() { s.survey(s.ended) }
+
 // Options applies several options, in order.
 func Options(all ...Option) Option {
 	return func(o *options) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/go-relayer/relayer"
 )
@@ -19,6 +20,14 @@ import (
 // pollInterval is how often the feed looks for changes without a notification,
 // which can be lost: a pooler in transaction mode passes on none.
 const pollInterval = time.Second
+
+// A Watch that has nothing to yield yields a heartbeat after heartbeatInterval: with the next
+// read of the feed, it is at most 5 seconds after the last element. A server is unreachable if
+// no read has succeeded for unreachableLimit.
+const (
+	heartbeatInterval = 3 * time.Second
+	unreachableLimit  = 15 * time.Second
+)
 
 // The feed keeps this much in memory at most, and drops the older half of it when
 // it is full.
@@ -42,6 +51,8 @@ type feed struct {
 	base     *mark // of the change before the first of recent; nil if unknown
 	recent   []storedChange
 	bytes    int
+	complete time.Time     // recent has all changes that were acknowledged before
+	failing  time.Time     // when the first of the reads began that have failed since the last success
 	updated  chan struct{} // closed and replaced when recent changes
 }
 
@@ -50,9 +61,20 @@ type storedChange struct {
 	relayer.RecordChange
 }
 
-func (c storedChange) size() int { return len(c.Record.Document) + len(c.Record.Private) }
+func (c storedChange) size() int {
+	return len(c.Record.Document) + len(c.Record.Private) + len(c.Record.Note)
+}
 
-// mark identifies a change. Its number alone does not, because a restored backup
+// batch is what a read of the feed has found.
+type batch struct {
+	changes []storedChange
+
+	// complete is the time up to which the changes are complete behind the last one. It is
+	// zero if the read does not show it.
+	complete time.Time
+}
+
+// mark identifies a change, and the point of the feed behind it. Its number alone does not, because a restored backup
 // and a failover that loses commits give numbers again.
 type mark struct {
 	number int64
@@ -67,7 +89,7 @@ func parseMark(position string) (m mark, ok bool) {
 	var errs [2]error
 	m.number, errs[0] = strconv.ParseInt(number, 10, 64)
 	m.at, errs[1] = strconv.ParseInt(at, 10, 64)
-	return m, errors.Join(errs[:]...) == nil && m.number > 0 && m.position() == position
+	return m, errors.Join(errs[:]...) == nil && m.number >= 0 && m.position() == position
 }
 
 func newFeed(s *Store) *feed {
@@ -122,22 +144,30 @@ func (f *feed) next() <-chan struct{} {
 
 // after returns the changes after one that was seen. It returns false if the buffer
 // no longer has all of them.
-func (f *feed) after(seen mark) ([]storedChange, bool) {
+func (f *feed) after(seen mark) (batch, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.base == nil {
-		return nil, false
+		return batch{}, false
 	}
 	if seen == *f.base {
-		return slices.Clip(f.recent), true
+		return batch{slices.Clip(f.recent), f.complete}, true
 	}
 	i, found := slices.BinarySearchFunc(f.recent, seen.number, func(c storedChange, number int64) int {
 		return cmp.Compare(c.number, number)
 	})
 	if !found || seen != f.recent[i].mark {
-		return nil, false
+		return batch{}, false
 	}
-	return slices.Clip(f.recent[i+1:]), true
+	return batch{slices.Clip(f.recent[i+1:]), f.complete}, true
+}
+
+// failingSince returns when the first read of the feed began that has failed since the last
+// success. It is zero if the last read has succeeded.
+func (f *feed) failingSince() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failing
 }
 
 // run reads until ctx is done. Of several feeds of a Store, one after the other,
@@ -159,25 +189,55 @@ func (f *feed) run(ctx context.Context) {
 
 // readOnce reports whether there may be more to read.
 func (f *feed) readOnce(ctx context.Context) bool {
+	begun := time.Now()
+	reading, cancel := context.WithTimeout(ctx, unreachableLimit)
+	defer cancel()
 	last := f.last()
 	if last == nil {
-		begin, err := f.store.lastChange(ctx)
+		begin, err := f.store.lastChange(reading)
+		f.note(ctx, begun, err)
 		if err == nil {
-			f.update(ctx, func() { f.base = &begin })
+			f.update(ctx, func() { f.base, f.complete = &begin, begun })
 		}
 		return err == nil
 	}
-	found, err := f.store.changesAfter(ctx, *last)
+	found, err := f.store.changesAfter(reading, *last)
+	f.note(ctx, begun, err)
 	switch {
 	case errors.Is(err, relayer.ErrGap) || err != nil && isPermanent(err):
 		// Each watcher reads from the database, and gets the gap or the error there.
 		f.update(ctx, f.reset)
 		return errors.Is(err, relayer.ErrGap)
-	case err != nil || len(found) == 0:
+	case err != nil:
+		return false
+	case len(found.changes) == 0:
+		f.confirm(ctx, found.complete)
 		return false
 	}
 	f.update(ctx, func() { f.add(found) })
 	return true
+}
+
+// note keeps since when reads fail.
+func (f *feed) note(ctx context.Context, begun time.Time, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err == nil || errors.Is(err, relayer.ErrGap):
+		f.failing = time.Time{}
+	case ctx.Err() == nil && f.failing.IsZero():
+		f.failing = begun
+	}
+}
+
+// confirm notes that there are no more changes, unless the reader has been stopped. It wakes
+// no watcher: heartbeats have time.
+func (f *feed) confirm(ctx context.Context, complete time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() == nil {
+		f.complete = complete
+	}
 }
 
 func (f *feed) last() *mark {
@@ -202,15 +262,18 @@ func (f *feed) update(ctx context.Context, change func()) {
 	f.updated = make(chan struct{})
 }
 
-func (f *feed) reset() { f.base, f.recent, f.bytes = nil, nil, 0 }
+func (f *feed) reset() {
+	f.base, f.recent, f.bytes, f.complete, f.failing = nil, nil, 0, time.Time{}, time.Time{}
+}
 
-func (f *feed) add(changes []storedChange) {
-	for _, c := range changes {
+func (f *feed) add(found batch) {
+	f.complete = found.date(f.complete)
+	for _, c := range found.changes {
 		f.bytes += c.size()
 	}
 	// Slices that were handed out stay as they are: append writes behind their ends,
 	// and what is dropped is not overwritten.
-	f.recent = append(f.recent, changes...)
+	f.recent = append(f.recent, found.changes...)
 	if len(f.recent) <= maxFeedChanges && f.bytes <= maxFeedBytes {
 		return
 	}
@@ -236,33 +299,58 @@ func (s *Store) lastChange(ctx context.Context) (last mark, err error) {
 	return last, err
 }
 
-// changesAfter returns the next changes, or ErrGap if there is a gap before them.
-func (s *Store) changesAfter(ctx context.Context, seen mark) (found []storedChange, err error) {
-	var isCut bool
+// changesAfter returns the next changes, or ErrGap if there is a gap before them. They are
+// complete up to the time of the call: a write that was acknowledged before is visible.
+func (s *Store) changesAfter(ctx context.Context, seen mark) (found batch, err error) {
+	begun := time.Now()
+	var isCut, isLast bool
 	err = s.tryRead(ctx, s.sql.changes, []any{seen.number, seen.at}, func(rows pgx.Rows) (err error) {
-		found, isCut, err = readChanges(rows)
+		found.changes, isCut, isLast, err = readChanges(rows)
 		return err
 	})
 	if err == nil && isCut {
 		err = relayer.ErrGap
 	}
+	if isLast {
+		found.complete = begun
+	}
 	return found, err
 }
 
-func readChanges(rows pgx.Rows) (found []storedChange, isCut bool, err error) {
+func readChanges(rows pgx.Rows) (found []storedChange, isCut, isLast bool, err error) {
+	isLast = true // if there is none
 	for rows.Next() {
 		var row row
 		var number, at *int64
 		var kind *string
-		var oldTerms []string
-		if err := rows.Scan(append([]any{&isCut, &number, &at, &kind, &oldTerms}, row.columns()...)...); err != nil {
-			return nil, false, err
+		var oldText pgtype.Text
+		var last pgtype.Bool
+		change := relayer.RecordChange{}
+		if err := rows.Scan(append([]any{&isCut, &last, &number, &at, &kind, &change.OldTerms, &oldText}, row.columns()...)...); err != nil {
+			return nil, false, false, err
 		}
 		if number != nil {
 			at := mark{*number, *at}
-			change := relayer.RecordChange{Kind: relayer.ChangeKind(*kind), Record: row.record(), OldTerms: oldTerms, Position: at.position()}
+			change.Kind, change.Record, change.OldText, change.Position = relayer.ChangeKind(*kind), row.record(), oldText.String, at.position()
 			found = append(found, storedChange{at, change})
 		}
+		isLast = last.Bool
 	}
-	return found, isCut, rows.Err()
+	return found, isCut, isLast, rows.Err()
+}
+
+// date sets the times of the changes, and returns the time up to which the feed is complete
+// behind them. Before them it is complete up to a time: so it is between two changes that one
+// read has found, because writes may have been acknowledged between them.
+func (b batch) date(before time.Time) time.Time {
+	for i := range b.changes {
+		b.changes[i].Time = before
+	}
+	if b.complete.IsZero() {
+		return before
+	}
+	if last := len(b.changes) - 1; last >= 0 {
+		b.changes[last].Time = b.complete
+	}
+	return b.complete
 }

@@ -17,22 +17,22 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// The steps of a newer version of the package to version 2 of the schema. Both take long
+// The steps of a newer version of the package to the next version of the schema. Both take long
 // enough for writers to wait for the write lock.
 const (
 	compatible = `
-		ALTER TABLE $schema.relayers ADD COLUMN note text;
-		UPDATE $schema.state SET version = 2;
+		ALTER TABLE $schema.relayers ADD COLUMN remark text;
+		UPDATE $schema.state SET version = 3;
 		SELECT pg_sleep(0.3)`
 	incompatible = `
-		ALTER TABLE $schema.relayers ADD COLUMN note text NOT NULL DEFAULT '';
-		UPDATE $schema.state SET version = 2, min_writer_version = 2;
+		ALTER TABLE $schema.relayers ADD COLUMN remark text NOT NULL DEFAULT '';
+		UPDATE $schema.state SET version = 3, min_writer_version = 3;
 		SELECT pg_sleep(0.3)`
 	removing = `
-		DROP FUNCTION $schema.page(bigint, bigint);
+		DROP FUNCTION $schema.page(bigint, bigint, bigint);
 		DROP FUNCTION $schema.changes_after(bigint, bigint);
 		CREATE FUNCTION $schema.page(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT $1';
-		UPDATE $schema.state SET version = 2, min_writer_version = 2`
+		UPDATE $schema.state SET version = 3, min_writer_version = 3`
 )
 
 // upgradeSchema runs the step of a newer version as that version would, in one
@@ -94,7 +94,7 @@ func TestNewerSchema_Compatible(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	stores := [2]*postgres.Store{
 		open(t, postgres.WithSchema(schema)),
-		open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond)),
+		open(t, postgres.WithSchema(schema), pruneSoon),
 	}
 	for _, err := range upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, compatible) }) {
 		if err != nil {
@@ -118,7 +118,7 @@ func TestNewerSchema_Incompatible(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	stores := [2]*postgres.Store{
 		open(t, postgres.WithSchema(schema)),
-		open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond)),
+		open(t, postgres.WithSchema(schema), pruneSoon),
 	}
 	upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, incompatible) })
 	for name, write := range map[string]func() error{
@@ -143,7 +143,7 @@ func TestNewerSchema_Incompatible(t *testing.T) {
 	t.Run("Open", func(t *testing.T) {
 		before := contents(t, admin, schema)
 		_, err := postgres.New(t.Context(), admin, longTimeouts, postgres.WithSchema(schema))
-		if !errors.Is(err, relayer.ErrNewerFormat) || !strings.Contains(err.Error(), "version 2") {
+		if !errors.Is(err, relayer.ErrNewerFormat) || !strings.Contains(err.Error(), "version 3") {
 			t.Errorf("New: error %v, want ErrNewerFormat and the version", err)
 		}
 		if after := contents(t, admin, schema); after != before {

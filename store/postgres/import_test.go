@@ -56,7 +56,7 @@ func TestImport_Concurrent(t *testing.T) {
 		if winners != 1 {
 			t.Errorf("round %d: %d winners", round, winners)
 		}
-		recs, total, err := stores[0].List(t.Context(), relayer.StoreQuery{Offset: 9 * round, Limit: 100})
+		recs, total, err := list(t.Context(), stores[0], relayer.StoreQuery{Offset: 9 * round, Limit: 100})
 		if err != nil || total != 9*(round+1) || len(recs) != 9 {
 			t.Fatalf("round %d: %d of %d relayers, error %v", round, len(recs), total, err)
 		}
@@ -100,7 +100,7 @@ func TestImport_SharedBatch(t *testing.T) {
 		}),
 		queue(func() (err error) { created, err = store.Create(context.Background(), record("after")); return err }),
 		queue(func() (err error) { updated, err = store.Update(context.Background(), moved[0]); return err }),
-		queue(func() error { return store.Delete(context.Background(), moved[1].ID, moved[1].Revision) }),
+		queue(func() error { return store.Delete(context.Background(), moved[1].ID, moved[1].Revision, nil) }),
 	}
 	release()
 	for i, done := range done {
@@ -111,7 +111,7 @@ func TestImport_SharedBatch(t *testing.T) {
 	if created.Revision <= 5000 || created.Revision > 9000 || updated.Revision <= created.Revision {
 		t.Errorf("revisions %d and %d after an import of 5000", created.Revision, updated.Revision)
 	}
-	recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10})
+	recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10})
 	if err != nil || total != 7 || recs[0].ID != "first" || recs[1].ID != "before" || recs[2].ID != moved[0].ID || recs[6].ID != "after" {
 		t.Errorf("%d relayers, error %v: %v", total, err, recs)
 	}

@@ -59,7 +59,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, total, err := open(t, postgres.WithSchema(schema)).List(t.Context(), relayer.StoreQuery{}); total != many || err != nil {
+	if _, total, err := list(t.Context(), open(t, postgres.WithSchema(schema)), relayer.StoreQuery{}); total != many || err != nil {
 		t.Errorf("%d relayers, error %v, want %d", total, err, many)
 	}
 }

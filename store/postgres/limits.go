@@ -35,4 +35,6 @@ func isStorable(text string) bool {
 	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
-func sizeOf(rec relayer.Record) int { return len(rec.Document) + len(rec.Private) }
+func sizeOf(rec relayer.Record) int {
+	return len(rec.Document) + len(rec.Private) + len(rec.Text) + len(rec.Note)
+}

@@ -76,6 +76,9 @@ func open(t testing.TB, options ...postgres.Option) *postgres.Store {
 // write lock loses it after a tenth of them.
 var longTimeouts = postgres.Options(postgres.WithConnectTimeout(waitLimit), postgres.WithTimeout(30*time.Second))
 
+// pruneSoon leaves nothing of a change but its effect.
+var pruneSoon = postgres.Options(postgres.WithChangeRetention(100*time.Millisecond), postgres.WithHistoryRetention(0))
+
 func openAt(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
 	store, err := postgres.Open(t.Context(), connString, append([]postgres.Option{longTimeouts}, options...)...)
@@ -187,6 +190,8 @@ func record(id string) relayer.Record {
 		ID:       id,
 		Claim:    "claim of " + id,
 		Terms:    []string{"common", "id=" + id},
+		Text:     "text of " + id,
+		Note:     []byte("note of " + id),
 		Document: []byte(`{"id":"` + id + `"}`),
 		Private:  []byte(`{"secret":"` + id + `"}`),
 	}
@@ -214,7 +219,7 @@ func update(t testing.TB, store relayer.Store, rec relayer.Record) relayer.Recor
 
 func remove(t testing.TB, store relayer.Store, rec relayer.Record) {
 	t.Helper()
-	if err := store.Delete(context.Background(), rec.ID, rec.Revision); err != nil {
+	if err := store.Delete(context.Background(), rec.ID, rec.Revision, rec.Note); err != nil {
 		t.Fatalf("delete %q: %v", rec.ID, err)
 	}
 }
@@ -228,10 +233,17 @@ func get(t testing.TB, store relayer.Store, id string) relayer.Record {
 	return rec
 }
 
-// same reports whether two records are equal, revision included.
+// same reports whether two records are equal, revision included. Imported records have no
+// sequence number before they are read.
 func same(a, b relayer.Record) bool {
-	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim && slices.Equal(a.Terms, b.Terms) &&
-		string(a.Document) == string(b.Document) && string(a.Private) == string(b.Private)
+	isSameSequence := a.Sequence == b.Sequence || a.Sequence == 0 || b.Sequence == 0
+	return isSameSequence && a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim && slices.Equal(a.Terms, b.Terms) && a.Text == b.Text &&
+		string(a.Document) == string(b.Document) && string(a.Private) == string(b.Private) && string(a.Note) == string(b.Note)
+}
+
+func list(ctx context.Context, store relayer.Store, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+	found, err := store.List(ctx, query)
+	return found.Records, found.Total, err
 }
 
 // eventually waits until a condition holds.

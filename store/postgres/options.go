@@ -11,19 +11,21 @@ import (
 type Option func(*options) error
 
 type options struct {
-	schema          string
-	withoutSetup    bool
-	connectTimeout  time.Duration
-	timeout         time.Duration
-	changeRetention time.Duration
+	schema           string
+	withoutSetup     bool
+	connectTimeout   time.Duration
+	timeout          time.Duration
+	changeRetention  time.Duration
+	historyRetention time.Duration
 }
 
 // The defaults of the options.
 const (
-	DefaultSchema          = "relayer"
-	DefaultConnectTimeout  = time.Second
-	DefaultTimeout         = 5 * time.Second
-	DefaultChangeRetention = 10 * time.Minute
+	DefaultSchema           = "relayer"
+	DefaultConnectTimeout   = time.Second
+	DefaultTimeout          = 5 * time.Second
+	DefaultChangeRetention  = 10 * time.Minute
+	DefaultHistoryRetention = 90 * 24 * time.Hour
 )
 
 // maxSchemaLength leaves room for a suffix within the 63 bytes of an identifier.
@@ -82,12 +84,25 @@ func WithTimeout(timeout time.Duration) Option {
 // 10 minutes. A watcher that is cut off for longer receives [relayer.ErrGap]. The
 // shortest retention of all instances applies, and nothing is pruned while no
 // instance runs. After the clock of the server was ahead, changes are kept for up to
-// twice the retention. A stored change contains the whole relayer, RPC URLs included, also
-// if the relayer was deleted.
+// twice the retention. Private parts, with the RPC URLs, that a change has replaced or deleted
+// are stored for as long.
 func WithChangeRetention(retention time.Duration) Option {
 	return func(o *options) error {
 		o.changeRetention = retention
 		return positive("change retention", retention)
+	}
+}
+
+// WithHistoryRetention sets how long changes are stored for [Store.History], by the clock of
+// the server. The default is 90 days. The shortest retention of all instances applies, but what
+// watchers need is kept. With 0 there is no history.
+func WithHistoryRetention(retention time.Duration) Option {
+	return func(o *options) error {
+		o.historyRetention = retention
+		if retention < 0 {
+			return errors.New("postgres: the history retention must not be negative")
+		}
+		return nil
 	}
 }
 
@@ -100,10 +115,11 @@ func positive(what string, d time.Duration) error {
 
 func collect(given []Option) (options, error) {
 	collected := options{
-		schema:          DefaultSchema,
-		connectTimeout:  DefaultConnectTimeout,
-		timeout:         DefaultTimeout,
-		changeRetention: DefaultChangeRetention,
+		schema:           DefaultSchema,
+		connectTimeout:   DefaultConnectTimeout,
+		timeout:          DefaultTimeout,
+		changeRetention:  DefaultChangeRetention,
+		historyRetention: DefaultHistoryRetention,
 	}
 	for _, option := range given {
 		if option == nil {

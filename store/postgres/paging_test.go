@@ -36,7 +36,7 @@ func TestList_AfterManyDeletes(t *testing.T) {
 		current = append(current, some...)
 		// A few positions, a whole node of level 1, 2, 3, and many of them.
 		gap := []int{5, 128, 128 * 128, 128 * 128 * 128, 100_000_000}[part%5]
-		execute(t, admin, fmt.Sprintf("UPDATE %s.state SET last_position = last_position + %d", schema, gap))
+		execute(t, admin, fmt.Sprintf("UPDATE %s.state SET last_sequence = last_sequence + %d", schema, gap))
 	}
 	wantPages(t, store, random, current, 200)
 
@@ -53,7 +53,7 @@ func TestList_AfterManyDeletes(t *testing.T) {
 		slots <- struct{}{}
 		deleting.Go(func() {
 			defer func() { <-slots }()
-			if err := store.Delete(t.Context(), rec.ID, rec.Revision); err != nil {
+			if err := store.Delete(t.Context(), rec.ID, rec.Revision, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -78,7 +78,7 @@ func wantPages(t *testing.T, store *postgres.Store, random *rand.Rand, want []re
 		pages = append(pages, page{random.IntN(len(want) + 5), random.IntN(12)})
 	}
 	for _, page := range pages {
-		recs, total, err := store.List(t.Context(), relayer.StoreQuery{Offset: page.offset, Limit: page.limit})
+		recs, total, err := list(t.Context(), store, relayer.StoreQuery{Offset: page.offset, Limit: page.limit})
 		if err != nil || total != len(want) {
 			t.Fatalf("page %v: total %d, error %v, want %d", page, total, err, len(want))
 		}
@@ -87,7 +87,7 @@ func wantPages(t *testing.T, store *postgres.Store, random *rand.Rand, want []re
 		if !slices.EqualFunc(recs, expected, same) {
 			t.Fatalf("page %v: %d records, want %d that begin with %.60v", page, len(recs), len(expected), expected)
 		}
-		selected, total, err := store.List(t.Context(), relayer.StoreQuery{Terms: [][]string{{"common"}}, Offset: page.offset, Limit: page.limit})
+		selected, total, err := list(t.Context(), store, relayer.StoreQuery{Terms: [][]string{{"common"}}, Offset: page.offset, Limit: page.limit})
 		if err != nil || total != len(want) || !slices.EqualFunc(selected, expected, same) {
 			t.Fatalf("page %v of all as a selection: %d records, total %d, error %v", page, len(selected), total, err)
 		}
@@ -113,7 +113,7 @@ func TestPositions_RefusedWrites(t *testing.T) {
 			_, _ = store.Create(t.Context(), record(numbered(i)))
 		}
 	}
-	taken := queryOne[string](t, admin, fmt.Sprintf("SELECT last_position || ' ' || last_revision FROM %s.state", schema))
+	taken := queryOne[string](t, admin, fmt.Sprintf("SELECT last_sequence || ' ' || last_revision FROM %s.state", schema))
 	if taken != "300 300" {
 		t.Errorf("last position and revision: %s, want 300 300", taken)
 	}

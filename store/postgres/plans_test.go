@@ -28,7 +28,7 @@ func TestPlans_SmallTables(t *testing.T) {
 		changes.want(t, relayer.ChangeUpdated, last)
 		get(t, store, last.ID)
 		for _, query := range []relayer.StoreQuery{{Limit: 10}, {Terms: [][]string{{"common"}}, IDs: []string{last.ID}, Limit: 10}} {
-			if _, _, err := store.List(t.Context(), query); err != nil {
+			if _, _, err := list(t.Context(), store, query); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -47,7 +47,7 @@ func TestPlans_SmallTables(t *testing.T) {
 		}
 		changes.wantGap(t)
 	}
-	execute(t, pool, `INSERT INTO `+name+`.changes (number, kind, changed_at, id, revision, document, private) SELECT -n, 'created', 0, '', 1, '', '' FROM generate_series(1, 20000) AS n`)
+	execute(t, pool, `INSERT INTO `+name+`.changes (number, kind, changed_at, sequence, id, terms, text, note, document) SELECT -n, 'created', 0, 1, '', '{}', '', '', '' FROM generate_series(1, 20000) AS n`)
 
 	// A backend reports its statistics when asked to, or after some time.
 	read := func() int {

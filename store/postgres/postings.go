@@ -2,16 +2,16 @@ package postgres
 
 import "slices"
 
-// posting is a record, named by its position, that gains or loses a term.
+// posting is a record, named by its sequence number, that gains or loses a term.
 type posting struct {
 	term     string
-	position int64
+	sequence int64
 }
 
-func postingsOf(position int64, terms []string) []posting {
+func postingsOf(sequence int64, terms []string) []posting {
 	postings := make([]posting, len(terms))
 	for i, term := range terms {
-		postings[i] = posting{term, position}
+		postings[i] = posting{term, sequence}
 	}
 	return postings
 }
@@ -21,9 +21,9 @@ func without(terms, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(terms), func(term string) bool { return slices.Contains(others, term) })
 }
 
-func postingColumns(postings []posting) (terms []string, positions []int64) {
+func postingColumns(postings []posting) (terms []string, sequences []int64) {
 	for _, p := range postings {
-		terms, positions = append(terms, p.term), append(positions, p.position)
+		terms, sequences = append(terms, p.term), append(sequences, p.sequence)
 	}
-	return terms, positions
+	return terms, sequences
 }

@@ -16,8 +16,8 @@ const (
 	prunePause    = 20 * time.Millisecond
 )
 
-// pruneChanges deletes old changes in the background until the Store is closed.
-// It holds no lock that a writer or a reader waits for.
+// pruneChanges deletes old changes in the background until the Store is closed: first the
+// feed loses them, then the history. It holds no lock that a writer or a reader waits for.
 func (s *Store) pruneChanges() {
 	ticker := time.NewTicker(min(s.opts.changeRetention, pruneInterval))
 	defer ticker.Stop()
@@ -81,8 +81,8 @@ func (s *Store) pruneOldChanges(old int64) {
 	}
 }
 
-// pruneOnce deletes the oldest changes, up to pruneStep, in one transaction. It
-// reports whether there were any. If another instance prunes now, it does nothing.
+// pruneOnce prunes the oldest changes of the feed and of the history, up to pruneStep of each,
+// in one transaction. It reports whether there were any. If another instance prunes now, it does nothing.
 func (s *Store) pruneOnce(old int64) (pruned bool, err error) {
 	ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
 	defer cancel()
@@ -92,16 +92,20 @@ func (s *Store) pruneOnce(old int64) (pruned bool, err error) {
 	}
 	defer conn.Release()
 	err = transact(ctx, conn, s.opts, func(tx pgx.Tx) error {
-		var last int64
-		err := tx.QueryRow(ctx, s.sql.lockPruning).Scan(&last)
+		var ofFeed, ofHistory int64
+		err := tx.QueryRow(ctx, s.sql.lockPruning).Scan(&ofFeed, &ofHistory)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, s.sql.prune, last, pruneStep, s.opts.changeRetention.Microseconds(), schemaVersion, old)
-		pruned = tag.RowsAffected() > 0
+		fromFeed, err := tx.Exec(ctx, s.sql.prune, ofFeed, pruneStep, s.opts.changeRetention.Microseconds(), schemaVersion, old)
+		if err != nil {
+			return err
+		}
+		fromHistory, err := tx.Exec(ctx, s.sql.pruneHistory, ofHistory, pruneStep, s.opts.historyRetention.Microseconds(), schemaVersion, ofFeed)
+		pruned = fromFeed.RowsAffected()+fromHistory.RowsAffected() > 0
 		return err
 	})
 	return pruned, err

@@ -19,9 +19,9 @@ func insertOldChanges(t *testing.T, admin *pgxpool.Pool, schema string, count in
 	t.Helper()
 	execute(t, admin, fmt.Sprintf(`
 		WITH before AS (SELECT last_revision FROM %[1]s.state),
-			advanced AS (UPDATE %[1]s.state SET last_revision = last_revision + %[2]d)
-		INSERT INTO %[1]s.changes (number, kind, changed_at, id, revision, document, private)
-		SELECT last_revision + n, 'updated', 0, 'old', 1, '', '' FROM before, generate_series(1, %[2]d) AS n`, schema, count))
+			advanced AS (UPDATE %[1]s.state SET last_revision = last_revision + %[2]d, last_changed_at = 0)
+		INSERT INTO %[1]s.changes (number, kind, changed_at, sequence, id, terms, text, note, document)
+		SELECT last_revision + n, 'updated', 0, 1, 'old', '{}', '', '', '' FROM before, generate_series(1, %[2]d) AS n`, schema, count))
 }
 
 func changesIn(t *testing.T, admin *pgxpool.Pool, schema string) int {
@@ -43,7 +43,7 @@ func blockedPruner(t *testing.T, admin *pgxpool.Pool, schema string) (pruner *po
 	if _, err := tx.Exec(t.Context(), fmt.Sprintf("SELECT FROM %s.changes ORDER BY number LIMIT 1 FOR UPDATE", schema)); err != nil {
 		t.Fatal(err)
 	}
-	pruner = open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond), postgres.WithTimeout(time.Minute))
+	pruner = open(t, postgres.WithSchema(schema), pruneSoon, postgres.WithTimeout(time.Minute))
 	eventually(t, "pruning is blocked", func() bool {
 		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity
 			WHERE wait_event_type = 'Lock' AND query LIKE '%DELETE FROM%' || $1 || '%.changes%'`, schema) > 0
@@ -100,7 +100,7 @@ func TestPruning_OldSnapshot(t *testing.T) {
 	if _, err := long.Exec(t.Context(), "SELECT FROM "+schema+".state"); err != nil {
 		t.Fatal(err)
 	}
-	openOn(t, pool, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond))
+	openOn(t, pool, postgres.WithSchema(schema), pruneSoon)
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int64](t, admin, fmt.Sprintf("SELECT pruned FROM %s.pruning", schema)) == count
 	})
@@ -119,11 +119,11 @@ func TestPruning_ReadOnlySessions(t *testing.T) {
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
 	store := openAt(t, asRole(t, map[string]string{"default_transaction_read_only": "on", "lock_timeout": "1ms"}),
-		postgres.WithSchema(schema), postgres.WithChangeRetention(200*time.Millisecond))
+		postgres.WithSchema(schema), pruneSoon)
 	create(t, store, record("kept"))
 	execute(t, admin, fmt.Sprintf(`WITH advanced AS (UPDATE %s.state SET last_revision = 2501)
-		INSERT INTO %[1]s.changes (number, kind, id, revision, document, private)
-		SELECT 1 + n, 'updated', 'kept', 1, '', '' FROM generate_series(1, 2500) AS n`, schema))
+		INSERT INTO %[1]s.changes (number, kind, sequence, id, terms, text, note, document)
+		SELECT 1 + n, 'updated', 1, 'kept', '{}', '', '', '' FROM generate_series(1, 2500) AS n`, schema))
 	eventually(t, "all changes are pruned", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf(`SELECT count(*) FROM %s.changes`, schema)) == 0
 	})
@@ -141,11 +141,11 @@ func TestPruning_ClockAhead(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
-	store := open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond))
+	store := open(t, postgres.WithSchema(schema), pruneSoon)
 	execute(t, admin, fmt.Sprintf(`WITH advanced AS (UPDATE %s.state SET last_revision = 2701)
-		INSERT INTO %[1]s.changes (number, kind, changed_at, id, revision, document, private)
+		INSERT INTO %[1]s.changes (number, kind, changed_at, sequence, id, terms, text, note, document)
 		SELECT n, 'updated', CASE WHEN n < 702 THEN extract(epoch FROM clock_timestamp() + interval '1 hour') * 1000000 ELSE 0 END,
-			'old', 1, '', '' FROM generate_series(1, 2701) AS n`, schema))
+			1, 'old', '{}', '', '', '' FROM generate_series(1, 2701) AS n`, schema))
 	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
 	wantConsistent(t, store)
 }

@@ -26,53 +26,57 @@ func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
 // errNegativeTotal means that the counts are damaged.
 var errNegativeTotal = fmt.Errorf("postgres: %w: the number of relayers is negative", relayer.ErrCorrupt)
 
-// scanPage reads the rows of a page, and calls add for each record that is in the row. An
-// empty page is one row with only the total.
-func scanPage(rows pgx.Rows, row *row, columns []any, add func()) (total int, err error) {
-	columns = append([]any{&total}, columns...)
+// scanPage reads the rows of a page. Each has the total and the position, which are read from
+// the first. An empty page is one row without a record.
+func scanPage(rows pgx.Rows, columns func(*row) []any) (found relayer.Listing, err error) {
+	var last mark
+	var next row
+	targets := append([]any{&found.Total, &last.number, &last.at}, columns(&next)...)
 	for rows.Next() {
-		row.reset()
-		if err := rows.Scan(columns...); err != nil {
-			return 0, err
+		next = row{} // which does not share memory with the one before
+		if err := rows.Scan(targets...); err != nil {
+			return relayer.Listing{}, err
 		}
-		if total < 0 {
-			return 0, errNegativeTotal
+		if found.Total < 0 {
+			return relayer.Listing{}, errNegativeTotal
 		}
-		if row.id.Valid {
-			add()
+		if next.id.Valid {
+			found.Records = append(found.Records, next.record())
 		}
+		targets[0], targets[1], targets[2] = nil, nil, nil
 	}
-	return total, rows.Err()
+	found.Position = last.position()
+	return found, rows.Err()
 }
 
 // row is a record as it is read. All columns are NULL in an empty page.
 type row struct {
-	id                       pgtype.Text
-	revision                 pgtype.Int8
-	claim, document, private []byte
-	terms                    []string
+	id, text                       pgtype.Text
+	revision, sequence             pgtype.Int8
+	claim, note, document, private []byte
+	terms                          []string
 }
 
-// reset makes room for the next record, which does not share memory with the last one.
-func (r *row) reset() { *r = row{} }
-
+// columns are those of recordColumns.
 func (r *row) columns() []any {
-	return []any{&r.id, &r.revision, &r.claim, &r.terms, &r.document, &r.private}
+	return []any{&r.id, &r.revision, &r.sequence, &r.claim, &r.terms, &r.text, &r.note, &r.document, &r.private}
 }
 
-func (r *row) documentColumns() []any { return []any{&r.id, &r.revision, &r.document} }
+// documentColumns are those of the statements for documents only.
+func (r *row) documentColumns() []any {
+	return []any{&r.id, &r.revision, &r.sequence, &r.note, &r.document}
+}
 
 func (r *row) record() relayer.Record {
 	return relayer.Record{
 		ID:       r.id.String,
 		Revision: uint64(r.revision.Int64),
+		Sequence: uint64(r.sequence.Int64),
 		Claim:    string(r.claim),
 		Terms:    r.terms,
+		Text:     r.text.String,
 		Document: r.document,
 		Private:  r.private,
+		Note:     r.note,
 	}
-}
-
-func (r *row) toDocument() relayer.Document {
-	return relayer.Document{ID: r.id.String, Revision: uint64(r.revision.Int64), JSON: r.document}
 }

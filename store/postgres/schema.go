@@ -14,37 +14,47 @@ import (
 )
 
 // schemaVersion is the version of the schema that schemaSQL creates, and that this package
-// reads and writes.
-const schemaVersion = 1
+// reads and writes. Version 1 had no sequence, text, note and history.
+const schemaVersion = 2
 
 // The counts form a tree of three levels: a node of level 1 counts the records
-// at 1<<nodeShift positions, and a node of a higher level covers 1<<nodeShift
+// of 1<<nodeShift sequence numbers, and a node of a higher level covers 1<<nodeShift
 // nodes of the level below.
 const (
 	levels    = 3
 	nodeShift = 7
 )
 
-// schemaSQL creates version 1.
+// schemaSQL creates the schema.
 //
-// The table state has one row. Its counters are the last position in the creation
-// order and the last revision; both are raised once per commit, under the write
-// lock. They are ordinary columns because a SEQUENCE with a cache would hand out
-// numbers out of order. The index on last_revision leads to the current version
+// The table state has one row. Its counters are the last sequence number and the last
+// revision; both are raised once per commit, under the write lock. They are ordinary columns
+// because a SEQUENCE with a cache would hand out numbers out of order. The time of the last
+// change makes, together with its number, the position of the feed, which each page reads.
+// The index on last_revision leads to the current version
 // of the row past the dead versions that a long transaction keeps. A vacuum of it holds
 // a lock that writers wait for, so it neither pauses nor truncates the file: to truncate,
 // it would wait up to 5 seconds for all readers and writers.
 //
-// The table pruning has one row as well: the number of the last change that has been
-// deleted, and its time, which together identify it. It is a separate table, so that
-// pruning and writers do not wait for each other.
-//
 // Each change takes the next revision as its number, and so do a delete and an
-// import. The counts change with every create and delete, so their pages have
+// import. The table changes is the history. Its newest part is the change feed, which begins
+// after the number pruned. It has no private parts: a reader of the feed takes that of the
+// current row, or from the table replaced the one that a later change, until, has replaced or
+// deleted. So a replaced private part is stored for as long as the feed needs it.
+//
+// The table pruning has one row as well: the number of the last change that the feed has
+// lost, and its time, which together identify it, and the number of the last change that the
+// history has lost. It is a separate table, so that pruning and writers do not wait for each
+// other.
+//
+// The indexes of changes and replaced on an ID have the negative number: no other index has
+// that order, so that the planner cannot prefer to read another one and filter it by ID.
+//
+// The counts change with every create and delete, so their pages have
 // room for new versions of a row (heap-only tuple updates).
 //
-// The table postings is the index of terms: for each term and chunk of 512 positions, the
-// bits of the positions whose records have the term (an inverted index of bitmaps). A
+// The table postings is the index of terms: for each term and chunk of 512 sequence numbers,
+// the bits of the records that have the term (an inverted index of bitmaps). A
 // selection combines the bits of its terms, so that it reads one bit for each term and record
 // of the registry, wherever its page is. Writes flip bits, and rows without bits are deleted.
 //
@@ -57,23 +67,27 @@ const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,
 	min_writer_version integer NOT NULL,
-	last_position bigint NOT NULL,
-	last_revision bigint PRIMARY KEY
+	last_sequence bigint NOT NULL,
+	last_revision bigint PRIMARY KEY,
+	last_changed_at bigint NOT NULL
 ) WITH (vacuum_truncate = off, autovacuum_vacuum_cost_delay = 0);
-INSERT INTO $schema.state VALUES (1, 1, 0, 0);
+INSERT INTO $schema.state VALUES (2, 2, 0, 0, 0);
 
 CREATE TABLE $schema.pruning (
 	pruned bigint NOT NULL,
-	pruned_at bigint NOT NULL
+	pruned_at bigint NOT NULL,
+	history_pruned bigint NOT NULL
 );
-INSERT INTO $schema.pruning VALUES (0, 0);
+INSERT INTO $schema.pruning VALUES (0, 0, 0);
 
 CREATE TABLE $schema.relayers (
-	position bigint PRIMARY KEY,
+	sequence bigint PRIMARY KEY,
 	id text COLLATE "C" NOT NULL UNIQUE,
 	revision bigint NOT NULL,
 	claim bytea UNIQUE,
 	terms text[] COLLATE "C" NOT NULL,
+	text text COLLATE "C" NOT NULL,
+	note bytea NOT NULL,
 	document bytea NOT NULL,
 	private bytea NOT NULL
 );
@@ -94,23 +108,33 @@ CREATE TABLE $schema.counts (
 
 CREATE TABLE $schema.changes (
 	number bigint PRIMARY KEY,
-	kind text NOT NULL,
 	changed_at bigint NOT NULL DEFAULT extract(epoch FROM clock_timestamp()) * 1000000,
+	sequence bigint NOT NULL,
+	kind text NOT NULL,
 	id text COLLATE "C" NOT NULL,
-	revision bigint NOT NULL,
 	claim bytea,
-	terms text[] COLLATE "C" NOT NULL DEFAULT '{}',
-	old_terms text[] COLLATE "C" NOT NULL DEFAULT '{}',
-	document bytea NOT NULL,
+	terms text[] COLLATE "C" NOT NULL,
+	old_terms text[] COLLATE "C",
+	text text COLLATE "C" NOT NULL,
+	old_text text COLLATE "C",
+	note bytea NOT NULL,
+	document bytea NOT NULL
+);
+CREATE INDEX changes_of_id ON $schema.changes (id, (-number));
+
+CREATE TABLE $schema.replaced (
+	until bigint PRIMARY KEY,
+	id text COLLATE "C" NOT NULL,
 	private bytea NOT NULL
 );
+CREATE INDEX replaced_of_id ON $schema.replaced (id, (-until));
 
 CREATE FUNCTION $schema.relayer(wanted text)
-RETURNS TABLE (id text, revision bigint, claim bytea, terms text[], document bytea, private bytea)
+RETURNS TABLE ($record)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
 	$primaryOnly
-	RETURN QUERY SELECT r.id, r.revision, r.claim, r.terms, r.document, r.private FROM $schema.relayers r WHERE r.id = wanted;
+	RETURN QUERY SELECT $columns FROM $schema.relayers r WHERE r.id = wanted;
 END
 $body$;
 
@@ -119,20 +143,17 @@ RETURNS TABLE (number bigint, changed_at bigint)
 LANGUAGE plpgsql STABLE $settings AS $body$
 BEGIN
 	$primaryOnly
-	RETURN QUERY SELECT s.last_revision, coalesce(
-			(SELECT c.changed_at FROM $schema.changes c WHERE c.number = s.last_revision),
-			(SELECT p.pruned_at FROM $schema.pruning p WHERE p.pruned = s.last_revision), 0)
-		FROM $schema.state s ORDER BY s.last_revision DESC LIMIT 1;
+	RETURN QUERY SELECT s.last_revision, s.last_changed_at FROM $schema.state s ORDER BY s.last_revision DESC LIMIT 1;
 END
 $body$;
 
 CREATE FUNCTION $schema.changes_after(seen bigint, seen_at bigint)
-RETURNS TABLE (is_cut boolean, number bigint, changed_at bigint, kind text, old_terms text[],
-	id text, revision bigint, claim bytea, terms text[], document bytea, private bytea)
-LANGUAGE plpgsql STABLE $settings AS $body$
+RETURNS TABLE (is_cut boolean, is_last boolean, number bigint, changed_at bigint, kind text, old_terms text[], old_text text, $record)
+LANGUAGE plpgsql STABLE $following AS $body$
 #variable_conflict use_column
 DECLARE
 	size bigint := 0;
+	last bigint;
 BEGIN
 	$primaryOnly
 	SELECT pruned > seen OR pruned = seen AND pruned_at <> seen_at
@@ -143,9 +164,16 @@ BEGIN
 		RETURN NEXT;
 		RETURN;
 	END IF;
-	FOR number, changed_at, kind, old_terms, id, revision, claim, terms, document, private IN
-		SELECT c.number, c.changed_at, c.kind, c.old_terms, c.id, c.revision, c.claim, c.terms, c.document, c.private
-		FROM $schema.changes c WHERE c.number > seen ORDER BY c.number LIMIT 256
+	SELECT last_revision INTO last FROM $schema.state ORDER BY last_revision DESC LIMIT 1;
+	FOR is_last, number, changed_at, kind, old_terms, old_text, id, revision, sequence, claim, terms, text, note, document, private IN
+		SELECT r.number = last, r.number, r.changed_at, r.kind, $oldColumns, $changeColumns, coalesce(replaced.private, stored.private, '')
+		FROM $schema.changes r
+		LEFT JOIN LATERAL (
+			SELECT p.private FROM $schema.replaced p
+			WHERE p.id = r.id AND -p.until <= -r.number - (r.kind <> 'deleted')::integer ORDER BY -p.until DESC LIMIT 1
+		) AS replaced ON true
+		LEFT JOIN LATERAL (SELECT p.private FROM $schema.relayers p WHERE p.id = r.id OFFSET 0) AS stored ON true
+		WHERE r.number > seen ORDER BY r.number LIMIT 256
 	LOOP
 		RETURN NEXT;
 		size := size + octet_length(document) + octet_length(private);
@@ -154,8 +182,23 @@ BEGIN
 END
 $body$;
 
-CREATE FUNCTION $schema.page(first bigint, most bigint)
-RETURNS TABLE (total bigint, id text, revision bigint, claim bytea, terms text[], document bytea, private bytea)
+CREATE FUNCTION $schema.history(wanted text, before bigint, most bigint)
+RETURNS TABLE (kind text, old_terms text[], old_text text, $record)
+LANGUAGE plpgsql STABLE $settings AS $body$
+BEGIN
+	$primaryOnly
+	IF wanted = '' THEN
+		RETURN QUERY SELECT r.kind, $oldColumns, $changeColumns, ''::bytea
+			FROM $schema.changes r WHERE r.number < before AND r.kind <> 'imported' ORDER BY r.number DESC LIMIT most;
+	ELSE
+		RETURN QUERY SELECT r.kind, $oldColumns, $changeColumns, ''::bytea
+			FROM $schema.changes r WHERE r.id = wanted AND -r.number > -before ORDER BY -r.number LIMIT most;
+	END IF;
+END
+$body$;
+
+CREATE FUNCTION $schema.page(after bigint, first bigint, most bigint)
+RETURNS TABLE (total bigint, last_number bigint, last_changed_at bigint, $record)
 LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
 DECLARE
@@ -166,72 +209,143 @@ DECLARE
 	highest bigint := 9223372036854775807;
 BEGIN
 	$primaryOnly
-	SELECT coalesce(sum(live), 0) INTO total FROM $schema.counts WHERE level = 3;
+	SELECT coalesce((SELECT sum(live) FROM $schema.counts WHERE level = 3), 0), s.last_revision, s.last_changed_at
+		INTO total, last_number, last_changed_at FROM $schema.state s ORDER BY s.last_revision DESC LIMIT 1;
 	IF first >= total OR most = 0 THEN
 		RETURN NEXT;
 		RETURN;
 	END IF;
-	FOR depth IN REVERSE 3..1 LOOP
-		FOR parent, live_in_node IN
-			SELECT node, live FROM $schema.counts
-			WHERE level = depth AND node BETWEEN lowest AND highest ORDER BY node
-		LOOP
-			EXIT WHEN first < passed + live_in_node;
-			passed := passed + live_in_node;
+	IF after > 0 THEN
+		lowest := after + 1;
+	ELSE
+		FOR depth IN REVERSE 3..1 LOOP
+			FOR parent, live_in_node IN
+				SELECT node, live FROM $schema.counts
+				WHERE level = depth AND node BETWEEN lowest AND highest ORDER BY node
+			LOOP
+				EXIT WHEN first < passed + live_in_node;
+				passed := passed + live_in_node;
+			END LOOP;
+			lowest := parent << 7;
+			highest := lowest + 127;
 		END LOOP;
-		lowest := parent << 7;
-		highest := lowest + 127;
-	END LOOP;
+	END IF;
 	RETURN QUERY
-		SELECT total, r.id, r.revision, r.claim, r.terms, r.document, r.private
-		FROM $schema.relayers r WHERE r.position >= lowest
-		ORDER BY r.position OFFSET first - passed LIMIT most;
+		SELECT total, last_number, last_changed_at, $columns
+		FROM $schema.relayers r WHERE r.sequence >= lowest
+		ORDER BY r.sequence OFFSET first - passed LIMIT most;
+	IF NOT FOUND THEN
+		RETURN NEXT;
+	END IF;
 END
 $body$;
 
-CREATE FUNCTION $schema.selection(wanted text[], conditions integer[], ids text[], needed integer, first bigint, most bigint)
-RETURNS TABLE (total bigint, id text, revision bigint, claim bytea, terms text[], document bytea, private bytea)
+CREATE FUNCTION $schema.selection(wanted text[], conditions integer[], ids text[], needed integer, after bigint, first bigint, most bigint)
+RETURNS TABLE (total bigint, last_number bigint, last_changed_at bigint, $record)
 LANGUAGE plpgsql STABLE $joining AS $body$
 #variable_conflict use_column
 BEGIN
 	$primaryOnly
 	RETURN QUERY
-		WITH held AS (
+		WITH $held, selected AS (
+			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
+		), $pageOfSelected;
+END
+$body$;
+
+CREATE FUNCTION $schema.search(sought text[], wanted text[], conditions integer[], ids text[], needed integer, after bigint, first bigint, most bigint)
+RETURNS TABLE (total bigint, last_number bigint, last_changed_at bigint, $record)
+LANGUAGE plpgsql STABLE $joining AS $body$
+#variable_conflict use_column
+BEGIN
+	$primaryOnly
+	RETURN QUERY
+		WITH $held, searched AS (
+			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
+			UNION ALL
+			SELECT DISTINCT node >> 2, ~ 0::bit(512) FROM $schema.counts WHERE level = 1 AND live > 0 AND needed = 0
+		), selected AS (
+			SELECT searched.chunk, bit_or($bitAt) AS bits
+			FROM searched, LATERAL (
+				SELECT r.sequence FROM $schema.relayers AS r
+				WHERE r.sequence BETWEEN searched.chunk << 9 AND searched.chunk << 9 | 511
+				AND get_bit(searched.bits, (r.sequence & 511)::integer) = 1 AND ($contained) OFFSET 0) AS found
+			GROUP BY searched.chunk
+		), $pageOfSelected;
+END
+$body$;
+`
+
+// contained is the condition of a search. A loop over the texts takes twice as long as their
+// names, so that only those after the eighth are in a loop.
+func contained() string {
+	const named = 8
+	var condition strings.Builder
+	for i := range named {
+		fmt.Fprintf(&condition, "strpos(r.text, sought[%d]) > 0 OR ", i+1)
+	}
+	fmt.Fprintf(&condition, "cardinality(sought) > %d AND EXISTS (SELECT FROM unnest(sought[%[1]d + 1:]) AS more WHERE strpos(r.text, more) > 0)", named)
+	return condition.String()
+}
+
+// Parts of the functions.
+const (
+	record  = `id text, revision bigint, sequence bigint, claim bytea, terms text[], text text, note bytea, document bytea, private bytea`
+	columns = `r.id, r.revision, r.sequence, r.claim, r.terms, r.text, r.note, r.document, r.private`
+
+	// changeColumns has no private part.
+	changeColumns = `r.id, r.number, r.sequence, r.claim, r.terms, r.text, r.note, r.document`
+	// oldColumns are stored only if they differ from the new ones.
+	oldColumns = `CASE WHEN r.kind <> 'created' THEN coalesce(r.old_terms, r.terms) END, CASE WHEN r.kind <> 'created' THEN coalesce(r.old_text, r.text) END`
+
+	// held has, for each condition, the bits of the records that it selects.
+	held = `held AS (
 			SELECT found.chunk, given.condition, bit_or(found.bits) AS bits
 			FROM unnest(wanted, conditions) AS given (term, condition), LATERAL (
 				SELECT p.chunk, p.bits FROM $schema.postings AS p WHERE p.term = given.term OFFSET 0) AS found
 			GROUP BY found.chunk, given.condition
 			UNION ALL
-			SELECT position >> 9, 0, bit_or($bitAt)
+			SELECT sequence >> 9, 0, bit_or($bitAt)
 			FROM unnest(ids) AS given (id), LATERAL (
-				SELECT r.position FROM $schema.relayers AS r WHERE r.id = given.id OFFSET 0) AS found
+				SELECT r.sequence FROM $schema.relayers AS r WHERE r.id = given.id OFFSET 0) AS found
 			GROUP BY 1
-		), selected AS (
-			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
-		), counted AS MATERIALIZED (
+		)`
+
+	// pageOfSelected returns the page of the selected bits. What is not after the given sequence number is
+	// added to what the page skips.
+	pageOfSelected = `counted AS MATERIALIZED (
 			SELECT chunk, bits, bit_count(bits) AS live, (sum(bit_count(bits)) OVER (ORDER BY chunk))::bigint - bit_count(bits) AS passed FROM selected
+		), skipped AS MATERIALIZED (
+			SELECT first + coalesce(sum(CASE WHEN chunk < after >> 9 THEN live
+				ELSE bit_count(bits & ~ (~ 0::bit(512) >> (after & 511)::integer + 1)) END), 0)::bigint AS count
+			FROM counted WHERE chunk <= after >> 9
 		), page AS MATERIALIZED (
-			SELECT chunk << 9 | bit AS position
-			FROM counted, generate_series(0, 511) AS bit
-			WHERE passed + live > first AND passed - first < most AND get_bit(bits, bit) = 1
-			ORDER BY 1 OFFSET first - (SELECT min(passed) FROM counted WHERE passed + live > first) LIMIT most
+			SELECT chunk << 9 | bit AS sequence
+			FROM skipped, counted, generate_series(0, 511) AS bit
+			WHERE passed + live > skipped.count AND passed - skipped.count < most AND get_bit(bits, bit) = 1
+			ORDER BY 1 OFFSET (SELECT skipped.count - min(passed) FROM skipped, counted WHERE passed + live > skipped.count GROUP BY skipped.count) LIMIT most
 		)
-		SELECT every.total, r.id, r.revision, r.claim, r.terms, r.document, r.private
+		SELECT every.total, last.number, last.changed_at, $columns
 		FROM (SELECT coalesce(sum(live), 0)::bigint AS total FROM counted) AS every
+		CROSS JOIN (
+			SELECT last_revision AS number, last_changed_at AS changed_at FROM $schema.state ORDER BY last_revision DESC LIMIT 1) AS last
 		LEFT JOIN page ON true
-		LEFT JOIN LATERAL (SELECT * FROM $schema.relayers AS r WHERE r.position = page.position OFFSET 0) AS r ON true
-		ORDER BY page.position;
-END
-$body$;
-`
+		LEFT JOIN LATERAL (SELECT * FROM $schema.relayers AS r WHERE r.sequence = page.sequence OFFSET 0) AS r ON true
+		ORDER BY page.sequence`
+)
 
 const functionSettings = `
 	SET jit = off SET plan_cache_mode = force_generic_plan
 	SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off`
 
-// joinSettings are the settings of selection, which sorts a page at most. It looks up what
-// it joins in lateral subqueries that cannot be flattened (OFFSET 0). Otherwise a server whose
-// statistics say that a table is empty reads its whole index, and joins that.
+// followSettings are the settings of changes_after, which looks up a private part for each
+// change.
+const followSettings = functionSettings + ` SET enable_nestloop = on SET enable_indexscan = on
+	SET enable_hashjoin = off SET enable_mergejoin = off`
+
+// joinSettings are the settings of selection and search, which sort a page at most. They look
+// up what they join in lateral subqueries that cannot be flattened (OFFSET 0). Otherwise a
+// server whose statistics say that a table is empty reads its whole index, and joins that.
 const joinSettings = `
 	SET jit = off SET plan_cache_mode = force_generic_plan
 	SET enable_nestloop = on SET enable_indexscan = on
@@ -243,6 +357,13 @@ const primaryOnly = `
 	IF pg_is_in_recovery() THEN
 		RAISE EXCEPTION 'the server is a standby' USING ERRCODE = 'read_only_sql_transaction';
 	END IF;`
+
+// parts replaces the names in schemaSQL, first those that contain others.
+var parts = []*strings.Replacer{
+	strings.NewReplacer("$held", held, "$pageOfSelected", pageOfSelected),
+	strings.NewReplacer("$settings", functionSettings, "$following", followSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
+		"$bitAt", bitAt, "$contained", contained(), "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns),
+}
 
 func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
@@ -307,6 +428,9 @@ func openSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	if err != nil {
 		return err
 	}
+	if found.version < schemaVersion {
+		return errEarlierVersion
+	}
 	if err := found.permits(schemaVersion); err != nil || found.version > schemaVersion {
 		return err
 	}
@@ -348,16 +472,18 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	var functions int
 	err := conn.QueryRow(ctx, inSchema(opts.schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.last_revision, pruning.pruned_at, relayers.terms, counts.live, postings.bits, changes.old_terms
-			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes WHERE false)`),
+			SELECT state.last_changed_at, pruning.history_pruned, relayers.note, counts.live, postings.bits, changes.old_text, replaced.until
+			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes, $schema.replaced WHERE false)`),
 		[]string{
 			inSchema(opts.schema, `$schema.relayer(text)`),
-			inSchema(opts.schema, `$schema.page(bigint, bigint)`),
-			inSchema(opts.schema, `$schema.selection(text[], integer[], text[], integer, bigint, bigint)`),
+			inSchema(opts.schema, `$schema.page(bigint, bigint, bigint)`),
+			inSchema(opts.schema, `$schema.selection(text[], integer[], text[], integer, bigint, bigint, bigint)`),
+			inSchema(opts.schema, `$schema.search(text[], text[], integer[], text[], integer, bigint, bigint, bigint)`),
 			inSchema(opts.schema, `$schema.last_change()`),
 			inSchema(opts.schema, `$schema.changes_after(bigint, bigint)`),
+			inSchema(opts.schema, `$schema.history(text, bigint, bigint)`),
 		}).Scan(&functions)
-	if err == nil && functions != 5 {
+	if err == nil && functions != 7 {
 		return fmt.Errorf("%w: functions are missing", relayer.ErrUnknownFormat)
 	}
 	return err
@@ -384,7 +510,7 @@ func readFormat(ctx context.Context, db querier, schema string) (found format, e
 	return found, nil
 }
 
-// createSchema creates version 1. Of several instances that start at once the first
+// createSchema creates the schema. Of several instances that start at once the first
 // does so; the others wait for the lock and find it done.
 func createSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	return transact(ctx, conn, opts, func(tx pgx.Tx) error {
@@ -409,7 +535,10 @@ func createSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 
 // executeAll runs several statements without parameters.
 func executeAll(ctx context.Context, tx pgx.Tx, schema, sql string) error {
-	_, err := tx.Conn().PgConn().Exec(ctx, strings.NewReplacer("$settings", functionSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly, "$bitAt", bitAt).Replace(inSchema(schema, sql))).ReadAll()
+	for _, replacer := range parts {
+		sql = replacer.Replace(sql)
+	}
+	_, err := tx.Conn().PgConn().Exec(ctx, inSchema(schema, sql)).ReadAll()
 	return err
 }
 

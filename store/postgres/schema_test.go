@@ -45,7 +45,7 @@ func TestSchema_ConcurrentSetup(t *testing.T) {
 			}
 			made++
 			create(t, store, record(numbered(made)))
-			if _, total, err := store.List(t.Context(), relayer.StoreQuery{}); total != made || err != nil {
+			if _, total, err := list(t.Context(), store, relayer.StoreQuery{}); total != made || err != nil {
 				t.Errorf("instance %d sees %d relayers, error %v", made, total, err)
 			}
 			if err := store.Close(); err != nil {
@@ -148,7 +148,7 @@ func TestSchema_UnknownFormat(t *testing.T) {
 		"counts that is a view":                       `CREATE VIEW $.counts AS SELECT 1 AS one`,
 		"changes that is a sequence":                  `CREATE SEQUENCE $.changes`,
 		"counts that is a type":                       `CREATE TYPE $.counts AS ENUM ('one')`,
-		"page that is a function":                     `CREATE FUNCTION $.page(bigint, bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+		"page that is a function":                     `CREATE FUNCTION $.page(bigint, bigint, bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
 		"an index with the name of a table":           `CREATE TABLE $.theirs (id int); CREATE INDEX counts ON $.theirs (id)`,
 		"a state like ours, without the other tables": `CREATE TABLE $.state (version integer, pruned bigint); INSERT INTO $.state VALUES (1, 0)`,
 	} {
@@ -181,7 +181,8 @@ func TestSchema_EarlierVersion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
 		"without postings": `DROP FUNCTION $.selection; DROP TABLE $.postings`,
-		"without terms":    `ALTER TABLE $.relayers DROP COLUMN terms`,
+		"without notes":    `ALTER TABLE $.relayers DROP COLUMN note`,
+		"of version 1":     `UPDATE $.state SET version = 1, min_writer_version = 1`,
 		"without a writer": `ALTER TABLE $.state DROP COLUMN min_writer_version`,
 		"without a state":  `DROP TABLE $.state`,
 	} {
@@ -253,8 +254,8 @@ func TestSchema_Public(t *testing.T) {
 func TestSchema_NewerVersion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
-		"the version alone":         `UPDATE $.state SET version = 2, min_writer_version = 2`,
-		"tables that are not known": `UPDATE $.state SET version = 7, min_writer_version = 7; ALTER TABLE $.state DROP last_position; ALTER TABLE $.relayers RENAME TO entries`,
+		"the version alone":         `UPDATE $.state SET version = version + 1, min_writer_version = version + 1`,
+		"tables that are not known": `UPDATE $.state SET version = 7, min_writer_version = 7; ALTER TABLE $.state DROP last_sequence; ALTER TABLE $.relayers RENAME TO entries`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			admin := newPool(t, server.ConnString())
@@ -294,7 +295,7 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 		t.Errorf("error %v of a role that may not use the schema", err)
 	}
 	execute(t, admin,
-		fmt.Sprintf("REVOKE ALL ON FUNCTION %s.page(bigint, bigint) FROM PUBLIC", schema),
+		fmt.Sprintf("REVOKE ALL ON FUNCTION %s.page(bigint, bigint, bigint) FROM PUBLIC", schema),
 		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %[1]s", schema),
 		fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %[1]s", schema),
 		fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO %[1]s", schema))
@@ -305,7 +306,7 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	changes.want(t, relayer.ChangeCreated, rec)
 	rec = update(t, owner, rec)
 	changes.want(t, relayer.ChangeUpdated, rec)
-	if recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
+	if recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v", len(recs), total, err)
 	}
 	remove(t, store, rec)
@@ -319,7 +320,7 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	openAt(t, connString, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond)) // prunes
+	openAt(t, connString, postgres.WithSchema(schema), pruneSoon) // prunes
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
 	})
@@ -387,13 +388,13 @@ func TestSchema_Catalog(t *testing.T) {
 	for what, c := range map[string]struct{ sql, want string }{
 		"collations of ids": {`
 			SELECT string_agg(table_name || ' ' || collation_name, ', ' ORDER BY table_name) FROM information_schema.columns
-			WHERE table_schema = $1 AND column_name IN ('id', 'term')`, "changes C, postings C, relayers C"},
+			WHERE table_schema = $1 AND column_name IN ('id', 'term')`, "changes C, postings C, relayers C, replaced C"},
 		"types of what is kept": {`
 			SELECT string_agg(DISTINCT column_name || ' ' || data_type, ', ') FROM information_schema.columns
 			WHERE table_schema = $1 AND column_name IN ('claim', 'document', 'private')`, "claim bytea, document bytea, private bytea"},
 		"unique columns of relayers": {`
 			SELECT string_agg(attname, ', ' ORDER BY attname) FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
-			WHERE indrelid = ($1 || '.relayers')::regclass AND indisunique AND indnatts = 1 AND indpred IS NULL`, "claim, id, position"},
+			WHERE indrelid = ($1 || '.relayers')::regclass AND indisunique AND indnatts = 1 AND indpred IS NULL`, "claim, id, sequence"},
 		"sequences, which a cache would let hand out numbers out of order": {`
 			SELECT count(*)::text FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'S'`, "0"},
 		"tables that a crash would empty": {`
@@ -423,10 +424,10 @@ func TestStore_AllBytes(t *testing.T) {
 	if got := get(t, store, "bytes"); !same(got, rec) {
 		t.Error("Get returns other bytes")
 	}
-	if recs, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1}); err != nil || len(recs) != 1 || !same(recs[0], rec) {
+	if recs, _, err := list(t.Context(), store, relayer.StoreQuery{Limit: 1}); err != nil || len(recs) != 1 || !same(recs[0], rec) {
 		t.Errorf("List returns other bytes, error %v", err)
 	}
-	rec.Revision, rec.ID, rec.Claim = 77, "imported", ""
+	rec.Revision, rec.Sequence, rec.ID, rec.Claim = 77, 0, "imported", ""
 	if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +456,7 @@ func TestSchema_NewerVersionWhileOpen(t *testing.T) {
 
 func TestSchema_MissingFunctions(t *testing.T) {
 	t.Parallel()
-	for _, function := range []string{"relayer(text)", "page(bigint, bigint)", "last_change()", "changes_after(bigint, bigint)"} {
+	for _, function := range []string{"relayer(text)", "page(bigint, bigint, bigint)", "last_change()", "changes_after(bigint, bigint)", "history(text, bigint, bigint)"} {
 		name := schemaName()
 		pool := newPool(t, server.ConnString())
 		openOn(t, pool, postgres.WithSchema(name))

@@ -55,7 +55,7 @@ func TestSelection_Plan(t *testing.T) {
 		"IDs of a common term": {Terms: [][]string{{"common"}}, IDs: slices.Collect(idsFrom(0, 100)), Offset: 50, Limit: 10},
 	} {
 		plans = nil
-		recs, total, err := store.List(t.Context(), query)
+		recs, total, err := list(t.Context(), store, query)
 		if err != nil || total != 100 || len(recs) != 10 {
 			t.Fatalf("%s: %d of %d, error %v", what, len(recs), total, err)
 		}
@@ -119,7 +119,7 @@ func TestSelection_ChangesInBatch(t *testing.T) {
 	// The revisions follow from the order.
 	queue(func() error { _, err := store.Create(t.Context(), with("brief", 0, "a", "b")); return err })
 	queue(change(with("brief", 3, "b", "c")))
-	queue(func() error { return store.Delete(t.Context(), "brief", 4) })
+	queue(func() error { return store.Delete(t.Context(), "brief", 4, nil) })
 	queue(change(with("kept", kept.Revision)))
 	queue(change(with("kept", 6, "b", "common")))
 	release()
@@ -130,7 +130,7 @@ func TestSelection_ChangesInBatch(t *testing.T) {
 	}
 	wantConsistent(t, store)
 	for term, want := range map[string]int{"a": 0, "b": 1, "c": 0, "common": 2, "id=kept": 0} {
-		if _, total, err := store.List(t.Context(), relayer.StoreQuery{Terms: [][]string{{term}}}); total != want || err != nil {
+		if _, total, err := list(t.Context(), store, relayer.StoreQuery{Terms: [][]string{{term}}}); total != want || err != nil {
 			t.Errorf("%d records with the term %s, error %v, want %d", total, term, err, want)
 		}
 	}
@@ -145,7 +145,7 @@ func TestSelection_UnstorableTexts(t *testing.T) {
 		{Terms: [][]string{{"\x00", "\xff"}}, Limit: 10},
 		{IDs: []string{"one\x00", "\xff"}, Limit: 10},
 	} {
-		if recs, total, err := store.List(t.Context(), query); len(recs) != 0 || total != 0 || err != nil {
+		if recs, total, err := list(t.Context(), store, query); len(recs) != 0 || total != 0 || err != nil {
 			t.Errorf("%+v: %d of %d records, error %v", query, len(recs), total, err)
 		}
 	}

@@ -104,7 +104,7 @@ func TestOpen_SessionFormats(t *testing.T) {
 			if got := get(t, store, "one"); !same(got, changed) {
 				t.Errorf("got %+v, want %+v", got, changed)
 			}
-			if recs, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); err != nil || len(recs) != 1 || !same(recs[0], changed) {
+			if recs, _, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); err != nil || len(recs) != 1 || !same(recs[0], changed) {
 				t.Errorf("listed %+v, error %v", recs, err)
 			}
 		})

@@ -10,73 +10,83 @@ type statements struct {
 	importAll              string
 	finish, dropEmpty      string
 
-	get, list, documents, selection string
+	get, history                                           string
+	list, listDocuments                                    string
+	selection, selectionDocuments, search, searchDocuments string
 
-	lastChange, changes string
-	lockPruning, prune  string
+	lastChange, changes              string
+	lockPruning, prune, pruneHistory string
 }
 
 // The counters of a transaction are settings that end with it; the stored counters
 // are raised once, at the commit. If every write of a batch raised the stored ones,
 // each would leave a dead row version behind.
 const (
-	nextPosition = `set_config('relayer.last_position', (current_setting('relayer.last_position')::bigint + 1)::text, true)::bigint`
+	nextSequence = `set_config('relayer.last_sequence', (current_setting('relayer.last_sequence')::bigint + 1)::text, true)::bigint`
 	nextRevision = `set_config('relayer.last_revision', (current_setting('relayer.last_revision')::bigint + 1)::text, true)::bigint`
 )
 
-// bitAt is the chunk of a position, with only the bit of the position set.
-const bitAt = `set_bit(0::bit(512), (position & 511)::integer, 1)`
+// bitAt is the chunk of a sequence number, with only its bit set.
+const bitAt = `set_bit(0::bit(512), (sequence & 511)::integer, 1)`
 
 func statementsIn(schema string) statements {
 	in := func(sql string) string { return inSchema(schema, sql) }
 	return statements{
 		lock: in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
 		state: in(`
-			SELECT version, min_writer_version, last_position, last_revision,
-				set_config('relayer.last_position', last_position::text, true),
+			SELECT version, min_writer_version, last_sequence, last_revision,
+				set_config('relayer.last_sequence', last_sequence::text, true),
 				set_config('relayer.last_revision', last_revision::text, true)
 			FROM $schema.state ORDER BY last_revision DESC LIMIT 1`),
 
 		create: in(`
 			WITH made AS (
-				INSERT INTO $schema.relayers (position, id, revision, claim, terms, document, private)
-				SELECT ` + nextPosition + `, $1::text, ` + nextRevision + `, $2::bytea, $3::text[], $4::bytea, $5::bytea
+				INSERT INTO $schema.relayers (sequence, id, revision, claim, terms, text, note, document, private)
+				SELECT ` + nextSequence + `, $1::text, ` + nextRevision + `, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea, $7::bytea
 				WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
-				RETURNING position, revision
+				RETURNING sequence, revision
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, id, revision, claim, terms, document, private)
-				SELECT revision, 'created', $1::text, revision, $2::bytea, $3::text[], $4::bytea, $5::bytea FROM made
+				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, text, note, document)
+				SELECT revision, 'created', sequence, $1::text, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea FROM made
 			)
-			SELECT made.position, made.revision, EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
+			SELECT made.sequence, made.revision, EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 			FROM (SELECT) AS one LEFT JOIN made ON true`),
 
 		update: in(`
-			WITH made AS (
+			WITH stored AS MATERIALIZED (
+				SELECT sequence, revision, terms, text, private FROM $schema.relayers WHERE id = $1::text
+			), made AS (
 				UPDATE $schema.relayers
-				SET revision = ` + nextRevision + `, claim = $3::bytea, terms = $4::text[], document = $5::bytea, private = $6::bytea
+				SET revision = ` + nextRevision + `, claim = $3::bytea, terms = $4::text[], text = $5::text, note = $6::bytea,
+					document = $7::bytea, private = $8::bytea
 				WHERE id = $1::text AND revision = $2::bigint
 				AND NOT EXISTS (SELECT FROM $schema.relayers AS other WHERE other.claim = $3::bytea AND other.id <> $1::text)
 				RETURNING revision
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, id, revision, claim, terms, old_terms, document, private)
-				SELECT made.revision, 'updated', $1::text, made.revision, $3::bytea, $4::text[], stored.terms, $5::bytea, $6::bytea
-				FROM made, $schema.relayers AS stored WHERE stored.id = $1::text
+				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, old_terms, text, old_text, note, document)
+				SELECT made.revision, 'updated', stored.sequence, $1::text, $3::bytea, $4::text[], nullif(stored.terms, $4::text[]),
+					$5::text, nullif(stored.text, $5::text), $6::bytea, $7::bytea
+				FROM made, stored
+			), replacement AS (
+				INSERT INTO $schema.replaced (until, id, private)
+				SELECT made.revision, $1::text, stored.private FROM made, stored WHERE stored.private <> $8::bytea
 			)
-			SELECT made.revision, stored.revision, stored.position, stored.terms
-			FROM (SELECT) AS one
-			LEFT JOIN made ON true
-			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
+			SELECT made.revision, stored.revision, stored.sequence, stored.terms
+			FROM (SELECT) AS one LEFT JOIN made ON true LEFT JOIN stored ON true`),
 
 		remove: in(`
 			WITH gone AS (
 				DELETE FROM $schema.relayers WHERE id = $1::text AND revision = $2::bigint RETURNING *
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, id, revision, claim, terms, old_terms, document, private)
-				SELECT ` + nextRevision + `, 'deleted', id, revision, claim, terms, terms, document, private FROM gone
+				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, text, note, document)
+				SELECT ` + nextRevision + `, 'deleted', sequence, id, claim, terms, text, $3::bytea, document FROM gone
 				RETURNING number
+			), replacement AS (
+				INSERT INTO $schema.replaced (until, id, private)
+				SELECT change.number, gone.id, gone.private FROM change, gone
 			)
-			SELECT gone.position, gone.terms, change.number, stored.revision
+			SELECT gone.sequence, gone.terms, change.number, stored.revision
 			FROM (SELECT) AS one
 			LEFT JOIN gone ON true
 			LEFT JOIN change ON true
@@ -89,8 +99,8 @@ func statementsIn(schema string) statements {
 			WITH given AS MATERIALIZED (
 				SELECT *, row_number() OVER (PARTITION BY id ORDER BY nth) > 1 AS is_repeated,
 					claim IS NOT NULL AND row_number() OVER (PARTITION BY claim ORDER BY nth) > 1 AS claims_again
-				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::text[], $5::bytea[], $6::bytea[])
-					WITH ORDINALITY AS given (id, revision, claim, terms, document, private, nth)
+				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[])
+					WITH ORDINALITY AS given (id, revision, claim, terms, text, note, document, private, nth)
 			), contending AS (
 				SELECT nth, is_repeated OR (SELECT true FROM $schema.relayers AS stored WHERE stored.id = given.id) IS TRUE AS exists,
 					claims_again OR (SELECT true FROM $schema.relayers AS stored WHERE stored.claim = given.claim) IS TRUE AS claimed
@@ -98,18 +108,18 @@ func statementsIn(schema string) statements {
 			), refused AS MATERIALIZED (
 				SELECT exists FROM contending WHERE exists OR claimed ORDER BY nth LIMIT 1
 			), room AS MATERIALIZED (
-				SELECT current_setting('relayer.last_position')::bigint AS before,
+				SELECT current_setting('relayer.last_sequence')::bigint AS before,
 					greatest(current_setting('relayer.last_revision')::bigint, (SELECT max(revision) FROM given)) + 1 AS number
 				WHERE NOT EXISTS (SELECT FROM refused)
 			), made AS (
-				INSERT INTO $schema.relayers (position, id, revision, claim, terms, document, private)
-				SELECT room.before + nth, id, revision, claim, terms::text[], document, private FROM room, given
+				INSERT INTO $schema.relayers (sequence, id, revision, claim, terms, text, note, document, private)
+				SELECT room.before + nth, id, revision, claim, terms::text[], text, note, document, private FROM room, given
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, id, revision, document, private)
-				SELECT number, 'imported', '', number, '', '' FROM room
+				INSERT INTO $schema.changes (number, kind, sequence, id, terms, text, note, document)
+				SELECT number, 'imported', 0, '', '{}', '', '', '' FROM room
 			)
 			SELECT room.before, room.number, refused.exists,
-				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_position', (room.before + cardinality($1::text[]))::text, true) END,
+				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_sequence', (room.before + cardinality($1::text[]))::text, true) END,
 				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_revision', room.number::text, true) END
 			FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
 
@@ -125,60 +135,92 @@ func statementsIn(schema string) statements {
 				ON CONFLICT (level, node) DO UPDATE SET live = counts.live + excluded.live
 			), flipped AS (
 				INSERT INTO $schema.postings (term, chunk, bits)
-				SELECT term, position >> 9, bit_xor(` + bitAt + `)
-				FROM unnest($8::text[], $9::bigint[]) AS flipped (term, position)
+				SELECT term, sequence >> 9, bit_xor(` + bitAt + `)
+				FROM unnest($8::text[], $9::bigint[]) AS flipped (term, sequence)
 				GROUP BY 1, 2 HAVING bit_xor(` + bitAt + `) <> 0::bit(512)
 				ON CONFLICT (term, chunk) DO UPDATE SET bits = postings.bits # excluded.bits
 			), advanced AS (
-				UPDATE $schema.state SET last_position = $4::bigint, last_revision = $5::bigint
+				UPDATE $schema.state SET last_sequence = $4::bigint, last_revision = $5::bigint,
+					last_changed_at = coalesce((SELECT changed_at FROM $schema.changes WHERE number = $5::bigint), last_changed_at)
 				WHERE last_revision = $6::bigint
 			)
-			SELECT CASE WHEN $10::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
+			SELECT current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') <> 'local',
+				CASE WHEN $10::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
 
 		// A join could read the whole index, if the statistics say that the table is empty.
 		// No row moves under the write lock.
 		dropEmpty: in(`
 			DELETE FROM $schema.postings WHERE ctid = ANY (ARRAY(
 				SELECT stored.ctid
-				FROM unnest($1::text[], $2::bigint[]) AS lost (term, position), LATERAL (
+				FROM unnest($1::text[], $2::bigint[]) AS lost (term, sequence), LATERAL (
 					SELECT p.ctid FROM $schema.postings AS p
-					WHERE p.term = lost.term AND p.chunk = lost.position >> 9 AND p.bits = 0::bit(512) OFFSET 0) AS stored))`),
+					WHERE p.term = lost.term AND p.chunk = lost.sequence >> 9 AND p.bits = 0::bit(512) OFFSET 0) AS stored))`),
 
-		get:       in(`SELECT id, revision, claim, terms, document, private FROM $schema.relayer($1::text)`),
-		list:      in(`SELECT total, id, revision, claim, terms, document, private FROM $schema.page($1::bigint, $2::bigint)`),
-		documents: in(`SELECT total, id, revision, document FROM $schema.page($1::bigint, $2::bigint)`),
-		selection: in(`
-			SELECT total, id, revision, claim, terms, document, private
-			FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint)`),
+		get: in(`SELECT ` + recordColumns + ` FROM $schema.relayer($1::text)`),
+		history: in(`
+			SELECT kind, old_terms, old_text, ` + recordColumns + ` FROM $schema.history($1::text, $2::bigint, $3::bigint)`),
+
+		list:               in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromPage),
+		listDocuments:      in(`SELECT total, last_number, last_changed_at, ` + documentColumns + fromPage),
+		selection:          in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromSelection),
+		selectionDocuments: in(`SELECT total, last_number, last_changed_at, ` + documentColumns + fromSelection),
+		search:             in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromSearch),
+		searchDocuments:    in(`SELECT total, last_number, last_changed_at, ` + documentColumns + fromSearch),
 
 		lastChange: in(`SELECT number, changed_at FROM $schema.last_change()`),
 
 		changes: in(`
-			SELECT is_cut, number, changed_at, kind, old_terms, id, revision, claim, terms, document, private
+			SELECT is_cut, is_last, number, changed_at, kind, old_terms, old_text, ` + recordColumns + `
 			FROM $schema.changes_after($1::bigint, $2::bigint)`),
 
 		// A server crash may undo a step, which is then repeated: no step has to wait
 		// for the disk or for a standby.
 		lockPruning: in(`
-			SELECT pruned FROM $schema.pruning, (SELECT set_config('synchronous_commit', 'off', true)) AS setting
+			SELECT pruned, history_pruned
+			FROM $schema.pruning, (SELECT set_config('synchronous_commit', 'off', true)) AS setting
 			FOR UPDATE OF pruning SKIP LOCKED`),
 
 		// The scan begins at the last pruned number, past the deleted rows that a long
 		// transaction keeps. A change is old by its time, or by the time at which a Store has
 		// read its number ($5). Nothing is pruned if a newer version forbids it.
 		prune: in(`
-			WITH oldest AS (
-				SELECT number, changed_at FROM $schema.changes
-				WHERE number > $1::bigint AND $4::integer >= (
-					SELECT min_writer_version FROM $schema.state ORDER BY last_revision DESC LIMIT 1)
-				ORDER BY number LIMIT $2::integer
-			), last AS (
+			WITH ` + oldest + `, last AS (
 				SELECT number, changed_at FROM oldest
 				WHERE number <= $5::bigint OR changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
 				ORDER BY number DESC LIMIT 1
 			), gone AS (
-				DELETE FROM $schema.changes WHERE number > $1::bigint AND number <= (SELECT last.number FROM last)
+				DELETE FROM $schema.replaced WHERE until > $1::bigint AND until <= (SELECT last.number FROM last)
 			)
 			UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last`),
+
+		// The feed needs the changes that it has not lost ($5). Without a history no other is
+		// kept, whatever its time is.
+		pruneHistory: in(`
+			WITH ` + oldest + `, last AS (
+				SELECT number FROM oldest
+				WHERE number <= $5::bigint
+				AND ($3::bigint = 0 OR changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint)
+				ORDER BY number DESC LIMIT 1
+			), gone AS (
+				DELETE FROM $schema.changes WHERE number > $1::bigint AND number <= (SELECT last.number FROM last)
+			)
+			UPDATE $schema.pruning SET history_pruned = last.number FROM last`),
 	}
 }
+
+// Parts of the statements.
+const (
+	recordColumns   = `id, revision, sequence, claim, terms, text, note, document, private`
+	documentColumns = `id, revision, sequence, note, document`
+
+	fromPage      = ` FROM $schema.page($1::bigint, $2::bigint, $3::bigint)`
+	fromSelection = ` FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
+	fromSearch    = ` FROM $schema.search($8::text[], $1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
+
+	oldest = `oldest AS (
+				SELECT number, changed_at FROM $schema.changes
+				WHERE number > $1::bigint AND $4::integer >= (
+					SELECT min_writer_version FROM $schema.state ORDER BY last_revision DESC LIMIT 1)
+				ORDER BY number LIMIT $2::integer
+			)`
+)

@@ -215,52 +215,61 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return rec, err
 }
 
-// List returns the selected records of the page, oldest first, and the number of all
-// selected records. A page costs the same at any offset. A selection costs a read of the
-// index for each of its terms, about 2,000 short rows for a million records. List returns
-// [relayer.ErrCorrupt] if the stored counts cannot be true.
-func (s *Store) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+// List returns the selected records of the page, oldest first, the number of all selected
+// records, and the position of the feed, in one snapshot. A page costs the same at any offset
+// and after any sequence number, unless the query has both. A selection costs a read of the
+// index for each of its terms, about 2,000 short rows for a million records. A search reads the
+// texts of all records that the terms and IDs select. List returns [relayer.ErrCorrupt] if the
+// stored counts cannot be true.
+func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (found relayer.Listing, err error) {
 	sql, parameters := s.listing(query)
-	return appendPage(ctx, s, sql, parameters, nil, (*row).columns, (*row).record)
-}
-
-// AppendDocuments appends the documents of a page of all relayers to dst, and returns the
-// number of all relayers. See [relayer.Manager.AppendDocuments].
-func (s *Store) AppendDocuments(ctx context.Context, dst []relayer.Document, offset, limit int) ([]relayer.Document, int, error) {
-	return appendPage(ctx, s, s.sql.documents, []any{int64(offset), int64(limit)}, dst, (*row).documentColumns, (*row).toDocument)
-}
-
-// appendPage appends what the rows of a page are converted to. A read that is repeated
-// begins with dst again.
-func appendPage[T any](ctx context.Context, s *Store, sql string, parameters []any, dst []T, columns func(*row) []any, convert func(*row) T) (page []T, total int, err error) {
+	columns := (*row).columns
+	if query.DocumentsOnly {
+		columns = (*row).documentColumns
+	}
 	err = s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
-		var row row
-		page = dst
-		total, err = scanPage(rows, &row, columns(&row), func() { page = append(page, convert(&row)) })
+		found, err = scanPage(rows, columns)
 		return err
 	})
-	return page, total, err
+	return found, err
 }
 
+// maxOffset is above every offset and limit that selects something. Sums of two do not
+// overflow.
+const maxOffset = 1 << 53
+
+// listing returns the statement of a query and its parameters.
 func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any) {
-	offset, limit := int64(query.Offset), int64(query.Limit)
-	if len(query.Terms)+len(query.IDs) == 0 {
-		return s.sql.list, []any{offset, limit}
+	after, offset, limit := int64(min(query.After, maxOffset)), min(int64(query.Offset), maxOffset), min(int64(query.Limit), maxOffset)
+	choose := func(records, documents string) string {
+		if query.DocumentsOnly {
+			return documents
+		}
+		return records
+	}
+	if len(query.Terms)+len(query.IDs)+len(query.Contains) == 0 {
+		return choose(s.sql.list, s.sql.listDocuments), []any{after, offset, limit}
 	}
 	needed := len(query.Terms)
-	terms, conditions, ids := []string{}, []int32{}, []string{}
+	terms, conditions := []string{}, []int32{}
 	for i, anyOf := range query.Terms {
-		for _, term := range anyOf {
-			if isStorable(term) {
-				terms, conditions = append(terms, term), append(conditions, int32(i+1))
-			}
+		for _, term := range storable(anyOf) {
+			terms, conditions = append(terms, term), append(conditions, int32(i+1))
 		}
 	}
 	if len(query.IDs) > 0 {
 		needed++
-		ids = slices.DeleteFunc(slices.Clone(query.IDs), func(id string) bool { return !isStorable(id) })
 	}
-	return s.sql.selection, []any{terms, conditions, ids, int32(needed), offset, limit}
+	parameters = []any{terms, conditions, storable(query.IDs), int32(needed), after, offset, limit}
+	if len(query.Contains) == 0 {
+		return choose(s.sql.selection, s.sql.selectionDocuments), parameters
+	}
+	return choose(s.sql.search, s.sql.searchDocuments), append(parameters, storable(query.Contains))
+}
+
+// storable returns the texts that a record can have.
+func storable(texts []string) []string {
+	return slices.DeleteFunc(notNull(slices.Clone(texts)), func(text string) bool { return !isStorable(text) })
 }
 
 // notFound is the result for an ID that cannot be stored.

@@ -102,7 +102,7 @@ func (a *alternating) Get(ctx context.Context, id string) (relayer.Record, error
 	return a.next().Get(ctx, id)
 }
 
-func (a *alternating) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (a *alternating) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	return a.next().List(ctx, query)
 }
 
@@ -110,8 +110,12 @@ func (a *alternating) Update(ctx context.Context, rec relayer.Record) (relayer.R
 	return a.next().Update(ctx, rec)
 }
 
-func (a *alternating) Delete(ctx context.Context, id string, revision uint64) error {
-	return a.next().Delete(ctx, id, revision)
+func (a *alternating) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return a.next().Delete(ctx, id, revision, note)
+}
+
+func (a *alternating) History(ctx context.Context, query relayer.HistoryQuery) ([]relayer.RecordChange, error) {
+	return a.next().History(ctx, query)
 }
 
 func (a *alternating) Import(ctx context.Context, records []relayer.Record) error {

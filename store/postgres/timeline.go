@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 
@@ -16,7 +17,7 @@ var errNoPrimary = errors.New("no server of the connection string is the primary
 var errFormerPrimary = errors.New("another server has been promoted meanwhile")
 
 // timeline is the history that a primary writes. The promotion of a standby begins the
-// next timeline. Another cluster, as after an upgrade, has another system identifier. The
+// next timeline. Another cluster has another system identifier. The
 // zero value is unknown: some managed services do not report it.
 type timeline struct {
 	system string
@@ -26,23 +27,84 @@ type timeline struct {
 // timelines remembers the highest timeline that a Store has seen. A primary of a lower one
 // is a former primary that was not fenced: its writes would wait for standbys that
 // follow another server, and what it returns may be old.
+//
+// It also remembers the last acknowledged commit. Another server that does not have it is a
+// copy, which was restored or promoted apart, unless it was promoted after asynchronous
+// replication, which may lose commits.
 type timelines struct {
-	mu      sync.Mutex
-	highest timeline
+	mu           sync.Mutex
+	highest      timeline
+	acknowledged commit
 }
 
-// admits returns false for a former primary, and remembers a higher timeline.
+// commit is an acknowledged commit.
+type commit struct {
+	schema        string
+	address       string // of the server
+	revision      int64  // 0 if there was none
+	isSynchronous bool   // whether it waited for standbys
+}
+
+// errForeign is the error of a server that belongs to another registry.
+type errForeign struct{ address, why string }
+
+func (e errForeign) Error() string {
+	return fmt.Sprintf("the server %s is not of this registry: %s; if that is intended, restart the instances", e.address, e.why)
+}
+
+func (t *timelines) acknowledge(last commit) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.acknowledged = last
+}
+
+// admits returns false for a former primary and for a server of another cluster.
 func (t *timelines) admits(on timeline) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if on == (timeline{}) {
-		return true
+	return on == (timeline{}) || t.highest == (timeline{}) || on.system == t.highest.system && on.number >= t.highest.number
+}
+
+// check is admits for a new connection. It remembers a higher timeline.
+func (t *timelines) check(ctx context.Context, conn *pgconn.PgConn, on timeline) error {
+	t.mu.Lock()
+	highest, last := t.highest, t.acknowledged
+	t.mu.Unlock()
+	address := conn.Conn().RemoteAddr().String()
+	if on != (timeline{}) && highest != (timeline{}) && on.system != highest.system {
+		return errForeign{address, fmt.Sprintf("its system identifier is %s, and that of the primary was %s", on.system, highest.system)}
 	}
-	if on.system == t.highest.system && on.number < t.highest.number {
-		return false
+	if !t.admits(on) {
+		return errNoPrimary
 	}
-	t.highest = on
-	return true
+	if last.revision > 0 && address != last.address {
+		revision, err := askRevision(ctx, conn, last.schema)
+		if err != nil {
+			return err
+		}
+		isPromoted := on == (timeline{}) || on.number > highest.number
+		if revision < last.revision && (last.isSynchronous || !isPromoted) {
+			return errForeign{address, fmt.Sprintf("its last revision is %d, and revision %d was acknowledged", revision, last.revision)}
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if on != (timeline{}) && on.number > t.highest.number {
+		t.highest = on
+	}
+	return nil
+}
+
+// askRevision returns the last revision of a server, or 0 if it does not have the schema.
+func askRevision(ctx context.Context, conn *pgconn.PgConn, schema string) (int64, error) {
+	row, err := askRow(ctx, conn, inSchema(schema, `SELECT coalesce((SELECT max(last_revision) FROM $schema.state), 0)`))
+	if isRefusal(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(string(row[0]), 10, 64)
 }
 
 // primaryKey marks a connection that was found to lead to a primary, with the timeline. A
@@ -56,20 +118,24 @@ func primaryOf(conn *pgconn.PgConn) (on timeline, ok bool) {
 }
 
 // requirePrimary returns errNoPrimary if a connection leads to a standby or to a former
-// primary. It asks the server once per connection.
+// primary, and errForeign if it leads to another registry. It asks the server once per
+// connection.
 func (t *timelines) requirePrimary(ctx context.Context, conn *pgconn.PgConn) error {
 	on, isKnown := primaryOf(conn)
-	if !isKnown {
-		var err error
-		if on, err = askTimeline(ctx, conn); err != nil {
-			return err
+	if isKnown {
+		if !t.admits(on) {
+			return errNoPrimary
 		}
+		return nil
+	}
+	on, err := askTimeline(ctx, conn)
+	if err == nil {
+		err = t.check(ctx, conn, on)
+	}
+	if err == nil {
 		conn.CustomData()[primaryKey] = on
 	}
-	if !t.admits(on) {
-		return errNoPrimary
-	}
-	return nil
+	return err
 }
 
 // askTimeline returns errNoPrimary if the server is a standby.

@@ -140,3 +140,78 @@ func TestTimeline_NoPrimary(t *testing.T) {
 		})
 	}
 }
+
+// wantRefused kills the primary, so that only another server is left, and checks that the Store
+// refuses that until the primary is back.
+func wantRefused(t *testing.T, store *postgres.Store, primary, other *pgserver.Server, says string) {
+	t.Helper()
+	if err := primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for name, call := range operations(store) {
+		all.Go(func() {
+			if err := call(t.Context()); !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: error %v, want ErrUnavailable and %q", name, err, says)
+			}
+		})
+	}
+	all.Wait()
+	if tables := queryOne[bool](t, newPool(t, other.ConnString()), `SELECT to_regclass('relayer.state') IS NULL`); !tables {
+		if last := queryOne[int](t, newPool(t, other.ConnString()), `SELECT last_revision FROM relayer.state`); last != 1 {
+			t.Errorf("the other server has the revision %d, want 1", last)
+		}
+	}
+	if err := primary.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	createSettled(t, store, record("later"))
+}
+
+// TestForeign_Server has a primary without the registry in the host list.
+func TestForeign_Server(t *testing.T) {
+	t.Parallel()
+	primary, other := pgserver.Start(t), pgserver.Start(t)
+	store := openAt(t, pgserver.HostList(primary, other), defaultTimeouts)
+	createSettled(t, store, record("one"))
+	wantRefused(t, store, primary, other, "its last revision is 0")
+}
+
+// TestForeign_Cluster: all servers of the tests have one system identifier, so that the test
+// changes the one that the Store has seen.
+func TestForeign_Cluster(t *testing.T) {
+	t.Parallel()
+	store := open(t, newSchema(), defaultTimeouts)
+	create(t, store, record("one"))
+	store.ExpectCluster("77")
+	for name, call := range operations(store) {
+		if err := call(t.Context()); !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "that of the primary was 77") {
+			t.Errorf("%s: error %v, want ErrUnavailable and the system identifier", name, err)
+		}
+	}
+}
+
+// TestForeign_Copy has a copy of the primary in the host list, which was promoted apart. Its
+// timeline is higher.
+func TestForeign_Copy(t *testing.T) {
+	t.Parallel()
+	primary, detached := pgserver.StartPair(t)
+	createSettled(t, openAt(t, primary.ConnString(), defaultTimeouts), record("one"))
+	if err := detached.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	standby := pgserver.Start(t)
+	if err := standby.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := standby.Follow(primary); err != nil {
+		t.Fatal(err)
+	}
+	store := openAt(t, pgserver.HostList(primary, detached), defaultTimeouts)
+	createSettled(t, store, record("two"))
+	for n := range 3 { // also after it has asked all servers
+		store.Survey()
+		createSettled(t, store, record(fmt.Sprint(n)))
+	}
+	wantRefused(t, store, primary, detached, "its last revision is 1")
+}

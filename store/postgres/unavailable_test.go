@@ -27,11 +27,11 @@ func operations(store *postgres.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Get": func(ctx context.Context) error { _, err := store.Get(ctx, "one"); return err },
 		"List": func(ctx context.Context) error {
-			_, _, err := store.List(ctx, relayer.StoreQuery{Limit: 10})
+			_, _, err := list(ctx, store, relayer.StoreQuery{Limit: 10})
 			return err
 		},
 		"List of a selection": func(ctx context.Context) error {
-			_, _, err := store.List(ctx, relayer.StoreQuery{Terms: [][]string{{"common"}}, Limit: 10})
+			_, _, err := list(ctx, store, relayer.StoreQuery{Terms: [][]string{{"common"}}, Limit: 10})
 			return err
 		},
 		"Create": func(ctx context.Context) error { _, err := store.Create(ctx, record("new")); return err },
@@ -41,7 +41,7 @@ func operations(store *postgres.Store) map[string]func(context.Context) error {
 			_, err := store.Update(ctx, rec)
 			return err
 		},
-		"Delete": func(ctx context.Context) error { return store.Delete(ctx, "one", 1) },
+		"Delete": func(ctx context.Context) error { return store.Delete(ctx, "one", 1, nil) },
 		"Import": func(ctx context.Context) error {
 			rec := record("imported")
 			rec.Revision = 1
@@ -136,7 +136,7 @@ func TestServer_Killed(t *testing.T) {
 		}
 		one = update(t, store, one)
 	}
-	if recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
+	if recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
 	if err := store.Check(t.Context()); err != nil {
@@ -300,7 +300,10 @@ func TestPool_ConnectionReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
-	listed := inBackground(func() error { _, _, err := store.List(context.Background(), relayer.StoreQuery{Limit: 10}); return err })
+	listed := inBackground(func() error {
+		_, _, err := list(context.Background(), store, relayer.StoreQuery{Limit: 10})
+		return err
+	})
 	time.Sleep(100 * time.Millisecond)
 	conn.Release()
 	if err := errors.Join(<-created, <-listed); err != nil {
@@ -348,7 +351,7 @@ func TestServer_Hangs(t *testing.T) {
 		eventually(t, "the store goes on", func() bool { _, err := store.Get(t.Context(), "one"); return err == nil })
 		one = update(t, witness, one)
 	}
-	if recs, total, err := witness.List(t.Context(), relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
+	if recs, total, err := list(t.Context(), witness, relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
 	if err := witness.Check(t.Context()); err != nil {
@@ -382,7 +385,10 @@ func TestPool_ServerFull(t *testing.T) {
 	release := sync.OnceFunc(held.Release)
 	defer release()
 	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
-	listed := inBackground(func() error { _, _, err := store.List(context.Background(), relayer.StoreQuery{Limit: 10}); return err })
+	listed := inBackground(func() error {
+		_, _, err := list(context.Background(), store, relayer.StoreQuery{Limit: 10})
+		return err
+	})
 	for range 3 {
 		select {
 		case <-refused:
@@ -413,7 +419,10 @@ func TestConnect_PassingReasons(t *testing.T) {
 			p.cutAll()
 			for name, call := range map[string]func() error{
 				"Create": func() error { _, err := store.Create(context.Background(), record("one")); return err },
-				"List":   func() error { _, _, err := store.List(context.Background(), relayer.StoreQuery{Limit: 10}); return err },
+				"List": func() error {
+					_, _, err := list(context.Background(), store, relayer.StoreQuery{Limit: 10})
+					return err
+				},
 			} {
 				p.refused.Store(0)
 				done := inBackground(call)

@@ -101,7 +101,7 @@ var repeatedWrites = map[string]repeatedWrite{
 	"Delete": {
 		prepare: func(t *testing.T, store *postgres.Store) relayer.Record { return create(t, store, record("one")) },
 		write: func(store *postgres.Store, rec relayer.Record) error {
-			return store.Delete(context.Background(), rec.ID, rec.Revision)
+			return store.Delete(context.Background(), rec.ID, rec.Revision, nil)
 		},
 		again: relayer.ErrNotFound,
 	},
@@ -157,7 +157,7 @@ func TestSynchronousStandby_Reads(t *testing.T) {
 		t.Errorf("got %v, want %v", got, two)
 	}
 	untilAvailable(t, func() (int, error) {
-		_, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 10})
+		_, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10})
 		if err == nil && total != 2 {
 			t.Errorf("listed %d, want 2", total)
 		}

@@ -19,7 +19,7 @@ func TestVacuum_DoesNotBlockWrites(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	store := openOn(t, admin, postgres.WithSchema(schema))
 	execute(t, admin,
-		fmt.Sprintf(`INSERT INTO %s.state SELECT 1, 1, 0, -n FROM generate_series(1, 20000) AS n`, schema),
+		fmt.Sprintf(`INSERT INTO %s.state SELECT 1, 1, 0, -n, 0 FROM generate_series(1, 20000) AS n`, schema),
 		fmt.Sprintf(`DELETE FROM %s.state WHERE last_revision < 0`, schema))
 	reader, err := admin.Begin(t.Context())
 	if err != nil {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -14,15 +15,20 @@ const imported relayer.ChangeKind = "imported"
 
 // Watch returns the changes made by all instances, in the order of their commits,
 // until ctx is done. They begin with the call, or after a position, which may come
-// from another instance. While the server cannot be reached, Watch waits, and then
-// returns the changes made meanwhile.
+// from another instance or of a [relayer.Listing]. While the server cannot be reached, Watch
+// waits, and then returns the changes made meanwhile.
+//
+// An idle sequence has a heartbeat every 3 to 5 seconds, while the server is reachable. The
+// time of a change or heartbeat is when a query began that found no later change. It is zero
+// until there was one, as after the first changes behind an old position.
 //
 // The sequence ends with [relayer.ErrGap] at imported records, and at changes that were
 // pruned before they were read (see [WithChangeRetention]). It also ends with ErrGap if the
 // position is not in the history of this database, as after the restore of a backup, and
 // if the server could not be reached at the call. It ends with [relayer.ErrUnavailable] if
-// the Store is closed, or if the server will never return the changes, for example if a
-// privilege is missing. The sequence can be ranged over once.
+// the Store is closed, if the server could not be reached for 15 seconds, or if it will never
+// return the changes, for example if a privilege is missing. The sequence can be ranged over
+// once.
 //
 // Any number of watchers cost the server one reader per Store.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
@@ -43,16 +49,25 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 // watcher is one consumer of changes, which reads at its own pace. Between reads it
 // holds only the mark of the last change that it has seen.
 type watcher struct {
-	store *Store
-	seen  *mark          // nil if start could not determine it: then there is a gap
-	found []storedChange // the next changes, if start has read them
+	store    *Store
+	seen     *mark     // nil if start could not determine it: then there is a gap
+	found    batch     // the next changes, if start has read them
+	complete time.Time // up to which seen has all changes; zero if unknown
+	failing  time.Time // when the first of the reads began that have failed since the last success
+	last     relayer.RecordChange
+	yielded  time.Time // when last was
 }
 
 func (w *watcher) start(ctx context.Context, after string) {
+	w.yielded = time.Now()
 	if after == "" {
-		if last, err := w.store.lastChange(ctx); err == nil {
-			w.seen = &last
-		}
+		w.fromDatabase(ctx, func(ctx context.Context) error {
+			last, err := w.store.lastChange(ctx)
+			if err == nil {
+				w.seen, w.complete = &last, w.yielded
+			}
+			return err
+		})
 		return
 	}
 	if seen, ok := parseMark(after); ok {
@@ -65,7 +80,7 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 	for ctx.Err() == nil {
 		// Before the read, so that what is added after it is noticed.
 		next := w.store.feed.next()
-		changes, err := w.read(ctx)
+		found, err := w.read(ctx)
 		if errors.Is(err, relayer.ErrGap) {
 			yield(relayer.RecordChange{}, relayer.ErrGap)
 			return
@@ -74,17 +89,35 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			yield(relayer.RecordChange{}, unavailable(err))
 			return
 		}
-		for _, change := range changes {
+		for _, change := range found.changes {
 			if ctx.Err() != nil || !change.yield(yield) {
 				return
 			}
 			seen := change.mark
-			w.seen = &seen
+			w.seen, w.last, w.yielded = &seen, change.RecordChange, time.Now()
 		}
-		if len(changes) == 0 {
-			w.sleep(ctx, next)
+		if len(found.changes) > 0 {
+			continue
 		}
+		if ctx.Err() == nil && !w.failing.IsZero() && time.Since(w.failing) >= unreachableLimit {
+			yield(relayer.RecordChange{}, fmt.Errorf("%w: the server could not be reached for %v", relayer.ErrUnavailable, unreachableLimit))
+			return
+		}
+		if err == nil && !w.heartbeat(yield) {
+			return
+		}
+		w.sleep(ctx, next)
 	}
+}
+
+// heartbeat yields a heartbeat if one is due, and reports whether the sequence goes on.
+func (w *watcher) heartbeat(yield func(relayer.RecordChange, error) bool) bool {
+	if time.Since(w.yielded) < heartbeatInterval || !w.complete.After(w.last.Time) {
+		return true
+	}
+	w.last = relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.seen.position(), Time: w.complete}
+	w.yielded = time.Now()
+	return yield(w.last, nil)
 }
 
 // yield reports whether the sequence goes on.
@@ -108,23 +141,49 @@ func (w *watcher) sleep(ctx context.Context, next <-chan struct{}) {
 // read returns the changes after the last one seen: from the feed if it still has
 // them, else from the database. It returns ErrGap if there is a gap before them and the
 // server can be reached, so that the caller can read all relayers.
-func (w *watcher) read(ctx context.Context) ([]storedChange, error) {
+func (w *watcher) read(ctx context.Context) (found batch, err error) {
 	if w.store.ended.Err() != nil {
-		return nil, errClosed
+		return batch{}, errClosed
 	}
 	if w.seen == nil {
-		if _, err := w.store.lastChange(ctx); err != nil {
-			return nil, err
+		err := w.fromDatabase(ctx, func(ctx context.Context) error {
+			_, err := w.store.lastChange(ctx)
+			return err
+		})
+		if err == nil {
+			err = relayer.ErrGap
 		}
-		return nil, relayer.ErrGap
+		return batch{}, err
 	}
-	if len(w.found) > 0 {
-		found := w.found
-		w.found = nil
+	if len(w.found.changes) > 0 {
+		found, w.found = w.found, batch{}
 		return found, nil
 	}
-	if changes, ok := w.store.feed.after(*w.seen); ok {
-		return changes, nil
+	if found, ok := w.store.feed.after(*w.seen); ok {
+		w.complete, w.failing = found.complete, w.store.feed.failingSince()
+		return found, nil
 	}
-	return w.store.changesAfter(ctx, *w.seen)
+	err = w.fromDatabase(ctx, func(ctx context.Context) (err error) {
+		found, err = w.store.changesAfter(ctx, *w.seen)
+		return err
+	})
+	if err == nil {
+		w.complete = found.date(w.complete)
+	}
+	return found, err
+}
+
+// fromDatabase notes since when reads fail.
+func (w *watcher) fromDatabase(ctx context.Context, read func(context.Context) error) error {
+	begun := time.Now()
+	if w.failing.IsZero() {
+		w.failing = begun
+	}
+	reading, cancel := context.WithDeadline(ctx, w.failing.Add(unreachableLimit))
+	defer cancel()
+	err := read(reading)
+	if err == nil || errors.Is(err, relayer.ErrGap) {
+		w.failing = time.Time{}
+	}
+	return err
 }

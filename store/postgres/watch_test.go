@@ -133,6 +133,7 @@ func TestWatch_TwoManagers(t *testing.T) {
 	if err := managers[0].Delete(ctx, "one"); err != nil {
 		t.Fatal(err)
 	}
+	paused.Revision++ // of the delete
 	want(relayer.ChangeDeleted, paused)
 }
 
@@ -219,11 +220,15 @@ func pull(t *testing.T, changes iter.Seq2[relayer.RecordChange, error]) func() r
 	t.Cleanup(stop)
 	return func() received {
 		t.Helper()
-		change, err, ok := next()
-		if !ok {
-			t.Fatal("the sequence has ended")
+		for {
+			change, err, ok := next()
+			if !ok {
+				t.Fatal("the sequence has ended")
+			}
+			if change.Kind != relayer.ChangeHeartbeat {
+				return received{change, err}
+			}
 		}
-		return received{change, err}
 	}
 }
 
@@ -258,7 +263,7 @@ func TestWatch_PrunedChanges(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	p := newProxy(t, server.Socket())
 	store := openAt(t, p.connString(), postgres.WithSchema(schema))
-	other := open(t, postgres.WithSchema(schema))
+	other := open(t, postgres.WithSchema(schema), postgres.WithHistoryRetention(0))
 	prune := func() {
 		t.Helper()
 		if err := other.PruneAll(); err != nil {
@@ -403,7 +408,7 @@ func TestWatch_CanceledContext(t *testing.T) {
 	eventually(t, "it receives a change", func() bool {
 		rec, err := store.Create(t.Context(), record("enough"))
 		if err == nil {
-			err = store.Delete(t.Context(), rec.ID, rec.Revision)
+			err = store.Delete(t.Context(), rec.ID, rec.Revision, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -454,7 +459,8 @@ func restore(t *testing.T, pool *pgxpool.Pool, schema string, number int64) {
 	t.Helper()
 	execute(t, pool,
 		fmt.Sprintf("DELETE FROM %s.changes WHERE number > %d", schema, number),
-		fmt.Sprintf("UPDATE %s.state SET last_revision = %d", schema, number))
+		fmt.Sprintf("DELETE FROM %s.replaced WHERE until > %d", schema, number),
+		fmt.Sprintf("UPDATE %s.state SET last_revision = %d, last_changed_at = (SELECT changed_at FROM %[1]s.changes WHERE number = %[2]d)", schema, number))
 }
 
 // TestWatch_DatabaseRestored: after a restore, watchers detect that changes with known
@@ -567,7 +573,7 @@ func TestWatch_ResumeAfterRestore(t *testing.T) {
 	wantGap("restored")
 	update(t, store, first)
 	wantGap("another change has the number")
-	open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(100*time.Millisecond))
+	open(t, postgres.WithSchema(schema), pruneSoon)
 	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
 	wantGap("the other change is pruned")
 }

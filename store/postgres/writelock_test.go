@@ -109,7 +109,7 @@ func TestWriteLock_Timeout(t *testing.T) {
 	}
 	release()
 	createSettled(t, store, record("after"))
-	if _, total, err := other.List(t.Context(), relayer.StoreQuery{}); total != 2 || err != nil {
+	if _, total, err := list(t.Context(), other, relayer.StoreQuery{}); total != 2 || err != nil {
 		t.Errorf("%d relayers, error %v, want 2", total, err)
 	}
 	wantConsistent(t, other)
@@ -313,7 +313,7 @@ func TestWrite_RefusedInBatch(t *testing.T) {
 			if err := <-bad; !errors.Is(err, relayer.ErrUnavailable) {
 				t.Errorf("error %v, want ErrUnavailable", err)
 			}
-			if _, total, err := store.List(t.Context(), relayer.StoreQuery{}); total != many+1 || err != nil {
+			if _, total, err := list(t.Context(), store, relayer.StoreQuery{}); total != many+1 || err != nil {
 				t.Errorf("%d relayers, error %v, want %d", total, err, many+1)
 			}
 			wantConsistent(t, store)

@@ -172,7 +172,7 @@ func transact(ctx context.Context, db interface {
 
 // counters are those of the table state.
 type counters struct {
-	position int64 // the last position in the creation order
+	sequence int64 // the last sequence number
 	revision int64 // the last revision, which is the number of the last change
 }
 
@@ -180,7 +180,7 @@ type counters struct {
 func (c counters) after(outcomes []outcome) counters {
 	for _, o := range outcomes {
 		if o.count > 0 {
-			c.position = max(c.position, o.first+o.count-1)
+			c.sequence = max(c.sequence, o.first+o.count-1)
 		}
 		c.revision = max(c.revision, o.number)
 	}
@@ -213,7 +213,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken []*write) (stored counters,
 	}
 	// A newer version of this package may have upgraded the schema.
 	var found format
-	if err := results.QueryRow().Scan(&found.version, &found.minWriter, &stored.position, &stored.revision, nil, nil); err != nil {
+	if err := results.QueryRow().Scan(&found.version, &found.minWriter, &stored.sequence, &stored.revision, nil, nil); err != nil {
 		return stored, nil, err
 	}
 	if err := found.permits(schemaVersion); err != nil {
@@ -243,16 +243,20 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	for _, o := range outcomes {
 		gained, lost = append(gained, o.gained...), append(lost, o.lost...)
 	}
-	terms, positions := postingColumns(append(gained, lost...))
-	message.Queue(s.sql.finish, depths, indexes, by, raised.position, raised.revision, stored.revision, s.opts.channel(), terms, positions, !s.isQueueFull.Load())
+	terms, sequences := postingColumns(append(gained, lost...))
+	message.Queue(s.sql.finish, depths, indexes, by, raised.sequence, raised.revision, stored.revision, s.opts.channel(), terms, sequences, !s.isQueueFull.Load())
 	if len(lost) > 0 {
-		terms, positions := postingColumns(lost)
-		message.Queue(s.sql.dropEmpty, terms, positions)
+		terms, sequences := postingColumns(lost)
+		message.Queue(s.sql.dropEmpty, terms, sequences)
 	}
 	message.Queue(`COMMIT`)
 	takeWarning(conn.Conn().PgConn())
 	results := conn.SendBatch(ctx, message)
-	err := skip(results, message.Len())
+	var isSynchronous bool
+	err := results.QueryRow().Scan(&isSynchronous, nil, nil)
+	if err == nil {
+		err = skip(results, message.Len()-1)
+	}
 	_ = results.Close() // what follows the result of COMMIT does not matter
 	// A commit that was canceled while it waited for the standby succeeds locally.
 	// The driver of a host may cancel it when ctx ends.
@@ -261,6 +265,10 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	}
 	if err == nil {
 		s.unconfirmed.clear()
+		s.known.acknowledge(commit{
+			schema: s.opts.schema, address: conn.Conn().PgConn().Conn().RemoteAddr().String(),
+			revision: raised.revision, isSynchronous: isSynchronous,
+		})
 		s.feed.listener.wake()
 		return nil
 	}

@@ -16,6 +16,7 @@ var durableCases = []durableCase{
 	{"reopened with data", reopenedWithData},
 	{"reopened repeatedly", reopenedOften},
 	{"revisions are never reused after reopening", revisionsAfterReopening},
+	{"sequences are never reused after reopening", sequencesAfterReopening},
 	{"imports after reopening", importsAfterReopening},
 	{"watch resumes after reopening", watchAcrossReopening},
 }

@@ -23,10 +23,24 @@ func importing(t *testing.T, store relayer.Store) transfer.Importer {
 	return importer
 }
 
+// mustImport imports records, and sets the sequences that they got.
 func mustImport(t *testing.T, store relayer.Store, records []relayer.Record) {
 	t.Helper()
 	if err := importing(t, store).Import(t.Context(), records); err != nil {
 		t.Fatalf("Import of %d records: %v", len(records), err)
+	}
+	setSequences(t, store, records)
+}
+
+func setSequences(t *testing.T, store relayer.Store, records []relayer.Record) {
+	t.Helper()
+	stored, _ := mustList(t, store, 0, math.MaxInt)
+	sequences := make(map[string]uint64)
+	for _, rec := range stored {
+		sequences[rec.ID] = rec.Sequence
+	}
+	for i, rec := range records {
+		records[i].Sequence = sequences[rec.ID]
 	}
 }
 
@@ -98,7 +112,7 @@ func importedChange(t *testing.T, store relayer.Store) {
 	stale.Revision++
 	_, err := store.Update(t.Context(), stale)
 	wantError(t, "Update at another revision", err, relayer.ErrConflict)
-	err = store.Delete(t.Context(), all[2].ID, all[2].Revision+1)
+	err = store.Delete(t.Context(), all[2].ID, all[2].Revision+1, deleteNote)
 	wantError(t, "Delete at another revision", err, relayer.ErrConflict)
 	all[1].Claim = "moved"
 	all[1] = mustUpdate(t, store, all[1])
@@ -239,7 +253,9 @@ func racingImports(t *testing.T, store relayer.Store) {
 			batches[i][i%batch].ID = contested.ID
 			return importer.Import(t.Context(), batches[i])
 		})
-		all = append(all, batches[wantOneWinner(t, errs, relayer.ErrExists)]...)
+		added := batches[wantOneWinner(t, errs, relayer.ErrExists)]
+		setSequences(t, store, added)
+		all = append(all, added...)
 	}
 	wantPage(t, store, 0, len(all)+1, all)
 }
@@ -267,6 +283,7 @@ func concurrentImports(t *testing.T, store relayer.Store) {
 		if _, err := fmt.Sscanf(page[at].ID, "batch-%02d-0000", &contender); err != nil {
 			t.Fatalf("record %d is %q, in the middle of an import", at, page[at].ID)
 		}
+		setSequences(t, store, batches[contender])
 		for i, want := range batches[contender] {
 			wantSame(t, fmt.Sprintf("record %d", at+i), page[at+i], want)
 		}
@@ -279,10 +296,10 @@ func concurrentImports(t *testing.T, store relayer.Store) {
 func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
 	const batch, imports = 50, 40
 	importer := importing(t, store)
-	stop := readUntilStopped(t, func() error {
-		recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: batch * imports})
-		if err != nil || total%batch != 0 || len(recs) != total {
-			return fmt.Errorf("list: %d records and a total of %d, error %v", len(recs), total, err)
+	stop := repeatUntilStopped(t, func() error {
+		page, err := store.List(t.Context(), relayer.StoreQuery{Limit: batch * imports})
+		if err != nil || page.Total%batch != 0 || len(page.Records) != page.Total {
+			return fmt.Errorf("list: %d records and a total of %d, error %v", len(page.Records), page.Total, err)
 		}
 		return nil
 	})

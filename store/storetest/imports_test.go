@@ -3,13 +3,13 @@ package storetest_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -24,10 +24,10 @@ func (f *faultyImport) Import(ctx context.Context, records []relayer.Record) err
 }
 
 // brokenImport returns a store with a fault in Import.
-func brokenImport(apply func(f *faultyImport, right *memory.Store)) func() relayer.Store {
+func brokenImport(apply func(f *faultyImport, right *watched)) func() relayer.Store {
 	return func() relayer.Store {
-		right := memory.New()
-		f := &faultyImport{&faulty{right, right.Create, right.Get, right.List, right.Update, right.Delete}, right.Import}
+		right := newWatched(logAll)
+		f := &faultyImport{newFaulty(right), right.Import}
 		apply(f, right)
 		return f
 	}
@@ -35,7 +35,7 @@ func brokenImport(apply func(f *faultyImport, right *memory.Store)) func() relay
 
 // changedImport returns a store that imports changed records.
 func changedImport(change func(records []relayer.Record) []relayer.Record) func() relayer.Store {
-	return brokenImport(func(f *faultyImport, right *memory.Store) {
+	return brokenImport(func(f *faultyImport, right *watched) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			return right.Import(ctx, change(slices.Clone(records)))
 		}
@@ -46,7 +46,11 @@ func changedImport(change func(records []relayer.Record) []relayer.Record) func(
 // which gets the last revision and the imported records. It conforms otherwise, up to
 // the greatest revision of an import.
 func miscounting(count func(counted uint64, records []relayer.Record) uint64) func() relayer.Store {
-	return brokenImport(func(f *faultyImport, right *memory.Store) {
+	return brokenImport(func(f *faultyImport, right *watched) {
+		// What it creates by an import is not in the history of the right store.
+		f.history = func(context.Context, relayer.HistoryQuery) ([]relayer.RecordChange, error) {
+			return nil, errors.ErrUnsupported
+		}
 		var mu sync.Mutex
 		var counted uint64
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -60,7 +64,7 @@ func miscounting(count func(counted uint64, records []relayer.Record) uint64) fu
 				return relayer.Record{}, err
 			}
 			counted++
-			return rec, nil
+			return right.Get(ctx, rec.ID)
 		}
 		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			mu.Lock()
@@ -68,6 +72,15 @@ func miscounting(count func(counted uint64, records []relayer.Record) uint64) fu
 			rec, err := right.Update(ctx, rec)
 			counted = max(counted, rec.Revision)
 			return rec, err
+		}
+		f.remove = func(ctx context.Context, id string, revision uint64, note []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			err := right.Delete(ctx, id, revision, note)
+			if err == nil {
+				counted++
+			}
+			return err
 		}
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			mu.Lock()
@@ -91,9 +104,9 @@ func greatestRevision(records []relayer.Record) uint64 {
 
 // wrongImports are stores whose Import violates the contract.
 var wrongImports = map[string]func() relayer.Store{
-	"right import": brokenImport(func(*faultyImport, *memory.Store) {}),
+	"right import": brokenImport(func(*faultyImport, *watched) {}),
 
-	"import loses the revision": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import loses the revision": brokenImport(func(f *faultyImport, right *watched) {
 		var revision atomic.Uint64
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			records = slices.Clone(records)
@@ -108,7 +121,7 @@ var wrongImports = map[string]func() relayer.Store{
 	"right counts": miscounting(func(counted uint64, records []relayer.Record) uint64 {
 		return max(counted, greatestRevision(records))
 	}),
-	"import is not atomic": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import is not atomic": brokenImport(func(f *faultyImport, right *watched) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			for i := range records {
 				if err := right.Import(ctx, records[i:i+1]); err != nil {
@@ -118,12 +131,12 @@ var wrongImports = map[string]func() relayer.Store{
 			return ctx.Err()
 		}
 	}),
-	"import removes records that were visible": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import removes records that were visible": brokenImport(func(f *faultyImport, right *watched) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			for i := range records {
 				if err := right.Import(ctx, records[i:i+1]); err != nil {
 					for _, gone := range records[:i] {
-						_ = right.Delete(ctx, gone.ID, gone.Revision)
+						_ = right.Delete(ctx, gone.ID, gone.Revision, nil)
 					}
 					return err
 				}
@@ -173,7 +186,7 @@ var wrongImports = map[string]func() relayer.Store{
 		}
 		return records
 	}),
-	"import skips existing records": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import skips existing records": brokenImport(func(f *faultyImport, right *watched) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			return right.Import(ctx, slices.DeleteFunc(slices.Clone(records), func(rec relayer.Record) bool {
 				_, err := right.Get(ctx, rec.ID)
@@ -181,22 +194,22 @@ var wrongImports = map[string]func() relayer.Store{
 			}))
 		}
 	}),
-	"import overwrites": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import overwrites": brokenImport(func(f *faultyImport, right *watched) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			for _, rec := range records {
 				if current, err := right.Get(ctx, rec.ID); err == nil {
-					_ = right.Delete(ctx, current.ID, current.Revision)
+					_ = right.Delete(ctx, current.ID, current.Revision, nil)
 				}
 			}
 			return right.Import(ctx, records)
 		}
 	}),
-	"import ignores its context": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import ignores its context": brokenImport(func(f *faultyImport, right *watched) {
 		f.load = func(_ context.Context, records []relayer.Record) error {
 			return right.Import(context.Background(), records)
 		}
 	}),
-	"import of nothing is rejected": brokenImport(func(f *faultyImport, right *memory.Store) {
+	"import of nothing is rejected": brokenImport(func(f *faultyImport, right *watched) {
 		f.load = func(ctx context.Context, records []relayer.Record) error {
 			if len(records) == 0 {
 				return relayer.ErrInvalid

@@ -18,7 +18,7 @@ func canceledContext(t *testing.T, store relayer.Store) {
 	change.Document = []byte(`{"changed":true}`)
 	_, err = store.Update(done, change)
 	wantError(t, "Update", err, context.Canceled)
-	err = store.Delete(done, all[1].ID, all[1].Revision)
+	err = store.Delete(done, all[1].ID, all[1].Revision, deleteNote)
 	wantError(t, "Delete", err, context.Canceled)
 	wantAbsent(t, store, "new")
 	wantPage(t, store, 0, 10, all)
@@ -34,13 +34,12 @@ func useAfterClose(t *testing.T, store relayer.Store) {
 	wantError(t, "Get", err, relayer.ErrUnavailable)
 	_, err = store.Update(t.Context(), one)
 	wantError(t, "Update", err, relayer.ErrUnavailable)
-	err = store.Delete(t.Context(), one.ID, one.Revision)
+	err = store.Delete(t.Context(), one.ID, one.Revision, deleteNote)
 	wantError(t, "Delete", err, relayer.ErrUnavailable)
-	_, _, err = store.List(t.Context(), relayer.StoreQuery{Limit: 10})
+	_, err = store.List(t.Context(), relayer.StoreQuery{Limit: 10})
 	wantError(t, "List", err, relayer.ErrUnavailable)
-	if lister, ok := store.(documentLister); ok {
-		_, _, err = lister.AppendDocuments(t.Context(), nil, 0, 10)
-		wantError(t, "AppendDocuments", err, relayer.ErrUnavailable)
+	if _, err = store.History(t.Context(), relayer.HistoryQuery{Limit: 10}); !errors.Is(err, errors.ErrUnsupported) {
+		wantError(t, "History", err, relayer.ErrUnavailable)
 	}
 	if err := closer.Close(); err != nil {
 		t.Fatalf("second Close: %v", err)

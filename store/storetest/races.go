@@ -111,7 +111,7 @@ func racingDeletes(t *testing.T, store relayer.Store) {
 	for range rounds {
 		rec := mustCreate(t, store, claiming("one", "x"))
 		errs := race(racers, func(int) error {
-			return store.Delete(t.Context(), rec.ID, rec.Revision)
+			return store.Delete(t.Context(), rec.ID, rec.Revision, deleteNote)
 		})
 		wantOneWinner(t, errs, relayer.ErrNotFound)
 		wantPage(t, store, 0, 10, nil)
@@ -123,7 +123,7 @@ func racingUpdateAndDelete(t *testing.T, store relayer.Store) {
 		rec := mustCreate(t, store, sample(numbered(round)))
 		errs := race(racers, func(i int) error {
 			if i%2 == 0 {
-				return store.Delete(t.Context(), rec.ID, rec.Revision)
+				return store.Delete(t.Context(), rec.ID, rec.Revision, deleteNote)
 			}
 			_, err := store.Update(t.Context(), rec)
 			return err
@@ -169,20 +169,20 @@ func concurrentCreates(t *testing.T, store relayer.Store) {
 	}
 }
 
-// readUntilStopped calls read in several goroutines until stop is called. A goroutine
-// ends at the first error, which fails the test.
-func readUntilStopped(t *testing.T, read func() error) (stop func()) {
+// repeatUntilStopped calls a function in several goroutines until stop is called. A
+// goroutine ends at the first error, which fails the test.
+func repeatUntilStopped(t *testing.T, call func() error) (stop func()) {
 	stopped := make(chan struct{})
-	var readers sync.WaitGroup
+	var callers sync.WaitGroup
 	for range 4 {
-		readers.Go(func() {
+		callers.Go(func() {
 			for {
 				select {
 				case <-stopped:
 					return
 				default:
 				}
-				if err := read(); err != nil {
+				if err := call(); err != nil {
 					t.Error(err)
 					return
 				}
@@ -191,7 +191,7 @@ func readUntilStopped(t *testing.T, read func() error) (stop func()) {
 	}
 	return func() {
 		close(stopped)
-		readers.Wait()
+		callers.Wait()
 	}
 }
 
@@ -202,7 +202,7 @@ func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 	const window, fewestMoves, mostMoves, reads = 8, 60, 5000, 4000
 	live := createMany(t, store, window)
 	var listed atomic.Int64
-	stop := readUntilStopped(t, func() error {
+	stop := repeatUntilStopped(t, func() error {
 		listed.Add(1)
 		return snapshotError(t, store, window)
 	})
@@ -220,10 +220,11 @@ func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 }
 
 func snapshotError(t *testing.T, store relayer.Store, window int) error {
-	recs, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 2 * window})
+	page, err := store.List(t.Context(), relayer.StoreQuery{Limit: 2 * window})
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
+	recs, total := page.Records, page.Total
 	if len(recs) != total {
 		return fmt.Errorf("list: %d records and a total of %d", len(recs), total)
 	}
@@ -236,17 +237,17 @@ func snapshotError(t *testing.T, store relayer.Store, window int) error {
 	}
 	for i, rec := range recs {
 		want := sample(numbered(first + i))
-		want.Revision = rec.Revision
+		want.Revision, want.Sequence = rec.Revision, rec.Sequence
 		if diff := difference(rec, want); diff != "" {
 			return fmt.Errorf("list[%d]: %s", i, diff)
 		}
 	}
-	tail, total, err := store.List(t.Context(), relayer.StoreQuery{Terms: [][]string{{"common"}}, Offset: window - 1, Limit: 2 * window})
+	tail, err := store.List(t.Context(), relayer.StoreQuery{Terms: [][]string{{"common"}}, Offset: window - 1, Limit: 2 * window})
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
-	if len(tail) != total-(window-1) {
-		return fmt.Errorf("list from %d: %d records and a total of %d", window-1, len(tail), total)
+	if len(tail.Records) != tail.Total-(window-1) {
+		return fmt.Errorf("list from %d: %d records and a total of %d", window-1, len(tail.Records), tail.Total)
 	}
 	return nil
 }

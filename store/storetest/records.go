@@ -14,7 +14,10 @@ func createReturnsRecord(t *testing.T, store relayer.Store) {
 	if made.Revision < 1 {
 		t.Fatalf("revision is %d, want at least 1", made.Revision)
 	}
-	want.Revision = made.Revision
+	if made.Sequence < 1 {
+		t.Fatalf("sequence is %d, want at least 1", made.Sequence)
+	}
+	want.Revision, want.Sequence = made.Revision, made.Sequence
 	wantSame(t, "Create", made, want)
 	wantSame(t, "Get", mustGet(t, store, "one"), want)
 	wantPage(t, store, 0, 10, []relayer.Record{want})
@@ -117,7 +120,7 @@ func deleteRemoves(t *testing.T, store relayer.Store) {
 	mustDelete(t, store, all[1])
 	wantAbsent(t, store, all[1].ID)
 	wantPage(t, store, 0, 10, []relayer.Record{all[0], all[2]})
-	err := store.Delete(t.Context(), all[1].ID, all[1].Revision)
+	err := store.Delete(t.Context(), all[1].ID, all[1].Revision, deleteNote)
 	wantError(t, "second Delete", err, relayer.ErrNotFound)
 }
 
@@ -125,14 +128,14 @@ func deleteConflict(t *testing.T, store relayer.Store) {
 	first := mustCreate(t, store, sample("one"))
 	second := mustUpdate(t, store, first)
 	for _, revision := range []uint64{first.Revision, second.Revision + 1, 0} {
-		err := store.Delete(t.Context(), "one", revision)
+		err := store.Delete(t.Context(), "one", revision, deleteNote)
 		wantError(t, fmt.Sprintf("Delete at %d", revision), err, relayer.ErrConflict)
 	}
 	wantSame(t, "Get", mustGet(t, store, "one"), second)
 }
 
 func deleteUnknown(t *testing.T, store relayer.Store) {
-	err := store.Delete(t.Context(), "one", 1)
+	err := store.Delete(t.Context(), "one", 1, deleteNote)
 	wantError(t, "Delete", err, relayer.ErrNotFound)
 }
 
@@ -160,7 +163,7 @@ func revisionsNeverReused(t *testing.T, store relayer.Store) {
 			grew("Update", rec)
 		}
 		mustDelete(t, store, rec)
-		err := store.Delete(t.Context(), "one", rec.Revision)
+		err := store.Delete(t.Context(), "one", rec.Revision, deleteNote)
 		wantError(t, "Delete of the deleted", err, relayer.ErrNotFound)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// history writes at random, and returns the changes with their positions. It skips the
+// randomChanges writes at random, and returns the changes with their positions. It skips the
 // case if the feed cannot resume.
-func history(t *testing.T, store relayer.Store, writes int) []relayer.RecordChange {
+func randomChanges(t *testing.T, store relayer.Store, writes int) []relayer.RecordChange {
 	t.Helper()
 	w := watch(t, store)
 	random := newRandom(t)
@@ -58,9 +58,9 @@ func wantPositions(t *testing.T, changes []relayer.RecordChange) {
 	seen := make(map[string]bool)
 	for _, change := range changes {
 		position := change.Position
-		isOther := func(r rune) bool { return r <= ' ' || r > '~' }
-		if position == "" || len(position) > relayer.MaxPositionLength || strings.ContainsFunc(position, isOther) || seen[position] {
-			t.Fatalf("the position of %s %q is %q", change.Kind, change.Record.ID, position)
+		wantPositionForm(t, position)
+		if seen[position] {
+			t.Fatalf("the position of %s %q is %q, which is that of an earlier change", change.Kind, change.Record.ID, position)
 		}
 		seen[position] = true
 	}
@@ -68,7 +68,7 @@ func wantPositions(t *testing.T, changes []relayer.RecordChange) {
 
 // watchResumes: after each position come exactly the changes that followed, or ErrGap.
 func watchResumes(t *testing.T, store relayer.Store) {
-	changes := history(t, store, 60)
+	changes := randomChanges(t, store, 60)
 	var watchers []watcher
 	for _, change := range changes {
 		watchers = append(watchers, watchAfter(t, store, change.Position))
@@ -97,7 +97,7 @@ func wantResumed(t *testing.T, w watcher, changes []relayer.RecordChange) {
 }
 
 func watchAfterUnknown(t *testing.T, store relayer.Store) {
-	changes := history(t, store, 20)
+	changes := randomChanges(t, store, 20)
 	last := changes[len(changes)-1].Position
 	random := newRandom(t)
 	positions := []string{"x", " ", "0", "-1", ".", "1.", ".1", "\x00", "\xff", "é", "9223372036854775808",
@@ -126,7 +126,7 @@ func watchAfterUnknown(t *testing.T, store relayer.Store) {
 // followed, or to ErrGap.
 func watchAcrossReopening(t *testing.T, open Opener) {
 	store := open(t)
-	changes := history(t, store, 20)
+	changes := randomChanges(t, store, 20)
 	closeStore(t, store)
 	store = openUntilEnd(t, open)
 	for i := range changes {

@@ -25,7 +25,8 @@ func randomTerms(random *rand.Rand) (terms []string) {
 	return terms
 }
 
-func randomQuery(random *rand.Rand, most int) relayer.StoreQuery {
+func randomQuery(random *rand.Rand, all []relayer.Record) relayer.StoreQuery {
+	most := len(all)
 	query := relayer.StoreQuery{Offset: random.IntN(most + 2), Limit: random.IntN(most + 2)}
 	if random.IntN(2) == 0 {
 		query.Offset = 0
@@ -42,6 +43,15 @@ func randomQuery(random *rand.Rand, most int) relayer.StoreQuery {
 			query.IDs = append(query.IDs, numbered(random.IntN(most+2)))
 		}
 	}
+	if random.IntN(3) == 0 {
+		for range 1 + random.IntN(2) {
+			query.Contains = append(query.Contains, randomText(random, 2))
+		}
+	}
+	if random.IntN(3) == 0 {
+		query.After = all[random.IntN(most)].Sequence
+	}
+	query.DocumentsOnly = random.IntN(3) == 0
 	return query
 }
 
@@ -50,7 +60,9 @@ type kept struct{ shared, copies []relayer.Record }
 func (k *kept) add(recs ...relayer.Record) {
 	for _, rec := range recs {
 		k.shared = append(k.shared, rec)
-		rec.Terms, rec.Document, rec.Private = slices.Clone(rec.Terms), bytes.Clone(rec.Document), bytes.Clone(rec.Private)
+		rec.Terms, rec.Document = slices.Clone(rec.Terms), bytes.Clone(rec.Document)
+		rec.Private, rec.Note = bytes.Clone(rec.Private), bytes.Clone(rec.Note)
+		rec.Text = strings.Clone(rec.Text)
 		k.copies = append(k.copies, rec)
 	}
 }
@@ -75,13 +87,14 @@ func listAmongWrites(t *testing.T, store relayer.Store) {
 		i := random.IntN(max(1, len(all)))
 		rec := sample(numbered(next))
 		rec.Terms, rec.Document = randomTerms(random), rec.Document[:random.IntN(2)*random.IntN(len(rec.Document))]
+		rec.Text = randomText(random, 6)
 		switch {
 		case len(all) < 60 || next%3 == 0:
 			seen.add(rec)
 			all = append(all, mustCreate(t, store, rec))
 			seen.add(all[len(all)-1])
 		case next%3 == 1:
-			rec.ID, rec.Revision = all[i].ID, all[i].Revision
+			rec.ID, rec.Revision, rec.Sequence = all[i].ID, all[i].Revision, all[i].Sequence
 			rec.Document = bytes.Repeat([]byte("x"), random.IntN(300))
 			seen.add(rec)
 			all[i] = mustUpdate(t, store, rec)
@@ -91,7 +104,7 @@ func listAmongWrites(t *testing.T, store relayer.Store) {
 			all = slices.Delete(all, i, i+1)
 		}
 		for range 3 {
-			page := wantSelected(t, store, randomQuery(random, len(all)), all)
+			page := wantSelected(t, store, randomQuery(random, all), all)
 			seen.add(page[:min(3, len(page))]...)
 		}
 		seen.add(mustGet(t, store, all[random.IntN(len(all))].ID))
@@ -156,17 +169,17 @@ func readersSeeSelections(t *testing.T, store relayer.Store) {
 		all[i] = mustUpdate(t, store, all[i])
 	}
 	var listed atomic.Int64
-	stop := readUntilStopped(t, func() error {
+	stop := repeatUntilStopped(t, func() error {
 		listed.Add(1)
 		for _, c := range []struct {
 			terms [][]string
 			want  int
 		}{{[][]string{{"a", "b"}}, records}, {[][]string{{"a"}, {"b"}}, 0}, {[][]string{{"b"}}, -1}} {
-			page, total, err := store.List(t.Context(), relayer.StoreQuery{Terms: c.terms, Limit: 2 * records})
-			if err != nil || len(page) != total || c.want >= 0 && total != c.want {
-				return fmt.Errorf("list of %q: %d records and a total of %d, error %v", c.terms, len(page), total, err)
+			page, err := store.List(t.Context(), relayer.StoreQuery{Terms: c.terms, Limit: 2 * records})
+			if err != nil || len(page.Records) != page.Total || c.want >= 0 && page.Total != c.want {
+				return fmt.Errorf("list of %q: %d records and a total of %d, error %v", c.terms, len(page.Records), page.Total, err)
 			}
-			for _, rec := range page {
+			for _, rec := range page.Records {
 				if !selects(relayer.StoreQuery{Terms: c.terms}, rec) {
 					return fmt.Errorf("list of %q: record with the terms %q", c.terms, rec.Terms)
 				}

@@ -9,7 +9,9 @@
 //	}
 //
 // The cases for [transfer.Importer] and [transfer.Checker] are skipped if the store is not
-// one. Minor versions may add cases.
+// one, and those for histories if the error of History matches [errors.ErrUnsupported]; any
+// other store must retain at least 100 changes. A case waits for a heartbeat, which takes up
+// to 5 seconds. Minor versions may add cases.
 //
 // Every case gets an empty store. A store with a Close() error method is closed when
 // its case ends. After Close, every method must return [relayer.ErrUnavailable], and
@@ -66,6 +68,9 @@ var cases = []testCase{
 	{"list selects among writes", listAmongWrites},
 	{"list selects by any terms", termsAtLimits},
 	{"list past the end", listPastEnd},
+	{"list after a sequence", listAfter},
+	{"list by parts of the text", listContains},
+	{"list of documents only", listDocumentsOnly},
 	{"update replaces the record", updateReplaces},
 	{"update keeps the position", updateKeepsPosition},
 	{"update at another revision", updateConflict},
@@ -75,6 +80,11 @@ var cases = []testCase{
 	{"delete of an unknown ID", deleteUnknown},
 	{"create after delete comes last", createAfterDelete},
 	{"revisions are never reused", revisionsNeverReused},
+	{"sequences grow and are kept by updates", sequencesGrow},
+	{"sequences are never reused", sequencesNeverReused},
+	{"a sequence that is given is ignored", givenSequenceIgnored},
+	{"parts at the limits", partsAtLimits},
+	{"notes belong to revisions", notesBelongToRevisions},
 	{"create rejects a held claim", claimRejected},
 	{"a taken ID precedes a held claim", existsBeforeClaimed},
 	{"a stale revision precedes a held claim", conflictBeforeClaimed},
@@ -106,6 +116,9 @@ var cases = []testCase{
 	{"racing imports and creates of one ID", racingImports},
 	{"concurrent imports are not interleaved", concurrentImports},
 	{"import after close", importAfterClose},
+	{"sequences of imports", sequencesOfImports},
+	{"history of writes", historyOfWrites},
+	{"history without imports", historyWithoutImports},
 	{"watch reports every write in order", watchReportsWrites},
 	{"watch begins with the call", watchBeginsWithCall},
 	{"watch follows selections", watchFollowsSelections},
@@ -114,10 +127,15 @@ var cases = []testCase{
 	{"watch resumes after each position", watchResumes},
 	{"watch after an unknown position", watchAfterUnknown},
 	{"watch of a closed store", watchAfterClose},
+	{"watch from the position of a list", listPositions},
+	{"watch has times", watchTimes},
 	// Last, because these take the longest, also for a store that fails another case.
 	{"readers see complete snapshots", readersSeeSnapshots},
 	{"readers see selections of one snapshot", readersSeeSelections},
 	{"readers see complete imports", readersSeeImportsWhole},
+	{"walk during concurrent writes", walkDuringWrites},
+	{"list and then watch during concurrent writes", listThenWatch},
+	{"watch has heartbeats", watchHeartbeats},
 }
 
 func openUntilEnd(t *testing.T, open Opener) relayer.Store {

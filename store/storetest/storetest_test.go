@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"math"
 	"os"
@@ -15,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/storetest"
 	"github.com/go-relayer/relayer/store/storeutil"
 )
@@ -47,19 +47,24 @@ func TestRun_FaultyStores(t *testing.T) {
 	}
 }
 
-// A store that is wrapped in a struct keeps all six methods.
+// A store that is wrapped in a struct keeps all methods.
 func TestRun_WrappedStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) relayer.Store { return struct{ relayer.Store }{memory.New()} })
+	storetest.Run(t, func(*testing.T) relayer.Store { return struct{ relayer.Store }{newWatched(logAll)} })
 }
 
 // faulty overrides the methods of a conforming store. It has no other methods.
 type faulty struct {
-	relayer.Store
-	create func(context.Context, relayer.Record) (relayer.Record, error)
-	get    func(context.Context, string) (relayer.Record, error)
-	list   func(context.Context, relayer.StoreQuery) ([]relayer.Record, int, error)
-	update func(context.Context, relayer.Record) (relayer.Record, error)
-	remove func(context.Context, string, uint64) error
+	create  func(context.Context, relayer.Record) (relayer.Record, error)
+	get     func(context.Context, string) (relayer.Record, error)
+	list    func(context.Context, relayer.StoreQuery) (relayer.Listing, error)
+	update  func(context.Context, relayer.Record) (relayer.Record, error)
+	remove  func(context.Context, string, uint64, []byte) error
+	watch   func(context.Context, string) iter.Seq2[relayer.RecordChange, error]
+	history func(context.Context, relayer.HistoryQuery) ([]relayer.RecordChange, error)
+}
+
+func newFaulty(right relayer.Store) *faulty {
+	return &faulty{right.Create, right.Get, right.List, right.Update, right.Delete, right.Watch, right.History}
 }
 
 func (f *faulty) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -68,7 +73,7 @@ func (f *faulty) Create(ctx context.Context, rec relayer.Record) (relayer.Record
 
 func (f *faulty) Get(ctx context.Context, id string) (relayer.Record, error) { return f.get(ctx, id) }
 
-func (f *faulty) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (f *faulty) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	return f.list(ctx, query)
 }
 
@@ -76,15 +81,23 @@ func (f *faulty) Update(ctx context.Context, rec relayer.Record) (relayer.Record
 	return f.update(ctx, rec)
 }
 
-func (f *faulty) Delete(ctx context.Context, id string, revision uint64) error {
-	return f.remove(ctx, id, revision)
+func (f *faulty) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return f.remove(ctx, id, revision, note)
+}
+
+func (f *faulty) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return f.watch(ctx, after)
+}
+
+func (f *faulty) History(ctx context.Context, query relayer.HistoryQuery) ([]relayer.RecordChange, error) {
+	return f.history(ctx, query)
 }
 
 // broken returns a store with a fault.
 func broken(apply func(f *faulty, right relayer.Store)) func() relayer.Store {
 	return func() relayer.Store {
-		right := memory.New()
-		f := &faulty{right, right.Create, right.Get, right.List, right.Update, right.Delete}
+		right := newWatched(logAll)
+		f := newFaulty(right)
 		apply(f, right)
 		return f
 	}
@@ -93,7 +106,7 @@ func broken(apply func(f *faulty, right relayer.Store)) func() relayer.Store {
 // changedQuery returns a store that executes another query.
 func changedQuery(change func(query *relayer.StoreQuery)) func() relayer.Store {
 	return broken(func(f *faulty, right relayer.Store) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 			change(&query)
 			return right.List(ctx, query)
 		}
@@ -101,7 +114,7 @@ func changedQuery(change func(query *relayer.StoreQuery)) func() relayer.Store {
 }
 
 // alarmed reports damage of an undamaged store.
-type alarmed struct{ *memory.Store }
+type alarmed struct{ *watched }
 
 func (alarmed) Check(context.Context) error { return errors.New("damaged") }
 
@@ -111,7 +124,7 @@ var wrong = map[string]func() relayer.Store{
 	"create overwrites": broken(func(f *faulty, right relayer.Store) {
 		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			if current, err := right.Get(ctx, rec.ID); err == nil {
-				_ = right.Delete(ctx, current.ID, current.Revision)
+				_ = right.Delete(ctx, current.ID, current.Revision, nil)
 			}
 			return right.Create(ctx, rec)
 		}
@@ -145,29 +158,30 @@ var wrong = map[string]func() relayer.Store{
 		}
 	}),
 	"delete ignores the revision": broken(func(f *faulty, right relayer.Store) {
-		f.remove = func(ctx context.Context, id string, revision uint64) error {
+		f.remove = func(ctx context.Context, id string, revision uint64, note []byte) error {
 			if current, err := right.Get(ctx, id); err == nil {
 				revision = current.Revision
 			}
-			return right.Delete(ctx, id, revision)
+			return right.Delete(ctx, id, revision, note)
 		}
 	}),
 	"update moves to the end": broken(func(f *faulty, right relayer.Store) {
 		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-			if err := right.Delete(ctx, rec.ID, rec.Revision); err != nil {
+			if err := right.Delete(ctx, rec.ID, rec.Revision, nil); err != nil {
 				return relayer.Record{}, err
 			}
 			return right.Create(ctx, rec)
 		}
 	}),
 	"total is that of the page": broken(func(f *faulty, right relayer.Store) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
-			recs, _, err := right.List(ctx, query)
-			return recs, len(recs), err
+		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+			page, err := right.List(ctx, query)
+			page.Total = len(page.Records)
+			return page, err
 		}
 	}),
 	"pages skip one": broken(func(f *faulty, right relayer.Store) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 			if query.Offset > 20 {
 				query.Offset++
 			}
@@ -175,11 +189,12 @@ var wrong = map[string]func() relayer.Store{
 		}
 	}),
 	"total of another moment": broken(func(f *faulty, right relayer.Store) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
-			_, total, _ := right.List(ctx, relayer.StoreQuery{Terms: query.Terms, IDs: query.IDs})
+		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+			before, _ := right.List(ctx, relayer.StoreQuery{Terms: query.Terms, IDs: query.IDs})
 			runtime.Gosched()
-			recs, _, err := right.List(ctx, query)
-			return recs, total, err
+			page, err := right.List(ctx, query)
+			page.Total = before.Total
+			return page, err
 		}
 	}),
 	"contexts are ignored": broken(func(f *faulty, right relayer.Store) {
@@ -187,7 +202,7 @@ var wrong = map[string]func() relayer.Store{
 			return right.Create(context.Background(), rec)
 		}
 	}),
-	"check reports damage of an undamaged store": func() relayer.Store { return alarmed{memory.New()} },
+	"check reports damage of an undamaged store": func() relayer.Store { return alarmed{newWatched(logAll)} },
 	"right, with records next to errors": broken(func(f *faulty, right relayer.Store) {
 		leftover := relayer.Record{ID: "leftover", Revision: 99, Claim: "c", Document: []byte("{}"), Private: []byte("{}")}
 		orLeftover := func(rec relayer.Record, err error) (relayer.Record, error) {
@@ -203,12 +218,12 @@ var wrong = map[string]func() relayer.Store{
 		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			return orLeftover(right.Update(ctx, rec))
 		}
-		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
-			recs, total, err := right.List(ctx, query)
+		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+			page, err := right.List(ctx, query)
 			if err != nil {
-				return []relayer.Record{leftover}, 99, err
+				return relayer.Listing{Records: []relayer.Record{leftover}, Total: 99}, err
 			}
-			return recs, total, nil
+			return page, nil
 		}
 	}),
 	"an update overwrites the memory of the old document": broken(func(f *faulty, right relayer.Store) {
@@ -273,13 +288,13 @@ var wrong = map[string]func() relayer.Store{
 		}
 	}),
 	"a selection of another moment": broken(func(f *faulty, right relayer.Store) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 			if len(query.Terms) == 0 {
 				return right.List(ctx, query)
 			}
-			return storeutil.Scan(func(yield func(relayer.Record, error) bool) {
-				all, _, _ := right.List(ctx, relayer.StoreQuery{Limit: math.MaxInt})
-				for _, rec := range all {
+			all, _ := right.List(ctx, relayer.StoreQuery{Limit: math.MaxInt})
+			page, err := storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+				for _, rec := range all.Records {
 					runtime.Gosched()
 					rec, err := right.Get(ctx, rec.ID)
 					if err == nil && !yield(rec, nil) {
@@ -287,6 +302,8 @@ var wrong = map[string]func() relayer.Store{
 					}
 				}
 			}, query)
+			page.Position = all.Position
+			return page, err
 		}
 	}),
 	"many creates of one ID win": broken(func(f *faulty, right relayer.Store) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -13,7 +14,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-const patience = 10 * time.Second
+// patience is how long a case waits for one element of a watch.
+var patience = 10 * time.Second
 
 type watcher struct {
 	pull func() (relayer.RecordChange, error, bool)
@@ -36,20 +38,41 @@ func watchAfter(t *testing.T, store relayer.Store, position string) watcher {
 	return watcher{pull, cancel, end}
 }
 
-// next ends the watch if no change arrives in time.
+// next returns the next change. It skips heartbeats, and ends the watch if no change
+// arrives in time.
 func (w watcher) next() (relayer.RecordChange, error, bool) {
 	defer time.AfterFunc(patience, w.end).Stop()
-	return w.pull()
+	for {
+		if change, err, ok := w.pull(); !ok || err != nil || change.Kind != relayer.ChangeHeartbeat {
+			return change, err, ok
+		}
+	}
 }
 
-// want expects a change with the terms of old before it.
+// want expects a create or an update of what was old before it.
 func (w watcher) want(t *testing.T, kind relayer.ChangeKind, rec, old relayer.Record) {
 	t.Helper()
 	change, err, ok := w.next()
 	if err != nil || !ok {
 		t.Fatalf("Watch: error %v, ended is %t, want %s %q", err, !ok, kind, rec.ID)
 	}
-	wantChange(t, change, relayer.RecordChange{Kind: kind, Record: rec, OldTerms: old.Terms})
+	wantChange(t, change, relayer.RecordChange{Kind: kind, Record: rec, OldTerms: old.Terms, OldText: old.Text})
+}
+
+// wantDeleted expects a delete with a later revision than that of the deleted record, and
+// returns it.
+func (w watcher) wantDeleted(t *testing.T, rec relayer.Record) (revision uint64) {
+	t.Helper()
+	change, err, ok := w.next()
+	if err != nil || !ok {
+		t.Fatalf("Watch: error %v, ended is %t, want the delete of %q", err, !ok, rec.ID)
+	}
+	if change.Record.Revision <= rec.Revision {
+		t.Fatalf("the delete of %q has the revision %d, which is not after %d", rec.ID, change.Record.Revision, rec.Revision)
+	}
+	rec.Revision, rec.Note = change.Record.Revision, deleteNote
+	wantChange(t, change, relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: rec, OldTerms: rec.Terms, OldText: rec.Text})
+	return rec.Revision
 }
 
 func wantChange(t *testing.T, got, want relayer.RecordChange) {
@@ -60,6 +83,9 @@ func wantChange(t *testing.T, got, want relayer.RecordChange) {
 	wantSame(t, "Watch", got.Record, want.Record)
 	if !slices.Equal(got.OldTerms, want.OldTerms) {
 		t.Fatalf("Watch: %s %q has the old terms %q, want %q", got.Kind, got.Record.ID, got.OldTerms, want.OldTerms)
+	}
+	if got.OldText != want.OldText {
+		t.Fatalf("Watch: %s %q has the old text %q, want %q", got.Kind, got.Record.ID, got.OldText, want.OldText)
 	}
 }
 
@@ -81,6 +107,7 @@ func watchReportsWrites(t *testing.T, store relayer.Store) {
 	wantError(t, "Create", err, relayer.ErrExists)
 	changed := made
 	changed.Document, changed.Private, changed.Claim, changed.Terms = []byte(`{"changed":1}`), nil, "y", []string{"new"}
+	changed.Text, changed.Note = "new", []byte("new")
 	changed = mustUpdate(t, store, changed)
 	_, err = store.Update(t.Context(), made)
 	wantError(t, "Update", err, relayer.ErrConflict)
@@ -91,7 +118,7 @@ func watchReportsWrites(t *testing.T, store relayer.Store) {
 		w.want(t, relayer.ChangeCreated, made, relayer.Record{})
 		w.want(t, relayer.ChangeUpdated, changed, made)
 		w.want(t, relayer.ChangeCreated, other, relayer.Record{})
-		w.want(t, relayer.ChangeDeleted, changed, changed)
+		w.wantDeleted(t, changed)
 		w.want(t, relayer.ChangeCreated, again, relayer.Record{})
 	}
 }
@@ -103,7 +130,7 @@ func watchBeginsWithCall(t *testing.T, store relayer.Store) {
 		changed := mustUpdate(t, store, rec)
 		w.want(t, relayer.ChangeUpdated, changed, sample(rec.ID))
 		mustDelete(t, store, changed)
-		w.want(t, relayer.ChangeDeleted, changed, changed)
+		w.wantDeleted(t, changed)
 	}
 }
 
@@ -112,6 +139,7 @@ func watchReportsImports(t *testing.T, store relayer.Store) {
 	w := watch(t, store)
 	all := moved("m", 3)
 	mustImport(t, store, all)
+	mustCreate(t, store, sample("later")) // so that a missing change is found without a wait
 	for _, rec := range all {
 		change, err, ok := w.next()
 		if errors.Is(err, relayer.ErrGap) {
@@ -124,77 +152,77 @@ func watchReportsImports(t *testing.T, store relayer.Store) {
 	}
 }
 
-// follower computes selections from changes, as a client that follows one does.
-type follower struct {
-	queries []relayer.StoreQuery // the first selects all
-	held    []map[string]relayer.Record
-	latest  map[string]uint64 // last revision by ID
+// view has what a query selects: those of a list, and the changes after it.
+type view struct {
+	query relayer.StoreQuery // without a page
+	held  map[string]relayer.Record
 }
 
-func newFollower() *follower {
-	f := &follower{latest: make(map[string]uint64), queries: []relayer.StoreQuery{
+// selections are queries by terms, text and ID that writeAny changes.
+func selections() []*view {
+	var views []*view
+	for _, query := range []relayer.StoreQuery{
 		{},
 		{Terms: [][]string{{"a"}}},
 		{Terms: [][]string{{"a", "b"}, {"c"}}},
 		{Terms: [][]string{{"d"}}, IDs: []string{numbered(0), numbered(2)}},
-	}}
-	for i := range f.queries {
-		f.queries[i].Limit = 1000
-		f.held = append(f.held, make(map[string]relayer.Record))
+		{Contains: []string{"7", "of"}},
+		{Contains: []string{"1"}, Terms: [][]string{{"b"}}},
+	} {
+		views = append(views, &view{query, make(map[string]relayer.Record)})
 	}
-	return f
+	return views
 }
 
-// read replaces what the follower holds with what the store returns.
-func (f *follower) read(t *testing.T, store relayer.Store) {
-	t.Helper()
-	for i, query := range f.queries {
-		page, _, err := store.List(t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clear(f.held[i])
-		for _, rec := range page {
-			f.held[i][rec.ID] = rec
-			f.latest[rec.ID] = rec.Revision
-		}
-	}
+func (v *view) list(ctx context.Context, store relayer.Store) (relayer.Listing, error) {
+	query := v.query
+	query.Limit = math.MaxInt
+	return store.List(ctx, query)
 }
 
-// apply fails if the change does not follow those before it.
-func (f *follower) apply(t *testing.T, change relayer.RecordChange) {
-	t.Helper()
+// read replaces what the view holds with a list, and returns its position.
+func (v *view) read(ctx context.Context, store relayer.Store) (string, error) {
+	page, err := v.list(ctx, store)
+	if err != nil {
+		return "", err
+	}
+	clear(v.held)
+	for _, rec := range page.Records {
+		v.held[rec.ID] = rec
+	}
+	return page.Position, nil
+}
+
+// apply returns an error if the change does not follow what the view holds.
+func (v *view) apply(change relayer.RecordChange) error {
 	rec := change.Record
-	before, isHeld := f.held[0][rec.ID]
-	latest := f.latest[rec.ID]
-	if isHeld == (change.Kind == relayer.ChangeCreated) || !slices.Equal(change.OldTerms, before.Terms) ||
-		rec.Revision < latest || rec.Revision == latest && change.Kind != relayer.ChangeDeleted {
-		t.Fatalf("Watch: %s %q at %d with the old terms %q, after revision %d, stored is %t, terms %q",
-			change.Kind, rec.ID, rec.Revision, change.OldTerms, latest, isHeld, before.Terms)
+	old := relayer.Record{ID: rec.ID, Terms: change.OldTerms, Text: change.OldText}
+	held, isHeld := v.held[rec.ID]
+	wasSelected := change.Kind != relayer.ChangeCreated && selects(v.query, old)
+	isNext := !isHeld || rec.Revision > held.Revision && slices.Equal(old.Terms, held.Terms) && old.Text == held.Text
+	if isHeld != wasSelected || !isNext {
+		return fmt.Errorf("%+v: %s %q at %d with the old terms %q and the old text %q follows %d, %q, %q (selected: %t)",
+			v.query, change.Kind, rec.ID, rec.Revision, old.Terms, old.Text, held.Revision, held.Terms, held.Text, isHeld)
 	}
-	f.latest[rec.ID] = rec.Revision
-	for i, query := range f.queries {
-		switch {
-		case change.Kind != relayer.ChangeDeleted && selects(query, rec):
-			f.held[i][rec.ID] = rec
-		case change.Kind != relayer.ChangeCreated && selects(query, relayer.Record{ID: rec.ID, Terms: change.OldTerms}):
-			delete(f.held[i], rec.ID)
-		}
+	delete(v.held, rec.ID)
+	if change.Kind != relayer.ChangeDeleted && selects(v.query, rec) {
+		v.held[rec.ID] = rec
 	}
+	return nil
 }
 
-// want fails unless the follower holds exactly what the store returns.
-func (f *follower) want(t *testing.T, store relayer.Store) {
-	t.Helper()
-	for i, query := range f.queries {
-		page, total, err := store.List(t.Context(), query)
-		if err != nil || total != len(f.held[i]) || len(page) != total {
-			t.Fatalf("%+v selects %d of %d records, and by the changes %d; error %v", query, len(page), total, len(f.held[i]), err)
-		}
-		for _, rec := range page {
-			wantSame(t, "the changes", f.held[i][rec.ID], rec)
+// check returns an error unless the view holds exactly what the store returns.
+func (v *view) check(ctx context.Context, store relayer.Store) error {
+	page, err := v.list(ctx, store)
+	if err != nil || page.Total != len(v.held) || len(page.Records) != page.Total {
+		return fmt.Errorf("%+v selects %d of %d records, and by the changes %d; error %v", v.query, len(page.Records), page.Total, len(v.held), err)
+	}
+	for _, rec := range page.Records {
+		if diff := difference(v.held[rec.ID], rec); diff != "" {
+			return fmt.Errorf("%+v: by the changes: %s", v.query, diff)
 		}
 	}
+	return nil
 }
 
 // watchFollowsSelections follows selections during concurrent writes, in several rounds.
@@ -202,7 +230,7 @@ func (f *follower) want(t *testing.T, store relayer.Store) {
 func watchFollowsSelections(t *testing.T, store relayer.Store) {
 	const rounds, writers, writes, ids = 6, 6, 30, 5
 	random := newRandom(t)
-	f, w := newFollower(), watch(t, store)
+	views, w, latest := selections(), watch(t, store), uint64(0)
 	for round := range rounds {
 		written := make(chan error, 1)
 		end := sample(fmt.Sprint("end-", round))
@@ -227,7 +255,11 @@ func watchFollowsSelections(t *testing.T, store relayer.Store) {
 			if err != nil || !ok {
 				t.Fatalf("Watch: error %v, ended is %t", err, !ok)
 			}
-			f.apply(t, change)
+			if change.Record.Revision <= latest {
+				t.Fatalf("Watch: revision %d after %d", change.Record.Revision, latest)
+			}
+			latest = change.Record.Revision
+			eachView(t, views, func(v *view) error { return v.apply(change) })
 			if change.Record.ID == end.ID {
 				break
 			}
@@ -246,24 +278,37 @@ func watchFollowsSelections(t *testing.T, store relayer.Store) {
 		if isGap {
 			w.stop()
 			w = watch(t, store)
-			f.read(t, store)
+			eachView(t, views, func(v *view) error {
+				_, err := v.read(t.Context(), store)
+				return err
+			})
 		}
-		f.want(t, store)
+		eachView(t, views, func(v *view) error { return v.check(t.Context(), store) })
 	}
 }
 
-// writeAny creates, updates or deletes a record. An update sets a term that no other write
-// sets. Losing a race is not an error.
+func eachView(t *testing.T, views []*view, call func(*view) error) {
+	t.Helper()
+	for _, v := range views {
+		if err := call(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// writeAny creates, updates or deletes a record. An update sets a term and a text that no
+// other write sets. Losing a race is not an error.
 func writeAny(ctx context.Context, store relayer.Store, id string, i int) error {
 	rec, err := store.Get(ctx, id)
 	switch {
 	case errors.Is(err, relayer.ErrNotFound):
 		_, err = store.Create(ctx, sample(id))
 	case err == nil && i%4 == 0:
-		err = store.Delete(ctx, id, rec.Revision)
+		err = store.Delete(ctx, id, rec.Revision, deleteNote)
 	case err == nil:
 		rec.Document = fmt.Appendf(nil, `{"i":%d}`, i)
 		rec.Terms = append(randomTerms(rand.New(rand.NewPCG(rand.Uint64(), 0))), fmt.Sprintf("n=%d", rand.Uint64()))
+		rec.Text, rec.Note = fmt.Sprint(rand.Uint64()), fmt.Appendf(nil, "note %d", i)
 		_, err = store.Update(ctx, rec)
 	}
 	if matchesAny(err, []error{relayer.ErrExists, relayer.ErrConflict, relayer.ErrNotFound}) {

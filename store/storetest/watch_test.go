@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
@@ -19,7 +20,9 @@ type watched struct {
 	fromTheStart bool
 	goesOn       bool // after a gap
 	position     func(number int) string
+	noPositions  bool // of changes and heartbeats
 	resume       func(after string, last int) (seen int, isGap bool)
+	heartbeat    time.Duration
 
 	mu   sync.Mutex
 	log  []relayer.RecordChange
@@ -27,14 +30,16 @@ type watched struct {
 }
 
 func newWatched(record func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange) *watched {
-	return &watched{Store: memory.New(), record: record, more: make(chan struct{}), position: strconv.Itoa, resume: resumeRight}
+	return &watched{Store: memory.New(), record: record, more: make(chan struct{}), position: positionOf, resume: resumeRight, heartbeat: 20 * time.Millisecond}
 }
 
-// resumeRight returns how many changes are before the next one. The position of a
-// change is its number.
+// positionOf returns the position behind a number of changes.
+func positionOf(number int) string { return "after-" + strconv.Itoa(number) }
+
+// resumeRight returns how many changes are before the next one.
 func resumeRight(after string, last int) (seen int, isGap bool) {
-	seen, err := strconv.Atoi(after)
-	if err != nil || seen < 1 || seen > last || strconv.Itoa(seen) != after {
+	seen, err := strconv.Atoi(strings.TrimPrefix(after, "after-"))
+	if err != nil || seen < 0 || seen > last || positionOf(seen) != after {
 		return last, true
 	}
 	return seen, false
@@ -62,20 +67,25 @@ func (w *watched) write(ctx context.Context, kind relayer.ChangeKind, id string,
 	defer w.mu.Unlock()
 	old, _ := w.Store.Get(ctx, id)
 	rec, err := write()
-	if err != nil {
-		return rec, err
+	if err == nil {
+		w.add(kind, rec, old)
 	}
-	change := relayer.RecordChange{Kind: kind, Record: rec, OldTerms: old.Terms}
+	return rec, err
+}
+
+// add logs a change. It requires the lock.
+func (w *watched) add(kind relayer.ChangeKind, rec, old relayer.Record) {
+	change := relayer.RecordChange{Kind: kind, Record: rec, OldTerms: old.Terms, OldText: old.Text, Time: time.Now()}
 	switch kind {
 	case relayer.ChangeCreated:
-		change.OldTerms = nil
+		change.OldTerms, change.OldText = nil, ""
 	case relayer.ChangeDeleted:
 		change.Record = old
+		change.Record.Revision, change.Record.Note = rec.Revision, rec.Note
 	}
 	w.log = w.record(w.log, change)
 	close(w.more)
 	w.more = make(chan struct{})
-	return rec, nil
 }
 
 func (w *watched) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -86,11 +96,23 @@ func (w *watched) Update(ctx context.Context, rec relayer.Record) (relayer.Recor
 	return w.write(ctx, relayer.ChangeUpdated, rec.ID, func() (relayer.Record, error) { return w.Store.Update(ctx, rec) })
 }
 
-func (w *watched) Delete(ctx context.Context, id string, revision uint64) error {
+func (w *watched) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
 	_, err := w.write(ctx, relayer.ChangeDeleted, id, func() (relayer.Record, error) {
-		return relayer.Record{}, w.Store.Delete(ctx, id, revision)
+		if err := w.Store.Delete(ctx, id, revision, note); err != nil {
+			return relayer.Record{}, err
+		}
+		past, err := w.Store.History(ctx, relayer.HistoryQuery{ID: id, Limit: 1})
+		return past[0].Record, err
 	})
 	return err
+}
+
+func (w *watched) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	page, err := w.Store.List(ctx, query)
+	page.Position = w.position(len(w.log))
+	return page, err
 }
 
 func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
@@ -115,7 +137,7 @@ func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.Rec
 			seen += len(unseen)
 			for _, change := range unseen {
 				number++
-				change.Position = w.position(number)
+				change.Position = w.changePosition(number)
 				if !yield(change, nil) {
 					return
 				}
@@ -123,18 +145,36 @@ func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.Rec
 			select {
 			case <-more:
 			case <-ctx.Done():
+			case <-time.After(w.heartbeat):
+				w.mu.Lock()
+				isIdle := seen == len(w.log)
+				beat := relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.changePosition(seen), Time: time.Now()}
+				w.mu.Unlock()
+				if isIdle && !yield(beat, nil) {
+					return
+				}
 			}
 		}
 	}
 }
 
+func (w *watched) changePosition(number int) string {
+	if w.noPositions {
+		return ""
+	}
+	return w.position(number)
+}
+
 // Import logs each record as created.
 func (w *watched) Import(ctx context.Context, records []relayer.Record) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err := w.Store.Import(ctx, records); err != nil {
 		return err
 	}
 	for _, rec := range records {
-		_, _ = w.write(ctx, relayer.ChangeCreated, rec.ID, func() (relayer.Record, error) { return rec, nil })
+		imported, _ := w.Store.Get(ctx, rec.ID)
+		w.add(relayer.ChangeCreated, imported, relayer.Record{})
 	}
 	return nil
 }
@@ -153,7 +193,7 @@ func (s sparingImport) Import(ctx context.Context, records []relayer.Record) err
 	if err := s.watched.Store.Import(ctx, records); err != nil {
 		return err
 	}
-	_, _ = s.write(ctx, relayer.ChangeCreated, records[0].ID, func() (relayer.Record, error) { return records[0], nil })
+	_, _ = s.write(ctx, relayer.ChangeCreated, records[0].ID, func() (relayer.Record, error) { return s.Get(ctx, records[0].ID) })
 	return nil
 }
 
@@ -169,6 +209,20 @@ var wrongWatches = map[string]func() relayer.Store{
 	}),
 	"private parts are not reported": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
 		change.Record.Private = nil
+		return append(log, change)
+	}),
+	"old texts are not reported": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+		change.OldText = ""
+		return append(log, change)
+	}),
+	"old texts are the new ones": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+		if change.Kind == relayer.ChangeUpdated {
+			change.OldText = change.Record.Text
+		}
+		return append(log, change)
+	}),
+	"notes are not reported": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+		change.Record.Note = nil
 		return append(log, change)
 	}),
 	"old terms are not reported": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
@@ -195,10 +249,10 @@ var wrongWatches = map[string]func() relayer.Store{
 		store.goesOn = true
 		return store
 	},
-	"right watch that never resumes": resuming(func(_ string, last int) (int, bool) { return last, true }),
+	"a watch never resumes": resuming(func(_ string, last int) (int, bool) { return last, true }),
 	"right watch without positions": func() relayer.Store {
 		store := newWatched(logAll)
-		store.position = func(int) string { return "" }
+		store.noPositions = true
 		return store
 	},
 	"a resumed watch skips a change": resuming(func(after string, last int) (int, bool) {
@@ -221,19 +275,19 @@ var wrongWatches = map[string]func() relayer.Store{
 		return seen, false
 	}),
 	"a position is parsed loosely": resuming(func(after string, last int) (int, bool) {
-		if seen, err := strconv.Atoi(strings.TrimLeft(after, "0+ ")); err == nil && seen > 0 && seen <= last {
+		if seen, err := strconv.Atoi(strings.Trim(after, "-aefrt ")); err == nil && seen > 0 && seen <= last {
 			return seen, false
 		}
 		return last, true
 	}),
 	"a position has a line break": func() relayer.Store {
 		store := newWatched(logAll)
-		store.position = func(number int) string { return strconv.Itoa(number) + "\n" }
+		store.position = func(number int) string { return positionOf(number) + "\n" }
 		return store
 	},
 	"positions repeat": func() relayer.Store {
 		store := newWatched(logAll)
-		store.position = func(number int) string { return strconv.Itoa(max(1, number&^1)) }
+		store.position = func(number int) string { return positionOf(max(1, number&^1)) }
 		return store
 	},
 	"one imported record of many is reported": func() relayer.Store { return sparingImport{newWatched(logAll)} },

@@ -11,15 +11,15 @@ import (
 // List the records of a storage engine that can only read all of them.
 func ExampleScan() {
 	all := func(yield func(relayer.Record, error) bool) {
-		_ = yield(relayer.Record{ID: "one", Terms: []string{"network=sepolia", "paused=false"}}, nil) &&
-			yield(relayer.Record{ID: "two", Terms: []string{"network=mainnet", "paused=false"}}, nil) &&
-			yield(relayer.Record{ID: "three", Terms: []string{"network=sepolia", "paused=false"}}, nil)
+		_ = yield(relayer.Record{ID: "one", Sequence: 1, Terms: []string{"network=sepolia", "paused=false"}}, nil) &&
+			yield(relayer.Record{ID: "two", Sequence: 2, Terms: []string{"network=mainnet", "paused=false"}}, nil) &&
+			yield(relayer.Record{ID: "three", Sequence: 3, Terms: []string{"network=sepolia", "paused=false"}}, nil)
 	}
-	page, total, err := storeutil.Scan(all, relayer.StoreQuery{
+	page, err := storeutil.Scan(all, relayer.StoreQuery{
 		Terms: [][]string{{"network=sepolia", "network=holesky"}, {"paused=false"}},
 		Limit: 1,
 	})
-	fmt.Println(page[0].ID, total, err)
+	fmt.Println(page.Records[0].ID, page.Total, err)
 	// Output: one 2 <nil>
 }
 

@@ -3,11 +3,13 @@ package storeutil
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"iter"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-relayer/relayer"
 )
@@ -18,19 +20,23 @@ const (
 	maxBytes   = 16 << 20
 )
 
+// heartbeatInterval is shorter than the 5 seconds that [relayer.Store] permits between two
+// elements of a sequence.
+const heartbeatInterval = 4 * time.Second
+
 // Feed is the change feed of a store whose writes all happen in one process. The store
-// calls Publish for every write, and its Watch method calls Watch.
+// calls Publish for every write, its Watch method calls Watch, and its List method calls
+// Position.
 //
-// A Feed retains the last 1,024 changes or 16 MiB from the first call of Watch on. A
-// consumer that is further behind, or resumes at an earlier position, gets
-// [relayer.ErrGap]. Positions are valid until the process ends. They are unknown to every
-// other Feed.
+// A Feed retains the last 1,024 changes or 16 MiB. A consumer that is further behind, or
+// resumes at an earlier position, gets [relayer.ErrGap]. Positions are valid until the
+// process ends. They are unknown to every other Feed.
 //
 // The zero value is ready to use. All methods are safe for concurrent use. A Feed must not
 // be copied after first use.
 type Feed struct {
 	mu      sync.Mutex
-	epoch   string                 // prefix of the positions; empty until there is a consumer
+	epoch   string                 // prefix of the positions; empty until there is a position
 	last    uint64                 // number of the last change or gap
 	recent  []relayer.RecordChange // the changes up to last
 	bytes   int                    // of recent
@@ -39,9 +45,9 @@ type Feed struct {
 }
 
 // Publish sends a change to every consumer, and never waits for one. Feed sets its
-// Position. Call Publish in the order of the writes, and for each write after reads return
-// its result: a store with a mutex calls it after the write, before it unlocks the mutex.
-// Publish does nothing after Close.
+// Position and its Time. Call Publish in the order of the writes, and for each write
+// before it is acknowledged: a store with a mutex calls it after the write, before it
+// unlocks the mutex. Publish does nothing after Close.
 func (f *Feed) Publish(change relayer.RecordChange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,10 +55,7 @@ func (f *Feed) Publish(change relayer.RecordChange) {
 		return
 	}
 	f.last++
-	if f.epoch == "" {
-		return // no consumer has a position before this change
-	}
-	change.Position = f.epoch + strconv.FormatUint(f.last, 10)
+	change.Time = time.Now()
 	f.recent = append(f.recent, change)
 	f.bytes += size(change)
 	for len(f.recent) > maxChanges || f.bytes > maxBytes {
@@ -63,22 +66,24 @@ func (f *Feed) Publish(change relayer.RecordChange) {
 	f.wake()
 }
 
-func size(change relayer.RecordChange) int {
-	return len(change.Record.Document) + len(change.Record.Private)
-}
-
-// PublishGap ends the sequence of every consumer, present or resuming, with
-// [relayer.ErrGap]. Call it after writes that cannot be published one by one. It does
-// nothing after Close.
-func (f *Feed) PublishGap() {
+// Position returns the position behind the last change. A store calls it while no write can
+// be published, together with the read of a page.
+func (f *Feed) Position() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed != nil {
-		return
+	return f.position(f.last)
+}
+
+// position requires the lock.
+func (f *Feed) position(number uint64) string {
+	if f.epoch == "" {
+		f.epoch = rand.Text()[:16] + "."
 	}
-	f.last++
-	f.recent, f.bytes = nil, 0
-	f.wake()
+	return f.epoch + strconv.FormatUint(number, 10)
+}
+
+func size(change relayer.RecordChange) int {
+	return len(change.Record.Document) + len(change.Record.Private) + len(change.Record.Note)
 }
 
 // Close ends all present and future sequences with err, after the changes that are
@@ -117,19 +122,29 @@ func (f *Feed) Watch(ctx context.Context, after string) iter.Seq2[relayer.Record
 			}
 			return
 		}
+		heartbeat := time.NewTicker(heartbeatInterval)
+		defer heartbeat.Stop()
 		for ctx.Err() == nil {
 			change, updated, err := f.next(seen)
 			if updated != nil {
 				select {
 				case <-updated:
+					continue
 				case <-ctx.Done():
+					return
+				case <-heartbeat.C:
 				}
-				continue
+				if change, err = f.heartbeat(seen); err != nil {
+					continue // there are changes now
+				}
 			}
+			heartbeat.Reset(heartbeatInterval)
 			if !yield(change, err) || err != nil {
 				return
 			}
-			seen++
+			if change.Kind != relayer.ChangeHeartbeat {
+				seen++
+			}
 		}
 	}
 }
@@ -139,9 +154,6 @@ func (f *Feed) Watch(ctx context.Context, after string) iter.Seq2[relayer.Record
 func (f *Feed) begin(after string) (seen uint64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.epoch == "" {
-		f.epoch = rand.Text()[:16] + "."
-	}
 	if after == "" {
 		return f.last, nil
 	}
@@ -152,13 +164,26 @@ func (f *Feed) begin(after string) (seen uint64, err error) {
 	return seen, nil
 }
 
+// heartbeat returns a heartbeat for a consumer that has all changes, or else an error. Every
+// write that was acknowledged before is published.
+func (f *Feed) heartbeat(seen uint64) (relayer.RecordChange, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seen != f.last || f.closed != nil {
+		return relayer.RecordChange{}, errNotIdle
+	}
+	return relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: f.position(seen), Time: time.Now()}, nil
+}
+
+var errNotIdle = errors.New("storeutil: the consumer does not have all changes")
+
 // base returns the number of the change before the retained ones.
 func (f *Feed) base() uint64 { return f.last - uint64(len(f.recent)) }
 
 // numberOf parses a position of this Feed.
 func (f *Feed) numberOf(position string) (number uint64, ok bool) {
 	digits, ok := strings.CutPrefix(position, f.epoch)
-	if !ok {
+	if !ok || f.epoch == "" {
 		return 0, false
 	}
 	number, err := strconv.ParseUint(digits, 10, 64)
@@ -174,7 +199,9 @@ func (f *Feed) next(seen uint64) (relayer.RecordChange, <-chan struct{}, error) 
 	case seen < base:
 		return relayer.RecordChange{}, nil, relayer.ErrGap
 	case seen < f.last:
-		return f.recent[seen-base], nil, nil
+		change := f.recent[seen-base]
+		change.Position = f.position(seen + 1)
+		return change, nil, nil
 	case f.closed != nil:
 		return relayer.RecordChange{}, nil, f.closed
 	}

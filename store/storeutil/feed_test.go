@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/storeutil"
@@ -88,17 +91,6 @@ func TestFeed_GapBySize(t *testing.T) {
 	want(t, fits, "gap", "end")
 }
 
-func TestFeed_PublishGap(t *testing.T) {
-	var f storeutil.Feed
-	before := watch(t, &f)
-	publish(&f, 1, 0)
-	f.PublishGap()
-	after := watch(t, &f)
-	publish(&f, 2, 0)
-	want(t, before, "gap", "end")
-	want(t, after, "2")
-}
-
 func TestFeed_Close(t *testing.T) {
 	var f storeutil.Feed
 	before := watch(t, &f)
@@ -106,7 +98,6 @@ func TestFeed_Close(t *testing.T) {
 	f.Close(errors.New("closed"))
 	f.Close(errors.New("closed again"))
 	publish(&f, 2, 0)
-	f.PublishGap()
 	want(t, before, "1", "closed", "end")
 	want(t, watch(t, &f), "closed", "end")
 }
@@ -153,15 +144,6 @@ func TestFeed_ResumeAfterLargeChanges(t *testing.T) {
 	}
 }
 
-func TestFeed_ResumeAfterGap(t *testing.T) {
-	var f storeutil.Feed
-	before := published(t, &f, 1, 0)[0]
-	f.PublishGap()
-	after := published(t, &f, 2, 0)[0]
-	want(t, resumed(t, &f, before), "gap", "end")
-	want(t, resumed(t, &f, after), "1")
-}
-
 // A position is of one Feed: another one, as after a restart, reports a gap.
 func TestFeed_PositionOfAnotherFeed(t *testing.T) {
 	var one, other storeutil.Feed
@@ -200,6 +182,79 @@ func TestFeed_RangedOnce(t *testing.T) {
 	for change, err := range changes {
 		t.Errorf("got %v, %v", change, err)
 	}
+}
+
+func TestFeed_Position(t *testing.T) {
+	var f storeutil.Feed
+	start := f.Position()
+	if again := f.Position(); again != start {
+		t.Errorf("two positions at one point: %q and %q", start, again)
+	}
+	publish(&f, 1, 0)
+	behind := f.Position()
+	publish(&f, 2, 0)
+	want(t, resumed(t, &f, start), "1", "2")
+	want(t, resumed(t, &f, behind), "2")
+
+	change, err, _ := first(t, f.Watch(t.Context(), start))
+	if change.Position != behind || err != nil {
+		t.Errorf("the change has the position %q, and the feed had %q; error %v", change.Position, behind, err)
+	}
+}
+
+func first(t *testing.T, changes iter.Seq2[relayer.RecordChange, error]) (relayer.RecordChange, error, bool) {
+	t.Helper()
+	next, stop := iter.Pull2(changes)
+	defer stop()
+	return next()
+}
+
+// An idle feed has a heartbeat every few seconds, whose time is the present, and at whose
+// position a consumer can resume.
+func TestFeed_Heartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f storeutil.Feed
+		next, stop := iter.Pull2(f.Watch(t.Context(), ""))
+		defer stop()
+		for number := range 3 {
+			publish(&f, number, 0)
+			change, err, _ := next()
+			if change.Kind == relayer.ChangeHeartbeat || err != nil || !change.Time.Equal(time.Now()) {
+				t.Fatalf("got %+v, error %v, want a change of now", change, err)
+			}
+			for range 3 {
+				before := time.Now()
+				beat, err, _ := next()
+				want := relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: change.Position, Time: time.Now()}
+				if err != nil || !reflect.DeepEqual(beat, want) || time.Since(before) > 5*time.Second {
+					t.Fatalf("got %+v after %s, error %v, want %+v within 5 s", beat, time.Since(before), err, want)
+				}
+			}
+		}
+	})
+}
+
+// A change that waits for a slow consumer has the time at which it was published.
+func TestFeed_TimeOfChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f storeutil.Feed
+		next, stop := iter.Pull2(f.Watch(t.Context(), ""))
+		defer stop()
+		var published []time.Time
+		for number := range 3 {
+			publish(&f, number, 0)
+			published = append(published, time.Now())
+			time.Sleep(time.Minute)
+		}
+		for _, want := range published {
+			if change, err, _ := next(); !change.Time.Equal(want) || err != nil {
+				t.Errorf("the time is %s, want %s; error %v", change.Time, want, err)
+			}
+		}
+		if beat, err, _ := next(); beat.Kind != relayer.ChangeHeartbeat || !beat.Time.Equal(time.Now()) || err != nil {
+			t.Errorf("got %+v, error %v, want a heartbeat of now", beat, err)
+		}
+	})
 }
 
 // All consumers get the same order, which is that of each publisher.

@@ -9,8 +9,8 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// Check returns a [*relayer.ValidationError] if the ID, the claim or the terms of a record
-// violate the limits of package relayer, or Document and Private together exceed maxBytes.
+// Check returns a [*relayer.ValidationError] if the ID, the claim, the terms, the text or the
+// note of a record violate the limits of package relayer, or Document and Private together exceed maxBytes.
 // The Manager writes no such record, but other callers of a store can: the check is optional.
 // MaxBytes must be at least the size of the largest relayer ([relayer.WithMaxRelayerSize]),
 // and 2 MiB for storetest. A store without a limit passes [math.MaxInt].
@@ -23,6 +23,10 @@ func Check(rec relayer.Record, maxBytes int) error {
 	case !areTerms(rec.Terms):
 		return invalid("terms", fmt.Sprintf("must be at most %d distinct texts in ascending order, each 1 to %d bytes long",
 			relayer.MaxTerms, relayer.MaxTermLength))
+	case len(rec.Text) > relayer.MaxTextLength || !isText(rec.Text):
+		return invalid("text", fmt.Sprintf("must be at most %d bytes of UTF-8 without NUL", relayer.MaxTextLength))
+	case len(rec.Note) > relayer.MaxNoteLength:
+		return invalid("note", fmt.Sprintf("must be at most %d bytes long", relayer.MaxNoteLength))
 	case len(rec.Document) > maxBytes || len(rec.Private) > maxBytes-len(rec.Document):
 		return invalid("", fmt.Sprintf("document and private part must be at most %d bytes long together", maxBytes))
 	}
@@ -31,7 +35,7 @@ func Check(rec relayer.Record, maxBytes int) error {
 
 func areTerms(terms []string) bool {
 	for i, term := range terms {
-		if term == "" || len(term) > relayer.MaxTermLength || !utf8.ValidString(term) || strings.ContainsRune(term, 0) {
+		if term == "" || len(term) > relayer.MaxTermLength || !isText(term) {
 			return false
 		}
 		if i > 0 && term <= terms[i-1] {
@@ -40,6 +44,8 @@ func areTerms(terms []string) bool {
 	}
 	return len(terms) <= relayer.MaxTerms
 }
+
+func isText(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }
 
 // CheckImport is Check for a record to import, whose revision must be from 1 to
 // [transfer.MaxRevision].

@@ -36,6 +36,13 @@ func TestCheckImport(t *testing.T) {
 		"equal terms":            {func(r *relayer.Record) { r.Terms = []string{"a", "a"} }, "terms"},
 		"terms in reverse order": {func(r *relayer.Record) { r.Terms = []string{"b", "a"} }, "terms"},
 
+		"longest text":   {func(r *relayer.Record) { r.Text = strings.Repeat("é", relayer.MaxTextLength/2) }, "valid"},
+		"long text":      {func(r *relayer.Record) { r.Text = strings.Repeat("a", relayer.MaxTextLength+1) }, "text"},
+		"NUL in text":    {func(r *relayer.Record) { r.Text = "a\x00" }, "text"},
+		"text not UTF-8": {func(r *relayer.Record) { r.Text = "\xff" }, "text"},
+		"longest note":   {func(r *relayer.Record) { r.Note = make([]byte, relayer.MaxNoteLength) }, "valid"},
+		"long note":      {func(r *relayer.Record) { r.Note = make([]byte, relayer.MaxNoteLength+1) }, "note"},
+
 		"no ID":          {func(r *relayer.Record) { r.ID = "" }, "id"},
 		"long ID":        {func(r *relayer.Record) { r.ID = strings.Repeat("a", relayer.MaxIDLength+1) }, "id"},
 		"long claim":     {func(r *relayer.Record) { r.Claim = strings.Repeat("a", relayer.MaxClaimLength+1) }, "claim"},

@@ -13,9 +13,9 @@ import (
 
 func TestScan(t *testing.T) {
 	var recs []relayer.Record
-	for _, text := range []string{"1", "2 a", "3 a b", "4 b", "5 a c", "6 b c"} {
+	for i, text := range []string{"1", "2 a", "3 a b", "4 b", "5 a c", "6 b c"} {
 		fields := strings.Fields(text)
-		recs = append(recs, relayer.Record{ID: fields[0], Terms: fields[1:]})
+		recs = append(recs, relayer.Record{ID: fields[0], Sequence: uint64(10 * (i + 1)), Terms: fields[1:], Text: text})
 	}
 	all := func(yield func(relayer.Record, error) bool) {
 		for _, rec := range recs {
@@ -42,14 +42,24 @@ func TestScan(t *testing.T) {
 		{relayer.StoreQuery{Terms: terms{{"a"}, {}}, Limit: 10}, "", 0},
 		{relayer.StoreQuery{Terms: terms{}, IDs: []string{"6", "x", "1"}, Limit: 10}, "16", 2},
 		{relayer.StoreQuery{Terms: terms{{"c"}}, IDs: []string{"6", "1"}, Limit: 10}, "6", 1},
+		{relayer.StoreQuery{After: 30, Limit: 10}, "456", 6},
+		{relayer.StoreQuery{After: 29, Offset: 1, Limit: 2}, "45", 6},
+		{relayer.StoreQuery{After: 60, Limit: 10}, "", 6},
+		{relayer.StoreQuery{After: math.MaxUint64, Limit: 10}, "", 6},
+		{relayer.StoreQuery{Terms: terms{{"a"}}, After: 20, Limit: 1}, "3", 3},
+		{relayer.StoreQuery{Contains: []string{"a"}, Limit: 10}, "235", 3},
+		{relayer.StoreQuery{Contains: []string{"a b", " c"}, After: 30, Limit: 10}, "56", 3},
+		{relayer.StoreQuery{Contains: []string{""}, Limit: 10}, "123456", 6},
+		{relayer.StoreQuery{Contains: []string{"A"}, Limit: 10}, "", 0},
+		{relayer.StoreQuery{Contains: []string{"b"}, Terms: terms{{"a"}}, IDs: []string{"2", "3", "4"}, Limit: 10}, "3", 1},
 	} {
-		page, total, err := storeutil.Scan(all, c.query)
+		page, err := storeutil.Scan(all, c.query)
 		got := ""
-		for _, rec := range page {
+		for _, rec := range page.Records {
 			got += rec.ID
 		}
-		if got != c.page || total != c.total || err != nil {
-			t.Errorf("%+v: %s of %d, error %v, want %s of %d", c.query, got, total, err, c.page, c.total)
+		if got != c.page || page.Total != c.total || err != nil {
+			t.Errorf("%+v: %s of %d, error %v, want %s of %d", c.query, got, page.Total, err, c.page, c.total)
 		}
 	}
 }
@@ -59,8 +69,8 @@ func TestScan_Error(t *testing.T) {
 	var failing iter.Seq2[relayer.Record, error] = func(yield func(relayer.Record, error) bool) {
 		_ = yield(relayer.Record{ID: "a"}, nil) && yield(relayer.Record{}, failed)
 	}
-	page, total, err := storeutil.Scan(failing, relayer.StoreQuery{Limit: 10})
-	if page != nil || total != 0 || err != failed {
-		t.Errorf("%v, %d, %v", page, total, err)
+	page, err := storeutil.Scan(failing, relayer.StoreQuery{Limit: 10})
+	if page.Records != nil || page.Total != 0 || err != failed {
+		t.Errorf("%v, %v", page, err)
 	}
 }

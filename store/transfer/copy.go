@@ -139,10 +139,11 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 }
 
 func (c *copier) run(ctx context.Context) error {
-	var err error
-	if _, c.total, err = c.src.List(ctx, relayer.StoreQuery{}); err != nil {
+	all, err := c.src.List(ctx, relayer.StoreQuery{})
+	if err != nil {
 		return fmt.Errorf("read the source: %w", err)
 	}
+	c.total = all.Total
 	if err := c.check(ctx); err != nil {
 		return err
 	}
@@ -239,15 +240,15 @@ func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	records, total, err := c.src.List(ctx, relayer.StoreQuery{Offset: offset, Limit: c.limit})
+	page, err := c.src.List(ctx, relayer.StoreQuery{Offset: offset, Limit: c.limit})
 	if err != nil {
 		return nil, fmt.Errorf("read the source at offset %d: %w", offset, err)
 	}
-	if total != c.total || len(records) != min(c.limit, total-offset) {
-		return nil, differs(offset, "the source had %d relayers, and then %d", c.total, total)
+	if page.Total != c.total || len(page.Records) != min(c.limit, page.Total-offset) {
+		return nil, differs(offset, "the source had %d relayers, and then %d", c.total, page.Total)
 	}
-	c.limit = nextPage(records)
-	return records, nil
+	c.limit = nextPage(page.Records)
+	return page.Records, nil
 }
 
 func nextPage(records []relayer.Record) int {
@@ -262,25 +263,25 @@ func nextPage(records []relayer.Record) int {
 // destination returns a page of the destination and its number of records, which must not
 // exceed that of the source.
 func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	records, held, err := c.dst.List(ctx, relayer.StoreQuery{Offset: offset, Limit: limit})
+	page, err := c.dst.List(ctx, relayer.StoreQuery{Offset: offset, Limit: limit})
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the destination at offset %d: %w", offset, err)
 	}
-	if held > c.total {
+	if page.Total > c.total {
 		return nil, 0, c.surplus(ctx)
 	}
-	return records, held, nil
+	return page.Records, page.Total, nil
 }
 
 func (c *copier) surplus(ctx context.Context) error {
-	beyond, held, err := c.dst.List(ctx, relayer.StoreQuery{Offset: c.total, Limit: 1})
+	beyond, err := c.dst.List(ctx, relayer.StoreQuery{Offset: c.total, Limit: 1})
 	if err != nil {
 		return fmt.Errorf("read the destination at offset %d: %w", c.total, err)
 	}
-	if len(beyond) == 0 {
-		return differs(c.total, "the destination had more relayers, and then %d", held)
+	if len(beyond.Records) == 0 {
+		return differs(c.total, "the destination had more relayers, and then %d", beyond.Total)
 	}
-	return differs(c.total, "only the destination has %q", beyond[0].ID)
+	return differs(c.total, "only the destination has %q", beyond.Records[0].ID)
 }
 
 // compare returns how many of the records, from the first on, the destination contains
@@ -312,6 +313,10 @@ func (c *copier) difference(have, want relayer.Record) string {
 		part = "claim"
 	case !slices.Equal(have.Terms, want.Terms):
 		part = "set of terms"
+	case have.Text != want.Text:
+		part = "text"
+	case !bytes.Equal(have.Note, want.Note):
+		part = "note"
 	case !bytes.Equal(have.Document, want.Document):
 		part = "document"
 	case !bytes.Equal(have.Private, want.Private):

@@ -50,12 +50,12 @@ type intercepted struct {
 	through func(method string, call func() error) error
 }
 
-func (s intercepted) List(ctx context.Context, query relayer.StoreQuery) (records []relayer.Record, total int, err error) {
+func (s intercepted) List(ctx context.Context, query relayer.StoreQuery) (page relayer.Listing, err error) {
 	err = s.through("List", func() (err error) {
-		records, total, err = s.Store.List(ctx, query)
+		page, err = s.Store.List(ctx, query)
 		return err
 	})
-	return records, total, err
+	return page, err
 }
 
 func (s intercepted) Create(ctx context.Context, rec relayer.Record) (made relayer.Record, err error) {
@@ -86,6 +86,8 @@ func copySample(id string) relayer.Record {
 		ID:       id,
 		Claim:    "claim of " + id,
 		Terms:    []string{"common", "id=" + id},
+		Text:     "text of " + id,
+		Note:     []byte(`{"note":"of ` + id + `"}`),
 		Document: []byte(`{"id":"` + id + `"}`),
 		Private:  []byte(`{"secret":"of ` + id + `"}`),
 	}
@@ -123,7 +125,7 @@ func fillWithGaps(t testing.TB, store relayer.Store, n int) {
 		}
 	}
 	for _, rec := range gone {
-		if err := store.Delete(context.Background(), rec.ID, rec.Revision); err != nil {
+		if err := store.Delete(context.Background(), rec.ID, rec.Revision, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,11 +133,11 @@ func fillWithGaps(t testing.TB, store relayer.Store, n int) {
 
 func listAll(t testing.TB, store relayer.Store) []relayer.Record {
 	t.Helper()
-	records, total, err := store.List(context.Background(), relayer.StoreQuery{Limit: math.MaxInt})
-	if err != nil || len(records) != total {
-		t.Fatalf("%d records and a total of %d, error %v", len(records), total, err)
+	page, err := store.List(context.Background(), relayer.StoreQuery{Limit: math.MaxInt})
+	if err != nil || len(page.Records) != page.Total {
+		t.Fatalf("%d records and a total of %d, error %v", len(page.Records), page.Total, err)
 	}
-	return records
+	return page.Records
 }
 
 // wantBeginning fails unless dst contains the beginning of src, with its revisions if
@@ -149,7 +151,8 @@ func wantBeginning(t testing.TB, dst, src relayer.Store) {
 	_, revisions := dst.(transfer.Importer)
 	for i, rec := range have {
 		if rec.ID != want[i].ID || rec.Claim != want[i].Claim || revisions && rec.Revision != want[i].Revision ||
-			!slices.Equal(rec.Terms, want[i].Terms) || !bytes.Equal(rec.Document, want[i].Document) || !bytes.Equal(rec.Private, want[i].Private) {
+			!slices.Equal(rec.Terms, want[i].Terms) || rec.Text != want[i].Text || !bytes.Equal(rec.Note, want[i].Note) ||
+			!bytes.Equal(rec.Document, want[i].Document) || !bytes.Equal(rec.Private, want[i].Private) {
 			t.Fatalf("record %d is %+v, want %+v", i, rec, want[i])
 		}
 	}
@@ -295,10 +298,10 @@ func TestCopy_LargeDocuments(t *testing.T) {
 	pages := 0
 	dst := memory.New()
 	counted := interceptedImporter{intercepted{dst, func(method string, call func() error) error {
-		_, before, _ := dst.List(context.Background(), relayer.StoreQuery{})
+		before, _ := dst.List(context.Background(), relayer.StoreQuery{})
 		err := call()
-		_, after, _ := dst.List(context.Background(), relayer.StoreQuery{})
-		grown := after - before
+		after, _ := dst.List(context.Background(), relayer.StoreQuery{})
+		grown := after.Total - before.Total
 		if pages > 0 && grown > 4 {
 			t.Errorf("a page of %d records, 2 MiB each", grown)
 		}

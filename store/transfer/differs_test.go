@@ -26,6 +26,8 @@ var mismatches = map[string]struct {
 	"another claim":     {func(r []relayer.Record) []relayer.Record { r[0].Claim = "x"; return r }, 0, "a"},
 	"no claim":          {func(r []relayer.Record) []relayer.Record { r[4].Claim = ""; return r }, 4, "e"},
 	"other terms":       {func(r []relayer.Record) []relayer.Record { r[1].Terms = []string{"x"}; return r[:3] }, 1, "b"},
+	"another text":      {func(r []relayer.Record) []relayer.Record { r[1].Text = "x"; return r[:3] }, 1, "b"},
+	"another note":      {func(r []relayer.Record) []relayer.Record { r[1].Note = []byte("x"); return r[:3] }, 1, "b"},
 	"no terms":          {func(r []relayer.Record) []relayer.Record { r[1].Terms = nil; return r[:3] }, 1, "b"},
 	"another revision":  {func(r []relayer.Record) []relayer.Record { r[1].Revision = 77; return r[:2] }, 1, "b"},
 	"another ID":        {func(r []relayer.Record) []relayer.Record { r[1].ID = "x"; return r[:2] }, 1, "bx"},
@@ -75,7 +77,7 @@ func wantDiffers(t *testing.T, err error, offset int, ids ...string) {
 			t.Errorf("%q does not name %q", err, id)
 		}
 	}
-	if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, "claim of") || strings.Contains(text, "{") {
+	if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, "claim of") || strings.Contains(text, "text of") || strings.Contains(text, "{") {
 		t.Errorf("%q shows what is stored", text)
 	}
 }
@@ -100,17 +102,17 @@ func TestCopy_VerifyFindsChanges(t *testing.T) {
 			return err
 		},
 		"lost": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
-			return store.Delete(ctx, rec.ID, rec.Revision)
+			return store.Delete(ctx, rec.ID, rec.Revision, nil)
 		},
 		"last one lost": func(ctx context.Context, store relayer.Store, _ relayer.Record) error {
-			records, total, err := store.List(ctx, relayer.StoreQuery{Offset: 15, Limit: 1})
-			if err != nil || total != 16 {
-				return fmt.Errorf("%d records: %w", total, err)
+			page, err := store.List(ctx, relayer.StoreQuery{Offset: 15, Limit: 1})
+			if err != nil || page.Total != 16 {
+				return fmt.Errorf("%d records: %w", page.Total, err)
 			}
-			return store.Delete(ctx, records[0].ID, records[0].Revision)
+			return store.Delete(ctx, page.Records[0].ID, page.Records[0].Revision, nil)
 		},
 		"moved": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
-			if err := store.Delete(ctx, rec.ID, rec.Revision); err != nil {
+			if err := store.Delete(ctx, rec.ID, rec.Revision, nil); err != nil {
 				return err
 			}
 			_, err := store.Create(ctx, rec)
@@ -158,10 +160,10 @@ func TestCopy_SourceChanges(t *testing.T) {
 			return err
 		},
 		"delete": func(src relayer.Store, first relayer.Record) error {
-			return src.Delete(ctx, first.ID, first.Revision)
+			return src.Delete(ctx, first.ID, first.Revision, nil)
 		},
 		"delete and create": func(src relayer.Store, first relayer.Record) error {
-			if err := src.Delete(ctx, first.ID, first.Revision); err != nil {
+			if err := src.Delete(ctx, first.ID, first.Revision, nil); err != nil {
 				return err
 			}
 			_, err := src.Create(ctx, first)

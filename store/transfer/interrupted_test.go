@@ -87,7 +87,7 @@ func copyInterrupted(t *testing.T, dst, src relayer.Store, interruption interrup
 // contextIgnorer is a store that ignores the context of a read.
 type contextIgnorer struct{ *memory.Store }
 
-func (s contextIgnorer) List(_ context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (s contextIgnorer) List(_ context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	return s.Store.List(context.Background(), query)
 }
 
@@ -165,7 +165,7 @@ func writeAtRandom(t *testing.T, store relayer.Store, random *rand.Rand, writes 
 			}
 			current[at] = made
 		default:
-			if err := store.Delete(t.Context(), current[at].ID, current[at].Revision); err != nil {
+			if err := store.Delete(t.Context(), current[at].ID, current[at].Revision, nil); err != nil {
 				t.Fatal(err)
 			}
 			current = slices.Delete(current, at, at+1)

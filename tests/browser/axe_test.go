@@ -126,13 +126,17 @@ func TestAccessibility_Views(t *testing.T) {
 		width        int64
 		check        func(*tab, string)
 	}{
-		{"light", "light", 1100, func(b *tab, view string) { b.expectNames(view); b.expectReadable(view) }},
-		{"dark", "dark", 1100, (*tab).expectReadable},
-		{"phone", "light", 320, (*tab).expectNarrow},
+		{"light", "light", 1280, func(b *tab, view string) { b.expectNames(view); b.expectReadable(view) }},
+		{"dark", "dark", 1280, (*tab).expectReadable},
+		{"phone light", "light", 390, (*tab).expectReadable},
+		{"phone dark", "dark", 390, (*tab).expectReadable},
+		{"narrow", "light", 320, (*tab).expectNarrow},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, "--signers", signers)
+			tokens := filepath.Join(t.TempDir(), "tokens")
+			writeFile(t, tokens, "ops "+token+" write+engine\n")
+			b := open(t, "--signers", signers, "--tokens-file", tokens)
 			b.useScheme(c.scheme)
 			b.run(chromedp.EmulateViewport(c.width, 844))
 			b.loadAxe()

@@ -25,7 +25,7 @@ func TestBulk_Pause(t *testing.T) {
 	expect(b, []string{"r1", "r3", "r4", "r6"}, rowIDs)
 	b.press("Pause all 4…")
 	b.expectDialog("Pause 3 relayers?")
-	b.expectText("4 relayers match team=payments. 1 of 4 already paused.")
+	b.expectText("4 relayers match label.team=payments. 1 of 4 already paused.")
 	expect(b, []string{"Relayer 1 (r1)", "Relayer 3 (r3)", "Relayer 4 (r4)"}, bulkNames)
 	expect(b, "bulk-cancel", `document.activeElement.id`)
 	b.press("Pause 3 relayers")
@@ -54,8 +54,8 @@ func TestBulk_Pause(t *testing.T) {
 	b.expectPaused()
 }
 
-// TestBulk_Failure checks that relayers that another client has changed or deleted since
-// stay as they are, and are reported.
+// TestBulk_Failure checks that a pause needs no revision, that a resume of a relayer that
+// another client has changed since is reported, and that it can be tried again.
 func TestBulk_Failure(t *testing.T) {
 	t.Parallel()
 	b := openTeams(t)
@@ -65,10 +65,25 @@ func TestBulk_Failure(t *testing.T) {
 	b.server.do("DELETE", collection+"/r3", "", http.StatusOK)
 	b.press("Pause 5 relayers")
 	b.expectDialog("Not every relayer is paused")
-	b.expectText("3 relayers paused, 2 not paused.")
-	expect(b, []string{"Relayer 2 (r2): another client has changed it since", "Relayer 3 (r3): There is no relayer r3."}, bulkNames)
+	b.expectText("4 relayers paused, 1 not paused.")
+	expect(b, []string{"Relayer 3 (r3): There is no relayer r3."}, bulkNames)
+	expect(b, false, `document.getElementById('bulk-confirm').checkVisibility()`)
 	b.press("Close")
-	b.expectPaused("r1", "r4", "r5", "r6")
+	b.expectPaused("r1", "r2", "r4", "r5", "r6")
+
+	b.press("Resume all 5…")
+	b.expectDialog("Resume 5 relayers?")
+	b.server.do("PATCH", collection+"/r2", `{"name":"Another"}`, http.StatusOK)
+	b.press("Resume 5 relayers")
+	b.expectDialog("Not every relayer is resumed")
+	expect(b, []string{"Other (r2): another client has changed it since"}, bulkNames)
+	b.press("Try 1 relayer again")
+	b.expectDialog("Resume 1 relayer?")
+	expect(b, []string{"Another (r2)"}, bulkNames)
+	b.press("Resume 1 relayer")
+	b.expectDialog("Done")
+	b.press("Close")
+	b.expectPaused()
 }
 
 // TestBulk_Stop checks that the user can stop between two changes, and that a change that
@@ -155,7 +170,7 @@ func TestBulk_Many(t *testing.T) {
 		const send = fetch;
 		let reads = 0;
 		window.fetch = async (url, request) => {
-			if (url.includes('revisions=true') && ++reads === 2) await window.meanwhile();
+			if (url.includes('changes=true') && ++reads === 2) await window.meanwhile();
 			return send(url, request);
 		};
 		window.meanwhile = () => new Promise((resolve) => { window.proceed = resolve; });

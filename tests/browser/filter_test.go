@@ -35,9 +35,10 @@ func TestFilter_Form(t *testing.T) {
 	}{
 		{"LAYER 2", "Name or ID", "#page=1&search=LAYER+2", "1–1 of 1 relayer selected", []string{"r2"}},
 		{"sepolia", "Network", "#page=1&network=sepolia", "1–3 of 3 relayers selected", []string{"r1", "r3", "r5"}},
-		{"sepolia, mainnet", "Network", "#page=1&network=sepolia&network=mainnet", "1–6 of 6 relayers selected", []string{"r1", "r2", "r3", "r4", "r5", "r6"}},
+		{"sepolia|mainnet", "Network", "#page=1&network=sepolia&network=mainnet", "1–6 of 6 relayers selected", []string{"r1", "r2", "r3", "r4", "r5", "r6"}},
 		{"cold", "Signer ID", "#page=1&signer_id=cold", "1–3 of 3 relayers selected", []string{"r4", "r5", "r6"}},
-		{"team=risk", "Label", "#page=1&label.team=risk", "1–2 of 2 relayers selected", []string{"r2", "r5"}},
+		{"team=risk", "Labels", "#page=1&label.team=risk", "1–2 of 2 relayers selected", []string{"r2", "r5"}},
+		{"label.team=payments|risk, label.tier=1", "Labels", "#page=1&label.team=payments&label.team=risk&label.tier=1", "1–6 of 6 relayers selected", []string{"r1", "r2", "r3", "r4", "r5", "r6"}},
 		{"nobody", "Name or ID", "#page=1&search=nobody", "No relayer matches the filters.", []string{}},
 	} {
 		b.fill(c.value, c.field)
@@ -64,12 +65,12 @@ func TestFilter_Shared(t *testing.T) {
 	b.goTo(shared, "Sign in")
 	b.enter("Relayers")
 	expect(b, []string{"r5", "r2"}, rowIDs)
-	expect(b, []string{"layer", "sepolia, mainnet", "", ""}, `['filter-search', 'filter-network', 'filter-state', 'filter-signer'].map((id) => document.getElementById(id).value)`)
-	expect(b, []string{"paused=false ×", "team=risk ×", "network_type=evm ×"}, `[...document.querySelectorAll('#filter-chips a')].map((a) => a.textContent)`)
+	expect(b, []string{"layer", "sepolia|mainnet", "", ""}, `['filter-search', 'filter-network', 'filter-state', 'filter-signer'].map((id) => document.getElementById(id).value)`)
+	expect(b, []string{"paused=false ×", "label.team=risk ×", "network_type=evm ×"}, `[...document.querySelectorAll('#filter-chips a')].map((a) => a.textContent)`)
 	b.press("Filter") // changes nothing
 	expect(b, "#page=1&order=newest&network=sepolia&network=mainnet&paused=false&label.team=risk&network_type=evm&search=layer", `location.hash`)
 	expect(b, []string{"r5", "r2"}, rowIDs)
-	b.press("Remove the filter team=risk")
+	b.press("Remove the filter label.team=risk")
 	expect(b, []string{"r5", "r4", "r3", "r2", "r1"}, rowIDs)
 	b.choose("Paused", "State")
 	expect(b, []string{"r6"}, rowIDs)
@@ -120,13 +121,13 @@ func TestFilter_Changes(t *testing.T) {
 func TestFilter_Errors(t *testing.T) {
 	t.Parallel()
 	b := openTeams(t)
-	b.fill("team", "Label")
+	b.fill("team", "Labels")
 	b.press("Filter")
-	b.expectError("label must be a key and a value, such as team=payments", "Label")
-	b.fill("te am=payments", "Label")
+	b.expectError("label must have terms such as label.team=payments|risk, separated by commas", "Labels")
+	b.fill("te!am=payments", "Labels")
 	b.press("Filter")
 	b.expectTitle("Relayers")
-	expect(b, true, `document.getElementById('filter-wrong').textContent.startsWith('label.te am must')`)
+	expect(b, true, `document.getElementById('filter-wrong').textContent.startsWith('label.te!am must')`)
 	expect(b, []string{}, rowIDs)
 	b.goTo("paused=maybe", "Relayers")
 	expect(b, true, `document.getElementById('filter-wrong').textContent.startsWith('paused must')`)

@@ -538,7 +538,7 @@ func TestList_Newest(t *testing.T) {
 	for attempt := 1; ; attempt++ {
 		b.press("Next")
 		b.expectOrder(15, 14, 13, 12, 11, 10, 9, 8, 7, 6)
-		read := evaluate[[]string](b, `[...window.read]`)
+		read := evaluate[[]string](b, `[...window.read].filter((url) => !url.includes('per_page=0'))`)
 		if slices.Equal(read, want) {
 			break
 		}

@@ -117,7 +117,7 @@ func TestEdit_Folded(t *testing.T) {
 	const openSections = `[...document.querySelectorAll('#edit-fields .section[open] > summary')].map((e) => e.textContent)`
 	b := openFull(t, "solana")
 	b.edit("solana")
-	expect(b, []string{"Custom RPC URLs", "Labels", "Policy", "Allowed tokens", "Swap config", "Swap config", "Jupiter swap options"}, openSections+`.filter((e) => e !== 'New Custom RPC URLs')`)
+	expect(b, []string{"Policy", "Allowed tokens", "Swap config", "Swap config", "Jupiter swap options", "Custom RPC URLs", "Labels"}, openSections+`.filter((e) => e !== 'New Custom RPC URLs')`)
 	b.press("Cancel")
 	b.server.create("one", "Full one")
 	b.goTo("relayer=one", "Full one")

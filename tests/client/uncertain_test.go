@@ -61,6 +61,6 @@ func (s *uncertain) Update(ctx context.Context, rec relayer.Record) (updated rel
 	return updated, err
 }
 
-func (s *uncertain) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.write(ctx, func() error { return s.Store.Delete(ctx, id, revision) })
+func (s *uncertain) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return s.write(ctx, func() error { return s.Store.Delete(ctx, id, revision, note) })
 }

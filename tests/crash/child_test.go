@@ -36,7 +36,7 @@ func writeUntilKilled(t task) error {
 	if err != nil {
 		return err
 	}
-	existing, _, err := store.List(context.Background(), relayer.StoreQuery{Limit: 1 << 30})
+	existing, err := store.List(context.Background(), relayer.StoreQuery{Limit: 1 << 30})
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func writeUntilKilled(t task) error {
 	failed := make(chan error)
 	for number := range workers {
 		w := &worker{number: number, round: t.Round, store: store, minRecords: t.minRecords(), note: func(e event) { child.Send(e) }}
-		for _, rec := range existing {
+		for _, rec := range existing.Records {
 			if strings.HasPrefix(rec.ID, w.prefix()) {
 				w.own = append(w.own, rec)
 			}

@@ -21,7 +21,7 @@ import (
 func TestPostgres_ClientKilledWhileWriting(t *testing.T) {
 	server := pgserver.Start(t)
 	given := task{Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName), Schema: "crash"}
-	killWhileWriting(t, given, func() []relayer.Record {
+	killWhileWriting(t, given, func() contents {
 		pgtest.AwaitSessionsEnd(t, server, childName)
 		return survivorsOn(t, server, given.Schema)
 	})
@@ -65,9 +65,9 @@ func hasSchema(t *testing.T, server *pgserver.Server, schema string) (exists boo
 	return exists
 }
 
-// survivorsOn checks the schema that is left and returns its records. The server may still
+// survivorsOn checks the schema that is left and returns its contents. The server may still
 // be in recovery.
-func survivorsOn(t *testing.T, server *pgserver.Server, schema string) []relayer.Record {
+func survivorsOn(t *testing.T, server *pgserver.Server, schema string) contents {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(schema))
@@ -79,5 +79,5 @@ func survivorsOn(t *testing.T, server *pgserver.Server, schema string) []relayer
 		t.Fatalf("reopen: %v", err)
 	}
 	defer store.Close()
-	return checkedRecords(t, store)
+	return checkedContents(t, store)
 }

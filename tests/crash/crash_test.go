@@ -16,12 +16,12 @@ import (
 // next child continues with the same file.
 func TestBolt_KilledWhileWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	killWhileWriting(t, task{Store: boltStore, Path: path}, func() []relayer.Record { return survivors(t, path) })
+	killWhileWriting(t, task{Store: boltStore, Path: path}, func() contents { return survivors(t, path) })
 }
 
 // killWhileWriting kills a child in each round and compares what is left with what
 // was acknowledged.
-func killWhileWriting(t *testing.T, given task, survivors func() []relayer.Record) {
+func killWhileWriting(t *testing.T, given task, survivors func() contents) {
 	t.Helper()
 	known := newLedger()
 	inFlight, carriedOut := 0, 0
@@ -32,8 +32,8 @@ func killWhileWriting(t *testing.T, given task, survivors func() []relayer.Recor
 			t.Fatalf("round %d: %v", given.Round, found)
 		}
 		inFlight += len(known.inFlight)
-		carriedOut += known.carriedOut(left)
-		known.adopt(left)
+		carriedOut += known.carriedOut(left.records)
+		known.adopt(left.records)
 	}
 	if known.acknowledged == 0 {
 		t.Error("no write was acknowledged")
@@ -79,15 +79,15 @@ func TestBolt_KilledWhileCreatingFile(t *testing.T) {
 
 func upTo(most time.Duration) time.Duration { return rand.N(most) }
 
-// survivors opens and checks the file that is left, and returns its records.
-func survivors(t *testing.T, path string) []relayer.Record {
+// survivors opens and checks the file that is left, and returns its contents.
+func survivors(t *testing.T, path string) contents {
 	t.Helper()
 	store, err := bolt.Open(t.Context(), path)
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}
 	defer store.Close()
-	return checkedRecords(t, store)
+	return checkedContents(t, store)
 }
 
 type checkedStore interface {
@@ -95,15 +95,28 @@ type checkedStore interface {
 	transfer.Checker
 }
 
-// checkedRecords checks a store and returns its records.
-func checkedRecords(t *testing.T, store checkedStore) []relayer.Record {
+// contents are the records of a store, and the latest changes of its history.
+type contents struct {
+	records []relayer.Record
+	history []relayer.RecordChange
+}
+
+// latestChanges is more than a round makes.
+const latestChanges = 20_000
+
+// checkedContents checks a store and returns its contents.
+func checkedContents(t *testing.T, store checkedStore) contents {
 	t.Helper()
 	if err := store.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	records, total, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1 << 30})
-	if err != nil || total != len(records) {
-		t.Fatalf("%d records, total %d, error %v", len(records), total, err)
+	all, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1 << 30})
+	if err != nil || all.Total != len(all.Records) {
+		t.Fatalf("%d records, total %d, error %v", len(all.Records), all.Total, err)
 	}
-	return records
+	history, err := store.History(t.Context(), relayer.HistoryQuery{Limit: latestChanges})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contents{all.Records, history}
 }

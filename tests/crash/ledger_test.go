@@ -3,6 +3,7 @@ package crash
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/go-relayer/relayer"
 )
@@ -14,6 +15,7 @@ type ledger struct {
 	current      map[string]event
 	inFlight     map[int]event
 	created      map[int][]string // per worker, in the order of acknowledgement
+	changes      []event          // acknowledged since the last comparison, with their verbs
 	acknowledged int
 }
 
@@ -36,6 +38,7 @@ func (l *ledger) acknowledge(e event) {
 	begun := l.inFlight[e.Worker]
 	delete(l.inFlight, e.Worker)
 	l.acknowledged++
+	l.changes = append(l.changes, event{Verb: begun.Verb, ID: e.ID, Revision: e.Revision, Version: e.Version})
 	switch begun.Verb {
 	case creating:
 		l.created[e.Worker] = append(l.created[e.Worker], e.ID)
@@ -54,20 +57,22 @@ type report struct {
 	unexpected []string // present and never written
 	duplicate  []string // present more than once
 	misordered []string // listed before an earlier record of the same worker
+	history    []string // an acknowledged change is not in the history, or not as it was written
 }
 
 func (r report) String() string {
-	return fmt.Sprintf("lost %v, partial %v, unexpected %v, duplicate %v, misordered %v",
-		r.lost, r.partial, r.unexpected, r.duplicate, r.misordered)
+	return fmt.Sprintf("lost %v, partial %v, unexpected %v, duplicate %v, misordered %v, wrong in the history %v",
+		r.lost, r.partial, r.unexpected, r.duplicate, r.misordered, r.history)
 }
 
 func (r report) isEmpty() bool {
-	return len(r.lost)+len(r.partial)+len(r.unexpected)+len(r.duplicate)+len(r.misordered) == 0
+	return len(r.lost)+len(r.partial)+len(r.unexpected)+len(r.duplicate)+len(r.misordered)+len(r.history) == 0
 }
 
-// compare compares the records that are left in the store with the ledger.
-func (l *ledger) compare(left []relayer.Record) report {
-	var found report
+// compare compares what is left in the store with the ledger, which then forgets the
+// acknowledged changes.
+func (l *ledger) compare(remaining contents) report {
+	left, found := remaining.records, report{history: l.compareHistory(remaining.history)}
 	pending := make(map[string]event)
 	for _, e := range l.inFlight {
 		pending[e.ID] = e
@@ -96,6 +101,33 @@ func (l *ledger) compare(left []relayer.Record) report {
 	}
 	found.misordered = l.misordered(left)
 	return found
+}
+
+// compareHistory returns the IDs of acknowledged changes that are not in the history, and those of
+// entries that are not in the order of their revisions.
+func (l *ledger) compareHistory(history []relayer.RecordChange) (wrong []string) {
+	byRevision, deleted := make(map[uint64]relayer.RecordChange), make(map[string]bool)
+	last := uint64(math.MaxUint64)
+	for _, change := range history {
+		if change.Record.Revision >= last {
+			wrong = append(wrong, change.Record.ID)
+		}
+		last = change.Record.Revision
+		byRevision[last] = change
+		deleted[change.Record.ID] = deleted[change.Record.ID] || change.Kind == relayer.ChangeDeleted
+	}
+	for _, e := range l.changes {
+		is := byRevision[e.Revision]
+		isThere := is.Record.ID == e.ID && bytes.Equal(is.Record.Document, content(e.ID, e.Version).Document)
+		if e.Verb == deleting {
+			isThere = deleted[e.ID]
+		}
+		if !isThere {
+			wrong = append(wrong, e.ID)
+		}
+	}
+	l.changes = nil
+	return wrong
 }
 
 // hasVersion reports whether a record is this version of itself, to the last byte.

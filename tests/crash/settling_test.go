@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -44,29 +45,28 @@ func untilSettled(ctx context.Context, call func() error) error {
 	}
 }
 
-// Create repeats the same create, which must succeed in either case. If the record
-// exists before that, the first create was carried out: the repetition must return
-// its revision.
+// Create repeats the same create. If the ID is taken then, the first create was carried out:
+// only one worker uses an ID.
 func (s settling) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	written, err := s.Store.Create(ctx, rec)
 	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		return written, err
 	}
-	var found relayer.Record
-	err = untilSettled(ctx, func() (err error) {
-		found, err = s.Store.Get(ctx, rec.ID)
-		return err
-	})
-	if err != nil && !errors.Is(err, relayer.ErrNotFound) {
-		return found, err
-	}
-	s.count(err == nil)
 	err = untilSettled(ctx, func() (err error) {
 		written, err = s.Store.Create(ctx, rec)
 		return err
 	})
-	if err == nil && found.Revision != 0 && found.Revision != written.Revision {
-		return written, errors.New("a repeated create wrote a second time")
+	if err == nil || !errors.Is(err, relayer.ErrExists) {
+		s.count(false)
+		return written, err
+	}
+	s.count(true)
+	err = untilSettled(ctx, func() (err error) {
+		written, err = s.Store.Get(ctx, rec.ID)
+		return err
+	})
+	if err == nil && !bytes.Equal(written.Document, rec.Document) {
+		return written, errors.New("a create of unknown outcome stored another record")
 	}
 	return written, err
 }
@@ -98,12 +98,12 @@ func (s settling) Update(ctx context.Context, rec relayer.Record) (relayer.Recor
 }
 
 // Delete repeats the same delete.
-func (s settling) Delete(ctx context.Context, id string, revision uint64) error {
-	err := s.Store.Delete(ctx, id, revision)
+func (s settling) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	err := s.Store.Delete(ctx, id, revision, note)
 	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		return err
 	}
-	err = untilSettled(ctx, func() error { return s.Store.Delete(ctx, id, revision) })
+	err = untilSettled(ctx, func() error { return s.Store.Delete(ctx, id, revision, note) })
 	if err == nil {
 		s.count(false)
 		return nil

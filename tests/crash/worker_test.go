@@ -92,7 +92,7 @@ func (w *worker) update(ctx context.Context, e event, at int) error {
 func (w *worker) delete(ctx context.Context, e event, at int) error {
 	e.Verb, e.ID = deleting, w.own[at].ID
 	w.note(e)
-	if err := w.store.Delete(ctx, e.ID, w.own[at].Revision); err != nil {
+	if err := w.store.Delete(ctx, e.ID, w.own[at].Revision, nil); err != nil {
 		return err
 	}
 	w.own = append(w.own[:at], w.own[at+1:]...)

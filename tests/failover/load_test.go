@@ -86,8 +86,9 @@ func (l *load) verify() {
 	l.t.Helper()
 	l.rounds++
 	var present []relayer.Record
-	l.settle(func() (err error) {
-		present, _, err = l.inspector.List(l.t.Context(), relayer.StoreQuery{Limit: 1 << 30})
+	l.settle(func() error {
+		all, err := l.inspector.List(l.t.Context(), relayer.StoreQuery{Limit: 1 << 30})
+		present = all.Records
 		return err
 	})
 	l.settle(func() error { return l.inspector.Check(l.t.Context()) })
@@ -146,7 +147,7 @@ func (l *load) delete(rec relayer.Record) error {
 	defer cancel()
 	isUnknown := false
 	return settle(ctx, func() error {
-		err := l.inspector.Delete(l.t.Context(), rec.ID, rec.Revision)
+		err := l.inspector.Delete(l.t.Context(), rec.ID, rec.Revision, nil)
 		if isUnknown && errors.Is(err, relayer.ErrNotFound) {
 			return nil
 		}

@@ -99,7 +99,7 @@ func (e entry) changes(id string) []change {
 		all = append(all, change{relayer.ChangeUpdated, id, e.updated})
 	}
 	if e.isDeleted {
-		all = append(all, change{relayer.ChangeDeleted, id, e.current()})
+		all = append(all, change{kind: relayer.ChangeDeleted, id: id})
 	}
 	return all
 }

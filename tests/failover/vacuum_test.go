@@ -60,7 +60,7 @@ func writeAtRate(ctx context.Context, t *testing.T, store *postgres.Store, id st
 	steps := []func() error{
 		func() (err error) { rec, err = store.Create(context.Background(), rec); return err },
 		func() (err error) { rec, err = store.Update(context.Background(), rec); return err },
-		func() error { return store.Delete(context.Background(), rec.ID, rec.Revision) },
+		func() error { return store.Delete(context.Background(), rec.ID, rec.Revision, nil) },
 	}
 	for n := 0; ctx.Err() == nil || n%len(steps) > 0; n++ {
 		begun := time.Now()
@@ -80,7 +80,7 @@ func vacuumAll(ctx context.Context, t *testing.T, connString string) (count int)
 	must(t, err)
 	defer conn.Close(t.Context())
 	for {
-		for _, table := range []string{"state", "pruning", "relayers", "counts", "changes"} {
+		for _, table := range []string{"state", "pruning", "relayers", "counts", "postings", "changes", "replaced"} {
 			if _, err := conn.Exec(t.Context(), "VACUUM "+postgres.DefaultSchema+"."+table); err != nil {
 				t.Error(err)
 			}

@@ -14,7 +14,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// change is a change that a watcher received.
+// change is a change that a watcher received. A delete has no revision, which its writer does
+// not know.
 type change struct {
 	kind     relayer.ChangeKind
 	id       string
@@ -31,14 +32,21 @@ type watcher struct {
 	failed   error
 }
 
-// run watches again after a gap.
+// run watches again after a gap, and resumes after the servers were not reachable.
 func (w *watcher) run(ctx context.Context, store relayer.Store, changes iter.Seq2[relayer.RecordChange, error]) {
+	position := ""
 	for changes != nil {
 		watched := changes
 		changes = nil
 		for received, err := range watched {
-			if errors.Is(err, relayer.ErrGap) {
-				changes = store.Watch(ctx, "")
+			switch {
+			case errors.Is(err, relayer.ErrGap):
+				position, changes = "", store.Watch(ctx, "")
+			case errors.Is(err, relayer.ErrUnavailable) && position != "":
+				changes = store.Watch(ctx, position)
+				continue
+			default:
+				position = received.Position
 			}
 			w.note(received, err)
 		}
@@ -49,12 +57,15 @@ func (w *watcher) note(received relayer.RecordChange, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case err == nil:
-		w.received = append(w.received, change{received.Kind, received.Record.ID, received.Record.Revision})
 	case errors.Is(err, relayer.ErrGap):
 		w.received = append(w.received, gap)
-	default:
+	case err != nil:
 		w.failed = err
+	case received.Kind == relayer.ChangeHeartbeat:
+	case received.Kind == relayer.ChangeDeleted:
+		w.received = append(w.received, change{kind: received.Kind, id: received.Record.ID})
+	default:
+		w.received = append(w.received, change{received.Kind, received.Record.ID, received.Record.Revision})
 	}
 }
 

@@ -88,7 +88,7 @@ func (w *writer) update(id string) bool {
 func (w *writer) delete(id string) {
 	isRepeated := false
 	err := w.settle(func(ctx context.Context) error {
-		err := w.store.Delete(ctx, id, w.ledger[id].current())
+		err := w.store.Delete(ctx, id, w.ledger[id].current(), nil)
 		isRepeated = isRepeated || errors.Is(err, relayer.ErrOutcomeUnknown)
 		return err
 	})

@@ -4,8 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,27 +50,36 @@ func TestHistories_Map(t *testing.T) {
 	checkHistories(t, new(mapstore.Store))
 }
 
-// TestControl_StaleReads proves that the check can fail. It must catch a store with
-// stale reads, alone and next to a correct store on the same data.
-func TestControl_StaleReads(t *testing.T) {
+// TestControl_FaultyStores proves that the check can fail. It must catch a store with
+// stale reads, alone and next to a correct store on the same data, and a wrong change feed.
+func TestControl_FaultyStores(t *testing.T) {
 	alone, shared := memory.New(), memory.New()
 	for name, stores := range map[string][]relayer.Store{
-		"one store":  {&stale{Store: alone}},
-		"two stores": {shared, &stale{Store: shared}},
-		"pages":      {&stalePages{Store: memory.New(), previous: make(map[string]page)}},
+		"stale reads of one store":  {&stale{Store: alone}},
+		"stale reads of two stores": {shared, &stale{Store: shared}},
+		"stale pages":               {&stalePages{Store: memory.New(), previous: make(map[string]relayer.Listing)}},
+		"late positions":            {latePositions{memory.New()}},
+		"times of the delivery":     {otherFeed{memory.New(), func(c *relayer.RecordChange) { c.Time = time.Now() }}},
+		"other old texts":           {otherFeed{memory.New(), func(c *relayer.RecordChange) { c.OldText = "" }}},
+		"missing changes": {otherFeed{memory.New(), func(c *relayer.RecordChange) {
+			if c.Kind == relayer.ChangeDeleted {
+				c.Kind = relayer.ChangeHeartbeat
+			}
+		}}},
 	} {
-		t.Run(name, func(t *testing.T) { wantStale(t, stores) })
+		t.Run(name, func(t *testing.T) { wantFound(t, stores) })
 	}
 }
 
-func wantStale(t *testing.T, stores []relayer.Store) {
+func wantFound(t *testing.T, stores []relayer.Store) {
 	for seed := range uint64(2000) {
 		empty(t, stores[0])
-		if !porcupine.CheckOperations(model, record(t, stores, seed)) {
+		history, feed := record(t, stores, seed)
+		if feed.check(history) != nil || !porcupine.CheckOperations(model, history) {
 			return
 		}
 	}
-	t.Error("2000 histories with stale reads were all linearizable")
+	t.Error("2000 histories of a faulty store were all right")
 }
 
 // stale returns the result of the previous Get again in one of four calls.
@@ -94,26 +105,52 @@ type stalePages struct {
 	relayer.Store
 	mu       sync.Mutex
 	calls    int
-	previous map[string]page
+	previous map[string]relayer.Listing
 }
 
-type page struct {
-	recs  []relayer.Record
-	total int
-}
-
-func (s *stalePages) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+func (s *stalePages) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := fmt.Sprint(query)
 	if previous, ok := s.previous[key]; ok {
 		if s.calls++; s.calls%4 == 0 {
-			return previous.recs, previous.total, nil
+			return previous, nil
 		}
 	}
-	recs, total, err := s.Store.List(ctx, query)
-	s.previous[key] = page{recs, total}
-	return recs, total, err
+	page, err := s.Store.List(ctx, query)
+	s.previous[key] = page
+	return page, err
+}
+
+// latePositions reads the position of a list after the page.
+type latePositions struct{ relayer.Store }
+
+func (s latePositions) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	page, err := s.Store.List(ctx, query)
+	if err != nil {
+		return page, err
+	}
+	runtime.Gosched()
+	later, err := s.Store.List(ctx, relayer.StoreQuery{})
+	page.Position = later.Position
+	return page, err
+}
+
+// otherFeed changes the elements of its feed.
+type otherFeed struct {
+	relayer.Store
+	change func(*relayer.RecordChange)
+}
+
+func (s otherFeed) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	changes := s.Store.Watch(ctx, after)
+	return func(yield func(relayer.RecordChange, error) bool) {
+		for change, err := range changes {
+			if s.change(&change); !yield(change, err) {
+				return
+			}
+		}
+	}
 }
 
 // checkHistories records histories of one store, or of several on the same data,
@@ -124,8 +161,11 @@ func checkHistories(t *testing.T, stores ...relayer.Store) {
 	checked, calls := 0, 0
 	for ; checked < *histories && time.Since(start) < *atMost; checked++ {
 		empty(t, stores[0])
-		history := record(t, stores, uint64(checked))
+		history, feed := record(t, stores, uint64(checked))
 		calls += len(history)
+		if err := feed.check(history); err != nil {
+			t.Fatalf("history %d: %v", checked, err)
+		}
 		result, info := porcupine.CheckOperationsVerbose(model, history, time.Minute)
 		if result != porcupine.Ok {
 			for _, call := range history {
@@ -143,14 +183,14 @@ func empty(t *testing.T, store relayer.Store) {
 	if pages, ok := store.(*stalePages); ok {
 		store = pages.Store
 	}
-	recs, _, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
+	page, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var done sync.WaitGroup
-	for _, rec := range recs {
+	for _, rec := range page.Records {
 		done.Go(func() {
-			if err := store.Delete(t.Context(), rec.ID, rec.Revision); err != nil {
+			if err := store.Delete(t.Context(), rec.ID, rec.Revision, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -165,9 +205,10 @@ const (
 )
 
 // record has clients call the stores concurrently, and returns each call with its
-// result, its begin and its end.
-func record(t *testing.T, stores []relayer.Store, seed uint64) []porcupine.Operation {
+// result, its begin and its end, and the changes of the feed.
+func record(t *testing.T, stores []relayer.Store, seed uint64) ([]porcupine.Operation, *feed) {
 	t.Helper()
+	followed := follow(t, stores[len(stores)-1])
 	begun := time.Now()
 	history := make([]porcupine.Operation, clients*callsPerClient)
 	start := make(chan struct{})
@@ -188,7 +229,8 @@ func record(t *testing.T, stores []relayer.Store, seed uint64) []porcupine.Opera
 	}
 	close(start)
 	done.Wait()
-	return history
+	followed.end(t, begun, history)
+	return history, followed
 }
 
 // client bases its writes on the last revisions that it has seen.
@@ -196,6 +238,7 @@ type client struct {
 	store  relayer.Store
 	random *rand.Rand
 	seen   map[string]uint64
+	after  uint64 // a sequence that it has seen
 }
 
 func (c *client) draw(content string) input {
@@ -210,6 +253,12 @@ func (c *client) draw(content string) input {
 	if c.random.IntN(2) == 0 {
 		in.selected = string(rune('s' + c.random.IntN(2)))
 	}
+	if c.random.IntN(3) == 0 {
+		in.searched = " " + string(rune('s'+c.random.IntN(2)))
+	}
+	if c.random.IntN(3) == 0 {
+		in.after = c.after
+	}
 	if c.random.IntN(2) == 0 {
 		in.claim = string(rune('x' + c.random.IntN(2)))
 	}
@@ -218,7 +267,11 @@ func (c *client) draw(content string) input {
 }
 
 func (c *client) call(t *testing.T, in input) output {
-	rec := relayer.Record{ID: in.id, Claim: in.claim, Terms: []string{in.term}, Revision: in.revision, Document: []byte(in.content), Private: []byte(in.content)}
+	content := []byte(in.content)
+	rec := relayer.Record{
+		ID: in.id, Claim: in.claim, Terms: []string{in.term}, Text: textOf(in.term), Revision: in.revision,
+		Document: content, Private: content, Note: content,
+	}
 	var out output
 	var recs []relayer.Record
 	switch in.verb {
@@ -229,16 +282,21 @@ func (c *client) call(t *testing.T, in input) output {
 		rec, out.err = c.store.Get(t.Context(), in.id)
 		recs = append(recs, rec)
 	case list:
-		query := relayer.StoreQuery{Offset: in.offset, Limit: in.limit}
+		query := relayer.StoreQuery{After: in.after, Offset: in.offset, Limit: in.limit}
 		if in.selected != "" {
 			query.Terms = [][]string{{in.selected}}
 		}
-		recs, out.total, out.err = c.store.List(t.Context(), query)
+		if in.searched != "" {
+			query.Contains = []string{in.searched}
+		}
+		var page relayer.Listing
+		page, out.err = c.store.List(t.Context(), query)
+		recs, out.total, out.position = page.Records, page.Total, page.Position
 	case update:
 		rec, out.err = c.store.Update(t.Context(), rec)
 		recs = append(recs, rec)
 	case remove:
-		out.err = c.store.Delete(t.Context(), in.id, in.revision)
+		out.err = c.store.Delete(t.Context(), in.id, in.revision, content)
 	}
 	var ok bool
 	if out.err, ok = sentinel(out.err); !ok {
@@ -253,11 +311,12 @@ func (c *client) call(t *testing.T, in input) output {
 func (c *client) note(t *testing.T, recs []relayer.Record) []row {
 	rows := make([]row, 0, len(recs))
 	for _, rec := range recs {
-		if string(rec.Document) != string(rec.Private) {
+		term := strings.Join(rec.Terms, " ")
+		if string(rec.Document) != string(rec.Private) || string(rec.Document) != string(rec.Note) || rec.Text != textOf(term) {
 			t.Errorf("%s is from two writes", rec.ID)
 		}
-		c.seen[rec.ID] = rec.Revision
-		rows = append(rows, row{rec.ID, rec.Claim, strings.Join(rec.Terms, " "), string(rec.Document), rec.Revision})
+		c.seen[rec.ID], c.after = rec.Revision, rec.Sequence
+		rows = append(rows, row{rec.ID, rec.Claim, term, string(rec.Document), rec.Revision, rec.Sequence})
 	}
 	return rows
 }

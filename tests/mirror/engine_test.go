@@ -43,6 +43,7 @@ func startEngine(t *testing.T, manager *relayer.Manager) engine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(view.Close) // before the server, which waits for its streams
 	return engine{c, view}
 }
 

@@ -52,7 +52,7 @@ func (f *follower) apply(c mirror.Change) {
 		delete(f.state, id)
 		return
 	}
-	if c.After.Revision <= f.last[id] {
+	if c.After.Revision <= f.last[id] { // no registry of these tests is restored
 		f.problems = append(f.problems, fmt.Sprintf("revision %d of %s follows %d", c.After.Revision, id, f.last[id]))
 	}
 	f.state[id], f.last[id] = c.After, c.After.Revision

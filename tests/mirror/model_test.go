@@ -191,6 +191,7 @@ func openViews(t *testing.T, source mirror.Source) (views []*mirror.Mirror, foll
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(view.Close)
 		views, followers = append(views, view), append(followers, follow(t, view))
 	}
 	return views, followers

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,8 +37,15 @@ var (
 
 // soakTask is the task of a server, which is a child process.
 type soakTask struct {
-	Path   string
-	Create int // relayers
+	Path    string
+	Create  int    // relayers
+	Changes int    // of each relayer, before the server listens
+	Name    string // of each relayer after them, active
+
+	// Follow is the URL of a server: the child is a view of it then, and no server.
+	Follow string
+
+	HasRateLimit bool // the default one
 }
 
 // listening is the event of a server that is ready.
@@ -45,6 +53,9 @@ type listening struct{ Address string }
 
 // serveSoak serves a file store until it is killed.
 func serveSoak(task soakTask) error {
+	if task.Follow != "" {
+		return reportView(task.Follow)
+	}
 	store, err := bolt.Open(context.Background(), task.Path)
 	if err != nil {
 		return err
@@ -53,14 +64,23 @@ func serveSoak(task soakTask) error {
 	if err != nil {
 		return err
 	}
-	if err := createMany(manager, task.Create); err != nil {
+	if err := createMany(manager, task.Create, task.Name); err != nil {
 		return err
+	}
+	for i := range task.Changes {
+		if err := changeAll(manager, fmt.Sprint(task.Name, strings.Repeat(".", task.Changes-1-i))); err != nil {
+			return err
+		}
 	}
 	tokens, err := httpapi.Tokens(token)
 	if err != nil {
 		return err
 	}
-	api, err := httpapi.New(manager, tokens, httpapi.WithoutRateLimit())
+	options := []httpapi.Option{httpapi.WithEngineOperations()}
+	if !task.HasRateLimit {
+		options = append(options, httpapi.WithoutRateLimit())
+	}
+	api, err := httpapi.New(manager, tokens, options...)
 	if err != nil {
 		return err
 	}
@@ -72,13 +92,24 @@ func serveSoak(task soakTask) error {
 	return http.Serve(listener, api)
 }
 
-func createMany(manager *relayer.Manager, count int) error {
+func changeAll(manager *relayer.Manager, name string) error {
+	page, err := manager.List(context.Background(), relayer.ListQuery{})
+	for i := 0; err == nil && i < page.Pagination.TotalItems; i++ {
+		_, err = manager.Patch(context.Background(), fmt.Sprint("r", i), relayer.Patch{"name": name, "paused": false})
+	}
+	return err
+}
+
+func createMany(manager *relayer.Manager, count int, name string) error {
 	var creators sync.WaitGroup
 	errs := make([]error, 64)
 	for i := range errs {
 		creators.Go(func() {
 			for n := i; n < count && errs[i] == nil; n += len(errs) {
-				_, errs[i] = manager.Create(context.Background(), request(fmt.Sprint("r", n), "a"))
+				req := request(fmt.Sprint("r", n), "a")
+				req.Name = cmp.Or(name, req.Name)
+				req.CustomRPCURLs = endpoints("https://rpc.example/v2/key")
+				_, errs[i] = manager.Create(context.Background(), req)
 			}
 		})
 	}
@@ -147,7 +178,9 @@ func TestSoak(t *testing.T) {
 		watching.Go(func() { s.follow(ctx, mirrors[i]) })
 	}
 	acknowledged := make(chan []write, 1)
-	go func() { acknowledged <- writeSoak(ctx, server.client(t, client.WithRetries(1, time.Second))) }()
+	go func() {
+		acknowledged <- writeSoak(ctx, server.client(t, client.WithRetries(1, time.Second)), *soakRelayers, *soakRate, *soakTime)
+	}()
 	for range *soakKills {
 		time.Sleep(*soakTime / time.Duration(*soakKills+1))
 		server.kill(t)
@@ -177,6 +210,11 @@ func openSoak(t *testing.T, server *soakServer) []*mirror.Mirror {
 		})
 	}
 	opening.Wait()
+	t.Cleanup(func() {
+		for _, m := range mirrors {
+			m.Close()
+		}
+	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -190,19 +228,19 @@ type write struct {
 	at       time.Time
 }
 
-// writeSoak changes relayers at the rate of the soak. Writes whose outcome is unknown or
+// writeSoak changes relayers at a rate per second. Writes whose outcome is unknown or
 // that fail are not acknowledged.
-func writeSoak(ctx context.Context, c *client.Client) (acknowledged []write) {
+func writeSoak(ctx context.Context, c *client.Client, relayers, rate int, duration time.Duration) (acknowledged []write) {
 	var mu sync.Mutex
 	var writing sync.WaitGroup
 	slots := make(chan struct{}, 64)
-	ticker := time.NewTicker(time.Second / time.Duration(*soakRate))
+	ticker := time.NewTicker(time.Second / time.Duration(rate))
 	defer ticker.Stop()
-	for end := time.Now().Add(*soakTime); time.Now().Before(end); <-ticker.C {
+	for end := time.Now().Add(duration); time.Now().Before(end); <-ticker.C {
 		slots <- struct{}{}
 		writing.Go(func() {
 			defer func() { <-slots }()
-			id := fmt.Sprint("r", rand.IntN(*soakRelayers))
+			id := fmt.Sprint("r", rand.IntN(relayers))
 			r, err := c.Patch(ctx, id, relayer.Patch{"name": fmt.Sprint("name-", rand.Uint64())})
 			at := time.Now()
 			if err == nil {
@@ -285,7 +323,7 @@ func (s *sight) delay(w write) (delay time.Duration, isSeen bool) {
 	return max(0, seen[i].at.Sub(w.at)), true
 }
 
-func report(t *testing.T, writes []write, sights []*sight) {
+func report(t *testing.T, writes []write, sights []*sight) (most time.Duration) {
 	var delays []time.Duration
 	for _, s := range sights {
 		for _, w := range writes {
@@ -307,4 +345,5 @@ func report(t *testing.T, writes []write, sights []*sight) {
 		return delays[int(share*float64(len(delays)-1))].Round(100 * time.Microsecond)
 	}
 	t.Logf("visible after: median %s, p90 %s, p99 %s, most %s", at(0.5), at(0.9), at(0.99), at(1))
+	return at(1)
 }

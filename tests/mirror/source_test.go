@@ -53,11 +53,11 @@ func (s *flaky) state() (life context.Context, down error) {
 	return s.life, s.down
 }
 
-func (s *flaky) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
+func (s *flaky) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
 	if _, down := s.state(); down != nil {
-		return func(yield func(*relayer.Relayer, error) bool) { yield(nil, down) }
+		return nil, down
 	}
-	return s.Source.All(ctx, selector)
+	return s.Source.List(ctx, query)
 }
 
 func (s *flaky) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
@@ -89,10 +89,9 @@ func (s *flaky) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[r
 type deaf struct{ mirror.Source }
 
 func (s deaf) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
-	changes := s.Source.Watch(ctx, query)
 	return func(yield func(relayer.Change, error) bool) {
 		for ctx.Err() == nil {
-			for change, err := range changes {
+			for change, err := range s.Source.Watch(ctx, query) {
 				if err != nil {
 					break
 				}
@@ -100,8 +99,8 @@ func (s deaf) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[rel
 					return
 				}
 			}
+			query.After = "" // it begins again where the registry is now
 			time.Sleep(time.Millisecond)
-			changes = s.Source.Watch(ctx, query)
 		}
 	}
 }

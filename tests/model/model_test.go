@@ -34,10 +34,13 @@ type subject struct {
 	// open opens another instance. It is nil if a closed store loses its data.
 	open func(*rapid.T) relayer.Store
 
+	// isForgetful is true if a position is unknown after reopening.
+	isForgetful bool
+
 	model    naive
-	follower *follower
-	last     map[string]uint64 // the last revision by ID
-	imported uint64            // the highest imported revision
+	feed     feed
+	revision uint64 // the greatest one
+	sequence uint64 // the greatest one
 }
 
 func TestModel_InProcess(t *testing.T) {
@@ -53,20 +56,14 @@ func TestModel_InProcess(t *testing.T) {
 // checkSubjects makes the same calls on all subjects, and compares each with its
 // model.
 func checkSubjects(t *rapid.T, subjects []*subject) {
-	followed := rapid.SliceOfN(selections, 3, 3).Draw(t, "followed")
-	for i := range followed {
-		followed[i].Limit = 1000
-	}
-	for _, s := range subjects {
-		s.last = make(map[string]uint64)
-		s.follower = &follower{queries: followed}
-	}
 	t.Repeat(actions(subjects))
 	for _, s := range subjects {
+		s.wantPage(t, relayer.StoreQuery{Limit: 1000})
 		s.follow(t)
 		s.reopen(t)
-		s.follow(t)
 		s.wantPage(t, relayer.StoreQuery{Limit: 1000})
+		s.follow(t)
+		s.wantHistory(t, relayer.HistoryQuery{Limit: 1000}, 0)
 		s.wantSound(t)
 	}
 }
@@ -77,7 +74,7 @@ func newBolt(t *rapid.T) *subject {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &subject{name: "bolt", open: func(t *rapid.T) relayer.Store {
+	s := &subject{name: "bolt", isForgetful: true, open: func(t *rapid.T) relayer.Store {
 		store, err := bolt.Open(t.Context(), filepath.Join(dir, "relayers.db"))
 		if err != nil {
 			t.Fatal(err)
@@ -110,6 +107,7 @@ func (s *subject) reopen(t *rapid.T) {
 		t.Fatal(err)
 	}
 	s.instances[at] = s.open(t)
+	s.feed.reopened++
 }
 
 func (s *subject) drawInstance(t *rapid.T) int {
@@ -134,12 +132,15 @@ var (
 	ids       = rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("id-%d", rapid.IntRange(0, 30).Draw(t, "id")) })
 	claims    = rapid.SampledFrom([]string{"", "", "x", "y", "z", "\x00"})
 	documents = rapid.SliceOfN(rapid.Byte(), 0, 300)
+	notes     = rapid.SliceOfN(rapid.Byte(), 0, 20)
+	texts     = rapid.StringOfN(rapid.RuneFrom([]rune(`aAb%_\'é `)), 0, 3, -1)
 	// Few terms, so that most queries select some of the records.
 	terms      = rapid.Custom(drawTerms)
 	selections = rapid.Custom(func(t *rapid.T) relayer.StoreQuery {
 		return relayer.StoreQuery{
-			Terms: rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom(append(vocabulary, "unknown")), 0, 3), 0, 3).Draw(t, "terms"),
-			IDs:   rapid.SampledFrom([][]string{nil, nil, nil, {"id-0", "id-1", "id-2", "id-3", "id-4"}}).Draw(t, "IDs"),
+			Terms:    rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom(append(vocabulary, "unknown")), 0, 3), 0, 3).Draw(t, "terms"),
+			IDs:      rapid.SampledFrom([][]string{nil, nil, nil, {"id-0", "id-1", "id-2", "id-3", "id-4"}}).Draw(t, "IDs"),
+			Contains: rapid.SliceOfN(texts, 0, 2).Draw(t, "parts"),
 		}
 	})
 	// staleness is added to the current revision, and mostly 0.
@@ -172,7 +173,7 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 		"create many": func(t *rapid.T) {
 			prefix, n := rapid.StringMatching("[a-z]{6}").Draw(t, "prefix"), rapid.IntRange(1, 25).Draw(t, "n")
 			for i := range n {
-				rec := relayer.Record{ID: fmt.Sprintf("%s-%d", prefix, i), Terms: vocabulary[i%len(vocabulary):]}
+				rec := relayer.Record{ID: fmt.Sprintf("%s-%d", prefix, i), Terms: vocabulary[i%len(vocabulary):], Text: prefix}
 				each(subjects, func(s *subject) { s.create(t, rec) })
 			}
 		},
@@ -181,15 +182,15 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 			each(subjects, func(s *subject) { s.update(t, rec, stale) })
 		},
 		"delete": func(t *rapid.T) {
-			id, stale := ids.Draw(t, "id"), staleness.Draw(t, "stale")
-			each(subjects, func(s *subject) { s.delete(t, id, stale) })
+			id, stale, note := ids.Draw(t, "id"), staleness.Draw(t, "stale"), notes.Draw(t, "note")
+			each(subjects, func(s *subject) { s.delete(t, id, stale, note) })
 		},
 		"delete a range": func(t *rapid.T) {
 			from, n := rapid.IntRange(0, 200).Draw(t, "from"), rapid.IntRange(1, 40).Draw(t, "n")
 			each(subjects, func(s *subject) {
 				gone, _ := s.model.list(relayer.StoreQuery{Offset: from, Limit: n})
 				for _, rec := range gone {
-					s.delete(t, rec.ID, 0)
+					s.delete(t, rec.ID, 0, nil)
 				}
 			})
 		},
@@ -204,16 +205,27 @@ func actions(subjects []*subject) map[string]func(*rapid.T) {
 		"list": func(t *rapid.T) {
 			query := selections.Draw(t, "selection")
 			query.Offset, query.Limit = rapid.IntRange(0, 250).Draw(t, "offset"), rapid.IntRange(0, 60).Draw(t, "limit")
-			each(subjects, func(s *subject) { s.wantPage(t, query) })
+			begin := rapid.SampledFrom([]int{-1, -1, 0, 3, 20, 100}).Draw(t, "index of the record before")
+			each(subjects, func(s *subject) {
+				if begin >= 0 && begin < len(s.model.recs) {
+					query.After = s.model.recs[begin].Sequence
+				}
+				s.wantPage(t, query)
+			})
+		},
+		"history": func(t *rapid.T) {
+			query := relayer.HistoryQuery{Limit: rapid.IntRange(1, 60).Draw(t, "limit")}
+			if rapid.Bool().Draw(t, "of one") {
+				query.ID = ids.Draw(t, "id")
+			}
+			begin := rapid.IntRange(0, 100).Draw(t, "index of the change before")
+			each(subjects, func(s *subject) { s.wantHistory(t, query, begin) })
 		},
 		"canceled": func(t *rapid.T) {
 			rec := draw(t)
 			each(subjects, func(s *subject) { s.createCanceled(t, rec) })
 		},
 		"follow": func(t *rapid.T) { each(subjects, func(s *subject) { s.follow(t) }) },
-		"lose the position": func(t *rapid.T) {
-			each(subjects, func(s *subject) { s.follower.position = "unknown" })
-		},
 		"reopen": func(t *rapid.T) { each(subjects, func(s *subject) { s.reopen(t) }) },
 	}
 }
@@ -223,6 +235,8 @@ func draw(t *rapid.T) relayer.Record {
 		ID:       ids.Draw(t, "id"),
 		Claim:    claims.Draw(t, "claim"),
 		Terms:    terms.Draw(t, "terms"),
+		Text:     texts.Draw(t, "text"),
+		Note:     notes.Draw(t, "note"),
 		Document: documents.Draw(t, "document"),
 		Private:  documents.Draw(t, "private"),
 	}
@@ -235,22 +249,55 @@ func each(subjects []*subject, run func(*subject)) {
 }
 
 func (s *subject) create(t *rapid.T, rec relayer.Record) {
-	created, err := s.instance(t).Create(t.Context(), rec)
+	made, err := s.instance(t).Create(t.Context(), rec)
 	s.wantError(t, "Create", err, s.model.create(rec))
-	s.wantNewRevision(t, rec.ID, created.Revision, err)
+	if err != nil {
+		return
+	}
+	if made.Sequence <= s.sequence {
+		t.Fatalf("%s: sequence %d of %s after %d", s.name, made.Sequence, rec.ID, s.sequence)
+	}
+	s.written(t, relayer.ChangeCreated, made, relayer.Record{})
 }
 
 func (s *subject) update(t *rapid.T, rec relayer.Record, stale int) {
-	rec.Revision = s.revision(rec.ID, stale)
-	updated, err := s.instance(t).Update(t.Context(), rec)
+	old, _ := s.model.get(rec.ID)
+	rec.Revision = s.current(rec.ID, stale)
+	made, err := s.instance(t).Update(t.Context(), rec)
 	s.wantError(t, "Update", err, s.model.update(rec, rec.Revision))
-	s.wantNewRevision(t, rec.ID, updated.Revision, err)
+	if err != nil {
+		return
+	}
+	if made.Sequence != old.Sequence {
+		t.Fatalf("%s: the sequence of %s went from %d to %d", s.name, rec.ID, old.Sequence, made.Sequence)
+	}
+	s.written(t, relayer.ChangeUpdated, made, old)
 }
 
-func (s *subject) delete(t *rapid.T, id string, stale int) {
-	revision := s.revision(id, stale)
-	err := s.instance(t).Delete(t.Context(), id, revision)
+// written checks that a write returned a revision above all earlier ones, and records it.
+func (s *subject) written(t *rapid.T, kind relayer.ChangeKind, made, old relayer.Record) {
+	if made.Revision <= s.revision {
+		t.Fatalf("%s: revision %d of %s after %d", s.name, made.Revision, made.ID, s.revision)
+	}
+	s.revision, s.sequence = made.Revision, max(s.sequence, made.Sequence)
+	s.model.set(made.ID, made.Revision, made.Sequence)
+	stored, _ := s.model.get(made.ID)
+	s.wantSame(t, made, stored)
+	s.feed.add(kind, stored, old)
+}
+
+// delete reads the revision of the delete from the feed: the call does not return it.
+func (s *subject) delete(t *rapid.T, id string, stale int, note []byte) {
+	old, _ := s.model.get(id)
+	revision := s.current(id, stale)
+	err := s.instance(t).Delete(t.Context(), id, revision, note)
 	s.wantError(t, "Delete", err, s.model.delete(id, revision))
+	if err != nil {
+		return
+	}
+	deleted := old
+	deleted.Revision, deleted.Note = 0, note
+	s.feed.add(relayer.ChangeDeleted, deleted, old)
 }
 
 // importAll accepts any refusal if the model refuses: a store chooses which of the
@@ -267,8 +314,13 @@ func (s *subject) importAll(t *rapid.T, recs []relayer.Record) {
 	}
 	s.wantError(t, "Import", err, want)
 	for _, rec := range recs {
-		s.last[rec.ID] = rec.Revision
-		s.imported = max(s.imported, rec.Revision)
+		made, err := s.instance(t).Get(t.Context(), rec.ID)
+		if err != nil || made.Sequence <= s.sequence || made.Revision != rec.Revision {
+			t.Fatalf("%s: imported %s has the sequence %d after %d, error %v", s.name, rec.ID, made.Sequence, s.sequence, err)
+		}
+		s.revision, s.sequence = max(s.revision, rec.Revision), made.Sequence
+		s.model.set(rec.ID, made.Revision, made.Sequence)
+		s.feed.addImport(made)
 	}
 }
 
@@ -279,26 +331,13 @@ func (s *subject) createCanceled(t *rapid.T, rec relayer.Record) {
 	s.wantError(t, "Create", err, context.Canceled)
 }
 
-// revision returns the current revision plus stale.
-func (s *subject) revision(id string, stale int) uint64 {
+// current returns the current revision plus stale.
+func (s *subject) current(id string, stale int) uint64 {
 	rec, err := s.model.get(id)
 	if err != nil {
 		return 1
 	}
 	return rec.Revision + uint64(stale)
-}
-
-// wantNewRevision checks that a write of a record returned a revision above all
-// earlier ones of its ID, and above all imported ones.
-func (s *subject) wantNewRevision(t *rapid.T, id string, revision uint64, err error) {
-	if err != nil {
-		return
-	}
-	if revision <= max(s.last[id], s.imported) {
-		t.Fatalf("%s: revision %d of %s, want more than %d and than the imported %d", s.name, revision, id, s.last[id], s.imported)
-	}
-	s.last[id] = revision
-	s.model.setRevision(id, revision)
 }
 
 func (s *subject) wantError(t *rapid.T, what string, got, want error) {
@@ -314,20 +353,27 @@ func (s *subject) wantRecord(t *rapid.T, id string) {
 	s.wantSame(t, got, want)
 }
 
+// wantPage compares a page, and keeps its position, from which follow watches later.
 func (s *subject) wantPage(t *rapid.T, query relayer.StoreQuery) {
-	got, total, err := s.instance(t).List(t.Context(), query)
-	want, wantTotal := s.model.list(query)
-	if err != nil || total != wantTotal || len(got) != len(want) {
-		t.Fatalf("%s: List(%+v): %d records of %d, want %d of %d; error %v", s.name, query, len(got), total, len(want), wantTotal, err)
+	page, err := s.instance(t).List(t.Context(), query)
+	want, total := s.model.list(query)
+	if err != nil || page.Total != total || len(page.Records) != len(want) {
+		t.Fatalf("%s: List(%+v): %d records of %d, want %d of %d; error %v", s.name, query, len(page.Records), page.Total, len(want), total, err)
 	}
 	for i := range want {
-		s.wantSame(t, got[i], want[i])
+		s.wantSame(t, page.Records[i], want[i])
 	}
+	s.feed.keep(page.Position)
 }
 
 func (s *subject) wantSame(t *rapid.T, got, want relayer.Record) {
-	if got.ID != want.ID || got.Revision != want.Revision || got.Claim != want.Claim || !slices.Equal(got.Terms, want.Terms) ||
-		!bytes.Equal(got.Document, want.Document) || !bytes.Equal(got.Private, want.Private) {
-		t.Fatalf("%s: %s at %d, want %s at %d", s.name, got.ID, got.Revision, want.ID, want.Revision)
+	if !isSame(got, want) || !bytes.Equal(got.Private, want.Private) {
+		t.Fatalf("%s: %+v, want %+v", s.name, got, want)
 	}
+}
+
+// isSame compares all parts except the private one.
+func isSame(a, b relayer.Record) bool {
+	return a.ID == b.ID && a.Revision == b.Revision && a.Sequence == b.Sequence && a.Claim == b.Claim && slices.Equal(a.Terms, b.Terms) &&
+		a.Text == b.Text && bytes.Equal(a.Document, b.Document) && bytes.Equal(a.Note, b.Note)
 }

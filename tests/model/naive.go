@@ -65,6 +65,7 @@ func (n *naive) update(rec relayer.Record, revision uint64) error {
 	case n.isClaimed(rec.Claim, rec.ID):
 		return relayer.ErrClaimed
 	}
+	rec.Sequence = n.recs[at].Sequence
 	n.recs[at] = rec
 	return nil
 }
@@ -89,11 +90,13 @@ func (n *naive) list(query relayer.StoreQuery) (page []relayer.Record, total int
 			selected = append(selected, rec)
 		}
 	}
-	start := min(query.Offset, len(selected))
-	return selected[start:min(start+query.Limit, len(selected))], len(selected)
+	page = slices.DeleteFunc(slices.Clone(selected), func(rec relayer.Record) bool { return rec.Sequence <= query.After })
+	page = page[min(query.Offset, len(page)):]
+	return page[:min(query.Limit, len(page))], len(selected)
 }
 
-// setRevision sets the revision that the store under test has chosen.
-func (n *naive) setRevision(id string, revision uint64) {
-	n.recs[n.index(id)].Revision = revision
+// set sets the numbers that the store under test has chosen.
+func (n *naive) set(id string, revision, sequence uint64) {
+	rec := &n.recs[n.index(id)]
+	rec.Revision, rec.Sequence = revision, sequence
 }

@@ -112,10 +112,11 @@ func compare(t *testing.T, src, dst store) (total, held int) {
 		}
 	}
 	const page = 1000
+	var afterSrc, afterDst uint64
 	for offset := 0; ; offset += page {
 		var want, have []relayer.Record
-		want, total = list(t, src, offset, page)
-		have, held = list(t, dst, offset, page)
+		want, total = list(t, src, afterSrc, page)
+		have, held = list(t, dst, afterDst, page)
 		if wanted := max(0, min(page, held-offset)); len(have) != wanted || len(want) < wanted {
 			t.Fatalf("%d and %d records at %d of %d", len(want), len(have), offset, held)
 		}
@@ -127,19 +128,21 @@ func compare(t *testing.T, src, dst store) (total, held int) {
 		if len(have) < page {
 			return total, held
 		}
+		afterSrc, afterDst = want[page-1].Sequence, have[page-1].Sequence
 	}
 }
 
-func list(t *testing.T, s store, offset, limit int) ([]relayer.Record, int) {
+func list(t *testing.T, s store, after uint64, limit int) ([]relayer.Record, int) {
 	t.Helper()
-	records, total, err := s.List(t.Context(), relayer.StoreQuery{Offset: offset, Limit: limit})
+	found, err := s.List(t.Context(), relayer.StoreQuery{After: after, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return records, total
+	return found.Records, found.Total
 }
 
+// isEqual compares all parts of a record. A copy has its own sequences, in the same order.
 func isEqual(a, b relayer.Record) bool {
-	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim &&
+	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim && a.Text == b.Text && bytes.Equal(a.Note, b.Note) &&
 		slices.Equal(a.Terms, b.Terms) && bytes.Equal(a.Document, b.Document) && bytes.Equal(a.Private, b.Private)
 }

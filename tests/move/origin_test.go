@@ -77,7 +77,7 @@ func create(t *testing.T, manager *relayer.Manager, definition map[string]any, i
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := manager.CreateDocument(t.Context(), body); err != nil {
+	if _, err := manager.Documents().Create(t.Context(), body); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,16 +96,17 @@ func rename(t *testing.T, manager *relayer.Manager, id string) {
 func importAll(t *testing.T, origin store, filled relayer.Store) {
 	t.Helper()
 	const batch = 5000
-	for offset := 0; ; offset += batch {
-		records, _, err := filled.List(t.Context(), relayer.StoreQuery{Offset: offset, Limit: batch})
+	for after := uint64(0); ; {
+		page, err := filled.List(t.Context(), relayer.StoreQuery{After: after, Limit: batch})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(records) == 0 {
+		if len(page.Records) == 0 {
 			return
 		}
-		if err := origin.Import(t.Context(), records); err != nil {
+		if err := origin.Import(t.Context(), page.Records); err != nil {
 			t.Fatal(err)
 		}
+		after = page.Records[len(page.Records)-1].Sequence
 	}
 }

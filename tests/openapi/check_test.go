@@ -26,11 +26,33 @@ func (d *document) check(x exchange) error {
 		return fmt.Errorf("status %d is not described", x.Status)
 	}
 	response := d.resolve(pointer)
-	problems := []error{d.checkHeaders(response+"/headers", x.Header), d.checkBody(response, x)}
+	problems := []error{d.checkHeaders(response+"/headers", x.Header), d.checkBody(response, x), checkMasks(x)}
 	if x.Status < http.StatusBadRequest && found.described != "" {
 		problems = append(problems, d.checkRequest(found, x))
 	}
 	return errors.Join(problems...)
+}
+
+// rpcURL is the URL of an endpoint in a response, with line breaks in the document of a stream
+// removed. maskedURL is one without secrets.
+var (
+	rpcURL    = regexp.MustCompile(`\{"url":"([^"]*)"`)
+	maskedURL = regexp.MustCompile(`^(https?|wss?)://[^/?#@]+(/(\*\*\*)?)?$`)
+)
+
+// checkMasks checks that RPC URLs are masked unless the query asks for the full ones. The
+// schema of a response permits both.
+func checkMasks(x exchange) error {
+	query, _ := url.ParseQuery(x.Query)
+	if x.Path == documentPath || query.Get("rpc_urls") == "full" && !strings.HasSuffix(x.Path, "/history") {
+		return nil
+	}
+	for _, found := range rpcURL.FindAllSubmatch(x.Body, -1) {
+		if !maskedURL.Match(found[1]) {
+			return fmt.Errorf("an RPC URL is not masked: %s", found[1])
+		}
+	}
+	return nil
 }
 
 func (d *document) checkHeaders(pointer string, header http.Header) error {
@@ -124,8 +146,12 @@ func (d *document) checkContent(pointer string, header http.Header, body []byte)
 
 const eventStream = "text/event-stream"
 
-// event is an event of a stream; the fields are in the order of the handler.
-var event = regexp.MustCompile(`^(?:id: [!-~]+\n)?event: ([a-z]+)\ndata: (.*)$`)
+// event is an event of a stream; the fields are in the order of the handler. heartbeat is a
+// comment with an optional position.
+var (
+	event     = regexp.MustCompile(`^(?:: [0-9]+\n)?(?:id: [!-~]+\n)?event: ([a-z]+)\ndata: (.*)$`)
+	heartbeat = regexp.MustCompile(`^(?:: [^\n]+|: [0-9]+\nid: [!-~]+|id: [!-~]+)$`)
+)
 
 // checkEvents checks the data of each event of a stream.
 func (d *document) checkEvents(pointer, stream string) error {
@@ -133,7 +159,7 @@ func (d *document) checkEvents(pointer, stream string) error {
 		return err
 	}
 	for block := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
-		if strings.HasPrefix(block, ":") {
+		if heartbeat.MatchString(block) {
 			continue
 		}
 		found := event.FindStringSubmatch(block)

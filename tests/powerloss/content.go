@@ -52,8 +52,8 @@ func recordsOf(ctx context.Context, version int, ids ...string) ([]relayer.Recor
 			return nil, err
 		}
 	}
-	records, _, err := store.List(ctx, relayer.StoreQuery{Limit: len(ids)})
-	return records, err
+	page, err := store.List(ctx, relayer.StoreQuery{Limit: len(ids)})
+	return page.Records, err
 }
 
 func newManager(store relayer.Store) (*relayer.Manager, error) {

@@ -88,7 +88,7 @@ func (e *engine) Update(_ context.Context, rec relayer.Record) (relayer.Record, 
 	})
 }
 
-func (e *engine) Delete(_ context.Context, id string, revision uint64) error {
+func (e *engine) Delete(_ context.Context, id string, revision uint64, _ []byte) error {
 	return e.write(func(b *bbolt.Bucket) error {
 		if err := wantRevision(b, id, revision); err != nil {
 			return err
@@ -105,20 +105,29 @@ func (e *engine) Get(_ context.Context, id string) (rec relayer.Record, err erro
 	return rec, err
 }
 
-// List lists the records by id.
-func (e *engine) List(_ context.Context, query relayer.StoreQuery) (page []relayer.Record, total int, err error) {
+// List lists the records by ID. Their sequence is their position in that order.
+func (e *engine) List(_ context.Context, query relayer.StoreQuery) (page relayer.Listing, err error) {
 	err = e.db.View(func(tx *bbolt.Tx) error {
-		page, total, err = storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+		page, err = storeutil.Scan(func(yield func(relayer.Record, error) bool) {
 			cursor := tx.Bucket(bucketName).Cursor()
+			sequence := uint64(0)
 			for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
-				if !yield(decode(value)) {
+				rec, err := decode(value)
+				sequence++
+				rec.Sequence = sequence
+				if !yield(rec, err) {
 					return
 				}
 			}
 		}, query)
 		return err
 	})
-	return page, total, err
+	return page, err
+}
+
+// History is not supported.
+func (e *engine) History(context.Context, relayer.HistoryQuery) ([]relayer.RecordChange, error) {
+	return nil, errors.ErrUnsupported
 }
 
 // Watch returns no changes.

@@ -20,6 +20,9 @@ type finding struct {
 	Step  string
 	Error string
 	Held  map[string]int // the version of each relayer by ID
+
+	HasHistory bool
+	History    []change // the latest changes
 }
 
 // The time that a child has until the power cut, and for an examination.
@@ -47,7 +50,12 @@ func examine(t task) {
 		report(failedReopen, err)
 		return
 	}
-	child.Send(finding{Step: holds, Held: held})
+	history, err := readHistory(ctx, store)
+	if err != nil {
+		report(failedReopen, err)
+		return
+	}
+	child.Send(finding{Step: holds, Held: held, HasHistory: history != nil, History: history})
 	if err := writeHeaders(ctx, store); err != nil {
 		report(failedReopen, err)
 		return
@@ -64,9 +72,11 @@ func report(step string, err error) {
 
 // writeHeaders commits twice, which writes both headers, and leaves no record.
 func writeHeaders(ctx context.Context, store relayer.Store) error {
-	rec, err := store.Create(ctx, relayer.Record{ID: "after-the-cut"})
+	rec, err := store.Create(ctx, relayer.Record{ID: afterTheCut})
 	if err != nil {
 		return err
 	}
-	return store.Delete(ctx, rec.ID, rec.Revision)
+	return store.Delete(ctx, rec.ID, rec.Revision, nil)
 }
+
+const afterTheCut = "after-the-cut"

@@ -9,19 +9,25 @@ import (
 // acknowledged operation leaves one version, and an operation whose outcome is
 // not known adds one.
 type model struct {
-	versions  map[string][]int // 0 if the relayer may be absent
-	inFlight  map[int]event    // by worker
-	unsettled []event          // of unknown outcome
+	versions  map[string][]int  // 0 if the relayer may be absent
+	inFlight  map[int]event     // by worker
+	unsettled []event           // of unknown outcome
+	changes   map[change]string // since the last power cut: begin, done or refused
 
 	acknowledged, uncertain int
 }
 
 func newModel() *model {
-	return &model{versions: make(map[string][]int), inFlight: make(map[int]event)}
+	return &model{versions: make(map[string][]int), inFlight: make(map[int]event), changes: make(map[change]string)}
 }
 
 // note takes an event of a child.
 func (m *model) note(e event) {
+	for _, id := range e.IDs {
+		if e.Verb != "import" { // the history has no imports
+			m.changes[change{id, e.Version}] = e.Step
+		}
+	}
 	switch e.Step {
 	case begin:
 		m.inFlight[e.Worker] = e
@@ -80,12 +86,15 @@ type difference struct {
 	lost       []string // an acknowledged operation is not in the store
 	halves     []string // neither as before an operation nor as after it
 	unexpected []string // never written
+	history    []string // a change is not in the history, or should not be
 }
 
-func (d difference) isEmpty() bool { return len(d.lost)+len(d.halves)+len(d.unexpected) == 0 }
+func (d difference) isEmpty() bool {
+	return len(d.lost)+len(d.halves)+len(d.unexpected)+len(d.history) == 0
+}
 
 func (d difference) Error() string {
-	return fmt.Sprintf("lost %v, half written %v, never written %v", d.lost, d.halves, d.unexpected)
+	return fmt.Sprintf("lost %v, half written %v, never written %v, wrong history of %v", d.lost, d.halves, d.unexpected, d.history)
 }
 
 // damagedVersion is the version of a record that matches no version.
@@ -117,6 +126,23 @@ func (m *model) compare(held map[string]int) difference {
 	return found
 }
 
+// compareHistory returns the relayers of which an acknowledged change is not in the history, or
+// one that was refused is, or one twice.
+func (m *model) compareHistory(history []change) (wrong []string) {
+	counts := make(map[change]int)
+	for _, c := range history {
+		if counts[c]++; counts[c] > 1 {
+			wrong = append(wrong, c.ID)
+		}
+	}
+	for c, step := range m.changes {
+		if step == done && counts[c] == 0 || step == refused && counts[c] > 0 {
+			wrong = append(wrong, c.ID)
+		}
+	}
+	return wrong
+}
+
 // isHalf reports whether an operation was carried out in part.
 func isHalf(e event, held map[string]int) bool {
 	carriedOut := 0
@@ -135,4 +161,5 @@ func (m *model) adopt(held map[string]int) {
 		m.versions[id] = []int{version}
 	}
 	m.unsettled = nil
+	clear(m.changes)
 }

@@ -81,6 +81,30 @@ func TestModel_Compare(t *testing.T) {
 	}
 }
 
+func TestModel_CompareHistory(t *testing.T) {
+	m := newModel()
+	for i, verb := range []string{"create", "update", "delete", "import", "create"} {
+		for _, step := range []string{begin, []string{done, refused, unknown, done, begin}[i]} {
+			m.note(event{Step: step, Worker: i, Verb: verb, IDs: []string{verb}, Version: i})
+		}
+	}
+	created, refusedUpdate, unknownDelete := change{"create", 0}, change{"update", 1}, change{"delete", 2}
+	for want, histories := range map[int][][]change{
+		0: {{created}, {created, unknownDelete}, {created, {"create", 4}}, {created, {"older", 3}}},
+		1: {{}, {unknownDelete}, {created, refusedUpdate}, {created, created}},
+	} {
+		for _, history := range histories {
+			if wrong := m.compareHistory(history); len(wrong) != want {
+				t.Errorf("%v: %v is wrong, want %d", history, wrong, want)
+			}
+		}
+	}
+	m.adopt(nil)
+	if wrong := m.compareHistory(nil); len(wrong) > 0 {
+		t.Errorf("after adoption: %v is wrong", wrong)
+	}
+}
+
 func TestModel_Adopt(t *testing.T) {
 	m := newModel()
 	m.note(event{Step: begin, IDs: []string{"a"}, Version: 1})

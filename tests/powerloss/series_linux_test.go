@@ -64,19 +64,20 @@ type tally struct {
 	rounds, halfWrites, failedReopens, failedChecks int
 
 	acknowledged, uncertain, lost int // operations
+	history                       int // changes that the history has not, or should not have
 	kept, dropped, torn           int // unsynced sectors
 }
 
 func (c tally) String() string {
 	return fmt.Sprintf("%d power cuts; %d operations acknowledged, %d of unknown outcome; %d unsynced sectors kept (%d torn), %d dropped; "+
-		"%d lost, %d half writes, %d failed reopens, %d failed checks (seed %d)",
+		"%d lost, %d wrong in the history, %d half writes, %d failed reopens, %d failed checks (seed %d)",
 		c.rounds, c.acknowledged, c.uncertain, c.kept, c.torn, c.dropped,
-		c.lost, c.halfWrites, c.failedReopens, c.failedChecks, *seed)
+		c.lost, c.history, c.halfWrites, c.failedReopens, c.failedChecks, *seed)
 }
 
 // damage returns the number of faults of the store.
 func (c tally) damage() int {
-	return c.lost + c.halfWrites + c.failedReopens + c.failedChecks
+	return c.lost + c.history + c.halfWrites + c.failedReopens + c.failedChecks
 }
 
 // newSeries returns a series that begins with an empty store.
@@ -285,7 +286,11 @@ func (s *series) note(f finding) {
 	case holds:
 		found := s.expected.compare(f.Held)
 		s.tally.lost += len(found.lost)
+		if f.HasHistory {
+			found.history = s.expected.compareHistory(f.History)
+		}
 		s.tally.halfWrites += len(found.halves) + len(found.unexpected)
+		s.tally.history += len(found.history)
 		s.expected.adopt(f.Held)
 		if !found.isEmpty() {
 			s.report("%v", found)

@@ -3,6 +3,7 @@ package powerloss
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -53,11 +54,11 @@ func openSound(kind, path string) (checkedStore, error) {
 // readVersions returns the version of each relayer in the store, by ID. It is
 // damagedVersion if the record matches no version.
 func readVersions(ctx context.Context, store relayer.Store) (map[string]int, error) {
-	records, total, err := store.List(ctx, relayer.StoreQuery{Limit: 1 << 30})
+	all, err := store.List(ctx, relayer.StoreQuery{Limit: 1 << 30})
 	if err != nil {
 		return nil, err
 	}
-	if len(records) != total {
+	if len(all.Records) != all.Total {
 		return nil, errors.New("the list and its total differ")
 	}
 	manager, err := newManager(store)
@@ -65,7 +66,7 @@ func readVersions(ctx context.Context, store relayer.Store) (map[string]int, err
 		return nil, err
 	}
 	held := make(map[string]int)
-	for _, rec := range records {
+	for _, rec := range all.Records {
 		held[rec.ID] = damagedVersion
 		r, err := manager.Get(ctx, rec.ID)
 		if err != nil {
@@ -78,9 +79,44 @@ func readVersions(ctx context.Context, store relayer.Store) (map[string]int, err
 	return held, nil
 }
 
+// change is an entry of the history. Its version is 0 after a delete.
+type change struct {
+	ID      string
+	Version int
+}
+
+// recentChanges is more than a round makes.
+const recentChanges = 20_000
+
+// readHistory returns the latest changes of relayers, newest first, or nil if the store has no
+// history.
+func readHistory(ctx context.Context, store relayer.Store) (history []change, err error) {
+	entries, err := store.History(ctx, relayer.HistoryQuery{Limit: recentChanges})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, nil
+	}
+	for _, entry := range entries {
+		if entry.Record.ID == afterTheCut {
+			continue
+		}
+		c := change{ID: entry.Record.ID}
+		if entry.Kind != relayer.ChangeDeleted {
+			var relayer struct{ Name string }
+			if err := json.Unmarshal(entry.Record.Document, &relayer); err != nil {
+				return nil, err
+			}
+			if _, err := fmt.Sscanf(relayer.Name, "version %d", &c.Version); err != nil {
+				return nil, err
+			}
+		}
+		history = append(history, c)
+	}
+	return history, err
+}
+
 // isWhole reports whether a record equals this version of itself, to the last byte.
 func isWhole(ctx context.Context, rec relayer.Record, version int) bool {
 	want, err := recordsOf(ctx, version, rec.ID)
-	return err == nil && rec.Claim == want[0].Claim &&
+	return err == nil && rec.Claim == want[0].Claim && rec.Text == want[0].Text &&
 		bytes.Equal(rec.Document, want[0].Document) && bytes.Equal(rec.Private, want[0].Private)
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -125,16 +126,14 @@ var errInterrupted = errors.New("interrupted")
 // interrupted is a store that fails in one call, before or after its effect.
 type interrupted struct {
 	relayer.Store
-	remaining int  // calls until the failure; negative for none
-	isAfter   bool // the failure follows the effect
+	remaining atomic.Int64 // calls until the failure; negative for none
+	isAfter   bool         // the failure follows the effect
 }
 
 func (s *interrupted) call(run func() error) error {
-	s.remaining--
-	if s.remaining != -1 {
+	if s.remaining.Add(-1) != -1 {
 		return run()
 	}
-	s.remaining = -2
 	if s.isAfter {
 		_ = run()
 		return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, errInterrupted)
@@ -152,8 +151,8 @@ func (s *interrupted) Update(ctx context.Context, rec relayer.Record) (updated r
 	return updated, err
 }
 
-func (s *interrupted) Delete(ctx context.Context, id string, revision uint64) error {
-	return s.call(func() error { return s.Store.Delete(ctx, id, revision) })
+func (s *interrupted) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return s.call(func() error { return s.Store.Delete(ctx, id, revision, note) })
 }
 
 func (s *interrupted) Get(ctx context.Context, id string) (rec relayer.Record, err error) {
@@ -161,28 +160,20 @@ func (s *interrupted) Get(ctx context.Context, id string) (rec relayer.Record, e
 	return rec, err
 }
 
-func (s *interrupted) List(ctx context.Context, query relayer.StoreQuery) (records []relayer.Record, total int, err error) {
-	err = s.call(func() error { records, total, err = s.Store.List(ctx, query); return err })
-	return records, total, err
+func (s *interrupted) List(ctx context.Context, query relayer.StoreQuery) (listing relayer.Listing, err error) {
+	err = s.call(func() error { listing, err = s.Store.List(ctx, query); return err })
+	return listing, err
 }
 
-// maskedRegistry shows a registry as a client of a server without revisions does.
+// maskedRegistry shows a registry as a client of a server does.
 type maskedRegistry struct{ relayer.Registry }
 
 func (maskedRegistry) MasksRPCURLs() bool { return true }
 
-func (r maskedRegistry) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
-	got, err := r.Registry.Get(ctx, id)
-	return maskedCopy(got), err
-}
-
 func (r maskedRegistry) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
 		for got, err := range r.Registry.All(ctx, selector) {
-			if got = maskedCopy(got); got != nil {
-				got.Revision = 0
-			}
-			if !yield(got, err) {
+			if !yield(maskedCopy(got), err) {
 				return
 			}
 		}
@@ -241,7 +232,7 @@ func (s *scenario) expectedContent(t *rapid.T, stored map[string]relayer.Relayer
 	isBlocked := false
 	for id, after := range want {
 		old, isStored := stored[id]
-		if s.selector.Matches(&after) && (!isStored || s.selector.Matches(&old)) {
+		if s.options.Selector.Matches(&after) && (!isStored || s.options.Selector.Matches(&old)) {
 			continue
 		}
 		isBlocked = true
@@ -264,7 +255,7 @@ func (s *scenario) expectedContent(t *rapid.T, stored map[string]relayer.Relayer
 		want[id] = after
 	}
 	for id, old := range stored {
-		if _, isListed := want[id]; !isListed && (!s.isPruned || isBlocked || !s.selector.Matches(&old)) {
+		if _, isListed := want[id]; !isListed && (!s.options.Prune || isBlocked || !s.options.Selector.Matches(&old)) {
 			want[id] = old
 		}
 	}
@@ -273,7 +264,7 @@ func (s *scenario) expectedContent(t *rapid.T, stored map[string]relayer.Relayer
 
 func expectContent(t *rapid.T, got, want map[string]relayer.Relayer) {
 	for id, r := range got {
-		r.Revision = want[id].Revision
+		r.Revision, r.LastChange = want[id].Revision, want[id].LastChange
 		got[id] = r
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -283,28 +274,25 @@ func expectContent(t *rapid.T, got, want map[string]relayer.Relayer) {
 
 // scenario is a random registry and a random configuration.
 type scenario struct {
-	store              *interrupted
-	manager            *relayer.Manager
-	registry           relayer.Registry
-	desired            []relayer.CreateRequest
-	options            []plan.Option
-	selector           relayer.Selector
-	want               map[string]relayer.Relayer
-	isMasked, isPruned bool
+	store    *interrupted
+	manager  *relayer.Manager
+	registry relayer.Registry
+	desired  []relayer.CreateRequest
+	options  plan.Options
+	want     map[string]relayer.Relayer
+	isMasked bool
 }
 
 func drawScenario(t *rapid.T) *scenario {
-	s := &scenario{store: &interrupted{Store: memory.New(), remaining: -1}, desired: drawConfig(t, "desired")}
+	s := &scenario{store: &interrupted{Store: memory.New()}, desired: drawConfig(t, "desired")}
+	s.store.remaining.Store(-1)
 	s.manager = newPlanManager(t, s.store)
 	s.registry = s.manager
 	if s.isMasked = rapid.Bool().Draw(t, "masked"); s.isMasked {
 		s.registry = maskedRegistry{s.manager}
 	}
-	if s.isPruned = rapid.Bool().Draw(t, "prune"); s.isPruned {
-		s.options = append(s.options, plan.WithPrune())
-	}
-	s.selector = rapid.SampledFrom([]relayer.Selector{{}, {}, relayer.Selector{}.Where("label.team", "x")}).Draw(t, "selector")
-	s.options = append(s.options, plan.WithSelector(s.selector))
+	s.options.Prune = rapid.Bool().Draw(t, "prune")
+	s.options.Selector = rapid.SampledFrom([]relayer.Selector{{}, {}, relayer.Selector{}.Where("label.team", "x")}).Draw(t, "selector")
 	createConfig(t, s.manager, drawConfig(t, "stored"))
 	for id := range contentOf(t, s.manager) {
 		if rapid.IntRange(0, 3).Draw(t, id+" is disabled") > 0 {
@@ -321,11 +309,11 @@ func drawScenario(t *rapid.T) *scenario {
 // apply makes a plan and applies it. It returns the first error that is not the problem of
 // a blocked entry.
 func (s *scenario) apply(t *rapid.T) error {
-	p, err := plan.New(context.Background(), s.registry, s.desired, s.options...)
+	p, err := plan.New(context.Background(), s.registry, s.desired, s.options)
 	if err != nil {
 		return err
 	}
-	results, err := p.Apply(context.Background())
+	results, err := p.Apply(context.Background(), plan.ApplyOptions{})
 	for _, result := range results {
 		if result.Err != nil {
 			return result.Err
@@ -351,12 +339,11 @@ func TestPlan_AppliedPlanIsEmpty(t *testing.T) {
 }
 
 func (s *scenario) expectNoChanges(t *rapid.T) {
-	options := s.options
-	again, err := plan.New(context.Background(), s.registry, s.desired, options...)
+	again, err := plan.New(context.Background(), s.registry, s.desired, s.options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, entry := range again.Entries {
+	for _, entry := range again.Entries() {
 		// A blocked entry holds deletes back.
 		if entry.Action == plan.Create || entry.Action == plan.Update || entry.Action == plan.Delete && again.Err() == nil {
 			t.Fatalf("changes after an apply:\n%s", again)
@@ -370,13 +357,13 @@ func TestPlan_ResumesAfterInterruption(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawScenario(t)
 		for range rapid.IntRange(1, 4).Draw(t, "interruptions") {
-			s.store.remaining = rapid.IntRange(0, 20).Draw(t, "calls")
+			s.store.remaining.Store(rapid.Int64Range(0, 20).Draw(t, "calls"))
 			s.store.isAfter = rapid.Bool().Draw(t, "after the effect")
 			if err := s.apply(t); err != nil && !errors.Is(err, errInterrupted) {
 				t.Fatal(err)
 			}
 		}
-		s.store.remaining = -1
+		s.store.remaining.Store(-1)
 		if err := s.apply(t); err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +378,7 @@ func TestPlan_ConcurrentEdits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		s := drawScenario(t)
-		p, err := plan.New(ctx, s.registry, s.desired, s.options...)
+		p, err := plan.New(ctx, s.registry, s.desired, s.options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +387,7 @@ func TestPlan_ConcurrentEdits(t *testing.T) {
 			edit(t, s.manager, id)
 		}
 		edited := contentOf(t, s.manager)
-		_, _ = p.Apply(ctx)
+		_, _ = p.Apply(ctx, plan.ApplyOptions{})
 		after := contentOf(t, s.manager)
 		for _, id := range planIDs {
 			if before[id].Revision != edited[id].Revision && !reflect.DeepEqual(after[id], edited[id]) {
@@ -408,7 +395,7 @@ func TestPlan_ConcurrentEdits(t *testing.T) {
 			}
 		}
 		for id, old := range edited {
-			if _, ok := after[id]; !ok && !s.isPruned {
+			if _, ok := after[id]; !ok && !s.options.Prune {
 				t.Fatalf("%v was deleted without prune", old)
 			}
 		}

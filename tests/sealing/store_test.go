@@ -3,9 +3,9 @@
 package sealing_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,11 +35,29 @@ func open(ctx context.Context, location string) (relayer.Store, func() error, er
 
 // ringOf returns a keyring. The value of a key depends only on its ID.
 func ringOf(primary string, others ...string) (keyring.Keyring, error) {
-	text := "relayer-keyring 1\nprimary " + primary + "\n"
+	var keys []string
 	for _, id := range append([]string{primary}, others...) {
-		value := bytes.Repeat([]byte{0}, 32)
-		copy(value, id)
-		text += "key " + id + " " + base64.StdEncoding.EncodeToString(value) + "\n"
+		keys = append(keys, id, id)
+	}
+	return parseRing(keys...)
+}
+
+// ringWith returns a keyring of IDs and values, which alternate.
+func ringWith(t *testing.T, keys ...string) keyring.Keyring {
+	t.Helper()
+	ring, err := parseRing(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func parseRing(keys ...string) (keyring.Keyring, error) {
+	text := "relayer-keyring 1\nprimary " + keys[0] + "\n"
+	for pair := range slices.Chunk(keys, 2) {
+		value := make([]byte, 32)
+		copy(value, pair[1])
+		text += "key " + pair[0] + " " + base64.StdEncoding.EncodeToString(value) + "\n"
 	}
 	return keyring.Parse([]byte(text))
 }

@@ -11,14 +11,18 @@ const controls = {
   delete: ['delete'],
 };
 
-let actions = [];
+let access = { actions: [], principal: '', selector: '' };
 
-export const mayCreate = () => actions.includes('create');
+export const may = (action) => access.actions.includes(action);
+
+export const principal = () => access.principal;
+
+// The relayers that the user may see, as a selector; empty if these are all.
+export const scope = () => access.selector;
 
 export async function showAccess() {
-  const access = await readAccess();
-  ({ actions } = access);
-  for (const [action, ids] of Object.entries(controls)) for (const id of ids) byId(id).hidden = !actions.includes(action);
+  access = await readAccess();
+  for (const [action, ids] of Object.entries(controls)) for (const id of ids) byId(id).hidden = !may(action);
   byId('principal').textContent = inSentence(access.principal) + ' on ' + location.host;
   byId('scope').textContent = access.selector && 'Only relayers with ' + inSentence(access.selector);
 }

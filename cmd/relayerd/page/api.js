@@ -77,7 +77,7 @@ async function request(path, headers, more) {
 // A proxy returns these if it cannot reach the server.
 const proxyFailures = [502, 504];
 
-// Sends a request and returns its data, pagination, revisions and ETag. It throws a
+// Sends a request and returns its data, pagination, changes and ETag. It throws a
 // Refusal if the request fails, and an AbortError if it is canceled or the user has signed
 // out.
 export const call = (path, more) => callAPI('/relayers' + path, more);
@@ -102,14 +102,19 @@ async function callAPI(path, { method = 'GET', body, etag, signal } = {}) {
   if (failure) throw failure;
   const envelope = envelopeOf(text);
   if (response.ok && envelope.success === true) {
-    const { data, pagination, revisions } = envelope;
-    return { data, pagination, revisions, etag: response.headers.get('ETag') };
+    const { data, pagination, changes } = envelope;
+    return { data, pagination, changes, etag: response.headers.get('ETag') };
   }
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
     wait: response.headers.get('Retry-After'), requestID: response.headers.get('X-Request-Id'),
   });
 }
+
+// The parameter of a list that adds the revision of each relayer, and the ETags in the
+// response. No other code reads the revisions of a list.
+export const withRevisions = ['changes', 'true'];
+export const etagsOf = ({ changes }) => changes.map(({ revision }) => '"' + revision.text + '"');
 
 // Opens the change feed after an event, or now.
 export function openFeed(lastEvent, signal) {

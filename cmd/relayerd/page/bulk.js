@@ -1,11 +1,14 @@
-// Pauses or resumes every relayer that the filters select. The page first reads and shows
-// them all. Each change is sent under the revision that was read, so that a relayer that
-// another client has changed since stays as it is, and is reported.
+// Pauses or resumes the relayers that the filters select, or those that the user has paused
+// before. The page first reads and shows them all. A pause is sent without a condition. A
+// resume is sent under the revision that was read, so that a relayer that another client has
+// changed since stays as it is, and is reported.
 
-import { call, explain, pathOf, Refusal } from './api.js';
+import { principal } from './access.js';
+import { call, etagsOf, explain, pathOf, Refusal, withRevisions } from './api.js';
 import { byId, make, onSubmit, say } from './dom.js';
 import { describe } from './filters.js';
 import { writeJSON } from './json.js';
+import { forgetPaused, pausedBy, rememberPaused } from './remembered.js';
 import { nameInSentence } from './view.js';
 import { sleep } from './watch.js';
 
@@ -34,21 +37,38 @@ async function patiently(path, request, signal) {
 
 const pageSize = 100;
 
+// Reads a page of the relayers that the filters select, with their ETags.
+async function readPage(filters, page, signal) {
+  const query = new URLSearchParams([...filters, ['page', page], ['per_page', pageSize], withRevisions]);
+  const read = await patiently('?' + query, { signal }, signal);
+  const etags = etagsOf(read);
+  return { total: Number(read.pagination.total_items.text), rows: read.data.map((relayer, index) => ({ relayer, etag: etags[index] })) };
+}
+
 // Reads the relayers that the filters select, and whether they are exactly those of one
 // moment. If the list changes between two pages, one can be missing.
 async function readAll(filters, signal) {
   const found = new Map();
   const totals = new Set();
   for (let [page, pages] = [1, 1]; page <= pages; page++) {
-    const query = new URLSearchParams([...filters, ['page', page], ['per_page', pageSize], ['revisions', 'true']]);
-    const { data, pagination, revisions } = await patiently('?' + query, { signal }, signal);
-    const total = Number(pagination.total_items.text);
+    const { total, rows } = await readPage(filters, page, signal);
     totals.add(total);
     pages = Math.ceil(total / pageSize);
-    data.forEach((relayer, index) => found.set(relayer.id, { relayer, etag: '"' + revisions[index].text + '"' }));
+    for (const row of rows) found.set(row.relayer.id, row);
     showProgress('Read', found.size, total);
   }
   return { selected: [...found.values()], isExact: totals.size === 1 && totals.has(found.size) };
+}
+
+// Reads the relayers of a list of IDs, without those that were deleted.
+async function readIDs(ids, signal) {
+  const selected = [];
+  for (let start = 0; start < ids.length; start += pageSize) {
+    const { rows } = await readPage(ids.slice(start, start + pageSize).map((id) => ['id', id]), 1, signal);
+    selected.push(...rows);
+    showProgress('Read', start + rows.length, ids.length);
+  }
+  return { selected, isExact: true };
 }
 
 // Reads the relayers again if the list has changed meanwhile.
@@ -68,30 +88,37 @@ function showProgress(text, done, total) {
 
 // Shows a step of the work. Without a text for the confirmation there is nothing to confirm.
 function showStep(text, names, confirm, cancel) {
-  byId('bulk-progress').hidden = true;
+  byId('bulk-progress').hidden = byId('bulk-choice').hidden = byId('bulk-before').hidden = true;
   byId('bulk-text').textContent = text;
-  byId('bulk-names').hidden = names.length === 0;
-  byId('bulk-names').replaceChildren(...names.map((name) => make('li', {}, name)));
+  showNames(names.map((name) => make('li', {}, name)));
   byId('bulk-confirm').hidden = !confirm;
+  byId('bulk-confirm').disabled = false;
   byId('bulk-confirm').textContent = confirm;
   byId('bulk-cancel').textContent = cancel;
 }
 
+function showNames(items) {
+  byId('bulk-names').hidden = items.length === 0;
+  byId('bulk-names').replaceChildren(...items);
+}
+
 const titleOf = ({ relayer }) => nameInSentence(relayer) + ' (' + relayer.id + ')';
 
-// Opens the dialog for the relayers that the filters select.
-export async function openBulk(filters, paused) {
-  const mine = { stop: new AbortController(), body: writeJSON({ paused }), verb: paused ? 'Pause' : 'Resume', done: paused ? 'paused' : 'resumed' };
+// Opens the dialog for the relayers that the filters select, or for those of a list of IDs.
+async function openFor(paused, title, read, about) {
+  const mine = { stop: new AbortController(), paused, verb: paused ? 'Pause' : 'Resume', done: paused ? 'paused' : 'resumed', about };
   work?.stop.abort();
   work = mine;
-  byId('bulk-title').textContent = mine.verb + ' all';
+  byId('bulk-title').textContent = title;
   showStep('', [], '', 'Cancel');
   dialog.showModal();
   try {
-    const { selected, isExact } = await readSelected(filters, mine.stop.signal);
+    const { selected, isExact } = await read(mine.stop.signal);
     mine.stop.signal.throwIfAborted();
-    mine.selected = selected.filter(({ relayer }) => relayer.paused !== paused);
-    showSelected(mine, filters, selected.length, isExact);
+    mine.before = selected.filter(({ relayer }) => relayer.paused === paused);
+    mine.rows = selected.filter(({ relayer }) => relayer.paused !== paused);
+    if (!paused) forgetPaused(principal(), mine.before.map(({ relayer }) => relayer.id));
+    showSelected(mine, selected.length, isExact);
   } catch (error) {
     if (mine.stop.signal.aborted || error.name === 'AbortError') return;
     if (!(error instanceof Refusal)) throw error;
@@ -99,18 +126,74 @@ export async function openBulk(filters, paused) {
   }
 }
 
-function showSelected({ verb, done, selected }, filters, total, isExact) {
-  const parts = [filters.size > 0 ? countOf(total) + (total === 1 ? ' matches ' : ' match ') + describe(filters) + '.' : 'No filter is set: this is every relayer that you can see.'];
-  if (total > selected.length) parts.push((total - selected.length) + ' of ' + total + ' already ' + done + '.');
+export function openBulk(filters, paused) {
+  const about = (total) => (filters.size > 0 ? countOf(total) + (total === 1 ? ' matches ' : ' match ') + describe(filters) + '.' : 'No filter is set: this is every relayer that you can see.');
+  return openFor(paused, (paused ? 'Pause' : 'Resume') + ' all', (signal) => readSelected(filters, signal), about);
+}
+
+const openIDs = (paused, title, ids, about) => openFor(paused, title, (signal) => readIDs(ids, signal), about);
+
+// Opens the dialog for the relayers that the user has paused with bulk actions.
+export function resumeMine() {
+  const ids = pausedBy(principal());
+  const about = (total) => 'You paused ' + countOf(ids.length) + (ids.length > total ? ', of which ' + (ids.length - total) + ' cannot be read any more.' : '.');
+  return openIDs(false, 'Resume what you paused', ids, about);
+}
+
+export function showRemembered() {
+  const count = pausedBy(principal()).length;
+  byId('resume-mine').hidden = count === 0;
+  byId('resume-mine').textContent = 'Resume what I paused (' + count + ')…';
+}
+
+function showSelected({ verb, done, rows, before, about, paused }, total, isExact) {
+  const parts = [about(total)];
+  if (before.length > 0) parts.push(before.length + ' of ' + total + ' already ' + done + '.');
   if (!isExact) parts.push('The list changed while it was read, so that some may be missing.');
-  if (selected.length === 0) {
+  if (rows.length === 0) {
     showStep('Nothing to ' + verb.toLowerCase() + '. ' + parts.join(' '), [], '', 'Close');
     return;
   }
-  byId('bulk-title').textContent = verb + ' ' + countOf(selected.length) + '?';
-  showStep(parts.join(' '), selected.map(titleOf), verb + ' ' + countOf(selected.length), 'Cancel');
+  showStep(parts.join(' '), [], verb, 'Cancel');
+  const remembered = new Set(paused ? [] : pausedBy(principal()));
+  showNames(rows.map((row) => choiceOf(row, remembered)));
+  byId('bulk-choice').hidden = false;
+  byId('bulk-mine').hidden = remembered.size === 0;
+  byId('bulk-before').hidden = before.length === 0;
+  byId('bulk-before').firstElementChild.textContent = 'Already ' + done + ' (' + before.length + ')';
+  byId('bulk-before').lastElementChild.replaceChildren(...before.map((row) => make('li', {}, titleOf(row))));
+  showChosen();
   byId('bulk-cancel').focus();
 }
+
+// Returns a row that the user can select. A paused one that the user has not paused may have
+// been paused before the incident.
+function choiceOf(row, remembered) {
+  row.isMine = remembered.has(row.relayer.id);
+  row.input = make('input', { type: 'checkbox' });
+  row.input.checked = true;
+  const tag = remembered.size > 0 && !row.isMine ? [make('span', { class: 'tag' }, ' – not paused by you')] : [];
+  return make('li', {}, [make('label', {}, [row.input, titleOf(row), ...tag])]);
+}
+
+const chosenOf = ({ rows }) => rows.filter(({ input }) => input.checked);
+
+function showChosen() {
+  const count = chosenOf(work).length;
+  byId('bulk-title').textContent = work.verb + ' ' + countOf(count) + '?';
+  byId('bulk-confirm').textContent = work.verb + ' ' + countOf(count);
+  byId('bulk-confirm').disabled = count === 0;
+}
+
+function choose(isChosen) {
+  for (const row of work.rows) row.input.checked = isChosen(row);
+  showChosen();
+}
+
+byId('bulk-names').addEventListener('change', showChosen);
+byId('bulk-all').addEventListener('click', () => choose(() => true));
+byId('bulk-none').addEventListener('click', () => choose(() => false));
+byId('bulk-mine').addEventListener('click', () => choose(({ isMine }) => isMine));
 
 function reasonOf(error, id) {
   if (error.status === 412) return 'another client has changed it since';
@@ -121,48 +204,66 @@ function reasonOf(error, id) {
 // Without the server or the token every other change would fail too.
 const isFatal = ({ status }) => status === 0 || status === 401;
 
+// A pause is an emergency switch: it needs no revision.
+const requestOf = (paused, { etag }) => ({ method: 'PATCH', body: writeJSON({ paused }), etag: paused ? undefined : etag });
+
 // Changes the selected relayers one after the other. A request that was sent is not
 // canceled, because its outcome would be unknown.
-async function changeAll({ stop, body, verb, selected }) {
+async function changeAll({ stop, paused, verb }, chosen) {
   const failures = [];
-  let changed = 0;
-  for (const one of selected) {
+  const changed = [];
+  for (const one of chosen) {
     if (stop.signal.aborted || !dialog.open) break; // the event of its close is late
-    showProgress(verb, changed + failures.length, selected.length);
+    const { id } = one.relayer;
+    showProgress(verb, changed.length + failures.length, chosen.length);
     try {
-      await patiently(pathOf(one.relayer.id), { method: 'PATCH', body, etag: one.etag }, stop.signal);
-      changed++;
+      await patiently(pathOf(id), requestOf(paused, one), stop.signal);
+      changed.push(id);
     } catch (error) {
       if (error.name === 'AbortError') break; // stopped, or signed out
       if (!(error instanceof Refusal)) throw error;
-      failures.push(titleOf(one) + ': ' + reasonOf(error, one.relayer.id));
+      failures.push({ id, text: titleOf(one) + ': ' + reasonOf(error, id), canRetry: error.status !== 404 });
       if (isFatal(error)) break;
     }
+    if (changed.length % 10 === 1) remember(paused, changed);
   }
+  remember(paused, changed);
   return { changed, failures };
 }
 
-onSubmit(byId('bulk-form'), async () => {
-  const mine = work;
-  if (mine.isChanging || !mine.selected) return;
+function remember(paused, ids) {
+  if (paused) rememberPaused(principal(), ids);
+  else forgetPaused(principal(), ids);
+  showRemembered();
+}
+
+async function change(mine) {
+  const chosen = chosenOf(mine);
+  mine.rows = undefined;
   mine.isChanging = true;
-  byId('bulk-confirm').hidden = true;
-  byId('bulk-cancel').textContent = 'Stop';
+  showStep('', [], '', 'Stop');
   byId('bulk-cancel').focus();
-  const { changed, failures } = await changeAll(mine);
+  const { changed, failures } = await changeAll(mine, chosen);
   mine.isChanging = false;
-  const rest = mine.selected.length - changed - failures.length;
-  mine.selected = undefined;
-  const parts = [countOf(changed) + ' ' + mine.done];
+  const rest = chosen.slice(changed.length + failures.length);
+  const parts = [countOf(changed.length) + ' ' + mine.done];
   if (failures.length > 0) parts.push(failures.length + ' not ' + mine.done);
-  if (rest > 0) parts.push(rest + ' not tried');
+  if (rest.length > 0) parts.push(rest.length + ' not tried');
   const result = parts.join(', ') + '.';
   if (work !== mine || !dialog.open) {
     say(result);
     return;
   }
-  byId('bulk-title').textContent = failures.length + rest > 0 ? 'Not every relayer is ' + mine.done : 'Done';
-  showStep(result, failures, '', 'Close');
+  mine.retry = [...failures.filter(({ canRetry }) => canRetry).map(({ id }) => id), ...rest.map(({ relayer }) => relayer.id)];
+  byId('bulk-title').textContent = failures.length + rest.length > 0 ? 'Not every relayer is ' + mine.done : 'Done';
+  showStep(result, failures.map(({ text }) => text), mine.retry.length > 0 ? 'Try ' + countOf(mine.retry.length) + ' again' : '', 'Close');
+  byId('bulk-cancel').focus();
+}
+
+onSubmit(byId('bulk-form'), () => {
+  if (work.isChanging) return;
+  if (work.rows) change(work);
+  else if (work.retry) openIDs(work.paused, work.verb + ' again', work.retry, (total) => countOf(total) + ' not ' + work.done + ' before.');
 });
 
 // While relayers are changed, the button stops before the next one.

@@ -30,9 +30,10 @@ function isStillSending() {
 let editing; // the edit that is open
 const drafts = new Map(); // the edits with changes whose form is closed, by the ID of their relayer
 let deleting;
+let disabling; // a relayer
 let conflict;
 
-const dialogs = ['edit', 'delete', 'conflict'].map((name) => byId(name + '-dialog'));
+const dialogs = ['edit', 'delete', 'disable', 'conflict'].map((name) => byId(name + '-dialog'));
 
 function closeDialogs() {
   for (const dialog of dialogs) if (dialog.open) dialog.close();
@@ -108,8 +109,8 @@ async function send(change) {
   setSending(true);
   const { id } = change.base;
   try {
-    const request = change.fields ? { method: 'PATCH', body: writeJSON(removeEmptied(change.stored, change.fields)) } : { method: 'DELETE' };
-    const result = await call(pathOf(id), { ...request, etag: change.etag });
+    const request = change.request ?? (change.fields ? { method: 'PATCH', body: writeJSON(removeEmptied(change.stored, change.fields)) } : { method: 'DELETE' });
+    const result = await call(pathOf(id) + (change.below ?? ''), { ...request, etag: change.etag });
     dropEdit(id);
     dropDialogs();
     if (change.fields) views.changed(result, change.notice(result.data));
@@ -146,6 +147,37 @@ export function setPaused({ data, etag }, paused) {
     refuse: (problems, isUnknown) => views.refused(data.id, failureOf(paused ? 'paused' : 'resumed', problems, isUnknown)),
   });
 }
+
+// Disable and enable. Both are sent without a condition, as emergency switches.
+
+const healthChange = (base, request, done, refuse) => ({
+  base, stored: base, fields: {}, below: '/disabled_reason', request, refuse,
+  notice: (relayer) => nameInSentence(relayer) + ' is ' + done,
+});
+
+export function enable({ data }) {
+  return send(healthChange(data, { method: 'DELETE' }, 'enabled', (problems, isUnknown) => views.refused(data.id, failureOf('enabled', problems, isUnknown))));
+}
+
+function refuseDisable(text) {
+  byId('disable-wrong').textContent = text;
+  if (text) byId('disable-type').focus();
+}
+
+export function openDisable({ data }) {
+  if (isStillSending()) return;
+  disabling = data;
+  byId('disable-title').textContent = 'Disable ' + nameInSentence(data) + '?';
+  for (const name of ['type', 'details']) byId('disable-' + name).value = '';
+  refuseDisable('');
+  byId('disable-dialog').showModal();
+}
+
+onSubmit(byId('disable-form'), () => {
+  const reason = { type: byId('disable-type').value.trim(), details: byId('disable-details').value.trim() };
+  const refuse = inDialog('disable', disabling.id, (problems, isUnknown) => refuseDisable(failureOf('disabled', problems, isUnknown)));
+  send(healthChange(disabling, { method: 'PUT', body: writeJSON(reason) }, 'disabled', refuse));
+});
 
 // Edit.
 
@@ -295,5 +327,5 @@ byId('conflict-dialog').addEventListener('close', () => {
   if (conflict && !isAnyOpen()) discard();
 });
 
-byId('delete-dialog').addEventListener('cancel', dropDialogs);
+for (const name of ['delete', 'disable']) byId(name + '-dialog').addEventListener('cancel', dropDialogs);
 for (const button of document.querySelectorAll('dialog .cancel')) button.addEventListener('click', dropDialogs);

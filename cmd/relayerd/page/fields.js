@@ -111,6 +111,18 @@ export function titleOf({ name, title }) {
   return words[0].toUpperCase() + words.slice(1);
 }
 
+// Returns the values that every relayer with the terms of a selector has. Of several values
+// it has the first.
+export function valuesOf(terms) {
+  const values = {};
+  for (const [name, value] of terms.toReversed()) {
+    if (name.startsWith('label.')) values.labels = { ...values.labels, [name.slice(6)]: value };
+    else if (name === 'paused') values.paused = value === 'true';
+    else if (relayerFields.some((field) => field.name === name)) values[name] = value;
+  }
+  return values;
+}
+
 // Returns the fields on a JSON path of a relayer, such as policies.swap_config.strategy,
 // the outermost first.
 export function fieldsOn(path, networkType) {

@@ -3,6 +3,7 @@
 // values matches any of them.
 
 import { byId, make } from './dom.js';
+import { parseTerms, printTerms } from './selector.js';
 
 const states = {
   active: [['paused', 'false'], ['system_disabled', 'false']],
@@ -12,7 +13,7 @@ const states = {
 
 const inputs = { search: 'filter-search', network: 'filter-network', signer_id: 'filter-signer' };
 
-const isOfState = (name) => name === 'paused' || name === 'system_disabled';
+export const isOfState = (name) => name === 'paused' || name === 'system_disabled';
 
 const isFilter = (name) => name.startsWith('label.') || isOfState(name) || name in inputs || ['network_type', 'notification_id', 'id'].includes(name);
 
@@ -23,11 +24,14 @@ function stateOf(filters) {
   return Object.keys(states).find((state) => states[state].toString() === given) ?? '';
 }
 
-const textOf = (filters, name) => filters.getAll(name).join(', ');
+const textOf = (filters, name) => filters.getAll(name).join(name === 'search' ? ', ' : '|');
 
-const printed = ([name, value]) => name.replace(/^label\./, '') + '=' + value;
+const printed = (filter) => printTerms([filter]);
 
-export const describe = (filters) => [...filters].map(printed).join(', ');
+export const describe = (filters) => printTerms([...filters]);
+
+// Returns the filters with another state.
+export const withState = (filters, state) => new URLSearchParams([...[...filters].filter(([name]) => !isOfState(name)), ...(states[state] ?? [])]);
 
 // Returns the filters with another one instead of those of the same name.
 export function withFilter(filters, name, value) {
@@ -62,6 +66,17 @@ export function showFilterErrors(problems) {
 // Divides problems of the API into those of filters and others.
 export const dividedProblems = (problems) => Object.values({ filters: [], others: [], ...Object.groupBy(problems, ({ field }) => (field && isFilter(field) ? 'filters' : 'others')) });
 
+// Returns the filters with the labels of a text in place of those with the same keys, or
+// undefined if it shows an error.
+function withLabels(filters, text) {
+  if (!text) return filters;
+  const terms = parseTerms(text)?.map(([name, value]) => [isFilter(name) ? name : 'label.' + name, value]);
+  if (terms) return new URLSearchParams([...[...filters].filter(([name]) => !terms.some(([given]) => given === name)), ...terms]);
+  showFilterErrors([{ field: 'label', message: 'must have terms such as label.team=payments|risk, separated by commas' }]);
+  byId('filter-label').focus();
+  return undefined;
+}
+
 // Returns the filters that the form describes, or undefined if it shows an error.
 export function enteredFilters(before) {
   let filters = new URLSearchParams(before);
@@ -69,16 +84,10 @@ export function enteredFilters(before) {
     const text = byId(id).value.trim();
     if (text === textOf(before, name)) continue;
     filters.delete(name);
-    const values = name === 'search' ? [text] : text.split(',').map((value) => value.trim());
+    const values = name === 'search' ? [text] : text.split(/[,|]/).map((value) => value.trim());
     for (const value of values) if (value) filters.append(name, value);
   }
   const state = byId('filter-state').value;
-  if (state !== stateOf(before)) filters = new URLSearchParams([...[...filters].filter(([name]) => !isOfState(name)), ...(states[state] ?? [])]);
-  const label = byId('filter-label').value.trim();
-  if (!label) return filters;
-  const [, key, value] = /^([^=]+)=(.*)$/.exec(label) ?? [];
-  if (key) return withFilter(filters, 'label.' + key, value);
-  showFilterErrors([{ field: 'label', message: 'must be a key and a value, such as team=payments' }]);
-  byId('filter-label').focus();
-  return undefined;
+  if (state !== stateOf(before)) filters = withState(filters, state);
+  return withLabels(filters, byId('filter-label').value.trim());
 }

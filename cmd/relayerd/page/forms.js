@@ -292,7 +292,7 @@ function controlAt(path, found) {
   if (found.has(path)) return [found.get(path), ''];
   for (let end = path.length; end > 0; end = Math.max(path.lastIndexOf('.', end - 1), path.lastIndexOf('[', end - 1))) {
     const above = found.get(path.slice(0, end));
-    if (above) return above.below ? [above, above.below(path.slice(end))] : [];
+    if (above) return [above, above.below ? above.below(path.slice(end)) : path.slice(end).replace(/^\./, '') + ' '];
   }
   return [];
 }
@@ -368,8 +368,8 @@ class Form {
   }
 }
 
-// Returns the form of a new relayer. The network type selects the policy.
-export function newRelayerForm() {
+// Returns the form of a new relayer with some values. The network type selects the policy.
+export function newRelayerForm(values) {
   const parts = partsOf(relayerFields, () => valueIn('network'));
   const valueIn = (name) => parts.find(([part]) => part === name)[1].input.value;
   const policies = Object.fromEntries(Object.entries(policyFields).map(([type, fields]) => [type, controls.group({ name: 'policies', title: 'Policy', fields }, () => valueIn('network'))]));
@@ -377,6 +377,7 @@ export function newRelayerForm() {
   const showPolicy = () => Object.values(policies).forEach((policy) => { policy.element.hidden = policy !== chosen(); });
   const networkType = parts.find(([name]) => name === networkTypeField.name)[1].input;
   networkType.addEventListener('change', showPolicy);
+  fillParts(parts, values);
   showPolicy();
   const content = [...elementsOf(parts), ...Object.values(policies).map((policy) => policy.element)];
   return new Form(() => (chosen() ? [...parts, ['policies', chosen()]] : parts), content);
@@ -389,7 +390,9 @@ export function editForm(relayer) {
     return ['name', 'notification_id', 'labels'].includes(field.name) ? [field] : [];
   });
   const policy = { kind: 'group', name: 'policies', title: 'Policy', fields: policyFields[relayer.network_type] };
-  const parts = partsOf([...editable, policy], () => relayer.network);
+  // Lists of endpoints and labels may be long.
+  const isLong = ({ name }) => name === 'custom_rpc_urls' || name === 'labels';
+  const parts = partsOf([...editable.filter((field) => !isLong(field)), policy, ...editable.filter(isLong)], () => relayer.network);
   fillParts(parts, relayer);
   return new Form(() => parts, elementsOf(parts));
 }

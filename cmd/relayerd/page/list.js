@@ -22,7 +22,7 @@ export function fragmentOf(changes, filters = shownFilters()) {
   return '#' + new URLSearchParams([...asked, ...filters]);
 }
 
-const linkTo = (filters) => fragmentOf({ page: 1 }, filters);
+export const linkTo = (filters) => fragmentOf({ page: 1 }, filters);
 
 const linkToLabel = (key, value) => linkTo(withFilter(shownFilters(), 'label.' + key, value));
 
@@ -123,7 +123,7 @@ function showPage({ asked, data, page, perPage, total }) {
   byId('empty').hidden = total > 0 || isFiltered;
   byId('filter-form').hidden = total === 0 && !isFiltered;
   byId('list-table').hidden = data.length === 0;
-  for (const id of ['order-pair', 'pause-all', 'resume-all', 'pager']) byId(id).hidden = total === 0;
+  for (const id of ['order-pair', 'counts', 'pause-all', 'resume-all', 'pager']) byId(id).hidden = total === 0;
   byId('pause-all').textContent = 'Pause all ' + total + '…';
   byId('resume-all').textContent = 'Resume all ' + total + '…';
   byId('range').textContent = rangeOf(page, perPage, total, data.length, isFiltered);
@@ -135,7 +135,10 @@ function showPage({ asked, data, page, perPage, total }) {
 export function setList(list) {
   showPage(list);
   showFilters(shownFilters(), linkTo);
-  byId('order').value = list.asked.get('order') === 'newest' ? 'newest' : '';
+  const isNewest = list.asked.get('order') === 'newest';
+  byId('order').value = isNewest ? 'newest' : '';
+  byId('newest').hidden = isNewest && list.page === 1;
+  byId('newest').href = fragmentOf({ page: 1, order: 'newest' });
   byId('page').value = list.page;
   choosePerPage(list.perPage);
   showErrors([]);
@@ -145,7 +148,7 @@ export function setList(list) {
 export function setInvalidList(asked, problems) {
   setList({ asked, data: [], page: asked.get('page') || 1, perPage: 10, total: 1 });
   byId('range').textContent = '';
-  for (const id of ['pause-all', 'resume-all']) byId(id).hidden = true;
+  for (const id of ['counts', 'pause-all', 'resume-all']) byId(id).hidden = true;
   showErrors(problems);
 }
 

@@ -1,13 +1,16 @@
-import { mayCreate, showAccess } from './access.js';
+import { may, scope, showAccess } from './access.js';
 import { call, expired, explain, hasToken, pathOf, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
-import { closeBulk, isChanging, openBulk } from './bulk.js';
-import { dropEdit, dropEdits, hasUnsavedEdits, isBusy, noteChange, openDelete, openEdit, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
+import { closeBulk, isChanging, openBulk, resumeMine, showRemembered } from './bulk.js';
+import { dropEdit, dropEdits, enable, hasUnsavedEdits, isBusy, noteChange, openDelete, openDisable, openEdit, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say } from './dom.js';
+import { forgetSuggestions, showAbsent, showCounts, suggest } from './facts.js';
+import { valuesOf } from './fields.js';
 import { enteredFilters } from './filters.js';
 import { newRelayerForm } from './forms.js';
 import { writeJSON } from './json.js';
-import { fragmentOf, markDeleted, readList, setInvalidList, setList, shownFilters, updateList, updateRow } from './list.js';
+import { fragmentOf, linkTo, markDeleted, readList, setInvalidList, setList, shownFilters, updateList, updateRow } from './list.js';
 import { clearStale } from './reach.js';
+import { parseTerms } from './selector.js';
 import { cardsOf, inSentence, nameInSentence, nameOf, statusPills, unknownPill } from './view.js';
 import { follow, sleep } from './watch.js';
 
@@ -40,6 +43,8 @@ async function showList(asked, signal) {
     if (!(error.errors?.length > 0)) throw error;
     setInvalidList(asked, error.errors);
   }
+  showCounts(shownFilters(), linkTo, signal);
+  showAbsent(shownFilters(), signal);
   show('list');
   byId('list').querySelector('[aria-invalid]')?.focus();
   if (byId('status').textContent === '') say(byId('range').textContent, true);
@@ -57,7 +62,13 @@ function setOne(relayer) {
   morph(byId('one-state'), make('p', { id: 'one-state' }, [statusPills(data)]));
   morph(byId('one-cards'), cardsOf(data));
   byId('pause').textContent = data.paused ? 'Resume' : 'Pause';
+  showHealthButtons();
   byId('back').href = listHash;
+}
+
+function showHealthButtons() {
+  byId('disable').hidden = !may('disable');
+  byId('enable').hidden = !may('enable') || !shown?.data.system_disabled;
 }
 
 async function showOne(id, signal) {
@@ -102,7 +113,8 @@ function showProblem(title, text, canRetry) {
 
 function showGone(id) {
   const lost = dropEdit(id) ? ' Your changes are not saved.' : '';
-  showProblem('There is no relayer ' + inSentence(id), 'It was deleted, or the ID in the address is wrong.' + lost, false);
+  const outside = scope() ? ' Or it is outside of what this token may see: ' + inSentence(scope()) + '.' : '';
+  showProblem('There is no relayer ' + inSentence(id), 'It was deleted, or the ID in the address is wrong.' + outside + lost, false);
 }
 
 function showRefusal(refusal, doing, id) {
@@ -116,9 +128,15 @@ function showRefusal(refusal, doing, id) {
 
 let newForm;
 
+// The form begins with what every relayer of a narrowed token has.
 function buildNewForm() {
-  newForm = newRelayerForm();
+  newForm = newRelayerForm(scope() ? valuesOf(parseTerms(scope())) : {});
+  byId('new-scope').textContent = scope() && 'This token may create only relayers with ' + inSentence(scope()) + '.';
   byId('new-form').replaceChildren(...newForm.elements, make('button', { class: 'main' }, 'Create the relayer'));
+}
+
+function buildNewFormUnlessChanged() {
+  if (!newForm.isChanged()) buildNewForm();
 }
 
 let isCreating = false;
@@ -185,7 +203,7 @@ async function route() {
   const asked = askedView();
   const id = asked.get('relayer') ?? undefined;
   try {
-    if (asked.has('new') && mayCreate()) show('new');
+    if (asked.has('new') && may('create')) show('new');
     else if (asked.has('new')) showProblem('Not permitted', 'This token may not create relayers.', false);
     else if (id !== undefined) await showOne(id, signal);
     else await showList(asked, signal);
@@ -222,6 +240,7 @@ Object.assign(writeViews, {
 let feed = new AbortController();
 let changes = 0;
 let refreshTimer;
+let countTimer;
 
 async function refreshOne(signal) {
   const before = shown;
@@ -232,6 +251,7 @@ async function refreshOne(signal) {
 async function refreshList(signal) {
   const before = changes;
   updateList(await readList(askedView(), signal));
+  showCounts(shownFilters(), linkTo, signal);
   if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
 }
 
@@ -247,6 +267,12 @@ async function refresh() {
   }
 }
 
+// A change of one relayer can change the counts, and not the rows.
+function countSoon() {
+  clearTimeout(countTimer);
+  countTimer = setTimeout(() => isShown('list') && showCounts(shownFilters(), linkTo, waiting.signal), 1000);
+}
+
 function refreshSoon() {
   clearTimeout(refreshTimer);
   refreshTimer = setTimeout(refresh, 300);
@@ -259,6 +285,7 @@ function onChange(change, { relayer, etag }) {
   if (isDeleted) markDeleted(relayer.id);
   else updateRow(relayer);
   // A change can make a relayer match the filters, or no longer.
+  if (isShown('list')) countSoon();
   if (change !== 'updated' || (isShown('list') && shownFilters().size > 0)) refreshSoon();
   else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {
     setOne({ data: relayer, etag });
@@ -290,6 +317,7 @@ function startFeed() {
 function stopFeed() {
   feed.abort();
   clearTimeout(refreshTimer);
+  clearTimeout(countTimer);
   byId('live').hidden = true;
 }
 
@@ -313,7 +341,8 @@ function clearViews() {
   waiting.abort();
   stopFeed();
   clearStale();
-  for (const id of ['principal', 'scope', 'rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'problem-title', 'problem-text']) byId(id).replaceChildren();
+  forgetSuggestions();
+  for (const id of ['principal', 'scope', 'rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'problem-title', 'problem-text', 'counts', 'filter-absent']) byId(id).replaceChildren();
   shown = undefined;
 }
 
@@ -340,8 +369,12 @@ function leave() {
 
 // Reads what the user may do. It returns false if the user has to sign in.
 async function readAccess() {
+  const before = scope();
   try {
     await showAccess();
+    showRemembered();
+    showHealthButtons();
+    if (scope() !== before) buildNewFormUnlessChanged();
   } catch (error) {
     if (error.name === 'AbortError') return false;
     if (!(error instanceof Refusal)) throw error;
@@ -375,6 +408,8 @@ async function signIn() {
     refuseToken(refusal.status === 401 ? 'The server does not accept this token' : explain(refusal, 'sign in'));
     return;
   }
+  buildNewFormUnlessChanged();
+  showRemembered();
   setToken(given, byId('keep').checked);
   await start();
 }
@@ -389,10 +424,14 @@ onSubmit(byId('filter-form'), () => {
   if (filters) goTo(fragmentOf({ page: 1 }, filters));
 });
 byId('filter-state').addEventListener('change', () => byId('filter-form').requestSubmit());
+byId('filter-form').addEventListener('focusin', suggest);
+byId('resume-mine').addEventListener('click', resumeMine);
 byId('pause-all').addEventListener('click', () => openBulk(shownFilters(), true));
 byId('resume-all').addEventListener('click', () => openBulk(shownFilters(), false));
 byId('edit').addEventListener('click', () => openEdit(shown));
 byId('pause').addEventListener('click', () => setPaused(shown, !shown.data.paused));
+byId('disable').addEventListener('click', () => openDisable(shown));
+byId('enable').addEventListener('click', () => enable(shown));
 byId('delete').addEventListener('click', () => openDelete(shown));
 byId('leave').addEventListener('click', leave);
 byId('again').addEventListener('click', onNavigation);

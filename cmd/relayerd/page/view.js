@@ -67,11 +67,11 @@ function labelChip(key, value, link) {
 
 const allLabels = ({ labels }) => make('span', { class: 'chips' }, Object.entries(labels).map(([key, value]) => labelChip(key, value, linkToLabel)));
 
-// A row has room for two labels.
+// A row has room for two labels, and on a wide screen for six.
 function labelsOf({ labels = {} }, link) {
   const chips = Object.entries(labels).map(([key, value]) => labelChip(key, value, link));
-  const more = chips.length > 2 ? [quiet('+' + (chips.length - 2))] : [];
-  return make('span', { class: 'chips' }, [...chips.slice(0, 2), ...more]);
+  const more = (shown, where) => (chips.length > shown ? [make('span', { class: 'quiet ' + where }, '+' + (chips.length - shown))] : []);
+  return make('span', { class: 'chips' }, [...chips.slice(0, 6), ...more(2, 'on-narrow'), ...more(6, 'on-wide')]);
 }
 
 function signerOf({ signer_id: signer, address }, name) {

@@ -6,11 +6,19 @@ import (
 	"slices"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // Change is one validated write: Old is nil for a create, and New for a delete.
-type Change struct{ Old, New *Record }
+type Change struct {
+	Old, New *Record
+
+	// Revision and Note are those of a delete.
+	Revision uint64
+	Note     []byte
+
+	// IsImport is true for an import, which has the revision that it had elsewhere.
+	IsImport bool
+}
 
 // Record returns the record that the change is about: the new one, or the deleted one.
 func (c Change) Record() *Record {
@@ -64,7 +72,7 @@ func (b *Batch) Create(added *Record) error {
 		return err
 	}
 	added.revision = b.Counters.NextRevision
-	b.append(added)
+	b.append(Change{New: added})
 	return nil
 }
 
@@ -86,7 +94,7 @@ func (b *Batch) Import(added []*Record) error {
 		if err := all.checkFree(r); err != nil {
 			return ImportError(r.ID(), err)
 		}
-		all.append(r)
+		all.append(Change{New: r, IsImport: true})
 	}
 	*b = *all
 	return nil
@@ -95,10 +103,10 @@ func (b *Batch) Import(added []*Record) error {
 // ImportError names the record that was rejected.
 func ImportError(id string, err error) error { return fmt.Errorf("import %q: %w", id, err) }
 
-func (b *Batch) append(added *Record) {
-	added.sequence = b.Counters.NextSequence
+func (b *Batch) append(c Change) {
+	c.New.sequence = b.Counters.NextSequence
 	b.Counters.NextSequence++
-	b.change(Change{New: added})
+	b.change(c)
 }
 
 // Update replaces the record with the same ID and revision. It sets the next revision.
@@ -117,13 +125,13 @@ func (b *Batch) Update(changed *Record) error {
 		return relayer.ErrClaimed
 	}
 	changed.revision, changed.sequence = b.Counters.NextRevision, current.sequence
-	b.change(Change{current, changed})
+	b.change(Change{Old: current, New: changed})
 	return nil
 }
 
 // Delete removes a record if its revision is the given one. The revision of a damaged
-// record is not known, so that any one matches.
-func (b *Batch) Delete(id string, revision uint64) error {
+// record is not known, so that any one matches. The delete takes the next revision.
+func (b *Batch) Delete(id string, revision uint64, note []byte) error {
 	current := b.record(id)
 	if current == nil {
 		return relayer.ErrNotFound
@@ -131,7 +139,8 @@ func (b *Batch) Delete(id string, revision uint64) error {
 	if current.revision != revision && !current.isDamaged {
 		return relayer.ErrConflict
 	}
-	b.change(Change{Old: current})
+	b.change(Change{Old: current, Revision: b.Counters.NextRevision, Note: note})
+	b.Counters.NextRevision++
 	return nil
 }
 
@@ -156,13 +165,15 @@ func (b *Batch) change(c Change) {
 	}
 }
 
-// Apply makes all changes of a batch visible at once. No other batch may have been
+// Apply makes all changes of a batch visible at once, and publishes them under the same
+// lock, so that a list and the position of the feed agree. No other batch may have been
 // applied since the batch began.
 func (t *Table) Apply(b *Batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range b.Changes {
 		t.apply(c)
+		t.changes.Publish(c.RecordChange())
 	}
 	t.counters = b.Counters
 }
@@ -197,16 +208,15 @@ func (t *Table) apply(c Change) {
 	}
 }
 
-// Publish sends the changes of an applied batch to the consumers of a feed.
-func (b *Batch) Publish(to *storeutil.Feed) {
-	for _, c := range b.Changes {
-		change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: c.Record().Record()}
-		if c.Old != nil {
-			change.Kind, change.OldTerms = relayer.ChangeUpdated, c.Old.terms
-		}
-		if c.New == nil {
-			change.Kind = relayer.ChangeDeleted
-		}
-		to.Publish(change)
+// RecordChange returns the change as the consumers of a feed get it, without its position.
+func (c Change) RecordChange() relayer.RecordChange {
+	change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: c.Record().Record()}
+	if c.Old != nil {
+		change.Kind, change.OldTerms, change.OldText = relayer.ChangeUpdated, c.Old.Terms(), c.Old.Text()
 	}
+	if c.New == nil {
+		change.Kind = relayer.ChangeDeleted
+		change.Record.Revision, change.Record.Note = c.Revision, c.Note
+	}
+	return change
 }

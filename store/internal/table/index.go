@@ -19,74 +19,113 @@ type termList struct {
 
 // move moves a record from the lists of its old terms to those of its new ones. It returns the
 // new terms, which then share their memory with the index.
-func (x index) move(r *Record, old, terms []string) []string {
-	if slices.Equal(old, terms) {
+func (x index) move(r *Record, old, terms Terms) Terms {
+	if slices.EqualFunc(old, terms, func(a, b *string) bool { return *a == *b }) {
 		return old
 	}
 	for _, term := range old {
-		if contains(terms, term) {
+		if terms.contains(*term) {
 			continue
 		}
-		l := x[term]
+		l := x[*term]
 		if l.remove(r); l.size == 0 {
-			delete(x, term)
+			delete(x, *term)
 		}
 	}
 	for i, term := range terms {
-		l := x[term]
+		l := x[*term]
 		if l == nil {
-			l = &termList{term: strings.Clone(term)}
+			l = &termList{term: strings.Clone(*term)}
 			x[l.term] = l
 		}
-		if !contains(old, term) {
+		if !old.contains(*term) {
 			l.insert(r)
 		}
-		terms[i] = l.term
+		terms[i] = &l.term
 	}
 	return terms
 }
 
-func contains(terms []string, term string) bool {
-	_, found := slices.BinarySearch(terms, term)
-	return found
+// page collects the selected records of a page.
+type page struct {
+	relayer.StoreQuery
+	searched search
+	records  []*Record
+	total    int
+}
+
+// add adds the next selected record.
+func (p *page) add(r *Record) {
+	p.total++
+	switch {
+	case r.sequence <= p.After || len(p.records) == p.Limit:
+	case p.Offset > 0:
+		p.Offset--
+	default:
+		p.records = append(p.records, r)
+	}
+}
+
+// cut takes the page from a list of all selected records, by its offset.
+func (p *page) cut(l *list) {
+	p.total = l.size
+	if p.After > 0 {
+		p.records = l.appendAfter(p.records, p.After, p.Offset, p.Limit)
+		return
+	}
+	p.records = l.appendRange(p.records, p.Offset, p.Limit)
 }
 
 // selected appends the records of the page to dst, and returns the number of all selected
 // records. A page of one term is found by its offset. For several terms the lists are
-// walked, the shortest first, because the total has to be exact.
-func (t *Table) selected(dst []*Record, query relayer.StoreQuery) (page []*Record, total int) {
-	if len(query.IDs) > 0 {
-		return t.selectedByID(dst, query)
+// walked, the shortest first, because the total has to be exact; for a search, all texts of
+// what the terms select are read.
+func (t *Table) selected(dst []*Record, query relayer.StoreQuery) ([]*Record, int) {
+	p := page{StoreQuery: query, searched: newSearch(query.Contains), records: dst}
+	switch {
+	case len(query.IDs) > 0:
+		t.selectIDs(&p)
+	case len(query.Terms) == 0 && len(query.Contains) == 0:
+		p.cut(&t.order)
+	case len(query.Terms) == 0:
+		t.order.each(func(r *Record) { p.search(r) })
+	default:
+		t.selectTerms(&p)
 	}
-	if len(query.Terms) == 0 {
-		return t.order.appendRange(dst, query.Offset, query.Limit), t.order.size
-	}
-	all := t.conditions(query.Terms)
-	if len(all) == 1 && len(all[0]) == 1 {
-		only := all[0][0].list
-		return only.appendRange(dst, query.Offset, query.Limit), only.size
-	}
-	for r := all.seek(0); r != nil; r = all.seek(r.sequence + 1) {
-		if total >= query.Offset && len(dst) < query.Limit {
-			dst = append(dst, r)
-		}
-		total++
-	}
-	return dst, total
+	return p.records, p.total
 }
 
-func (t *Table) selectedByID(dst []*Record, query relayer.StoreQuery) (page []*Record, total int) {
+func (t *Table) selectTerms(p *page) {
+	all := t.conditions(p.Terms)
+	if len(all) == 1 && len(all[0]) == 1 && len(p.Contains) == 0 {
+		p.cut(all[0][0].list)
+		return
+	}
+	for r := all.seek(0); r != nil; r = all.seek(r.sequence + 1) {
+		p.search(r)
+	}
+}
+
+// search adds a record in whose text a search finds something. The text of a damaged record
+// is not known.
+func (p *page) search(r *Record) {
+	if r.isDamaged || p.searched.finds(r) {
+		p.add(r)
+	}
+}
+
+func (t *Table) selectIDs(p *page) {
 	var found []*Record
-	for _, id := range query.IDs {
+	for _, id := range p.IDs {
 		r := t.byID[id]
-		if r != nil && (r.isDamaged || storeutil.Selects(relayer.StoreQuery{Terms: query.Terms}, r.Record())) {
+		if r != nil && (r.isDamaged || storeutil.Selects(relayer.StoreQuery{Terms: p.Terms, Contains: p.Contains}, r.Record())) {
 			found = append(found, r)
 		}
 	}
 	slices.SortFunc(found, func(a, b *Record) int { return cmp.Compare(a.sequence, b.sequence) })
-	found = slices.Compact(found)
-	start := min(query.Offset, len(found))
-	return append(dst, found[start:start+min(query.Limit, len(found)-start)]...), len(found)
+	for _, r := range slices.Compact(found) {
+		p.add(r)
+	}
 }
 
 // union is the records that are in any of some lists.

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"math"
 	"slices"
 	"sort"
 )
@@ -132,11 +133,30 @@ func (l *list) appendRange(dst []*Record, offset, limit int) []*Record {
 
 // from returns up to limit records from a sequence number on.
 func (l *list) from(sequence uint64, limit int) []*Record {
-	if l.size == 0 {
-		return nil
+	if sequence == 0 {
+		return l.appendRange(nil, 0, limit)
 	}
-	in, at := l.find(sequence)
-	return l.appendRange(nil, l.chunks[in].before+at, limit)
+	return l.appendAfter(nil, sequence-1, 0, limit)
+}
+
+// appendAfter appends up to limit records after a sequence number to dst, without the first
+// ones up to an offset.
+func (l *list) appendAfter(dst []*Record, sequence uint64, offset, limit int) []*Record {
+	if l.size == 0 || sequence == math.MaxUint64 {
+		return dst
+	}
+	in, at := l.find(sequence + 1)
+	begin := l.chunks[in].before + at
+	return l.appendRange(dst, begin+min(offset, l.size-begin), limit)
+}
+
+// each calls visit with all records.
+func (l *list) each(visit func(*Record)) {
+	for _, c := range l.chunks {
+		for _, r := range c.records {
+			visit(r)
+		}
+	}
 }
 
 // cursor moves through a list.

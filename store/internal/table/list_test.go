@@ -125,7 +125,7 @@ func TestList_OutsideRange(t *testing.T) {
 
 // The index has no list for a term that no record has.
 func TestApply_UnusedTerms(t *testing.T) {
-	records := New(Counters{NextRevision: 1}, 0)
+	records := New(Counters{NextSequence: 1, NextRevision: 1}, 0)
 	for revision, terms := range [][]string{{"a", "b"}, {"b"}, {}} {
 		rec := relayer.Record{ID: "id", Revision: uint64(revision), Terms: terms}
 		b := records.Begin()

@@ -7,9 +7,12 @@ package table
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"sync"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // Table is a set of records. Its methods are safe for concurrent use, except that only
@@ -23,15 +26,16 @@ type Table struct {
 	damaged  list
 	counters Counters
 	closed   error
+	changes  storeutil.Feed
 }
 
 // Counters are the numbers that the next write gets.
 type Counters struct {
-	// NextSequence counts creates and imported records.
+	// NextSequence counts creates and imported records, from 1.
 	NextSequence uint64
 
-	// NextRevision counts writes of the whole store, so that an ID that is deleted and
-	// created again does not reuse a revision. It is greater than all revisions.
+	// NextRevision counts writes of the whole store, from 1, so that an ID that is deleted
+	// and created again does not reuse a revision. It is greater than all revisions.
 	NextRevision uint64
 }
 
@@ -88,8 +92,14 @@ func values(records []*Record) []Record {
 	return copied
 }
 
-// Close makes all later reads return an error.
+// Watch returns the changes of applied batches. It is [relayer.Store.Watch].
+func (t *Table) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	return t.changes.Watch(ctx, after)
+}
+
+// Close makes all later reads return an error, and ends the sequences of Watch with it.
 func (t *Table) Close(err error) {
+	t.changes.Close(err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = err
@@ -115,46 +125,31 @@ func (t *Table) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return found.Record(), nil
 }
 
-// List returns a page of a selection. It is [relayer.Store.List].
-func (t *Table) List(ctx context.Context, query relayer.StoreQuery) ([]relayer.Record, int, error) {
+// List returns a page of a selection, with the position of the feed. It is
+// [relayer.Store.List].
+func (t *Table) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, 0, err
+		return relayer.Listing{}, err
 	}
 	var room [128]*Record
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.closed != nil {
-		return nil, 0, t.closed
+		return relayer.Listing{}, t.closed
 	}
 	found, total := t.selected(room[:0], query)
-	page := make([]relayer.Record, len(found))
+	records := slices.Grow(query.Room[:0], len(found))[:len(found)]
+	listing := relayer.Listing{Records: records, Total: total, Position: t.changes.Position()}
 	for i, r := range found {
 		if r.isDamaged {
-			return nil, 0, r.Err()
+			listing.Records = listing.Records[:i]
+			return listing, r.Err()
 		}
-		page[i] = r.Record()
-	}
-	return page, total, nil
-}
-
-// AppendDocuments appends the documents of a page of all records to dst, and returns the
-// number of all records. A page over HTTP needs no other part of a record, and the other
-// parts make [Table.List] several times as expensive.
-func (t *Table) AppendDocuments(ctx context.Context, dst []relayer.Document, offset, limit int) ([]relayer.Document, int, error) {
-	if err := ctx.Err(); err != nil {
-		return dst, 0, err
-	}
-	var room [128]*Record
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.closed != nil {
-		return dst, 0, t.closed
-	}
-	for _, r := range t.order.appendRange(room[:0], offset, limit) {
-		if r.isDamaged {
-			return dst, 0, r.Err()
+		if query.DocumentsOnly {
+			listing.Records[i] = r.document()
+		} else {
+			listing.Records[i] = r.Record()
 		}
-		dst = append(dst, relayer.Document{ID: r.ID(), Revision: r.revision, JSON: readOnly(r.Document())})
 	}
-	return dst, t.order.size, nil
+	return listing, nil
 }

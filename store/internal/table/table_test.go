@@ -24,7 +24,7 @@ func revised(id, claim string, revision uint64) *table.Record {
 // A write is validated against the earlier writes of its batch, and the table has none of
 // them before they are applied.
 func TestBatch_SeesEarlierWrites(t *testing.T) {
-	records := table.New(table.Counters{NextRevision: 1}, 0)
+	records := table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0)
 	b := records.Begin()
 	a, second := record("a", "claim"), record("b", "")
 	steps := []struct {
@@ -40,13 +40,13 @@ func TestBatch_SeesEarlierWrites(t *testing.T) {
 		{"update to another claim", b.Update(revised("a", "other", 2)), nil},
 		{"create with the released claim", b.Create(second), nil},
 		{"take its claim", b.Update(revised("b", "other", 4)), relayer.ErrClaimed},
-		{"delete", b.Delete("a", 3), nil},
-		{"delete again", b.Delete("a", 3), relayer.ErrNotFound},
+		{"delete", b.Delete("a", 3, nil), nil},
+		{"delete again", b.Delete("a", 3, nil), relayer.ErrNotFound},
 		{"update after the delete", b.Update(revised("a", "", 3)), relayer.ErrNotFound},
 		{"claim of the deleted record", b.Update(revised("b", "other", 4)), nil},
 		{"create after the delete", b.Create(record("a", "claim")), nil},
 		{"import of a taken ID", b.Import([]*table.Record{record("c", ""), record("a", "")}), relayer.ErrExists},
-		{"nothing of the import", b.Delete("c", 0), relayer.ErrNotFound},
+		{"nothing of the import", b.Delete("c", 0, nil), relayer.ErrNotFound},
 	}
 	for _, step := range steps {
 		if !errors.Is(step.err, step.want) || step.want == nil && step.err != nil {
@@ -57,14 +57,14 @@ func TestBatch_SeesEarlierWrites(t *testing.T) {
 		t.Errorf("before the batch is applied: error %v", err)
 	}
 	records.Apply(b)
-	wantContent(t, records, []string{"b other 5", "a claim 6"})
+	wantContent(t, records, []string{"b other 6", "a claim 7"})
 }
 
 // TestApply_RandomBatches applies batches of random writes, and compares the table with
 // one to which the accepted writes were applied one at a time.
 func TestApply_RandomBatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	batched, single := table.New(table.Counters{NextRevision: 1}, 0), table.New(table.Counters{NextRevision: 1}, 0)
+	batched, single := table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0), table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0)
 	for range 2000 {
 		b := batched.Begin()
 		for range 1 + random.IntN(12) {
@@ -84,7 +84,7 @@ func TestApply_RandomBatches(t *testing.T) {
 				case 1:
 					return b.Update(revised(id, claim, revision))
 				}
-				return b.Delete(id, revision)
+				return b.Delete(id, revision, nil)
 			}
 			alone := single.Begin()
 			want := apply(alone)
@@ -105,11 +105,11 @@ func TestApply_RandomBatches(t *testing.T) {
 func TestList_RandomSelections(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	shares := []int{1, 2, 3, 10, 500} // a term has one of so many records
-	records := table.New(table.Counters{NextRevision: 1}, 0)
+	records := table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0)
 	for range 6 {
 		b := records.Begin()
 		for range 3000 {
-			rec := relayer.Record{ID: fmt.Sprint("id-", random.IntN(6000))}
+			rec := relayer.Record{ID: fmt.Sprint("id-", random.IntN(6000)), Text: fmt.Sprint(random.IntN(1000))}
 			for i, share := range shares {
 				if random.IntN(share) == 0 {
 					rec.Terms = append(rec.Terms, fmt.Sprint("term", i))
@@ -120,26 +120,32 @@ func TestList_RandomSelections(t *testing.T) {
 			case errors.Is(err, relayer.ErrNotFound):
 				_ = b.Create(table.NewRecord(rec)) // it may exist since an earlier write of the batch
 			case random.IntN(3) == 0:
-				_ = b.Delete(rec.ID, current.Revision)
+				_ = b.Delete(rec.ID, current.Revision, nil)
 			default:
 				rec.Revision = current.Revision
 				_ = b.Update(table.NewRecord(rec))
 			}
 		}
 		records.Apply(b)
-		all, _, err := records.List(t.Context(), relayer.StoreQuery{Limit: 6000})
+		page, err := records.List(t.Context(), relayer.StoreQuery{Limit: 6000})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 100 {
-			wantSelection(t, records, all, randomQuery(random, len(shares), len(all)))
+			wantSelection(t, records, page.Records, randomQuery(random, len(shares), page.Records))
 		}
 	}
 }
 
-func randomQuery(random *rand.Rand, terms, most int) relayer.StoreQuery {
-	query := relayer.StoreQuery{Offset: random.IntN(most) * random.IntN(2), Limit: random.IntN(40)}
-	for range 1 + random.IntN(3) {
+func randomQuery(random *rand.Rand, terms int, all []relayer.Record) relayer.StoreQuery {
+	query := relayer.StoreQuery{Offset: random.IntN(len(all)) * random.IntN(2), Limit: random.IntN(40)}
+	if random.IntN(3) == 0 {
+		query.After = all[random.IntN(len(all))].Sequence
+	}
+	for range random.IntN(3) {
+		query.Contains = append(query.Contains, fmt.Sprint(random.IntN(100)))
+	}
+	for range random.IntN(4) {
 		var any []string
 		for range 1 + random.IntN(2)*random.IntN(3) {
 			any = append(any, fmt.Sprint("term", random.IntN(terms+1)))
@@ -156,29 +162,29 @@ func randomQuery(random *rand.Rand, terms, most int) relayer.StoreQuery {
 
 func wantSelection(t *testing.T, records *table.Table, all []relayer.Record, query relayer.StoreQuery) {
 	t.Helper()
-	want, wantTotal, _ := storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+	want, _ := storeutil.Scan(func(yield func(relayer.Record, error) bool) {
 		for _, rec := range all {
 			if !yield(rec, nil) {
 				return
 			}
 		}
 	}, query)
-	got, total, err := records.List(t.Context(), query)
+	got, err := records.List(t.Context(), query)
 	isSame := func(a, b relayer.Record) bool {
-		return a.ID == b.ID && a.Revision == b.Revision && slices.Equal(a.Terms, b.Terms)
+		return a.ID == b.ID && a.Revision == b.Revision && a.Sequence == b.Sequence && a.Text == b.Text && slices.Equal(a.Terms, b.Terms)
 	}
-	if err != nil || total != wantTotal || !slices.EqualFunc(got, want, isSame) {
-		t.Fatalf("%+v: %d records of %d, want %d of %d; error %v", query, len(got), total, len(want), wantTotal, err)
+	if err != nil || got.Total != want.Total || !slices.EqualFunc(got.Records, want.Records, isSame) {
+		t.Fatalf("%+v: %d records of %d, want %d of %d; error %v", query, len(got.Records), got.Total, len(want.Records), want.Total, err)
 	}
 }
 
 func content(t *testing.T, records *table.Table) (all []string) {
 	t.Helper()
-	page, total, err := records.List(t.Context(), relayer.StoreQuery{Offset: 0, Limit: 1000})
-	if err != nil || total != len(page) {
-		t.Fatalf("%d records, total %d, error %v", len(page), total, err)
+	page, err := records.List(t.Context(), relayer.StoreQuery{Limit: 1000})
+	if err != nil || page.Total != len(page.Records) {
+		t.Fatalf("%d records, total %d, error %v", len(page.Records), page.Total, err)
 	}
-	for _, rec := range page {
+	for _, rec := range page.Records {
 		if got, err := records.Get(t.Context(), rec.ID); err != nil || got.Revision != rec.Revision {
 			t.Errorf("Get of %s: revision %d, error %v, want %d", rec.ID, got.Revision, err, rec.Revision)
 		}
@@ -227,27 +233,28 @@ func TestLoad_DamagedRecord(t *testing.T) {
 	}
 	ctx := t.Context()
 	_, getErr := records.Get(ctx, "id2")
-	_, _, listErr := records.List(ctx, relayer.StoreQuery{Offset: 1, Limit: 1})
-	_, _, documentsErr := records.AppendDocuments(ctx, nil, 1, 1)
-	_, _, selectErr := records.List(ctx, relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 3})
-	_, _, idsErr := records.List(ctx, relayer.StoreQuery{IDs: []string{"id2"}, Limit: 3})
+	_, listErr := records.List(ctx, relayer.StoreQuery{Offset: 1, Limit: 1})
+	_, documentsErr := records.List(ctx, relayer.StoreQuery{Offset: 1, Limit: 1, DocumentsOnly: true})
+	_, searchErr := records.List(ctx, relayer.StoreQuery{Contains: []string{"any"}, Limit: 3})
+	_, selectErr := records.List(ctx, relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 3})
+	_, idsErr := records.List(ctx, relayer.StoreQuery{IDs: []string{"id2"}, Limit: 3})
 	b := records.Begin()
-	for i, err := range []error{getErr, listErr, documentsErr, selectErr, idsErr, b.Update(revised("id2", "", 1<<60))} {
+	for i, err := range []error{getErr, listErr, documentsErr, searchErr, selectErr, idsErr, b.Update(revised("id2", "", 1<<60))} {
 		if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), `"id2"`) {
 			t.Errorf("call %d: error %v, want %v with the ID", i, err, relayer.ErrCorrupt)
 		}
 	}
-	if err := errors.Join(b.Update(revised("id1", "", 1)), b.Delete("id3", 3)); err != nil {
+	if err := errors.Join(b.Update(revised("id1", "", 1)), b.Delete("id3", 3, nil)); err != nil {
 		t.Errorf("writes of other records: %v", err)
 	}
 	if err := b.Create(record("id4", "claim")); !errors.Is(err, relayer.ErrClaimed) {
 		t.Errorf("create with the claim of a damaged record: error %v", err)
 	}
-	if err := errors.Join(b.Delete("id2", 0), b.Create(record("id4", "claim"))); err != nil {
+	if err := errors.Join(b.Delete("id2", 0, nil), b.Create(record("id4", "claim"))); err != nil {
 		t.Errorf("after the delete: %v", err)
 	}
 	records.Apply(b)
-	wantContent(t, records, []string{"id1  9", "id4 claim 10"})
+	wantContent(t, records, []string{"id1  9", "id4 claim 12"})
 }
 
 // The claim of a damaged record may be the part that is damaged.
@@ -262,7 +269,7 @@ func TestLoad_ClaimOfDamagedRecord(t *testing.T) {
 			damaged, sound = sound, damaged
 		}
 		b := records.Begin()
-		if err := b.Delete(damaged, 0); err != nil {
+		if err := b.Delete(damaged, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Create(record("new", "claim")); !errors.Is(err, relayer.ErrClaimed) {
@@ -270,7 +277,7 @@ func TestLoad_ClaimOfDamagedRecord(t *testing.T) {
 		}
 		records.Apply(b)
 		b = records.Begin()
-		if err := errors.Join(b.Delete(sound, 1), b.Create(record("new", "claim"))); err != nil {
+		if err := errors.Join(b.Delete(sound, 1, nil), b.Create(record("new", "claim"))); err != nil {
 			t.Error(err)
 		}
 	}

@@ -75,6 +75,9 @@ func Start(t testing.TB, task any) *Process {
 	return p
 }
 
+// Signal sends a signal to the child.
+func (p *Process) Signal(signal os.Signal) error { return p.command.Process.Signal(signal) }
+
 // Kill kills the child. No code of the child runs after Kill returns.
 func (p *Process) Kill() { _ = p.command.Process.Kill() }
 

@@ -114,6 +114,20 @@ func (f *File) mark(id, count uint64) bool {
 	return true
 }
 
+// Join adds the pages that Entries of another File for the same header has visited.
+func (f *File) Join(other *File) error {
+	for i, visited := range other.used {
+		if f.used == nil {
+			f.used = make([]uint64, len(other.used))
+		}
+		if f.used[i]&visited != 0 {
+			return fmt.Errorf("%w: one of the pages %d to %d is used twice", ErrDamaged, 64*i, 64*i+63)
+		}
+		f.used[i] |= visited
+	}
+	return nil
+}
+
 // Freelist verifies that each free page is inside the file, is listed once, and is not a
 // page that Entries has visited: the next commits overwrite free pages. Call it after
 // Entries of all buckets.
@@ -138,6 +152,17 @@ func (f *File) Freelist() error {
 // either side, which the engine may merge after a delete. It reports whether the bucket has
 // the key. With ascending keys and no siblings, it reads each page of their paths once.
 func (f *File) Verify(bucket string, key []byte, siblings int) (found bool, err error) {
+	_, found, err = f.find(bucket, key, siblings)
+	return found, err
+}
+
+// Get returns the value of a key, and whether the bucket has the key. It verifies the pages on
+// the path to the key. The value is valid until the next call.
+func (f *File) Get(bucket string, key []byte) (value []byte, found bool, err error) {
+	return f.find(bucket, key, 0)
+}
+
+func (f *File) find(bucket string, key []byte, siblings int) (value []byte, found bool, err error) {
 	p, err := f.bucket(bucket)
 	for level := 2; err == nil && p.kind == branchPage; level++ {
 		branch, index := p, max(0, p.after(key)-1)
@@ -151,10 +176,13 @@ func (f *File) Verify(bucket string, key []byte, siblings int) (found bool, err 
 		}
 	}
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	at := p.after(key)
-	return at > 0 && bytes.Equal(p.elements[at-1].key, key), nil
+	if at == 0 || !bytes.Equal(p.elements[at-1].key, key) {
+		return nil, false, nil
+	}
+	return p.elements[at-1].value, true, nil
 }
 
 // verifyEdge verifies a child of a branch, and below it the pages at its last or at its first

@@ -1,0 +1,62 @@
+package relayer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// Check compares what the store selects by with the documents: the terms, the text and the
+// claim of every relayer. It yields the ID and an error that matches [ErrCorrupt] for each
+// relayer that differs, for each that the store cannot read, and with [WithSealedOnly] for
+// each whose RPC URLs are in clear. An error with an empty ID
+// that does not match ErrCorrupt is the last. It changes nothing.
+func (m *Manager) Check(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for rec, err := range m.allRecords(ctx, Selector{}) {
+			if corrupt, isDamaged := errors.AsType[*CorruptError](err); isDamaged {
+				rec.ID = corrupt.ID
+			} else if err == nil {
+				err = cmp.Or(checkRecord(rec), m.checkClear(rec))
+			}
+			if err != nil && !yield(rec.ID, err) {
+				return
+			}
+		}
+	}
+}
+
+func checkRecord(rec Record) error {
+	r, err := documentRelayer(rec)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	part := ""
+	switch {
+	case rec.ID != r.ID:
+		part = "id"
+	case rec.Claim != "" && rec.Claim != signerClaim(r):
+		part = "claim"
+	case !slices.Equal(sharedTerms(rec.Terms, rec.Terms), sharedTerms(termsOf(r, rec.Claim), rec.Terms)):
+		part = "terms"
+	case rec.Text != searchText(r):
+		part = "text"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: the %s of relayer %s does not match its document: store the relayer again, or restore a backup", ErrCorrupt, part, rec.ID)
+}
+
+// sharedTerms returns the terms whose keys have both this version and the one that wrote the
+// stored terms.
+func sharedTerms(terms, stored []string) []string {
+	version := min(termsVersionOf(stored), termsVersion())
+	return slices.DeleteFunc(slices.Clone(terms), func(term string) bool {
+		name := termKey(term)
+		key, problem := selectorKeyNamed(name)
+		return name != claimTerm && (problem != "" || key.since > version)
+	})
+}

@@ -1,0 +1,122 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+// Every result says who made its revision, when and why, and so does the history.
+func TestLastChange(t *testing.T) {
+	m := newManager(t)
+	c := clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations()))
+	ctx := t.Context()
+	reason := func(text string) relayer.WriteOption { return relayer.Reason(text) }
+	created, err := c.Create(ctx, evm("a"), reason("Grund für alles"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]*relayer.Relayer{"Grund für alles": created}
+	writes := []struct {
+		reason string
+		write  func(relayer.WriteOption) (*relayer.Relayer, error)
+	}{
+		{"patched", func(o relayer.WriteOption) (*relayer.Relayer, error) {
+			return c.Patch(ctx, "a", relayer.Patch{"name": "n"}, o)
+		}},
+		{"updated", func(o relayer.WriteOption) (*relayer.Relayer, error) {
+			return c.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "m"; return nil }, o)
+		}},
+		{"paused", func(o relayer.WriteOption) (*relayer.Relayer, error) { return c.Pause(ctx, "a", o) }},
+		{"disabled", func(o relayer.WriteOption) (*relayer.Relayer, error) {
+			return c.Disable(ctx, "a", relayer.DisabledReason{Type: "x"}, o)
+		}},
+		{"enabled", func(o relayer.WriteOption) (*relayer.Relayer, error) { return c.Enable(ctx, "a", o) }},
+	}
+	for _, w := range writes {
+		if results[w.reason], err = w.write(reason(w.reason)); err != nil {
+			t.Fatalf("%s: %v", w.reason, err)
+		}
+		stored, err := m.Get(ctx, "a")
+		got := results[w.reason]
+		if err != nil || got.LastChange != stored.LastChange || got.LastChange.Reason != w.reason || got.LastChange.Time.IsZero() || got.Revision != stored.Revision {
+			t.Errorf("%s: the last change is %+v, want %+v, error %v", w.reason, got.LastChange, stored.LastChange, err)
+		}
+	}
+	if r, err := c.Get(ctx, "a"); err != nil || r.LastChange != results["enabled"].LastChange {
+		t.Errorf("get: the last change is %+v, error %v", r.LastChange, err)
+	}
+	if err := c.Delete(ctx, "a", reason("deleted")); err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	query := relayer.HistoryQuery{ID: "a", Limit: 4}
+	for isLast := false; !isLast; isLast = query.Before == 0 {
+		want, wantErr := m.History(ctx, query)
+		got, err := c.History(ctx, query)
+		if err != nil || wantErr != nil || fmt.Sprintf("%+v", got.Next) != fmt.Sprintf("%+v", want.Next) || len(got.Revisions) != len(want.Revisions) {
+			t.Fatalf("the history is %+v, want %+v, errors %v and %v", got, want, err, wantErr)
+		}
+		for i, past := range got.Revisions {
+			expected := want.Revisions[i]
+			if past.Revision != expected.Revision || past.ID != "a" || past.Note != expected.Note || !slices.Equal(past.Changed, expected.Changed) ||
+				fmt.Sprint(past.Relayer) != fmt.Sprint(expected.Relayer) {
+				t.Errorf("a revision is %+v, want %+v", past, expected)
+			}
+			reasons = append(reasons, past.Reason)
+		}
+		query.Before = got.Next
+	}
+	if want := []string{"deleted", "enabled", "disabled", "paused", "updated", "patched", "Grund für alles"}; !slices.Equal(reasons, want) {
+		t.Errorf("the reasons are %q, want %q", reasons, want)
+	}
+}
+
+func TestHistory_Errors(t *testing.T) {
+	c := serve(t, newManager(t))
+	for want, query := range map[error]relayer.HistoryQuery{
+		errors.ErrUnsupported: {}, relayer.ErrNotFound: {ID: "absent"}, relayer.ErrInvalid: {ID: "a", Limit: -1},
+	} {
+		if page, err := c.History(t.Context(), query); !errors.Is(err, want) {
+			t.Errorf("%+v: %v, error %v, want %v", query, page, err, want)
+		}
+	}
+	public := clientOf(t, &publicServer{relayers: map[string]map[string]any{"a": {"id": "a", "network_type": "evm"}}})
+	if page, err := public.History(t.Context(), relayer.HistoryQuery{ID: "a"}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("OpenZeppelin Relayer: %v, error %v", page, err)
+	}
+}
+
+// A watch that begins at the position of a page has exactly the changes after the page.
+func TestWatch_AfterList(t *testing.T) {
+	m := newManager(t)
+	c := serve(t, m)
+	if _, err := m.Create(t.Context(), evm("before")); err != nil {
+		t.Fatal(err)
+	}
+	page, err := c.List(t.Context(), relayer.ListQuery{After: new(relayer.Cursor), Selector: where("network", "sepolia")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"first", "second"} {
+		if _, err := m.Create(t.Context(), evm(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for change, err := range c.Watch(t.Context(), relayer.WatchQuery{After: page.Position, Selector: where("network", "sepolia")}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, change.Relayer.ID); len(got) == 2 {
+			break
+		}
+	}
+	if !slices.Equal(got, []string{"first", "second"}) {
+		t.Errorf("the changes are %q", got)
+	}
+}

@@ -1,0 +1,89 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
+	"github.com/go-relayer/relayer/internal/wire"
+)
+
+// WithFullRPCURLs makes Get, List, All and Watch return relayers with their full RPC URLs,
+// which the server must permit (see [Client.RPCURLs]). The URLs of a relayer that the server
+// cannot open are masked ([relayer.RPCURL.IsMasked] is true), and RPCURLs returns the error.
+// Those that writes return are masked.
+func WithFullRPCURLs() Option {
+	return Option{func(c *Client) error {
+		c.urls = fullURLs
+		return nil
+	}}
+}
+
+// rpcURLs is the form of the RPC URLs that a read asks for.
+type rpcURLs string
+
+const (
+	maskedURLs rpcURLs = ""
+	fullURLs   rpcURLs = "full"
+)
+
+const rpcURLsParameter = "rpc_urls"
+
+// of returns a read that asks for this form.
+func (u rpcURLs) of(req *request) *request {
+	if u != maskedURLs {
+		req.query.Set(rpcURLsParameter, string(u))
+	}
+	return req
+}
+
+var errNoFullURLs = fmt.Errorf("the server does not return full RPC URLs: %w", errors.ErrUnsupported)
+
+// checkURLs returns an error if the server has ignored that full RPC URLs were requested. It
+// marks those that the server could not open.
+func (p *response) checkURLs(relayers ...*relayer.Relayer) error {
+	if !p.request.query.Has(rpcURLsParameter) {
+		return nil
+	}
+	if p.envelope.Changes == nil || strings.Contains(p.warnings(), wire.IgnoredParameter(rpcURLsParameter)) {
+		return errNoFullURLs
+	}
+	for _, r := range relayers {
+		if slices.Contains(p.envelope.Sealed, r.ID) {
+			markSealed(r)
+		}
+	}
+	return nil
+}
+
+// markSealed marks RPC URLs that do not show that they are masked.
+func markSealed(r *relayer.Relayer) {
+	for i, endpoint := range r.CustomRPCURLs {
+		r.CustomRPCURLs[i].URL = relayer.RPCURL(mask.Marked(endpoint.URL.Unmasked()))
+	}
+}
+
+// RPCURLs returns the RPC endpoints of a relayer with their full URLs, which may contain
+// API keys, or [relayer.ErrNotFound]. It returns an error that matches [relayer.ErrSealed] if
+// the server cannot open them, [ErrForbidden] if the token does not permit it, and an error
+// that matches [errors.ErrUnsupported] if the host has not enabled it (see
+// httpapi.WithEngineOperations).
+func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, error) {
+	list, err := c.openURLs(ctx, id)
+	return named(relayer.ActionReveal, id, list, err)
+}
+
+func (c *Client) openURLs(ctx context.Context, id string) ([]relayer.RPCConfig, error) {
+	resp, err := c.get(ctx, id, fullURLs, c.newAttempts())
+	switch {
+	case err != nil:
+		return nil, err
+	case slices.Contains(resp.envelope.Sealed, id):
+		return nil, fmt.Errorf("the server cannot open them: %w: %w", relayer.ErrSealed, relayer.ErrUnavailable)
+	}
+	return resp.relayer.CustomRPCURLs, nil
+}

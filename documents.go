@@ -1,0 +1,275 @@
+package relayer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// Documents is a view of a [Manager] on JSON, for servers: relayers as they were encoded
+// when they were stored, which is the form of responses, without decoding. RPC URLs are
+// masked, except in a view of [Documents.WithFullURLs]. It is safe for concurrent use.
+type Documents struct {
+	manager     *Manager
+	hasFullURLs bool
+}
+
+// Documents returns the view of the Manager on JSON.
+func (m *Manager) Documents() Documents { return Documents{manager: m} }
+
+// WithFullURLs returns a view whose reads return the RPC URLs in full. Its gets and lists are
+// observed as [ActionReveal].
+func (d Documents) WithFullURLs() Documents {
+	d.hasFullURLs = true
+	return d
+}
+
+// readAction returns what a read is for observers.
+func (d Documents) readAction(action Action) Action {
+	if d.hasFullURLs {
+		return ActionReveal
+	}
+	return action
+}
+
+// Document is a relayer in JSON. Its bytes are shared with the store and must not be
+// modified.
+type Document struct {
+	ID       string
+	Revision uint64
+	JSON     []byte
+
+	// SealError is why the RPC URLs are masked in a view of [Documents.WithFullURLs]: an
+	// error that matches [ErrSealed], or [ErrCorrupt] if the stored URLs are damaged, or in
+	// clear despite [WithSealedOnly]. It is nil otherwise.
+	SealError error
+
+	note []byte
+}
+
+// LastChange returns who made the revision, when and why.
+func (d Document) LastChange() Note { return decodeNote(d.note) }
+
+// DocumentPage is a [Page] of documents.
+type DocumentPage struct {
+	Documents  []Document
+	Pagination Pagination
+	Next       Cursor
+	Position   string
+
+	room     []Record // memory for the records of the next page
+	isReused bool     // the page was read before
+}
+
+// DocumentChange is a [Change] with a document: the one after the change, or the last one
+// if the relayer was deleted. The JSON of a relayer that the query ceases to select is nil.
+type DocumentChange struct {
+	Kind     ChangeKind
+	Document Document
+	Position string
+	Time     time.Time
+}
+
+func documentOf(rec Record) Document {
+	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document, note: rec.Note}
+}
+
+// Create is [Manager.Create] for a request in JSON, such as the body of an HTTP request:
+// one strict JSON object with the members of [CreateRequest]. Problems of the JSON and of
+// its values are returned together.
+func (d Documents) Create(ctx context.Context, body []byte, options ...WriteOption) (Document, error) {
+	r := new(Relayer)
+	return observeWrite(ctx, d.manager, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (Document, error) {
+		var req CreateRequest
+		found := new(problems)
+		if !decodeCreateRequest(body, &req, found) {
+			return Document{}, found.err()
+		}
+		*r = *newRelayer(req)
+		rec, err := d.manager.create(ctx, r, found, w)
+		return documentOf(rec), err
+	})
+}
+
+// Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON. Its
+// members are name, paused, policies (merged field by field; null clears one field or all),
+// notification_id (null clears it), custom_rpc_urls (replaced whole; null clears them) and
+// labels (merged key by key; null removes one or all). The other members of a relayer cannot
+// be changed. The result is checked as a whole. An empty patch changes nothing, and one that
+// only has paused is [Manager.Pause] or [Manager.Resume]. Errors are those of
+// [Manager.Update].
+func (d Documents) Patch(ctx context.Context, id string, body []byte, options ...WriteOption) (Document, error) {
+	return observeWrite(ctx, d.manager, patchAction(body), &id, options, func(ctx context.Context, w *write) (Document, error) {
+		rec, err := d.manager.patchRecord(ctx, id, body, anyPolicy, w)
+		return documentOf(rec), err
+	})
+}
+
+// Get is [Manager.Get] without decoding.
+func (d Documents) Get(ctx context.Context, id string) (Document, error) {
+	return observe(ctx, d.manager, d.readAction(ActionGet), id, func(ctx context.Context) (Document, error) {
+		rec, err := d.manager.get(ctx, id)
+		if err != nil {
+			return Document{}, err
+		}
+		return d.read(ctx, rec)
+	})
+}
+
+// List is [Manager.List] without decoding.
+func (d Documents) List(ctx context.Context, query ListQuery) (*DocumentPage, error) {
+	page := new(DocumentPage)
+	err := d.ListInto(ctx, query, page)
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// ListInto is List into a page whose memory it uses again, for servers that read many pages.
+func (d Documents) ListInto(ctx context.Context, query ListQuery, page *DocumentPage) error {
+	_, err := observe(ctx, d.manager, d.readAction(ActionList), "", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, d.listInto(ctx, query, page)
+	})
+	return err
+}
+
+func (d Documents) listInto(ctx context.Context, query ListQuery, page *DocumentPage) error {
+	read, err := d.manager.listRecords(ctx, query, StoreQuery{DocumentsOnly: !d.hasFullURLs, Room: page.room})
+	if err != nil {
+		return err
+	}
+	defer page.keepRoom(read.Records)
+	page.Pagination, page.Next, page.Position = read.pagination, read.next, read.Position
+	page.Documents = slices.Grow(page.Documents[:0], len(read.Records))
+	for i := range read.Records {
+		page.Documents = append(page.Documents, documentOf(read.Records[i]))
+		if !d.hasFullURLs {
+			continue
+		}
+		if page.Documents[i], err = d.read(ctx, read.Records[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepRoom clears the room if the store has used it: it may replace what the records refer
+// to. Otherwise the records are those of the store, and the next page gets a room of their
+// size.
+func (p *DocumentPage) keepRoom(used []Record) {
+	if len(used) == 0 {
+		return
+	}
+	if cap(p.room) > 0 && &used[0] == &p.room[:1][0] {
+		clear(p.room[:cap(p.room)])
+		return
+	}
+	if p.isReused && cap(p.room) < len(used) {
+		p.room = make([]Record, 0, len(used))
+	}
+	p.isReused = true
+}
+
+// Watch is [Manager.Watch] without decoding.
+func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[DocumentChange, error] {
+	return watch(ctx, d.manager, query, func(c RecordChange) (DocumentChange, error) {
+		document, err := d.read(ctx, c.Record)
+		return DocumentChange{c.Kind, document, c.Position, c.Time}, err
+	})
+}
+
+// DocumentRevision is a [Revision] with a document. Its JSON is nil if [Revision.Relayer] is
+// nil.
+type DocumentRevision struct {
+	Document
+	Changed []string
+}
+
+// History is [Manager.History] without decoding. Next is the Before of the next page, or 0.
+// RPC URLs are always masked.
+func (d Documents) History(ctx context.Context, query HistoryQuery) (revisions []DocumentRevision, next uint64, err error) {
+	revisions, err = observe(ctx, d.manager, ActionGet, query.ID, func(ctx context.Context) (page []DocumentRevision, err error) {
+		var found []pastChange
+		found, next, err = d.manager.history(ctx, query)
+		for _, c := range found {
+			page = append(page, DocumentRevision{documentOf(c.Record), c.changed})
+		}
+		return page, err
+	})
+	return revisions, next, err
+}
+
+// read returns the document of a stored record. It is masked if the URLs are damaged: one
+// relayer must not take the others from an engine that reads all.
+func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
+	document := documentOf(rec)
+	if !d.hasFullURLs || rec.Document == nil {
+		return document, nil
+	}
+	opened, err := d.manager.openRecord(ctx, rec)
+	if err == nil {
+		opened.Document, err = unmaskedDocument(opened)
+	}
+	switch {
+	case err == nil:
+		document.JSON = opened.Document
+	case errors.Is(err, ErrSealed), errors.Is(err, ErrCorrupt):
+		document.SealError = err
+	default:
+		return Document{}, err
+	}
+	return document, nil
+}
+
+// unmaskedDocument returns the document of a record, whose private part is in clear, with
+// its full URLs. It returns a [*CorruptError] if the two parts contradict each other.
+func unmaskedDocument(rec Record) ([]byte, error) {
+	urls, err := privateURLs(rec)
+	if err != nil {
+		return nil, err
+	}
+	if !isObject(rec.Document) {
+		return nil, privateMismatch(rec)
+	}
+	left := urls
+	var encodeErr error
+	document := strictjson.ReplaceMember(rec.Document, urlsMember, func(list []byte) []byte {
+		return strictjson.ReplaceElements(list, func(_ int, endpoint []byte) []byte {
+			return strictjson.ReplaceMember(endpoint, "url", func(masked []byte) []byte {
+				if len(left) == 0 {
+					return masked
+				}
+				full, err := strictjson.Encode(left[0])
+				left, encodeErr = left[1:], errors.Join(encodeErr, err)
+				return full
+			})
+		})
+	})
+	if !shows(document, urls) {
+		return nil, privateMismatch(rec)
+	}
+	return document, encodeErr
+}
+
+// shows reports whether a client finds exactly the URLs in a document. A writer without the
+// key can add members that other decoders accept in place of ours, such as "URL".
+func shows(document []byte, urls []string) bool {
+	var shown struct {
+		CustomRPCURLs []struct{ URL string } `json:"custom_rpc_urls"`
+	}
+	if err := json.Unmarshal(document, &shown); err != nil || len(shown.CustomRPCURLs) != len(urls) {
+		return false
+	}
+	for i, endpoint := range shown.CustomRPCURLs {
+		if endpoint.URL != urls[i] {
+			return false
+		}
+	}
+	return true
+}

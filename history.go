@@ -1,0 +1,170 @@
+package relayer
+
+import (
+	"context"
+	"slices"
+)
+
+// Revision is one change in the history of a relayer.
+type Revision struct {
+	// Revision is the revision that the change made.
+	Revision uint64
+
+	// ID is the ID of the relayer.
+	ID string
+
+	// Note says who made the change, when and why.
+	Note
+
+	// Changed are the paths of the fields that the change changed, as in
+	// [Operation.Changed]. It is empty for a create and a delete, if the revision before is
+	// no longer retained, and if the relayer is not selected after the change.
+	Changed []string
+
+	// Relayer is the relayer after the change, with masked RPC URLs. It is nil if the relayer
+	// was deleted, and if the selector of [Manager.Within] does not select it any more.
+	Relayer *Relayer
+}
+
+// HistoryPage is one page of a history.
+type HistoryPage struct {
+	Revisions []Revision // newest first
+
+	// Next is the [HistoryQuery.Before] of the next page. It is 0 if no changes follow.
+	Next uint64
+}
+
+// DefaultHistoryLimit is the [HistoryQuery.Limit] of a [Manager] if it is 0.
+const DefaultHistoryLimit = 20
+
+// History returns changes of the past, newest first, as far as the store retains them, also
+// of a relayer that was deleted. Limit is lowered to the maximum of pages (see
+// [WithMaxPerPage]). It returns [ErrNotFound] if the ID has no history, and an error that
+// matches [errors.ErrUnsupported] if the store retains none.
+//
+// A view of [Manager.Within] has the changes of relayers that it selected before or after
+// the change.
+func (m *Manager) History(ctx context.Context, query HistoryQuery) (*HistoryPage, error) {
+	return observe(ctx, m, ActionGet, query.ID, func(ctx context.Context) (*HistoryPage, error) {
+		found, next, err := m.history(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		page := &HistoryPage{Revisions: make([]Revision, len(found)), Next: next}
+		for i, c := range found {
+			page.Revisions[i] = Revision{Revision: c.Record.Revision, ID: c.Record.ID, Note: decodeNote(c.Record.Note), Changed: c.changed}
+			if c.Record.Document == nil {
+				continue
+			}
+			if page.Revisions[i].Relayer, err = maskedRelayerOf(c.Record); err != nil {
+				return nil, err
+			}
+		}
+		return page, nil
+	})
+}
+
+// pastChange is a change as a caller of a history sees it. Its record has no document after
+// a delete, and if it is not selected.
+type pastChange struct {
+	RecordChange
+	changed []string
+}
+
+// history returns the changes of a page, and the Before of the next one.
+func (m *Manager) history(ctx context.Context, query HistoryQuery) (page []pastChange, next uint64, err error) {
+	if query.ID != "" && !IsID(query.ID) {
+		return nil, 0, ErrNotFound
+	}
+	if query.Limit < 0 {
+		return nil, 0, invalid("per_page", "must be 0 or more")
+	}
+	if err := m.scope.Err(); err != nil {
+		return nil, 0, err
+	}
+	if query.Limit == 0 {
+		query.Limit = DefaultHistoryLimit
+	}
+	limit := min(query.Limit, m.maxPerPage)
+	found, err := m.visibleChanges(ctx, query, limit+1)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(found) == 0 && query.ID != "" && query.Before == 0 {
+		return nil, 0, ErrNotFound
+	}
+	for i, c := range found[:min(limit, len(found))] {
+		change, err := m.pastChange(ctx, c, found[i+1:])
+		if err != nil {
+			return nil, 0, err
+		}
+		page = append(page, change)
+	}
+	if len(found) > limit {
+		next = page[limit-1].Record.Revision
+	}
+	return page, next, nil
+}
+
+// visibleChanges returns up to limit changes of the view.
+func (m *Manager) visibleChanges(ctx context.Context, query HistoryQuery, limit int) (visible []RecordChange, err error) {
+	for query.Limit = limit; len(visible) < limit; {
+		found, err := m.store.History(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range found {
+			_, isVisible, err := m.scope.changeOf(c)
+			if err != nil {
+				return nil, err
+			}
+			if isVisible {
+				visible = append(visible, c)
+			}
+		}
+		if len(found) < limit {
+			break
+		}
+		query.Before = found[len(found)-1].Record.Revision
+	}
+	return visible[:min(limit, len(visible))], nil
+}
+
+// pastChange returns the change as the view shows it. Older are the changes before it.
+func (m *Manager) pastChange(ctx context.Context, c RecordChange, older []RecordChange) (pastChange, error) {
+	isSelected, err := m.scope.selects(c.Record)
+	if err != nil {
+		return pastChange{}, err
+	}
+	if !isSelected || c.Kind == ChangeDeleted {
+		c.Record.Document = nil
+		return pastChange{RecordChange: c}, nil
+	}
+	if c.Kind == ChangeCreated {
+		return pastChange{RecordChange: c}, nil
+	}
+	before, err := m.changeBefore(ctx, c, older)
+	if err != nil || before.Record.Document == nil {
+		return pastChange{RecordChange: c}, err
+	}
+	changed := changedPaths(before.Record, c.Record)
+	if changesURLs(c.Record.Note) && !slices.Contains(changed, urlsMember) {
+		changed = append(changed, urlsMember)
+		slices.Sort(changed)
+	}
+	return pastChange{c, changed}, nil
+}
+
+// changeBefore returns the change of the same record before c, or the zero change if it is
+// no longer retained.
+func (m *Manager) changeBefore(ctx context.Context, c RecordChange, older []RecordChange) (RecordChange, error) {
+	i := slices.IndexFunc(older, func(before RecordChange) bool { return before.Record.ID == c.Record.ID })
+	if i >= 0 && m.scope.IsZero() {
+		return older[i], nil
+	}
+	found, err := m.store.History(ctx, HistoryQuery{ID: c.Record.ID, Before: c.Record.Revision, Limit: 1})
+	if err != nil || len(found) == 0 {
+		return RecordChange{}, err
+	}
+	return found[0], nil
+}

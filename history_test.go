@@ -1,0 +1,204 @@
+package relayer_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/examples/mapstore"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// lines returns a history as lines of text, newest first, and checks its documents.
+func lines(t *testing.T, m *relayer.Manager, query relayer.HistoryQuery) (lines []string, next uint64) {
+	t.Helper()
+	page, err := m.History(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, documentsNext, err := m.Documents().History(t.Context(), query)
+	if err != nil || len(documents) != len(page.Revisions) || documentsNext != page.Next {
+		t.Fatalf("%d documents before %d, error %v, want %d before %d", len(documents), documentsNext, err, len(page.Revisions), page.Next)
+	}
+	for i, r := range page.Revisions {
+		name := "-"
+		if r.Relayer != nil {
+			name = r.Relayer.Name
+			if !strings.Contains(string(documents[i].JSON), `"name":"`+name+`"`) || r.Relayer.ID != r.ID || r.Relayer.Revision != r.Revision {
+				t.Errorf("%+v has the document %s", r, documents[i].JSON)
+			}
+		} else if documents[i].JSON != nil {
+			t.Errorf("%+v has the document %s", r, documents[i].JSON)
+		}
+		if i > 0 && r.Revision >= page.Revisions[i-1].Revision {
+			t.Errorf("revision %d after %d", r.Revision, page.Revisions[i-1].Revision)
+		}
+		if strings.Contains(fmt.Sprintf("%+v %s", r, documents[i].JSON), "KEY") {
+			t.Errorf("the history has a secret: %+v", r)
+		}
+		if documents[i].ID != r.ID || documents[i].Revision != r.Revision || documents[i].LastChange() != r.Note || !slices.Equal(documents[i].Changed, r.Changed) {
+			t.Errorf("%+v differs from the document %+v", r, documents[i])
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s %s %q", r.Actor, r.Action, name, strings.Join(r.Changed, "+"), r.Reason))
+	}
+	return lines, page.Next
+}
+
+func wantLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("history\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// mustChange patches a relayer as an actor, with a reason.
+func mustChange(t *testing.T, m *relayer.Manager, actor, id string, patch relayer.Patch) {
+	t.Helper()
+	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: actor})
+	if _, err := m.Patch(ctx, id, patch, relayer.Reason("by "+actor)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHistory_OfOneRelayer(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, withURLs("r", "https://rpc.example/KEY"))
+	mustCreate(t, m, minimal("other"))
+	mustChange(t, m, "ann", "r", relayer.Patch{"paused": true, "name": "incident"})
+	mustChange(t, m, "bob", "r", relayer.Patch{"paused": true}) // no change
+	mustChange(t, m, "bob", "other", relayer.Patch{"name": "n2"})
+	mustChange(t, m, "cat", "r", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/KEY2"}}})
+	if _, err := m.Create(t.Context(), minimal("r")); !errors.Is(err, relayer.ErrExists) {
+		t.Fatal(err)
+	}
+	if err := m.Delete(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, m, minimal("r"))
+	all := []string{
+		` create n  ""`,
+		` delete -  ""`,
+		`cat update incident custom_rpc_urls "by cat"`,
+		`ann update incident name+paused "by ann"`,
+		` create n  ""`,
+	}
+	got, next := lines(t, m, relayer.HistoryQuery{ID: "r"})
+	if wantLines(t, got, all...); next != 0 {
+		t.Errorf("next %d", next)
+	}
+	var paged []string
+	for query := (relayer.HistoryQuery{ID: "r", Limit: 2}); len(paged) < len(all); query.Before = next {
+		got, next = lines(t, m, query)
+		if paged = append(paged, got...); (next == 0) != (len(paged) == len(all)) {
+			t.Errorf("after %d of %d the next page is before %d", len(paged), len(all), next)
+		}
+	}
+	wantLines(t, paged, all...)
+	if got, _ := lines(t, m, relayer.HistoryQuery{Limit: 3}); len(got) != 3 || got[0] != all[0] {
+		t.Errorf("of all relayers: %q", got)
+	}
+	if got, _ := lines(t, m, relayer.HistoryQuery{ID: "r", Before: 1}); len(got) != 0 {
+		t.Errorf("before the first: %q", got)
+	}
+}
+
+func TestHistory_Errors(t *testing.T) {
+	m := newManager(t)
+	for _, id := range []string{"unknown", "no id", strings.Repeat("a", 65)} {
+		if _, err := m.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, relayer.ErrNotFound) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	_, err := m.History(t.Context(), relayer.HistoryQuery{Limit: -1})
+	wantFields(t, fieldErrors(t, err), "per_page")
+	if _, err := managerOf(t, new(mapstore.Store)).History(t.Context(), relayer.HistoryQuery{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a store without history: %v", err)
+	}
+	if page, err := m.History(t.Context(), relayer.HistoryQuery{}); err != nil || len(page.Revisions) != 0 {
+		t.Errorf("an empty store: %+v, %v", page, err)
+	}
+}
+
+// Each team sees its part of the history of a relayer that moved between them.
+func TestHistory_OfView(t *testing.T) {
+	all := newManager(t)
+	risk, payments := all.Within(mustParse(t, "label.team=risk")), all.Within(mustParse(t, "label.team=payments"))
+	req := named("r", "first")
+	req.Labels = map[string]string{"team": "risk"}
+	mustCreate(t, all, req)
+	mustChange(t, all, "ann", "r", relayer.Patch{"name": "second"})
+	mustChange(t, all, "admin", "r", relayer.Patch{"name": "moved", "labels": relayer.Patch{"team": "payments"}})
+	mustChange(t, all, "bob", "r", relayer.Patch{"name": "third"})
+	if err := all.Delete(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	moved := `admin update moved labels.team+name "by admin"`
+	for name, c := range map[string]struct {
+		view *relayer.Manager
+		want []string
+	}{
+		"risk":     {risk, []string{`admin update -  "by admin"`, `ann update second name "by ann"`, ` create first  ""`}},
+		"payments": {payments, []string{` delete -  ""`, `bob update third name "by bob"`, moved}},
+		"all":      {all, []string{` delete -  ""`, `bob update third name "by bob"`, moved, `ann update second name "by ann"`, ` create first  ""`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, id := range []string{"r", ""} {
+				got, _ := lines(t, c.view, relayer.HistoryQuery{ID: id})
+				wantLines(t, got, c.want...)
+				var paged []string
+				for query := (relayer.HistoryQuery{ID: id, Limit: 1}); ; {
+					got, next := lines(t, c.view, query)
+					paged = append(paged, got...)
+					if query.Before = next; next == 0 {
+						break
+					}
+				}
+				wantLines(t, paged, c.want...)
+			}
+		})
+	}
+	if _, err := all.Within(mustParse(t, "label.team=other")).History(t.Context(), relayer.HistoryQuery{ID: "r"}); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("a team that never had it: %v", err)
+	}
+}
+
+// A view of full URLs returns documents that differ from others by the URLs only.
+func TestDocuments_WithFullURLs(t *testing.T) {
+	for name, options := range map[string][]relayer.Option{"clear": nil, "sealed": {relayer.WithSealer(ringOf(t, "k1"))}} {
+		t.Run(name, func(t *testing.T) {
+			store := memory.New()
+			m := managerOf(t, store, options...)
+			mustCreate(t, m, minimal("none"))
+			watched := m.Documents().WithFullURLs().Watch(t.Context(), relayer.WatchQuery{})
+			mustCreate(t, m, withURLs("r", "https://user:pw@a.example/v2/\"<KEY", "wss://b.example/é"))
+			masked, err := m.Documents().Get(t.Context(), "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.NewReplacer(`https://a.example/***`, `https://user:pw@a.example/v2/\"<KEY`, `wss://b.example/***`, `wss://b.example/é`).Replace(string(masked.JSON))
+			got, err := m.Documents().WithFullURLs().Get(t.Context(), "r")
+			if err != nil || string(got.JSON) != want || got.SealError != nil || got.Revision != masked.Revision {
+				t.Errorf("got %s, %v, want %s", got.JSON, err, want)
+			}
+			page, err := m.Documents().WithFullURLs().List(t.Context(), relayer.ListQuery{})
+			if err != nil || len(page.Documents) != 2 || string(page.Documents[1].JSON) != want || string(page.Documents[0].JSON) != storedDocument(t, m, "none") {
+				t.Errorf("listed %+v, %v", page, err)
+			}
+			for change, err := range watched {
+				if err != nil || string(change.Document.JSON) != want {
+					t.Errorf("watched %s, %v", change.Document.JSON, err)
+				}
+				break
+			}
+			for sealer, option := range map[string][]relayer.Option{"no keys": nil, "other keys": {relayer.WithSealer(ringOf(t, "other"))}} {
+				locked, err := managerOf(t, store, option...).Documents().WithFullURLs().Get(t.Context(), "r")
+				if err != nil || (name == "sealed") != (string(locked.JSON) == string(masked.JSON)) || (name == "sealed") != errors.Is(locked.SealError, relayer.ErrSealed) {
+					t.Errorf("%s: %s, seal error %v, error %v", sealer, locked.JSON, locked.SealError, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+)
+
+// cursorPage is a page of a list by cursors.
+type cursorPage struct {
+	Data       []relayer.Relayer
+	Next       *string
+	Position   *string
+	Pagination map[string]int
+}
+
+func (s *service) after(cursor, more string) cursorPage {
+	s.t.Helper()
+	got := s.do("GET", collection+"?after="+url.QueryEscape(cursor)+more, "")
+	if got.status != http.StatusOK {
+		s.t.Fatalf("after %q: %d %s", cursor, got.status, got.body)
+	}
+	return decode[cursorPage](s.t, got.body)
+}
+
+func (p cursorPage) ids() (ids []string) {
+	for _, r := range p.Data {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func TestList_Cursor(t *testing.T) {
+	s := serve(t)
+	for i := range 5 {
+		s.create(minimal(fmt.Sprintf(`,"id":"r-%d"`, i)))
+	}
+	first := s.after("", "&per_page=2")
+	if want := map[string]int{"per_page": 2, "total_items": 5}; fmt.Sprint(first.Pagination) != fmt.Sprint(want) {
+		t.Errorf("the pagination is %v, want %v", first.Pagination, want)
+	}
+	if !slices.Equal(first.ids(), []string{"r-0", "r-1"}) || first.Next == nil || first.Position == nil || *first.Position == "" {
+		t.Fatalf("the first page is %+v", first)
+	}
+	second := s.after(*first.Next, "&per_page=2")
+	third := s.after(*second.Next, "&per_page=2")
+	if !slices.Equal(second.ids(), []string{"r-2", "r-3"}) || !slices.Equal(third.ids(), []string{"r-4"}) {
+		t.Errorf("the pages are %q and %q", second.ids(), third.ids())
+	}
+	if third.Next != nil || third.Position == nil {
+		t.Errorf("the last page is %+v", third)
+	}
+	if full := s.after("", "&per_page=5"); len(full.Data) != 5 || full.Next != nil {
+		t.Errorf("a full last page is %+v", full)
+	}
+	if none := s.after("", "&per_page=0"); none.Data == nil || len(none.Data) != 0 || none.Next != nil || none.Position == nil || none.Pagination["total_items"] != 5 {
+		t.Errorf("per_page=0: %+v", none)
+	}
+	if most := s.after("", "&per_page=4294967295"); most.Pagination["per_page"] != 100 {
+		t.Errorf("the pagination is %v", most.Pagination)
+	}
+	filtered := s.after(*first.Next, "&id=r-0&id=r-4")
+	if !slices.Equal(filtered.ids(), []string{"r-4"}) || filtered.Pagination["total_items"] != 2 {
+		t.Errorf("with a filter: %+v", filtered)
+	}
+	plain := s.do("GET", collection+"?page=1", "").body
+	if strings.Contains(plain, `"position"`) || strings.Contains(plain, `"next"`) {
+		t.Errorf("without after: %s", plain)
+	}
+}
+
+// TestList_CursorWalk: a walk returns what exists during the whole walk exactly once.
+func TestList_CursorWalk(t *testing.T) {
+	s := serve(t, httpapi.WithoutRateLimit())
+	for i := range 20 {
+		s.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, i)))
+	}
+	read, cursor := make(map[string]int), ""
+	for page := 0; ; page++ {
+		got := s.after(cursor, "&per_page=3")
+		for _, id := range got.ids() {
+			read[id]++
+		}
+		if got.Next == nil {
+			break
+		}
+		cursor = *got.Next
+		// The last relayer of the page, before which the page ends, and one behind it.
+		s.do("DELETE", collection+"/"+got.ids()[len(got.ids())-1], "")
+		s.do("DELETE", collection+fmt.Sprintf("/r-%02d", 19-page), "")
+		if page < 3 {
+			s.create(minimal(fmt.Sprintf(`,"id":"new-%d"`, page)))
+		}
+	}
+	for r, err := range s.manager.All(t.Context(), relayer.Selector{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read[r.ID] != 1 {
+			t.Errorf("%s was returned %d times", r.ID, read[r.ID])
+		}
+	}
+	for id, times := range read {
+		if times != 1 {
+			t.Errorf("%s was returned %d times", id, times)
+		}
+	}
+}
+
+func TestList_InvalidCursor(t *testing.T) {
+	s := serve(t)
+	for _, query := range []string{"after=x", "after=-1", "after=01", "after=99999999999999999999", "after=%20"} {
+		got := s.do("GET", collection+"?"+query, "")
+		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+		wantProblem(t, got, "after", "must be empty, or the cursor of an earlier page")
+	}
+	for _, query := range []string{"after=&page=1", "page=0&after=", "after=1&page=2"} {
+		wantProblem(t, s.do("GET", collection+"?"+query, ""), "after", "must not be given together with page")
+	}
+	wantProblem(t, s.do("GET", collection+"?after=&after=", ""), "after", "must not be given more than once")
+}
+
+// TestList_PositionResumesStream: a stream from the position of a page has exactly the
+// changes after the page, if its selection is the same.
+func TestList_PositionResumesStream(t *testing.T) {
+	s := serve(t, httpapi.WithoutRateLimit())
+	s.create(minimal(`,"id":"before"`))
+	all, filtered := s.after("", ""), s.after("", "&paused=false")
+	s.create(minimal(`,"id":"r-1"`))
+	s.patch(`{"paused":true}`)
+
+	w := s.watch(with("Last-Event-ID", *all.Position))
+	w.want("created", "r-1")
+	w.want("updated", "r-1")
+	again := s.after("", "")
+	s.create(minimal(`,"id":"r-2"`))
+	s.watch(with("Last-Event-ID", *again.Position)).want("created", "r-2")
+
+	w = openStream(t, http.DefaultClient, s.url, "?paused=false", with("Last-Event-ID", *filtered.Position))
+	w.want("created", "r-1")
+	w.want("deleted", "r-1")
+	w.want("created", "r-2")
+	openStream(t, http.DefaultClient, s.url, "?paused=false", with("Last-Event-ID", *all.Position)).wantResync()
+	s.watch(with("Last-Event-ID", *filtered.Position)).wantResync()
+}
+
+// TestSearch_Limits: a search has at most 8 values of at most 128 characters, in lists and
+// streams.
+func TestSearch_Limits(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	values := func(n int) string { return strings.Repeat("&search=r-1", n) }
+	length := func(n int) string { return "&search=" + strings.Repeat("%C3%A9", n) }
+	for query, want := range map[string]string{
+		values(8): "", values(9): "must have at most 8 values", length(128): "", length(129): "must be at most 128 characters",
+	} {
+		list, stream := s.do("GET", collection+"?"+query, ""), s.send("HEAD", changes+"?"+query, "")
+		if want == "" {
+			if list.status != http.StatusOK || stream.status != http.StatusOK {
+				t.Errorf("%.40s: list %d, stream %d", query, list.status, stream.status)
+			}
+			continue
+		}
+		wantProblem(t, list, "search", want)
+		wantProblem(t, s.do("GET", changes+"?"+query, ""), "search", want)
+		if stream.status != http.StatusBadRequest {
+			t.Errorf("%.40s: the stream returned %d", query, stream.status)
+		}
+	}
+}
+
+// TestWatch_Search: a search selects in a stream what it selects in a list.
+func TestWatch_Search(t *testing.T) {
+	s := serve(t)
+	w := openStream(t, http.DefaultClient, s.url, "?search=PAY")
+	w.wantResync()
+	s.create(minimal(`,"id":"r-1"`))
+	s.patch(`{"name":"USDC payer"}`)
+	w.want("created", "r-1")
+	s.patch(`{"paused":true}`)
+	w.want("updated", "r-1")
+	s.patch(`{"name":"other"}`)
+	w.want("deleted", "r-1")
+	s.patch(`{"paused":false}`)
+	s.create(minimal(`,"id":"payments"`))
+	w.want("created", "payments")
+}

@@ -1,0 +1,278 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// lastChange is a last change as a response has it.
+type lastChange struct {
+	Revision                    uint64
+	Time, Actor, Action, Reason string
+}
+
+// wantChange checks a last change, except for its revision, which is returned.
+func wantChange(t *testing.T, got lastChange, action, reason string) uint64 {
+	t.Helper()
+	at, err := time.Parse("2006-01-02T15:04:05.000Z", got.Time)
+	if err != nil || time.Since(at).Abs() > time.Minute || got.Revision == 0 {
+		t.Errorf("the change is %+v, error %v", got, err)
+	}
+	if got.Actor != "token-1" || got.Action != action || got.Reason != reason {
+		t.Errorf("the change is %+v, want %s by token-1 because of %q", got, action, reason)
+	}
+	return got.Revision
+}
+
+func changesOf(t *testing.T, got reply) []lastChange {
+	t.Helper()
+	return decode[struct{ Changes []lastChange }](t, got.body).Changes
+}
+
+// TestChanges: every response with relayers says who changed them last, if it is asked.
+func TestChanges(t *testing.T) {
+	s := serve(t, httpapi.WithEngineOperations(), httpapi.WithoutRateLimit())
+	w := openStream(t, http.DefaultClient, s.url, "?changes=true")
+	w.wantResync()
+	isJSON := with("Content-Type", "application/json")
+	for _, c := range []struct{ method, path, body, kind, action string }{
+		{"POST", collection, minimal(`,"id":"r-1"`), "created", "create"},
+		{"PATCH", one, `{"name":"m"}`, "updated", "update"},
+		{"PATCH", one, `{"paused":true}`, "updated", "pause"},
+		{"PATCH", one, `{"paused":false}`, "updated", "resume"},
+		{"PUT", one + "/disabled_reason", `{"type":"x"}`, "updated", "disable"},
+		{"DELETE", one + "/disabled_reason", "", "updated", "enable"},
+	} {
+		reason := "because of " + c.action
+		got := s.do(c.method, c.path+"?changes=true", c.body, isJSON, with("X-Change-Reason", reason))
+		list := changesOf(t, got)
+		if len(list) != 1 {
+			t.Fatalf("%s: %d %s", c.action, got.status, got.body)
+		}
+		revision := wantChange(t, list[0], c.action, reason)
+		if want := fmt.Sprintf(`"%d"`, revision); got.header.Get("ETag") != want {
+			t.Errorf("%s: the ETag is %s, want %s", c.action, got.header.Get("ETag"), want)
+		}
+		for _, path := range []string{one + "?changes=true", collection + "?changes=true", collection + "?after=&changes=true"} {
+			if read := changesOf(t, s.do("GET", path, "")); len(read) != 1 || read[0] != list[0] {
+				t.Errorf("GET %s: %+v, want %+v", path, read, list)
+			}
+		}
+		event := w.want(c.kind, "r-1")
+		if streamed := decode[struct{ Change lastChange }](t, event.data).Change; streamed != list[0] {
+			t.Errorf("%s: the event is %+v, want %+v", c.action, streamed, list[0])
+		}
+	}
+	s.do("DELETE", one+"?changes=true", "", with("X-Change-Reason", "gone"))
+	wantChange(t, decode[struct{ Change lastChange }](t, w.want("deleted", "r-1").data).Change, "delete", "gone")
+}
+
+func TestChanges_NotAsked(t *testing.T) {
+	s := serve(t, httpapi.WithEngineOperations())
+	w := s.watch()
+	w.wantResync()
+	isJSON := with("Content-Type", "application/json")
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", collection, minimal(`,"id":"r-1"`)}, {"GET", collection + "?changes=false", ""}, {"GET", one, ""}, {"PATCH", one, `{"name":"m"}`},
+		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""},
+	} {
+		if got := s.do(c.method, c.path, c.body, isJSON); got.status >= 300 || strings.Contains(got.body, "token-1") || strings.Contains(got.body, `"changes"`) {
+			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.body)
+		}
+	}
+	if e := w.want("created", "r-1"); strings.Contains(e.data, `"change"`) {
+		t.Errorf("the event is %s", e.data)
+	}
+	for _, path := range []string{collection, one, changes} {
+		for _, value := range []string{"", "1", "True"} {
+			wantProblem(t, s.do("GET", path+"?changes="+value, ""), "changes", "must be true or false")
+		}
+		wantProblem(t, s.do("GET", path+"?changes=true&changes=true", ""), "changes", "must not be given more than once")
+		if got := s.do("HEAD", path+"?changes=x", ""); got.status != http.StatusBadRequest {
+			t.Errorf("HEAD %s returned %d", path, got.status)
+		}
+	}
+}
+
+// TestChanges_Unknown: what is not known of a change is absent.
+func TestChanges_Unknown(t *testing.T) {
+	s := serveFeed(t, changeOf("r-1", "p", validDocument("r-1")))
+	w := openStream(t, http.DefaultClient, s.url, "?changes=true")
+	w.wantResync()
+	if e := w.want("created", "r-1"); !strings.HasSuffix(e.data, `},"change":{"revision":1}}`) {
+		t.Errorf("the event is %s", e.data)
+	}
+	plain := serveAs(t, validTokens, nil)
+	if _, err := plain.manager.Create(t.Context(), relayer.CreateRequest{ID: "r-1", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	got := plain.do("GET", one+"?changes=true", "").body
+	if !regexp.MustCompile(`,"changes":\[\{"revision":1,"time":"[-0-9T:.]{23}Z","action":"create"\}\]\}$`).MatchString(got) {
+		t.Errorf("without an actor and a reason: %s", got)
+	}
+	dry := plain.do("POST", validation+"?changes=true", minimal(""))
+	if !strings.HasSuffix(dry.body, `,"changes":[{"revision":0}]}`) {
+		t.Errorf("a dry run: %s", dry.body)
+	}
+}
+
+// TestChangeReason: every write takes a reason of one line of at most 256 characters.
+func TestChangeReason(t *testing.T) {
+	s := serve(t, httpapi.WithEngineOperations())
+	s.create(minimal(`,"id":"r-1"`))
+	writes := []struct{ method, path, body string }{
+		{"POST", collection, minimal(`,"id":"r-2"`)}, {"POST", validation, minimal("")}, {"PATCH", one, `{"name":"m"}`},
+		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""}, {"DELETE", one, ""},
+	}
+	isJSON := with("Content-Type", "application/json")
+	before := s.contents()
+	for _, write := range writes {
+		for problem, values := range map[string][]string{
+			"the X-Change-Reason must be at most 256 characters":              {strings.Repeat("é", 257)},
+			"the X-Change-Reason must be one line without control characters": {"a\tb"},
+			"the X-Change-Reason must not be given more than once":            {"a", "b"},
+			"the X-Change-Reason must be UTF-8":                               {"\xff"},
+		} {
+			got := s.do(write.method, write.path, write.body, isJSON, with("X-Change-Reason", values...))
+			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+			wantProblem(t, got, "", problem)
+		}
+	}
+	if after := s.contents(); after != before {
+		t.Errorf("was %s\nis  %s", before, after)
+	}
+	for _, write := range writes {
+		if got := s.do(write.method, write.path, write.body, isJSON, with("X-Change-Reason", strings.Repeat("é", 256))); got.status >= 300 {
+			t.Errorf("%s %s: %d %s", write.method, write.path, got.status, got.body)
+		}
+	}
+	stored, err := s.manager.Get(t.Context(), "r-2")
+	if err != nil || stored.LastChange.Reason != strings.Repeat("é", 256) {
+		t.Errorf("stored %+v, error %v", stored, err)
+	}
+}
+
+// past is an entry of a history.
+type past struct {
+	lastChange
+	Changed []string
+	Relayer json.RawMessage
+}
+
+type historyPage struct {
+	Data []past
+	Next *string
+}
+
+func (s *service) history(path string) historyPage {
+	s.t.Helper()
+	got := s.do("GET", path, "")
+	if got.status != http.StatusOK {
+		s.t.Fatalf("GET %s: %d %s", path, got.status, got.body)
+	}
+	return decode[historyPage](s.t, got.body)
+}
+
+func TestHistory(t *testing.T) {
+	s := serve(t, httpapi.WithoutRateLimit())
+	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@rpc.example/v2/key"}]`))
+	s.patch(`{"paused":true}`)
+	s.do("PATCH", one, `{"name":"m","labels":{"team":"payments"}}`, with("Content-Type", "application/json"), with("X-Change-Reason", "renamed"))
+	s.patch(`{"custom_rpc_urls":[{"url":"https://user:pw@rpc.example/v2/key?a=b"}]}`)
+	current := s.do("GET", one, "")
+	s.do("DELETE", one, "")
+
+	all := s.history(one + "/history")
+	if len(all.Data) != 5 || all.Next != nil {
+		t.Fatalf("the history is %+v", all)
+	}
+	for i, want := range []struct{ action, reason, changed string }{
+		{"delete", "", "[]"}, {"update", "", "[custom_rpc_urls]"}, {"update", "renamed", "[labels.team name]"}, {"pause", "", "[paused]"}, {"create", "", "[]"},
+	} {
+		entry := all.Data[i]
+		revision := wantChange(t, entry.lastChange, want.action, want.reason)
+		if changed := fmt.Sprint(entry.Changed); changed != want.changed || i > 0 && revision >= all.Data[i-1].Revision {
+			t.Errorf("entry %d is %+v, want %+v", i, entry, want)
+		}
+	}
+	if string(all.Data[0].Relayer) != "null" || `{"success":true,"data":`+string(all.Data[1].Relayer)+`}` != current.body {
+		t.Errorf("the newest entries are %s\nand %s\nwant null and %s", all.Data[0].Relayer, all.Data[1].Relayer, current.body)
+	}
+	if name := decode[relayer.Relayer](t, string(all.Data[4].Relayer)).Name; name != "n" {
+		t.Errorf("the relayer was created with the name %q", name)
+	}
+
+	var walked []past
+	for path := one + "/history?per_page=2"; ; {
+		page := s.history(path)
+		walked = append(walked, page.Data...)
+		if page.Next == nil {
+			break
+		}
+		path = one + "/history?per_page=2&before=" + *page.Next
+	}
+	if encode(t, walked) != encode(t, all.Data) {
+		t.Errorf("pages have\n%s\nwant\n%s", encode(t, walked), encode(t, all.Data))
+	}
+	if none := s.history(one + "/history?per_page=0"); none.Data == nil || len(none.Data) != 0 || none.Next != nil {
+		t.Errorf("per_page=0: %+v", none)
+	}
+}
+
+func TestHistory_Invalid(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	for _, id := range []string{"nobody", "a.b"} {
+		wantFailure(t, s.do("GET", collection+"/"+id+"/history", ""), http.StatusNotFound, "Relayer with ID "+id+" not found")
+	}
+	wantProblem(t, s.do("GET", one+"/history?before=-1", ""), "before", "must be a revision: a whole number")
+	wantProblem(t, s.do("GET", one+"/history?per_page=x", ""), "per_page", "must be a whole number from 0 to 4294967295")
+	if got := s.do("HEAD", one+"/history?before=x", ""); got.status != http.StatusBadRequest {
+		t.Errorf("HEAD returned %d", got.status)
+	}
+	if got := s.do("GET", one+"/history?rpc_urls=full&changes=true", ""); strings.Count(got.body, "was ignored") != 2 {
+		t.Errorf("unknown parameters: %s", got.body)
+	}
+	wantFailure(t, serveManager(t, downManager(t), validTokens).do("GET", one+"/history", ""), http.StatusServiceUnavailable, "Service Unavailable")
+	silent, err := relayer.New(noHistory{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, serveManager(t, silent, validTokens).do("GET", one+"/history", ""), http.StatusNotFound, "Not Found")
+}
+
+// TestHistory_Scope: a caller with a scope gets the changes before or after which the relayer
+// is inside, and no state outside.
+func TestHistory_Scope(t *testing.T) {
+	s := serveScoped(t, false)
+	const path = collection + "/in-1"
+	patch := func(body string) {
+		t.Helper()
+		if got := s.as(writer, "PATCH", path, body); got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	patch(`{"labels":{"team":"risk"},"name":"left"}`)
+	patch(`{"name":"hidden"}`)
+	patch(`{"labels":{"team":"payments"},"name":"back"}`)
+	got := s.as(teamReader, "GET", path+"/history", "")
+	entries := decode[historyPage](t, got.body).Data
+	if len(entries) != 3 || strings.Contains(got.body, "hidden") || strings.Contains(got.body, "risk") || strings.Contains(got.body, `"left"`) {
+		t.Fatalf("the history is %s", got.body)
+	}
+	if !strings.Contains(string(entries[0].Relayer), `"back"`) || string(entries[1].Relayer) != "null" || entries[1].Changed != nil || entries[2].Action != "create" {
+		t.Errorf("the history is %s", got.body)
+	}
+	if all := decode[historyPage](t, s.as(reader, "GET", path+"/history", "").body).Data; len(all) != 4 {
+		t.Errorf("without a scope: %+v", all)
+	}
+}

@@ -1,0 +1,205 @@
+package httpapi_test
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/storeutil"
+)
+
+// next returns the next event or heartbeat.
+func (w *rawStream) next(t *testing.T) event {
+	t.Helper()
+	for {
+		e, err := readEvent(w.lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.comment == "" {
+			return e
+		}
+	}
+}
+
+// TestWatch_Time: before each event, and in each heartbeat, there are the milliseconds from
+// the arrival of the request to the moment up to which the stream is complete.
+func TestWatch_Time(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		manager, _, w := watchInBubble(t, slowTokens(1500*time.Millisecond))
+		if e := w.next(t); e.name != "resync" || e.milliseconds != "" {
+			t.Fatalf("got %+v", e)
+		}
+		time.AfterFunc(10*time.Second+345678*time.Microsecond-time.Since(begun), func() { createIn(t, manager, "r-1", "n") })
+		last, heartbeats := time.Since(begun), 0
+		for {
+			e := w.next(t)
+			now := time.Since(begun)
+			milliseconds, err := strconv.ParseInt(e.milliseconds, 10, 64)
+			if err != nil || milliseconds != now.Milliseconds() {
+				t.Errorf("after %v: %+v, error %v", now, e, err)
+			}
+			if now-last > 5*time.Second {
+				t.Errorf("%v passed without an event", now-last)
+			}
+			if last = now; e.name == "" {
+				heartbeats++
+				continue
+			}
+			if e.name != "created" || e.milliseconds != "10345" || heartbeats < 2 {
+				t.Errorf("after %d heartbeats: %+v", heartbeats, e)
+			}
+			break
+		}
+		w.connection.Close()
+	})
+}
+
+// slowTokens accepts validToken after a delay.
+func slowTokens(delay time.Duration) httpapi.Authenticator {
+	return func(r *http.Request) (relayer.Actor, error) {
+		time.Sleep(delay)
+		return validTokens(r)
+	}
+}
+
+// TestWatch_TimeBeforeArrival: a change that the stream got up to a moment before the arrival
+// of the request has no comment, which would claim a later moment.
+func TestWatch_TimeBeforeArrival(t *testing.T) {
+	old := time.Now()
+	change := func(at time.Time) func() (relayer.RecordChange, error) {
+		return func() (relayer.RecordChange, error) {
+			c, err := changeOf("r-1", "p", validDocument("r-1"))()
+			c.Time = at
+			return c, err
+		}
+	}
+	heartbeat := func() (relayer.RecordChange, error) {
+		return relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: "q", Time: old}, nil
+	}
+	w := serveFeed(t, change(old), heartbeat, heartbeat, change(time.Now().Add(time.Hour))).watch(with("Last-Event-ID", "o"))
+	if e, err := w.read(); err != nil || e.name != "created" || e.milliseconds != "" || e.id != "p" {
+		t.Errorf("got %+v, error %v", e, err)
+	}
+	if e, err := w.read(); err != nil || e != (event{id: "q"}) {
+		t.Errorf("the heartbeat is %+v, error %v", e, err)
+	}
+	e, err := w.read()
+	if milliseconds, parseErr := strconv.Atoi(e.milliseconds); err != nil || parseErr != nil || e.name != "created" || milliseconds < 3_500_000 || milliseconds > 3_600_000 {
+		t.Errorf("got %+v, errors %v, %v", e, err, parseErr)
+	}
+}
+
+// TestWatch_HeartbeatPosition: a heartbeat has the position if it has advanced over changes
+// that are not selected, so that the stream resumes behind them.
+func TestWatch_HeartbeatPosition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager, err := relayer.New(memory.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := manager.List(t.Context(), relayer.ListQuery{Selector: relayer.Selector{}.Where("network", "other")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, err := httpapi.New(manager, validTokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener := serveInBubble(t, api)
+		open := func(id string) *rawStream {
+			return dialStreamAt(t, listener, changes+"?network=other", "Last-Event-ID: "+id+"\r\n")
+		}
+		w := open(page.Position)
+		if e := w.next(t); e.name != "" || e.milliseconds == "" || e.id != "" {
+			t.Errorf("without a change the heartbeat is %+v", e)
+		}
+		createIn(t, manager, "r-1", "n")
+		advanced := w.next(t)
+		if advanced.name != "" || advanced.milliseconds == "" || advanced.id == "" || advanced.id == page.Position {
+			t.Errorf("after a change the heartbeat is %+v", advanced)
+		}
+		if e := w.next(t); e.name != "" || e.id != "" {
+			t.Errorf("the next heartbeat is %+v", e)
+		}
+		w.connection.Close()
+		for i := range 1024 { // the first change is no longer retained
+			createIn(t, manager, "n-"+strconv.Itoa(i), "n")
+		}
+		w = open(page.Position)
+		if e := w.next(t); e.name != "resync" {
+			t.Errorf("from the position of the list: %+v", e)
+		}
+		w.connection.Close()
+		w = open(advanced.id)
+		if e := w.next(t); e.name != "" || e.id == "" {
+			t.Errorf("from the position of the heartbeat: %+v", e)
+		}
+		w.connection.Close()
+	})
+}
+
+// TestWatch_Released: when the handler of a stream returns, its watch of the store has ended,
+// and the stream uses nothing of a limit.
+func TestWatch_Released(t *testing.T) {
+	for name, end := range map[string]func(*httpapi.API, context.CancelFunc, *atomic.Bool){
+		"drain":          func(api *httpapi.API, _ context.CancelFunc, _ *atomic.Bool) { api.Drain() },
+		"client is gone": func(_ *httpapi.API, cancel context.CancelFunc, _ *atomic.Bool) { cancel() },
+		"revoked":        func(_ *httpapi.API, _ context.CancelFunc, isRevoked *atomic.Bool) { isRevoked.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				watching := 0
+				feed := new(storeutil.Feed)
+				store := scriptedFeed{memory.New(), func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+					watching++
+					return func(yield func(relayer.RecordChange, error) bool) {
+						defer func() { watching-- }()
+						feed.Watch(ctx, after)(yield)
+						time.Sleep(time.Second) // such as the release of a connection
+					}
+				}}
+				var isRevoked atomic.Bool
+				authenticate := func(r *http.Request) (relayer.Actor, error) {
+					if isRevoked.Load() {
+						return relayer.Actor{}, httpapi.ErrUnauthorized
+					}
+					return validTokens(r)
+				}
+				api := handlerOn(t, store, authenticate, httpapi.WithMaxWatchers(1), httpapi.WithMaxPendingBytes(300))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				time.AfterFunc(time.Second, func() {
+					change, _ := changeOf("r-1", "p", validDocument("r-1"))()
+					feed.Publish(change)
+				})
+				time.AfterFunc(time.Minute, func() { end(api, cancel, &isRevoked) })
+				request := httptest.NewRequestWithContext(ctx, "GET", changes, nil)
+				request.Header.Set("Authorization", "Bearer "+validToken)
+				w := &blockedWriter{statusWriter: statusWriter{header: make(http.Header)}, release: make(chan struct{})}
+				close(w.release)
+				api.ServeHTTP(w, request)
+				if watching != 0 {
+					t.Errorf("%d watches of the store have not ended", watching)
+				}
+				isRevoked.Store(false)
+				if got := serveHTTP(t.Context(), api, "HEAD", changes, ""); got.Code != http.StatusOK && name != "drain" {
+					t.Errorf("another stream returned %d", got.Code)
+				}
+				if got := serveHTTP(t.Context(), api, "GET", collection, ""); got.Code != http.StatusOK {
+					t.Errorf("a list returned %d", got.Code)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package relayer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// Every write says who made it, when, why and what it was, in every result.
+func TestNote_OfEveryWrite(t *testing.T) {
+	eachStore(t, func(t *testing.T, store relayer.Store) {
+		m := managerOf(t, store)
+		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "alice"})
+		because := relayer.Reason("incident 42")
+		for _, c := range []struct {
+			action relayer.Action
+			write  func() (*relayer.Relayer, error)
+		}{
+			{relayer.ActionCreate, func() (*relayer.Relayer, error) { return m.Create(ctx, minimal("r"), because) }},
+			{relayer.ActionPause, func() (*relayer.Relayer, error) { return m.Pause(ctx, "r", because) }},
+			{relayer.ActionResume, func() (*relayer.Relayer, error) {
+				return m.Patch(ctx, "r", relayer.Patch{"paused": false}, because)
+			}},
+			{relayer.ActionDisable, func() (*relayer.Relayer, error) {
+				return m.Disable(ctx, "r", relayer.DisabledReason{Type: "x"}, because)
+			}},
+			{relayer.ActionEnable, func() (*relayer.Relayer, error) { return m.Enable(ctx, "r", because) }},
+			{relayer.ActionUpdate, func() (*relayer.Relayer, error) {
+				return m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = "new"; return nil }, because)
+			}},
+		} {
+			began := time.Now().Truncate(time.Millisecond)
+			written, err := c.write()
+			if err != nil {
+				t.Fatal(err)
+			}
+			note := written.LastChange
+			if note.Time.Before(began) || note.Time.After(time.Now()) || note.Time.Location() != time.UTC {
+				t.Errorf("%s at %v, want between %v and now, in UTC", c.action, note.Time, began)
+			}
+			if note.Time = (time.Time{}); note != (relayer.Note{Actor: "alice", Action: c.action, Reason: "incident 42"}) {
+				t.Errorf("%s: %+v", c.action, note)
+			}
+			page, err := m.List(ctx, relayer.ListQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			document, err := m.Documents().Get(ctx, "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, got := range []relayer.Note{mustGet(t, m, "r").LastChange, page.Relayers[0].LastChange, document.LastChange()} {
+				if got != written.LastChange {
+					t.Errorf("%s read as %+v, want %+v", c.action, got, written.LastChange)
+				}
+			}
+		}
+	})
+}
+
+// A write that changes nothing leaves the note of the last change.
+func TestNote_WriteWithoutChange(t *testing.T) {
+	m := newManager(t)
+	created := mustCreate(t, m, minimal("r"))
+	resumed, err := m.Resume(t.Context(), "r", relayer.Reason("no effect"))
+	if err != nil || resumed.LastChange != created.LastChange {
+		t.Errorf("%+v, %v, want %+v", resumed.LastChange, err, created.LastChange)
+	}
+}
+
+// A watch has the notes too, that of a delete with its own revision.
+func TestNote_InWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t)
+		f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{}))
+		mustCreate(t, m, minimal("r"))
+		time.Sleep(time.Hour)
+		bob := relayer.WithActor(t.Context(), relayer.Actor{ID: "bob"})
+		if err := m.Delete(bob, "r", relayer.Reason("gone")); err != nil {
+			t.Fatal(err)
+		}
+		created, deleted := f.expect(relayer.ChangeCreated, "r"), f.expect(relayer.ChangeDeleted, "r")
+		want := relayer.Note{Time: created.LastChange.Time.Add(time.Hour), Actor: "bob", Action: relayer.ActionDelete, Reason: "gone"}
+		if deleted.LastChange != want || deleted.Revision <= created.Revision {
+			t.Errorf("deleted by %+v at %d, want %+v after %d", deleted.LastChange, deleted.Revision, want, created.Revision)
+		}
+	})
+}
+
+// A note that this package did not write, and an actor with separators, are no error.
+func TestNote_OtherBytes(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store)
+	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "a\tb\xff\t"})
+	r, err := m.Create(ctx, minimal("r"), relayer.Reason("why"))
+	want := relayer.Note{Time: r.LastChange.Time, Actor: "a\uFFFDb\uFFFD\uFFFD", Action: relayer.ActionCreate, Reason: "why"}
+	if err != nil || r.LastChange != want {
+		t.Errorf("%+v, error %v, want %+v", r.LastChange, err, want)
+	}
+	for note, want := range map[string]relayer.Note{
+		"":                                    {},
+		"{}":                                  {},
+		"x\tcreate":                           {},
+		"1000":                                {Time: time.Unix(1, 0).UTC()},
+		"1000\tpause\talice\twhy\turls\tlater": {Time: time.Unix(1, 0).UTC(), Actor: "alice", Action: relayer.ActionPause, Reason: "why"},
+	} {
+		rec, err := store.Get(t.Context(), "r")
+		if rec.Note = []byte(note); err == nil {
+			_, err = store.Update(t.Context(), rec)
+		}
+		if got := mustGet(t, m, "r").LastChange; err != nil || got != want {
+			t.Errorf("the note %q is %+v, want %+v; error %v", note, got, want, err)
+		}
+	}
+}
+
+func TestReason_Limits(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, minimal("r"))
+	for reason, isValid := range map[string]bool{
+		"":                         true,
+		strings.Repeat("é", 256):   true,
+		strings.Repeat("e", 257):   false,
+		"two\nlines":               false,
+		"tab\t":                    false,
+		"\xff":                     false,
+		"\"quotes\" & <angles> ✓":  true,
+		"https://rpc.example/KEY?": true,
+	} {
+		changed, err := m.Patch(t.Context(), "r", relayer.Patch{"labels": relayer.Patch{"n": fmt.Sprint(len(reason))}}, relayer.Reason(reason))
+		if !isValid {
+			if err == nil {
+				t.Errorf("%q was accepted", reason)
+				continue
+			}
+			wantFields(t, fieldErrors(t, err), "change_reason")
+			continue
+		}
+		if err != nil || changed.LastChange.Reason != reason {
+			t.Errorf("%q: stored %v, error %v", reason, changed, err)
+		}
+	}
+}
+
+// An actor may have any ID; the longest that is stored has 1,024 bytes.
+func TestNote_ActorOfAnyID(t *testing.T) {
+	for id, want := range map[string]string{"\xff": "\uFFFD", strings.Repeat("é", 600): strings.Repeat("é", 512)} {
+		m := newManager(t)
+		r, err := m.Create(relayer.WithActor(t.Context(), relayer.Actor{ID: id}), minimal("r"))
+		if err != nil || r.LastChange.Actor != want {
+			t.Errorf("actor %.10q: %+v, %v", id, r, err)
+		}
+	}
+}
+
+// A note that this package did not write is no error.
+func TestNote_Unknown(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store)
+	mustCreate(t, m, minimal("r"))
+	for _, note := range []string{"", "text", `{"time":"x"}`, `[]`} {
+		rec, err := store.Get(context.Background(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Note = []byte(note)
+		if _, err := store.Update(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		if r := mustGet(t, m, "r"); r.LastChange != (relayer.Note{}) {
+			t.Errorf("%q: %+v", note, r.LastChange)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package relayer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// selectorKey is a key of a [Selector].
+type selectorKey struct {
+	name string
+
+	// since is the version of the terms that has the key, or 0 if records have no term of
+	// it: IDs and searches are not terms.
+	since int
+
+	// value returns the value of a relayer, or false if it is not set.
+	value func(*Relayer) (value string, isSet bool)
+
+	// valueProblem returns why the field cannot have a value, or "". If it is nil, the value
+	// must be a text that is not empty.
+	valueProblem func(value string) string
+}
+
+// The keys of selectors that need a treatment of their own.
+const (
+	keyID       = "id"
+	keySearch   = "search"
+	labelPrefix = "label."
+)
+
+// selectorKeys is the table of the keys, besides those of labels. A key that is added has
+// the next version of the terms: older records then lack it, until they are stored again.
+var selectorKeys = []selectorKey{
+	{name: keyID, value: func(r *Relayer) (string, bool) { return r.ID, true }, valueProblem: idProblem},
+	{name: "network", since: 1, value: func(r *Relayer) (string, bool) { return r.Network, true }},
+	{name: "network_type", since: 1, value: func(r *Relayer) (string, bool) { return string(r.NetworkType), true }, valueProblem: networkTypeProblem},
+	{name: "signer_id", since: 1, value: func(r *Relayer) (string, bool) { return r.SignerID, true }},
+	{name: "notification_id", since: 1, value: func(r *Relayer) (string, bool) { return r.NotificationID, r.NotificationID != "" }},
+	{name: "paused", since: 1, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.Paused), true }, valueProblem: flagProblem},
+	{name: "system_disabled", since: 1, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.SystemDisabled), true }, valueProblem: flagProblem},
+	{name: keySearch, valueProblem: searchProblem},
+}
+
+// IsSelectorKey reports whether a [Selector] can have the key: whether its name is known.
+func IsSelectorKey(key string) bool {
+	_, isLabel := strings.CutPrefix(key, labelPrefix)
+	return isLabel || slices.ContainsFunc(selectorKeys, func(k selectorKey) bool { return k.name == key })
+}
+
+// selectorKeyNamed returns the key, or why it is none.
+func selectorKeyNamed(name string) (key selectorKey, problem string) {
+	if label, isLabel := strings.CutPrefix(name, labelPrefix); isLabel {
+		return labelSelectorKey(label), labelKeyProblem(label)
+	}
+	i := slices.IndexFunc(selectorKeys, func(k selectorKey) bool { return k.name == name })
+	if i < 0 {
+		return selectorKey{}, "is not a known key of a selector"
+	}
+	return selectorKeys[i], ""
+}
+
+func labelSelectorKey(label string) selectorKey {
+	return selectorKey{
+		name: labelPrefix + label, since: 1, valueProblem: labelValueProblem,
+		value: func(r *Relayer) (string, bool) {
+			value, isSet := r.Labels[label]
+			return value, isSet
+		},
+	}
+}
+
+func (k selectorKey) isIndexed() bool { return k.since > 0 }
+
+// The limits of searches.
+const (
+	maxSearches     = 8
+	maxSearchLength = 128 // characters
+)
+
+// problem returns why a term of the key cannot have the values, or "".
+func (k selectorKey) problem(values []string) string {
+	if k.name == keySearch && len(values) > maxSearches {
+		return fmt.Sprintf("must have at most %d values", maxSearches)
+	}
+	valueProblem := k.valueProblem
+	if valueProblem == nil {
+		valueProblem = requiredTextProblem
+	}
+	for _, value := range values {
+		if problem := valueProblem(value); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+func idProblem(value string) string {
+	if !IsID(value) {
+		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
+	}
+	return ""
+}
+
+func networkTypeProblem(value string) string {
+	if newPolicy(NetworkType(value)) == nil {
+		return "must be one of evm, solana, stellar"
+	}
+	return ""
+}
+
+func flagProblem(value string) string {
+	if value != "true" && value != "false" {
+		return "must be true or false"
+	}
+	return ""
+}
+
+func searchProblem(value string) string {
+	switch {
+	case strictjson.TextProblem(value) != "":
+		return strictjson.TextProblem(value)
+	case utf8.RuneCountInString(value) > maxSearchLength:
+		return fmt.Sprintf("must be at most %d characters", maxSearchLength)
+	case strings.Contains(value, textSeparator):
+		return "must not contain the control character U+001F"
+	default:
+		return ""
+	}
+}
+
+func requiredTextProblem(value string) string {
+	if value == "" {
+		return "must not be empty"
+	}
+	return strictjson.TextProblem(value)
+}

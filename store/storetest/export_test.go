@@ -1,0 +1,32 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+)
+
+// SetPatience sets how long a case waits for one element of a watch. It is for the process
+// of one test.
+func SetPatience(most time.Duration) { patience = most }
+
+// RunCase runs one case of [Run].
+func RunCase(t *testing.T, name string, open Opener) {
+	for _, c := range cases {
+		if c.name == name {
+			c.run(t, openUntilEnd(t, open))
+			return
+		}
+	}
+	panic("no case " + name)
+}
+
+// RunDurableCase runs one case of [RunDurable].
+func RunDurableCase(t *testing.T, name string, place func(t *testing.T) Opener) {
+	for _, c := range durableCases {
+		if c.name == name {
+			c.run(t, place(t))
+			return
+		}
+	}
+	panic("no case " + name)
+}

@@ -1,0 +1,176 @@
+package storetest
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// partsAtLimits has notes of any bytes: only the Manager interprets them.
+func partsAtLimits(t *testing.T, store relayer.Store) {
+	longest := sample(strings.Repeat("i", relayer.MaxIDLength))
+	longest.Claim = strings.Repeat("c", relayer.MaxClaimLength)
+	longest.Terms = nil
+	for i := range relayer.MaxTerms {
+		longest.Terms = append(longest.Terms, numbered(i)+strings.Repeat("t", relayer.MaxTermLength-len(numbered(i))))
+	}
+	longest.Text = strings.Repeat("é", relayer.MaxTextLength/2)
+	longest.Note = slices.Repeat([]byte{0, 0xff, 'n', '"'}, relayer.MaxNoteLength/4)
+	shortest := relayer.Record{ID: "s"}
+	empty := relayer.Record{ID: "e", Terms: []string{}, Note: []byte{}, Document: []byte{}, Private: []byte{}}
+	bytes := sample("bytes")
+	for i := range 256 {
+		bytes.Note = append(bytes.Note, byte(i))
+	}
+	w := watch(t, store)
+	var all []relayer.Record
+	for _, rec := range []relayer.Record{longest, shortest, empty, bytes} {
+		all = append(all, mustCreate(t, store, rec))
+	}
+	wantPage(t, store, 0, 10, all)
+	for i, rec := range all {
+		wantSame(t, "Get", mustGet(t, store, rec.ID), rec)
+		w.want(t, relayer.ChangeCreated, rec, relayer.Record{})
+		other := all[len(all)-1-i]
+		rec.Text, rec.Note = other.Text, other.Note
+		all[i] = mustUpdate(t, store, rec)
+	}
+	wantPage(t, store, 0, 10, all)
+	wantSelected(t, store, relayer.StoreQuery{Contains: []string{longest.Text}, Limit: 10}, all)
+	if err := store.Delete(t.Context(), all[0].ID, all[0].Revision, longest.Note); err != nil {
+		t.Fatalf("Delete with the longest note: %v", err)
+	}
+}
+
+// notesBelongToRevisions: a note describes one write, and a write that failed leaves none.
+func notesBelongToRevisions(t *testing.T, store relayer.Store) {
+	w := watch(t, store)
+	made := mustCreate(t, store, sample("one"))
+	changed := made
+	changed.Note = []byte("second")
+	changed = mustUpdate(t, store, changed)
+	wantSame(t, "Get", mustGet(t, store, "one"), changed)
+	stale := made
+	stale.Note = []byte("stale")
+	_, err := store.Update(t.Context(), stale)
+	wantError(t, "Update", err, relayer.ErrConflict)
+	wantError(t, "Delete", store.Delete(t.Context(), "one", made.Revision, []byte("stale")), relayer.ErrConflict)
+	wantPage(t, store, 0, 10, []relayer.Record{changed})
+	silent := changed
+	silent.Note = nil
+	silent = mustUpdate(t, store, silent)
+	wantPage(t, store, 0, 10, []relayer.Record{silent})
+	mustDelete(t, store, silent)
+	later := mustCreate(t, store, sample("two"))
+	w.want(t, relayer.ChangeCreated, made, relayer.Record{})
+	w.want(t, relayer.ChangeUpdated, changed, made)
+	w.want(t, relayer.ChangeUpdated, silent, changed)
+	if deleted := w.wantDeleted(t, silent); later.Revision <= deleted {
+		t.Fatalf("a create has revision %d, and the delete before it %d", later.Revision, deleted)
+	}
+	w.want(t, relayer.ChangeCreated, later, relayer.Record{})
+}
+
+// listDocumentsOnly permits a store to return all parts.
+func listDocumentsOnly(t *testing.T, store relayer.Store) {
+	all := createMany(t, store, 7)
+	all[2].Document, all[2].Note = []byte(`{"changed":true}`), []byte("changed")
+	all[2] = mustUpdate(t, store, all[2])
+	for _, query := range []relayer.StoreQuery{
+		{Limit: 100}, {Offset: 2, Limit: 3}, {After: all[1].Sequence, Limit: 2}, {IDs: []string{all[2].ID, all[5].ID}, Limit: 9},
+		{Terms: [][]string{{"common"}}, Limit: 4}, {Contains: []string{"text"}, Limit: 4}, {},
+	} {
+		query.DocumentsOnly = true
+		wantSelected(t, store, query, all)
+	}
+}
+
+// retainedChanges is how many changes a store with a history must retain in the cases.
+const retainedChanges = 100
+
+// withHistory skips the case if the store has no history.
+func withHistory(t *testing.T, store relayer.Store) {
+	t.Helper()
+	if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1}); errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("the store has no history")
+	}
+}
+
+// historyOfWrites compares the history with what a watch has returned.
+func historyOfWrites(t *testing.T, store relayer.Store) {
+	withHistory(t, store)
+	wantHistory(t, store, relayer.HistoryQuery{Limit: 10}, nil)
+	w := watch(t, store)
+	random := newRandom(t)
+	for i := range retainedChanges - 4 {
+		if err := writeAny(t.Context(), store, numbered(random.IntN(4)), i); err != nil {
+			t.Fatal(err)
+		}
+		refused, _ := mustList(t, store, 0, 1)
+		for _, rec := range refused {
+			_, err := store.Create(t.Context(), rec)
+			wantError(t, "Create", err, relayer.ErrExists)
+			rec.Revision++
+			_, err = store.Update(t.Context(), rec)
+			wantError(t, "Update", err, relayer.ErrConflict)
+			wantError(t, "Delete", store.Delete(t.Context(), rec.ID, rec.Revision, nil), relayer.ErrConflict)
+		}
+	}
+	mustDelete(t, store, mustCreate(t, store, sample("gone")))
+	changes := w.readUntil(t, mustCreate(t, store, sample("last")))
+	slices.Reverse(changes)
+	for _, id := range []string{"", numbered(0), numbered(1), "gone", "last", "none", "id-"} {
+		for _, before := range []uint64{0, 1, changes[0].Record.Revision, changes[5].Record.Revision, changes[40].Record.Revision - 1, math.MaxUint64} {
+			for _, limit := range []int{1, 3, math.MaxInt} {
+				wantHistory(t, store, relayer.HistoryQuery{ID: id, Before: before, Limit: limit}, changes)
+			}
+		}
+	}
+}
+
+// wantHistory fails unless the history has the selected ones of the changes, which are all
+// that were made, newest first.
+func wantHistory(t *testing.T, store relayer.Store, query relayer.HistoryQuery, changes []relayer.RecordChange) {
+	t.Helper()
+	var want []relayer.RecordChange
+	for _, change := range changes {
+		isSelected := (query.ID == "" || change.Record.ID == query.ID) && (query.Before == 0 || change.Record.Revision < query.Before)
+		if isSelected && len(want) < query.Limit {
+			change.Record.Private = nil
+			want = append(want, change)
+		}
+	}
+	got, err := store.History(t.Context(), query)
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("History(%+v): %d changes, want %d; error %v", query, len(got), len(want), err)
+	}
+	for i, change := range want {
+		wantChange(t, got[i], change)
+		if !got[i].Time.IsZero() {
+			t.Fatalf("History(%+v): change %d has the time %s", query, i, got[i].Time)
+		}
+	}
+}
+
+// historyWithoutImports: an import makes no revision, and what follows it does.
+func historyWithoutImports(t *testing.T, store relayer.Store) {
+	withHistory(t, store)
+	importing(t, store)
+	first := mustCreate(t, store, sample("first"))
+	records := moved("m", 3)
+	mustImport(t, store, records)
+	want := []relayer.RecordChange{{Kind: relayer.ChangeCreated, Record: first}}
+	wantHistory(t, store, relayer.HistoryQuery{Limit: 10}, want)
+	changed := mustUpdate(t, store, records[1])
+	want = append([]relayer.RecordChange{{
+		Kind: relayer.ChangeUpdated, Record: changed, OldTerms: records[1].Terms, OldText: records[1].Text,
+	}}, want...)
+	wantHistory(t, store, relayer.HistoryQuery{Limit: 10}, want)
+	for _, rec := range records {
+		wantHistory(t, store, relayer.HistoryQuery{ID: rec.ID, Limit: 10}, want)
+	}
+}

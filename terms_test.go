@@ -1,0 +1,265 @@
+package relayer_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+func named(id, name string) relayer.CreateRequest {
+	req := minimal(id)
+	req.Name = name
+	return req
+}
+
+// reindex returns the IDs of the relayers that were stored again.
+func reindex(t *testing.T, m *relayer.Manager) []string {
+	t.Helper()
+	ids := []string{}
+	for id, err := range m.Reindex(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Records that an earlier version stored lack the terms of a newer key: every use of it is an
+// error until they are stored again, and never a shorter list.
+func TestSelector_KeyNewerThanRecords(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store)
+	mustCreate(t, m, named("old-a", "a"))
+	mustCreate(t, m, named("old-b", "b"))
+	if ids := reindex(t, m); len(ids) != 0 {
+		t.Errorf("stored %q again, want none", ids)
+	}
+	relayer.AddSelectorKey("initial", t.Cleanup)
+	mustCreate(t, m, named("new-a", "a"))
+	byInitial := mustParse(t, "initial=a")
+	view := m.Within(byInitial)
+	for name, err := range map[string]error{
+		"list":        second(m.List(t.Context(), relayer.ListQuery{Selector: byInitial})),
+		"all":         firstError(m.All(t.Context(), byInitial)),
+		"view, get":   second(view.Get(t.Context(), "old-a")),
+		"view, pause": second(view.Pause(t.Context(), "old-a")),
+	} {
+		if err == nil || errors.Is(err, relayer.ErrNotFound) || !strings.Contains(err.Error(), "initial") || !strings.Contains(err.Error(), "Reindex") {
+			t.Errorf("%s: error %v, want one that names the key and what to call", name, err)
+		}
+	}
+	watched := m.Watch(t.Context(), relayer.WatchQuery{Selector: byInitial})
+	if err := m.Delete(t.Context(), "old-b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := firstError(watched); err == nil || !strings.Contains(err.Error(), "Reindex") {
+		t.Errorf("watch: error %v", err)
+	}
+	if page, err := m.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, "network=sepolia")}); err != nil || len(page.Relayers) != 2 {
+		t.Errorf("list by another key: %+v, %v", page, err)
+	}
+
+	before := mustGet(t, m, "old-a")
+	if ids := reindex(t, m); !slices.Equal(ids, []string{"old-a"}) {
+		t.Errorf("stored %q again, want old-a", ids)
+	}
+	if after := mustGet(t, m, "old-a"); after.Name != before.Name || after.Revision <= before.Revision {
+		t.Errorf("stored again as %v, before %v", after, before)
+	}
+	page, err := m.List(t.Context(), relayer.ListQuery{Selector: byInitial})
+	if err != nil || !slices.Equal(idsOf(page.Relayers), []string{"old-a", "new-a"}) {
+		t.Errorf("list: %+v, %v", page, err)
+	}
+	if got := mustGet(t, view, "old-a"); got.ID != "old-a" {
+		t.Errorf("view: %v", got)
+	}
+}
+
+// A write of an older version keeps the terms of a newer one.
+func TestUpdate_KeepsUnknownTerms(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store)
+	relayer.AddSelectorKey("initial", t.Cleanup)
+	mustCreate(t, m, named("r", "a"))
+	withKey, err := store.Get(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	relayer.RemoveAddedSelectorKey()
+	if _, err := m.Pause(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := store.Get(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Clone(withKey.Terms)
+	want[slices.Index(want, "paused=false")] = "paused=true"
+	if !slices.Equal(rec.Terms, want) {
+		t.Errorf("terms %q, want %q", rec.Terms, want)
+	}
+	if ids := checked(t, m); len(ids) != 0 {
+		t.Errorf("Check of newer terms: %q", ids)
+	}
+}
+
+// checked returns what Check yields, as "ID part".
+func checked(t *testing.T, m *relayer.Manager) []string {
+	t.Helper()
+	var found []string
+	for id, err := range m.Check(t.Context()) {
+		if !errors.Is(err, relayer.ErrCorrupt) {
+			t.Fatalf("%s: %v", id, err)
+		}
+		for _, part := range []string{"id of", "claim of", "terms of", "text of", "stored document"} {
+			if strings.Contains(err.Error(), part) {
+				found = append(found, id+" "+strings.TrimSuffix(part, " of"))
+			}
+		}
+	}
+	return found
+}
+
+func TestCheck_RecordsUnlikeTheirDocuments(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store, relayer.WithExclusiveSigners())
+	forge := func(id string, change func(*relayer.Record)) {
+		req := minimal(id)
+		req.SignerID = id
+		req.Labels = map[string]string{"team": "a"}
+		mustCreate(t, m, req)
+		rec, err := store.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change(&rec); second(store.Update(t.Context(), rec)) != nil {
+			t.Fatal("not stored")
+		}
+	}
+	replaced := func(terms []string, old, new string) []string {
+		terms = slices.Clone(terms)
+		terms[slices.Index(terms, old)] = new
+		slices.Sort(terms)
+		return terms
+	}
+	forge("sound", func(*relayer.Record) {})
+	forge("moved", func(r *relayer.Record) { r.Terms = replaced(r.Terms, "label.team=a", "label.team=b") })
+	forge("less", func(r *relayer.Record) { r.Terms = r.Terms[1:] })
+	forge("more", func(r *relayer.Record) { r.Terms = append(slices.Clone(r.Terms), "x-unknown=1") })
+	forge("hidden", func(r *relayer.Record) { r.Text = "other" })
+	forge("claim", func(r *relayer.Record) { r.Claim = "other" })
+	forge("document", func(r *relayer.Record) { r.Document = []byte("{") })
+	forge("id", func(r *relayer.Record) {
+		r.Document = []byte(strings.Replace(string(r.Document), `"id":"id"`, `"id":"di"`, 1))
+	})
+	want := []string{"moved terms", "less terms", "hidden text", "claim claim", "document stored document", "id id"}
+	if got := checked(t, m); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// A search finds parts of IDs and of the first 900 bytes of names, in lists and streams.
+func TestSearch_Meaning(t *testing.T) {
+	long := strings.Repeat("x", 899) + "Ä-end"
+	for _, c := range []struct {
+		name, search string
+		want         bool
+	}{
+		{"Größe", "GRÖSSE", true},
+		{"Größe", "größe", true},
+		{"100%_\\'\"", `%_\'`, true},
+		{"100%", "1_0", false},
+		{"n", "the-id", true},
+		{"n", "idn", false}, // not across the ID and the name
+		{long, strings.Repeat("X", 128), true},
+		{long, "ä", false},
+		{long, "end", false},
+		{strings.Repeat("ΐ", 450), "ΐ", true}, // longer when it is folded
+	} {
+		m := newManager(t)
+		mustCreate(t, m, named("the-id", "before"))
+		selector := relayer.Selector{}.Where("search", c.search)
+		if err := selector.Err(); err != nil {
+			t.Fatal(err)
+		}
+		watched := m.Watch(t.Context(), relayer.WatchQuery{Selector: selector})
+		r, err := m.Patch(t.Context(), "the-id", relayer.Patch{"name": c.name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := m.List(t.Context(), relayer.ListQuery{Selector: selector})
+		if err != nil || (page.Pagination.TotalItems == 1) != c.want || selector.Matches(r) != c.want {
+			t.Errorf("%.20q in %.20q: listed %+v, error %v, matches %t, want %t", c.search, c.name, page, err, selector.Matches(r), c.want)
+		}
+		if !c.want {
+			continue
+		}
+		for change, err := range watched {
+			if err != nil || change.Relayer.Revision != r.Revision {
+				t.Errorf("%.20q in %.20q: watched %v, %v", c.search, c.name, change, err)
+			}
+			break
+		}
+	}
+}
+
+// A relayer whose new name a search no longer finds leaves the selection.
+func TestWatch_RenamedOutOfSearch(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, named("r", "payments"))
+	f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{Selector: mustParse(t, "search=pay")}))
+	for _, name := range []string{"risk", "Payday", "PAYMENTS"} {
+		if _, err := m.Patch(t.Context(), "r", relayer.Patch{"name": name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.expect(relayer.ChangeDeleted, "r")
+	f.expect(relayer.ChangeCreated, "r")
+	f.expect(relayer.ChangeUpdated, "r")
+}
+
+func TestSelector_SearchLimits(t *testing.T) {
+	values := func(count, length int) (values []string) {
+		for i := range count {
+			values = append(values, strings.Repeat("é", length-1)+fmt.Sprint(i%10))
+		}
+		return values
+	}
+	for name, c := range map[string]struct {
+		values  []string
+		isValid bool
+	}{
+		"most":       {values(8, 128), true},
+		"too many":   {values(9, 1), false},
+		"too long":   {values(1, 129), false},
+		"no UTF-8":   {[]string{"\xff"}, false},
+		"NUL":        {[]string{"\x00"}, false},
+		"separator":  {[]string{"a\x1fb"}, false},
+		"empty":      {[]string{"", "a"}, true},
+		"line break": {[]string{"\n"}, true},
+	} {
+		s := relayer.Selector{}.Where("search", c.values...)
+		if (s.Err() == nil) != c.isValid {
+			t.Errorf("%s: error %v, want valid: %t", name, s.Err(), c.isValid)
+		} else if !c.isValid {
+			wantFields(t, fieldErrors(t, s.Err()), "search")
+		}
+	}
+}
+
+func TestIsSelectorKey(t *testing.T) {
+	for key, want := range map[string]bool{
+		"id": true, "network": true, "network_type": true, "signer_id": true, "notification_id": true, "paused": true,
+		"system_disabled": true, "search": true, "label.team": true, "label.": true, "name": false, "": false, "labels": false, "terms": false, "claim": false,
+	} {
+		if got := relayer.IsSelectorKey(key); got != want {
+			t.Errorf("%q: %t, want %t", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,359 @@
+//go:build unix
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/mirror"
+)
+
+var (
+	ageViews  = flag.Int("age.views", 10, "views of the test of ages")
+	agePhase  = flag.Duration("age.phase", 2*time.Second, "duration of each phase of the test of ages")
+	ageRounds = flag.Int("age.rounds", 1, "rounds of kills and restores of the test of ages")
+	ageBound  = flag.Duration("age.bound", time.Minute, "how long a view may differ from a restored registry; 10s on a quiet machine")
+)
+
+const ageRelayers = 24
+
+// state is a state of a relayer: its name is "epoch-number". Every restore begins an epoch.
+type state struct{ epoch, number int }
+
+func (s state) String() string { return fmt.Sprintf("%d-%d", s.epoch, s.number) }
+
+func (s state) isBefore(other state) bool {
+	return s.epoch < other.epoch || s.epoch == other.epoch && s.number < other.number
+}
+
+func stateOf(r *relayer.Relayer) (s state, err error) {
+	_, err = fmt.Sscanf(r.Name, "%d-%d", &s.epoch, &s.number)
+	return s, err
+}
+
+// acknowledgment is the time after which a registry has a state, or a later one.
+type acknowledgment struct {
+	state
+	at time.Time
+}
+
+// ledger has the acknowledged states of each relayer, in order.
+type ledger struct {
+	mu       sync.Mutex
+	states   map[string][]acknowledgment
+	mayLack  atomic.Bool // a registry may be empty
+	samples  atomic.Int64
+	problems []string
+}
+
+func (l *ledger) add(id string, s state) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.states[id] = append(l.states[id], acknowledgment{s, time.Now()})
+}
+
+// before returns the last state that was acknowledged before a time.
+func (l *ledger) before(id string, caughtUp time.Time) (last state) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.states[id] {
+		if a.at.Before(caughtUp) {
+			last = a.state
+		}
+	}
+	return last
+}
+
+// sample compares a relayer of a view with what the view must have at its age. The age is
+// read first: the view may be newer then.
+func (l *ledger) sample(view *mirror.Mirror, id string) (problem string) {
+	mayLack := l.mayLack.Load()
+	caughtUp := view.CaughtUp()
+	r, err := view.Get(context.Background(), id)
+	want := l.before(id, caughtUp)
+	l.samples.Add(1)
+	switch {
+	case errors.Is(err, relayer.ErrNotFound):
+		if mayLack || l.mayLack.Load() || want == (state{}) {
+			return ""
+		}
+		return fmt.Sprintf("%s is missing in a view of %v ago, want %v", id, time.Since(caughtUp), want)
+	case err != nil:
+		return err.Error()
+	}
+	got, err := stateOf(r)
+	if err != nil || got.isBefore(want) || r.Paused != (got.number%2 == 1) {
+		return fmt.Sprintf("%s is in state %v, paused %t, in a view of %v ago, want %v or a later one", id, got, r.Paused, time.Since(caughtUp), want)
+	}
+	return ""
+}
+
+// wrongClock is a source that takes the arrival of a change for its time.
+type wrongClock struct{ mirror.Source }
+
+func (s wrongClock) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	return func(yield func(relayer.Change, error) bool) {
+		for change, err := range s.Source.Watch(ctx, query) {
+			change.Time = time.Now()
+			if !yield(change, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestMirror_Age follows a server over faulty networks, while it is killed, restored from a
+// backup, with lower and with equal revisions, and replaced by an empty one. At no sample may
+// a view be older than its age: a pause that was acknowledged before CaughtUp must be visible.
+// After a restore every view must become the content of the registry. Views with a wrong
+// clock are the control: they must be found.
+func TestMirror_Age(t *testing.T) {
+	a := startAge(t)
+	for range *ageRounds {
+		a.writeFor(*agePhase)
+		a.faultsDuring(func() { a.writeFor(*agePhase) })
+		a.faultsDuring(func() { a.writeDuring(func() { a.server.kill(t); a.server.start(t); time.Sleep(*agePhase / 2) }) })
+		a.restore("lower revisions", false)
+		a.restore("equal revisions", true)
+		a.empty()
+	}
+	close(a.end)
+	a.sampling.Wait()
+	for i, problem := range a.ledger.problems {
+		if i == 20 {
+			t.Errorf("and %d more", len(a.ledger.problems)-i)
+			break
+		}
+		t.Error(problem)
+	}
+	if a.controls.Load() == 0 {
+		t.Error("views with a wrong clock were not found")
+	}
+	t.Logf("%d samples of %d views; %d findings in the control", a.ledger.samples.Load(), len(a.views), a.controls.Load())
+}
+
+type ageTest struct {
+	t        *testing.T
+	server   *soakServer
+	writer   *client.Client
+	ledger   *ledger
+	views    []*mirror.Mirror
+	isFaulty atomic.Bool
+	controls atomic.Int64 // findings
+
+	epoch, attempts, sinceBackup int
+
+	end      chan struct{}
+	sampling sync.WaitGroup
+}
+
+func startAge(t *testing.T) *ageTest {
+	a := &ageTest{t: t, ledger: &ledger{states: make(map[string][]acknowledgment)}, end: make(chan struct{})}
+	a.server = &soakServer{task: soakTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: ageRelayers, Name: "0-0"}}
+	a.server.start(t)
+	t.Cleanup(func() { a.server.kill(t) })
+	a.writer = a.server.client(t, client.WithRetries(1, time.Second), client.WithTimeout(5*time.Second))
+	var controls []*mirror.Mirror
+	open := func(kind fault, wrap func(mirror.Source) mirror.Source, options ...client.Option) *mirror.Mirror {
+		l := &link{fault: kind, isFaulty: &a.isFaulty, server: a.server}
+		view, err := mirror.Open(t.Context(), wrap(l.client(t, options...)), relayer.Selector{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(view.Close)
+		return view
+	}
+	honest := func(s mirror.Source) mirror.Source { return s }
+	for i := range *ageViews {
+		var options []client.Option
+		if i%2 == 0 {
+			options = append(options, client.WithFullRPCURLs())
+		}
+		a.views = append(a.views, open(fault(i%int(countOfFaults)), honest, options...))
+	}
+	for kind := range countOfFaults {
+		controls = append(controls, open(kind, func(s mirror.Source) mirror.Source { return wrongClock{s} }))
+	}
+	a.sample(a.views, func(problem string) {
+		a.ledger.mu.Lock()
+		defer a.ledger.mu.Unlock()
+		a.ledger.problems = append(a.ledger.problems, problem)
+	})
+	a.sample(controls, func(string) { a.controls.Add(1) })
+	return a
+}
+
+func (a *ageTest) sample(views []*mirror.Mirror, report func(problem string)) {
+	a.sampling.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-a.end:
+				return
+			case <-time.After(200 * time.Microsecond):
+			}
+			if problem := a.ledger.sample(views[i%len(views)], fmt.Sprint("r", rand.IntN(ageRelayers))); problem != "" {
+				report(problem)
+			}
+		}
+	})
+}
+
+// write changes the next relayer. An odd number is a pause.
+func (a *ageTest) write() {
+	id := fmt.Sprint("r", a.sinceBackup%ageRelayers)
+	a.attempts++
+	a.sinceBackup++
+	next := state{a.epoch, a.attempts}
+	patch := relayer.Patch{"name": next.String(), "paused": next.number%2 == 1}
+	if _, err := a.writer.Patch(a.t.Context(), id, patch); err == nil {
+		a.ledger.add(id, next)
+	}
+}
+
+// writeDuring writes about 100 times a second until run returns.
+func (a *ageTest) writeDuring(run func()) {
+	done := make(chan struct{})
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(10 * time.Millisecond):
+				a.write()
+			}
+		}
+	})
+	run()
+	close(done)
+	writing.Wait()
+}
+
+func (a *ageTest) writeFor(duration time.Duration) { a.writeDuring(func() { time.Sleep(duration) }) }
+
+func (a *ageTest) faultsDuring(run func()) {
+	a.isFaulty.Store(true)
+	defer a.isFaulty.Store(false)
+	run()
+}
+
+// restore replaces the registry by a backup, after writes that it does not have. The restored
+// registry is changed once, or as often as the one before, so that its revisions are equal.
+func (a *ageTest) restore(name string, isEqual bool) {
+	backup := a.server.task.Path + ".backup"
+	a.server.kill(a.t)
+	copyFile(a.t, a.server.task.Path, backup)
+	a.server.start(a.t)
+	a.awaitViews("the start after a backup")
+	a.sinceBackup = 0
+	a.faultsDuring(func() { a.writeFor(*agePhase) })
+	for a.sinceBackup%ageRelayers != 0 {
+		a.write()
+	}
+	before := revisions(a.t, a.server.client(a.t))
+	changes := 1
+	if isEqual {
+		changes = a.sinceBackup / ageRelayers
+	}
+	a.replace(name, changes, func() { copyFile(a.t, backup, a.server.task.Path) })
+	if after := revisions(a.t, a.server.client(a.t)); maps.Equal(before, after) != isEqual {
+		a.t.Errorf("%s: revisions %v are restored as %v", name, before, after)
+	}
+}
+
+// empty replaces the registry by an empty one, in which the relayers are then created again.
+func (a *ageTest) empty() {
+	a.ledger.mayLack.Store(true)
+	path := a.server.task.Path
+	a.server.kill(a.t)
+	if err := os.Remove(path); err != nil {
+		a.t.Fatal(err)
+	}
+	a.server.start(a.t)
+	a.awaitViews("an empty registry")
+	a.server.task.Create, a.server.task.Name = ageRelayers, state{a.epoch, 0}.String()
+	a.replace("a new registry", 1, func() {
+		if err := os.Remove(path); err != nil {
+			a.t.Fatal(err)
+		}
+	})
+	a.ledger.mayLack.Store(false)
+}
+
+// replace begins an epoch: it kills the server, replaces its file, and starts it. The server
+// changes each relayer before it listens.
+func (a *ageTest) replace(name string, changes int, replaceFile func()) {
+	a.server.kill(a.t)
+	replaceFile()
+	a.epoch, a.attempts = a.epoch+1, 0
+	a.server.task.Changes, a.server.task.Name = changes, state{a.epoch, 0}.String()
+	a.server.start(a.t)
+	a.server.task.Changes = 0
+	for i := range ageRelayers {
+		a.ledger.add(fmt.Sprint("r", i), state{a.epoch, 0})
+	}
+	a.awaitViews(name)
+}
+
+// awaitViews waits until all views are equal to the registry.
+func (a *ageTest) awaitViews(name string) {
+	a.t.Helper()
+	began := time.Now()
+	want := content(a.t, a.server.client(a.t), relayer.Selector{})
+	for i, view := range a.views {
+		for {
+			got := content(a.t, view, relayer.Selector{})
+			if problem := differs(got, want); problem == "" {
+				break
+			} else if time.Since(began) > *ageBound {
+				a.t.Fatalf("%s: view %d differs after %v: %s", name, i, time.Since(began), problem)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	a.t.Logf("%s: all views are equal after %v", name, time.Since(began).Round(time.Millisecond))
+}
+
+// differs compares contents without RPC URLs, which some views have in full: they are masked
+// in both.
+func differs(got, want map[string]string) string {
+	var problems []string
+	for id, text := range want {
+		if got[id] != text {
+			problems = append(problems, fmt.Sprintf("%s is %s, want %s", id, got[id], text))
+		}
+	}
+	if len(got) != len(want) {
+		problems = append(problems, fmt.Sprintf("%d relayers, want %d", len(got), len(want)))
+	}
+	if len(problems) > 3 {
+		problems = problems[:3]
+	}
+	return strings.Join(problems, "; ")
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,159 @@
+//go:build unix
+
+package sealing_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
+)
+
+// rotating is a sealer whose keys change, as those of a file that a server reloads.
+type rotating struct {
+	current atomic.Pointer[keyring.Keyring]
+	sealed  sync.WaitGroup // the creates that have to seal
+}
+
+func (r *rotating) rotate(t *testing.T, round int) {
+	t.Helper()
+	ring, err := ringOf(keyOf(round), keyOf(round-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.current.Store(&ring)
+}
+
+func (r *rotating) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	sealed, err := r.current.Load().Seal(ctx, plaintext, associatedData)
+	if ctx.Value(creating{}) != nil {
+		r.sealed.Done()
+	}
+	return sealed, err
+}
+
+func (r *rotating) Open(ctx context.Context, sealed, associatedData []byte) ([]byte, error) {
+	return r.current.Load().Open(ctx, sealed, associatedData)
+}
+
+func (r *rotating) Keys() []relayer.SealingKey { return r.current.Load().Keys() }
+
+func (r *rotating) KeyOf(sealed []byte) (relayer.SealingKey, error) {
+	return r.current.Load().KeyOf(sealed)
+}
+
+// creating is the key of the contexts of creates.
+type creating struct{}
+
+// gated is a store whose creates wait while the gate is locked.
+type gated struct {
+	relayer.Store
+	gate *sync.RWMutex
+}
+
+func (s gated) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	return s.Store.Create(ctx, rec)
+}
+
+// tableLock returns a function that locks the table of relayers against writes.
+func tableLock(t *testing.T, connString string) (hold func() (release func())) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), connString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	execute := func(statement string) {
+		if _, err := conn.Exec(context.Background(), statement); err != nil {
+			t.Error(err)
+		}
+	}
+	return func() func() {
+		execute("BEGIN; LOCK TABLE relayer.relayers IN EXCLUSIVE MODE")
+		return func() { execute("COMMIT") }
+	}
+}
+
+// The keys change while creates have sealed under the earlier key and wait for a lock. When
+// Reseal has ended, nothing is under it, and nothing comes to be.
+func TestReseal_WritesHeldByALock(t *testing.T) {
+	t.Run("memory", func(t *testing.T) {
+		gate := new(sync.RWMutex)
+		resealHeldWrites(t, gated{memory.New(), gate}, func() func() { gate.Lock(); return gate.Unlock })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		server := pgserver.Start(t)
+		store := pgtest.Open(t, server.ConnString())
+		resealHeldWrites(t, store, tableLock(t, server.ConnString()))
+	})
+}
+
+func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release func())) {
+	const creators = 8
+	sealer := new(rotating)
+	sealer.rotate(t, 1)
+	m, err := relayer.New(store, relayer.WithSealer(sealer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := 1; round <= *rounds; round++ {
+		release := hold()
+		sealer.sealed.Add(creators)
+		var writing sync.WaitGroup
+		for number := range creators {
+			writing.Go(func() {
+				id := fmt.Sprintf("r%d-%d", round, number)
+				if _, err := m.Create(context.WithValue(t.Context(), creating{}, true), definition(id, []relayer.RPCConfig{{URL: ownURL}})); err != nil {
+					t.Errorf("%s: %v", id, err)
+				}
+			})
+		}
+		sealer.sealed.Wait()
+		sealer.rotate(t, round+1)
+		var counts relayer.SealCounts
+		ended := make(chan struct{})
+		writing.Go(func() {
+			defer close(ended)
+			for id, err := range m.Reseal(t.Context()) {
+				if err != nil {
+					t.Errorf("round %d: %s: %v", round, id, err)
+				}
+			}
+			if counts, err = m.CountSealed(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		select { // time for a walk that does not wait for the writes
+		case <-ended:
+		case <-time.After(20 * time.Millisecond):
+		}
+		release()
+		writing.Wait()
+		after, err := m.CountSealed(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for when, counted := range map[string]relayer.SealCounts{"Reseal": counts, "the writes": after} {
+			if byID := countsByID(counted); len(byID) != 1 || byID[keyOf(round+1)] != creators || counted.Clear != 0 {
+				t.Errorf("round %d: after %s %v are under keys, want %d under %s", round, when, byID, creators, keyOf(round+1))
+			}
+		}
+		for number := range creators {
+			if err := m.Delete(t.Context(), fmt.Sprintf("r%d-%d", round, number)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
