@@ -104,10 +104,10 @@ func TestNote_OtherBytes(t *testing.T) {
 		t.Errorf("%+v, error %v, want %+v", r.LastChange, err, want)
 	}
 	for note, want := range map[string]relayer.Note{
-		"":                                    {},
-		"{}":                                  {},
-		"x\tcreate":                           {},
-		"1000":                                {Time: time.Unix(1, 0).UTC()},
+		"":                                     {},
+		"{}":                                   {},
+		"x\tcreate":                            {},
+		"1000":                                 {Time: time.Unix(1, 0).UTC()},
 		"1000\tpause\talice\twhy\turls\tlater": {Time: time.Unix(1, 0).UTC(), Actor: "alice", Action: relayer.ActionPause, Reason: "why"},
 	} {
 		rec, err := store.Get(t.Context(), "r")
