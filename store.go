@@ -253,8 +253,8 @@ type RecordChange struct {
 	OldText  string
 
 	// Position identifies the point of the feed behind this change. It is opaque to
-	// callers: 1 to [MaxPositionLength] bytes of visible ASCII, or empty if the feed
-	// cannot resume. It has no meaning in a history.
+	// callers: 1 to [MaxPositionLength] bytes of visible ASCII. It has no meaning in a
+	// history.
 	Position string
 
 	// Time is the time up to which the feed is complete: the consumer has every change that
