@@ -42,9 +42,9 @@ func TestDocuments_Allocations(t *testing.T) {
 	}{
 		"get":            {0, func() error { return second(m.Documents().Get(ctx, listing.Records[0].ID)) }},
 		"get in a view":  {0, func() error { return second(view.Documents().Get(ctx, listing.Records[0].ID)) }},
-		"list":           {2, func() error { return second(m.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
+		"list":           {3, func() error { return second(m.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
 		"list again":     {0, func() error { return m.Documents().ListInto(ctx, relayer.ListQuery{PerPage: 100}, &page) }},
-		"list in a view": {10, func() error { return second(view.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
+		"list in a view": {11, func() error { return second(view.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
 	} {
 		if err := c.read(); err != nil {
 			t.Fatal(err)

@@ -101,8 +101,12 @@ func (w *watched) Delete(ctx context.Context, id string, revision uint64, note [
 		if err := w.Store.Delete(ctx, id, revision, note); err != nil {
 			return relayer.Record{}, err
 		}
-		past, err := w.Store.History(ctx, relayer.HistoryQuery{ID: id, Limit: 1})
-		return past[0].Record, err
+		// The write has its effect, even if ctx is done now.
+		past, err := w.Store.History(context.WithoutCancel(ctx), relayer.HistoryQuery{ID: id, Limit: 1})
+		if err != nil {
+			return relayer.Record{}, err
+		}
+		return past[0].Record, nil
 	})
 	return err
 }
