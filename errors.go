@@ -73,7 +73,7 @@ var (
 // CorruptError is the error of one stored record that is damaged. It matches [ErrCorrupt]
 // and what Err matches.
 type CorruptError struct {
-	// ID is the ID of the record, if the store can tell it.
+	// ID is the ID of the record. It is empty if the store cannot read it.
 	ID string
 
 	// Sequence is the [Record.Sequence]: a list that begins after it continues behind the

@@ -211,7 +211,7 @@ type Store interface {
 	Update(ctx context.Context, rec Record) (Record, error)
 
 	// Delete removes the record and frees its claim if the current revision is revision.
-	// The delete takes a revision of its own, which is that of its change, with the note.
+	// The delete takes the next revision, which is that of its change, with the note.
 	// It returns [ErrNotFound] if there is no such record, and [ErrConflict] if the
 	// current revision is another. A store may remove a record for which Get returns
 	// [ErrCorrupt] under any revision. Its error may match [ErrOutcomeUnknown].

@@ -82,7 +82,7 @@ func (s switches) equals(other switches) bool {
 	return s.isPaused == other.isPaused && s.isDisabled == other.isDisabled && bytes.Equal(s.reason, other.reason)
 }
 
-// writeTo returns the document with the switches in place of its own. The reason follows
+// writeTo returns the document with these switches. The reason follows
 // system_disabled.
 func (s switches) writeTo(document []byte) []byte {
 	var changed strictjson.Object
@@ -103,7 +103,7 @@ func (s switches) writeTo(document []byte) []byte {
 	return changed.Bytes()
 }
 
-// terms returns the terms with those of the switches in place of their own.
+// terms returns the terms with those of these switches.
 func (s switches) terms(stored []string) []string {
 	r := &Relayer{Paused: s.isPaused, SystemDisabled: s.isDisabled}
 	terms := slices.Clone(stored)

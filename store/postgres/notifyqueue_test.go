@@ -40,7 +40,7 @@ func TestNotifyQueue_Full(t *testing.T) {
 	}
 }
 
-// TestNotifyQueue_WriteLock replaces the function that tells how full the queue is, because it
+// TestNotifyQueue_WriteLock replaces the function that returns how full the queue is, because it
 // can take many seconds: it deletes what other programs have not read. It may not be called
 // under the write lock. While the queue is full, no notification is sent.
 func TestNotifyQueue_WriteLock(t *testing.T) {

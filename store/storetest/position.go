@@ -111,7 +111,7 @@ func listThenWatch(t *testing.T, store relayer.Store) {
 
 // follow reads a list and applies a number of changes, or those up to the create of the last
 // record. It then compares the view with the store, and reports that it is at the end. A gap
-// is not an error, unless nobody writes.
+// is not an error, unless there is no writer.
 func (v *view) follow(ctx context.Context, store relayer.Store, last string, changes int) (isEnd bool, err error) {
 	position, err := v.read(ctx, store)
 	if err != nil {
