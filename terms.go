@@ -156,6 +156,9 @@ func (m *Manager) Reindex(ctx context.Context) iter.Seq2[string, error] {
 		return m.store.List(ctx, page)
 	})
 	return func(yield func(string, error) bool) {
+		if len(older) == 0 {
+			return // there is no earlier version
+		}
 		for rec, err := range records {
 			if err != nil {
 				yield("", err)

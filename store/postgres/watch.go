@@ -90,6 +90,11 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			return
 		}
 		for _, change := range found.changes {
+			if change.Time.Before(w.last.Time) {
+				// The buffer and a read of the database date a change independently. What an
+				// earlier element has reported is still true.
+				change.Time = w.last.Time
+			}
 			if ctx.Err() != nil || !change.yield(yield) {
 				return
 			}
