@@ -240,7 +240,7 @@ func unmaskedDocument(rec Record) ([]byte, error) {
 	left := urls
 	var encodeErr error
 	document := strictjson.ReplaceMember(rec.Document, urlsMember, func(list []byte) []byte {
-		return strictjson.ReplaceElements(list, func(_ int, endpoint []byte) []byte {
+		return strictjson.ReplaceElements(list, func(endpoint []byte) []byte {
 			return strictjson.ReplaceMember(endpoint, "url", func(masked []byte) []byte {
 				if len(left) == 0 {
 					return masked

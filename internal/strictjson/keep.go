@@ -163,15 +163,13 @@ func ReplaceMember(data []byte, name string, replace func(value []byte) []byte) 
 }
 
 // ReplaceElements returns an array in which replace has replaced the elements.
-func ReplaceElements(data []byte, replace func(index int, value []byte) []byte) []byte {
+func ReplaceElements(data []byte, replace func(value []byte) []byte) []byte {
 	replaced := []byte{'['}
-	index := 0
 	for value := range elements(data) {
-		if index > 0 {
+		if len(replaced) > 1 {
 			replaced = append(replaced, ',')
 		}
-		replaced = append(replaced, replace(index, value)...)
-		index++
+		replaced = append(replaced, replace(value)...)
 	}
 	return append(replaced, ']')
 }

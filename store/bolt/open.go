@@ -273,7 +273,7 @@ func (l *loader) add(key, value []byte) (bool, error) {
 	return true, l.ctx.Err()
 }
 
-// addPast reads an entry of the history, in a goroutine of its own. A damaged one is not served,
+// addPast reads an entry of the history, in a separate goroutine. A damaged one is not served,
 // and is deleted when it is the oldest.
 func (l *loader) addPast(key, value []byte) (bool, error) {
 	p, ok := decodePast(key, value)
