@@ -41,8 +41,9 @@ type timelines struct {
 type commit struct {
 	schema        string
 	address       string // of the server
-	revision      int64  // 0 if there was none
-	isSynchronous bool   // whether it waited for standbys
+	on            timeline
+	revision      int64 // 0 if there was none
+	isSynchronous bool  // whether it waited for standbys
 }
 
 // errForeign is the error of a server that belongs to another registry.
@@ -82,7 +83,8 @@ func (t *timelines) check(ctx context.Context, conn *pgconn.PgConn, on timeline)
 		if err != nil {
 			return err
 		}
-		isPromoted := on == (timeline{}) || on.number > highest.number
+		// The commit's timeline decides: another connection may have seen the new one already.
+		isPromoted := on == (timeline{}) || on.number > last.on.number
 		if revision < last.revision && (last.isSynchronous || !isPromoted) {
 			return errForeign{address, fmt.Sprintf("its last revision is %d, and revision %d was acknowledged", revision, last.revision)}
 		}

@@ -215,3 +215,26 @@ func TestForeign_Copy(t *testing.T) {
 	}
 	wantRefused(t, store, primary, detached, "its last revision is 1")
 }
+
+// TestTimeline_LostByAsynchronousReplication promotes a standby that does not have the last
+// commits. Connections that read see its timeline before the first that writes.
+func TestTimeline_LostByAsynchronousReplication(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgserver.StartPair(t)
+	store := openAt(t, pgserver.HostList(primary, standby), defaultTimeouts)
+	createSettled(t, store, record("kept"))
+	steps := []func() error{
+		func() error { return primary.Configure("synchronous_standby_names = ''") }, standby.Stop,
+		func() error { createSettled(t, store, record("lost")); return nil },
+		primary.Kill, standby.Restart, standby.Promote,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.Survey()
+	if made := createSettled(t, store, record("later")); made.Revision != 2 {
+		t.Errorf("revision %d after the promotion, want 2, which was lost", made.Revision)
+	}
+}

@@ -265,8 +265,9 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	}
 	if err == nil {
 		s.unconfirmed.clear()
+		on, _ := primaryOf(conn.Conn().PgConn())
 		s.known.acknowledge(commit{
-			schema: s.opts.schema, address: conn.Conn().PgConn().Conn().RemoteAddr().String(),
+			schema: s.opts.schema, on: on, address: conn.Conn().PgConn().Conn().RemoteAddr().String(),
 			revision: raised.revision, isSynchronous: isSynchronous,
 		})
 		s.feed.listener.wake()
