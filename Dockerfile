@@ -1,4 +1,4 @@
-# relayerd alone, as a static binary. docs/operating.md explains how to run it.
+# relayerd alone, as a static binary. docs/relayerd.md explains how to run it.
 
 FROM golang:1.26 AS build
 WORKDIR /src

@@ -17,6 +17,12 @@ type Actor struct {
 	// Address is the network address of the client, without its port. It is empty outside
 	// of a request.
 	Address string
+
+	// Attributes are what the host knows of the caller besides, such as its groups or its
+	// tenant, for hooks of the host: an authenticator sets them, and an authorizer reads
+	// them. Nothing stores or logs them. The map is shared with all copies of the Actor and
+	// must not be modified.
+	Attributes map[string][]string
 }
 
 // WithActor returns a context whose operations are those of the actor. Package httpapi

@@ -1,22 +1,24 @@
 package relayer_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 )
 
 func TestActor_Context(t *testing.T) {
-	if actor, ok := relayer.ActorFrom(t.Context()); ok || actor != (relayer.Actor{}) {
+	if actor, ok := relayer.ActorFrom(t.Context()); ok || !reflect.DeepEqual(actor, relayer.Actor{}) {
 		t.Errorf("without an actor: %+v, %t", actor, ok)
 	}
-	ann, bob := relayer.Actor{ID: "ann", RequestID: "1", Address: "192.0.2.1"}, relayer.Actor{ID: "bob"}
+	ann := relayer.Actor{ID: "ann", RequestID: "1", Address: "192.0.2.1", Attributes: map[string][]string{"group": {"ops", "risk"}}}
+	bob := relayer.Actor{ID: "bob"}
 	outer := relayer.WithActor(t.Context(), ann)
 	inner := relayer.WithActor(outer, bob)
-	if actor, ok := relayer.ActorFrom(inner); !ok || actor != bob {
+	if actor, ok := relayer.ActorFrom(inner); !ok || !reflect.DeepEqual(actor, bob) {
 		t.Errorf("inner: %+v, %t", actor, ok)
 	}
-	if actor, ok := relayer.ActorFrom(outer); !ok || actor != ann {
+	if actor, ok := relayer.ActorFrom(outer); !ok || !reflect.DeepEqual(actor, ann) {
 		t.Errorf("outer: %+v, %t", actor, ok)
 	}
 }

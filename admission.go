@@ -90,7 +90,7 @@ func admissionError(err error) error {
 	}
 	masked := &ValidationError{Fields: slices.Clone(refusal.Fields)}
 	for i, field := range masked.Fields {
-		masked.Fields[i] = FieldError{Field: mask.Text(field.Field), Message: mask.Text(field.Message)}
+		masked.Fields[i] = FieldError{Field: mask.Text(field.Field), Message: mask.Text(field.Message), Code: field.Code}
 	}
 	return masked
 }

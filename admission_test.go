@@ -186,7 +186,7 @@ func TestHook_Fault(t *testing.T) {
 		if name == "unknown signer" {
 			continue // means that the request is invalid
 		}
-		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { return "", fault }
+		resolve := func(context.Context, relayer.CreateRequest) (string, error) { return "", fault }
 		_, err = newManager(t, relayer.WithAddressResolver(resolve)).Create(t.Context(), minimal("new"))
 		wantFault("a resolver", err)
 	}

@@ -1,7 +1,9 @@
 package relayer_test
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -42,9 +44,9 @@ func TestDocuments_Allocations(t *testing.T) {
 	}{
 		"get":            {0, func() error { return second(m.Documents().Get(ctx, listing.Records[0].ID)) }},
 		"get in a view":  {0, func() error { return second(view.Documents().Get(ctx, listing.Records[0].ID)) }},
-		"list":           {3, func() error { return second(m.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
-		"list again":     {0, func() error { return m.Documents().ListInto(ctx, relayer.ListQuery{PerPage: 100}, &page) }},
-		"list in a view": {11, func() error { return second(view.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
+		"list":           {3, func() error { return second(listDocuments(ctx, m, relayer.ListQuery{PerPage: 100})) }},
+		"list again":     {0, func() error { return m.Documents().List(ctx, relayer.ListQuery{PerPage: 100}, &page) }},
+		"list in a view": {11, func() error { return second(listDocuments(ctx, view, relayer.ListQuery{PerPage: 100})) }},
 	} {
 		if err := c.read(); err != nil {
 			t.Fatal(err)
@@ -55,9 +57,50 @@ func TestDocuments_Allocations(t *testing.T) {
 	}
 }
 
-// TestDocuments_ListInto: a page is read again into its memory, and never into that of a store
+// TestWrite_Allocations bounds the work of a write, and that of changes by that of a create:
+// a change decodes the stored relayer once, and a pause none of it. The limits hold with the
+// race detector too, which adds up to a tenth.
+func TestWrite_Allocations(t *testing.T) {
+	m, ctx := managerOf(t, memory.New()), t.Context()
+	mustCreate(t, m, typical("r"))
+	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "nonce 7"}
+	i := 0
+	count := func(write func() error) float64 {
+		return testing.AllocsPerRun(100, func() {
+			i++
+			if err := write(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	create := count(func() error { return second(m.Create(ctx, typical(fmt.Sprint("new-", i)))) })
+	for name, c := range map[string]struct {
+		most, share float64 // of a create
+		write       func() error
+	}{
+		"patch": {190, 1.3, func() error {
+			return second(m.Documents().Patch(ctx, "r", fmt.Appendf(nil, `{"policies":{"gas_price_cap":%d}}`, i)))
+		}},
+		"update": {225, 1.5, func() error {
+			return second(m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
+		}},
+		"pause and resume": {2 * 90, 2 * 0.65, func() error { return cmp.Or(second(m.Pause(ctx, "r")), second(m.Resume(ctx, "r"))) }},
+		"pause and resume of a document": {2 * 45, 2 * 0.3, func() error {
+			return cmp.Or(second(m.Documents().Patch(ctx, "r", []byte(`{"paused":true}`))), second(m.Documents().Patch(ctx, "r", []byte(`{"paused":false}`))))
+		}},
+		"disable and enable of a document": {2 * 60, 2 * 0.4, func() error {
+			return cmp.Or(second(m.Documents().Disable(ctx, "r", reason)), second(m.Documents().Enable(ctx, "r")))
+		}},
+	} {
+		if got := count(c.write); got > c.most || got > c.share*create {
+			t.Errorf("%s: %v allocations, want at most %v and %v times the %v of a create", name, got, c.most, c.share, create)
+		}
+	}
+}
+
+// TestDocuments_List: a page is read again into its memory, and never into that of a store
 // that has ignored the hint.
-func TestDocuments_ListInto(t *testing.T) {
+func TestDocuments_List(t *testing.T) {
 	store := memory.New()
 	created(t, managerOf(t, store), 30)
 	listing, err := store.List(t.Context(), relayer.StoreQuery{Limit: 30})
@@ -68,11 +111,11 @@ func TestDocuments_ListInto(t *testing.T) {
 	for _, s := range []relayer.Store{store, fixedStore{store, listing}, store} {
 		documents := managerOf(t, s).Documents()
 		for _, query := range []relayer.ListQuery{{PerPage: 30}, {PerPage: 30}, {PerPage: 30, After: new(relayer.Cursor)}, {PerPage: 30}} {
-			want, err := documents.List(t.Context(), query)
+			want, err := listDocuments(t.Context(), managerOf(t, s), query)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := documents.ListInto(t.Context(), query, &page); err != nil {
+			if err := documents.List(t.Context(), query, &page); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.EqualFunc(page.Documents, want.Documents, func(a, b relayer.Document) bool { return a.ID == b.ID && string(a.JSON) == string(b.JSON) }) ||

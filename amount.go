@@ -29,12 +29,6 @@ const (
 	digitsMessage    = "must be a number or a string of decimal digits"
 )
 
-// NewAmount returns an amount of wei, up to 18.4 ether. [Ether], [Gwei] and
-// [MustParseAmount] return larger ones.
-func NewAmount(wei uint64) Amount {
-	return Amount{words: [4]uint64{3: wei}}
-}
-
 // Gwei returns an amount of n gwei, which are 1e9 wei each.
 func Gwei(n uint64) Amount { return scaledAmount(n, 1e9) }
 
@@ -92,6 +86,9 @@ func MustParseAmount(text string) Amount {
 // amountFromLiteral parses a JSON number literal, which may have leading zeros here, or
 // returns what it must be.
 func amountFromLiteral(literal string) (amount Amount, problem string) {
+	if wei, err := strconv.ParseUint(literal, 10, 64); err == nil {
+		return Amount{words: [4]uint64{3: wei}}, "" // most amounts, without allocating a big.Int
+	}
 	digits, problem := strictjson.Whole(literal)
 	if problem != "" {
 		return Amount{}, problem

@@ -60,11 +60,11 @@ func TestAmount_Conversions(t *testing.T) {
 		if err := json.Unmarshal([]byte(wei.String()), &decoded); err != nil || decoded != amount {
 			t.Errorf("decoded %v, %v, want %s", decoded, err, wei)
 		}
-		if wei.IsUint64() && relayer.NewAmount(wei.Uint64()) != amount {
-			t.Errorf("NewAmount(%s) is another amount", wei)
+		if relayer.MustParseAmount(wei.String()) != amount {
+			t.Errorf("MustParseAmount(%s) is another amount", wei)
 		}
 	}
-	if (relayer.Amount{}) != relayer.NewAmount(0) || (relayer.Amount{}).String() != "0" {
+	if (relayer.Amount{}) != relayer.MustParseAmount("0") || (relayer.Amount{}).String() != "0" {
 		t.Error("the zero value is not 0")
 	}
 }
@@ -124,9 +124,9 @@ func TestParseAmount_Notations(t *testing.T) {
 
 // These cases occur only in a decoder.
 func TestAmount_UnmarshalJSON(t *testing.T) {
-	value := struct{ A *relayer.Amount }{new(relayer.NewAmount(7))}
+	value := struct{ A *relayer.Amount }{new(relayer.MustParseAmount("7"))}
 	for _, wrong := range append([]string{`true`, `{}`, `[5]`, `["5"]`, `0.5`, `-1`, overMaxAmount}, wrongDigits...) {
-		if err := json.Unmarshal([]byte(`{"A":`+wrong+`}`), &value); err == nil || *value.A != relayer.NewAmount(7) {
+		if err := json.Unmarshal([]byte(`{"A":`+wrong+`}`), &value); err == nil || *value.A != relayer.MustParseAmount("7") {
 			t.Errorf("%s: %v, amount %s", wrong, err, value.A)
 		}
 	}
@@ -136,14 +136,14 @@ func TestAmount_UnmarshalJSON(t *testing.T) {
 			t.Errorf("%s: %v, amount %s, want %s", right, err, amount, want)
 		}
 	}
-	amount := relayer.NewAmount(7)
-	if err := json.Unmarshal([]byte("null"), &amount); err != nil || amount != relayer.NewAmount(7) {
+	amount := relayer.MustParseAmount("7")
+	if err := json.Unmarshal([]byte("null"), &amount); err != nil || amount != relayer.MustParseAmount("7") {
 		t.Errorf("null: %v, amount %s", err, amount)
 	}
 	if err := json.Unmarshal([]byte(`{"A":null}`), &value); err != nil || value.A != nil {
 		t.Errorf("null for a pointer: %v, %v", err, value.A)
 	}
-	if err := json.Unmarshal([]byte(" 1.8446744073709551615e19 "), &amount); err != nil || amount != relayer.NewAmount(math.MaxUint64) {
+	if err := json.Unmarshal([]byte(" 1.8446744073709551615e19 "), &amount); err != nil || amount != relayer.MustParseAmount("18446744073709551615") {
 		t.Errorf("in exponent form: %v, %s", err, amount)
 	}
 }

@@ -1,54 +1,55 @@
 package relayer
 
-import "reflect"
+import (
+	"maps"
+	"reflect"
+)
 
 // clone returns a deep copy of the relayer, without what its types keep to themselves: an
 // [Amount] is immutable.
-func (r *Relayer) clone() *Relayer { return cloneValue(reflect.ValueOf(r)).Interface().(*Relayer) }
+func (r *Relayer) clone() *Relayer {
+	cloned := *r
+	detach(reflect.ValueOf(&cloned).Elem())
+	return &cloned
+}
 
-func cloneValue(v reflect.Value) reflect.Value {
+// detach replaces what a value refers to by copies.
+func detach(v reflect.Value) {
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		if v.IsNil() {
-			return v
-		}
-		element := cloneValue(v.Elem())
-		if v.Kind() == reflect.Interface {
-			return element
+			return
 		}
 		cloned := reflect.New(v.Type().Elem())
-		cloned.Elem().Set(element)
-		return cloned
+		cloned.Elem().Set(v.Elem())
+		detach(cloned.Elem())
+		v.Set(cloned)
+	case reflect.Interface:
+		if v.IsNil() {
+			return
+		}
+		cloned := reflect.New(v.Elem().Type()).Elem()
+		cloned.Set(v.Elem())
+		detach(cloned)
+		v.Set(cloned)
 	case reflect.Struct:
-		cloned := reflect.New(v.Type()).Elem()
-		cloned.Set(v)
 		for i := range v.NumField() {
-			if field := v.Field(i); v.Type().Field(i).IsExported() && hasReferences(field.Type()) {
-				cloned.Field(i).Set(cloneValue(field))
+			if v.Type().Field(i).IsExported() {
+				detach(v.Field(i))
 			}
 		}
-		return cloned
 	case reflect.Slice:
 		if v.IsNil() {
-			return v
+			return
 		}
 		cloned := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		reflect.Copy(cloned, v)
 		for i := 0; i < v.Len() && hasReferences(v.Type().Elem()); i++ {
-			cloned.Index(i).Set(cloneValue(v.Index(i)))
+			detach(cloned.Index(i))
 		}
-		return cloned
+		v.Set(cloned)
 	case reflect.Map:
-		if v.IsNil() {
-			return v
-		}
-		cloned := reflect.MakeMapWithSize(v.Type(), v.Len())
-		for entries := v.MapRange(); entries.Next(); {
-			cloned.SetMapIndex(entries.Key(), cloneValue(entries.Value()))
-		}
-		return cloned
-	default:
-		return v
+		v.Set(reflect.ValueOf(maps.Clone(v.Interface().(map[string]string))))
 	}
 }
 

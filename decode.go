@@ -2,7 +2,6 @@ package relayer
 
 import (
 	"context"
-	"reflect"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -20,7 +19,7 @@ func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool 
 
 func (d *decoder) decodeRequest(data []byte, req *CreateRequest) {
 	d.Decode(data, req)
-	req.Policy = d.decodePolicies(req.NetworkType)
+	req.Policy = d.decodePolicies(newPolicy(req.NetworkType))
 }
 
 // UnmarshalJSON reads a request, which must be strict JSON like that of
@@ -34,7 +33,13 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 		return found.err()
 	}
 	d := newDecoder(found)
-	d.Hooks[reflect.TypeFor[RPCConfig]()] = decodeEndpoint
+	d.Hook = func(v strictjson.Value, target any) bool {
+		if endpoint, ok := target.(*RPCConfig); ok {
+			decodeEndpoint(v, endpoint)
+			return true
+		}
+		return d.hook(v, target)
+	}
 	var req CreateRequest
 	d.decodeRequest(data, &req)
 	if found.err() == nil {
@@ -48,8 +53,7 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 	return defaults.validate(context.Background(), newRelayer(req), found)
 }
 
-func decodeEndpoint(v strictjson.Value, target any) {
-	endpoint := target.(*RPCConfig)
+func decodeEndpoint(v strictjson.Value, endpoint *RPCConfig) {
 	if v.First() != '"' {
 		v.Object(endpoint)
 		return
@@ -87,18 +91,28 @@ type decoder struct {
 
 func newDecoder(found *problems) *decoder {
 	d := new(decoder)
-	d.Reporter = found
-	d.Hooks = map[reflect.Type]strictjson.Hook{
-		reflect.TypeFor[Amount]():           decodeAmount,
-		reflect.TypeFor[StellarTokenKind](): decodeTokenKind,
-		reflect.TypeFor[Policy]():           func(v strictjson.Value, _ any) { d.policies = &v },
-	}
+	d.Reporter, d.Hook = found, d.hook
 	return d
 }
 
-// decodePolicies decodes the policy block of the document decoded before. A
-// block of an unknown network type has no shape to check it against.
-func (d *decoder) decodePolicies(networkType NetworkType) Policy {
+func (d *decoder) hook(v strictjson.Value, target any) bool {
+	switch target := target.(type) {
+	case *Amount:
+		decodeAmount(v, target)
+	case *StellarTokenKind:
+		decodeTokenKind(v, target)
+	case *Policy:
+		block := v // so that v is on the heap only here
+		d.policies = &block
+	default:
+		return false
+	}
+	return true
+}
+
+// decodePolicies decodes the policy block of the document decoded before into policy. A
+// block of an unknown network type has no shape to check it against: policy is nil.
+func (d *decoder) decodePolicies(policy Policy) Policy {
 	if d.policies == nil {
 		return nil
 	}
@@ -106,7 +120,6 @@ func (d *decoder) decodePolicies(networkType NetworkType) Policy {
 		d.policies.Report("must be an object")
 		return nil
 	}
-	policy := newPolicy(networkType)
 	if policy != nil {
 		d.policies.Object(policy)
 	}
@@ -115,8 +128,7 @@ func (d *decoder) decodePolicies(networkType NetworkType) Policy {
 
 // decodeAmount reads a number or a string of decimal digits, as [Amount.UnmarshalJSON]
 // does.
-func decodeAmount(v strictjson.Value, target any) {
-	amount := target.(*Amount)
+func decodeAmount(v strictjson.Value, amount *Amount) {
 	if v.First() != '"' {
 		v.Number(func(literal string) (problem string) {
 			*amount, problem = amountFromLiteral(literal)
@@ -133,9 +145,8 @@ func decodeAmount(v strictjson.Value, target any) {
 	}
 }
 
-func decodeTokenKind(v strictjson.Value, target any) {
+func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 	const message = `must be "native", {"classic":…} or {"contract":…}`
-	kind := target.(*StellarTokenKind)
 	if v.First() == '{' {
 		v.Object(kind)
 		if (kind.Classic == nil) == (kind.Contract == nil) {

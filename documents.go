@@ -49,6 +49,9 @@ type Document struct {
 	// clear despite [WithSealedOnly]. It is nil otherwise.
 	SealError error
 
+	// Changed is [Revision.Changed], in a history. The JSON is nil if [Revision.Relayer] is.
+	Changed []string
+
 	note []byte
 }
 
@@ -110,6 +113,23 @@ func (d Documents) Patch(ctx context.Context, id string, body []byte, options ..
 	})
 }
 
+// Disable is [Manager.Disable] without decoding.
+func (d Documents) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (Document, error) {
+	return d.update(ctx, ActionDisable, id, options, d.manager.setDisabled(reason))
+}
+
+// Enable is [Manager.Enable] without decoding.
+func (d Documents) Enable(ctx context.Context, id string, options ...WriteOption) (Document, error) {
+	return d.update(ctx, ActionEnable, id, options, d.manager.setEnabled())
+}
+
+func (d Documents) update(ctx context.Context, action Action, id string, options []WriteOption, e edit) (Document, error) {
+	return observeWrite(ctx, d.manager, action, &id, options, func(ctx context.Context, w *write) (Document, error) {
+		rec, err := d.manager.updateRecord(ctx, id, w, e)
+		return documentOf(rec), err
+	})
+}
+
 // Get is [Manager.Get] without decoding.
 func (d Documents) Get(ctx context.Context, id string) (Document, error) {
 	return observe(ctx, d.manager, d.readAction(ActionGet), id, func(ctx context.Context) (Document, error) {
@@ -121,18 +141,9 @@ func (d Documents) Get(ctx context.Context, id string) (Document, error) {
 	})
 }
 
-// List is [Manager.List] without decoding.
-func (d Documents) List(ctx context.Context, query ListQuery) (*DocumentPage, error) {
-	page := new(DocumentPage)
-	err := d.ListInto(ctx, query, page)
-	if err != nil {
-		return nil, err
-	}
-	return page, nil
-}
-
-// ListInto is List into a page whose memory it uses again, for servers that read many pages.
-func (d Documents) ListInto(ctx context.Context, query ListQuery, page *DocumentPage) error {
+// List is [Manager.List] without decoding. It sets page, whose memory it uses again, for
+// servers that read many pages. After an error the page is undefined.
+func (d Documents) List(ctx context.Context, query ListQuery, page *DocumentPage) error {
 	_, err := observe(ctx, d.manager, d.readAction(ActionList), "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.listInto(ctx, query, page)
 	})
@@ -167,7 +178,7 @@ func (p *DocumentPage) keepRoom(used []Record) {
 		return
 	}
 	if cap(p.room) > 0 && &used[0] == &p.room[:1][0] {
-		clear(p.room[:cap(p.room)])
+		clear(p.room[:min(len(used)+1, cap(p.room))]) // and the record that shows whether more follow
 		return
 	}
 	if p.isReused && cap(p.room) < len(used) {
@@ -184,21 +195,16 @@ func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Docume
 	})
 }
 
-// DocumentRevision is a [Revision] with a document. Its JSON is nil if [Revision.Relayer] is
-// nil.
-type DocumentRevision struct {
-	Document
-	Changed []string
-}
-
 // History is [Manager.History] without decoding. Next is the Before of the next page, or 0.
 // RPC URLs are always masked.
-func (d Documents) History(ctx context.Context, query HistoryQuery) (revisions []DocumentRevision, next uint64, err error) {
-	revisions, err = observe(ctx, d.manager, ActionGet, query.ID, func(ctx context.Context) (page []DocumentRevision, err error) {
+func (d Documents) History(ctx context.Context, query HistoryQuery) (revisions []Document, next uint64, err error) {
+	revisions, err = observe(ctx, d.manager, query.action(), query.ID, func(ctx context.Context) (page []Document, err error) {
 		var found []pastChange
 		found, next, err = d.manager.history(ctx, query)
 		for _, c := range found {
-			page = append(page, DocumentRevision{documentOf(c.Record), c.changed})
+			document := documentOf(c.Record)
+			document.Changed = c.changed
+			page = append(page, document)
 		}
 		return page, err
 	})

@@ -31,8 +31,8 @@ var (
 	// [*ValidationError], which lists every problem.
 	ErrInvalid = errors.New("invalid relayer")
 
-	// ErrUnknownSigner is returned by an [AddressResolver] for a signer that the host
-	// does not have.
+	// ErrUnknownSigner is returned by the function of [WithAddressResolver] for a signer that
+	// the host does not have.
 	ErrUnknownSigner = errors.New("unknown signer")
 
 	// ErrUnavailable reports that the store is closed, full or not reachable. The
@@ -98,6 +98,12 @@ type FieldError struct {
 
 	// Message says what the field must be, for the sender of the request.
 	Message string `json:"message"`
+
+	// Code is the kind of the problem, for programs: required, unknown_field, duplicate,
+	// wrong_type, out_of_range, not_allowed (not one of the possible values) or immutable. It
+	// is empty for every other problem, and in the errors of a client: the HTTP API has no
+	// codes. Later versions may add codes.
+	Code string `json:"-"`
 }
 
 // ValidationError lists every problem of an input: first those of its syntax, then those

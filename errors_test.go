@@ -2,7 +2,9 @@ package relayer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -69,5 +71,39 @@ func TestError_Text(t *testing.T) {
 	_, err := closed.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=a")})
 	if err == nil || err.Error() != "relayer: list: disk on fire: store unavailable" {
 		t.Errorf("search: %v", err)
+	}
+}
+
+// TestFieldError_Code: the codes of problems of a request in JSON and in Go.
+func TestFieldError_Code(t *testing.T) {
+	body := `{"id":"a","id":"b","name":5,"network":"","network_type":"evm","paused":null,"unknown":1,"labels":{"k":5},` +
+		`"custom_rpc_urls":[{"url":"x","weight":101}],"policies":{"min_balance":-1,"whitelist_receivers":[true]}}`
+	want := map[string]string{
+		"id": "duplicate", "name": "wrong_type", "network": "required", "paused": "required", "unknown": "unknown_field", "labels.k": "wrong_type",
+		"signer_id": "required", "custom_rpc_urls[0].url": "", "custom_rpc_urls[0].weight": "out_of_range",
+		"policies.min_balance": "out_of_range", "policies.whitelist_receivers[0]": "wrong_type",
+	}
+	codes := make(map[string]string)
+	for _, problem := range problemsOf(t, body) {
+		codes[problem.Field] = problem.Code
+	}
+	if !maps.Equal(codes, want) {
+		t.Errorf("codes %v, want %v", codes, want)
+	}
+	m := newManager(t)
+	req := minimal("a")
+	mustCreate(t, m, req)
+	req.NetworkType = "other"
+	_, err := m.Create(t.Context(), req)
+	if got := fieldErrors(t, err)[0]; got.Field != "network_type" || got.Code != "not_allowed" {
+		t.Errorf("problem %+v", got)
+	}
+	_, err = m.Patch(t.Context(), "a", relayer.Patch{"signer_id": "t"})
+	if got := fieldErrors(t, err)[0]; got.Field != "signer_id" || got.Code != "immutable" {
+		t.Errorf("problem %+v", got)
+	}
+	encoded, err := json.Marshal(fieldErrors(t, second(m.Patch(t.Context(), "a", relayer.Patch{"id": "t"}))))
+	if err != nil || string(encoded) != `[{"field":"id","message":"cannot be changed"}]` {
+		t.Errorf("encoded as %s, %v", encoded, err)
 	}
 }

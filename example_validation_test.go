@@ -39,8 +39,8 @@ func ExampleValidationError() {
 // A host with signers returns the address of each, and an error for unknown ones.
 func ExampleWithAddressResolver() {
 	addresses := map[string]string{"local-signer": "0x6b175474e89094c44da98b954eedeac495271d0f"}
-	resolve := func(_ context.Context, signerID string, _ relayer.NetworkType, _ string) (string, error) {
-		address, ok := addresses[signerID]
+	resolve := func(_ context.Context, req relayer.CreateRequest) (string, error) {
+		address, ok := addresses[req.SignerID]
 		if !ok {
 			return "", relayer.ErrUnknownSigner
 		}

@@ -305,7 +305,7 @@ func FuzzRPCPolicy(f *testing.F) {
 // fuzzPolicy omits a list that New rejects.
 func fuzzPolicy(host string, ip uint32, choices byte) relayer.RPCPolicy {
 	has := func(choice int) bool { return choices>>choice&1 == 1 }
-	policy := relayer.RPCPolicy{PublicOnly: has(0), RefuseUserInfo: has(1), RefuseFragment: has(2)}
+	policy := relayer.RPCPolicy{PublicOnly: has(0), RefuseUserInfo: has(1)}
 	if has(3) {
 		policy.AllowedAddresses = []netip.Prefix{netip.PrefixFrom(ipv4(ip), int(choices>>5)*4)}
 	}

@@ -50,6 +50,14 @@ func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.D
 	return document
 }
 
+func listDocuments(ctx context.Context, m *relayer.Manager, query relayer.ListQuery) (*relayer.DocumentPage, error) {
+	page := new(relayer.DocumentPage)
+	if err := m.Documents().List(ctx, query, page); err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
 // problemsOf returns the problems of an invalid request. It fails unless the error is a
 // ValidationError, nothing is stored, and the messages are for a client.
 func problemsOf(t testing.TB, body string, options ...relayer.Option) []relayer.FieldError {
@@ -317,7 +325,7 @@ func wantDocuments(t testing.TB, documents []relayer.Document, want ...string) {
 	}
 }
 
-func fixedAddress(context.Context, string, relayer.NetworkType, string) (string, error) {
+func fixedAddress(context.Context, relayer.CreateRequest) (string, error) {
 	return "0xfeed", nil
 }
 

@@ -34,8 +34,8 @@ type HistoryPage struct {
 	Next uint64
 }
 
-// DefaultHistoryLimit is the [HistoryQuery.Limit] of a [Manager] if it is 0.
-const DefaultHistoryLimit = 20
+// defaultHistoryLimit is the [HistoryQuery.Limit] of a [Manager] if it is 0.
+const defaultHistoryLimit = 20
 
 // History returns changes of the past, newest first, as far as the store retains them, also
 // of a relayer that was deleted. Limit is lowered to the maximum of pages (see
@@ -43,9 +43,10 @@ const DefaultHistoryLimit = 20
 // matches [errors.ErrUnsupported] if the store retains none.
 //
 // A view of [Manager.Within] has the changes of relayers that it selected before or after
-// the change.
+// the change. Without an ID a call examines about 1,000 changes at most, so that its page can
+// have fewer than the limit, or none, although Next is not 0.
 func (m *Manager) History(ctx context.Context, query HistoryQuery) (*HistoryPage, error) {
-	return observe(ctx, m, ActionGet, query.ID, func(ctx context.Context) (*HistoryPage, error) {
+	return observe(ctx, m, query.action(), query.ID, func(ctx context.Context) (*HistoryPage, error) {
 		found, next, err := m.history(ctx, query)
 		if err != nil {
 			return nil, err
@@ -62,6 +63,14 @@ func (m *Manager) History(ctx context.Context, query HistoryQuery) (*HistoryPage
 		}
 		return page, nil
 	})
+}
+
+// action returns what a query is for observers.
+func (q HistoryQuery) action() Action {
+	if q.ID == "" {
+		return ActionList
+	}
+	return ActionGet
 }
 
 // pastChange is a change as a caller of a history sees it. Its record has no document after
@@ -83,10 +92,10 @@ func (m *Manager) history(ctx context.Context, query HistoryQuery) (page []pastC
 		return nil, 0, err
 	}
 	if query.Limit == 0 {
-		query.Limit = DefaultHistoryLimit
+		query.Limit = defaultHistoryLimit
 	}
 	limit := min(query.Limit, m.maxPerPage)
-	found, err := m.visibleChanges(ctx, query, limit+1)
+	found, next, err := m.visibleChanges(ctx, query, limit+1)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -106,28 +115,40 @@ func (m *Manager) history(ctx context.Context, query HistoryQuery) (page []pastC
 	return page, next, nil
 }
 
-// visibleChanges returns up to limit changes of the view.
-func (m *Manager) visibleChanges(ctx context.Context, query HistoryQuery, limit int) (visible []RecordChange, err error) {
-	for query.Limit = limit; len(visible) < limit; {
+// maxHistoryScan bounds how many changes a view examines for one page of the history of all
+// relayers: one that selects little must not read all changes. The changes of one relayer have
+// no bound, because then the end of a page would show how many a relayer outside has.
+const maxHistoryScan = 1000
+
+// visibleChanges returns up to limit changes of the view. Next is not 0 if it has found fewer,
+// because it has reached the bound.
+func (m *Manager) visibleChanges(ctx context.Context, query HistoryQuery, limit int) (visible []RecordChange, next uint64, err error) {
+	if query.Limit = limit; !m.scope.IsZero() {
+		query.Limit = max(limit, 100)
+	}
+	for scanned := 0; len(visible) < limit; {
 		found, err := m.store.History(ctx, query)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		for _, c := range found {
 			_, isVisible, err := m.scope.changeOf(c)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			if isVisible {
 				visible = append(visible, c)
 			}
 		}
-		if len(found) < limit {
+		if len(found) < query.Limit {
 			break
 		}
 		query.Before = found[len(found)-1].Record.Revision
+		if scanned += len(found); query.ID == "" && scanned >= maxHistoryScan && len(visible) < limit {
+			return visible, query.Before, nil
+		}
 	}
-	return visible[:min(limit, len(visible))], nil
+	return visible[:min(limit, len(visible))], 0, nil
 }
 
 // pastChange returns the change as the view shows it. Older are the changes before it.

@@ -183,7 +183,8 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 			if err != nil || string(got.JSON) != want || got.SealError != nil || got.Revision != masked.Revision {
 				t.Errorf("got %s, %v, want %s", got.JSON, err, want)
 			}
-			page, err := m.Documents().WithFullURLs().List(t.Context(), relayer.ListQuery{})
+			var page relayer.DocumentPage
+			err = m.Documents().WithFullURLs().List(t.Context(), relayer.ListQuery{}, &page)
 			if err != nil || len(page.Documents) != 2 || string(page.Documents[1].JSON) != want || string(page.Documents[0].JSON) != storedDocument(t, m, "none") {
 				t.Errorf("listed %+v, %v", page, err)
 			}

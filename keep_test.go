@@ -310,12 +310,12 @@ func TestUnknownPolicy_Create(t *testing.T) {
 
 // A client decodes a list with a relayer of an unknown network type.
 func TestUnknownPolicy_Decode(t *testing.T) {
-	var list relayer.Envelope[[]relayer.Relayer]
-	body := fmt.Sprintf(`{"success":true,"data":[%s,%s]}`, newer["bitcoin"].Document, newer["solana"].Document)
+	var list []relayer.Relayer
+	body := fmt.Sprintf(`[%s,%s]`, newer["bitcoin"].Document, newer["solana"].Document)
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
 		t.Fatal(err)
 	}
-	encoded, err := json.Marshal(list.Data[0])
+	encoded, err := json.Marshal(list[0])
 	if err != nil || member(t, encoded, "policies") != `{"max_sats":10,"new":{"a":[1]},"custom_rpc_urls":[{"new":1},{"new":2}]}` {
 		t.Errorf("encoded as %s, error %v", encoded, err)
 	}

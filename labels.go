@@ -24,13 +24,11 @@ func checkLabels(labels map[string]string, found *problems) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		path := strictjson.Join("labels", key)
-		if problem := labelKeyProblem(key); problem != "" {
-			// The key is chosen by the sender, and may look like a path.
-			found.AddUnknown(path, problem)
-		}
-		if problem := labelValueProblem(labels[key]); problem != "" {
-			found.AddUnknown(path, problem)
+		for _, problem := range [...]string{labelKeyProblem(key), labelValueProblem(labels[key])} {
+			if problem != "" {
+				// The key is chosen by the sender, and may look like a path.
+				found.ReportUnknown(strictjson.Join("labels", key), "", problem)
+			}
 		}
 	}
 }

@@ -121,9 +121,25 @@ func newRelayer(req CreateRequest) *Relayer {
 	}
 }
 
+// requestOf returns the request for a new relayer. It shares memory with the relayer.
+func requestOf(r *Relayer) CreateRequest {
+	return CreateRequest{
+		ID:             r.ID,
+		Name:           r.Name,
+		Network:        r.Network,
+		NetworkType:    r.NetworkType,
+		Paused:         r.Paused,
+		SignerID:       r.SignerID,
+		NotificationID: r.NotificationID,
+		CustomRPCURLs:  r.CustomRPCURLs,
+		Policy:         r.Policy,
+		Labels:         r.Labels,
+	}
+}
+
 // Validate returns a [*ValidationError] with every problem for which a [Manager] with these
-// options would reject the request, or nil. Limits of pages and hooks other than an
-// [AddressResolver] have no effect. It does not detect what depends on the stored
+// options would reject the request, or nil. Limits of pages and hooks other than that of
+// [WithAddressResolver] have no effect. It does not detect what depends on the stored
 // relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a program may
 // replace by the stored ones.
 func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
@@ -284,7 +300,7 @@ func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (
 	if s.resolveAddress == nil || found.has("signer_id") || found.has("network") || found.has("network_type") {
 		return "", nil
 	}
-	address, err := s.resolveAddress(ctx, r.SignerID, r.NetworkType, r.Network)
+	address, err := s.resolveAddress(ctx, requestOf(r))
 	if errors.Is(err, ErrUnknownSigner) {
 		found.Add("signer_id", "must be a signer that exists for this network")
 		return "", nil

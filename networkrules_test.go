@@ -16,16 +16,22 @@ const (
 	sep23Contract = "CA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJUWDA"
 )
 
-func networkProblems(policy Policy) []FieldError {
+func networkProblems(policy Policy) []fieldProblem {
 	var found problems
 	policy.checkNetworkRules(&found)
-	return found.list
+	var all []fieldProblem
+	for _, problem := range found.list {
+		all = append(all, fieldProblem{problem.Field, problem.Message})
+	}
+	return all
 }
+
+type fieldProblem struct{ field, message string }
 
 type networkRuleCase struct {
 	name   string
 	policy Policy
-	want   []FieldError
+	want   []fieldProblem
 }
 
 func runNetworkRuleCases(t *testing.T, cases []networkRuleCase) {
@@ -48,7 +54,7 @@ func TestNetworkRules_EVM(t *testing.T) {
 		{
 			"every wrong address is named",
 			&EVMPolicy{WhitelistReceivers: []string{"", right, "0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}},
-			[]FieldError{
+			[]fieldProblem{
 				{"policies.whitelist_receivers[0]", "must be an address: 0x and 40 hex digits"},
 				{"policies.whitelist_receivers[2]", "must have a correct EIP-55 checksum or be all lower case"},
 			},
@@ -74,7 +80,7 @@ func TestNetworkRules_SolanaAddresses(t *testing.T) {
 				AllowedPrograms: []string{"x", wrappedSOL, ""},
 				AllowedTokens:   []SolanaAllowedToken{{Mint: solanaUSDC}, {Mint: sep23Account}},
 			},
-			[]FieldError{
+			[]fieldProblem{
 				{"policies.allowed_accounts[1]", message},
 				{"policies.allowed_programs[0]", message},
 				{"policies.allowed_programs[2]", message},
@@ -84,7 +90,7 @@ func TestNetworkRules_SolanaAddresses(t *testing.T) {
 		{
 			"wrong disallowed one",
 			&SolanaPolicy{DisallowedAccounts: []string{wrappedSOL, "x"}},
-			[]FieldError{{"policies.disallowed_accounts[1]", message}},
+			[]fieldProblem{{"policies.disallowed_accounts[1]", message}},
 		},
 	})
 }
@@ -98,12 +104,12 @@ func TestNetworkRules_SolanaAllowedAndDisallowed(t *testing.T) {
 		{
 			"both",
 			&SolanaPolicy{AllowedAccounts: accounts, DisallowedAccounts: accounts},
-			[]FieldError{{"policies.disallowed_accounts", "must not be set together with allowed_accounts"}},
+			[]fieldProblem{{"policies.disallowed_accounts", "must not be set together with allowed_accounts"}},
 		},
 		{
 			"both, and a wrong one",
 			&SolanaPolicy{AllowedAccounts: accounts, DisallowedAccounts: []string{"x"}},
-			[]FieldError{
+			[]fieldProblem{
 				{"policies.disallowed_accounts[0]", "must be a Solana address: base58 of 32 bytes"},
 				{"policies.disallowed_accounts", "must not be set together with allowed_accounts"},
 			},
@@ -115,8 +121,8 @@ func TestNetworkRules_SolanaPercentages(t *testing.T) {
 	token := func(slippage float64) []SolanaAllowedToken {
 		return []SolanaAllowedToken{{Mint: wrappedSOL, SwapConfig: &TokenSwapConfig{SlippagePercentage: &slippage}}}
 	}
-	margin := []FieldError{{"policies.fee_margin_percentage", "must be 0 or more"}}
-	slippage := []FieldError{{"policies.allowed_tokens[0].swap_config.slippage_percentage", "must be from 0 to 100"}}
+	margin := []fieldProblem{{"policies.fee_margin_percentage", "must be 0 or more"}}
+	slippage := []fieldProblem{{"policies.allowed_tokens[0].swap_config.slippage_percentage", "must be from 0 to 100"}}
 	runNetworkRuleCases(t, []networkRuleCase{
 		{"margin 0", &SolanaPolicy{FeeMarginPercentage: new(0.0)}, nil},
 		{"margin above 100", &SolanaPolicy{FeeMarginPercentage: new(250.5)}, nil},
@@ -142,13 +148,13 @@ func TestNetworkRules_SolanaSwapConfig(t *testing.T) {
 		{
 			"relayer",
 			&SolanaPolicy{FeePaymentStrategy: new(FeePaidByRelayer), SwapConfig: &SolanaSwapConfig{}},
-			[]FieldError{{"policies.swap_config", "must not be set unless fee_payment_strategy is user"}},
+			[]fieldProblem{{"policies.swap_config", "must not be set unless fee_payment_strategy is user"}},
 		},
 		{"right schedule", &SolanaPolicy{SwapConfig: &SolanaSwapConfig{CronSchedule: new("0 */6 * * *")}}, nil},
 		{
 			"empty schedule",
 			&SolanaPolicy{SwapConfig: &SolanaSwapConfig{CronSchedule: new("")}},
-			[]FieldError{{"policies.swap_config.cron_schedule", schedule}},
+			[]fieldProblem{{"policies.swap_config.cron_schedule", schedule}},
 		},
 		{
 			"every problem at once",
@@ -156,7 +162,7 @@ func TestNetworkRules_SolanaSwapConfig(t *testing.T) {
 				CronSchedule:       new("60 * * * *"),
 				JupiterSwapOptions: &JupiterSwapOptions{PriorityLevel: new(PriorityHigh)},
 			}},
-			[]FieldError{
+			[]fieldProblem{
 				{"policies.swap_config.cron_schedule", schedule},
 				{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set if priority_level is set"},
 				{"policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap"},
@@ -170,7 +176,7 @@ func TestNetworkRules_JupiterSwapOptions(t *testing.T) {
 	policy := func(strategy *SolanaSwapStrategy, options *JupiterSwapOptions) Policy {
 		return &SolanaPolicy{SwapConfig: &SolanaSwapConfig{Strategy: strategy, JupiterSwapOptions: options}}
 	}
-	otherStrategy := []FieldError{{"policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap"}}
+	otherStrategy := []fieldProblem{{"policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap"}}
 	runNetworkRuleCases(t, []networkRuleCase{
 		{"no options", policy(new(SwapJupiterUltra), nil), nil},
 		{"jupiter-swap", policy(new(SwapJupiter), &JupiterSwapOptions{}), nil},
@@ -184,12 +190,12 @@ func TestNetworkRules_JupiterSwapOptions(t *testing.T) {
 		{
 			"fee without level",
 			policy(new(SwapJupiter), &JupiterSwapOptions{PriorityFeeMaxLamports: new(uint64(0))}),
-			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_level", "must be set if priority_fee_max_lamports is set"}},
+			[]fieldProblem{{"policies.swap_config.jupiter_swap_options.priority_level", "must be set if priority_fee_max_lamports is set"}},
 		},
 		{
 			"level without fee",
 			policy(new(SwapJupiter), &JupiterSwapOptions{PriorityLevel: new(PriorityVeryHigh)}),
-			[]FieldError{{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set if priority_level is set"}},
+			[]fieldProblem{{"policies.swap_config.jupiter_swap_options.priority_fee_max_lamports", "must be set if priority_level is set"}},
 		},
 	})
 }
@@ -221,7 +227,7 @@ func TestNetworkRules_StellarTokens(t *testing.T) {
 				})},
 				{Asset: ":" + sep23Account},
 			}},
-			[]FieldError{
+			[]fieldProblem{
 				{"policies.allowed_tokens[1].asset", "must be native, XLM, CODE:ISSUER or a valid contract ID: C and 55 characters"},
 				{"policies.allowed_tokens[1].metadata.kind.classic.code", "must be 1 to 12 ASCII letters and digits"},
 				{"policies.allowed_tokens[1].metadata.kind.classic.issuer", "must be a valid Stellar account: G and 55 characters"},
@@ -237,9 +243,9 @@ func TestNetworkRules_StellarPercentages(t *testing.T) {
 	token := func(slippage float64) []StellarAllowedToken {
 		return []StellarAllowedToken{{Asset: "native", SwapConfig: &TokenSwapConfig{SlippagePercentage: &slippage}}}
 	}
-	margin := []FieldError{{"policies.fee_margin_percentage", "must be 0 or more"}}
-	slippage := []FieldError{{"policies.slippage_percentage", "must be from 0 to 100"}}
-	ofToken := []FieldError{{"policies.allowed_tokens[0].swap_config.slippage_percentage", "must be from 0 to 100"}}
+	margin := []fieldProblem{{"policies.fee_margin_percentage", "must be 0 or more"}}
+	slippage := []fieldProblem{{"policies.slippage_percentage", "must be from 0 to 100"}}
+	ofToken := []fieldProblem{{"policies.allowed_tokens[0].swap_config.slippage_percentage", "must be from 0 to 100"}}
 	below, above := -math.SmallestNonzeroFloat64, math.Nextafter(100, 101)
 	runNetworkRuleCases(t, []networkRuleCase{
 		{"margin 0", &StellarPolicy{FeeMarginPercentage: new(0.0)}, nil},
@@ -267,24 +273,24 @@ func TestNetworkRules_StellarSwapConfig(t *testing.T) {
 		{
 			"relayer",
 			&StellarPolicy{FeePaymentStrategy: payer, SwapConfig: &StellarSwapConfig{Strategies: strategies}},
-			[]FieldError{{"policies.swap_config", notUser}},
+			[]fieldProblem{{"policies.swap_config", notUser}},
 		},
 		{
 			"there is no default",
 			&StellarPolicy{SwapConfig: &StellarSwapConfig{Strategies: strategies}},
-			[]FieldError{{"policies.swap_config", notUser}},
+			[]fieldProblem{{"policies.swap_config", notUser}},
 		},
 		{
 			"no strategies",
 			&StellarPolicy{FeePaymentStrategy: user, SwapConfig: &StellarSwapConfig{}},
-			[]FieldError{{"policies.swap_config.strategies", "must name at least one strategy"}},
+			[]fieldProblem{{"policies.swap_config.strategies", "must name at least one strategy"}},
 		},
 		{
 			"every problem at once",
 			&StellarPolicy{FeePaymentStrategy: payer, SwapConfig: &StellarSwapConfig{
 				Strategies: []StellarSwapStrategy{}, CronSchedule: new("* * * *"),
 			}},
-			[]FieldError{
+			[]fieldProblem{
 				{"policies.swap_config.strategies", "must name at least one strategy"},
 				{"policies.swap_config.cron_schedule", "must be a cron expression of 5, 6 or 7 fields, such as */5 * * * *"},
 				{"policies.swap_config", notUser},
@@ -371,18 +377,18 @@ func FuzzNetworkRules(f *testing.F) {
 
 // checkFoundProblems fails unless the size and form of the problems are independent of
 // the input.
-func checkFoundProblems(t *testing.T, found []FieldError) {
+func checkFoundProblems(t *testing.T, found []fieldProblem) {
 	t.Helper()
 	const mostFieldsInOnePolicy = 16
 	if len(found) > mostFieldsInOnePolicy {
 		t.Errorf("%d problems", len(found))
 	}
 	for _, problem := range found {
-		if !strings.HasPrefix(problem.Field, "policies.") || len(problem.Field) > 80 {
-			t.Errorf("path %q", problem.Field)
+		if !strings.HasPrefix(problem.field, "policies.") || len(problem.field) > 80 {
+			t.Errorf("path %q", problem.field)
 		}
-		if !strings.HasPrefix(problem.Message, "must ") || len(problem.Message) > 80 {
-			t.Errorf("message %q", problem.Message)
+		if !strings.HasPrefix(problem.message, "must ") || len(problem.message) > 80 {
+			t.Errorf("message %q", problem.message)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/mask"
 )
 
@@ -219,7 +220,7 @@ func (e *failedOperation) Error() string {
 	case IsID(e.id):
 		text += " " + e.id
 	case e.id != "":
-		text += " " + strconv.Quote(mask.Shortened(e.id, MaxIDLength))
+		text += " " + strconv.Quote(mask.Shortened(e.id, limits.ID))
 	}
 	return text + ": " + strings.TrimPrefix(e.err.Error(), "relayer: ")
 }

@@ -12,8 +12,13 @@ import (
 // The zero Option is invalid.
 type Option struct{ apply func(*settings) error }
 
+const (
+	defaultMaxPerPage     = 100
+	defaultMaxRelayerSize = 256 << 10
+)
+
 type settings struct {
-	resolveAddress   AddressResolver
+	resolveAddress   func(context.Context, CreateRequest) (string, error)
 	admissions       []func(context.Context, Admission) error
 	observers        []Observer
 	logger           *slog.Logger
@@ -30,8 +35,8 @@ type settings struct {
 func newSettings(options []Option) (settings, error) {
 	s := settings{
 		logger:         slog.New(slog.DiscardHandler),
-		maxPerPage:     DefaultMaxPerPage,
-		maxRelayerSize: DefaultMaxRelayerSize,
+		maxPerPage:     defaultMaxPerPage,
+		maxRelayerSize: defaultMaxRelayerSize,
 	}
 	for _, option := range options {
 		if option.apply == nil {
@@ -47,18 +52,16 @@ func newSettings(options []Option) (settings, error) {
 	return s, nil
 }
 
-// AddressResolver returns the address that a signer has on a network. It returns
-// an error that matches [ErrUnknownSigner] for a signer that the host does not
-// have. Any other error is returned by the operation as a server error. The same
-// applies to an address that cannot be stored: longer than 256 bytes, not UTF-8,
-// with spaces, control characters or @, a URL, or, with [WithNetworkRules], invalid
-// on the network. It must be safe for concurrent use.
-type AddressResolver func(ctx context.Context, signerID string, networkType NetworkType, network string) (address string, err error)
-
-// WithAddressResolver sets the function that returns the address of a new relayer.
-// Signers for which it returns [ErrUnknownSigner] are rejected. Without it every signer is
-// accepted and the address is "".
-func WithAddressResolver(resolve AddressResolver) Option {
+// WithAddressResolver sets the function that returns the address of a new relayer. Without it
+// every signer is accepted and the address is "".
+//
+// The function gets the request, of which only NetworkType, Network and SignerID are checked.
+// It must not modify the request, and must be safe for concurrent use. It returns an error
+// that matches [ErrUnknownSigner] for a signer that the host does not have, which rejects the
+// request. Any other error is returned by the operation as a server error. The same applies to
+// an address that cannot be stored: longer than 256 bytes, not UTF-8, with spaces, control
+// characters or @, a URL, or, with [WithNetworkRules], invalid on the network.
+func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (address string, err error)) Option {
 	return Option{func(s *settings) error {
 		if resolve == nil {
 			return errors.New("relayer: address resolver is nil")
@@ -84,7 +87,7 @@ func WithLogger(logger *slog.Logger) Option {
 }
 
 // WithNetworkRules checks that addresses, accounts, assets, percentages and schedules are
-// possible on their network, and the address that an [AddressResolver] returns. The
+// possible on their network, and the address that a resolver returns. The
 // network and the signer of a new relayer must not begin or end with a space. It is off by
 // default, because the interface does not require it.
 func WithNetworkRules() Option {
@@ -97,12 +100,9 @@ func WithNetworkRules() Option {
 // DefaultPerPage is the number of relayers of a page if the caller does not give one.
 const DefaultPerPage = 10
 
-// DefaultMaxPerPage is the maximum number of relayers of a page without
-// [WithMaxPerPage].
-const DefaultMaxPerPage = 100
-
-// WithMaxPerPage sets the maximum number of relayers of a page, from 1 to 2147483647. A
-// larger request is lowered to it, and the [Pagination] shows the number used.
+// WithMaxPerPage sets the maximum number of relayers of a page, from 1 to 2147483647.
+// The default is 100. A larger request is lowered to it, and the [Pagination] shows the number
+// used.
 func WithMaxPerPage(most int) Option {
 	return Option{func(s *settings) error {
 		if most < 1 || most > math.MaxInt32 {
@@ -113,14 +113,10 @@ func WithMaxPerPage(most int) Option {
 	}}
 }
 
-// DefaultMaxRelayerSize is the maximum size of a relayer in bytes without
-// [WithMaxRelayerSize].
-const DefaultMaxRelayerSize = 256 << 10
-
 // WithMaxRelayerSize sets the maximum size of a relayer as stored, its document and its
-// full RPC URLs, in bytes. A create, update or patch that exceeds it returns a
-// [*ValidationError]. It bounds what a client can make a server read, send and keep in
-// memory: patches of limited size add up.
+// full RPC URLs, in bytes. The default is 262144, 256 KiB. A create, update or patch that
+// exceeds it returns a [*ValidationError]. It bounds what a client can make a server read,
+// send and keep in memory: patches of limited size add up.
 //
 // A relayer that was stored above the maximum can be read and deleted, and changed if it
 // does not grow. Pause, resume, disable and enable are always possible; the details of a

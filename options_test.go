@@ -186,8 +186,8 @@ func TestNetworkRules_OuterSpaces(t *testing.T) {
 
 // Validate returns what a create returns, without a store.
 func TestCreateRequest_Validate(t *testing.T) {
-	refuse := func(_ context.Context, signer string, _ relayer.NetworkType, _ string) (string, error) {
-		if signer == "unknown" {
+	refuse := func(_ context.Context, req relayer.CreateRequest) (string, error) {
+		if req.SignerID == "unknown" {
 			return "", relayer.ErrUnknownSigner
 		}
 		return "0x0000000000000000000000000000000000000001", nil
@@ -241,6 +241,8 @@ func TestNew_InvalidOptions(t *testing.T) {
 		"nil observer":     relayer.WithObserver(nil),
 		"nil logger":       relayer.WithLogger(nil),
 		"no room per page": relayer.WithMaxPerPage(0),
+		"negative pages":   relayer.WithMaxPerPage(-1),
+		"too large pages":  relayer.WithMaxPerPage(math.MaxInt32 + 1),
 		"no room at all":   relayer.WithMaxRelayerSize(0),
 	} {
 		if m, err := relayer.New(memory.New(), relayer.WithMaxPerPage(1), option); err == nil || m != nil {
@@ -249,17 +251,9 @@ func TestNew_InvalidOptions(t *testing.T) {
 	}
 }
 
-func TestWithMaxPerPage_OutOfRange(t *testing.T) {
-	for _, most := range []int{math.MinInt, -1, 0, math.MaxInt32 + 1} {
-		if _, err := relayer.New(memory.New(), relayer.WithMaxPerPage(most)); err == nil {
-			t.Errorf("%d is no error", most)
-		}
-	}
-}
-
 // A second option of security would replace the first one in silence.
 func TestNew_SecurityOptionTwice(t *testing.T) {
-	resolver := relayer.WithAddressResolver(func(context.Context, string, relayer.NetworkType, string) (string, error) { return "", nil })
+	resolver := relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) { return "", nil })
 	for name, option := range map[string]relayer.Option{
 		"policy":   relayer.WithRPCPolicy(relayer.RPCPolicy{PublicOnly: true}),
 		"resolver": resolver,

@@ -3,9 +3,9 @@ package relayer
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -79,27 +79,23 @@ func patchAction(body []byte) Action {
 	if !bytes.Contains(body, []byte(`"paused"`)) && !bytes.Contains(body, []byte(`\`)) { // the name may have escapes
 		return ActionUpdate
 	}
-	var read []json.Token
-	for decoder := json.NewDecoder(bytes.NewReader(body)); len(read) <= 4; {
-		token, err := decoder.Token()
-		if err != nil {
-			break
+	if strictjson.Check(body) != "" {
+		return ActionUpdate
+	}
+	action, members := ActionUpdate, 0
+	for name, value := range strictjson.InOrder(body) {
+		members++
+		switch isPaused := name == "paused"; {
+		case isPaused && string(value) == "true":
+			action = ActionPause
+		case isPaused && string(value) == "false":
+			action = ActionResume
 		}
-		read = append(read, token)
 	}
-	isPaused := func(paused bool) bool {
-		return slices.Equal(read, []json.Token{json.Delim('{'), "paused", paused, json.Delim('}')})
-	}
-	switch {
-	case strictjson.Check(body) != "":
-		return ActionUpdate
-	case isPaused(true):
-		return ActionPause
-	case isPaused(false):
-		return ActionResume
-	default:
+	if members > 1 {
 		return ActionUpdate
 	}
+	return action
 }
 
 func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, checkPolicy func(NetworkType) error, w *write) (Record, error) {
@@ -111,52 +107,26 @@ func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, check
 	if action := w.operation.Action; action != ActionUpdate {
 		return m.updateRecord(ctx, id, w, m.setPaused(action == ActionPause))
 	}
-	var p *patch // parsed by the first attempt, because an unknown ID comes first
+	// The first attempt checks the body, because an unknown ID comes first.
+	problem := sync.OnceValue(func() string { return strictjson.Check(body) })
 	apply := func(r, stored *Relayer) error {
 		if err := checkPolicy(r.NetworkType); err != nil {
 			return err
 		}
-		if p == nil || p.networkType != r.NetworkType {
-			p = parsePatch(body, r.NetworkType)
+		found := new(problems)
+		if problem := problem(); problem != "" {
+			found.Add("", "the body "+problem)
+			return found.err()
 		}
-		found := p.problems.clone()
-		if p.isObject {
-			if err := p.apply(r, found); err != nil {
-				return err
-			}
-			m.checkChanged(r, stored, found)
-		}
+		applyPatch(r, body, found)
+		m.checkChanged(r, stored, found)
 		return found.err()
 	}
 	return m.updateRecord(ctx, id, w, m.decoded(apply))
 }
 
-// patch is a parsed merge patch for relayers of one network type.
-type patch struct {
-	networkType NetworkType
-	body        []byte
-	isObject    bool
-	members     map[string]json.RawMessage
-	problems    *problems // of the patch, which a merge would hide
-}
-
-func parsePatch(body []byte, networkType NetworkType) *patch {
-	p := &patch{networkType: networkType, body: body, problems: new(problems)}
-	if problem := strictjson.Check(body); problem != "" {
-		p.problems.Add("", "the body "+problem)
-		return p
-	}
-	p.isObject = true
-	d := newDecoder(p.problems)
-	d.AllowMissing = true
-	d.decodePatchable(body, networkType)
-	p.problems.nameFixed()
-	p.members, _ = strictjson.Members(body)
-	if newPolicy(networkType) == nil && p.members["policies"] != nil {
-		p.problems.Add("policies", unknownTypeMessage)
-	}
-	return p
-}
+// immutable is the code of a change of a fixed member.
+const immutable = "immutable"
 
 // fixed are the members of a relayer that no patch can change.
 var fixed = []string{"id", "network", "network_type", "signer_id", "address", "system_disabled", "disabled_reason"}
@@ -165,53 +135,23 @@ var fixed = []string{"id", "network", "network_type", "signer_id", "address", "s
 func (p *problems) nameFixed() {
 	for i, problem := range p.list {
 		if slices.Contains(fixed, problem.Field) {
-			p.list[i].Message = "cannot be changed"
+			p.list[i].Code, p.list[i].Message = immutable, "cannot be changed"
 		}
 	}
 }
 
-// apply merges the patch into the relayer. The merged result shows which required
-// fields are missing.
-func (p *patch) apply(r *Relayer, found *problems) error {
-	before := patchable{Name: r.Name, Paused: r.Paused, NotificationID: r.NotificationID}
-	// The others are large, and merged only if they change.
-	if p.members["policies"] != nil {
-		before.Policy = r.Policy
-	}
-	if p.members["labels"] != nil {
-		before.Labels = r.Labels
-	}
-	current, err := strictjson.Encode(before)
-	if err != nil {
-		return err
-	}
-	merged, err := strictjson.MergePatch(current, p.body)
-	if err != nil {
-		return err
-	}
+// applyPatch merges a patch, checked JSON, into a relayer.
+func applyPatch(r *Relayer, body []byte, found *problems) {
 	d := newDecoder(found)
-	d.IgnoreUnknown = true // parsePatch has reported them
-	result := d.decodePatchable(merged, p.networkType)
-	r.Name = result.Name
-	r.Paused = result.Paused
-	r.NotificationID = result.NotificationID
-	if p.members["labels"] != nil {
-		r.Labels = result.Labels
+	d.IsPatch = true
+	changed := patchable{r.Name, r.Paused, r.NotificationID, r.CustomRPCURLs, r.Policy, r.Labels}
+	d.Decode(body, &changed)
+	found.nameFixed()
+	r.Name, r.Paused, r.NotificationID = changed.Name, changed.Paused, changed.NotificationID
+	r.CustomRPCURLs, r.Policy, r.Labels = changed.CustomRPCURLs, changed.Policy, changed.Labels
+	if _, isUnknown := r.Policy.(*UnknownPolicy); !isUnknown {
+		d.decodePolicies(r.Policy)
+	} else if d.policies != nil {
+		found.Add("policies", unknownTypeMessage)
 	}
-	if p.members["policies"] != nil && newPolicy(p.networkType) != nil {
-		r.Policy = result.Policy
-	}
-	// The URLs are replaced whole, and are not part of the merge: encoded they
-	// would be masked.
-	if p.members[urlsMember] != nil {
-		r.CustomRPCURLs = result.CustomRPCURLs
-	}
-	return nil
-}
-
-func (d *decoder) decodePatchable(data []byte, networkType NetworkType) patchable {
-	var decoded patchable
-	d.Decode(data, &decoded)
-	decoded.Policy = d.decodePolicies(networkType)
-	return decoded
 }

@@ -71,21 +71,6 @@ func TestPatch_FullURLs(t *testing.T) {
 	expect()
 }
 
-// If only user information is masked, the mask is a valid URL.
-func TestPatch_MaskOfUserInformation(t *testing.T) {
-	m := registry(t)
-	secret := func(r *relayer.Relayer) error { r.CustomRPCURLs[0].URL = "https://user:pw@rpc.example/"; return nil }
-	if _, err := m.Update(t.Context(), "evm", secret); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Documents().Patch(t.Context(), "evm", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("got %v", err)
-	}
-	if got := string(mustGet(t, m, "evm").CustomRPCURLs[0].URL); got != "https://user:pw@rpc.example/" {
-		t.Errorf("the URL is %s", got)
-	}
-}
-
 // A stored URL that equals the mask of another must not permit that mask.
 func TestPatch_MaskedURLs(t *testing.T) {
 	const secret, bare = "https://u:SECRET@h.example/", "https://h.example/"
@@ -142,15 +127,15 @@ func TestPatch_FixedAndUnknownMembers(t *testing.T) {
 	_, err := m.Documents().Patch(t.Context(), "evm", []byte(`{"id":"x","network":"y","network_type":null,"signer_id":"s-evm","address":1,`+
 		`"system_disabled":false,"disabled_reason":{},"revision":1,"policies":{"id":1}}`))
 	want := []relayer.FieldError{
-		{Field: "id", Message: "cannot be changed"},
-		{Field: "network", Message: "cannot be changed"},
-		{Field: "network_type", Message: "cannot be changed"},
-		{Field: "signer_id", Message: "cannot be changed"},
-		{Field: "address", Message: "cannot be changed"},
-		{Field: "system_disabled", Message: "cannot be changed"},
-		{Field: "disabled_reason", Message: "cannot be changed"},
-		{Field: "revision", Message: "is not a known field"},
-		{Field: "policies.id", Message: "is not a known field"},
+		{Field: "id", Message: "cannot be changed", Code: "immutable"},
+		{Field: "network", Message: "cannot be changed", Code: "immutable"},
+		{Field: "network_type", Message: "cannot be changed", Code: "immutable"},
+		{Field: "signer_id", Message: "cannot be changed", Code: "immutable"},
+		{Field: "address", Message: "cannot be changed", Code: "immutable"},
+		{Field: "system_disabled", Message: "cannot be changed", Code: "immutable"},
+		{Field: "disabled_reason", Message: "cannot be changed", Code: "immutable"},
+		{Field: "revision", Message: "is not a known field", Code: "unknown_field"},
+		{Field: "policies.id", Message: "is not a known field", Code: "unknown_field"},
 	}
 	if got := fieldErrors(t, err); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -268,7 +253,7 @@ func TestMaskedURL_StoredBefore(t *testing.T) {
 // Unset, null and a value are three different things.
 func TestPatch_UnsetNullAndValue(t *testing.T) {
 	m := registry(t)
-	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(1)), MinBalance: new(relayer.NewAmount(2)), IncludeRevertData: new(true)}
+	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.MustParseAmount("1")), MinBalance: new(relayer.MustParseAmount("2")), IncludeRevertData: new(true)}
 	before, err := m.Patch(t.Context(), "evm", relayer.Patch{"notification_id": "slack", "policies": policy})
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +261,7 @@ func TestPatch_UnsetNullAndValue(t *testing.T) {
 	after, err := m.Patch(t.Context(), "evm", relayer.Patch{
 		"notification_id": nil,
 		"paused":          !before.Paused,
-		"policies":        relayer.Patch{"gas_price_cap": nil, "min_balance": relayer.NewAmount(5)},
+		"policies":        relayer.Patch{"gas_price_cap": nil, "min_balance": relayer.MustParseAmount("5")},
 	}, relayer.IfRevision(before.Revision))
 	if err != nil {
 		t.Fatal(err)
@@ -284,7 +269,7 @@ func TestPatch_UnsetNullAndValue(t *testing.T) {
 	want := *before
 	want.NotificationID, want.Paused, want.Revision = "", !before.Paused, after.Revision
 	changed := *policy
-	changed.GasPriceCap, changed.MinBalance = nil, new(relayer.NewAmount(5))
+	changed.GasPriceCap, changed.MinBalance = nil, new(relayer.MustParseAmount("5"))
 	want.Policy, want.LastChange = &changed, after.LastChange
 	if !reflect.DeepEqual(after, &want) || after.Revision <= before.Revision {
 		t.Errorf("want %v\ngot  %v", &want, after)

@@ -9,9 +9,12 @@ import (
 // [*StellarPolicy], or an [*UnknownPolicy] if a newer version of this package stored the
 // relayer. A type switch over policies therefore needs a default.
 //
+// The registry checks and stores policies. The relaying engine enforces them: before it signs
+// a transaction, it compares the transaction with every field that is set.
+//
 // Every field of a policy is optional. Nil means not set, which is different from zero,
-// false and an empty list. A literal for a pointer field is new(value), as in
-// MinBalance: new(int64(0)).
+// false and an empty list. A field that is not set limits nothing, and leaves a choice to the
+// engine. A literal for a pointer field is new(value), as in MinBalance: new(int64(0)).
 type Policy interface {
 	// NetworkType returns the network type whose relayers have this type of policy.
 	NetworkType() NetworkType
@@ -19,27 +22,34 @@ type Policy interface {
 	checkNetworkRules(*problems)
 }
 
-// EVMPolicy is the policy of a relayer on an [EVM] network.
+// EVMPolicy is the policy of a relayer on an [EVM] network. Amounts are in wei.
 type EVMPolicy struct {
-	// EIP1559Pricing enables EIP-1559 pricing.
+	// EIP1559Pricing selects the fees of transactions that name none: true for EIP-1559 (a
+	// maximum fee and a priority fee), false for a legacy gas price.
 	EIP1559Pricing *bool `json:"eip1559_pricing,omitempty"`
 
-	// GasLimitEstimation enables estimation of the gas limit.
+	// GasLimitEstimation permits the engine to estimate the gas limit of a transaction that
+	// has none. If it is false, the engine rejects such a transaction.
 	GasLimitEstimation *bool `json:"gas_limit_estimation,omitempty"`
 
-	// GasPriceCap is the maximum gas price in wei.
-	GasPriceCap *Amount `json:"gas_price_cap,omitempty"`
+	// GasPriceCap is the maximum gas price in wei per gas. The engine sends no transaction at
+	// a higher gas price or, with EIP-1559, a higher maximum fee per gas.
+	GasPriceCap *Amount `json:"gas_price_cap,omitempty" validate:"-"`
 
-	// IncludeRevertData includes revert data in errors.
+	// IncludeRevertData includes the data with which a transaction reverted in the errors
+	// that the engine returns.
 	IncludeRevertData *bool `json:"include_revert_data,omitempty"`
 
-	// MinBalance is the balance in wei below which the relayer stops.
-	MinBalance *Amount `json:"min_balance,omitempty"`
+	// MinBalance is the balance in wei below which the engine sends no transaction.
+	MinBalance *Amount `json:"min_balance,omitempty" validate:"-"`
 
-	// PrivateTransactions keeps transactions out of the public mempool.
+	// PrivateTransactions keeps transactions out of the public mempool: the engine sends them
+	// to a private endpoint only.
 	PrivateTransactions *bool `json:"private_transactions,omitempty"`
 
-	// WhitelistReceivers are the only permitted receivers of transactions.
+	// WhitelistReceivers are the only addresses that transactions may go to, compared without
+	// letter case. Empty permits none. With [WithNetworkRules] each is an address of 20 bytes, and one
+	// in mixed case has the right checksum (EIP-55).
 	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"dive,text"`
 }
 
@@ -92,39 +102,45 @@ const (
 // SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in
 // lamports.
 type SolanaPolicy struct {
-	// AllowedAccounts are the only accounts a transaction may touch.
+	// AllowedAccounts are the only accounts that a transaction may name. Empty permits none.
+	// With [WithNetworkRules] each is base58 of 32 bytes.
 	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"dive,text"`
 
-	// AllowedPrograms are the only programs a transaction may call.
+	// AllowedPrograms are the only programs that a transaction may call. Empty permits none.
+	// With [WithNetworkRules] each is base58 of 32 bytes.
 	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"dive,text"`
 
-	// AllowedTokens are the only tokens to transfer or to pay fees in.
+	// AllowedTokens are the only tokens that a transaction may transfer or pay fees in. Empty
+	// permits every token.
 	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
 
-	// DisallowedAccounts are accounts no transaction may touch.
+	// DisallowedAccounts are accounts that no transaction may name. With [WithNetworkRules]
+	// each is base58 of 32 bytes, and AllowedAccounts must not be set too.
 	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"dive,text"`
 
-	// FeeMarginPercentage is added to an estimated fee, in percent.
+	// FeeMarginPercentage is what the engine adds to an estimated fee, in percent of it. With
+	// [WithNetworkRules] it is 0 or more.
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
 
-	// FeePaymentStrategy selects who pays the fees. A stored relayer always has one:
-	// left out it is [FeePaidByUser].
+	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
+	// include a payment of its fee to the relayer. With [FeePaidByRelayer], the relayer pays.
+	// A stored relayer always has one; the default is [FeePaidByUser].
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
-	// MaxAllowedFeeLamports is the highest fee of a transaction, 0 or more.
+	// MaxAllowedFeeLamports is the maximum fee of a transaction, in lamports.
 	MaxAllowedFeeLamports *int64 `json:"max_allowed_fee_lamports,omitempty" validate:"omitnil,gte=0"`
 
-	// MaxSignatures is the highest number of signatures, 0 or more.
+	// MaxSignatures is the maximum number of signatures of a transaction.
 	MaxSignatures *int32 `json:"max_signatures,omitempty" validate:"omitnil,gte=0"`
 
-	// MaxTxDataSize is the largest transaction in bytes, 0 or more.
+	// MaxTxDataSize is the maximum size of a transaction, in bytes.
 	MaxTxDataSize *int32 `json:"max_tx_data_size,omitempty" validate:"omitnil,gte=0"`
 
-	// MinBalance is the balance in lamports below which the relayer stops, 0 or
-	// more.
+	// MinBalance is the balance in lamports below which the engine sends no transaction.
 	MinBalance *int64 `json:"min_balance,omitempty" validate:"omitnil,gte=0"`
 
-	// SwapConfig configures the swap of collected tokens for SOL.
+	// SwapConfig says when the engine swaps collected tokens for SOL. With [WithNetworkRules]
+	// it requires FeePaymentStrategy to be [FeePaidByUser].
 	SwapConfig *SolanaSwapConfig `json:"swap_config,omitempty"`
 }
 
@@ -136,35 +152,38 @@ func (p SolanaPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
 // SolanaAllowedToken is one token of [SolanaPolicy.AllowedTokens].
 type SolanaAllowedToken struct {
-	// Mint is the token's mint account. Required.
+	// Mint is the mint account of the token. Required. With [WithNetworkRules] it is base58 of
+	// 32 bytes.
 	Mint string `json:"mint" validate:"required,text"`
 
-	// Decimals is the number of decimal places of the token, 0 to 255.
+	// Decimals is the number of decimal places of the token.
 	Decimals *uint8 `json:"decimals,omitempty"`
 
-	// Symbol is the display name of the token.
+	// Symbol is the display name of the token. It limits nothing.
 	Symbol *string `json:"symbol,omitempty" validate:"omitnil,text"`
 
-	// MaxAllowedFee is the highest fee in the token's smallest unit.
+	// MaxAllowedFee is the maximum fee of a transaction that pays it in this token, in the
+	// smallest unit of the token.
 	MaxAllowedFee *uint64 `json:"max_allowed_fee,omitempty"`
 
-	// SwapConfig configures the swap of this token.
+	// SwapConfig limits the swaps of this token.
 	SwapConfig *TokenSwapConfig `json:"swap_config,omitempty"`
 }
 
 // TokenSwapConfig configures the swap of one token for the native token of the network.
 // Amounts are in the token's smallest unit.
 type TokenSwapConfig struct {
-	// SlippagePercentage is the slippage accepted, in percent.
+	// SlippagePercentage is the maximum slippage of a swap, in percent. With
+	// [WithNetworkRules] it is from 0 to 100.
 	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite"`
 
-	// MinAmount is the least amount to swap.
+	// MinAmount is the minimum amount of one swap. The engine does not swap less.
 	MinAmount *uint64 `json:"min_amount,omitempty"`
 
-	// MaxAmount is the largest amount to swap at once.
+	// MaxAmount is the maximum amount of one swap.
 	MaxAmount *uint64 `json:"max_amount,omitempty"`
 
-	// RetainMinAmount is the amount to keep after a swap.
+	// RetainMinAmount is the minimum amount that the relayer keeps after a swap.
 	RetainMinAmount *uint64 `json:"retain_min_amount,omitempty"`
 }
 
@@ -180,16 +199,18 @@ const (
 
 // SolanaSwapConfig configures the swaps of a Solana relayer.
 type SolanaSwapConfig struct {
-	// Strategy is the exchange to swap on.
+	// Strategy is the exchange to swap on. [SwapNone] swaps nothing.
 	Strategy *SolanaSwapStrategy `json:"strategy,omitempty" validate:"omitnil,oneof=jupiter-swap jupiter-ultra noop"`
 
-	// CronSchedule is the cron expression of the swaps.
+	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has 5, 6 or
+	// 7 fields, and parses.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text"`
 
-	// MinBalanceThreshold is the balance in lamports below which to swap.
+	// MinBalanceThreshold is the balance in lamports below which the engine swaps.
 	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`
 
-	// JupiterSwapOptions fine-tune [SwapJupiter].
+	// JupiterSwapOptions are options of [SwapJupiter]. With [WithNetworkRules] no other
+	// strategy may have them.
 	JupiterSwapOptions *JupiterSwapOptions `json:"jupiter_swap_options,omitempty"`
 }
 
@@ -205,45 +226,51 @@ const (
 
 // JupiterSwapOptions are the options of the [SwapJupiter] strategy.
 type JupiterSwapOptions struct {
-	// PriorityFeeMaxLamports is the highest priority fee, in lamports.
+	// PriorityFeeMaxLamports is the maximum priority fee of a swap, in lamports. With
+	// [WithNetworkRules] it and PriorityLevel are set together.
 	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty"`
 
-	// PriorityLevel is the level of the priority fee.
+	// PriorityLevel is the level of the priority fee of a swap.
 	PriorityLevel *JupiterPriorityLevel `json:"priority_level,omitempty" validate:"omitnil,oneof=medium high veryHigh"`
 
-	// DynamicComputeUnitLimit enables estimation of the compute unit limit.
+	// DynamicComputeUnitLimit lets the exchange estimate the compute unit limit of a swap.
 	DynamicComputeUnitLimit *bool `json:"dynamic_compute_unit_limit,omitempty"`
 }
 
 // StellarPolicy is the policy of a relayer on a [Stellar] network. Amounts are
 // in stroops.
 type StellarPolicy struct {
-	// AllowedTokens are the only assets to transfer or to pay fees in.
+	// AllowedTokens are the only assets that a transaction may transfer or pay fees in. Empty
+	// permits every asset.
 	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
 
-	// ConcurrentTransactions permits concurrent transactions.
+	// ConcurrentTransactions permits the engine to send a transaction before the previous one
+	// is confirmed. If it is false, transactions are sent one after another.
 	ConcurrentTransactions *bool `json:"concurrent_transactions,omitempty"`
 
-	// FeeMarginPercentage is added to an estimated fee, in percent.
+	// FeeMarginPercentage is what the engine adds to an estimated fee, in percent of it. With
+	// [WithNetworkRules] it is 0 or more.
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
 
-	// FeePaymentStrategy selects who pays the fees. It has no default.
+	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
+	// include a payment of its fee to the relayer. With [FeePaidByRelayer], the relayer pays.
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
-	// MaxFee is the highest fee of a transaction in stroops, 0 or more.
+	// MaxFee is the maximum fee of a transaction, in stroops.
 	MaxFee *int32 `json:"max_fee,omitempty" validate:"omitnil,gte=0"`
 
-	// MinBalance is the balance in stroops below which the relayer stops, 0 or
-	// more.
+	// MinBalance is the balance in stroops below which the engine sends no transaction.
 	MinBalance *int64 `json:"min_balance,omitempty" validate:"omitnil,gte=0"`
 
-	// SlippagePercentage is the slippage accepted, in percent.
+	// SlippagePercentage is the maximum slippage of the conversion of a fee, in percent. With
+	// [WithNetworkRules] it is from 0 to 100.
 	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite"`
 
-	// SwapConfig configures the swap of collected assets for XLM.
+	// SwapConfig says when the engine swaps collected assets for XLM. With [WithNetworkRules]
+	// it requires FeePaymentStrategy to be [FeePaidByUser].
 	SwapConfig *StellarSwapConfig `json:"swap_config,omitempty"`
 
-	// TimeoutSeconds is how long a transaction may wait, in seconds, 0 or more.
+	// TimeoutSeconds is the time after which the engine gives a transaction up, in seconds.
 	TimeoutSeconds *int64 `json:"timeout_seconds,omitempty" validate:"omitnil,gte=0"`
 }
 
@@ -255,16 +282,18 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
-	// Asset is "native" (or "XLM"), "CODE:ISSUER" or a contract ID. Required.
+	// Asset is "native" or "XLM", "CODE:ISSUER", or a contract ID. Required. With
+	// [WithNetworkRules] it is one of these forms, with valid checksums.
 	Asset string `json:"asset" validate:"required,text"`
 
-	// Metadata describes the asset.
+	// Metadata describes the asset. It limits nothing.
 	Metadata *StellarTokenMetadata `json:"metadata,omitempty"`
 
-	// MaxAllowedFee is the highest fee in the asset's smallest unit.
+	// MaxAllowedFee is the maximum fee of a transaction that pays it in this asset, in the
+	// smallest unit of the asset.
 	MaxAllowedFee *uint64 `json:"max_allowed_fee,omitempty"`
 
-	// SwapConfig configures the swap of this asset.
+	// SwapConfig limits the swaps of this asset.
 	SwapConfig *TokenSwapConfig `json:"swap_config,omitempty"`
 }
 
@@ -276,7 +305,7 @@ type StellarTokenMetadata struct {
 	// Decimals is the number of decimal places of the asset.
 	Decimals *uint32 `json:"decimals,omitempty"`
 
-	// CanonicalAssetID is the asset's canonical name.
+	// CanonicalAssetID is the canonical name of the asset.
 	CanonicalAssetID *string `json:"canonical_asset_id,omitempty" validate:"omitnil,text"`
 }
 
@@ -298,16 +327,18 @@ type StellarTokenKind struct {
 // StellarClassicAsset is an asset issued by an account. Both fields are
 // required.
 type StellarClassicAsset struct {
-	// Code is the asset's code.
+	// Code is the code of the asset. With [WithNetworkRules] it is 1 to 12 letters and digits.
 	Code string `json:"code" validate:"required,text"`
 
-	// Issuer is the account that issues it.
+	// Issuer is the account that issues the asset. With [WithNetworkRules] it is G and 55
+	// characters, with a valid checksum.
 	Issuer string `json:"issuer" validate:"required,text"`
 }
 
 // StellarContractToken is a token of a Soroban contract.
 type StellarContractToken struct {
-	// ContractID is the contract's ID. Required.
+	// ContractID is the ID of the contract. Required. With [WithNetworkRules] it is C and 55
+	// characters, with a valid checksum.
 	ContractID string `json:"contract_id" validate:"required,text"`
 }
 
@@ -322,12 +353,14 @@ const (
 
 // StellarSwapConfig configures the swaps of a Stellar relayer.
 type StellarSwapConfig struct {
-	// Strategies are the exchanges to swap on, in order of preference.
+	// Strategies are the exchanges to swap on, in order of preference. With
+	// [WithNetworkRules] there is at least one.
 	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"dive,oneof=order-book soroswap"`
 
-	// CronSchedule is the cron expression of the swaps.
+	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has 5, 6 or
+	// 7 fields, and parses.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text"`
 
-	// MinBalanceThreshold is the balance in stroops below which to swap.
+	// MinBalanceThreshold is the balance in stroops below which the engine swaps.
 	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`
 }

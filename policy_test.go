@@ -30,7 +30,7 @@ func TestPolicy_Document(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(got, created) {
 				t.Errorf("get %s at %d, %v, want %+v", got.JSON, got.Revision, err, created)
 			}
-			page, err := m.Documents().List(ctx, relayer.ListQuery{})
+			page, err := listDocuments(ctx, m, relayer.ListQuery{})
 			if err != nil || !reflect.DeepEqual(page.Documents, []relayer.Document{created}) {
 				t.Errorf("list %v, %v, want %+v", page, err, created)
 			}
@@ -264,7 +264,7 @@ func TestPolicy_StellarTokenKinds(t *testing.T) {
 
 // The fields of policies and endpoints are pointers, which fmt prints as addresses.
 func TestRelayer_PrintsValues(t *testing.T) {
-	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(7)), PrivateTransactions: new(false)}
+	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.MustParseAmount("7")), PrivateTransactions: new(false)}
 	config := relayer.RPCConfig{URL: "https://rpc.example/key", Weight: new(2.5)}
 	r := &relayer.Relayer{ID: "a", NetworkType: relayer.EVM, CustomRPCURLs: []relayer.RPCConfig{config}, Policy: policy, Revision: 9}
 	req := relayer.CreateRequest{CustomRPCURLs: r.CustomRPCURLs, Policy: policy}

@@ -123,7 +123,7 @@ func isObject(document []byte) bool {
 
 func documentRelayer(rec Record) (*Relayer, error) {
 	r := new(Relayer)
-	if err := json.Unmarshal(rec.Document, r); err != nil {
+	if err := r.UnmarshalJSON(rec.Document); err != nil {
 		return nil, fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)
 	}
 	r.Revision, r.LastChange = rec.Revision, decodeNote(rec.Note)

@@ -119,7 +119,7 @@ func TestDocuments_RecordWithError(t *testing.T) {
 	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("GetDocument: %v, error %v", document, err)
 	}
-	page, err := m.Documents().List(t.Context(), relayer.ListQuery{})
+	page, err := listDocuments(t.Context(), m, relayer.ListQuery{})
 	if page != nil || !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("List: %+v, error %v", page, err)
 	}

@@ -8,15 +8,16 @@ import (
 // Reader reads relayers: a [*Manager], a client of package client, or a view of package
 // mirror. All methods are safe for concurrent use. [Manager] documents them and their
 // errors.
+//
+// The relayers that they return are read-only: code that works with every Reader must not
+// modify them, nor what they refer to. Those of a mirror are shared by all its readers, so that
+// a read by ID allocates nothing; those of the others are copies.
+//
+// It is an interface for callers: later versions may add methods.
 type Reader interface {
 	Get(ctx context.Context, id string) (*Relayer, error)
 	List(ctx context.Context, query ListQuery) (*Page, error)
 	All(ctx context.Context, selector Selector) iter.Seq2[*Relayer, error]
-}
-
-// Watcher returns the changes of relayers. [Manager.Watch] documents it.
-type Watcher interface {
-	Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error]
 }
 
 // Registry is the interface of a [*Manager] and of the client of package client. A
@@ -28,7 +29,7 @@ type Watcher interface {
 // them and their errors. It is an interface for callers: later versions may add methods.
 type Registry interface {
 	Reader
-	Watcher
+	Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error]
 	Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error)
 	Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error)
 	Patch(ctx context.Context, id string, patch Patch, options ...WriteOption) (*Relayer, error)

@@ -30,21 +30,23 @@ type Relayer struct {
 	// Name is a display name. It is never empty and need not be unique.
 	Name string `json:"name" validate:"required,text"`
 
-	// Network identifies the network within its type, such as "sepolia".
+	// Network identifies the network within its type, such as "sepolia". The registry has no
+	// list of networks. With [WithNetworkRules] it does not begin or end with a space.
 	Network string `json:"network" validate:"required,text"`
 
-	// NetworkType is the type of Network.
+	// NetworkType is the type of Network. It selects the type of Policy.
 	NetworkType NetworkType `json:"network_type" validate:"required,oneof=evm solana stellar"`
 
-	// Address is the relayer's address on its network, as returned by the host's
-	// [AddressResolver]. It is empty if the host has none.
-	Address string `json:"address"`
+	// Address is the address of the relayer on its network, from which its transactions are
+	// sent, as returned by the host ([WithAddressResolver]). It is empty if the host has none.
+	Address string `json:"address" validate:"-"`
 
-	// Paused is the operator's switch. It is independent of SystemDisabled.
+	// Paused is the switch of operators. The engine sends no transaction while it is true. It
+	// is independent of SystemDisabled.
 	Paused bool `json:"paused"`
 
 	// SystemDisabled is the switch of the host application, for the results of its
-	// health checks.
+	// health checks. The engine sends no transaction while it is true.
 	SystemDisabled bool `json:"system_disabled"`
 
 	// DisabledReason is set exactly while SystemDisabled is true.
@@ -53,31 +55,37 @@ type Relayer struct {
 	// SignerID identifies the signer whose key signs the transactions.
 	SignerID string `json:"signer_id" validate:"required,text"`
 
-	// NotificationID identifies a notification configuration of the host. It is empty
-	// if there is none.
+	// NotificationID identifies a notification configuration of the host, which the registry
+	// does not look up.
+	//
+	// It is empty if there is none.
 	NotificationID string `json:"notification_id,omitempty" validate:"text"`
 
-	// CustomRPCURLs are the endpoints that replace those of the network. It is nil if
-	// there are none. Every stored endpoint has a weight.
+	// CustomRPCURLs are the endpoints that the engine uses in place of the usual ones of the
+	// network. Every stored endpoint has a weight.
+	//
+	// It is nil if there are none.
 	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero" validate:"dive"`
 
-	// Policy restricts what the relayer does. Its type follows NetworkType:
-	// [*EVMPolicy], [*SolanaPolicy], [*StellarPolicy], or [*UnknownPolicy] for a type of
-	// a newer version. It is never nil in a relayer read from a [Manager].
+	// Policy restricts what the relayer does. Its fields follow NetworkType.
+	//
+	// It is an [*EVMPolicy], a [*SolanaPolicy], a [*StellarPolicy], or an [*UnknownPolicy] for
+	// a network type of a newer version. It is never nil in a relayer read from a [Manager].
 	Policy Policy `json:"policies"`
 
 	// Labels are texts of the host's choice, by which relayers are found and grouped: at
 	// most 32. A key is 1 to 63 of A–Z a–z 0–9 _ . - / and begins and ends with a letter or
-	// digit. A value is at most 128 characters without control characters. It is nil if there
-	// are none: make the map before you assign to a key.
+	// digit. A value is at most 128 characters without control characters.
+	//
+	// It is nil if there are none: make the map before you assign to a key.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Revision grows with every change of the relayer and is never reused for its ID.
 	// It is the ETag of the HTTP API, and not part of the JSON form.
-	Revision uint64 `json:"-"`
+	Revision uint64 `json:"-" validate:"-"`
 
 	// LastChange says who made this revision, when and why. It is not part of the JSON form.
-	LastChange Note `json:"-"`
+	LastChange Note `json:"-" validate:"-"`
 }
 
 // Format prints the JSON form of the relayer and its revision, for every verb. URLs
@@ -110,11 +118,13 @@ func printJSON(state fmt.State, value any) {
 
 // RPCConfig is one custom RPC endpoint.
 type RPCConfig struct {
-	// URL is an absolute http, https, ws or wss URL with a host.
+	// URL is an absolute http, https, ws or wss URL with a host, which is not a known cloud
+	// metadata service. Responses have it masked.
 	URL RPCURL `json:"url" validate:"rpc_url"`
 
-	// Weight is the relative weight of the endpoint, from 0 to 100. Nil means
-	// [DefaultRPCWeight].
+	// Weight is the relative weight with which the engine chooses the endpoint, from 0 to 100.
+	//
+	// Nil means [DefaultRPCWeight].
 	Weight *float64 `json:"weight" validate:"omitnil,gte=0,lte=100"`
 }
 
@@ -125,11 +135,11 @@ const DefaultRPCWeight = 100.0
 // masked like an [RPCURL] before it is stored, so that Details may be the text of an error
 // that quotes a URL with a key.
 type DisabledReason struct {
-	// Type is the kind of reason: one of the constants of this package, or a string
-	// of the host application.
+	// Type is the kind of reason: [NonceSyncFailed], [RPCValidationFailed],
+	// [BalanceCheckFailed], [SequenceSyncFailed], or another text of the host application.
 	Type DisabledReasonType `json:"type"`
 
-	// Details is free text.
+	// Details is free text, of at most 16 KiB. Longer text is cut off.
 	Details string `json:"details"`
 }
 
@@ -163,7 +173,8 @@ type CreateRequest struct {
 	// Paused creates the relayer paused. It is required in JSON.
 	Paused bool `json:"paused"`
 
-	// SignerID is required. The [AddressResolver], if any, must have an address for it.
+	// SignerID is required. The resolver of [WithAddressResolver], if any, must have an
+	// address for it.
 	SignerID string `json:"signer_id"`
 
 	// NotificationID is optional.

@@ -54,7 +54,7 @@ func TestRequestBody_Patch(t *testing.T) {
 		"no URL":        {relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{}}, `{"custom_rpc_urls":[]}`},
 		"policy":        {relayer.Patch{"policies": &relayer.StellarPolicy{MaxFee: new(int32(7))}}, `{"policies":{"max_fee":7}}`},
 		"policy fields": {relayer.Patch{"policies": relayer.Patch{"max_fee": nil, "swap_config": relayer.Patch{"cron_schedule": nil}}}, `{"policies":{"max_fee":null,"swap_config":{"cron_schedule":null}}}`},
-		"amount":        {relayer.Patch{"policies": relayer.Patch{"min_balance": relayer.NewAmount(1e18)}}, `{"policies":{"min_balance":1000000000000000000}}`},
+		"amount":        {relayer.Patch{"policies": relayer.Patch{"min_balance": relayer.Ether(1)}}, `{"policies":{"min_balance":1000000000000000000}}`},
 	} {
 		got, err := c.patch.MarshalUnmasked()
 		if err != nil || string(got) != c.want {

@@ -51,10 +51,6 @@ type RPCPolicy struct {
 	// RefuseUserInfo rejects URLs with user information, as in
 	// https://user:password@rpc.example.com.
 	RefuseUserInfo bool
-
-	// RefuseFragment rejects URLs with a fragment, even an empty one. Clients never send
-	// it to the server.
-	RefuseFragment bool
 }
 
 // WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in
@@ -127,9 +123,6 @@ func (p RPCPolicy) urlProblem(text string) string {
 	}
 	if p.RefuseUserInfo && parsed.User != nil {
 		return "must not contain user information"
-	}
-	if p.RefuseFragment && strings.Contains(text, "#") {
-		return "must not contain a fragment"
 	}
 	// Folding removes joiners, like older clients. Newer clients keep them in scripts that
 	// need them, and look up another name, which may have another owner.

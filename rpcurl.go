@@ -17,7 +17,8 @@ import (
 // (see [RPCURL.String]). [RPCURL.Unmasked] is the full URL.
 //
 // The following bypass the mask: the verbs %p and %w, package fmt on an unexported field
-// of another struct or below a pointer in one, encoding/gob, and map keys in JSON.
+// of another struct or below a pointer in one, encoding/gob, arguments of database/sql, and
+// map keys in JSON.
 type RPCURL string
 
 // String returns the masked form: scheme, host and port are kept, user information is

@@ -159,7 +159,7 @@ func TestRPCURL_EncodedAndLogged(t *testing.T) {
 	}
 	for name, value := range map[string]any{
 		"URL": u, "pointer": &u, "config": r.CustomRPCURLs, "relayer": r, "relayer by value": *r, "page": page,
-		"envelope": relayer.Envelope[*relayer.Relayer]{Success: true, Data: r}, "map": map[string]any{"u": u},
+		"map": map[string]any{"u": u},
 	} {
 		encoded, err := json.Marshal(value)
 		if err != nil {
@@ -206,7 +206,7 @@ func TestRPCURL_PrintedBelowPointers(t *testing.T) {
 	req := relayer.CreateRequest{CustomRPCURLs: []relayer.RPCConfig{config}}
 	for _, value := range []any{
 		&relayer.Page{Relayers: []*relayer.Relayer{&r}}, []*relayer.Relayer{&r}, map[string]*relayer.Relayer{"a": &r}, struct{ R *relayer.Relayer }{&r},
-		[]*relayer.CreateRequest{&req}, []*relayer.RPCConfig{&config}, relayer.Envelope[*relayer.Relayer]{Data: &r},
+		[]*relayer.CreateRequest{&req}, []*relayer.RPCConfig{&config},
 	} {
 		for _, verb := range verbs {
 			if shown := fmt.Sprintf(verb, value); strings.Contains(shown, "PATHKEY") {

@@ -14,7 +14,7 @@ import (
 )
 
 // Sealer encrypts and authenticates the private part of records. Package keyring has one
-// for a file of keys; docs/sealing.md shows one for a key management service.
+// for a file of keys; docs/security.md says what one for a key management service needs.
 //
 // Both methods must be safe for concurrent use, must return when ctx is done, and must
 // not change their arguments. Their errors must contain no secret.

@@ -203,7 +203,7 @@ func TestSealer_NotCalledUnlessURLsChange(t *testing.T) {
 		"another key":     {relayer.WithSealer(ringOf(t, "k2"))},
 		"sealer is away":  {relayer.WithSealer(away{})},
 		"never called":    {relayer.WithSealer(forbidden{t})},
-		"with RPC policy": {relayer.WithSealer(forbidden{t}), relayer.WithRPCPolicy(relayer.RPCPolicy{RefuseUserInfo: true, RefuseFragment: true})},
+		"with RPC policy": {relayer.WithSealer(forbidden{t}), relayer.WithRPCPolicy(relayer.RPCPolicy{RefuseUserInfo: true})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := managerOn(t, s.store, options...)
@@ -491,7 +491,7 @@ func TestSealer_TamperedPart(t *testing.T) {
 }
 
 // A sealed part is not bound to a revision, because changes without its key carry it over.
-// The older part of the same relayer is therefore accepted (docs/sealing.md says so).
+// The older part of the same relayer is therefore accepted (docs/security.md says so).
 func TestSealer_ReplayOfOlderRevision(t *testing.T) {
 	s := newSealed(t)
 	older := storedRecord(t, s.store, "a").Private

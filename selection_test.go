@@ -90,7 +90,7 @@ func (n naive) compare(t *testing.T, m *relayer.Manager, s relayer.Selector, pag
 	if listed.Pagination != pagination || !slices.EqualFunc(listed.Relayers, want, isEqual) {
 		t.Fatalf("%s, page %d of %d: %q of %+v, want %q of %+v", s, page, perPage, idsOf(listed.Relayers), listed.Pagination, idsOf(want), pagination)
 	}
-	read, err := m.Documents().List(t.Context(), query)
+	read, err := listDocuments(t.Context(), m, query)
 	if err != nil || read.Pagination != pagination || len(read.Documents) != len(want) {
 		t.Fatalf("%s: documents %+v, error %v", s, read, err)
 	}

@@ -328,7 +328,7 @@ func TestSelector_InvalidInOperations(t *testing.T) {
 	invalid := relayer.Selector{}.Where("paused", "maybe")
 	for name, err := range map[string]error{
 		"list":            second(m.List(t.Context(), relayer.ListQuery{Selector: invalid})),
-		"documents":       second(m.Documents().List(t.Context(), relayer.ListQuery{Selector: invalid})),
+		"documents":       second(listDocuments(t.Context(), m, relayer.ListQuery{Selector: invalid})),
 		"all":             firstError(m.All(t.Context(), invalid)),
 		"watch":           firstError(m.Watch(t.Context(), relayer.WatchQuery{Selector: invalid})),
 		"watch documents": firstError(m.Documents().Watch(t.Context(), relayer.WatchQuery{Selector: invalid})),

@@ -46,8 +46,8 @@ var selectorKeys = []selectorKey{
 	{name: keySearch, valueProblem: searchProblem},
 }
 
-// IsSelectorKey reports whether a [Selector] can have the key: whether its name is known.
-func IsSelectorKey(key string) bool {
+// isSelectorKey reports whether a [Selector] can have the key: whether its name is known.
+func isSelectorKey(key string) bool {
 	_, isLabel := strings.CutPrefix(key, labelPrefix)
 	return isLabel || slices.ContainsFunc(selectorKeys, func(k selectorKey) bool { return k.name == key })
 }

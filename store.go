@@ -8,30 +8,9 @@ import (
 	"time"
 )
 
-// The limits of records. A [Store] must accept records up to these limits; the
-// [Manager] never exceeds them.
-const (
-	// MaxIDLength is the maximum length of an ID in bytes.
-	MaxIDLength = 64
-
-	// MaxClaimLength is the maximum length of a claim in bytes.
-	MaxClaimLength = 128
-
-	// MaxTerms is the maximum number of terms of a record.
-	MaxTerms = 64
-
-	// MaxTermLength is the maximum length of a term in bytes.
-	MaxTermLength = 256
-
-	// MaxTextLength is the maximum length of the text of a record in bytes.
-	MaxTextLength = 1024
-
-	// MaxNoteLength is the maximum length of a note in bytes.
-	MaxNoteLength = 4096
-)
-
-// Record is one stored relayer. Only the [Manager] interprets Document, Private and Note;
-// to a [Store] they are opaque.
+// Record is one stored relayer. A [Store] must accept records up to the limits of the fields,
+// and the [Manager] never exceeds them. Only the Manager interprets Document, Private and
+// Note; to a Store they are opaque.
 //
 // The bytes, terms and text of a Record are read-only: a store may share them with its callers,
 // and callers with the store.
@@ -42,7 +21,7 @@ const (
 // %w, unexported fields of other structs, encoding/gob and encoding/xml bypass the
 // mask.
 type Record struct {
-	// ID identifies the record: 1 to [MaxIDLength] bytes, compared byte by byte.
+	// ID identifies the record: 1 to 64 bytes, compared byte by byte.
 	ID string
 
 	// Revision is set by the store on every write. It is at least 1, grows with every
@@ -56,16 +35,16 @@ type Record struct {
 	Sequence uint64
 
 	// Claim is a unique key: two records never hold the same claim. It has at most
-	// [MaxClaimLength] bytes, compared byte by byte. Any number of records may have the
+	// 128 bytes, compared byte by byte. Any number of records may have the
 	// empty claim. A delete frees the claim.
 	Claim string
 
-	// Terms are the texts by which [Store.List] selects: 0 to [MaxTerms] distinct texts of
-	// 1 to [MaxTermLength] bytes of UTF-8 without NUL, in ascending order, compared byte by
+	// Terms are the texts by which [Store.List] selects: 0 to 64 distinct texts of
+	// 1 to 256 bytes of UTF-8 without NUL, in ascending order, compared byte by
 	// byte. Only the Manager interprets them.
 	Terms []string
 
-	// Text is what [Store.List] searches in: at most [MaxTextLength] bytes of UTF-8 without
+	// Text is what [Store.List] searches in: at most 1,024 bytes of UTF-8 without
 	// NUL. It is searched byte by byte; the Manager folds its letter case.
 	Text string
 
@@ -77,7 +56,7 @@ type Record struct {
 	Private []byte
 
 	// Note describes the change that made this revision: who made it, when and why. It has
-	// no secrets and at most [MaxNoteLength] bytes.
+	// no secrets and at most 4,096 bytes.
 	Note []byte
 }
 
@@ -165,7 +144,7 @@ type HistoryQuery struct {
 	Before uint64
 
 	// Limit is the maximum number of changes to return. For a Manager, 0 is
-	// [DefaultHistoryLimit]; a Store gets at least 1.
+	// 20; a Store gets at least 1.
 	Limit int
 }
 
@@ -244,7 +223,9 @@ type RecordChange struct {
 	Kind ChangeKind
 
 	// Record is the record after the change. If the record was deleted, it is the last one,
-	// with the revision and the note of the delete.
+	// with the revision and the note of the delete. Private may be empty if a later change has
+	// replaced or deleted the record, so that a store retains no private part but the current
+	// one.
 	Record Record
 
 	// OldTerms and OldText are the terms and the text before an update or a delete: they
@@ -253,7 +234,7 @@ type RecordChange struct {
 	OldText  string
 
 	// Position identifies the point of the feed behind this change. It is opaque to
-	// callers: 1 to [MaxPositionLength] bytes of visible ASCII. It has no meaning in a
+	// callers: 1 to 128 bytes of visible ASCII. It has no meaning in a
 	// history.
 	Position string
 
@@ -263,9 +244,6 @@ type RecordChange struct {
 	// the store does not know it yet.
 	Time time.Time
 }
-
-// MaxPositionLength is the maximum length of [RecordChange.Position] in bytes.
-const MaxPositionLength = 128
 
 // Format prints the change with [Record.Private] masked, as [Record.Format] does.
 // Without it fmt calls no method below a pointer if the verb is wrong for pointers.

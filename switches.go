@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -21,6 +22,29 @@ type switches struct {
 func (m *Manager) setPaused(paused bool) edit {
 	return m.setSwitches(func(s *switches) error {
 		s.isPaused = paused
+		return nil
+	})
+}
+
+// setDisabled returns an edit that sets SystemDisabled with a reason.
+func (m *Manager) setDisabled(reason DisabledReason) edit {
+	reason.Details = mask.Details(reason.Details)
+	return m.setSwitches(func(s *switches) error {
+		found := new(problems)
+		checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
+		if err := found.err(); err != nil {
+			return err
+		}
+		encoded, err := strictjson.Encode(maskedReason(&reason))
+		s.isDisabled, s.reason = true, encoded
+		return err
+	})
+}
+
+// setEnabled returns an edit that resets SystemDisabled.
+func (m *Manager) setEnabled() edit {
+	return m.setSwitches(func(s *switches) error {
+		s.isDisabled, s.reason = false, nil
 		return nil
 	})
 }

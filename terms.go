@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
+
+	"github.com/go-relayer/relayer/internal/limits"
 )
 
 // The keys of terms that no selector has.
@@ -27,7 +29,7 @@ const (
 // replaced by its digest. A key contains neither = nor #, so that the two cannot be
 // confused.
 func recordTerm(key, value string) string {
-	if text := key + "=" + value; len(text) <= MaxTermLength {
+	if text := key + "=" + value; len(text) <= limits.Term {
 		return text
 	}
 	digest := sha256.Sum256([]byte(value))
@@ -95,7 +97,7 @@ func withUnknownTerms(terms, stored []string) []string {
 	terms = slices.DeleteFunc(terms, func(term string) bool { return termKey(term) == versionTerm })
 	for _, term := range stored {
 		key := termKey(term)
-		if key == versionTerm || key != claimTerm && !IsSelectorKey(key) {
+		if key == versionTerm || key != claimTerm && !isSelectorKey(key) {
 			terms = append(terms, term)
 		}
 	}
@@ -191,7 +193,7 @@ const (
 
 // searchText returns the text in which searches look for their values.
 func searchText(r *Relayer) string {
-	return cut(fold(r.ID+textSeparator+cut(r.Name, maxSearchedName)), MaxTextLength)
+	return cut(fold(r.ID+textSeparator+cut(r.Name, maxSearchedName)), limits.Text)
 }
 
 func fold(text string) string {

@@ -253,12 +253,12 @@ func TestSelector_SearchLimits(t *testing.T) {
 	}
 }
 
-func TestIsSelectorKey(t *testing.T) {
+func TestSelector_Keys(t *testing.T) {
 	for key, want := range map[string]bool{
 		"id": true, "network": true, "network_type": true, "signer_id": true, "notification_id": true, "paused": true,
-		"system_disabled": true, "search": true, "label.team": true, "label.": true, "name": false, "": false, "labels": false, "terms": false, "claim": false,
+		"system_disabled": true, "search": true, "label.team": true, "label.": false, "name": false, "": false, "labels": false, "terms": false, "claim": false,
 	} {
-		if got := relayer.IsSelectorKey(key); got != want {
+		if got := (relayer.Selector{}).Where(key).Err() == nil; got != want {
 			t.Errorf("%q: %t, want %t", key, got, want)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -59,26 +58,13 @@ func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption)
 // required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
 // is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	reason.Details = mask.Details(reason.Details)
-	return m.update(ctx, ActionDisable, id, options, m.setSwitches(func(s *switches) error {
-		found := new(problems)
-		checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
-		if err := found.err(); err != nil {
-			return err
-		}
-		encoded, err := strictjson.Encode(maskedReason(&reason))
-		s.isDisabled, s.reason = true, encoded
-		return err
-	}))
+	return m.update(ctx, ActionDisable, id, options, m.setDisabled(reason))
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return m.update(ctx, ActionEnable, id, options, m.setSwitches(func(s *switches) error {
-		s.isDisabled, s.reason = false, nil
-		return nil
-	}))
+	return m.update(ctx, ActionEnable, id, options, m.setEnabled())
 }
 
 const maxReasonType = 256
@@ -103,7 +89,7 @@ func (m *Manager) decoded(apply applyFunc) edit {
 func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	keep := func(field string, isKept bool) {
 		if !isKept {
-			found.Add(field, "cannot be changed")
+			found.Report(field, immutable, "cannot be changed")
 		}
 	}
 	keep("id", r.ID == stored.ID)

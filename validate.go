@@ -3,15 +3,14 @@ package relayer
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-playground/validator/v10"
 
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -59,8 +58,13 @@ func checkRules(input any, found *problems) {
 	for _, violation := range violations {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
 		// A field without a name in JSON is a problem of the object that has it.
-		found.Add(strings.TrimSuffix(path, ".-"), ruleMessage(violation))
+		found.Report(strings.TrimSuffix(path, ".-"), ruleCodes[violation.Tag()], ruleMessage(violation))
 	}
+}
+
+// ruleCodes has the codes of tags.
+var ruleCodes = map[string]string{
+	"required": strictjson.Required, "oneof": "not_allowed", "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
 }
 
 // ruleMessage returns what the field must be, for the sender of the request.
@@ -94,7 +98,7 @@ func ruleMessage(violation validator.FieldError) string {
 // IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The
 // ID of an [Operation] may be any other text.
 func IsID(id string) bool {
-	if id == "" || len(id) > MaxIDLength {
+	if id == "" || len(id) > limits.ID {
 		return false
 	}
 	for i := range len(id) {
@@ -120,13 +124,12 @@ type problems struct {
 	blamed map[string]bool
 }
 
-func (p *problems) clone() *problems {
-	return &problems{list: slices.Clone(p.list), blamed: maps.Clone(p.blamed)}
-}
+// Add is Report without a code.
+func (p *problems) Add(field, message string) { p.Report(field, "", message) }
 
-// Add adds a problem of an existing field. A later problem of the same field, or
+// Report adds a problem of an existing field. A later problem of the same field, or
 // of a field below it, is a consequence of the first and is dropped.
-func (p *problems) Add(field, message string) {
+func (p *problems) Report(field, code, message string) {
 	if p.has(field) || p.Full() {
 		return
 	}
@@ -134,14 +137,14 @@ func (p *problems) Add(field, message string) {
 		p.blamed = make(map[string]bool)
 	}
 	p.blamed[field] = true
-	p.list = append(p.list, FieldError{Field: field, Message: message})
+	p.list = append(p.list, FieldError{Field: field, Code: code, Message: message})
 }
 
-// AddUnknown adds a member that is not a field. Its name is chosen by the client,
-// so that it must not be mistaken for the path of a field.
-func (p *problems) AddUnknown(member, message string) {
+// ReportUnknown adds a problem of a member whose name is chosen by the client, so that it must
+// not be mistaken for the path of a field.
+func (p *problems) ReportUnknown(member, code, message string) {
 	if !p.Full() {
-		p.list = append(p.list, FieldError{Field: member, Message: message})
+		p.list = append(p.list, FieldError{Field: member, Code: code, Message: message})
 	}
 }
 

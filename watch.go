@@ -29,7 +29,8 @@ type Change struct {
 	// Relayer is the relayer after the change. If it was deleted, it is its last state, with
 	// the revision of the delete. It is a copy for the consumer. A relayer that the query of
 	// the watch ceases to select is deleted for the consumer, and has only ID and Revision.
-	// It is nil in a heartbeat.
+	// Its RPC URLs can be masked ([RPCURL.IsMasked]) if a later change follows, and if it was
+	// deleted: a store need not retain the URLs of earlier revisions. It is nil in a heartbeat.
 	Relayer *Relayer
 
 	// Position is the point of the feed behind the change, for [WatchQuery.After]. It is
@@ -58,13 +59,12 @@ type WatchQuery struct {
 }
 
 // Watch returns the changes of all writers to the store from the call on, or after a
-// position, until ctx is done; it then ends without an error. The changes are in the order in
-// which they were made.
+// position, until ctx is done. The changes are in the order in which they were made.
 //
 // A relayer that begins to match the selector is created, and one that ceases to match it
 // is deleted, so that a consumer of the changes of a selection has exactly that selection.
 //
-// Any error ends the sequence. A writer never waits for a consumer: a consumer that falls
+// Any error ends the sequence, that of ctx too. A writer never waits for a consumer: a consumer that falls
 // too far behind, or resumes after a position that the store no longer has or that is of
 // another selector, gets [ErrGap]. The limit is 1,024 changes or 16 MiB, or what the store
 // retains. A consumer then reads all relayers again. If the store has been unreachable for
@@ -109,6 +109,9 @@ func watch[T any](ctx context.Context, m *Manager, query WatchQuery, convert fun
 			if !yield(converted, operationError(ActionWatch, "", err)) || err != nil {
 				return
 			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(*new(T), operationError(ActionWatch, "", err))
 		}
 	}
 }
@@ -177,7 +180,11 @@ func (m *Manager) decodeChange(c RecordChange) (Change, error) {
 	if c.Record.Document == nil {
 		return Change{c.Kind, &Relayer{ID: c.Record.ID, Revision: c.Record.Revision}, c.Position, c.Time}, nil
 	}
-	r, err := m.relayerOf(c.Record)
+	decode := m.relayerOf
+	if len(c.Record.Private) == 0 {
+		decode = maskedRelayerOf // a later change has replaced the URLs, or there are none
+	}
+	r, err := decode(c.Record)
 	if err != nil {
 		return Change{}, err
 	}

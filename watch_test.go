@@ -84,6 +84,9 @@ func TestWatch_Changes(t *testing.T) {
 		}
 	}
 	cancel()
+	if change, err, ok := f.next(); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the cancel: %+v, %v, %t", change, err, ok)
+	}
 	if change, err, ok := f.next(); ok {
 		t.Errorf("after the end: %+v, %v", change, err)
 	}
@@ -297,6 +300,10 @@ func TestWatch_Heartbeat(t *testing.T) {
 		changes := m.Watch(ctx, relayer.WatchQuery{Selector: mustParse(t, "id=evm"), Heartbeats: true})
 		go func() {
 			for change, err := range changes {
+				if errors.Is(err, context.Canceled) {
+					got = append(got, "canceled")
+					continue
+				}
 				if change.Kind == relayer.ChangeHeartbeat && (change.Relayer != nil || change.Position == "") {
 					t.Errorf("heartbeat %+v", change)
 				}
@@ -321,7 +328,7 @@ func TestWatch_Heartbeat(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		cancel()
 		synctest.Wait()
-		if want := []string{"4s heartbeat <nil>", "6s updated <nil>", "9s heartbeat <nil>", "13s heartbeat <nil>", "end"}; !slices.Equal(got, want) {
+		if want := []string{"4s heartbeat <nil>", "6s updated <nil>", "9s heartbeat <nil>", "13s heartbeat <nil>", "canceled", "end"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

@@ -187,8 +187,8 @@ func TestDryRun_Errors(t *testing.T) {
 		relayer.WithNetworkRules(),
 		relayer.WithMaxRelayerSize(2000),
 		relayer.WithExclusiveSigners(),
-		relayer.WithAddressResolver(func(_ context.Context, signer string, _ relayer.NetworkType, _ string) (string, error) {
-			switch signer {
+		relayer.WithAddressResolver(func(_ context.Context, req relayer.CreateRequest) (string, error) {
+			switch req.SignerID {
 			case "unknown":
 				return "", relayer.ErrUnknownSigner
 			case "broken":
@@ -331,21 +331,5 @@ func TestDryRun_DeleteDamaged(t *testing.T) {
 	}}
 	if err := managerOf(t, store).Delete(t.Context(), "damaged", relayer.DryRun()); err != nil {
 		t.Error(err)
-	}
-}
-
-// A claim ignores spaces and letter case, so that a dry run must too.
-func TestDryRun_ExclusiveSignerSpelledOtherwise(t *testing.T) {
-	m := newManager(t, relayer.WithExclusiveSigners())
-	first := minimal("first")
-	first.SignerID, first.Network = "signer ", " SEPOLIA"
-	mustCreate(t, m, first)
-	second := minimal("second")
-	second.SignerID = "signer"
-	if _, err := m.Create(t.Context(), second, relayer.DryRun()); !errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("dry run: %v", err)
-	}
-	if _, err := m.Create(t.Context(), second); !errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("create: %v", err)
 	}
 }

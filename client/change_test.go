@@ -76,18 +76,48 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
+func TestHistory_All(t *testing.T) {
+	m := newManager(t)
+	c := serve(t, m)
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := m.Create(t.Context(), evm(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Delete(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	query := relayer.HistoryQuery{Limit: 3}
+	for isLast := false; !isLast; isLast = query.Before == 0 {
+		page, err := c.History(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, past := range page.Revisions {
+			got = append(got, fmt.Sprint(past.ID, " ", past.Action, " ", past.Relayer != nil))
+		}
+		query.Before = page.Next
+	}
+	if want := []string{"b delete false", "c create true", "b create true", "a create true"}; !slices.Equal(got, want) {
+		t.Errorf("the history is %q, want %q", got, want)
+	}
+}
+
 func TestHistory_Errors(t *testing.T) {
 	c := serve(t, newManager(t))
 	for want, query := range map[error]relayer.HistoryQuery{
-		errors.ErrUnsupported: {}, relayer.ErrNotFound: {ID: "absent"}, relayer.ErrInvalid: {ID: "a", Limit: -1},
+		relayer.ErrNotFound: {ID: "absent"}, relayer.ErrInvalid: {ID: "a", Limit: -1},
 	} {
 		if page, err := c.History(t.Context(), query); !errors.Is(err, want) {
 			t.Errorf("%+v: %v, error %v, want %v", query, page, err, want)
 		}
 	}
 	public := clientOf(t, &publicServer{relayers: map[string]map[string]any{"a": {"id": "a", "network_type": "evm"}}})
-	if page, err := public.History(t.Context(), relayer.HistoryQuery{ID: "a"}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("OpenZeppelin Relayer: %v, error %v", page, err)
+	for _, id := range []string{"a", ""} {
+		if page, err := public.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("OpenZeppelin Relayer: history of %q: %v, error %v", id, page, err)
+		}
 	}
 }
 

@@ -86,8 +86,7 @@ func WithInsecureHTTP() Option {
 	}}
 }
 
-// The limits of [WithTimeout], [WithRetries] and [WithMaxResponseBytes] if they are not
-// set.
+// The limits of [WithTimeout] and [WithRetries] if they are not set.
 const (
 	defaultTimeout          = 30 * time.Second
 	defaultMaxAttempts      = 5
@@ -117,18 +116,6 @@ func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 			return errors.New("client: retries need at least 1 attempt and a time of 0 or more")
 		}
 		c.maxAttempts, c.maxRetryTime = maxAttempts, maxTime
-		return nil
-	}}
-}
-
-// WithMaxResponseBytes sets the maximum size of a response, and of an event of Watch, at
-// least 1 byte. The default is 16 MiB.
-func WithMaxResponseBytes(limit int64) Option {
-	return Option{func(c *Client) error {
-		if limit < 1 {
-			return errors.New("client: the response limit must be at least 1 byte")
-		}
-		c.maxResponseBytes = limit
 		return nil
 	}}
 }

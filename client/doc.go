@@ -34,7 +34,7 @@
 // Failures match the errors of package relayer: [relayer.ErrNotFound],
 // [relayer.ErrExists], [relayer.ErrConflict], [*relayer.ValidationError],
 // [relayer.ErrUnavailable] and [relayer.ErrOutcomeUnknown]. Those of HTTP are
-// [ErrUnauthorized], [ErrForbidden] and [*RateError]. Every failed response, except that of
+// [ErrUnauthorized] and [ErrForbidden]. Every failed response, except that of
 // a write whose outcome is unknown, is also a [*ResponseError] with its status and request
 // ID. Errors name the operation and the ID of the relayer. No error contains the token, a
 // full RPC URL, or the body of a response that is not one of the API.

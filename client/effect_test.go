@@ -134,7 +134,7 @@ func TestCreate_InEffect(t *testing.T) {
 		"another paused":        {minimal, with(func(r *relayer.CreateRequest) { r.Paused = true }), false},
 		"another policy":        {minimal, policy(&relayer.EVMPolicy{WhitelistReceivers: []string{"0x1"}}), false},
 		"an empty list":         {minimal, policy(&relayer.EVMPolicy{WhitelistReceivers: []string{}}), false},
-		"more in the policy":    {policy(&relayer.EVMPolicy{MinBalance: new(relayer.NewAmount(1))}), policy(&relayer.EVMPolicy{MinBalance: new(relayer.NewAmount(1)), GasPriceCap: new(relayer.NewAmount(1))}), false},
+		"more in the policy":    {policy(&relayer.EVMPolicy{MinBalance: new(relayer.MustParseAmount("1"))}), policy(&relayer.EVMPolicy{MinBalance: new(relayer.MustParseAmount("1")), GasPriceCap: new(relayer.MustParseAmount("1"))}), false},
 		"not the default value": {policy(&relayer.SolanaPolicy{}), policy(&relayer.SolanaPolicy{FeePaymentStrategy: new(relayer.FeePaidByRelayer)}), false},
 	}
 	for name, test := range tests {

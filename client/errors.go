@@ -23,22 +23,6 @@ var (
 	ErrForbidden = wire.ErrForbidden
 )
 
-// RateError reports that the server rejected a request because there were too many. The
-// operation had no effect.
-type RateError struct {
-	// Wait is how long to wait before the next request. It is 0 if the server did not
-	// say it.
-	Wait time.Duration
-}
-
-// Error says how long to wait.
-func (e *RateError) Error() string {
-	if e.Wait == 0 {
-		return "too many requests"
-	}
-	return fmt.Sprintf("too many requests: wait %s", e.Wait)
-}
-
 // named returns the value, or an error that names the operation and the ID.
 func named[T any](action relayer.Action, id string, value T, err error) (T, error) {
 	if err == nil {
@@ -68,6 +52,10 @@ type ResponseError struct {
 	// RequestID is the X-Request-Id of the response, or that of the request.
 	RequestID string
 
+	// RetryAfter is how long to wait before the next request, if the status is 429 (too many
+	// requests, of which none had an effect) or 503. It is 0 if the server did not say it.
+	RetryAfter time.Duration
+
 	request string // method and path
 	err     error
 }
@@ -84,7 +72,7 @@ func (e *ResponseError) Unwrap() error { return e.err }
 func errorOf(resp *response) error { return newResponseError(resp, causeOf(resp)) }
 
 func newResponseError(resp *response, cause error) error {
-	return &ResponseError{Status: resp.status, RequestID: resp.requestID(), request: resp.request.String(), err: cause}
+	return &ResponseError{Status: resp.status, RequestID: resp.requestID(), RetryAfter: resp.retryAfter(), request: resp.request.String(), err: cause}
 }
 
 func causeOf(resp *response) error {
@@ -93,7 +81,7 @@ func causeOf(resp *response) error {
 	case resp.isUnsupported():
 		return fmt.Errorf("the server does not offer this operation: %w", errors.ErrUnsupported)
 	case resp.status == http.StatusTooManyRequests:
-		return &RateError{Wait: resp.retryAfter()}
+		return tooManyRequests(resp.retryAfter())
 	case err == ErrUnauthorized, err == ErrForbidden:
 		return err
 	case err == relayer.ErrUnavailable, resp.isOfProxy():
@@ -111,6 +99,13 @@ func causeOf(resp *response) error {
 	default:
 		return errors.New(resp.describe())
 	}
+}
+
+func tooManyRequests(wait time.Duration) error {
+	if wait == 0 {
+		return errors.New("too many requests")
+	}
+	return fmt.Errorf("too many requests: wait %s", wait)
 }
 
 // notFoundError distinguishes a missing relayer from a missing route. OpenZeppelin Relayer

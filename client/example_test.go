@@ -34,7 +34,7 @@ func Example() {
 	}
 
 	// The change is made only if no other writer has changed the relayer since.
-	patch := relayer.Patch{"paused": true, "policies": relayer.Patch{"gas_price_cap": relayer.NewAmount(100e9)}}
+	patch := relayer.Patch{"paused": true, "policies": relayer.Patch{"gas_price_cap": relayer.Gwei(100)}}
 	changed, err := registry.Patch(ctx, created.ID, patch, relayer.IfRevision(created.Revision))
 	if err != nil {
 		log.Fatal(err)
@@ -110,7 +110,7 @@ func exampleServer() *httpapi.API {
 	if err != nil {
 		log.Fatal(err)
 	}
-	authenticate, err := httpapi.Tokens("the-token-of-the-server")
+	authenticate, err := httpapi.Tokens(map[string][]string{"alice": {"the-token-of-the-server"}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -13,26 +11,32 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// History returns changes of a relayer like [relayer.Manager.History]. The error matches
-// [errors.ErrUnsupported] without an ID, because a server has the history of one relayer only,
-// and if the server retains none.
+// History returns past changes like [relayer.Manager.History]. The error matches
+// [errors.ErrUnsupported] if the server retains none.
 func (c *Client) History(ctx context.Context, query relayer.HistoryQuery) (*relayer.HistoryPage, error) {
 	page, err := c.history(ctx, query)
-	return named(relayer.ActionGet, query.ID, page, err)
+	action := relayer.ActionGet
+	if query.ID == "" {
+		action = relayer.ActionList
+	}
+	return named(action, query.ID, page, err)
 }
 
 func (c *Client) history(ctx context.Context, query relayer.HistoryQuery) (*relayer.HistoryPage, error) {
-	if query.ID == "" {
-		return nil, fmt.Errorf("a server has no history of all relayers: %w", errors.ErrUnsupported)
-	}
-	if err := checkID(query.ID); err != nil {
-		return nil, err
-	}
 	if query.Limit < 0 {
 		return nil, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "per_page", Message: "must be 0 or more"}}}
 	}
-	req := newSingleRequest(http.MethodGet, query.ID, "/history", nil)
-	req.query = url.Values{"per_page": {number(cmp.Or(query.Limit, relayer.DefaultHistoryLimit))}}
+	req := newRequest(http.MethodGet, historyPath, nil)
+	if query.ID != "" {
+		if err := checkID(query.ID); err != nil {
+			return nil, err
+		}
+		req = newSingleRequest(http.MethodGet, query.ID, "/history", nil)
+	}
+	req.query = url.Values{}
+	if query.Limit > 0 {
+		req.query.Set("per_page", number(query.Limit))
+	}
 	if query.Before > 0 {
 		req.query.Set("before", strconv.FormatUint(query.Before, 10))
 	}
@@ -48,6 +52,7 @@ func (c *Client) history(ctx context.Context, query relayer.HistoryQuery) (*rela
 func (p *response) decodeHistory(id string, page *relayer.HistoryPage) error {
 	var entries []struct {
 		change
+		ID      string
 		Changed []string
 		Relayer *json.RawMessage // nil for null
 	}
@@ -57,7 +62,7 @@ func (p *response) decodeHistory(id string, page *relayer.HistoryPage) error {
 	}
 	*page = relayer.HistoryPage{Next: next}
 	for _, e := range entries {
-		past := relayer.Revision{Revision: e.Revision, ID: id, Note: e.note(), Changed: e.Changed}
+		past := relayer.Revision{Revision: e.Revision, ID: cmp.Or(id, e.ID), Note: e.note(), Changed: e.Changed}
 		if e.Relayer != nil {
 			if past.Relayer, err = decodeRelayer(*e.Relayer); err != nil {
 				return err

@@ -22,7 +22,7 @@ import (
 // List returns one page of the relayers that the query selects, in the order of the
 // server, which is the order of creation for package httpapi. Pagination.PerPage is the
 // number that the server used. A page by a cursor that is larger than the limit of
-// [WithMaxResponseBytes] is requested again with half as many relayers.
+// 16 MiB is requested again with half as many relayers.
 //
 // The server selects the relayers. If it does not support that, or cursors, as OpenZeppelin
 // Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].

@@ -150,7 +150,7 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	c := clientOf(t, server, client.WithRetries(5, time.Second))
 	ctx := t.Context()
 	created, err := c.Create(ctx, evm("a"))
-	if err != nil || created.Revision != 0 || created.Address != "0x0" || *created.Policy.(*relayer.EVMPolicy).GasPriceCap != relayer.NewAmount(1e18) {
+	if err != nil || created.Revision != 0 || created.Address != "0x0" || *created.Policy.(*relayer.EVMPolicy).GasPriceCap != relayer.Ether(1) {
 		t.Fatalf("created %v, error %v", created, err)
 	}
 	if r, err := c.Patch(ctx, "a", relayer.Patch{"name": "new", "notification_id": nil}); err != nil || r.Name != "new" || r.NotificationID != "" {

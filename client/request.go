@@ -21,6 +21,7 @@ const (
 	collectionPath = "/api/v1/relayers"
 	watchPath      = collectionPath + ":watch"
 	validatePath   = collectionPath + ":validate"
+	historyPath    = collectionPath + ":history"
 )
 
 // request is an HTTP request, which may be sent several times.

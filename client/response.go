@@ -72,7 +72,7 @@ func (c change) note() relayer.Note {
 
 func (c change) setOn(r *relayer.Relayer) { r.Revision, r.LastChange = c.Revision, c.note() }
 
-var errTooLarge = errors.New("the response is larger than the limit: see WithMaxResponseBytes")
+var errTooLarge = errors.New("the response is larger than the limit of 16 MiB")
 
 // readResponse reads the body to its end, so that the connection can be used again.
 func (c *Client) readResponse(req *request, received *http.Response) (*response, error) {

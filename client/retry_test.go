@@ -74,8 +74,8 @@ func TestRetries_Limits(t *testing.T) {
 				c, s := scripted(t, test.options, test.step)
 				start := time.Now()
 				_, err := c.Get(ctx, "a")
-				limited, _ := errors.AsType[*client.RateError](err)
-				if limited == nil && !errors.Is(err, relayer.ErrUnavailable) {
+				limited, ok := errors.AsType[*client.ResponseError](err)
+				if (!ok || limited.Status != 429) && !errors.Is(err, relayer.ErrUnavailable) {
 					t.Errorf("the error is %v", err)
 				}
 				if waited := time.Since(start); waited > test.most {

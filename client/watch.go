@@ -1,12 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -14,10 +16,9 @@ import (
 )
 
 // Watch returns the changes of the relayers that the query selects, like
-// [relayer.Manager.Watch], until ctx is done; it then ends without an error. Without a
-// position it connects before it returns, so that a consumer that calls Watch, then reads
-// All, and then ranges over the changes, does not miss one. The last change of a relayer has
-// its current state.
+// [relayer.Manager.Watch], until ctx is done. Without a position it connects before it
+// returns, so that a consumer that calls Watch, then reads All, and then ranges over the
+// changes, does not miss one. The last change of a relayer has its current state.
 //
 // The time of a change is that at which the client sent its request, plus the duration that
 // the server reports. So it is a lower bound, by the clock of this machine alone, whatever
@@ -29,19 +30,24 @@ import (
 // 404 or a web page. Only before the first connection, such a response ends Watch after the
 // time of [WithRetries]. A Retry-After counts as at most 5 minutes.
 //
-// Any error ends the sequence: [relayer.ErrGap] if the server could not send changes, or
-// the connection of the call failed and a later one succeeded; [ErrUnauthorized] if the
-// server rejects the token; one that matches [errors.ErrUnsupported] if the server has no
+// Any error ends the sequence: that of ctx; [relayer.ErrGap] if the server could not send
+// changes, or the connection of the call failed and a later one succeeded;
+// [ErrUnauthorized] if the server rejects the token; one that matches [errors.ErrUnsupported] if the server has no
 // change feed, like OpenZeppelin Relayer, or does not select changes.
 //
-// The sequence can be ranged over once. Until then, and until the range ends, it holds a
+// The sequence can be ranged over once; a second range gets an error. Until the first, and until the range ends, it holds a
 // connection, which ctx releases.
 func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
 	w := newWatcher(c, query)
 	if query.After == "" {
 		w.start(ctx)
 	}
+	var isRanged atomic.Bool
 	return func(yield func(relayer.Change, error) bool) {
+		if isRanged.Swap(true) {
+			yield(named(relayer.ActionWatch, "", relayer.Change{}, errRangedTwice))
+			return
+		}
 		defer w.disconnect()
 		for ctx.Err() == nil {
 			e, failed := w.next(ctx)
@@ -58,20 +64,21 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 				change, err = w.change(e)
 			}
 			if err != nil {
-				if ctx.Err() == nil {
-					yield(named(relayer.ActionWatch, "", relayer.Change{}, err))
-				}
+				yield(named(relayer.ActionWatch, "", relayer.Change{}, cmp.Or(ctx.Err(), err)))
 				return
 			}
 			if change != nil && !yield(*change, nil) {
 				return
 			}
 		}
+		yield(named(relayer.ActionWatch, "", relayer.Change{}, ctx.Err()))
 	}
 }
 
 // maxReconnectWait bounds the effect of Retry-After, which may be wrong by years.
 const maxReconnectWait = 5 * time.Minute
+
+var errRangedTwice = errors.New("client: the changes can be ranged over once: call Watch again")
 
 // watcher follows the change feed over several connections.
 type watcher struct {

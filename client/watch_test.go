@@ -571,9 +571,14 @@ func TestWatch_ContextDone(t *testing.T) {
 			defer cancel()
 			c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
 			start := time.Now()
-			wantItems(t, c.Watch(ctx, relayer.WatchQuery{}))
-			for change, err := range c.Watch(ctx, relayer.WatchQuery{}) {
-				t.Errorf("%s: %v, error %v", name, change, err)
+			for range 2 {
+				changes := c.Watch(ctx, relayer.WatchQuery{})
+				if err := onlyError(t, changes); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s: error %v", name, err)
+				}
+				if err := onlyError(t, changes); err == nil || !strings.Contains(err.Error(), "ranged over once") {
+					t.Errorf("%s: error of a second range %v", name, err)
+				}
 			}
 			if waited := time.Since(start); waited != time.Minute {
 				t.Errorf("%s: ended after %s", name, waited)
@@ -736,4 +741,20 @@ func TestWatch_LoadBalancerLargePage(t *testing.T) {
 			t.Errorf("ended after %d requests: %v", len(s.seen), last)
 		}
 	})
+}
+
+// onlyError returns the error of a sequence that has no change.
+func onlyError(t *testing.T, changes iter.Seq2[relayer.Change, error]) (err error) {
+	t.Helper()
+	elements := 0
+	for change, e := range changes {
+		elements, err = elements+1, e
+		if e == nil {
+			t.Errorf("change %v", change)
+		}
+	}
+	if elements != 1 {
+		t.Errorf("%d elements, want 1", elements)
+	}
+	return err
 }

@@ -60,7 +60,7 @@ func TestCreate_UnknownOutcome(t *testing.T) {
 		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"another policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policy = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"a stricter policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) {
-			r.Policy.(*relayer.EVMPolicy).MinBalance = new(relayer.NewAmount(1))
+			r.Policy.(*relayer.EVMPolicy).MinBalance = new(relayer.MustParseAmount("1"))
 		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"unreadable":     {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
 		"another ID":     {[]step{stored(t, evm("b"), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},

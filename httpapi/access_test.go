@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ var authorizedRequests = []struct {
 	{"PATCH", one, `{"paused":true}`, "r-1", []relayer.Action{relayer.ActionUpdate}},
 	{"HEAD", one + "/history", "", "r-1", []relayer.Action{relayer.ActionGet}},
 	{"GET", one + "/history", "", "r-1", []relayer.Action{relayer.ActionGet}},
+	{"GET", collection + ":history", "", "", []relayer.Action{relayer.ActionList}},
 	{"GET", one + "?rpc_urls=full", "", "r-1", []relayer.Action{relayer.ActionGet, relayer.ActionReveal}},
 	{"HEAD", one + "?a=b&rpc%5Furls=ful%6c", "", "r-1", []relayer.Action{relayer.ActionGet, relayer.ActionReveal}},
 	{"GET", collection + "?rpc_urls=full", "", "", []relayer.Action{relayer.ActionList, relayer.ActionReveal}},
@@ -98,18 +100,41 @@ func TestAuthorizer_Access(t *testing.T) {
 	for _, r := range authorizedRequests {
 		a.set(allow)
 		got := s.do(r.method, r.path, r.body, with("Content-Type", "application/json"), with("X-Request-Id", "req-1"))
-		actor := relayer.Actor{ID: "token-1", RequestID: "req-1", Address: "127.0.0.1"}
+		actor := relayer.Actor{ID: "alice", RequestID: "req-1", Address: "127.0.0.1"}
 		var want []httpapi.Access
 		for _, action := range r.actions {
 			want = append(want, httpapi.Access{Actor: actor, Action: action, ID: r.id})
 		}
-		if calls := a.recorded(); !slices.Equal(calls, want) {
+		if calls := a.recorded(); !reflect.DeepEqual(calls, want) {
 			t.Errorf("%s %s: calls %+v, want %+v", r.method, r.path, calls, want)
 		}
 		if got.status >= 400 && got.status != http.StatusNotFound {
 			t.Errorf("%s %s returned %d: %s", r.method, r.path, got.status, got.body)
 		}
 	}
+}
+
+// TestAuthorizer_Attributes: an authorizer gets what the authenticator knows of the actor.
+func TestAuthorizer_Attributes(t *testing.T) {
+	authenticate := func(*http.Request) (relayer.Actor, error) {
+		return relayer.Actor{ID: "ann", Attributes: map[string][]string{"tenant": {"payments"}}}, nil
+	}
+	scope := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+		return httpapi.Allow(relayer.Selector{}.Where("label.team", access.Actor.Attributes["tenant"]...)), nil
+	}
+	var admitted relayer.Actor
+	admission := relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
+		admitted = admission.Actor
+		return nil
+	})
+	s := serveAs(t, authenticate, []relayer.Option{admission}, httpapi.WithAuthorizer(scope))
+	if got := s.do("POST", collection, minimal(`,"labels":{"team":"payments"}`)); got.status != http.StatusCreated {
+		t.Errorf("a create of the tenant returned %d: %s", got.status, got.body)
+	}
+	if got := admitted.Attributes["tenant"]; !slices.Equal(got, []string{"payments"}) {
+		t.Errorf("the admission got the tenant %v", got)
+	}
+	wantFailure(t, s.do("POST", collection, minimal(`,"labels":{"team":"risk"}`)), http.StatusBadRequest, "Bad Request")
 }
 
 // TestAuthorizer_NotCalled: nobody is authorized for what is not an operation, or is not
@@ -228,11 +253,11 @@ func TestAccess(t *testing.T) {
 		want      string
 	}{
 		"no authorizer": {
-			want: `{"principal":"token-1","actions":["list","create","watch","get","update","delete"],"selector":""}`,
+			want: `{"principal":"alice","actions":["list","create","watch","get","update","delete"],"selector":""}`,
 		},
 		"no authorizer, engine": {
 			options: []httpapi.Option{engine},
-			want:    `{"principal":"token-1","actions":["list","create","watch","get","update","delete","disable","enable","reveal"],"selector":""}`,
+			want:    `{"principal":"alice","actions":["list","create","watch","get","update","delete","disable","enable","reveal"],"selector":""}`,
 		},
 		"read within a team": {
 			authorize: func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
@@ -241,7 +266,7 @@ func TestAccess(t *testing.T) {
 				}
 				return httpapi.Decision{}, nil
 			},
-			want: `{"principal":"token-1","actions":["list","watch","get"],"selector":"label.team=payments"}`,
+			want: `{"principal":"alice","actions":["list","watch","get"],"selector":"label.team=payments"}`,
 		},
 		"writes within a team": {
 			authorize: func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
@@ -250,12 +275,12 @@ func TestAccess(t *testing.T) {
 				}
 				return httpapi.Allow(team), nil
 			},
-			want: `{"principal":"token-1","actions":["list","create","watch","get","update","delete"],"selector":"",` +
+			want: `{"principal":"alice","actions":["list","create","watch","get","update","delete"],"selector":"",` +
 				`"selectors":{"create":"label.team=payments","delete":"label.team=payments","update":"label.team=payments"}}`,
 		},
 		"nothing": {
 			authorize: func(context.Context, httpapi.Access) (httpapi.Decision, error) { return refuse() },
-			want:      `{"principal":"token-1","actions":[],"selector":""}`,
+			want:      `{"principal":"alice","actions":[],"selector":""}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -302,7 +327,7 @@ func TestActor_Observer(t *testing.T) {
 		seen = nil
 		id := fmt.Sprintf("req-%d", i)
 		s.do(c.method, c.path, c.body, isJSON, with("X-Request-Id", id))
-		if want := fmt.Sprintf("%s by {ID:token-1 RequestID:%s Address:192.0.2.1}", c.want, id); !slices.Equal(seen, []string{want}) {
+		if want := fmt.Sprintf("%s by {ID:alice RequestID:%s Address:192.0.2.1 Attributes:map[]}", c.want, id); !slices.Equal(seen, []string{want}) {
 			t.Errorf("%s %s: observed %q, want %q", c.method, c.path, seen, want)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-relayer/relayer"
@@ -28,38 +30,34 @@ type Authenticator func(r *http.Request) (relayer.Actor, error)
 // ErrUnauthorized is the error of an [Authenticator] that does not accept a request.
 var ErrUnauthorized = wire.ErrUnauthorized
 
-// MinTokenBytes is the length of the shortest token that [Tokens] accepts: one of 128
+// minTokenBytes is the length of the shortest token that [Tokens] accepts: one of 128
 // random bits in Base64 or hexadecimal digits is longer.
-const MinTokenBytes = 16
+const minTokenBytes = 16
 
-// Tokens accepts each of the given bearer tokens. Several can be valid at the same
-// time, so that they can be rotated without a gap. The ID of the first one's actor is
-// "token-1", and so on. It returns an error if no token is given, one that has fewer
-// than [MinTokenBytes], or one that no client could send: with spaces, control or non-ASCII
-// characters.
+// Tokens accepts bearer tokens, by the name of their owner, which is the ID of the actor. An
+// owner with several tokens can rotate them without a gap:
+//
+//	httpapi.Tokens(map[string][]string{"deploy": {newToken, oldToken}, "dashboard": {token}})
+//
+// It returns an error, which quotes no token, if there is none, if a name is empty, if two are
+// equal, if one has fewer than 16 bytes, or if no client could send it: with spaces,
+// control or non-ASCII characters. The map can be changed after the call.
 //
 // Tokens must be random and have at least 128 bits: the limit on unknown tokens does not
 // prevent guesses from many addresses.
-func Tokens(valid ...string) (Authenticator, error) { return tokensOf(MinTokenBytes, valid) }
-
-// TokensOfAnyLength is [Tokens] with tokens that can be shorter, and can then be guessed:
-// for tests, and for tokens that cannot be changed yet.
-func TokensOfAnyLength(valid ...string) (Authenticator, error) { return tokensOf(1, valid) }
-
-func tokensOf(minBytes int, valid []string) (Authenticator, error) {
-	if len(valid) == 0 {
-		return nil, errors.New("httpapi: no bearer token given")
-	}
+func Tokens(byName map[string][]string) (Authenticator, error) {
 	var t tokens
-	for i, token := range valid {
-		if !wire.IsToken(token) {
-			return nil, fmt.Errorf("httpapi: bearer token %d is empty or contains spaces, control or non-ASCII characters", i+1)
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		for _, token := range byName[name] {
+			if problem := t.problem(name, token); problem != "" {
+				return nil, fmt.Errorf("httpapi: a bearer token of %q %s", name, problem)
+			}
+			t.digests = append(t.digests, sha256.Sum256([]byte(token)))
+			t.actors = append(t.actors, name)
 		}
-		if len(token) < minBytes {
-			return nil, fmt.Errorf("httpapi: bearer token %d has fewer than %d bytes: generate one with openssl rand -hex 16", i+1, minBytes)
-		}
-		t.digests = append(t.digests, sha256.Sum256([]byte(token)))
-		t.actors = append(t.actors, fmt.Sprintf("token-%d", i+1))
+	}
+	if len(t.digests) == 0 {
+		return nil, errors.New("httpapi: no bearer token given")
 	}
 	return t.authenticate, nil
 }
@@ -69,6 +67,22 @@ func tokensOf(minBytes int, valid []string) (Authenticator, error) {
 type tokens struct {
 	digests [][sha256.Size]byte
 	actors  []string
+}
+
+// problem returns why a token cannot be added, or "".
+func (t tokens) problem(name, token string) string {
+	switch {
+	case name == "":
+		return "has no name"
+	case !wire.IsToken(token):
+		return "is empty or contains spaces, control or non-ASCII characters"
+	case len(token) < minTokenBytes:
+		return fmt.Sprintf("has fewer than %d bytes: generate one with openssl rand -hex 16", minTokenBytes)
+	case slices.Contains(t.digests, sha256.Sum256([]byte(token))):
+		return "is given twice"
+	default:
+		return ""
+	}
 }
 
 // authenticate compares all digests, so that the duration does not reveal which one

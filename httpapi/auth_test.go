@@ -69,11 +69,29 @@ func TestAuth_Header(t *testing.T) {
 	}
 }
 
+// TestTokens_Rotation replaces tokens: those that are removed move no name to another token.
 func TestTokens_Rotation(t *testing.T) {
-	s := serveAs(t, tokens(t, "old", "new"), nil)
-	for token, want := range map[string]int{"old": 200, "new": 200, "older": 401, "oldnew": 401} {
-		if got := s.do("GET", collection, "", with("Authorization", "Bearer "+token)); got.status != want {
-			t.Errorf("%s returned %d, want %d", token, got.status, want)
+	const first, second, third = "first-0123456789", "second-0123456789", "third-0123456789"
+	for name, c := range map[string]struct {
+		tokens map[string][]string
+		want   map[string]string // the names by token
+	}{
+		"both":     {map[string][]string{"alice": {first, second}, "bob": {third}}, map[string]string{first: "alice", second: "alice", third: "bob"}},
+		"without":  {map[string][]string{"alice": {second}, "bob": {third}}, map[string]string{first: "", second: "alice", third: "bob"}},
+		"last one": {map[string][]string{"bob": {third}}, map[string]string{first: "", second: "", third: "bob", first + second: ""}},
+	} {
+		authenticate, err := httpapi.Tokens(c.tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(c.tokens) // a copy is in use
+		for token, want := range c.want {
+			r := httptest.NewRequest("GET", collection, nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			actor, err := authenticate(r)
+			if actor.ID != want || errors.Is(err, httpapi.ErrUnauthorized) != (want == "") {
+				t.Errorf("%s: %s is of %q, want %q: %v", name, token, actor.ID, want, err)
+			}
 		}
 	}
 }
@@ -129,15 +147,23 @@ func TestTrustHost(t *testing.T) {
 }
 
 func TestTokens_Invalid(t *testing.T) {
-	for name, auth := range map[string]func() (httpapi.Authenticator, error){
-		"no token":         func() (httpapi.Authenticator, error) { return httpapi.Tokens() },
-		"short token":      func() (httpapi.Authenticator, error) { return httpapi.Tokens(validToken, "15-bytes-long-x") },
-		"empty token":      func() (httpapi.Authenticator, error) { return httpapi.TokensOfAnyLength("a", "") },
-		"token with space": func() (httpapi.Authenticator, error) { return httpapi.TokensOfAnyLength("a b") },
-		"token not ASCII":  func() (httpapi.Authenticator, error) { return httpapi.TokensOfAnyLength("é") },
+	const other = "other-0123456789"
+	for name, byName := range map[string]map[string][]string{
+		"no name":          nil,
+		"no token":         {"alice": {}},
+		"empty name":       {"": {validToken}},
+		"short token":      {"alice": {validToken, "15-bytes-long-x"}},
+		"empty token":      {"alice": {validToken}, "bob": {""}},
+		"token with space": {"alice": {"two words that are long"}},
+		"token not ASCII":  {"alice": {"é-0123456789012345"}},
+		"token twice":      {"alice": {other, other}},
+		"token of two":     {"alice": {other}, "bob": {other}},
 	} {
-		if accepts, err := auth(); err == nil || accepts != nil {
+		accepts, err := httpapi.Tokens(byName)
+		if err == nil || accepts != nil {
 			t.Errorf("%s: no error", name)
+		} else if strings.Contains(err.Error(), other) {
+			t.Errorf("%s: %v quotes the token", name, err)
 		}
 	}
 }

@@ -34,8 +34,8 @@ func BenchmarkReads(b *testing.B) {
 	}
 	inScope := func(context.Context, httpapi.Access) (httpapi.Decision, error) { return httpapi.Allow(payments), nil }
 	for name, options := range map[string][]httpapi.Option{
-		"all":   {httpapi.WithoutRateLimit()},
-		"scope": {httpapi.WithoutRateLimit(), httpapi.WithAuthorizer(inScope)},
+		"all":   {httpapi.WithRateLimit(0, 0)},
+		"scope": {httpapi.WithRateLimit(0, 0), httpapi.WithAuthorizer(inScope)},
 	} {
 		handler, err := httpapi.New(manager, validTokens, options...)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -209,7 +208,7 @@ func readsAboveRateReturn429(t *testing.T) {
 }
 
 func faultReturns500(t *testing.T) {
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) {
 		return "", errors.New("vault sealed")
 	}
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
@@ -224,7 +223,7 @@ func faultReturns500(t *testing.T) {
 }
 
 func invalidAddressReturns500(t *testing.T) {
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) {
 		return "not an address\n\x00", nil
 	}
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
@@ -238,7 +237,7 @@ func invalidAddressReturns500(t *testing.T) {
 }
 
 func panicReturns500(t *testing.T) {
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("hook broke") }
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) { panic("hook broke") }
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
 	got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-8"))
 	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
@@ -265,7 +264,7 @@ func otherMethodReturns405(t *testing.T) {
 	s := serve(t, httpapi.WithEngineOperations())
 	for path, allowed := range map[string]string{
 		collection: "GET, HEAD, POST", one: "GET, HEAD, PATCH, DELETE", validation: "POST", access: "GET, HEAD",
-		one + "/history": "GET, HEAD", one + "/disabled_reason": "PUT, DELETE",
+		collection + ":history": "GET, HEAD", one + "/history": "GET, HEAD", one + "/disabled_reason": "PUT, DELETE",
 	} {
 		for _, method := range []string{"PUT", "POST", "DELETE", "OPTIONS", "TRACE", "BREW"} {
 			if strings.Contains(allowed, method) {
@@ -395,7 +394,7 @@ func TestCreate_LocationUnderPrefix(t *testing.T) {
 		"/api/%761/relayers?x=/y/../z/": collection,
 	} {
 		created := s.do("POST", path, minimal(""))
-		id := decode[relayer.Envelope[relayer.Relayer]](t, created.body).Data.ID
+		id := decode[envelope[relayer.Relayer]](t, created.body).Data.ID
 		if location := created.header.Get("Location"); location != want+"/"+id {
 			t.Errorf("Location of %s is %q, want %q", path, location, want+"/"+id)
 		}
@@ -450,46 +449,15 @@ func TestEnvelope_RoundTrip(t *testing.T) {
 	s.create(minimal(`,"id":"r-2","custom_rpc_urls":[{"url":"https://rpc.example/key"}]`))
 
 	one := s.do("GET", collection+"/r-1", "").body
-	if again := encode(t, decode[relayer.Envelope[relayer.Relayer]](t, one)); again != one {
+	if again := encode(t, decode[envelope[relayer.Relayer]](t, one)); again != one {
 		t.Errorf("body\n%s\ndecoded and encoded\n%s", one, again)
 	}
 	page := s.do("GET", collection, "").body
-	if again := encode(t, decode[relayer.Envelope[[]relayer.Relayer]](t, page)); again != page {
+	if again := encode(t, decode[envelope[[]relayer.Relayer]](t, page)); again != page {
 		t.Errorf("body\n%s\ndecoded and encoded\n%s", page, again)
 	}
 	failed := s.do("GET", collection+"?page=x", "").body
-	if again := encode(t, decode[relayer.Failure](t, failed)); again != failed {
+	if again := encode(t, decode[failureBody](t, failed)); again != failed {
 		t.Errorf("body\n%s\ndecoded and encoded\n%s", failed, again)
-	}
-}
-
-func TestCreate_ConcurrentSameID(t *testing.T) {
-	s := serve(t)
-	for round := range 10 {
-		var wait sync.WaitGroup
-		statuses := make([]int, 32)
-		for i := range statuses {
-			wait.Go(func() {
-				body := strings.NewReader(minimal(fmt.Sprintf(`,"id":"r-%d","notification_id":"n-%d"`, round, i)))
-				request, _ := http.NewRequest("POST", s.url+collection, body)
-				request.Header.Set("Authorization", "Bearer "+validToken)
-				request.Header.Set("Content-Type", "application/json")
-				response, err := http.DefaultClient.Do(request)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				response.Body.Close()
-				statuses[i] = response.StatusCode
-			})
-		}
-		wait.Wait()
-		count := map[int]int{}
-		for _, status := range statuses {
-			count[status]++
-		}
-		if count[201] != 1 || count[409] != 31 {
-			t.Errorf("round %d: the statuses are %v", round, count)
-		}
 	}
 }

@@ -77,7 +77,7 @@ func TestList_Cursor(t *testing.T) {
 
 // TestList_CursorWalk: a walk returns what exists during the whole walk exactly once.
 func TestList_CursorWalk(t *testing.T) {
-	s := serve(t, httpapi.WithoutRateLimit())
+	s := serve(t, httpapi.WithRateLimit(0, 0))
 	for i := range 20 {
 		s.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, i)))
 	}
@@ -129,7 +129,7 @@ func TestList_InvalidCursor(t *testing.T) {
 // TestList_PositionResumesStream: a stream from the position of a page has exactly the
 // changes after the page, if its selection is the same.
 func TestList_PositionResumesStream(t *testing.T) {
-	s := serve(t, httpapi.WithoutRateLimit())
+	s := serve(t, httpapi.WithRateLimit(0, 0))
 	s.create(minimal(`,"id":"before"`))
 	all, filtered := s.after("", ""), s.after("", "&paused=false")
 	s.create(minimal(`,"id":"r-1"`))

@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	wantFailure(t, s.do("POST", validation, minimal(""), with("Content-Type", "text/plain")), http.StatusUnsupportedMediaType, "Bad Request")
-	if got := s.do("POST", validation, minimal("")); decode[relayer.Envelope[relayer.Relayer]](t, got.body).Data.ID == "" {
+	if got := s.do("POST", validation, minimal("")); decode[envelope[relayer.Relayer]](t, got.body).Data.ID == "" {
 		t.Errorf("no ID is generated: %s", got.body)
 	}
 }
@@ -91,6 +91,12 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("%s: the ETag is %s, want the current %s", c.body, dry.header.Get("ETag"), tag)
 		}
 		real := send("?dry_run=false")
+		if c.name == "pending" {
+			wantProblem(t, real, "", "transactions are pending")
+		}
+		if after := s.contents(); c.want >= 400 && after != before {
+			t.Errorf("%s %s: was %s\nis %s", c.method, c.body, before, after)
+		}
 		dry.header.Del("ETag")
 		real.header.Del("ETag")
 		if dry.text("") != real.text("") {

@@ -36,11 +36,11 @@ func (a *API) disableRelayer(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	disabled, err := x.manager.Disable(x, x.relayerID, reason, options...)
+	disabled, err := x.manager.Documents().Disable(x, x.relayerID, reason, options...)
 	if err != nil {
 		return a.conditionalErrorResponse(x, r, reasonError(err))
 	}
-	return x.relayer(disabled)
+	return x.document(http.StatusOK, disabled).withHeader("Etag", entityTag(disabled.Revision))
 }
 
 func (a *API) enableRelayer(x *exchange, r *http.Request) response {
@@ -48,17 +48,11 @@ func (a *API) enableRelayer(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	enabled, err := x.manager.Enable(x, x.relayerID, options...)
+	enabled, err := x.manager.Documents().Enable(x, x.relayerID, options...)
 	if err != nil {
 		return a.conditionalErrorResponse(x, r, err)
 	}
-	return x.relayer(enabled)
-}
-
-func (x *exchange) relayer(r *relayer.Relayer) response {
-	body := append(x.startBody(), encodeJSON(r)...)
-	body = x.appendChanges(body, changeOf(r.Revision, r.LastChange))
-	return x.success(http.StatusOK, body).withHeader("Etag", entityTag(r.Revision))
+	return x.document(http.StatusOK, enabled).withHeader("Etag", entityTag(enabled.Revision))
 }
 
 type sentReason struct {

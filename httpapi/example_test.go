@@ -38,7 +38,7 @@ func newRegistry() *relayer.Manager {
 }
 
 func ExampleNew() {
-	authenticate, err := httpapi.Tokens("0f4cdd2c1e1f4cc1a8f7")
+	authenticate, err := httpapi.Tokens(map[string][]string{"alice": {"0f4cdd2c1e1f4cc1a8f7"}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -82,10 +82,13 @@ func ExampleAuthenticator() {
 	// Output: 200 {"success":true,"data":{"principal":"alice","actions":["list","create","watch","get","update","delete"],"selector":""}}
 }
 
-// The first token may read everything, and the second one may do everything with the
-// relayers of one team.
+// The dashboard may read everything, and the payments team may do everything with its own
+// relayers.
 func ExampleWithAuthorizer() {
-	authenticate, err := httpapi.Tokens("reader-0123456789", "payments-0123456789")
+	authenticate, err := httpapi.Tokens(map[string][]string{
+		"dashboard": {"dashboard-0123456789"},
+		"payments":  {"payments-0123456789"},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -93,12 +96,12 @@ func ExampleWithAuthorizer() {
 	payments := relayer.Selector{}.Where("label.team", "payments")
 	authorize := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
 		switch access.Actor.ID {
-		case "token-1":
+		case "dashboard":
 			switch access.Action {
 			case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
 				return httpapi.Allow(relayer.Selector{}), nil
 			}
-		case "token-2":
+		case "payments":
 			switch access.Action {
 			case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch, relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionDelete:
 				return httpapi.Allow(payments), nil
@@ -111,11 +114,11 @@ func ExampleWithAuthorizer() {
 		fmt.Println(err)
 		return
 	}
-	request(handler, "reader-0123456789", "/api/v1/access")
+	request(handler, "dashboard-0123456789", "/api/v1/access")
 	request(handler, "payments-0123456789", "/api/v1/access")
 	request(handler, "payments-0123456789", "/api/v1/relayers/risk-1")
 	// Output:
-	// 200 {"success":true,"data":{"principal":"token-1","actions":["list","watch","get"],"selector":""}}
-	// 200 {"success":true,"data":{"principal":"token-2","actions":["list","create","watch","get","update","delete"],"selector":"label.team=payments"}}
+	// 200 {"success":true,"data":{"principal":"dashboard","actions":["list","watch","get"],"selector":""}}
+	// 200 {"success":true,"data":{"principal":"payments","actions":["list","create","watch","get","update","delete"],"selector":"label.team=payments"}}
 	// 404 {"success":false,"data":null,"message":"Relayer with ID risk-1 not found"}
 }

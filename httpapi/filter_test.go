@@ -14,7 +14,7 @@ import (
 // serveFilters starts a registry with relayers that differ in every filter.
 func serveFilters(t *testing.T) *service {
 	t.Helper()
-	s := serve(t, httpapi.WithoutRateLimit())
+	s := serve(t, httpapi.WithRateLimit(0, 0))
 	s.create(minimal(`,"id":"a","labels":{"team":"payments","owner":""}`))
 	s.create(strings.Replace(minimal(`,"id":"b","notification_id":"alerts","labels":{"team":"risk"}`), "sepolia", "mainnet", 1))
 	s.create(strings.Replace(solana(`null`), `"name":"n"`, `"name":"USDC payer","id":"c"`, 1))
@@ -28,7 +28,7 @@ func serveFilters(t *testing.T) *service {
 // wantIDs checks the relayers and the total of a page.
 func wantIDs(t *testing.T, got reply, total int, ids ...string) {
 	t.Helper()
-	page := decode[relayer.Envelope[[]relayer.Relayer]](t, got.body)
+	page := decode[envelope[[]relayer.Relayer]](t, got.body)
 	var listed []string
 	for _, r := range page.Data {
 		listed = append(listed, r.ID)
@@ -92,7 +92,7 @@ func TestList_InvalidFilter(t *testing.T) {
 	} {
 		got := s.do("GET", collection+"?"+query, "")
 		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-		if problems := decode[relayer.Failure](t, got.body).Errors; len(problems) != 1 || problems[0].Field != field {
+		if problems := decode[failureBody](t, got.body).Errors; len(problems) != 1 || problems[0].Field != field {
 			t.Errorf("%s: the errors are %+v, want one of %q", query, problems, field)
 		}
 		wantFailure(t, s.do("GET", changes+"?"+query, ""), http.StatusBadRequest, "Bad Request")

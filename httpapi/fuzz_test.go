@@ -68,7 +68,7 @@ func wantSelector(t *testing.T, raw string, values url.Values, selector relayer.
 	unknown := make(map[string]bool)
 	for name, list := range values {
 		switch {
-		case relayer.IsSelectorKey(name):
+		case strings.HasPrefix(name, "label.") || relayer.Selector{}.Where(name).Err() == nil:
 			want = want.Where(name, list...)
 		case !slices.Contains([]string{"page", "per_page", "after", "changes"}, name):
 			unknown[name] = true
@@ -152,6 +152,7 @@ func FuzzHTTP(f *testing.F) {
 		{"GET", "/api/v1/relayers/r-1?rpc_urls=full&changes=true", "", `"1"`, ""},
 		{"GET", "/api/v1/relayers?rpc_urls=full&changes=true&after=", "", "", ""},
 		{"GET", "/api/v1/relayers/r-1/history?before=7&per_page=1", "", "", ""},
+		{"GET", "/api/v1/relayers:history?actor=a&action=pause&since=2026-01-02T03:04:05Z", "", "", ""},
 		{"PUT", "/api/v1/relayers/r-1/disabled_reason", "application/json", "", `{"type":"x","details":"y"}`},
 		{"DELETE", "/api/v1/relayers/r-1/disabled_reason", "", "", ""},
 	} {

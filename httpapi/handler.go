@@ -200,6 +200,7 @@ type route struct {
 const (
 	collection = "/api/v1/relayers"
 	changes    = collection + ":watch"
+	histories  = collection + ":history"
 	validation = collection + ":validate"
 	single     = collection + "/{relayer_id}"
 	history    = single + "/history"
@@ -215,6 +216,7 @@ func (a *API) routes() []route {
 		{http.MethodPost, collection, relayer.ActionCreate, a.bytesLimited(a.createRelayer), false},
 		{http.MethodPost, validation, relayer.ActionCreate, a.bytesLimited(a.validateRelayer), false},
 		{http.MethodGet, changes, relayer.ActionWatch, a.rateLimited(a.watchRelayers), true},
+		{http.MethodGet, histories, relayer.ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.searchHistory))), false},
 		{http.MethodGet, single, relayer.ActionGet, a.rateLimited(a.bytesLimited(a.getRelayer)), true},
 		{http.MethodPatch, single, relayer.ActionUpdate, a.bytesLimited(a.patchRelayer), false},
 		{http.MethodDelete, single, relayer.ActionDelete, a.bytesLimited(a.deleteRelayer), false},

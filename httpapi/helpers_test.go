@@ -41,23 +41,43 @@ type service struct {
 	log     *syncBuffer
 }
 
+// envelope is the body of a successful response, and failureBody that of a failed one.
+type envelope[T any] struct {
+	Success    bool                `json:"success"`
+	Data       T                   `json:"data"`
+	Pagination *relayer.Pagination `json:"pagination,omitempty"`
+}
+
+type failureBody struct {
+	Success bool                 `json:"success"`
+	Data    any                  `json:"data"`
+	Message string               `json:"message"`
+	Errors  []relayer.FieldError `json:"errors,omitempty"`
+}
+
 // validTokens accepts validToken.
 var validTokens = func() httpapi.Authenticator {
-	auth, err := httpapi.Tokens(validToken)
+	auth, err := httpapi.Tokens(map[string][]string{"alice": {validToken}})
 	if err != nil {
 		panic(err)
 	}
 	return auth
 }()
 
-// tokens accepts tokens of any length.
-func tokens(t *testing.T, valid ...string) httpapi.Authenticator {
-	t.Helper()
-	auth, err := httpapi.TokensOfAnyLength(valid...)
-	if err != nil {
-		t.Fatal(err)
+// tokens accepts validToken, which is that of alice, and the others, which are the IDs of
+// their actors.
+func tokens(valid ...string) httpapi.Authenticator {
+	return func(r *http.Request) (relayer.Actor, error) {
+		token, ok := httpapi.BearerToken(r)
+		switch {
+		case !ok || !slices.Contains(valid, token):
+			return relayer.Actor{}, httpapi.ErrUnauthorized
+		case token == validToken:
+			return relayer.Actor{ID: "alice"}, nil
+		default:
+			return relayer.Actor{ID: token}, nil
+		}
 	}
-	return auth
 }
 
 // byToken returns an Authenticator that calls check with the token. The token is the ID of
@@ -359,7 +379,7 @@ func (s *service) create(body string) relayer.Relayer {
 	if got.status != http.StatusCreated {
 		s.t.Fatalf("create returned %d: %s", got.status, got.body)
 	}
-	return decode[relayer.Envelope[relayer.Relayer]](s.t, got.body).Data
+	return decode[envelope[relayer.Relayer]](s.t, got.body).Data
 }
 
 func decode[T any](t *testing.T, body string) T {
@@ -374,7 +394,7 @@ func decode[T any](t *testing.T, body string) T {
 // wantFailure checks the status and message of a failure.
 func wantFailure(t *testing.T, got reply, status int, message string) {
 	t.Helper()
-	failure := decode[relayer.Failure](t, got.body)
+	failure := decode[failureBody](t, got.body)
 	if got.status != status || failure.Message != message {
 		t.Errorf("got %d %q, want %d %q", got.status, failure.Message, status, message)
 	}
@@ -383,7 +403,7 @@ func wantFailure(t *testing.T, got reply, status int, message string) {
 // wantProblem checks that a failure lists a problem of a field.
 func wantProblem(t *testing.T, got reply, field, message string) {
 	t.Helper()
-	problems := decode[relayer.Failure](t, got.body).Errors
+	problems := decode[failureBody](t, got.body).Errors
 	want := relayer.FieldError{Field: field, Message: message}
 	if !slices.Contains(problems, want) {
 		t.Errorf("the errors are %+v, without %+v", problems, want)

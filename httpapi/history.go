@@ -5,27 +5,72 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/go-relayer/relayer"
 )
 
-// pastChange is an entry of a history.
+// pastChange is an entry of a history. The ID is absent in that of one relayer.
 type pastChange struct {
 	change
+	ID      string          `json:"id,omitempty"`
 	Changed []string        `json:"changed,omitempty"`
 	Relayer json.RawMessage `json:"relayer"`
 }
 
 // getHistory returns the changes of one relayer, newest first.
 func (a *API) getHistory(x *exchange, r *http.Request) response {
-	q := query{options: [...]parameter{{name: "before", check: isRevision}, {name: "per_page", check: isNumber}, {}, {}, {}}}
+	q := query{options: [...]parameter{{name: "before", check: isRevision}, {name: "per_page", check: isNumber}, {}, {}, {}, {}}}
 	if _, err := x.parseQuery(r, &q); err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	perPage := intOf(q.number("per_page", relayer.DefaultHistoryLimit))
-	revisions, next, err := x.manager.Documents().History(x, relayer.HistoryQuery{
-		ID: x.relayerID, Before: q.number("before", 0), Limit: max(perPage, 1),
+	return a.historyPage(x, r, &q, historyFilter{})
+}
+
+// searchHistory returns the changes of all relayers, newest first.
+func (a *API) searchHistory(x *exchange, r *http.Request) response {
+	q := query{options: [...]parameter{
+		{name: "before", check: isRevision}, {name: "per_page", check: isNumber},
+		{name: "actor", check: isAny}, {name: "action", check: isAny}, {name: "since", check: isTime}, {name: "until", check: isTime},
+	}}
+	if _, err := x.parseQuery(r, &q); err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	return a.historyPage(x, r, &q, historyFilter{
+		actor: q.option("actor").value, action: relayer.Action(q.option("action").value), since: q.time("since"), until: q.time("until"),
 	})
+}
+
+// historyFilter selects changes. Empty fields select all.
+type historyFilter struct {
+	actor        string
+	action       relayer.Action
+	since, until time.Time
+}
+
+func (f historyFilter) selects(note relayer.Note) bool {
+	return (f.actor == "" || note.Actor == f.actor) && (f.action == "" || note.Action == f.action) &&
+		!note.Time.Before(f.since) && (f.until.IsZero() || note.Time.Before(f.until))
+}
+
+// isPast reports whether a change, and so all older ones, were made before the filter begins.
+func (f historyFilter) isPast(note relayer.Note) bool {
+	return !note.Time.IsZero() && note.Time.Before(f.since)
+}
+
+// Changes are filtered after they were read. A filter that selects few must not make one
+// request read all: it ends after some pages, and says where the next one begins.
+const (
+	filteredPages   = 10
+	filteredPerPage = 100 // changes
+)
+
+const defaultHistoryPerPage = 20
+
+func (a *API) historyPage(x *exchange, r *http.Request, q *query, filter historyFilter) response {
+	perPage := intOf(q.number("per_page", defaultHistoryPerPage))
+	asked := relayer.HistoryQuery{ID: x.relayerID, Before: q.number("before", 0), Limit: max(perPage, 1)}
+	revisions, next, err := readHistory(x, asked, filter)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return failure(http.StatusNotFound) // as an unknown path
 	}
@@ -37,11 +82,51 @@ func (a *API) getHistory(x *exchange, r *http.Request) response {
 	}
 	entries := make([]pastChange, 0, len(revisions))
 	for _, past := range revisions {
-		entries = append(entries, pastChange{changeOf(past.Revision, past.LastChange()), past.Changed, past.JSON})
+		entry := pastChange{changeOf(past.Revision, past.LastChange()), past.ID, past.Changed, past.JSON}
+		if x.relayerID != "" {
+			entry.ID = ""
+		}
+		entries = append(entries, entry)
 	}
 	body := append(x.startBody(), encodeJSON(entries)...)
 	if next != 0 {
 		body = append(strconv.AppendUint(append(body, `,"next":"`...), next, 10), '"')
 	}
 	return x.success(http.StatusOK, body)
+}
+
+// readHistory returns the selected changes of one page, and the Before of the next one.
+func readHistory(x *exchange, asked relayer.HistoryQuery, filter historyFilter) (found []relayer.Document, before uint64, err error) {
+	if filter == (historyFilter{}) {
+		return x.manager.Documents().History(x, asked)
+	}
+	limit := min(asked.Limit, filteredPerPage)
+	asked.Limit = filteredPerPage
+	for range filteredPages {
+		page, next, err := x.manager.Documents().History(x, asked)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i, past := range page {
+			note := past.LastChange()
+			if filter.isPast(note) {
+				return found, 0, nil
+			}
+			if !filter.selects(note) {
+				continue
+			}
+			found = append(found, past)
+			if len(found) < limit {
+				continue
+			}
+			if i == len(page)-1 && next == 0 {
+				return found, 0, nil
+			}
+			return found, past.Revision, nil
+		}
+		if asked.Before = next; next == 0 {
+			break
+		}
+	}
+	return found, asked.Before, nil
 }

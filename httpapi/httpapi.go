@@ -39,7 +39,7 @@
 // state, and logs only if it is given a logger.
 //
 // Every response except the OpenAPI document and the change stream is a JSON object
-// with a success member: a [relayer.Envelope] or a [relayer.Failure].
+// with a success member.
 //
 // # Change stream
 //
@@ -145,7 +145,7 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 		settings: settings{
 			address:      connectionAddress,
 			guesses:      newGuessLimiter(),
-			readLimiter:  newRateLimiter(DefaultRate, DefaultBurst),
+			readLimiter:  newRateLimiter(defaultRate, defaultBurst),
 			inFlight:     newLimit("in_flight", defaultMaxInFlight),
 			pages:        newLimit("pages", maxPageBuilds),
 			watchers:     newLimit("watchers", defaultMaxWatchers),

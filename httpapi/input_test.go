@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/go-relayer/relayer"
 )
 
 func TestCreate_ExactWei(t *testing.T) {
@@ -133,7 +131,7 @@ func TestCreate_ProblemLimit(t *testing.T) {
 			fmt.Fprintf(&more, `,"a%d":1`, i)
 		}
 		got := s.do("POST", collection, minimal(more.String()))
-		problems := decode[relayer.Failure](t, got.body).Errors
+		problems := decode[failureBody](t, got.body).Errors
 		if len(problems) != want || (problems[len(problems)-1].Message == notice) != (sent > 1000) {
 			t.Errorf("of %d problems %d are listed, the last %+v", sent, len(problems), problems[len(problems)-1])
 		}

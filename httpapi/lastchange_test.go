@@ -27,8 +27,8 @@ func wantChange(t *testing.T, got lastChange, action, reason string) uint64 {
 	if err != nil || time.Since(at).Abs() > time.Minute || got.Revision == 0 {
 		t.Errorf("the change is %+v, error %v", got, err)
 	}
-	if got.Actor != "token-1" || got.Action != action || got.Reason != reason {
-		t.Errorf("the change is %+v, want %s by token-1 because of %q", got, action, reason)
+	if got.Actor != "alice" || got.Action != action || got.Reason != reason {
+		t.Errorf("the change is %+v, want %s by alice because of %q", got, action, reason)
 	}
 	return got.Revision
 }
@@ -40,7 +40,7 @@ func changesOf(t *testing.T, got reply) []lastChange {
 
 // TestChanges: every response with relayers says who changed them last, if it is asked.
 func TestChanges(t *testing.T) {
-	s := serve(t, httpapi.WithEngineOperations(), httpapi.WithoutRateLimit())
+	s := serve(t, httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
 	w := openStream(t, http.DefaultClient, s.url, "?changes=true")
 	w.wantResync()
 	isJSON := with("Content-Type", "application/json")
@@ -85,7 +85,7 @@ func TestChanges_NotAsked(t *testing.T) {
 		{"POST", collection, minimal(`,"id":"r-1"`)}, {"GET", collection + "?changes=false", ""}, {"GET", one, ""}, {"PATCH", one, `{"name":"m"}`},
 		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""},
 	} {
-		if got := s.do(c.method, c.path, c.body, isJSON); got.status >= 300 || strings.Contains(got.body, "token-1") || strings.Contains(got.body, `"changes"`) {
+		if got := s.do(c.method, c.path, c.body, isJSON); got.status >= 300 || strings.Contains(got.body, "alice") || strings.Contains(got.body, `"changes"`) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.body)
 		}
 	}
@@ -183,7 +183,7 @@ func (s *service) history(path string) historyPage {
 }
 
 func TestHistory(t *testing.T) {
-	s := serve(t, httpapi.WithoutRateLimit())
+	s := serve(t, httpapi.WithRateLimit(0, 0))
 	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@rpc.example/v2/key"}]`))
 	s.patch(`{"paused":true}`)
 	s.do("PATCH", one, `{"name":"m","labels":{"team":"payments"}}`, with("Content-Type", "application/json"), with("X-Change-Reason", "renamed"))

@@ -2,12 +2,10 @@ package httpapi_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -169,23 +167,6 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-func TestDelete_AdmissionRefuses(t *testing.T) {
-	var result error
-	admit := func(context.Context, relayer.Admission) error { return result }
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAdmission(admit)})
-	s.create(minimal(`,"id":"r-1"`))
-	before := s.contents()
-	result = relayer.Refuse("3 transactions are pending")
-	got := s.do("DELETE", one, "")
-	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-	wantProblem(t, got, "", "3 transactions are pending")
-	result = errors.New("queue broke")
-	wantFailure(t, s.do("DELETE", one, ""), http.StatusInternalServerError, "Internal Server Error")
-	if after := s.contents(); after != before {
-		t.Errorf("was %s\nis  %s", before, after)
-	}
-}
-
 func TestIfMatch(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
@@ -283,55 +264,6 @@ func TestWrites_TokenAndNoRateLimit(t *testing.T) {
 	}
 }
 
-// TestPatch_Concurrent: concurrent patches of different fields without If-Match all
-// take effect.
-func TestPatch_Concurrent(t *testing.T) {
-	s := serve(t)
-	s.create(minimal(`,"id":"r-1"`))
-	patches := []string{`{"name":"m"}`, `{"paused":true}`, `{"notification_id":"note"}`, `{"policies":{"gas_price_cap":1}}`, `{"policies":{"min_balance":2}}`,
-		`{"policies":{"eip1559_pricing":true}}`, `{"custom_rpc_urls":[{"url":"https://a.example/"}]}`}
-	var senders sync.WaitGroup
-	for _, patch := range patches {
-		senders.Go(func() {
-			if got := s.patch(patch); got.status != http.StatusOK {
-				t.Errorf("%s returned %d", patch, got.status)
-			}
-		})
-	}
-	senders.Wait()
-	got := s.do("GET", one, "").body
-	for _, want := range []string{`"name":"m"`, `"paused":true`, `"notification_id":"note"`, `"gas_price_cap":1`, `"min_balance":2`, `"eip1559_pricing":true`, `https://a.example/`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s was lost: %s", want, got)
-		}
-	}
-}
-
-// TestPatch_PausedStates covers the transitions of the contract's table of states
-// that a client can cause, from every state.
-func TestPatch_PausedStates(t *testing.T) {
-	for _, from := range []struct{ paused, disabled bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
-		for _, to := range []bool{true, false} {
-			s := serve(t)
-			s.create(strings.Replace(minimal(`,"id":"r-1"`), `"paused":false`, fmt.Sprintf(`"paused":%t`, from.paused), 1))
-			if from.disabled {
-				if _, err := s.manager.Disable(t.Context(), "r-1", relayer.DisabledReason{Type: "x"}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			tag := s.do("GET", one, "").header.Get("ETag")
-			got := s.patch(fmt.Sprintf(`{"paused":%t}`, to))
-			want := fmt.Sprintf(`"paused":%t,"system_disabled":%t,`, to, from.disabled)
-			if got.status != http.StatusOK || !strings.Contains(got.body, want) {
-				t.Errorf("from %+v to %t: %d %s", from, to, got.status, got.body)
-			}
-			if isSame := got.header.Get("ETag") == tag; isSame != (from.paused == to) {
-				t.Errorf("from %+v to %t: the ETag changed from %s to %s", from, to, tag, got.header.Get("ETag"))
-			}
-		}
-	}
-}
-
 // TestPatch_HostStatesAreKept: clients see the states that only host code sets, and
 // do not change them.
 func TestPatch_HostStatesAreKept(t *testing.T) {
@@ -362,8 +294,8 @@ func TestHook_ErrorsOfRequests(t *testing.T) {
 				}
 				return nil
 			}),
-			relayer.WithAddressResolver(func(_ context.Context, signerID string, _ relayer.NetworkType, _ string) (string, error) {
-				if signerID == "remote" {
+			relayer.WithAddressResolver(func(_ context.Context, req relayer.CreateRequest) (string, error) {
+				if req.SignerID == "remote" {
 					return "", fmt.Errorf("asking: %w", fault)
 				}
 				return "", nil

@@ -58,8 +58,8 @@ func TestRateLimit_DefaultBurst(t *testing.T) {
 			t.Errorf("request 301 returned %d, want 429", status)
 		}
 	})
-	unlimited := serve(t, httpapi.WithoutRateLimit())
-	for i := range 3 * httpapi.DefaultBurst {
+	unlimited := serve(t, httpapi.WithRateLimit(0, 0))
+	for i := range 3 * 300 {
 		if got := unlimited.do("GET", collection+"/nobody", ""); got.status != http.StatusNotFound {
 			t.Fatalf("without a limit, request %d returned %d", i+1, got.status)
 		}
@@ -364,12 +364,12 @@ func TestGuessLimit_TrustHost(t *testing.T) {
 
 func TestMaxInFlight_Exceeded(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) {
 		entered <- struct{}{}
 		<-finish
 		return "0x0", nil
 	}
-	s := serveAs(t, tokens(t, validToken, "other"), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(2))
+	s := serveAs(t, tokens(validToken, "other"), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(2))
 	var waiting sync.WaitGroup
 	for _, token := range []string{validToken, "other"} {
 		waiting.Go(func() {
@@ -406,7 +406,7 @@ func TestMaxInFlight_Default(t *testing.T) {
 		handler := handlerOn(t, memory.New(), func(r *http.Request) (relayer.Actor, error) {
 			<-release
 			return relayer.Actor{ID: fromHeader(r)}, nil
-		}, httpapi.WithoutRateLimit(), httpapi.WithGuessLimit(1, 2000), httpapi.WithClientAddress(fromHeader))
+		}, httpapi.WithRateLimit(0, 0), httpapi.WithGuessLimit(1, 2000), httpapi.WithClientAddress(fromHeader))
 		var waiting sync.WaitGroup
 		var served atomic.Int32
 		for i := range 1024 {
@@ -431,7 +431,7 @@ func TestMaxInFlight_Default(t *testing.T) {
 }
 
 func TestMaxInFlight_Panic(t *testing.T) {
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic("broke") }
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) { panic("broke") }
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
 	for range 5 {
 		if got := s.do("POST", collection, minimal("")); got.status != http.StatusInternalServerError {

@@ -50,7 +50,7 @@ func TestLog_Requests(t *testing.T) {
 		t.Fatalf("%d lines: %s", len(lines), log)
 	}
 	const one = "/api/v1/relayers/{relayer_id}"
-	if l := lines[0]; l.Principal != "token-1" || l.Method != "POST" || l.Route != "POST /api/v1/relayers" || l.RelayerID != "r-1" || l.Status != 201 {
+	if l := lines[0]; l.Principal != "alice" || l.Method != "POST" || l.Route != "POST /api/v1/relayers" || l.RelayerID != "r-1" || l.Status != 201 {
 		t.Errorf("create was logged as %+v", l)
 	}
 	if l := lines[1]; l.RequestID != "req-1" || l.Route != "GET "+one || l.RelayerID != "r-1" || l.Status != 200 {
@@ -74,11 +74,11 @@ func TestLog_Requests(t *testing.T) {
 
 // TestLog_NoSecrets: the log of a fault has its cause and no secret of the request.
 func TestLog_NoSecrets(t *testing.T) {
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { panic(errors.New("broke")) }
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) { panic(errors.New("broke")) }
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
 	s.do("POST", collection+"?key=query-secret", minimal(`,"custom_rpc_urls":[{"url":"https://user-secret:pw@rpc.example/path-secret"}]`))
 	log := s.log.String()
-	if !strings.Contains(log, "broke") || !strings.Contains(log, "principal=token-1") {
+	if !strings.Contains(log, "broke") || !strings.Contains(log, "principal=alice") {
 		t.Errorf("the fault is not in the log: %s", log)
 	}
 	for _, secret := range []string{validToken, "query-secret", "user-secret", "path-secret"} {

@@ -137,15 +137,15 @@ func serveExamples(t *testing.T) *examples {
 	return e
 }
 
-func exampleAddress(_ context.Context, signerID string, networkType relayer.NetworkType, _ string) (string, error) {
-	if signerID != "local-signer" {
+func exampleAddress(_ context.Context, req relayer.CreateRequest) (string, error) {
+	if req.SignerID != "local-signer" {
 		return "", relayer.ErrUnknownSigner
 	}
 	return map[relayer.NetworkType]string{
 		relayer.EVM:     "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
 		relayer.Solana:  "9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM",
 		relayer.Stellar: "GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ",
-	}[networkType], nil
+	}[req.NetworkType], nil
 }
 
 // varying are the members of a response that differ in every run.
@@ -374,7 +374,7 @@ func TestGuessLimit_EveryRoute(t *testing.T) {
 // flight.
 func TestOpenAPI_MaxInFlight(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) {
 		close(entered)
 		<-finish
 		return "", nil

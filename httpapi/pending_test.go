@@ -52,7 +52,7 @@ func (s *service) stallAs(token, path string) stalledClient {
 // serveSmallBuffers serves the relayers of the manager with small send buffers.
 func serveSmallBuffers(t *testing.T, manager *relayer.Manager, options ...httpapi.Option) *service {
 	t.Helper()
-	handler, err := httpapi.New(manager, tokens(t, validToken, "other"), options...)
+	handler, err := httpapi.New(manager, tokens(validToken, "other"), options...)
 	if err != nil {
 		t.Fatal(err)
 	}

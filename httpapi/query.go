@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/wire"
@@ -24,7 +25,7 @@ const (
 type query struct {
 	// options are the known parameters that may be given once. Unused elements have no
 	// name. An array costs no allocation.
-	options [5]parameter
+	options [6]parameter
 
 	// hasFilters makes the keys of a selector known parameters.
 	hasFilters bool
@@ -94,13 +95,19 @@ func invalidField(field, message string) error {
 	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
 }
 
+// isSelectorKey reports whether a [relayer.Selector] knows the key. Any label may be given: a
+// wrong one is a problem of the request.
+func isSelectorKey(name string) bool {
+	return strings.HasPrefix(name, "label.") || relayer.Selector{}.Where(name).Err() == nil
+}
+
 func (q *query) add(name, value string) {
 	if p := q.option(name); p != nil {
 		p.value = value
 		p.count++
 		return
 	}
-	if q.hasFilters && relayer.IsSelectorKey(name) {
+	if q.hasFilters && isSelectorKey(name) {
 		q.addFilter(name, value)
 		return
 	}
@@ -133,6 +140,12 @@ func (q *query) number(name string, absent uint64) uint64 {
 	}
 	number, _ := strconv.ParseUint(p.value, 10, 64)
 	return number
+}
+
+// time returns the value of a parameter of [isTime], or the zero time if it is not given.
+func (q *query) time(name string) time.Time {
+	value, _ := time.Parse(time.RFC3339, q.option(name).value)
+	return value
 }
 
 func (q *query) addFilter(key, value string) {
@@ -203,6 +216,13 @@ func isNumber(value string) (problem string) {
 func isRevision(value string) (problem string) {
 	if _, err := strconv.ParseUint(value, 10, 64); err != nil {
 		return "must be a revision: a whole number"
+	}
+	return ""
+}
+
+func isTime(value string) (problem string) {
+	if _, err := time.Parse(time.RFC3339, value); err != nil {
+		return "must be a time such as 2026-01-02T15:04:05Z"
 	}
 	return ""
 }

@@ -7,28 +7,23 @@ import (
 	"time"
 )
 
-// DefaultRate and DefaultBurst limit how many reads a principal may start per second and at
-// once, unless [WithRateLimit] sets other limits. Reads are gets, lists, watches, and
-// requests for full RPC URLs or for what the caller may do.
+// The limit on reads without [WithRateLimit].
 const (
-	DefaultRate  = 100.0
-	DefaultBurst = 300
+	defaultRate  = 100.0
+	defaultBurst = 300
 )
 
-// WithRateLimit sets how many reads (see [DefaultRate]) each principal may start per
-// second, more than 0, and at once, at least 1. Writes have no rate limit.
+// WithRateLimit sets how many reads each actor may start per second and at once, at least 1.
+// The default is 100 per second and 300 at once. Reads are gets, lists, watches, and requests
+// for full RPC URLs or for what the caller may do. Writes have no rate limit. A rate and burst
+// of 0 remove the limit, for a host that limits reads elsewhere.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return Option{func(s *settings) (err error) {
-		s.readLimiter, err = rateLimiterOf(perSecond, burst)
-		return err
-	}}
-}
-
-// WithoutRateLimit removes the limit on reads, for a host that limits them elsewhere.
-func WithoutRateLimit() Option {
-	return Option{func(s *settings) error {
 		s.readLimiter = nil
-		return nil
+		if perSecond != 0 || burst != 0 {
+			s.readLimiter, err = rateLimiterOf(perSecond, burst)
+		}
+		return err
 	}}
 }
 

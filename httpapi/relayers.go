@@ -16,7 +16,7 @@ import (
 )
 
 func (a *API) getRelayer(x *exchange, r *http.Request) response {
-	q := query{ignoresMalformed: true, options: [...]parameter{changesParameter, a.rpcURLsParameter(), {}, {}, {}}}
+	q := query{ignoresMalformed: true, options: [...]parameter{changesParameter, a.rpcURLsParameter(), {}, {}, {}, {}}}
 	if _, err := x.parseQuery(r, &q); err != nil {
 		return a.errorResponse(x, r, err)
 	}
@@ -52,7 +52,7 @@ func (a *API) validateRelayer(x *exchange, r *http.Request) response {
 }
 
 func (a *API) create(x *exchange, r *http.Request, options ...relayer.WriteOption) (relayer.Document, *response) {
-	_, err := x.parseQuery(r, &query{ignoresMalformed: true, options: [...]parameter{changesParameter, {}, {}, {}, {}}})
+	_, err := x.parseQuery(r, &query{ignoresMalformed: true, options: [...]parameter{changesParameter, {}, {}, {}, {}, {}}})
 	if err == nil {
 		options, err = withReason(options, r.Header)
 	}
@@ -81,25 +81,26 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	q.PerPage = max(q.PerPage, 1)
 	page := a.pageRooms.Get().(*relayer.DocumentPage)
 	defer a.putPage(page)
-	if err := x.documents().ListInto(x, q, page); err != nil {
+	if err := x.documents().List(x, q, page); err != nil {
 		return a.errorResponse(x, r, err)
 	}
+	documents := page.Documents
 	if isEmpty {
-		page.Documents, page.Pagination.PerPage, page.Next = page.Documents[:0], 0, ""
+		documents, page.Pagination.PerPage, page.Next = nil, 0, ""
 	}
-	body := appendDocuments(x.startBody(), page.Documents)
+	body := appendDocuments(x.startBody(), documents)
 	if q.After != nil {
 		body = appendCursors(body, page)
 	}
 	if x.hasChanges {
-		changes := make([]change, len(page.Documents))
-		for i, document := range page.Documents {
+		changes := make([]change, len(documents))
+		for i, document := range documents {
 			changes[i] = changeOf(document.Revision, document.LastChange())
 		}
 		body = x.appendChanges(body, changes...)
 	}
-	a.logSealed(x, page.Documents...)
-	body = appendSealed(body, page.Documents...)
+	a.logSealed(x, documents...)
+	body = appendSealed(body, documents...)
 	return x.success(http.StatusOK, appendPagination(body, page.Pagination))
 }
 
@@ -109,7 +110,7 @@ const maxPooledDocuments = 1000
 // putPage returns a page to the pool, without the documents: the store may replace them.
 func (a *API) putPage(page *relayer.DocumentPage) {
 	if cap(page.Documents) <= maxPooledDocuments {
-		clear(page.Documents[:cap(page.Documents)])
+		clear(page.Documents)
 		a.pageRooms.Put(page)
 	}
 }
@@ -117,7 +118,7 @@ func (a *API) putPage(page *relayer.DocumentPage) {
 func (a *API) parseListQuery(x *exchange, r *http.Request) (asked relayer.ListQuery, err error) {
 	q := query{hasFilters: true, options: [...]parameter{
 		{name: "page", check: isNumber}, {name: "per_page", check: isNumber}, {name: "after", check: isAny},
-		changesParameter, a.rpcURLsParameter(),
+		changesParameter, a.rpcURLsParameter(), {},
 	}}
 	if asked.Selector, err = x.parseQuery(r, &q); err != nil {
 		return asked, err
@@ -247,7 +248,7 @@ func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
 // writeOptions returns the condition and the reason of the header, and the dry run of the
 // query.
 func (x *exchange) writeOptions(r *http.Request) ([]relayer.WriteOption, error) {
-	q := query{options: [...]parameter{changesParameter, {name: "dry_run", check: isFlag}, {}, {}, {}}}
+	q := query{options: [...]parameter{changesParameter, {name: "dry_run", check: isFlag}, {}, {}, {}, {}}}
 	if _, err := x.parseQuery(r, &q); err != nil {
 		return nil, err
 	}

@@ -160,18 +160,26 @@ func (a *API) putBuffer(x *exchange) {
 	}
 }
 
+// failureBody is the body of a failed response. Data is always null.
+type failureBody struct {
+	Success bool                 `json:"success"`
+	Data    any                  `json:"data"`
+	Message string               `json:"message"`
+	Errors  []relayer.FieldError `json:"errors,omitempty"` // of a malformed or invalid request
+}
+
 // failure returns a failure response that is not about one relayer.
 func failure(status int) response { return failureOf(status, "") }
 
 // failureOf returns a failure response. id is the relayer ID in the path, or empty.
 func failureOf(status int, id string) response {
-	return response{status: status, body: encodeJSON(relayer.Failure{Message: wire.Message(status, id)})}
+	return response{status: status, body: encodeJSON(failureBody{Message: wire.Message(status, id)})}
 }
 
 // invalidRequest returns the response to a malformed or invalid request, with all
 // problems found.
 func invalidRequest(status int, problems ...relayer.FieldError) response {
-	return response{status: status, body: encodeJSON(relayer.Failure{Message: wire.Message(status, ""), Errors: problems})}
+	return response{status: status, body: encodeJSON(failureBody{Message: wire.Message(status, ""), Errors: problems})}
 }
 
 // encodeJSON encodes a value that consists of strings and numbers, which cannot

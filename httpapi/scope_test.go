@@ -43,8 +43,8 @@ func scopedBody(id, team string) string {
 // if asked for, relayers of the team risk.
 func serveScoped(t *testing.T, withOthers bool) *service {
 	t.Helper()
-	s := serveAs(t, tokens(t, reader, writer, teamReader, teamWriter), nil,
-		httpapi.WithAuthorizer(byName(scopes)), httpapi.WithEngineOperations(), httpapi.WithoutRateLimit())
+	s := serveAs(t, tokens(reader, writer, teamReader, teamWriter), nil,
+		httpapi.WithAuthorizer(scopes), httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
 	for _, id := range []string{"in-1", "in-2"} {
 		s.as(writer, "POST", collection, scopedBody(id, "payments"))
 	}
@@ -54,15 +54,6 @@ func serveScoped(t *testing.T, withOthers bool) *service {
 		}
 	}
 	return s
-}
-
-// byName replaces the IDs that Tokens gives to actors by the names of the callers.
-func byName(authorize httpapi.Authorizer) httpapi.Authorizer {
-	names := map[string]string{"token-1": reader, "token-2": writer, "token-3": teamReader, "token-4": teamWriter}
-	return func(ctx context.Context, access httpapi.Access) (httpapi.Decision, error) {
-		access.Actor.ID = names[access.Actor.ID]
-		return authorize(ctx, access)
-	}
 }
 
 // as sends a request of a caller, or without a token if it has no name.

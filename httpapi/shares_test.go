@@ -89,7 +89,7 @@ func (w *blockedWriter) SetWriteDeadline(time.Time) error { return nil }
 func occupy(t *testing.T, name string) *occupation {
 	o := &occupation{t: t, release: make(chan struct{}), log: new(syncBuffer), method: "GET", path: collection}
 	store := &blockedLists{Store: memory.New(), release: make(chan struct{})}
-	blocked := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+	blocked := func(context.Context, relayer.CreateRequest) (string, error) {
 		<-o.release
 		return "0x0", nil
 	}
@@ -272,7 +272,7 @@ func TestShares_ByAddress(t *testing.T) {
 func TestShares_AfterAuthentication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) {
+		resolve := func(context.Context, relayer.CreateRequest) (string, error) {
 			<-release
 			return "0x0", nil
 		}

@@ -38,7 +38,7 @@ func (a *API) Drain() { a.drain() }
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.
 func (a *API) watchRelayers(x *exchange, r *http.Request) response {
-	filters, err := x.parseQuery(r, &query{hasFilters: true, options: [...]parameter{changesParameter, a.rpcURLsParameter(), {}, {}, {}}})
+	filters, err := x.parseQuery(r, &query{hasFilters: true, options: [...]parameter{changesParameter, a.rpcURLsParameter(), {}, {}, {}, {}}})
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
@@ -97,25 +97,18 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 		}
 		err := s.follow(changes)
 		if !errors.Is(err, relayer.ErrGap) {
-			if !errors.Is(err, errStreamEnd) {
+			if ctx.Err() == nil && !errors.Is(err, errStreamEnd) {
 				s.api.logFault(s.x, s.r, fmt.Errorf("the change feed has ended: %w", err))
 			}
 			break
 		}
 		if query.After == "" {
-			wait(ctx, time.Until(began.Add(minFeedTime)))
+			wire.Sleep(ctx, time.Until(began.Add(minFeedTime)))
 		}
 		query.After = ""
 		changes, began = documents.Watch(ctx, query), time.Now()
 	}
 	return response{}
-}
-
-func wait(ctx context.Context, duration time.Duration) {
-	select {
-	case <-time.After(duration):
-	case <-ctx.Done():
-	}
 }
 
 // lastEventID returns the position of the last event that the client has, or "".
@@ -139,7 +132,7 @@ func (s *eventStream) follow(changes iter.Seq2[relayer.DocumentChange, error]) e
 			return errStreamEnd
 		}
 	}
-	return errStreamEnd // its context is done
+	return errStreamEnd
 }
 
 // permissionInterval and the 5 seconds between two heartbeats are the longest time that a

@@ -47,7 +47,7 @@ func startLoadOn(t *testing.T, store relayer.Store, options ...httpapi.Option) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(manager, validTokens, append(options, httpapi.WithoutRateLimit())...)
+	api, err := httpapi.New(manager, validTokens, append(options, httpapi.WithRateLimit(0, 0))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (p *replica) list(l *load) error {
 		return err
 	}
 	defer response.Body.Close()
-	var page relayer.Envelope[[]relayer.Relayer]
+	var page envelope[[]relayer.Relayer]
 	if err := json.NewDecoder(response.Body).Decode(&page); err != nil || !page.Success {
 		return fmt.Errorf("list: status %d, error %w", response.StatusCode, err)
 	}

@@ -268,7 +268,7 @@ func TestWatch_Refused(t *testing.T) {
 // TestMaxWatchers: a watcher above the limit is rejected until another one is gone. A
 // stream is not a request in flight.
 func TestMaxWatchers(t *testing.T) {
-	s := serveAs(t, tokens(t, validToken, "other"), nil, httpapi.WithMaxWatchers(2), httpapi.WithMaxInFlight(1))
+	s := serveAs(t, tokens(validToken, "other"), nil, httpapi.WithMaxWatchers(2), httpapi.WithMaxInFlight(1))
 	first := s.watch()
 	second := s.watch(as("other"))
 	s.create(minimal(`,"id":"r-1"`))
@@ -783,7 +783,7 @@ func TestWatch_AuthorizerChanges(t *testing.T) {
 				log := new(syncBuffer)
 				begun := time.Now()
 				authorize := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
-					if access.Actor.ID != "token-1" || access.Action != relayer.ActionWatch || access.ID != "" {
+					if access.Actor.ID != "alice" || access.Action != relayer.ActionWatch || access.ID != "" {
 						t.Errorf("access %+v", access)
 					}
 					if time.Since(begun) > 20*time.Second {
@@ -815,7 +815,7 @@ func TestWatch_RequestLog(t *testing.T) {
 		}
 		synctest.Wait()
 		text := log.String()
-		for _, want := range []string{"status=200", "bytes=38", "took=2s", `route="GET ` + changes + `"`, "principal=token-1"} {
+		for _, want := range []string{"status=200", "bytes=38", "took=2s", `route="GET ` + changes + `"`, "principal=alice"} {
 			if strings.Count(text, want) != 1 {
 				t.Errorf("%q is not in the log once: %s", want, text)
 			}

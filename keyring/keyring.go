@@ -1,5 +1,5 @@
 // Package keyring seals small secrets under a file of named keys that rotate. A
-// [Keyring] is a sealer for the RPC URLs of relayers: see docs/sealing.md.
+// [Keyring] is a sealer for the RPC URLs of relayers: see docs/security.md.
 //
 // The encryption is AES-256-GCM with random nonces, under keys that HKDF-SHA256 derives from
 // a key of the file and a random salt of 128 bits. One derived key seals at most 2^20 texts
@@ -34,9 +34,9 @@ var (
 	// also report that the key of a text without a fingerprint has the wrong value.
 	ErrNotAuthentic = errors.New("sealed text is not authentic")
 
-	// ErrFormat reports that a text was not sealed by this package, was truncated, or
+	// errFormat reports that a text was not sealed by this package, was truncated, or
 	// was sealed by a newer version.
-	ErrFormat = errors.New("not a sealed text of this version")
+	errFormat = errors.New("not a sealed text of this version")
 )
 
 // Keyring seals and opens texts. It has one primary key, which seals, and any number of
@@ -164,8 +164,9 @@ func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]by
 }
 
 // Open decrypts a result of Seal. It returns an error that matches [ErrUnknownKey] and
-// names the key, [ErrNotAuthentic] or [ErrFormat]. If the keyring has no keys, the error
-// matches [errors.ErrUnsupported] too.
+// names the key, one that matches [ErrNotAuthentic], or one that reports that no keyring of
+// this version sealed the text. If the keyring has no keys, the error matches
+// [errors.ErrUnsupported] too.
 func (k Keyring) Open(_ context.Context, sealed, associatedData []byte) ([]byte, error) {
 	header, err := headerOf(sealed)
 	if err != nil {
@@ -196,8 +197,7 @@ func (r *ring) openingCipher(header []byte) (cipher.AEAD, error) {
 
 // KeyOf returns the key that sealed a text, with the ID that it then had. The fingerprint is
 // empty if the text was sealed by the first version, which had none. It does not verify the
-// text, and needs no key. It returns an error that matches [ErrFormat] if no keyring of this
-// version sealed the text.
+// text, and needs no key. It returns an error if no keyring of this version sealed the text.
 func (Keyring) KeyOf(sealed []byte) (relayer.SealingKey, error) {
 	header, err := headerOf(sealed)
 	if err != nil {
@@ -208,7 +208,7 @@ func (Keyring) KeyOf(sealed []byte) (relayer.SealingKey, error) {
 
 func headerOf(sealed []byte) ([]byte, error) {
 	if len(sealed) < 2 || sealed[0] != version && sealed[0] != firstVersion {
-		return nil, ErrFormat
+		return nil, errFormat
 	}
 	idEnd := 2 + int(sealed[1])
 	length := idEnd + saltLength
@@ -216,7 +216,7 @@ func headerOf(sealed []byte) ([]byte, error) {
 		length += fingerprintLength
 	}
 	if len(sealed) < length+overhead || !isKeyID(string(sealed[2:idEnd])) {
-		return nil, ErrFormat
+		return nil, errFormat
 	}
 	return sealed[:length], nil
 }

@@ -31,7 +31,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, source := range []mirror.Source{manager, remote} {
+	for _, source := range []relayer.Registry{manager, remote} {
 		view, err := mirror.Open(ctx, source, relayer.Selector{}.Where("network", "sepolia"))
 		if err != nil {
 			log.Fatal(err)
@@ -88,7 +88,7 @@ func exampleRegistry() (*relayer.Manager, *httptest.Server) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	tokens, err := httpapi.Tokens("the-token-of-the-server")
+	tokens, err := httpapi.Tokens(map[string][]string{"alice": {"the-token-of-the-server"}})
 	if err != nil {
 		log.Fatal(err)
 	}

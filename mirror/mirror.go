@@ -11,16 +11,10 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
-
-// Source is what a [Mirror] reads: a Manager, a view of one, or a client. Its pages must have
-// cursors and positions, and its changes times.
-type Source interface {
-	relayer.Reader
-	relayer.Watcher
-}
 
 // ErrClosed is the result of [Mirror.Err] after [Mirror.Close].
 var ErrClosed = errors.New("mirror: the view is closed")
@@ -28,7 +22,7 @@ var ErrClosed = errors.New("mirror: the view is closed")
 // Mirror is a view of relayers in memory. It is a [relayer.Reader]. All methods are safe for
 // concurrent use, and none but Close waits for the registry.
 type Mirror struct {
-	source   Source
+	source   relayer.Registry
 	selector relayer.Selector
 	settings
 
@@ -48,11 +42,12 @@ type Mirror struct {
 
 var _ relayer.Reader = (*Mirror)(nil)
 
-// Open returns a view of the relayers that the selector selects, after the first complete
-// read of the source, until ctx is done. It returns the error of that read, or one that matches
-// [errors.ErrUnsupported] if the source has no cursors or positions. The view follows the
-// source until [Mirror.Close], also after ctx is done.
-func Open(ctx context.Context, source Source, selector relayer.Selector, options ...Option) (*Mirror, error) {
+// Open returns a view of the relayers that the selector selects. The source is a Manager, a
+// view of one, or a client. Open waits for the first complete read of it, until ctx is done,
+// and returns the error of that read, or one that matches [errors.ErrUnsupported] if the
+// source has no cursors or positions. The view follows the source until [Mirror.Close], also
+// after ctx is done.
+func Open(ctx context.Context, source relayer.Registry, selector relayer.Selector, options ...Option) (*Mirror, error) {
 	if source == nil {
 		return nil, errors.New("mirror: source is nil")
 	}
@@ -117,7 +112,7 @@ func (m *Mirror) Err() error {
 func (m *Mirror) Get(_ context.Context, id string) (*relayer.Relayer, error) {
 	found := m.entry(id)
 	if found == nil {
-		return nil, fmt.Errorf("mirror: get %q: %w", mask.Shortened(id, relayer.MaxIDLength), relayer.ErrNotFound)
+		return nil, fmt.Errorf("mirror: get %q: %w", mask.Shortened(id, limits.ID), relayer.ErrNotFound)
 	}
 	return found.Relayer, nil
 }
@@ -126,13 +121,6 @@ func (m *Mirror) entry(id string) *entry {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.view.byID[id]
-}
-
-// Len returns the number of relayers.
-func (m *Mirror) Len() int {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return len(m.view.byID)
 }
 
 // All returns the relayers that the selector selects, which must not be modified, at one

@@ -42,7 +42,7 @@ func mustCreate(t testing.TB, m *relayer.Manager, req relayer.CreateRequest) *re
 	return r
 }
 
-func open(t testing.TB, source mirror.Source, selector relayer.Selector, options ...mirror.Option) *mirror.Mirror {
+func open(t testing.TB, source relayer.Registry, selector relayer.Selector, options ...mirror.Option) *mirror.Mirror {
 	t.Helper()
 	m, err := mirror.Open(context.Background(), source, selector, options...)
 	if err != nil {
@@ -280,7 +280,7 @@ func collectChanges(ctx context.Context, m *mirror.Mirror, changes *[]string) {
 
 // replaceable is a source whose Manager can be replaced, as by a backup that is restored.
 type replaceable struct {
-	relayer.Reader
+	relayer.Registry
 	current atomic.Pointer[faultySource]
 }
 
@@ -675,8 +675,8 @@ func TestMirror_Reads(t *testing.T) {
 			}
 		}
 	}
-	if m.Len() != 50 {
-		t.Errorf("length is %d", m.Len())
+	if page, err := m.List(t.Context(), relayer.ListQuery{}); err != nil || page.Pagination.TotalItems != 50 {
+		t.Errorf("the page is %+v, error %v", page, err)
 	}
 	if _, err := m.Get(t.Context(), "absent"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("an absent relayer: %v", err)
@@ -770,4 +770,24 @@ func BenchmarkMirror(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestGet_Shared: a read by ID returns the relayer of the view, without an allocation.
+func TestGet_Shared(t *testing.T) {
+	manager := newManager(t)
+	mustCreate(t, manager, request("a", "sepolia", nil))
+	m := open(t, manager, relayer.Selector{})
+	first, err := m.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	allocations := testing.AllocsPerRun(100, func() {
+		if again, err := m.Get(ctx, "a"); err != nil || again != first {
+			t.Errorf("got %p, %v, want %p", again, err, first)
+		}
+	})
+	if allocations > 0 {
+		t.Errorf("%g allocations", allocations)
+	}
 }

@@ -49,7 +49,7 @@ func TestApply_ExtraIsKept(t *testing.T) {
 
 // An apply leaves what only the host can set.
 func TestApply_SystemDisabled(t *testing.T) {
-	resolve := func(context.Context, string, relayer.NetworkType, string) (string, error) { return "0xfeed", nil }
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) { return "0xfeed", nil }
 	m := newManager(t, relayer.WithAddressResolver(resolve))
 	create(t, m, minimal("a"))
 	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "d"}

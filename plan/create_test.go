@@ -76,7 +76,7 @@ func document(t *testing.T, m *relayer.Manager, id string) string {
 // A create shows every field, with the hidden parts of its URLs masked.
 func TestNew_CreateShowsFields(t *testing.T) {
 	req := withURLs("a", "https://"+secret+"@a.example", "https://b.example/"+secret)
-	cap := relayer.NewAmount(7)
+	cap := relayer.MustParseAmount("7")
 	req.NotificationID, req.Paused, req.Policy = "alerts\x1b", true, &relayer.EVMPolicy{GasPriceCap: &cap, WhitelistReceivers: []string{}}
 	req.CustomRPCURLs[1].Weight = new(0.0)
 	const want = `+ create a

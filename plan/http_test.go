@@ -19,11 +19,11 @@ const token = "test-token-0123456789"
 // serve returns a client of a server. The middleware sees every request.
 func serve(t *testing.T, m *relayer.Manager, middleware func(http.Handler) http.Handler) *client.Client {
 	t.Helper()
-	authenticate, err := httpapi.Tokens(token)
+	authenticate, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(m, authenticate, httpapi.WithoutRateLimit())
+	api, err := httpapi.New(m, authenticate, httpapi.WithRateLimit(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

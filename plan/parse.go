@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/go-relayer/relayer"
@@ -74,18 +73,20 @@ func parseEntries(data []byte, found *wire.Problems) []entry {
 	var file struct {
 		Relayers []entry `json:"relayers"`
 	}
-	decoder := strictjson.Decoder{Reporter: found, IgnoreUnknown: true, Hooks: map[reflect.Type]strictjson.Hook{
-		reflect.TypeFor[entry](): func(v strictjson.Value, target any) {
-			if v.First() != '{' {
-				v.Report("must be an object")
-				return
-			}
-			*target.(*entry) = v.Raw()
-		},
+	decoder := strictjson.Decoder{Reporter: found, IgnoreUnknown: true, Hook: func(v strictjson.Value, target any) bool {
+		relayer, isEntry := target.(*entry)
+		switch {
+		case !isEntry:
+		case v.First() != '{':
+			v.Report("must be an object")
+		default:
+			*relayer = v.Raw()
+		}
+		return isEntry
 	}}
 	decoder.Decode(data, &file)
 	if file.Relayers == nil && len(*found) == 0 {
-		found.Add("relayers", "is required")
+		found.Report("relayers", strictjson.Required, "is required")
 	}
 	return file.Relayers
 }
@@ -129,7 +130,7 @@ func (p positions) add(i int, id string, problems error, found *wire.Problems) {
 	switch {
 	case problems != nil:
 	case id == "":
-		found.Add(path+".id", "is required")
+		found.Report(path+".id", strictjson.Required, "is required")
 	case isKnown:
 		found.Add(path+".id", fmt.Sprintf("must be unique: relayers[%d] has the same", first))
 	default:

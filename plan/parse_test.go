@@ -114,7 +114,7 @@ func expectAllProblems(t *testing.T, err error, want []relayer.FieldError) {
 		t.Fatalf("error %v is not a ValidationError", err)
 	}
 	byField := func(a, b relayer.FieldError) int { return strings.Compare(a.Field, b.Field) }
-	if got := slices.SortedFunc(slices.Values(invalid.Fields), byField); !slices.Equal(got, slices.SortedFunc(slices.Values(want), byField)) {
+	if got := slices.SortedFunc(slices.Values(withoutCodes(invalid.Fields)), byField); !slices.Equal(got, slices.SortedFunc(slices.Values(want), byField)) {
 		t.Errorf("problems %+v, want %+v", got, want)
 	}
 }

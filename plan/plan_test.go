@@ -43,7 +43,7 @@ func TestNew_OmittedFields(t *testing.T) {
 	m := newManager(t)
 	full := withURLs("a", "https://a.example/"+secret)
 	full.NotificationID, full.Paused = "alerts", true
-	cap := relayer.NewAmount(100e9)
+	cap := relayer.Gwei(100)
 	full.Policy = &relayer.EVMPolicy{GasPriceCap: &cap, WhitelistReceivers: []string{}}
 	solana := minimal("b")
 	solana.NetworkType, solana.Policy = relayer.Solana, &relayer.SolanaPolicy{

@@ -67,7 +67,7 @@ func (p *progress) report(now transfer.Progress) {
 	}
 	p.shownAt = time.Now()
 	if p.terminal == nil {
-		p.logger.Info(string(now.Stage), "done", now.Done, "total", now.Total)
+		p.logger.Info(now.Stage, "done", now.Done, "total", now.Total)
 		return
 	}
 	fmt.Fprintf(p.terminal, "\r%s %d of %d", pastTense[now.Stage], now.Done, now.Total)
@@ -77,10 +77,10 @@ func (p *progress) report(now transfer.Progress) {
 	}
 }
 
-var pastTense = map[transfer.Stage]string{
-	transfer.Checking:  "checked",
-	transfer.Copying:   "copied",
-	transfer.Verifying: "verified",
+var pastTense = map[string]string{
+	"checking":  "checked",
+	"copying":   "copied",
+	"verifying": "verified",
 }
 
 func (p *progress) endLine() {

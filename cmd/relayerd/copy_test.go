@@ -145,7 +145,7 @@ func awaitMore(t *testing.T, store relayer.Store, than int) int {
 // After any interruption, the same command resumes the copy.
 func TestCopy_ResumesAfterInterruption(t *testing.T) {
 	t.Parallel()
-	source := makeFile(t, 20_000)
+	source := makeFile(t, 5_000)
 	database := location(t, startPostgres(t), "postgres")
 	copied, closeCopied, err := openStore(t.Context(), "--db", database)
 	if err != nil {
@@ -166,7 +166,7 @@ func TestCopy_ResumesAfterInterruption(t *testing.T) {
 		}
 		last := text[strings.LastIndex(strings.TrimSpace(text), "\n")+1:]
 		if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "relayerd: interrupted while ") ||
-			!strings.Contains(last, " of 20000: run the same command again to resume\n") {
+			!strings.Contains(last, " of 5000: run the same command again to resume\n") {
 			t.Errorf("%s: error %v: %s", signal, err, text)
 		}
 		expectNoPassword(t, text)
@@ -178,7 +178,7 @@ func TestCopy_ResumesAfterInterruption(t *testing.T) {
 // If the database stops during a copy, the error gives advice, and the same command resumes.
 func TestCopy_DatabaseStops(t *testing.T) {
 	t.Parallel()
-	source := makeFile(t, 20_000)
+	source := makeFile(t, 5_000)
 	postgres := startPostgres(t)
 	database := location(t, postgres, "postgres")
 	command, log := startCopy(t, source, database)

@@ -361,7 +361,7 @@ func TestServe_RetriesResealing(t *testing.T) {
 
 func TestSealingPage_CommandsExist(t *testing.T) {
 	count := 0
-	for line := range strings.Lines(string(readFile(t, "../../docs/sealing.md"))) {
+	for line := range strings.Lines(string(readFile(t, "../../docs/security.md"))) {
 		if args, ok := strings.CutPrefix(line, "relayerd "); ok {
 			command, _, _ := strings.Cut(args, "#")
 			expectCommandExists(t, strings.Fields(command))

@@ -96,7 +96,7 @@ func requireProgram(t *testing.T, name string) string {
 
 // await waits until a condition holds, and reports whether it did in time.
 func await(condition func() bool) bool {
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if condition() {
 			return true
 		}
@@ -130,21 +130,38 @@ var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
 // start runs a server on a free port and waits until it serves.
 func start(t *testing.T, apiKey string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, command: serverCommand(apiKey, append([]string{"--addr", "127.0.0.1:0"}, args...)...), output: new(output)}
-	p.run()
-	return p
+	for {
+		p := &process{t: t, command: serverCommand(apiKey, append([]string{"--addr", "127.0.0.1:0"}, args...)...), output: new(output)}
+		if p.run() {
+			return p
+		}
+	}
 }
 
-// run starts the process and waits until it serves.
-func (p *process) run() {
+// isLate reports whether a command has ended because its database did not respond in time, as
+// it may on a busy machine.
+func isLate(output string) bool {
+	return strings.Contains(output, "store unavailable: no connection within")
+}
+
+// run starts the process and waits until it serves. It returns false if the start is to be
+// repeated.
+func (p *process) run() bool {
 	p.t.Helper()
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	if err := p.command.Start(); err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = p.command.Process.Kill() })
-	p.output.awaitText(p.t, "msg=serving address=", 1)
-	p.url = "http://" + listening.FindStringSubmatch(p.output.String())[1]
+	if !await(func() bool { return listening.MatchString(p.output.String()) || isLate(p.output.String()) }) {
+		p.t.Fatalf("the server does not start: %s", p.output)
+	}
+	serving := listening.FindStringSubmatch(p.output.String())
+	if serving == nil {
+		return false
+	}
+	p.url = "http://" + serving[1]
+	return true
 }
 
 // stop sends SIGTERM and checks that the server shuts down without an error.
@@ -246,7 +263,9 @@ func createAll(t *testing.T, server *process, definitions []json.RawMessage) []s
 
 func data(t *testing.T, body string) json.RawMessage {
 	t.Helper()
-	var envelope relayer.Envelope[json.RawMessage]
+	var envelope struct {
+		Data json.RawMessage `json:"data"`
+	}
 	if err := json.Unmarshal([]byte(body), &envelope); err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}

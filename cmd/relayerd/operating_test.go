@@ -10,14 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-relayer/relayer/httpapi"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
-// operatingBlocks returns the code blocks of docs/operating.md in a language.
+// operatingBlocks returns the code blocks of docs/relayerd.md in a language.
 func operatingBlocks(t *testing.T, language string) (blocks []string) {
 	t.Helper()
-	page := string(readFile(t, "../../docs/operating.md"))
+	page := string(readFile(t, "../../docs/relayerd.md"))
 	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page, -1) {
 		blocks = append(blocks, found[1])
 	}
@@ -27,7 +29,13 @@ func operatingBlocks(t *testing.T, language string) (blocks []string) {
 	return blocks
 }
 
-// operatingCommands returns the commands of docs/operating.md, in order.
+// deployed returns a file that operators copy.
+func deployed(t *testing.T, name string) string {
+	t.Helper()
+	return string(readFile(t, filepath.Join("../../deploy", name)))
+}
+
+// operatingCommands returns the commands of docs/relayerd.md, in order.
 func operatingCommands(t *testing.T) (commands []string) {
 	t.Helper()
 	for _, block := range operatingBlocks(t, "sh") {
@@ -52,6 +60,47 @@ func TestOperatingPage_CommandsExist(t *testing.T) {
 	}
 }
 
+// Every flag of a command is on a page, and every flag on a page is one of a command or of
+// another program.
+func TestPages_Flags(t *testing.T) {
+	t.Parallel()
+	existing := make(map[string]bool)
+	var walk func(command *cobra.Command)
+	walk = func(command *cobra.Command) {
+		command.LocalFlags().VisitAll(func(flag *pflag.Flag) { existing[flag.Name] = true })
+		for _, each := range command.Commands() {
+			walk(each)
+		}
+	}
+	walk(newRootCommand(""))
+	var pages strings.Builder
+	paths, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(paths, "../../README.md") {
+		pages.Write(readFile(t, path))
+	}
+	others := []string{"help", "tag", "detach", "name", "publish", "volume", "env", "read-only", "cap-drop", "stop-timeout", "rm", "signal", // docker
+		"unit", "output", // journalctl
+		"schema", "enable-v2"} // pg_dump, etcd
+	documented := make(map[string]bool)
+	for _, found := range regexp.MustCompile(`(?m)(?:^|[ \x60(])--([a-z][a-z0-9-]+)`).FindAllStringSubmatch(pages.String(), -1) {
+		documented[found[1]] = true
+		if !existing[found[1]] && !slices.Contains(others, found[1]) {
+			t.Errorf("no command has the flag --%s of a page", found[1])
+		}
+	}
+	for name := range existing {
+		if !documented[name] && !slices.Contains([]string{"help", "no-descriptions", "file"}, name) { // of cobra; -f
+			t.Errorf("no page has the flag --%s", name)
+		}
+	}
+	if len(existing) < 30 {
+		t.Errorf("the commands have %d flags", len(existing))
+	}
+}
+
 // expectCommandExists checks that relayerd has a command and its flags.
 func expectCommandExists(t *testing.T, args []string) {
 	t.Helper()
@@ -67,7 +116,7 @@ func expectCommandExists(t *testing.T, args []string) {
 // The page names the arguments of the image, and commands that exist for containers.
 func TestOperatingPage_Container(t *testing.T) {
 	t.Parallel()
-	if command := "`" + strings.Join(containerCommand(t), " ") + "`"; !strings.Contains(string(readFile(t, "../../docs/operating.md")), command) {
+	if command := "`" + strings.Join(containerCommand(t), " ") + "`"; !strings.Contains(string(readFile(t, "../../docs/relayerd.md")), command) {
 		t.Errorf("the page does not contain %s", command)
 	}
 	count := 0
@@ -82,7 +131,7 @@ func TestOperatingPage_Container(t *testing.T) {
 	}
 }
 
-// operator runs the commands of docs/operating.md in a directory with the files that
+// operator runs the commands of docs/relayerd.md in a directory with the files that
 // they name.
 type operator struct {
 	t        *testing.T
@@ -213,7 +262,7 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 	if o.database != "" {
 		expectCopied(t, o.database, "relayers.db")
 	}
-	if table, err := parseTokens(string(readFile(t, "tokens")), httpapi.MinTokenBytes); err != nil || len(table.names) != 2 || len(table.grants) != 1 {
+	if table, err := parseTokens(string(readFile(t, "tokens")), 16); err != nil || len(table.names) != 2 || len(table.grants) != 1 {
 		t.Errorf("tokens %v, error %v, want two of one name", table, err)
 	}
 	o.server.stop()
@@ -232,7 +281,7 @@ func metricsOf(t *testing.T) string {
 // Each metric, and each label value, of an alert exists.
 func TestOperatingPage_Alerts(t *testing.T) {
 	t.Parallel()
-	rules, metrics := operatingBlocks(t, "yaml")[0], metricsOf(t)
+	rules, metrics := deployed(t, "alerts.yaml"), metricsOf(t)
 	selected := regexp.MustCompile(`\b((?:relayerd?|process|go)_\w+)(?:\{(\w+="[^"]*")\})?`)
 	count := 0
 	for _, expression := range regexp.MustCompile(`(?m)^ +expr: (.*)$`).FindAllStringSubmatch(rules, -1) {
@@ -256,7 +305,7 @@ func TestOperatingPage_AlertSyntax(t *testing.T) {
 	t.Parallel()
 	promtool := requireProgram(t, "promtool")
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	writeFiles(t, map[string][]byte{path: []byte(operatingBlocks(t, "yaml")[0])})
+	writeFiles(t, map[string][]byte{path: []byte(deployed(t, "alerts.yaml"))})
 	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "11 rules found") {
 		t.Errorf("error %v: %s", err, output)
 	}
@@ -265,7 +314,7 @@ func TestOperatingPage_AlertSyntax(t *testing.T) {
 func TestOperatingPage_SystemdUnit(t *testing.T) {
 	t.Parallel()
 	analyze := requireProgram(t, "systemd-analyze")
-	unit := strings.ReplaceAll(operatingBlocks(t, "ini")[0], "/usr/local/bin/relayerd", os.Args[0])
+	unit := strings.ReplaceAll(deployed(t, "relayerd.service"), "/usr/local/bin/relayerd", os.Args[0])
 	path := filepath.Join(t.TempDir(), "relayerd.service")
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -76,31 +75,12 @@ func expectNoPassword(t *testing.T, text string) {
 	}
 }
 
-func TestPostgres_RelayersAcrossRestart(t *testing.T) {
-	t.Parallel()
-	database := location(t, startPostgres(t), "postgres")
-	server := start(t, token, "--db", database, "--log-requests")
-	documents := createAll(t, server, realRelayers(t))
-	before := readAll(t, server, documents)
-	server.stop()
-	expectNoPassword(t, server.output.String())
-
-	again := start(t, token, "--db", strings.Replace(database, "postgres://", "postgresql://", 1))
-	after := readAll(t, again, documents)
-	for path, body := range before {
-		if after[path] != body {
-			t.Errorf("%s returned\n%s\nand after a restart\n%s", path, body, after[path])
-		}
-	}
-	again.stop()
-}
-
 // A change through one server is visible through the other at once.
 func TestPostgres_TwoServers(t *testing.T) {
 	t.Parallel()
 	database := location(t, startPostgres(t), "postgres")
 	one := start(t, token, "--db", database, "--rate", "0")
-	other := start(t, token, "--db", database, "--rate", "0")
+	other := start(t, token, "--db", database, "--rate", "0", "--log-requests")
 
 	var documents []string
 	for i, definition := range realRelayers(t) {
@@ -110,8 +90,13 @@ func TestPostgres_TwoServers(t *testing.T) {
 		}
 		documents = append(documents, createAll(t, server, []json.RawMessage{definition})...)
 	}
-	if here, there := readAll(t, one, documents), readAll(t, other, documents); fmt.Sprint(here) != fmt.Sprint(there) {
-		t.Errorf("one server has\n%s\nand the other\n%s", here, there)
+	here, there := readAll(t, one, documents), readAll(t, other, documents)
+	other.stop()
+	expectNoPassword(t, other.output.String())
+	other = start(t, token, "--db", strings.Replace(database, "postgres://", "postgresql://", 1), "--rate", "0")
+	restarted := readAll(t, other, documents)
+	if fmt.Sprint(here) != fmt.Sprint(there) || fmt.Sprint(here) != fmt.Sprint(restarted) {
+		t.Errorf("one server has\n%s\nthe other\n%s\nand after a restart\n%s", here, there, restarted)
 	}
 	_, patched := one.do("PATCH", collection+"/sepolia-example", `{"paused":true}`)
 	if _, read := other.do("GET", collection+"/sepolia-example", ""); read != patched {
@@ -125,44 +110,6 @@ func TestPostgres_TwoServers(t *testing.T) {
 	}
 	one.stop()
 	other.stop()
-}
-
-// Of concurrent creates through two servers, one gets the ID, and one the signer.
-func TestPostgres_ConcurrentCreates(t *testing.T) {
-	t.Parallel()
-	database := location(t, startPostgres(t), "postgres")
-	servers := []*process{
-		start(t, token, "--db", database, "--exclusive-signers"),
-		start(t, token, "--db", database, "--exclusive-signers"),
-	}
-	const racers = 16
-	for name, definition := range map[string]string{
-		"id":     `{"id":"one","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s-%d"}`,
-		"signer": `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"one"}%.0d`,
-	} {
-		statuses := make([]int, racers)
-		var racing sync.WaitGroup
-		for i := range racers {
-			racing.Go(func() { statuses[i], _ = servers[i%2].do("POST", collection, fmt.Sprintf(definition, i)) })
-		}
-		racing.Wait()
-		created := 0
-		for _, status := range statuses {
-			switch status {
-			case http.StatusCreated:
-				created++
-			case http.StatusConflict, http.StatusBadRequest:
-			default:
-				t.Errorf("%s: create returned %d", name, status)
-			}
-		}
-		if created != 1 {
-			t.Errorf("%s: %d of %d creates succeeded", name, created, racers)
-		}
-	}
-	for _, server := range servers {
-		server.stop()
-	}
 }
 
 // awaitReadiness waits until the readiness check returns a status.

@@ -82,6 +82,7 @@ func awaitRequest(t *testing.T, server *process) {
 type requests struct {
 	clients sync.WaitGroup
 	ending  chan struct{}
+	ended   sync.Once
 	sent    atomic.Int64
 	failed  atomic.Int64
 }
@@ -102,7 +103,13 @@ func sendRequests(t *testing.T, proxy *reverseProxy) *requests {
 			}
 		})
 	}
+	t.Cleanup(s.stop)
 	return s
+}
+
+func (s *requests) stop() {
+	s.ended.Do(func() { close(s.ending) })
+	s.clients.Wait()
 }
 
 // send sends the requests about one relayer. None has a condition.
@@ -129,7 +136,6 @@ func (s *requests) send(t *testing.T, client proxyClient, id string) {
 
 func (s *requests) end(t *testing.T) {
 	t.Helper()
-	close(s.ending)
-	s.clients.Wait()
+	s.stop()
 	t.Logf("%d of %d requests failed in %d restarts", s.failed.Load(), s.sent.Load(), *restarts)
 }

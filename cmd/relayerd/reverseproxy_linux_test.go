@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// reverseProxies start a proxy with its configuration in docs/operating.md, which
+// reverseProxies start a proxy with its configuration in deploy, which
 // differs only in addresses and files.
 var reverseProxies = map[string]func(t *testing.T, p *reverseProxy, config string) *exec.Cmd{
 	"nginx": func(t *testing.T, p *reverseProxy, config string) *exec.Cmd {
@@ -75,8 +75,8 @@ func startReverseProxy(t *testing.T, name string, upstreams []string) *reversePr
 	certFile, keyFile := filepath.Join(p.directory, "cert.pem"), filepath.Join(p.directory, "key.pem")
 	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key})
 
-	language := map[string]string{"nginx": "nginx", "caddy": "caddyfile"}[name]
-	config := substitute(t, operatingBlocks(t, language)[0], "127.0.0.1:8080", strings.ReplaceAll(strings.Join(upstreams, nextUpstream[name]), "http://", ""))
+	file := map[string]string{"nginx": "nginx.conf", "caddy": "Caddyfile"}[name]
+	config := substitute(t, deployed(t, file), "127.0.0.1:8080", strings.ReplaceAll(strings.Join(upstreams, nextUpstream[name]), "http://", ""))
 	config = substitute(t, config, "/etc/ssl/certs/registry.pem", certFile)
 	config = substitute(t, config, "/etc/ssl/private/registry.key", keyFile)
 	command, log := reverseProxies[name](t, p, config), new(output)
@@ -384,7 +384,7 @@ func TestReverseProxy_Stream(t *testing.T) {
 		cancel()
 		select {
 		case <-ended:
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("the stream goes on without its client")
 		}
 	})

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/go-relayer/relayer/httpapi"
 )
 
 type config struct {
@@ -71,7 +69,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.BoolVar(&c.allowShortTokens, "allow-short-tokens", false, "accept tokens of fewer than 16 bytes, which can be guessed")
 	c.rules.addFlags(command, "")
 	c.sealing.addFlags(command)
-	flags.Float64Var(&c.rate, "rate", httpapi.DefaultRate, "gets, lists and watches per second for each token; 0 disables the limit")
+	flags.Float64Var(&c.rate, "rate", 100, "gets, lists and watches per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
 	flags.BoolVar(&c.logWrites, "log-writes", true, "log who changed which relayer, and who was refused")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain; --addr then serves HTTPS, and reloads the files when they change")

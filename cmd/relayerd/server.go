@@ -182,19 +182,21 @@ func (s *server) openAccess(ctx context.Context) (err error) {
 		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(file.authorize), httpapi.WithEngineOperations())
 		return nil
 	case s.apiKey != "":
-		if err := checkTokenLength(s.apiKey, minTokenBytesOf(s.config)); err != nil {
+		keys := newTokenTable()
+		if err := keys.add([]string{apiKeyName, s.apiKey}, minTokenBytesOf(s.config)); err != nil {
 			return fmt.Errorf("API_KEY: %w", err)
 		}
-		if s.authenticate, err = httpapi.TokensOfAnyLength(s.apiKey); err != nil {
-			return fmt.Errorf("API_KEY: %w", err)
-		}
+		s.authenticate = keys.authenticate
 		return nil
 	default:
 		s.generated = rand.Text()
-		s.authenticate, err = httpapi.Tokens(s.generated)
+		s.authenticate, err = httpapi.Tokens(map[string][]string{apiKeyName: {s.generated}})
 		return err
 	}
 }
+
+// apiKeyName is the name of API_KEY, and of a generated token, in logs.
+const apiKeyName = "api-key"
 
 // openStore opens the database, and starts the backups of --backup.
 func (s *server) openStore(ctx context.Context) error {
@@ -258,9 +260,9 @@ func (s *server) reindex(ctx context.Context) error {
 
 func rateLimit(perSecond float64) httpapi.Option {
 	if perSecond == 0 {
-		return httpapi.WithoutRateLimit()
+		return httpapi.WithRateLimit(0, 0)
 	}
-	const burstSeconds = httpapi.DefaultBurst / httpapi.DefaultRate
+	const burstSeconds = 3
 	return httpapi.WithRateLimit(perSecond, max(1, int(min(perSecond*burstSeconds, math.MaxInt32))))
 }
 

@@ -101,15 +101,15 @@ func position(text []byte, bytesRead int64) string {
 	return fmt.Sprintf("line %d, column %d", 1+bytes.Count(before, []byte("\n")), 1+utf8.RuneCount(before[start:]))
 }
 
-// address is a [relayer.AddressResolver]. A signer without an address for a network
-// type cannot sign for it.
-func (s signers) address(_ context.Context, signerID string, networkType relayer.NetworkType, _ string) (string, error) {
-	known := s[signerID]
+// address is the resolver of [relayer.WithAddressResolver]. A signer without an address for a
+// network type cannot sign for it.
+func (s signers) address(_ context.Context, req relayer.CreateRequest) (string, error) {
+	known := s[req.SignerID]
 	address := map[relayer.NetworkType]string{
 		relayer.EVM:     known.EVM,
 		relayer.Solana:  known.Solana,
 		relayer.Stellar: known.Stellar,
-	}[networkType]
+	}[req.NetworkType]
 	if address == "" {
 		return "", relayer.ErrUnknownSigner
 	}

@@ -62,16 +62,23 @@ type tokenTable struct {
 	grants map[string]grant             // by name
 }
 
+func newTokenTable() *tokenTable {
+	return &tokenTable{names: make(map[[sha256.Size]byte]string), grants: make(map[string]grant)}
+}
+
 var (
 	principalName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 	bearerToken   = regexp.MustCompile(`^[!-~]+$`)
 )
 
+// minTokenBytes is the shortest length of a token: one of 128 random bits is longer.
+const minTokenBytes = 16
+
 func minTokenBytesOf(c config) int {
 	if c.allowShortTokens {
 		return 1
 	}
-	return httpapi.MinTokenBytes
+	return minTokenBytes
 }
 
 func checkTokenLength(token string, minBytes int) error {
@@ -87,7 +94,7 @@ func parseTokens(text string, minBytes int) (*tokenTable, error) {
 	if hasByteOrderMark(text) {
 		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
 	}
-	table := &tokenTable{names: make(map[[sha256.Size]byte]string), grants: make(map[string]grant)}
+	table := newTokenTable()
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -211,14 +218,19 @@ func (f *tokensFile) reloadOn(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
+// authenticate is an [httpapi.Authenticator] for the tokens of the current file.
+func (f *tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
+	return f.current.Load().authenticate(r)
+}
+
 // authenticate is an [httpapi.Authenticator]. It looks up a digest, so that the duration
 // reveals nothing about a token.
-func (f *tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
+func (t *tokenTable) authenticate(r *http.Request) (relayer.Actor, error) {
 	token, ok := httpapi.BearerToken(r)
 	if !ok {
 		return relayer.Actor{}, httpapi.ErrUnauthorized
 	}
-	name, ok := f.current.Load().names[sha256.Sum256([]byte(token))]
+	name, ok := t.names[sha256.Sum256([]byte(token))]
 	if !ok {
 		return relayer.Actor{}, httpapi.ErrUnauthorized
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -392,50 +391,6 @@ func TestWatch_TwoServersOnPostgres(t *testing.T) {
 		t.Errorf("%d resyncs, want that of the first connection", resyncs)
 	}
 	other.stop()
-}
-
-var (
-	followerCount = flag.Int("followers", 10, "number of followers of TestWatch_ManyFollowersOnPostgres")
-	followFor     = flag.Duration("follow-for", time.Second, "duration of TestWatch_ManyFollowersOnPostgres")
-)
-
-// All followers receive every change once, also across a restart of the server.
-func TestWatch_ManyFollowersOnPostgres(t *testing.T) {
-	t.Parallel()
-	args := []string{"--db", location(t, startPostgres(t), "postgres"), "--rate", "0"}
-	server := start(t, token, args...)
-	followers := make([]*follower, *followerCount)
-	for i := range followers {
-		followers[i] = startFollower(t, server)
-	}
-	for _, f := range followers {
-		waitUntil(t, "the first list is read", func() bool { return f.countResyncs() == 1 })
-	}
-	var current atomic.Pointer[process]
-	current.Store(server)
-	stop := startWriter(&current)
-	time.Sleep(*followFor)
-	for _, f := range followers {
-		f.awaitChanges(t, 1)
-	}
-	server.stop()
-	server = start(t, token, args...)
-	current.Store(server)
-	for _, f := range followers {
-		f.server.Store(server)
-	}
-	for _, f := range followers {
-		f.awaitChanges(t, 20)
-	}
-	w := stop()
-	createEnd(t, server)
-	for _, f := range followers {
-		f.wantCaughtUp(t, server, w)
-		if resyncs := f.countResyncs(); resyncs != 1 {
-			t.Errorf("%d resyncs, want that of the first connection", resyncs)
-		}
-	}
-	server.stop()
 }
 
 func TestWatch_ReadToken(t *testing.T) {

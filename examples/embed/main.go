@@ -91,7 +91,7 @@ type work func(ctx context.Context, r *relayer.Relayer, isFresh func() bool)
 // superviseWorkers runs a worker for each active relayer until ctx is done. The next worker of
 // a relayer waits for the previous one, because both would use the same nonces. Workers of
 // different relayers do not wait for each other.
-func superviseWorkers(ctx context.Context, registry mirror.Source, do work) error {
+func superviseWorkers(ctx context.Context, registry relayer.Registry, do work) error {
 	view, err := mirror.Open(ctx, registry, relayer.Selector{})
 	if err != nil {
 		return err

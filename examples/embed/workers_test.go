@@ -91,11 +91,11 @@ func TestSuperviseWorkers_Client(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	authenticate, err := httpapi.Tokens(token)
+	authenticate, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(manager, authenticate, httpapi.WithoutRateLimit())
+	api, err := httpapi.New(manager, authenticate, httpapi.WithRateLimit(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

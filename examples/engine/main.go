@@ -52,7 +52,7 @@ func main() {
 // maxAge is the age of the view from which on no job is accepted: a pause may be missing.
 const maxAge = 30 * time.Second
 
-func run(ctx context.Context, registry mirror.Source, jobs io.Reader, decisions io.Writer) error {
+func run(ctx context.Context, registry relayer.Registry, jobs io.Reader, decisions io.Writer) error {
 	view, err := mirror.Open(ctx, registry, relayer.Selector{})
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, token string) (err error) {
 	if isGenerated {
 		token = rand.Text()
 	}
-	authenticate, err := httpapi.Tokens(token)
+	authenticate, err := httpapi.Tokens(map[string][]string{"operator": {token}})
 	if err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
 	}

@@ -133,6 +133,9 @@ func isIgnorable(r rune) bool {
 // a name.
 func ReadAddresses(host string) []netip.Addr {
 	host, _, _ = strings.Cut(host, "%")
+	if !endsInNumber(host) && !strings.Contains(host, ":") {
+		return nil // most hosts are names
+	}
 	if address, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{address.Unmap()}
 	}
@@ -151,11 +154,12 @@ func ReadAddresses(host string) []netip.Addr {
 // 7147006462 is 169.254.169.254 to them.
 func isInvalidIPv4(host string) bool {
 	host, _, _ = strings.Cut(host, "%")
-	if _, err := netip.ParseAddr(host); err == nil {
+	if !endsInNumber(host) {
 		return false
 	}
+	_, err := netip.ParseAddr(host)
 	_, isIPv4 := parseLegacyIPv4(host, 8)
-	return !isIPv4 && endsInNumber(host)
+	return err != nil && !isIPv4
 }
 
 // endsInNumber is the "ends in a number" check of the WHATWG URL standard, for a

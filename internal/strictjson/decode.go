@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -9,23 +10,32 @@ import (
 	"sync"
 )
 
+// The codes of problems, which programs may compare.
+const (
+	Required     = "required"
+	UnknownField = "unknown_field"
+	Duplicate    = "duplicate"
+	WrongType    = "wrong_type"
+	OutOfRange   = "out_of_range"
+)
+
 // Reporter collects the problems that a [Decoder] finds.
 type Reporter interface {
-	// Add reports a problem of the field at path.
-	Add(path, message string)
+	// Report reports a problem of the field at path, with one of the codes or "".
+	Report(path, code, message string)
 
-	// AddUnknown reports a member that is not a field. Its path contains a name
-	// chosen by the sender, which may look like the path of a field.
-	AddUnknown(path, message string)
+	// ReportUnknown reports a problem of a member whose name is chosen by the sender, and
+	// may look like the path of a field.
+	ReportUnknown(path, code, message string)
 
 	// Full reports whether further problems are dropped. The decoder then stops
 	// reading lists.
 	Full() bool
 }
 
-// Hook reads values of one Go type instead of the decoder. It gets a pointer to
-// the target, which is zero.
-type Hook func(v Value, target any)
+// Hook reads a value instead of the decoder, unless it returns false. It gets a pointer to
+// the target, which is zero except in a merge patch.
+type Hook func(v Value, target any) (isRead bool)
 
 // Decoder decodes checked JSON into structs and reports every problem with its
 // path. A Decoder is not safe for concurrent use.
@@ -33,29 +43,30 @@ type Decoder struct {
 	// Reporter receives the problems. Required.
 	Reporter Reporter
 
-	// Hooks read the values of the types that are its keys.
-	Hooks map[reflect.Type]Hook
+	// Hook reads values of other types. Optional.
+	Hook Hook
 
-	// AllowMissing permits required fields to be missing, except in elements of
-	// lists. It is for merge patches, which replace lists whole.
-	AllowMissing bool
+	// IsPatch decodes a JSON Merge Patch (RFC 7396) into the value that it changes: null
+	// clears a field or removes a member of a map, and lists are replaced whole. Required
+	// fields may be missing, except in objects that the patch adds.
+	IsPatch bool
 
-	// IgnoreUnknown skips members that are not fields, and the problems of the members of
-	// a map.
+	// IgnoreUnknown skips members that are not fields.
 	IgnoreUnknown bool
 }
 
 // Decode decodes data, an object accepted by [Check], into the struct that into
 // points to. Decode may be called any number of times.
 func (d *Decoder) Decode(data []byte, into any) {
-	Value{decoder: d, data: data}.Object(into)
+	Value{decoder: d, data: data, isPatch: d.IsPatch}.Object(into)
 }
 
 // Value is one value of a document.
 type Value struct {
 	decoder *Decoder
 	data    []byte
-	path    *path
+	path    path
+	isPatch bool // of the target, which exists
 }
 
 // First returns the first byte of the value, which determines its type.
@@ -69,18 +80,30 @@ func (v Value) First() byte {
 func (v Value) Raw() []byte { return v.data }
 
 // Report reports a problem of the value.
-func (v Value) Report(message string) { v.decoder.Reporter.Add(v.path.String(), message) }
+func (v Value) Report(message string) { v.report("", message) }
+
+func (v Value) report(code, message string) {
+	v.decoder.Reporter.Report(v.path.String(), code, message)
+}
 
 // Number passes a number literal to set, which returns a message to report or
 // "". A value that is not a number is reported.
 func (v Value) Number(set func(literal string) (problem string)) {
 	if !isNumberStart(v.First()) {
-		v.Report("must be a number")
+		v.report(WrongType, "must be a number")
 		return
 	}
 	if problem := set(string(v.data)); problem != "" {
-		v.Report(problem)
+		v.report(OutOfRange, problem)
 	}
+}
+
+// textCode returns the code of a problem of Text.
+func (v Value) textCode() string {
+	if v.First() != '"' {
+		return WrongType
+	}
+	return ""
 }
 
 // Text returns the text of a string, or "" and a message. It reports nothing.
@@ -95,7 +118,8 @@ func (v Value) Text() (text, problem string) {
 // not an object is reported.
 func (v Value) Object(into any) { v.object(reflect.ValueOf(into).Elem()) }
 
-// path is the path of a value, formatted only if there is a problem to report.
+// path is the path of a value, formatted only if there is a problem to report. That of the
+// document is zero.
 type path struct {
 	parent    *path
 	name      string // of a member of an object
@@ -103,16 +127,14 @@ type path struct {
 	index     int
 }
 
-func (p *path) String() string {
+func (p path) String() string {
 	switch {
-	case p == nil:
+	case p.parent == nil:
 		return ""
 	case p.isElement:
 		return p.parent.String() + "[" + strconv.Itoa(p.index) + "]"
-	case p.parent == nil:
-		return p.name
 	default:
-		return p.parent.String() + "." + p.name
+		return Join(p.parent.String(), p.name)
 	}
 }
 
@@ -123,8 +145,6 @@ func Join(path, member string) string {
 	}
 	return path + "." + member
 }
-
-func (p *path) isInList() bool { return p != nil && (p.isElement || p.parent.isInList()) }
 
 type fieldShape struct {
 	name     string
@@ -165,39 +185,40 @@ func (v Value) object(target reflect.Value) {
 	}
 	fields := shapeOf(target.Type())
 	seen := make([]bool, len(fields))
+	within := v.path // so that not all of v is on the heap
+	parent := &within
 	for name, data := range InOrder(v.data) {
-		member := Value{v.decoder, data, &path{parent: v.path, name: name}}
 		position := slices.IndexFunc(fields, func(field fieldShape) bool { return field.name == name })
-		switch {
-		case position < 0:
-			member.reportUnknown(fields)
-		case seen[position]:
-			member.Report("must not be given more than once")
-		default:
-			seen[position] = true
-			member.field(target.Field(fields[position].index), fields[position])
+		if position < 0 {
+			v.member(parent, strings.Clone(name), data).reportUnknown(fields)
+			continue
 		}
-	}
-	if v.decoder.AllowMissing && !v.path.isInList() {
-		return
+		field := fields[position] // its name needs no other memory
+		member := v.member(parent, field.name, data)
+		if seen[position] {
+			member.report(Duplicate, "must not be given more than once")
+			continue
+		}
+		seen[position] = true
+		member.field(target.Field(field.index), field)
 	}
 	for position, field := range fields {
-		if field.required && !seen[position] {
-			Value{v.decoder, nil, &path{parent: v.path, name: field.name}}.Report("is required")
+		if field.required && !seen[position] && !v.isPatch {
+			v.member(parent, field.name, nil).report(Required, "is required")
 		}
 	}
 }
 
+func (v Value) member(parent *path, name string, data []byte) Value {
+	return Value{v.decoder, data, path{parent: parent, name: name}, v.isPatch}
+}
+
 // reportMember reports a problem of a member whose name is chosen by the sender.
-func (v Value) reportMember(message string) {
+func (v Value) reportMember(code, message string) {
 	if v.decoder.IgnoreUnknown {
 		return
 	}
-	path := v.path
-	if path.name == "" {
-		path = path.parent
-	}
-	v.decoder.Reporter.AddUnknown(path.String(), message)
+	v.decoder.Reporter.ReportUnknown(v.path.String(), code, message)
 }
 
 func (v Value) reportUnknown(fields []fieldShape) {
@@ -210,30 +231,33 @@ func (v Value) reportUnknown(fields []fieldShape) {
 			message = fmt.Sprintf("is not a known field, did you mean %q?", field.name)
 		}
 	}
-	v.reportMember(message)
+	v.reportMember(UnknownField, message)
 }
 
 // field decodes the value of a struct field. Null means omitted.
 func (v Value) field(target reflect.Value, field fieldShape) {
 	if v.First() == 'n' {
 		if field.required {
-			v.Report("is required and must not be null")
+			v.report(Required, "is required and must not be null")
 		}
+		target.SetZero()
 		return
 	}
 	v.decode(target)
 	if field.nonempty && v.First() == '"' && target.IsZero() {
-		v.Report("must not be empty")
+		v.report(Required, "must not be empty")
 	}
 }
 
 func (v Value) decode(target reflect.Value) {
 	if target.Kind() == reflect.Pointer {
-		target.Set(reflect.New(target.Type().Elem()))
+		if target.IsNil() {
+			target.Set(reflect.New(target.Type().Elem()))
+			v.isPatch = false
+		}
 		target = target.Elem()
 	}
-	if hook, ok := v.decoder.Hooks[target.Type()]; ok {
-		hook(v, target.Addr().Interface())
+	if v.decoder.Hook != nil && v.decoder.Hook(v, target.Addr().Interface()) {
 		return
 	}
 	switch target.Kind() {
@@ -258,7 +282,7 @@ func (v Value) expect(first byte, message string) bool {
 	if v.First() == first {
 		return true
 	}
-	v.Report(message)
+	v.report(WrongType, message)
 	return false
 }
 
@@ -267,21 +291,29 @@ func (v Value) texts(target reflect.Value) {
 	if !v.expect('{', "must be an object") {
 		return
 	}
-	texts := make(map[string]string)
+	given, texts, parent := make(map[string]bool), make(map[string]string), &v.path
+	if v.isPatch {
+		maps.Copy(texts, target.Interface().(map[string]string))
+	}
 	for name, data := range InOrder(v.data) {
-		member := Value{v.decoder, data, &path{parent: v.path, name: name}}
+		member := v.member(parent, name, data)
 		text, problem := member.Text()
-		if v.decoder.AllowMissing && member.First() == 'n' {
+		code := member.textCode()
+		isRemoved := v.isPatch && member.First() == 'n'
+		if isRemoved {
 			problem = ""
 		}
-		if _, isDuplicate := texts[name]; isDuplicate {
-			problem = "must not be given more than once"
+		if given[name] {
+			code, problem = Duplicate, "must not be given more than once"
 		}
 		if problem != "" {
-			member.reportMember(problem)
+			member.reportMember(code, problem)
 			text = "" // so that no other check reports it again
 		}
-		texts[name] = text
+		given[name], texts[name] = true, text
+		if isRemoved {
+			delete(texts, name)
+		}
 	}
 	target.Set(reflect.ValueOf(texts))
 }
@@ -289,7 +321,7 @@ func (v Value) texts(target reflect.Value) {
 func (v Value) text(target reflect.Value) {
 	text, problem := v.Text()
 	if problem != "" {
-		v.Report(problem)
+		v.report(v.textCode(), problem)
 		return
 	}
 	target.SetString(text)
@@ -300,7 +332,7 @@ func (v Value) boolean(target reflect.Value) {
 	case "true", "false":
 		target.SetBool(literal == "true")
 	default:
-		v.Report("must be true or false")
+		v.report(WrongType, "must be true or false")
 	}
 }
 
@@ -310,12 +342,13 @@ func (v Value) list(target reflect.Value) {
 	}
 	list := reflect.MakeSlice(target.Type(), 0, 0)
 	element := reflect.New(target.Type().Elem()).Elem()
+	parent := &v.path
 	for data := range elements(v.data) {
 		if v.decoder.Reporter.Full() {
 			break
 		}
 		element.SetZero()
-		Value{v.decoder, data, &path{parent: v.path, isElement: true, index: list.Len()}}.decode(element)
+		Value{v.decoder, data, path{parent: parent, isElement: true, index: list.Len()}, false}.decode(element)
 		list = reflect.Append(list, element)
 	}
 	target.Set(list)

@@ -119,6 +119,9 @@ type Object struct{ encoded []byte }
 
 // Add adds a member after the others.
 func (o *Object) Add(name string, value []byte) {
+	if o.encoded == nil {
+		o.encoded = make([]byte, 0, 1024) // the size of a document
+	}
 	o.encoded = append(o.encoded, ',')
 	if isPlain(name) {
 		o.encoded = append(append(append(o.encoded, '"'), name...), '"')

@@ -61,6 +61,9 @@ func parseExponent(text string) int {
 
 // unsigned returns the value of a literal from 0 to limit, or a message.
 func unsigned(literal string, limit uint64) (value uint64, problem string) {
+	if value, err := strconv.ParseUint(literal, 10, 64); err == nil && value <= limit {
+		return value, "" // most numbers
+	}
 	digits, problem := Whole(literal)
 	if problem != "" {
 		return 0, problem

@@ -19,8 +19,10 @@ type collector struct {
 	limit    int
 }
 
-func (c *collector) Add(path, message string) { c.problems = append(c.problems, path+" "+message) }
-func (c *collector) AddUnknown(path, message string) {
+func (c *collector) Report(path, _, message string) {
+	c.problems = append(c.problems, path+" "+message)
+}
+func (c *collector) ReportUnknown(path, _, message string) {
 	c.problems = append(c.problems, "unknown "+path+" "+message)
 }
 func (c *collector) Full() bool { return c.limit > 0 && len(c.problems) >= c.limit }
@@ -42,6 +44,8 @@ type outer struct {
 	Inner   *inner    `json:"inner"`
 	Inners  []inner   `json:"inners"`
 	Deep    [][]inner `json:"deep"`
+
+	Texts map[string]string `json:"texts" wire:"optional"`
 }
 
 // upper is read by a hook.
@@ -53,21 +57,26 @@ func decode(t *testing.T, text string, configure func(*strictjson.Decoder)) (out
 		t.Fatalf("Check: %s\n%s", problem, text)
 	}
 	found := new(collector)
-	d := strictjson.Decoder{Reporter: found, Hooks: map[reflect.Type]strictjson.Hook{
-		reflect.TypeFor[upper](): func(v strictjson.Value, target any) {
-			text, problem := v.Text()
-			if problem != "" {
-				v.Report(problem)
-			}
-			*target.(*upper) = upper(strings.ToUpper(text))
-		},
-	}}
+	d := strictjson.Decoder{Reporter: found, Hook: readUpper}
 	if configure != nil {
 		configure(&d)
 	}
 	var into outer
 	d.Decode([]byte(text), &into)
 	return into, found.problems
+}
+
+func readUpper(v strictjson.Value, target any) bool {
+	into, isUpper := target.(*upper)
+	if !isUpper {
+		return false
+	}
+	text, problem := v.Text()
+	if problem != "" {
+		v.Report(problem)
+	}
+	*into = upper(strings.ToUpper(text))
+	return true
 }
 
 func TestDecode_Values(t *testing.T) {
@@ -115,11 +124,52 @@ func TestDecode_Problems(t *testing.T) {
 	}
 }
 
-func TestDecode_AllowMissing(t *testing.T) {
-	_, problems := decode(t, `{"inner":{},"inners":[{}],"deep":[[{"next":{}}]]}`, func(d *strictjson.Decoder) { d.AllowMissing = true })
-	want := []string{"inners[0].text is required", "deep[0][0].next.text is required", "deep[0][0].text is required"}
-	if !slices.Equal(problems, want) {
-		t.Errorf("problems %q, want %q", problems, want)
+func TestDecode_Patch(t *testing.T) {
+	full := func() outer {
+		return outer{
+			Name: "n", Note: "o", Count: new(uint8(1)), Share: new(0.5), Wei: new(upper("W")), Numbers: []uint64{1, 2},
+			Inner: &inner{Text: "t", Next: &inner{Text: "u"}}, Inners: []inner{{Text: "v"}}, Texts: map[string]string{"a": "1", "b": "2"},
+		}
+	}
+	for text, c := range map[string]struct {
+		change   func(*outer)
+		problems []string
+	}{
+		`{}`: {change: func(*outer) {}},
+		`{"name":"m","note":null,"count":null,"wei":"x","numbers":[3]}`: {change: func(o *outer) {
+			o.Name, o.Note, o.Count, o.Wei, o.Numbers = "m", "", nil, new(upper("X")), []uint64{3}
+		}},
+		`{"inner":{"next":{"next":{"text":"w"}}},"numbers":null}`: {change: func(o *outer) {
+			o.Inner.Next.Next, o.Numbers = &inner{Text: "w"}, nil
+		}},
+		`{"inner":null,"inners":[{"text":"a"}],"texts":{"a":null,"b":"3","c":"","d":null}}`: {change: func(o *outer) {
+			o.Inner, o.Inners, o.Texts = nil, []inner{{Text: "a"}}, map[string]string{"b": "3", "c": ""}
+		}},
+		`{"texts":null}`: {change: func(o *outer) { o.Texts = nil }},
+		`{"name":null,"inner":{"text":null}}`: {problems: []string{
+			"name is required and must not be null", "inner.text is required and must not be null",
+		}},
+		`{"inner":{"next":{"next":{}}},"inners":[{}],"deep":[[{"next":{}}]]}`: {problems: []string{
+			"inner.next.next.text is required", "inners[0].text is required", "deep[0][0].next.text is required", "deep[0][0].text is required",
+		}},
+		`{"texts":{"a":"1","a":null,"b":5}}`: {problems: []string{
+			"unknown texts.a must not be given more than once", "unknown texts.b must be a string",
+		}},
+		`{"x":null,"inner":{"x":null}}`: {problems: []string{"unknown x is not a known field", "unknown inner.x is not a known field"}},
+	} {
+		found, got, want := new(collector), full(), full()
+		d := strictjson.Decoder{Reporter: found, Hook: readUpper, IsPatch: true}
+		d.Decode([]byte(text), &got)
+		if !slices.Equal(found.problems, c.problems) {
+			t.Errorf("%s\nproblems %q\nwant     %q", text, found.problems, c.problems)
+		}
+		if c.change == nil {
+			continue
+		}
+		c.change(&want)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\ndecoded %+v\nwant    %+v", text, got, want)
+		}
 	}
 }
 

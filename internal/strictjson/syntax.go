@@ -109,14 +109,24 @@ func InOrder(object []byte) iter.Seq2[string, []byte] {
 		c := cursor{data: object}
 		c.accept('{')
 		for !c.accept('}') {
-			name, _ := unquote(c.next())
+			name := nameOf(c.next())
 			c.accept(':')
-			if !yield(name, c.next()) {
+			// The conversion is here so that it needs no memory if the caller keeps no name.
+			if !yield(string(name), c.next()) {
 				return
 			}
 			c.accept(',')
 		}
 	}
+}
+
+// nameOf returns the text of the string literal of a name.
+func nameOf(literal []byte) []byte {
+	if bytes.IndexByte(literal, '\\') < 0 {
+		return literal[1 : len(literal)-1]
+	}
+	name, _ := unquote(literal)
+	return []byte(name)
 }
 
 // elements returns the elements of an array of a checked document.

@@ -15,13 +15,15 @@ const maxProblems = 1000
 // is a [strictjson.Reporter].
 type Problems []relayer.FieldError
 
-func (p *Problems) Add(field, message string) {
+func (p *Problems) Add(field, message string) { p.Report(field, "", message) }
+
+func (p *Problems) Report(field, code, message string) {
 	if !p.Full() {
-		*p = append(*p, relayer.FieldError{Field: field, Message: message})
+		*p = append(*p, relayer.FieldError{Field: field, Code: code, Message: message})
 	}
 }
 
-func (p *Problems) AddUnknown(field, message string) { p.Add(field, message) }
+func (p *Problems) ReportUnknown(field, code, message string) { p.Report(field, code, message) }
 
 // Full reports whether further problems are dropped.
 func (p *Problems) Full() bool { return len(*p) > maxProblems }
@@ -37,7 +39,7 @@ func (p *Problems) AddBelow(path string, err error) {
 		return
 	}
 	for _, problem := range invalid.Fields {
-		p.Add(strictjson.Join(path, problem.Field), problem.Message)
+		p.Report(strictjson.Join(path, problem.Field), problem.Code, problem.Message)
 	}
 }
 

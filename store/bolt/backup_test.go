@@ -69,7 +69,7 @@ func TestBackup_PathTaken(t *testing.T) {
 	}
 }
 
-// The compaction that docs/store-format.md describes.
+// The compaction that docs/internals.md describes.
 func TestCompact_ShrinksFile(t *testing.T) {
 	dir := t.TempDir()
 	path, compacted := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")

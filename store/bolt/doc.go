@@ -16,6 +16,6 @@
 //
 // [Store.Backup] backs up while serving, [Store.Check] verifies the whole file,
 // and [Store.Ready] reports whether the store can take writes.
-// docs/store-format.md describes the file, what is guaranteed, and what happens
+// docs/internals.md describes the file, what is guaranteed, and what happens
 // when the file is damaged, deleted or overwritten.
 package bolt

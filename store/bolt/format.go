@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 )
@@ -165,7 +166,7 @@ func newRecord(rec relayer.Record) *table.Record {
 const termSeparator = "\x00"
 
 func recordKey(r *table.Record) []byte {
-	key := make([]byte, 0, sequenceSize+relayer.MaxIDLength+sumSize)
+	key := make([]byte, 0, sequenceSize+limits.ID+sumSize)
 	key = append(binary.BigEndian.AppendUint64(key, r.Sequence()), r.ID()...)
 	return binary.BigEndian.AppendUint32(key, crc32.Checksum(key, castagnoli))
 }
@@ -196,7 +197,7 @@ type storedRecord struct {
 // confirms its ID, it returns false.
 func decodeRecord(key, value []byte) (r storedRecord, ok bool) {
 	idEnd := len(key) - sumSize
-	if idEnd <= sequenceSize || idEnd > sequenceSize+relayer.MaxIDLength {
+	if idEnd <= sequenceSize || idEnd > sequenceSize+limits.ID {
 		return r, false
 	}
 	sequence, id := key[:sequenceSize], key[sequenceSize:idEnd]
@@ -224,8 +225,8 @@ func decodeValue(value []byte) (r storedRecord, ok bool) {
 	r.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+8:])
 	termsAt := len(value) - terms
 	if value[0] != recordVersion || termsAt < partsAt ||
-		r.IDSize == 0 || r.IDSize > relayer.MaxIDLength || r.ClaimSize > relayer.MaxClaimLength ||
-		r.TextSize > relayer.MaxTextLength || r.NoteSize > relayer.MaxNoteLength {
+		r.IDSize == 0 || r.IDSize > limits.ID || r.ClaimSize > limits.Claim ||
+		r.TextSize > limits.Text || r.NoteSize > limits.Note {
 		return r, false
 	}
 	r.Parts, r.terms = value[partsAt:termsAt], value[termsAt:]

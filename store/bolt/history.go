@@ -155,11 +155,17 @@ type entry struct {
 const pruneStep = 64
 
 // historyAfter returns what the changes of a batch change in the history.
-func (o options) historyAfter(all []past, changes []table.Change, now time.Time) (h historyChange) {
-	for _, c := range changes[max(0, len(changes)-o.historyChanges):] {
+func (o options) historyAfter(all []past, b *table.Batch, now time.Time) (h historyChange) {
+	for _, c := range b.Changes[max(0, len(b.Changes)-o.historyChanges):] {
 		if !c.IsImport { // it has the revision that it had elsewhere
+			h.added = append(h.added, newEntry(c.RecordChange(), now))
+		}
+	}
+	if len(b.Past) > 0 {
+		for _, c := range b.Past[max(0, len(b.Past)-o.historyChanges):] {
 			h.added = append(h.added, newEntry(c, now))
 		}
+		slices.SortFunc(h.added, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
 	}
 	most := min(len(all), pruneStep+2*len(h.added))
 	surplus := min(most, max(0, len(all)+len(h.added)-o.historyChanges))
@@ -249,8 +255,7 @@ const (
 
 var changeKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted}
 
-func newEntry(c table.Change, now time.Time) entry {
-	change := c.RecordChange()
+func newEntry(change relayer.RecordChange, now time.Time) entry {
 	rec := change.Record
 	e := entry{past: past{rec.Revision, sumID([]byte(rec.ID)), uint32(now.Unix())}}
 	sizes := [...]int{len(rec.Text), len(rec.Note), joinedSize(rec.Terms), len(change.OldText), joinedSize(change.OldTerms)}

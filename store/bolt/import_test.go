@@ -141,21 +141,3 @@ func TestImport_CommitPanics(t *testing.T) {
 	}
 	wantRecovered(t, store, path, "before")
 }
-
-func TestImport_Limits(t *testing.T) {
-	store, _ := openTemp(t)
-	for name, spoil := range map[string]func(rec *relayer.Record){
-		"no id":       func(rec *relayer.Record) { rec.ID = "" },
-		"long id":     func(rec *relayer.Record) { rec.ID = string(make([]byte, relayer.MaxIDLength+1)) },
-		"long claim":  func(rec *relayer.Record) { rec.Claim = string(make([]byte, relayer.MaxClaimLength+1)) },
-		"no revision": func(rec *relayer.Record) { rec.Revision = 0 },
-	} {
-		records := numberedRecords("m", 3, 10)
-		spoil(&records[1])
-		var invalid *relayer.ValidationError
-		if err := importAll(t, store, records)(); !errors.Is(err, relayer.ErrInvalid) || !errors.As(err, &invalid) {
-			t.Errorf("%s: error is %v", name, err)
-		}
-		wantIDs(t, store, nil)
-	}
-}

@@ -332,29 +332,6 @@ func TestReady_FileTruncated(t *testing.T) {
 	}
 }
 
-// Records are created, read and deleted in rounds, so that the same IDs move to other
-// pages.
-func TestGet_RecreatedRecords(t *testing.T) {
-	store, _ := openTemp(t)
-	const n = 3000
-	for round := range 3 {
-		createAll(t, store, 0, n)
-		recs, total, err := list(t.Context(), store, page(0, n))
-		if err != nil || total != n {
-			t.Fatalf("round %d: total %d, error %v", round, total, err)
-		}
-		wantGets(t, store, recs)
-		wantGets(t, store, recs)
-		deleteAll(t, store, recs)
-		for _, rec := range recs {
-			if _, err := store.Get(t.Context(), rec.ID); !errors.Is(err, relayer.ErrNotFound) {
-				t.Fatalf("round %d: Get of the deleted %s: error %v", round, rec.ID, err)
-			}
-		}
-	}
-	wantSound(t, store)
-}
-
 func wantGets(t *testing.T, store relayer.Store, recs []relayer.Record) {
 	t.Helper()
 	for _, want := range recs {

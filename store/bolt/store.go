@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/groupcommit"
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 	"github.com/go-relayer/relayer/store/storeutil"
@@ -59,9 +60,10 @@ type Store struct {
 type write func(*table.Batch) error
 
 var (
-	_ relayer.Store     = (*Store)(nil)
-	_ transfer.Importer = (*Store)(nil)
-	_ transfer.Checker  = (*Store)(nil)
+	_ relayer.Store            = (*Store)(nil)
+	_ transfer.Importer        = (*Store)(nil)
+	_ transfer.HistoryImporter = (*Store)(nil)
+	_ transfer.Checker         = (*Store)(nil)
 )
 
 // do queues a write and returns its result after its commit.
@@ -105,7 +107,7 @@ func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*tabl
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is
 // another one. A damaged record is removed whatever the revision.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	if len(note) > relayer.MaxNoteLength {
+	if len(note) > limits.Note {
 		return storeutil.Check(relayer.Record{ID: "any", Note: note}, table.MaxSize)
 	}
 	return s.do(ctx, len(note), func(b *table.Batch) error { return b.Delete(id, revision, note) })
@@ -121,13 +123,28 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	added := make([]*table.Record, len(records))
 	size := 0
 	for i, rec := range records {
-		if err := storeutil.CheckImport(rec, table.MaxSize); err != nil {
-			return table.ImportError(rec.ID, err)
+		if err := table.CheckImport(rec); err != nil {
+			return err
 		}
 		added[i] = newRecord(rec)
 		size += added[i].Size()
 	}
 	return s.do(ctx, size, func(b *table.Batch) error { return b.Import(added) })
+}
+
+// ImportHistory adds changes of another store to the history, in ascending order of their
+// revisions: all of them or none, with one sync. It returns [relayer.ErrConflict] if a
+// revision is not greater than all before. The error matches [errors.ErrUnsupported] if the
+// store retains no history.
+func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
+	if s.opts.historyChanges == 0 {
+		return errNoHistory
+	}
+	size := 0
+	for _, c := range changes {
+		size += len(c.Record.Document) + len(c.Record.Note)
+	}
+	return s.do(ctx, size, func(b *table.Batch) error { return b.ImportHistory(changes) })
 }
 
 // Get returns the record, or [relayer.ErrNotFound]. If the record did not match its

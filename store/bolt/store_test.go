@@ -9,7 +9,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	storetest.RunDurable(t, func(t *testing.T) storetest.Opener {
+	storetest.RunDurable(t, func(t *testing.T) func(t *testing.T) relayer.Store {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		return func(t *testing.T) relayer.Store { return open(t, path) }
 	})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -512,8 +513,8 @@ func TestWrite_Limits(t *testing.T) {
 	store, _ := openTemp(t)
 	for name, rec := range map[string]relayer.Record{
 		"no id":      {},
-		"long id":    {ID: strings.Repeat("i", relayer.MaxIDLength+1)},
-		"long claim": {ID: "one", Claim: strings.Repeat("c", relayer.MaxClaimLength+1)},
+		"long id":    {ID: strings.Repeat("i", limits.ID+1)},
+		"long claim": {ID: "one", Claim: strings.Repeat("c", limits.Claim+1)},
 	} {
 		if _, err := store.Create(t.Context(), rec); !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("Create with %s: error is %v", name, err)
@@ -521,7 +522,13 @@ func TestWrite_Limits(t *testing.T) {
 		if _, err := store.Update(t.Context(), rec); !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("Update with %s: error is %v", name, err)
 		}
+		records := numberedRecords("m", 3, 10)
+		rec.Revision, records[1] = records[1].Revision, rec
+		wantNotImported(t, store, name, records)
 	}
+	records := numberedRecords("m", 3, 10)
+	records[1].Revision = 0
+	wantNotImported(t, store, "no revision", records)
 	for _, id := range []string{"", strings.Repeat("i", 100_000)} {
 		if _, err := store.Get(t.Context(), id); !errors.Is(err, relayer.ErrNotFound) {
 			t.Errorf("Get: error is %v", err)
@@ -530,6 +537,14 @@ func TestWrite_Limits(t *testing.T) {
 			t.Errorf("Delete: error is %v", err)
 		}
 	}
+}
+
+func wantNotImported(t *testing.T, store *bolt.Store, name string, records []relayer.Record) {
+	t.Helper()
+	if _, ok := errors.AsType[*relayer.ValidationError](store.Import(t.Context(), records)); !ok {
+		t.Errorf("Import with %s has no error of a field", name)
+	}
+	wantIDs(t, store, nil)
 }
 
 // A write to a file that is no longer at its path would be lost at the next

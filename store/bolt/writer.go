@@ -58,7 +58,7 @@ func (s *Store) commitAll(taken []*groupcommit.Write[write], results []error) er
 	for i, w := range taken {
 		results[i] = w.Value(batch)
 	}
-	if len(batch.Changes) == 0 {
+	if len(batch.Changes)+len(batch.Past) == 0 {
 		return nil
 	}
 	return s.commitBatch(batch)
@@ -93,7 +93,7 @@ func (s *Store) commitBatch(b *table.Batch) error {
 			c.New.Checksum = sumRecord(c.New.Checksum, sequenceKey(c.New.Sequence()), binary.BigEndian.AppendUint64(nil, c.New.Revision()))
 		}
 	}
-	history := s.opts.historyAfter(s.history, b.Changes, time.Now())
+	history := s.opts.historyAfter(s.history, b, time.Now())
 	next := &commit{b, history, s.state.after(b), s.header.TxID + 1}
 	if err := s.verifyFile(next); err != nil {
 		return err

@@ -30,8 +30,9 @@ type Store struct {
 }
 
 var (
-	_ relayer.Store     = (*Store)(nil)
-	_ transfer.Importer = (*Store)(nil)
+	_ relayer.Store            = (*Store)(nil)
+	_ transfer.Importer        = (*Store)(nil)
+	_ transfer.HistoryImporter = (*Store)(nil)
 )
 
 // New returns an empty Store.
@@ -50,7 +51,7 @@ func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) er
 	if err := validate(batch); err != nil {
 		return err
 	}
-	s.remember(batch.Changes)
+	s.remember(batch)
 	s.table.Apply(batch)
 	return nil
 }
@@ -61,15 +62,19 @@ const (
 	maxPastBytes = 16 << 20
 )
 
-func (s *Store) remember(changes []table.Change) {
+// remember adds the changes of a batch, which has either changes or past ones, to the history.
+func (s *Store) remember(b *table.Batch) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	for _, c := range changes {
-		if c.IsImport {
-			continue // its revision is not in the order of the changes
+	added := len(s.past)
+	for _, c := range b.Changes {
+		if !c.IsImport { // its revision is not in the order of the changes
+			s.past = append(s.past, c.RecordChange())
 		}
-		s.past = append(s.past, c.RecordChange())
-		s.pastBytes += size(s.past[len(s.past)-1])
+	}
+	s.past = append(s.past, b.Past...)
+	for _, change := range s.past[added:] {
+		s.pastBytes += size(change)
 	}
 	for len(s.past) > maxPast || s.pastBytes > maxPastBytes {
 		s.pastBytes -= size(s.past[0])
@@ -121,12 +126,19 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	added := make([]*table.Record, len(records))
 	for i, rec := range records {
-		if err := storeutil.CheckImport(rec, table.MaxSize); err != nil {
-			return table.ImportError(rec.ID, err)
+		if err := table.CheckImport(rec); err != nil {
+			return err
 		}
 		added[i] = table.NewRecord(rec)
 	}
 	return s.write(ctx, func(b *table.Batch) error { return b.Import(added) })
+}
+
+// ImportHistory adds changes of another store to the history, in ascending order of their
+// revisions: all of them or none. It returns [relayer.ErrConflict] if a revision is not
+// greater than all before.
+func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
+	return s.write(ctx, func(b *table.Batch) error { return b.ImportHistory(changes) })
 }
 
 // Get returns the record, or [relayer.ErrNotFound].

@@ -14,7 +14,10 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-var _ transfer.Importer = (*Store)(nil)
+var (
+	_ transfer.Importer        = (*Store)(nil)
+	_ transfer.HistoryImporter = (*Store)(nil)
+)
 
 // outcome is the result of a write within its transaction.
 type outcome struct {
@@ -190,7 +193,7 @@ type importColumns struct {
 func importColumnsOf(records []relayer.Record) (importColumns, error) {
 	var columns importColumns
 	for _, rec := range records {
-		if err := cmp.Or(storeutil.CheckImport(rec, maxRecordSize), checkID(rec.ID)); err != nil {
+		if err := cmp.Or(storeutil.Check(rec, maxRecordSize), checkID(rec.ID), checkRevision(rec.Revision)); err != nil {
 			return importColumns{}, err
 		}
 		columns.ids = append(columns.ids, rec.ID)

@@ -27,8 +27,6 @@ func TestCheck_Contradictions(t *testing.T) {
 		"no row of pruning":            `DELETE FROM spoiled.pruning`,
 		"a change that was pruned":     `UPDATE spoiled.pruning SET pruned = 1, history_pruned = 1`,
 		"a history without its feed":   `DELETE FROM spoiled.changes WHERE number = 1; UPDATE spoiled.pruning SET history_pruned = 1`,
-		"a private part of no change":  `INSERT INTO spoiled.replaced VALUES (2, 'a', '')`,
-		"a private part after pruning": `INSERT INTO spoiled.replaced VALUES (1, 'a', ''); UPDATE spoiled.pruning SET pruned = 1`,
 		"a position of another change": `UPDATE spoiled.state SET last_changed_at = 1`,
 		"another text":                 `UPDATE spoiled.relayers SET text = 'other' WHERE id = 'a'`,
 		"another document":             `UPDATE spoiled.relayers SET document = 'other' WHERE id = 'a'`,

@@ -212,7 +212,7 @@ func TestOpen_CanceledContext(t *testing.T) {
 func TestOptions_OutOfRange(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]postgres.Option{
-		"nil":                 nil,
+		"empty":               {},
 		"no connect timeout":  postgres.WithConnectTimeout(0),
 		"no timeout":          postgres.WithTimeout(0),
 		"a negative timeout":  postgres.WithTimeout(-time.Second),

@@ -14,8 +14,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// ErrNoSchema reports that the schema is missing, and that [WithoutSetup] forbids creating it.
-var ErrNoSchema = errors.New("no relayer schema")
+// errNoSchema reports that the schema is missing, and that [WithoutSetup] forbids creating it.
+var errNoSchema = errors.New("no relayer schema")
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 

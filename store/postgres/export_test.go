@@ -39,6 +39,8 @@ func (s *Store) ReadChanges(ctx context.Context, after string) error {
 	return err
 }
 
+var ErrNoSchema = errNoSchema
+
 // ExpectCluster replaces the system identifier that the Store has seen.
 func (s *Store) ExpectCluster(system string) { s.known.highest.system = system }
 
@@ -47,12 +49,12 @@ func (s *Store) Survey() { s.survey(s.ended) }
 
 // Options applies several options, in order.
 func Options(all ...Option) Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		for _, option := range all {
-			if err := option(o); err != nil {
+			if err := option.apply(o); err != nil {
 				return err
 			}
 		}
 		return nil
-	}
+	}}
 }

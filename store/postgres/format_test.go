@@ -22,17 +22,17 @@ import (
 const (
 	compatible = `
 		ALTER TABLE $schema.relayers ADD COLUMN remark text;
-		UPDATE $schema.state SET version = 3;
+		UPDATE $schema.state SET version = 4;
 		SELECT pg_sleep(0.3)`
 	incompatible = `
 		ALTER TABLE $schema.relayers ADD COLUMN remark text NOT NULL DEFAULT '';
-		UPDATE $schema.state SET version = 3, min_writer_version = 3;
+		UPDATE $schema.state SET version = 4, min_writer_version = 4;
 		SELECT pg_sleep(0.3)`
 	removing = `
 		DROP FUNCTION $schema.page(bigint, bigint, bigint);
 		DROP FUNCTION $schema.changes_after(bigint, bigint);
 		CREATE FUNCTION $schema.page(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT $1';
-		UPDATE $schema.state SET version = 3, min_writer_version = 3`
+		UPDATE $schema.state SET version = 4, min_writer_version = 4`
 )
 
 // upgradeSchema runs the step of a newer version as that version would, in one

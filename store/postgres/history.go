@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -12,11 +13,14 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
+// errNoHistory matches [errors.ErrUnsupported].
+var errNoHistory = fmt.Errorf("postgres: the store retains no history: %w", errors.ErrUnsupported)
+
 // History returns changes of all instances, newest first, without the private parts of their
 // records. They are stored for [WithHistoryRetention]. Imported records have no change in it.
 func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found []relayer.RecordChange, err error) {
 	if s.opts.historyRetention == 0 {
-		return nil, fmt.Errorf("postgres: the store retains no history: %w", errors.ErrUnsupported)
+		return nil, errNoHistory
 	}
 	if !isStorable(query.ID) {
 		return nil, s.stopped(ctx)
@@ -32,6 +36,75 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found 
 	return found, err
 }
 
+// ImportHistory adds changes of another store to the history, in ascending order of their
+// revisions, all or none. Watchers receive [relayer.ErrGap]. It returns
+// [relayer.ErrConflict] if a revision is not greater than all before. The error matches
+// [errors.ErrUnsupported] if the store retains no history.
+func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
+	if s.opts.historyRetention == 0 {
+		return errNoHistory
+	}
+	columns, err := pastColumnsOf(changes)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return s.stopped(ctx)
+	}
+	return s.write(ctx, &write{
+		size: columns.size,
+		ask: func(batch *pgx.Batch) {
+			batch.Queue(s.sql.importPast, columns.revisions, columns.kinds, columns.sequences, columns.ids, columns.claims,
+				columns.terms, columns.oldTerms, columns.texts, columns.oldTexts, columns.notes, columns.documents)
+		},
+		read: func(results pgx.BatchResults) (outcome, error) {
+			var last *int64
+			if err := results.QueryRow().Scan(&last, nil); err != nil {
+				return outcome{}, err
+			}
+			if last == nil {
+				return outcome{refused: relayer.ErrConflict}, nil
+			}
+			return outcome{number: *last, changes: true}, nil
+		},
+	}, columns.ids...)
+}
+
+// elsewhere is the end of the kind of a change that was made in another store.
+const elsewhere = " elsewhere"
+
+// pastColumns are the changes of an import into the history, column by column.
+type pastColumns struct {
+	importColumns
+	kinds, oldTexts []string
+	oldTerms        []string // each the text of an array
+	sequences       []int64
+}
+
+func pastColumnsOf(changes []relayer.RecordChange) (columns pastColumns, err error) {
+	records := make([]relayer.Record, len(changes))
+	for i, c := range changes {
+		if i > 0 && c.Record.Revision <= changes[i-1].Record.Revision {
+			return columns, relayer.ErrConflict
+		}
+		before := relayer.Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText}
+		if err := checkLimits(before); err != nil {
+			return columns, err
+		}
+		if c.Kind == relayer.ChangeHeartbeat {
+			return columns, errors.New("postgres: a heartbeat is not a change")
+		}
+		records[i] = c.Record
+		records[i].Private = nil
+		columns.kinds = append(columns.kinds, string(c.Kind)+elsewhere)
+		columns.oldTexts = append(columns.oldTexts, c.OldText)
+		columns.oldTerms = append(columns.oldTerms, arrayOf(c.OldTerms))
+		columns.sequences = append(columns.sequences, signed(c.Record.Sequence))
+	}
+	columns.importColumns, err = importColumnsOf(records)
+	return columns, err
+}
+
 func readHistory(rows pgx.Rows) (found []relayer.RecordChange, err error) {
 	for rows.Next() {
 		var row row
@@ -41,8 +114,12 @@ func readHistory(rows pgx.Rows) (found []relayer.RecordChange, err error) {
 		if err := rows.Scan(append([]any{&kind, &change.OldTerms, &oldText}, row.columns()...)...); err != nil {
 			return nil, err
 		}
+		kind, _ = strings.CutSuffix(kind, elsewhere)
 		change.Kind, change.Record, change.OldText = relayer.ChangeKind(kind), row.record(), oldText.String
 		change.Record.Private = nil
+		if change.Kind == relayer.ChangeCreated {
+			change.OldTerms, change.OldText = nil, ""
+		}
 		found = append(found, change)
 	}
 	return found, rows.Err()

@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/storeutil"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // maxRecordSize is the limit of one write. It is far below the limit of the server
@@ -23,6 +25,14 @@ func checkID(id string) error {
 		return nil
 	}
 	return invalid("id", "must be UTF-8 without NUL")
+}
+
+// checkRevision checks the revision of a record to import.
+func checkRevision(revision uint64) error {
+	if revision < 1 || revision > transfer.MaxRevision {
+		return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)))
+	}
+	return nil
 }
 
 func invalid(field, message string) error {

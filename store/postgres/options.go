@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Option configures a [Store]. Pass options to [Open] or [New].
-type Option func(*options) error
+// Option configures a [Store]. Pass options to [Open] or [New]. The zero Option is invalid.
+type Option struct{ apply func(*options) error }
 
 type options struct {
 	schema           string
@@ -21,11 +21,11 @@ type options struct {
 
 // The defaults of the options.
 const (
-	DefaultSchema           = "relayer"
-	DefaultConnectTimeout   = time.Second
-	DefaultTimeout          = 5 * time.Second
-	DefaultChangeRetention  = 10 * time.Minute
-	DefaultHistoryRetention = 90 * 24 * time.Hour
+	defaultSchema           = "relayer"
+	defaultConnectTimeout   = time.Second
+	defaultTimeout          = 5 * time.Second
+	defaultChangeRetention  = 10 * time.Minute
+	defaultHistoryRetention = 90 * 24 * time.Hour
 )
 
 // maxSchemaLength leaves room for a suffix within the 63 bytes of an identifier.
@@ -35,23 +35,23 @@ const maxSchemaLength = 48
 // 0–9 and _. It must not begin with a digit or with pg_, and must not be
 // information_schema. Stores with different schemas are independent.
 func WithSchema(name string) Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		if !isSchemaName(name) {
 			return fmt.Errorf("postgres: schema %q must be 1 to %d of a-z, 0-9 and _, not begin with a digit or pg_, and not be information_schema", name, maxSchemaLength)
 		}
 		o.schema = name
 		return nil
-	}
+	}}
 }
 
 // WithoutSetup keeps [Open] and [New] from creating the schema. If it is missing they return
-// [ErrNoSchema]. Use it to open relayers that must exist, so that a wrong database name is an
+// an error. Use it to open relayers that must exist, so that a wrong database name is an
 // error.
 func WithoutSetup() Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		o.withoutSetup = true
 		return nil
-	}
+	}}
 }
 
 // WithConnectTimeout sets how long an operation waits for a connection to the primary, new
@@ -61,10 +61,10 @@ func WithoutSetup() Option {
 // all in use. An operation fails at once if the server refuses the role, the password or
 // the database. The default is 1 second.
 func WithConnectTimeout(timeout time.Duration) Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		o.connectTimeout = timeout
 		return positive("connect timeout", timeout)
-	}
+	}}
 }
 
 // WithTimeout limits how long an operation that has a connection waits for the
@@ -74,36 +74,35 @@ func WithConnectTimeout(timeout time.Duration) Option {
 // timeout, at least 250 ms. The context of a call can end a read earlier, and a write
 // that has not begun.
 func WithTimeout(timeout time.Duration) Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		o.timeout = timeout
 		return positive("timeout", timeout)
-	}
+	}}
 }
 
 // WithChangeRetention sets how long changes are stored for watchers. The default is
 // 10 minutes. A watcher that is cut off for longer receives [relayer.ErrGap]. The
 // shortest retention of all instances applies, and nothing is pruned while no
 // instance runs. After the clock of the server was ahead, changes are kept for up to
-// twice the retention. Private parts, with the RPC URLs, that a change has replaced or deleted
-// are stored for as long.
+// twice the retention.
 func WithChangeRetention(retention time.Duration) Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		o.changeRetention = retention
 		return positive("change retention", retention)
-	}
+	}}
 }
 
 // WithHistoryRetention sets how long changes are stored for [Store.History], by the clock of
 // the server. The default is 90 days. The shortest retention of all instances applies, but what
 // watchers need is kept. With 0 there is no history.
 func WithHistoryRetention(retention time.Duration) Option {
-	return func(o *options) error {
+	return Option{func(o *options) error {
 		o.historyRetention = retention
 		if retention < 0 {
 			return errors.New("postgres: the history retention must not be negative")
 		}
 		return nil
-	}
+	}}
 }
 
 func positive(what string, d time.Duration) error {
@@ -115,17 +114,17 @@ func positive(what string, d time.Duration) error {
 
 func collect(given []Option) (options, error) {
 	collected := options{
-		schema:           DefaultSchema,
-		connectTimeout:   DefaultConnectTimeout,
-		timeout:          DefaultTimeout,
-		changeRetention:  DefaultChangeRetention,
-		historyRetention: DefaultHistoryRetention,
+		schema:           defaultSchema,
+		connectTimeout:   defaultConnectTimeout,
+		timeout:          defaultTimeout,
+		changeRetention:  defaultChangeRetention,
+		historyRetention: defaultHistoryRetention,
 	}
 	for _, option := range given {
-		if option == nil {
-			return options{}, errors.New("postgres: an option is nil")
+		if option.apply == nil {
+			return options{}, errors.New("postgres: option is empty")
 		}
-		if err := option(&collected); err != nil {
+		if err := option.apply(&collected); err != nil {
 			return options{}, err
 		}
 	}

@@ -14,8 +14,9 @@ import (
 )
 
 // schemaVersion is the version of the schema that schemaSQL creates, and that this package
-// reads and writes. Version 1 had no sequence, text, note and history.
-const schemaVersion = 2
+// reads and writes. Version 1 had no sequence, text, note and history. Version 2 retained
+// private parts that were replaced.
+const schemaVersion = 3
 
 // The counts form a tree of three levels: a node of level 1 counts the records
 // of 1<<nodeShift sequence numbers, and a node of a higher level covers 1<<nodeShift
@@ -39,16 +40,17 @@ const (
 // Each change takes the next revision as its number, and so do a delete and an
 // import. The table changes is the history. Its newest part is the change feed, which begins
 // after the number pruned. It has no private parts: a reader of the feed takes that of the
-// current row, or from the table replaced the one that a later change, until, has replaced or
-// deleted. So a replaced private part is stored for as long as the feed needs it.
+// relayer, if the change is its last one. So the only private parts are those of the table
+// relayers, and a private part that is replaced or deleted is in no table. ANALYZE would copy
+// some of them into the statistics of the server, so that column has none.
 //
 // The table pruning has one row as well: the number of the last change that the feed has
 // lost, and its time, which together identify it, and the number of the last change that the
 // history has lost. It is a separate table, so that pruning and writers do not wait for each
 // other.
 //
-// The indexes of changes and replaced on an ID have the negative number: no other index has
-// that order, so that the planner cannot prefer to read another one and filter it by ID.
+// The index of changes on an ID has the negative number: no other index has that order, so
+// that the planner cannot prefer to read another one and filter it by ID.
 //
 // The counts change with every create and delete, so their pages have
 // room for new versions of a row (heap-only tuple updates).
@@ -71,7 +73,7 @@ CREATE TABLE $schema.state (
 	last_revision bigint PRIMARY KEY,
 	last_changed_at bigint NOT NULL
 ) WITH (vacuum_truncate = off, autovacuum_vacuum_cost_delay = 0);
-INSERT INTO $schema.state VALUES (2, 2, 0, 0, 0);
+INSERT INTO $schema.state VALUES (3, 3, 0, 0, 0);
 
 CREATE TABLE $schema.pruning (
 	pruned bigint NOT NULL,
@@ -91,6 +93,7 @@ CREATE TABLE $schema.relayers (
 	document bytea NOT NULL,
 	private bytea NOT NULL
 );
+ALTER TABLE $schema.relayers ALTER COLUMN private SET STATISTICS 0;
 
 CREATE TABLE $schema.postings (
 	term text COLLATE "C",
@@ -121,13 +124,6 @@ CREATE TABLE $schema.changes (
 	document bytea NOT NULL
 );
 CREATE INDEX changes_of_id ON $schema.changes (id, (-number));
-
-CREATE TABLE $schema.replaced (
-	until bigint PRIMARY KEY,
-	id text COLLATE "C" NOT NULL,
-	private bytea NOT NULL
-);
-CREATE INDEX replaced_of_id ON $schema.replaced (id, (-until));
 
 CREATE FUNCTION $schema.relayer(wanted text)
 RETURNS TABLE ($record)
@@ -166,13 +162,9 @@ BEGIN
 	END IF;
 	SELECT last_revision INTO last FROM $schema.state ORDER BY last_revision DESC LIMIT 1;
 	FOR is_last, number, changed_at, kind, old_terms, old_text, id, revision, sequence, claim, terms, text, note, document, private IN
-		SELECT r.number = last, r.number, r.changed_at, r.kind, $oldColumns, $changeColumns, coalesce(replaced.private, stored.private, '')
+		SELECT r.number = last, r.number, r.changed_at, r.kind, $oldColumns, $changeColumns, coalesce(stored.private, '')
 		FROM $schema.changes r
-		LEFT JOIN LATERAL (
-			SELECT p.private FROM $schema.replaced p
-			WHERE p.id = r.id AND -p.until <= -r.number - (r.kind <> 'deleted')::integer ORDER BY -p.until DESC LIMIT 1
-		) AS replaced ON true
-		LEFT JOIN LATERAL (SELECT p.private FROM $schema.relayers p WHERE p.id = r.id OFFSET 0) AS stored ON true
+		LEFT JOIN LATERAL (SELECT p.private FROM $schema.relayers p WHERE p.id = r.id AND p.revision = r.number OFFSET 0) AS stored ON true
 		WHERE r.number > seen ORDER BY r.number LIMIT 256
 	LOOP
 		RETURN NEXT;
@@ -419,7 +411,7 @@ func openSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	found, err := readFormat(waiting, conn, opts.schema)
 	if hasCode(err, undefinedTable) {
 		if opts.withoutSetup {
-			return ErrNoSchema
+			return errNoSchema
 		}
 		if err = createSchema(waiting, conn, opts); err == nil {
 			found, err = readFormat(waiting, conn, opts.schema)
@@ -472,8 +464,8 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	var functions int
 	err := conn.QueryRow(ctx, inSchema(opts.schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.last_changed_at, pruning.history_pruned, relayers.note, counts.live, postings.bits, changes.old_text, replaced.until
-			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes, $schema.replaced WHERE false)`),
+			SELECT state.last_changed_at, pruning.history_pruned, relayers.note, counts.live, postings.bits, changes.old_text
+			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes WHERE false)`),
 		[]string{
 			inSchema(opts.schema, `$schema.relayer(text)`),
 			inSchema(opts.schema, `$schema.page(bigint, bigint, bigint)`),
@@ -555,7 +547,7 @@ func setupError(ctx context.Context, opts options, err error) error {
 		return errors.New("postgres: the connection string contains a setting that does not exist")
 	case isUnknownFormat(err) && !errors.Is(err, relayer.ErrUnknownFormat):
 		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
-	case errors.Is(err, ErrNoSchema):
+	case errors.Is(err, errNoSchema):
 		return fmt.Errorf("postgres: schema %s: %w", schema, err)
 	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errSession) ||
 		errors.Is(err, errUnsupportedEngine) || isRefusal(err):

@@ -7,7 +7,7 @@ package postgres
 type statements struct {
 	lock, state            string
 	create, update, remove string
-	importAll              string
+	importAll, importPast  string
 	finish, dropEmpty      string
 
 	get, history                                           string
@@ -55,7 +55,7 @@ func statementsIn(schema string) statements {
 
 		update: in(`
 			WITH stored AS MATERIALIZED (
-				SELECT sequence, revision, terms, text, private FROM $schema.relayers WHERE id = $1::text
+				SELECT sequence, revision, terms, text FROM $schema.relayers WHERE id = $1::text
 			), made AS (
 				UPDATE $schema.relayers
 				SET revision = ` + nextRevision + `, claim = $3::bytea, terms = $4::text[], text = $5::text, note = $6::bytea,
@@ -68,9 +68,6 @@ func statementsIn(schema string) statements {
 				SELECT made.revision, 'updated', stored.sequence, $1::text, $3::bytea, $4::text[], nullif(stored.terms, $4::text[]),
 					$5::text, nullif(stored.text, $5::text), $6::bytea, $7::bytea
 				FROM made, stored
-			), replacement AS (
-				INSERT INTO $schema.replaced (until, id, private)
-				SELECT made.revision, $1::text, stored.private FROM made, stored WHERE stored.private <> $8::bytea
 			)
 			SELECT made.revision, stored.revision, stored.sequence, stored.terms
 			FROM (SELECT) AS one LEFT JOIN made ON true LEFT JOIN stored ON true`),
@@ -82,9 +79,6 @@ func statementsIn(schema string) statements {
 				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, text, note, document)
 				SELECT ` + nextRevision + `, 'deleted', sequence, id, claim, terms, text, $3::bytea, document FROM gone
 				RETURNING number
-			), replacement AS (
-				INSERT INTO $schema.replaced (until, id, private)
-				SELECT change.number, gone.id, gone.private FROM change, gone
 			)
 			SELECT gone.sequence, gone.terms, change.number, stored.revision
 			FROM (SELECT) AS one
@@ -122,6 +116,24 @@ func statementsIn(schema string) statements {
 				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_sequence', (room.before + cardinality($1::text[]))::text, true) END,
 				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_revision', room.number::text, true) END
 			FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
+
+		// The feed does not have the changes: it begins after them.
+		importPast: in(`
+			WITH room AS MATERIALIZED (
+				SELECT $1::bigint[] AS numbers WHERE current_setting('relayer.last_revision')::bigint < ($1::bigint[])[1]
+			), made AS (
+				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, old_terms, text, old_text, note, document)
+				SELECT given.number, kind, sequence, id, claim, terms::text[], nullif(old_terms::text[], terms::text[]), text, nullif(old_text, text), note, document
+				FROM room, unnest(room.numbers, $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[], $11::bytea[])
+					AS given (number, kind, sequence, id, claim, terms, old_terms, text, old_text, note, document)
+				RETURNING number, changed_at
+			), last AS (
+				SELECT number, changed_at FROM made ORDER BY number DESC LIMIT 1
+			), moved AS (
+				UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last
+			)
+			SELECT last.number, set_config('relayer.last_revision', last.number::text, true)
+			FROM (SELECT) AS one LEFT JOIN last ON true`),
 
 		// The driver prepares it when the write lock is held: even to prepare a
 		// statement that writes to state waits for that lock. The commit must not end by
@@ -188,8 +200,6 @@ func statementsIn(schema string) statements {
 				SELECT number, changed_at FROM oldest
 				WHERE number <= $5::bigint OR changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
 				ORDER BY number DESC LIMIT 1
-			), gone AS (
-				DELETE FROM $schema.replaced WHERE until > $1::bigint AND until <= (SELECT last.number FROM last)
 			)
 			UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last`),
 

@@ -66,9 +66,9 @@ var sessionSettings = map[string]string{"client_encoding": "UTF8", "standard_con
 // limits the attempt to connect to each host, in seconds (default 2). Of several
 // hosts the primary is used.
 //
-// It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat], [ErrNoSchema] (only
-// with [WithoutSetup]), [relayer.ErrUnavailable] if the server cannot be reached, or
-// an error that describes an invalid option. No error contains the password.
+// It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat],
+// [relayer.ErrUnavailable] if the server cannot be reached, or an error that describes an
+// invalid option or, with [WithoutSetup], a missing schema. No error contains the password.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(connString)
 	if err != nil || hasSlashInPassword(connString) || isMisread(config.ConnConfig) {

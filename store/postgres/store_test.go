@@ -14,7 +14,7 @@ import (
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.RunDurable(t, func(t *testing.T) storetest.Opener {
+	storetest.RunDurable(t, func(t *testing.T) func(t *testing.T) relayer.Store {
 		schema := newSchema()
 		return func(t *testing.T) relayer.Store {
 			store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, schema)

@@ -122,6 +122,10 @@ func (a *alternating) Import(ctx context.Context, records []relayer.Record) erro
 	return a.next().Import(ctx, records)
 }
 
+func (a *alternating) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
+	return a.next().ImportHistory(ctx, changes)
+}
+
 func (a *alternating) Check(ctx context.Context) error { return a.next().Check(ctx) }
 
 // Watch leaves out the last Store. The suite ends change feeds in the middle of their

@@ -98,7 +98,7 @@ func withPassword(connString string) string {
 const slack = 30 * time.Second
 
 // defaultTimeouts are for tests that wait for them.
-var defaultTimeouts = postgres.Options(postgres.WithConnectTimeout(postgres.DefaultConnectTimeout), postgres.WithTimeout(postgres.DefaultTimeout))
+var defaultTimeouts = postgres.Options(postgres.WithConnectTimeout(time.Second), postgres.WithTimeout(5*time.Second))
 
 // TestServer_Killed kills the server, tries every operation, restarts it and tries
 // again.

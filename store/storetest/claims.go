@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 )
 
 func claimRejected(t *testing.T, store relayer.Store) {
@@ -78,7 +79,7 @@ func claimRejectedOnUpdate(t *testing.T, store relayer.Store) {
 }
 
 func claimAtLimit(t *testing.T, store relayer.Store) {
-	longest := strings.Repeat("c", relayer.MaxClaimLength)
+	longest := strings.Repeat("c", limits.Claim)
 	claims := []string{longest, longest[1:], longest[1:] + "d", "\x00", "\xff\xfe", "\x00\x00", " "}
 	var all []relayer.Record
 	for i, claim := range claims {

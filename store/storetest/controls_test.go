@@ -64,7 +64,7 @@ func TestRun_Controls(t *testing.T) {
 var durableControls = []string{"revisions are never reused after reopening", "sequences are never reused after reopening"}
 
 // forgetfulPlace returns the opener of stores that keep their records only.
-func forgetfulPlace(*testing.T) storetest.Opener {
+func forgetfulPlace(*testing.T) func(t *testing.T) relayer.Store {
 	var stored []relayer.Record
 	return func(t *testing.T) relayer.Store {
 		store := &forgetful{watched: newWatched(logAll), stored: &stored}
@@ -390,6 +390,34 @@ var controls = map[string]map[string]func() relayer.Store{
 				}
 				return past, nil
 			}
+		}),
+	},
+	"history of another store": {
+		"revisions are assigned again": brokenHistory(func(right *watched, changes []relayer.RecordChange) []relayer.RecordChange {
+			past := slices.Clone(changes)
+			for i := range past {
+				past[i].Record.Revision = 1 + uint64(len(pastOf(right))+i)
+			}
+			return past
+		}),
+		"the last is missing": brokenHistory(func(_ *watched, changes []relayer.RecordChange) []relayer.RecordChange {
+			return changes[:max(0, len(changes)-1)]
+		}),
+	},
+	"a rejected history stores nothing": {
+		"what comes before is stored": brokenHistory(func(right *watched, changes []relayer.RecordChange) []relayer.RecordChange {
+			if len(changes) > 1 {
+				_ = right.Store.ImportHistory(context.Background(), changes[:1])
+			}
+			return changes
+		}),
+		"the others are stored": brokenHistory(func(right *watched, changes []relayer.RecordChange) []relayer.RecordChange {
+			last := pastOf(right)[0].Record.Revision
+			return slices.DeleteFunc(slices.Clone(changes), func(c relayer.RecordChange) bool {
+				isBehind := c.Record.Revision <= last
+				last = max(last, c.Record.Revision)
+				return isBehind
+			})
 		}),
 	},
 	"watch reports every write in order": {
@@ -720,4 +748,27 @@ func racingPosition(read func(list func() relayer.Listing, position func() strin
 			return read(list, position), nil
 		}
 	})
+}
+
+// faultyHistory is a store that imports other changes into its history than it is given.
+type faultyHistory struct {
+	*watched
+	change func(right *watched, changes []relayer.RecordChange) []relayer.RecordChange
+}
+
+func (f *faultyHistory) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return f.watched.ImportHistory(ctx, f.change(f.watched, changes))
+}
+
+func brokenHistory(change func(right *watched, changes []relayer.RecordChange) []relayer.RecordChange) func() relayer.Store {
+	return func() relayer.Store { return &faultyHistory{newWatched(logAll), change} }
+}
+
+// pastOf returns the history of a store, newest first.
+func pastOf(store relayer.Store) []relayer.RecordChange {
+	past, _ := store.History(context.Background(), relayer.HistoryQuery{Limit: math.MaxInt})
+	return past
 }

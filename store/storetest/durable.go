@@ -8,7 +8,7 @@ import (
 
 type durableCase struct {
 	name string
-	run  func(t *testing.T, open Opener)
+	run  func(t *testing.T, open opener)
 }
 
 var durableCases = []durableCase{
@@ -21,14 +21,14 @@ var durableCases = []durableCase{
 	{"watch resumes after reopening", watchAcrossReopening},
 }
 
-func reopenedEmpty(t *testing.T, open Opener) {
+func reopenedEmpty(t *testing.T, open opener) {
 	closeStore(t, open(t))
 	store := openUntilEnd(t, open)
 	wantPage(t, store, 0, 10, nil)
 	mustCreate(t, store, sample("one"))
 }
 
-func reopenedWithData(t *testing.T, open Opener) {
+func reopenedWithData(t *testing.T, open opener) {
 	store := open(t)
 	all := createMany(t, store, 30)
 	for i := range all {
@@ -56,7 +56,7 @@ func reopenedWithData(t *testing.T, open Opener) {
 	wantEveryPage(t, store, left)
 }
 
-func reopenedOften(t *testing.T, open Opener) {
+func reopenedOften(t *testing.T, open opener) {
 	var all []relayer.Record
 	for i := range 8 {
 		store := open(t)
@@ -69,7 +69,7 @@ func reopenedOften(t *testing.T, open Opener) {
 	}
 }
 
-func revisionsAfterReopening(t *testing.T, open Opener) {
+func revisionsAfterReopening(t *testing.T, open opener) {
 	last := uint64(0)
 	for range 4 {
 		store := open(t)

@@ -10,7 +10,7 @@ import (
 func SetPatience(most time.Duration) { patience = most }
 
 // RunCase runs one case of [Run].
-func RunCase(t *testing.T, name string, open Opener) {
+func RunCase(t *testing.T, name string, open opener) {
 	for _, c := range cases {
 		if c.name == name {
 			c.run(t, openUntilEnd(t, open))
@@ -21,7 +21,7 @@ func RunCase(t *testing.T, name string, open Opener) {
 }
 
 // RunDurableCase runs one case of [RunDurable].
-func RunDurableCase(t *testing.T, name string, place func(t *testing.T) Opener) {
+func RunDurableCase(t *testing.T, name string, place func(t *testing.T) opener) {
 	for _, c := range durableCases {
 		if c.name == name {
 			c.run(t, place(t))

@@ -319,7 +319,7 @@ func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
 
 // importsAfterReopening requires imported records after reopening, and revisions above
 // the imported ones even after their deletion.
-func importsAfterReopening(t *testing.T, open Opener) {
+func importsAfterReopening(t *testing.T, open opener) {
 	store := open(t)
 	all := append([]relayer.Record{mustCreate(t, store, sample("first"))}, moved("m", 30)...)
 	all[7].Revision = 1 << 40

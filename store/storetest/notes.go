@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -8,18 +9,20 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // partsAtLimits has notes of any bytes: only the Manager interprets them.
 func partsAtLimits(t *testing.T, store relayer.Store) {
-	longest := sample(strings.Repeat("i", relayer.MaxIDLength))
-	longest.Claim = strings.Repeat("c", relayer.MaxClaimLength)
+	longest := sample(strings.Repeat("i", limits.ID))
+	longest.Claim = strings.Repeat("c", limits.Claim)
 	longest.Terms = nil
-	for i := range relayer.MaxTerms {
-		longest.Terms = append(longest.Terms, numbered(i)+strings.Repeat("t", relayer.MaxTermLength-len(numbered(i))))
+	for i := range limits.Terms {
+		longest.Terms = append(longest.Terms, numbered(i)+strings.Repeat("t", limits.Term-len(numbered(i))))
 	}
-	longest.Text = strings.Repeat("é", relayer.MaxTextLength/2)
-	longest.Note = slices.Repeat([]byte{0, 0xff, 'n', '"'}, relayer.MaxNoteLength/4)
+	longest.Text = strings.Repeat("é", limits.Text/2)
+	longest.Note = slices.Repeat([]byte{0, 0xff, 'n', '"'}, limits.Note/4)
 	shortest := relayer.Record{ID: "s"}
 	empty := relayer.Record{ID: "e", Terms: []string{}, Note: []byte{}, Document: []byte{}, Private: []byte{}}
 	bytes := sample("bytes")
@@ -188,4 +191,120 @@ func historyWithoutImports(t *testing.T, store relayer.Store) {
 	for _, rec := range records {
 		wantHistory(t, store, relayer.HistoryQuery{ID: rec.ID, Limit: 10}, want)
 	}
+}
+
+// importingHistory skips the case if the store cannot import changes.
+func importingHistory(t *testing.T, store relayer.Store) transfer.HistoryImporter {
+	t.Helper()
+	withHistory(t, store)
+	importer, ok := store.(transfer.HistoryImporter)
+	if !ok {
+		t.Skip("the store has no ImportHistory")
+	}
+	return importer
+}
+
+// past returns changes of another store, oldest first.
+func past(revisions ...uint64) (changes []relayer.RecordChange) {
+	for i, revision := range revisions {
+		change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: sample(numbered(i % 3))}
+		if i%4 > 0 {
+			change.Kind = []relayer.ChangeKind{relayer.ChangeUpdated, relayer.ChangeDeleted, relayer.ChangeUpdated}[i%4-1]
+			change.OldTerms, change.OldText = []string{"old"}, "old"
+		}
+		if i%3 == 0 {
+			change.Record.Claim, change.OldTerms = "any", nil
+		}
+		change.Record.Revision, change.Record.Sequence, change.Record.Note = revision, uint64(1+i), []byte{0, 0xff, byte(i)}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+// historyImported imports changes twice, and makes others between and after them.
+func historyImported(t *testing.T, store relayer.Store) {
+	importer := importingHistory(t, store)
+	var all []relayer.RecordChange // newest first
+	load := func(changes []relayer.RecordChange) {
+		t.Helper()
+		if err := importer.ImportHistory(t.Context(), changes); err != nil {
+			t.Fatalf("ImportHistory: %v", err)
+		}
+		for _, change := range changes {
+			all = slices.Insert(all, 0, change)
+		}
+	}
+	wantAll := func() {
+		t.Helper()
+		for _, query := range []relayer.HistoryQuery{
+			{Limit: 1}, {Limit: math.MaxInt}, {Before: all[2].Record.Revision, Limit: 2}, {ID: all[1].Record.ID, Limit: 2}, {ID: "made", Limit: 9},
+		} {
+			wantHistory(t, store, query, all)
+		}
+	}
+	load(nil)
+	load(past(1, 2, 3, 7, 1<<20, 1<<40))
+	wantAll()
+	wantPage(t, store, 0, 10, nil)
+
+	// What was imported is not a change of the feed.
+	before, err := store.List(t.Context(), relayer.StoreQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watchAfter(t, store, before.Position)
+	made := mustCreate(t, store, sample("made"))
+	wantAbove(t, 1<<40, made)
+	all = slices.Insert(all, 0, relayer.RecordChange{Kind: relayer.ChangeCreated, Record: made})
+	wantAll()
+	w.want(t, relayer.ChangeCreated, made, relayer.Record{})
+
+	load(past(made.Revision+1, made.Revision+5))
+	wantAll()
+	mustDelete(t, store, made)
+	last, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1})
+	if err != nil || len(last) != 1 || last[0].Kind != relayer.ChangeDeleted || last[0].Record.Revision <= made.Revision+5 {
+		t.Fatalf("the last change is %+v, error %v", last, err)
+	}
+	wantPage(t, store, 0, 10, nil)
+}
+
+// historyRejected makes one of the changes invalid: none of them is stored.
+func historyRejected(t *testing.T, store relayer.Store) {
+	importer := importingHistory(t, store)
+	first := mustUpdate(t, store, mustCreate(t, store, sample("first")))
+	want := pastOf(t, store)
+	next := first.Revision + 1
+	for _, revisions := range [][]uint64{
+		{next - 1}, {1, next}, {next, next}, {next + 1, next}, {next, next + 2, next + 1},
+	} {
+		wantError(t, "ImportHistory", importer.ImportHistory(t.Context(), past(revisions...)), relayer.ErrConflict)
+		wantHistory(t, store, relayer.HistoryQuery{Limit: math.MaxInt}, want)
+	}
+	for name, spoil := range map[string]func(*relayer.RecordChange){
+		"revision 0":       func(c *relayer.RecordChange) { c.Record.Revision = 0 },
+		"a revision above": func(c *relayer.RecordChange) { c.Record.Revision = transfer.MaxRevision + 1 },
+		"no ID":            func(c *relayer.RecordChange) { c.Record.ID = "" },
+		"a heartbeat":      func(c *relayer.RecordChange) { c.Kind = relayer.ChangeHeartbeat },
+		"a long old text":  func(c *relayer.RecordChange) { c.OldText = strings.Repeat("x", limits.Text+1) },
+	} {
+		changes := past(next, next+1, next+2)
+		spoil(&changes[1])
+		if err := importer.ImportHistory(t.Context(), changes); err == nil {
+			t.Fatalf("ImportHistory of %s: no error", name)
+		}
+	}
+	wantError(t, "ImportHistory", importer.ImportHistory(canceled(t), past(next)), context.Canceled)
+	wantHistory(t, store, relayer.HistoryQuery{Limit: math.MaxInt}, want)
+	wantPage(t, store, 0, 10, []relayer.Record{first})
+}
+
+// pastOf returns the history of a store, newest first.
+func pastOf(t *testing.T, store relayer.Store) []relayer.RecordChange {
+	t.Helper()
+	changes, err := store.History(t.Context(), relayer.HistoryQuery{Limit: math.MaxInt})
+	if err != nil {
+		t.Fatalf("History: %v", err)
+	}
+	return changes
 }

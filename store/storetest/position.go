@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 )
 
 // listPositions lists different pages between writes, and watches from each position, at
@@ -57,7 +58,7 @@ func listPositions(t *testing.T, store relayer.Store) {
 					if err != nil || !ok {
 						t.Fatalf("Watch from the list %+v, change %d: error %v, ended is %t", l.query, before+i, err, !ok)
 					}
-					wantChange(t, got, want)
+					wantSameChange(t, got, want)
 				}
 			}
 		}
@@ -67,7 +68,7 @@ func listPositions(t *testing.T, store relayer.Store) {
 func wantPositionForm(t *testing.T, position string) {
 	t.Helper()
 	isOther := func(r rune) bool { return r <= ' ' || r > '~' }
-	if position == "" || len(position) > relayer.MaxPositionLength || strings.ContainsFunc(position, isOther) {
+	if position == "" || len(position) > limits.Position || strings.ContainsFunc(position, isOther) {
 		t.Fatalf("the position is %q", position)
 	}
 }

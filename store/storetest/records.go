@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 )
 
 func createReturnsRecord(t *testing.T, store relayer.Store) {
@@ -60,8 +61,8 @@ func idsAtLimits(t *testing.T, store relayer.Store) {
 	}
 	all = append(all,
 		mustCreate(t, store, sample(alphabet)),
-		mustCreate(t, store, sample(strings.Repeat("a", relayer.MaxIDLength))),
-		mustCreate(t, store, sample(strings.Repeat("a", relayer.MaxIDLength-1))))
+		mustCreate(t, store, sample(strings.Repeat("a", limits.ID))),
+		mustCreate(t, store, sample(strings.Repeat("a", limits.ID-1))))
 	for _, want := range all {
 		wantSame(t, "Get", mustGet(t, store, want.ID), want)
 	}

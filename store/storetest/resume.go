@@ -92,7 +92,7 @@ func wantResumed(t *testing.T, w watcher, changes []relayer.RecordChange) {
 			t.Fatalf("resumed Watch, change %d of %d: %s %q at %q, error %v, ended is %t, want %s %q at %q",
 				i, len(changes), change.Kind, change.Record.ID, change.Position, err, !ok, want.Kind, want.Record.ID, want.Position)
 		}
-		wantChange(t, change, want)
+		wantSameChange(t, change, want)
 	}
 }
 
@@ -124,7 +124,7 @@ func watchAfterUnknown(t *testing.T, store relayer.Store) {
 
 // watchAcrossReopening: a position from before leads to exactly the changes that
 // followed, or to ErrGap.
-func watchAcrossReopening(t *testing.T, open Opener) {
+func watchAcrossReopening(t *testing.T, open opener) {
 	store := open(t)
 	changes := randomChanges(t, store, 20)
 	closeStore(t, store)

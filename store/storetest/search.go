@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 )
 
 // searched has texts that a store may confuse: a search compares byte by byte, and no
@@ -15,9 +16,9 @@ var searched = []string{
 	"", " ", "a", "A", "ab", "ba", "a b", "a%b", "a_b", "%", "_", "%%", `\`, `\\`, `a\b`, `\%`, "'", "''", "a'b", `"`, "`",
 	"a.b", ".", "a*", "[a]", "^a$", "(a|b)", "{a}", "NULL", "$1", "?", "\x01", "\n", "\t", "a\n",
 	"é", "e\u0301", "É", "ß", "ss", "İ", "\u00a0", "\u200b", "\U0010ffff", "日本語", "本",
-	strings.Repeat("x", relayer.MaxTextLength), strings.Repeat("x", relayer.MaxTextLength-1) + "y",
-	"y" + strings.Repeat("x", relayer.MaxTextLength-1), strings.Repeat("é", relayer.MaxTextLength/2),
-	strings.Repeat(`%_\'`, relayer.MaxTextLength/4),
+	strings.Repeat("x", limits.Text), strings.Repeat("x", limits.Text-1) + "y",
+	"y" + strings.Repeat("x", limits.Text-1), strings.Repeat("é", limits.Text/2),
+	strings.Repeat(`%_\'`, limits.Text/4),
 }
 
 func listContains(t *testing.T, store relayer.Store) {
@@ -27,7 +28,7 @@ func listContains(t *testing.T, store relayer.Store) {
 		rec.Text = text
 		all = append(all, mustCreate(t, store, rec))
 	}
-	for _, part := range append(searched, "xy", "yx", "éé", "B", "\u0301", strings.Repeat("x", relayer.MaxTextLength+1), "id-0001") {
+	for _, part := range append(searched, "xy", "yx", "éé", "B", "\u0301", strings.Repeat("x", limits.Text+1), "id-0001") {
 		wantSelected(t, store, relayer.StoreQuery{Contains: []string{part}, Limit: 100}, all)
 	}
 	for _, query := range []relayer.StoreQuery{

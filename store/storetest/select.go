@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 )
 
 // vocabulary has few terms, so that every query selects some of the records.
@@ -121,13 +122,13 @@ func listAmongWrites(t *testing.T, store relayer.Store) {
 func termsAtLimits(t *testing.T, store relayer.Store) {
 	terms := []string{
 		"a", "A", "a ", " a", "ab", "a%", "_", "a_", "a,b", "{a}", `"a"`, `a\`, "a'b", "NULL", "\x01", "\n",
-		"é", "e\u0301", "\u00a0", "\U0010ffff", strings.Repeat("t", relayer.MaxTermLength),
-		strings.Repeat("t", relayer.MaxTermLength-1), strings.Repeat("é", relayer.MaxTermLength/2),
+		"é", "e\u0301", "\u00a0", "\U0010ffff", strings.Repeat("t", limits.Term),
+		strings.Repeat("t", limits.Term-1), strings.Repeat("é", limits.Term/2),
 	}
 	most := sample("most")
 	most.Terms = nil
-	for i := range relayer.MaxTerms {
-		most.Terms = append(most.Terms, fmt.Sprintf("%03d%s", i, strings.Repeat("t", relayer.MaxTermLength-3)))
+	for i := range limits.Terms {
+		most.Terms = append(most.Terms, fmt.Sprintf("%03d%s", i, strings.Repeat("t", limits.Term-3)))
 	}
 	none := sample("none")
 	none.Terms = nil
@@ -137,7 +138,7 @@ func termsAtLimits(t *testing.T, store relayer.Store) {
 		rec.Terms = []string{term}
 		all = append(all, mustCreate(t, store, rec))
 	}
-	for _, term := range append(terms, most.Terms[0], most.Terms[relayer.MaxTerms-1], "other", "") {
+	for _, term := range append(terms, most.Terms[0], most.Terms[limits.Terms-1], "other", "") {
 		wantSelected(t, store, relayer.StoreQuery{Terms: [][]string{{term}}, Limit: 10}, all)
 	}
 	var every [][]string

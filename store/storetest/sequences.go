@@ -81,7 +81,7 @@ func sequencesOfImports(t *testing.T, store relayer.Store) {
 	}
 }
 
-func sequencesAfterReopening(t *testing.T, open Opener) {
+func sequencesAfterReopening(t *testing.T, open opener) {
 	grew := wantGrowing(t)
 	for round := range 4 {
 		store := open(t)

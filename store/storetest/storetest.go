@@ -25,13 +25,12 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// An Opener opens a store, or fails the test. The suite closes the store if it is an
-// [io.Closer].
-type Opener func(t *testing.T) relayer.Store
+// opener opens a store, or fails the test.
+type opener = func(t *testing.T) relayer.Store
 
 // Run runs the cases for all stores as subtests. Each call of open must return an empty
-// store.
-func Run(t *testing.T, open Opener) {
+// store, or fail the test. The suite closes the store if it is an [io.Closer].
+func Run(t *testing.T, open func(t *testing.T) relayer.Store) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(t, openUntilEnd(t, open))
@@ -41,9 +40,9 @@ func Run(t *testing.T, open Opener) {
 
 // RunDurable runs the cases of [Run], and those that close a store and open it again.
 // Each call of place creates an empty location, such as a directory or a schema, and
-// returns its opener: the data written by one store must be in the next one. Two stores
-// of one location are never open at the same time.
-func RunDurable(t *testing.T, place func(t *testing.T) Opener) {
+// returns the function that opens a store in it: the data written by one store must be in the
+// next one. Two stores of one location are never open at the same time.
+func RunDurable(t *testing.T, place func(t *testing.T) func(t *testing.T) relayer.Store) {
 	Run(t, func(t *testing.T) relayer.Store { return place(t)(t) })
 	for _, c := range durableCases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, place(t)) })
@@ -120,6 +119,8 @@ var cases = []testCase{
 	{"sequences of imports", sequencesOfImports},
 	{"history of writes", historyOfWrites},
 	{"history without imports", historyWithoutImports},
+	{"history of another store", historyImported},
+	{"a rejected history stores nothing", historyRejected},
 	{"watch reports every write in order", watchReportsWrites},
 	{"watch begins with the call", watchBeginsWithCall},
 	{"watch follows selections", watchFollowsSelections},
@@ -139,7 +140,7 @@ var cases = []testCase{
 	{"watch has heartbeats", watchHeartbeats},
 }
 
-func openUntilEnd(t *testing.T, open Opener) relayer.Store {
+func openUntilEnd(t *testing.T, open opener) relayer.Store {
 	t.Helper()
 	store := open(t)
 	t.Cleanup(func() { closeStore(t, store) })

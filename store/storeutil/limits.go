@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/internal/limits"
 )
 
 // Check returns a [*relayer.ValidationError] if the ID, the claim, the terms, the text or the
@@ -16,17 +16,17 @@ import (
 // and 2 MiB for storetest. A store without a limit passes [math.MaxInt].
 func Check(rec relayer.Record, maxBytes int) error {
 	switch {
-	case len(rec.ID) == 0 || len(rec.ID) > relayer.MaxIDLength:
-		return invalid("id", fmt.Sprintf("must be 1 to %d bytes long", relayer.MaxIDLength))
-	case len(rec.Claim) > relayer.MaxClaimLength:
-		return invalid("claim", fmt.Sprintf("must be at most %d bytes long", relayer.MaxClaimLength))
+	case len(rec.ID) == 0 || len(rec.ID) > limits.ID:
+		return invalid("id", fmt.Sprintf("must be 1 to %d bytes long", limits.ID))
+	case len(rec.Claim) > limits.Claim:
+		return invalid("claim", fmt.Sprintf("must be at most %d bytes long", limits.Claim))
 	case !areTerms(rec.Terms):
 		return invalid("terms", fmt.Sprintf("must be at most %d distinct texts in ascending order, each 1 to %d bytes long",
-			relayer.MaxTerms, relayer.MaxTermLength))
-	case len(rec.Text) > relayer.MaxTextLength || !isText(rec.Text):
-		return invalid("text", fmt.Sprintf("must be at most %d bytes of UTF-8 without NUL", relayer.MaxTextLength))
-	case len(rec.Note) > relayer.MaxNoteLength:
-		return invalid("note", fmt.Sprintf("must be at most %d bytes long", relayer.MaxNoteLength))
+			limits.Terms, limits.Term))
+	case len(rec.Text) > limits.Text || !isText(rec.Text):
+		return invalid("text", fmt.Sprintf("must be at most %d bytes of UTF-8 without NUL", limits.Text))
+	case len(rec.Note) > limits.Note:
+		return invalid("note", fmt.Sprintf("must be at most %d bytes long", limits.Note))
 	case len(rec.Document) > maxBytes || len(rec.Private) > maxBytes-len(rec.Document):
 		return invalid("", fmt.Sprintf("document and private part must be at most %d bytes long together", maxBytes))
 	}
@@ -35,26 +35,17 @@ func Check(rec relayer.Record, maxBytes int) error {
 
 func areTerms(terms []string) bool {
 	for i, term := range terms {
-		if term == "" || len(term) > relayer.MaxTermLength || !isText(term) {
+		if term == "" || len(term) > limits.Term || !isText(term) {
 			return false
 		}
 		if i > 0 && term <= terms[i-1] {
 			return false
 		}
 	}
-	return len(terms) <= relayer.MaxTerms
+	return len(terms) <= limits.Terms
 }
 
 func isText(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }
-
-// CheckImport is Check for a record to import, whose revision must be from 1 to
-// [transfer.MaxRevision].
-func CheckImport(rec relayer.Record, maxBytes int) error {
-	if rec.Revision < 1 || rec.Revision > transfer.MaxRevision {
-		return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)))
-	}
-	return Check(rec, maxBytes)
-}
 
 func invalid(field, message string) error {
 	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}

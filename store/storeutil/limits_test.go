@@ -6,48 +6,45 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/store/storeutil"
-	"github.com/go-relayer/relayer/store/transfer"
 )
 
-func TestCheckImport(t *testing.T) {
+func TestCheck(t *testing.T) {
 	const maxBytes = 10
 	valid := relayer.Record{ID: "a", Revision: 1}
 	for name, c := range map[string]struct {
 		change func(*relayer.Record)
 		field  string // blamed, or "valid"
 	}{
-		"shortest":         {func(*relayer.Record) {}, "valid"},
-		"longest ID":       {func(r *relayer.Record) { r.ID = strings.Repeat("a", relayer.MaxIDLength) }, "valid"},
-		"longest claim":    {func(r *relayer.Record) { r.Claim = strings.Repeat("a", relayer.MaxClaimLength) }, "valid"},
-		"largest revision": {func(r *relayer.Record) { r.Revision = transfer.MaxRevision }, "valid"},
-		"most bytes":       {func(r *relayer.Record) { r.Document, r.Private = make([]byte, 4), make([]byte, 6) }, "valid"},
+		"shortest":      {func(*relayer.Record) {}, "valid"},
+		"longest ID":    {func(r *relayer.Record) { r.ID = strings.Repeat("a", limits.ID) }, "valid"},
+		"longest claim": {func(r *relayer.Record) { r.Claim = strings.Repeat("a", limits.Claim) }, "valid"},
+		"most bytes":    {func(r *relayer.Record) { r.Document, r.Private = make([]byte, 4), make([]byte, 6) }, "valid"},
 
 		"terms": {func(r *relayer.Record) {
-			r.Terms = []string{"a", "b", strings.Repeat("b", relayer.MaxTermLength), "é"}
+			r.Terms = []string{"a", "b", strings.Repeat("b", limits.Term), "é"}
 		}, "valid"},
 
-		"most terms":             {func(r *relayer.Record) { r.Terms = manyTerms(relayer.MaxTerms) }, "valid"},
-		"too many terms":         {func(r *relayer.Record) { r.Terms = manyTerms(relayer.MaxTerms + 1) }, "terms"},
+		"most terms":             {func(r *relayer.Record) { r.Terms = manyTerms(limits.Terms) }, "valid"},
+		"too many terms":         {func(r *relayer.Record) { r.Terms = manyTerms(limits.Terms + 1) }, "terms"},
 		"empty term":             {func(r *relayer.Record) { r.Terms = []string{""} }, "terms"},
-		"long term":              {func(r *relayer.Record) { r.Terms = []string{strings.Repeat("b", relayer.MaxTermLength+1)} }, "terms"},
+		"long term":              {func(r *relayer.Record) { r.Terms = []string{strings.Repeat("b", limits.Term+1)} }, "terms"},
 		"NUL in a term":          {func(r *relayer.Record) { r.Terms = []string{"a\x00"} }, "terms"},
 		"term not UTF-8":         {func(r *relayer.Record) { r.Terms = []string{"\xff"} }, "terms"},
 		"equal terms":            {func(r *relayer.Record) { r.Terms = []string{"a", "a"} }, "terms"},
 		"terms in reverse order": {func(r *relayer.Record) { r.Terms = []string{"b", "a"} }, "terms"},
 
-		"longest text":   {func(r *relayer.Record) { r.Text = strings.Repeat("é", relayer.MaxTextLength/2) }, "valid"},
-		"long text":      {func(r *relayer.Record) { r.Text = strings.Repeat("a", relayer.MaxTextLength+1) }, "text"},
+		"longest text":   {func(r *relayer.Record) { r.Text = strings.Repeat("é", limits.Text/2) }, "valid"},
+		"long text":      {func(r *relayer.Record) { r.Text = strings.Repeat("a", limits.Text+1) }, "text"},
 		"NUL in text":    {func(r *relayer.Record) { r.Text = "a\x00" }, "text"},
 		"text not UTF-8": {func(r *relayer.Record) { r.Text = "\xff" }, "text"},
-		"longest note":   {func(r *relayer.Record) { r.Note = make([]byte, relayer.MaxNoteLength) }, "valid"},
-		"long note":      {func(r *relayer.Record) { r.Note = make([]byte, relayer.MaxNoteLength+1) }, "note"},
+		"longest note":   {func(r *relayer.Record) { r.Note = make([]byte, limits.Note) }, "valid"},
+		"long note":      {func(r *relayer.Record) { r.Note = make([]byte, limits.Note+1) }, "note"},
 
 		"no ID":          {func(r *relayer.Record) { r.ID = "" }, "id"},
-		"long ID":        {func(r *relayer.Record) { r.ID = strings.Repeat("a", relayer.MaxIDLength+1) }, "id"},
-		"long claim":     {func(r *relayer.Record) { r.Claim = strings.Repeat("a", relayer.MaxClaimLength+1) }, "claim"},
-		"no revision":    {func(r *relayer.Record) { r.Revision = 0 }, "revision"},
-		"large revision": {func(r *relayer.Record) { r.Revision = transfer.MaxRevision + 1 }, "revision"},
+		"long ID":        {func(r *relayer.Record) { r.ID = strings.Repeat("a", limits.ID+1) }, "id"},
+		"long claim":     {func(r *relayer.Record) { r.Claim = strings.Repeat("a", limits.Claim+1) }, "claim"},
 		"large document": {func(r *relayer.Record) { r.Document = make([]byte, 11) }, ""},
 		"large private":  {func(r *relayer.Record) { r.Private = make([]byte, 11) }, ""},
 		"large together": {func(r *relayer.Record) { r.Document, r.Private = make([]byte, 5), make([]byte, 6) }, ""},
@@ -55,13 +52,10 @@ func TestCheckImport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := valid
 			c.change(&rec)
-			err := storeutil.CheckImport(rec, maxBytes)
+			err := storeutil.Check(rec, maxBytes)
 			var invalid *relayer.ValidationError
 			if (err == nil) != (c.field == "valid") || err != nil && (!errors.As(err, &invalid) || invalid.Fields[0].Field != c.field) {
 				t.Errorf("error %v, want a problem of %q", err, c.field)
-			}
-			if c.field != "revision" && (storeutil.Check(rec, maxBytes) == nil) != (err == nil) {
-				t.Error("Check and CheckImport differ")
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Package transfer copies all relayers from one [relayer.Store] to another, such as from a
-// file to PostgreSQL. See [Copy].
+// Package transfer copies all relayers and their history from one [relayer.Store] to another,
+// such as from a file to PostgreSQL. See [Copy].
 package transfer
 
 import (
@@ -18,24 +18,12 @@ import (
 // IDs, and nothing else of what is stored.
 var ErrDiffers = errors.New("destination differs from source")
 
-// Stage is a stage of a [Copy].
-type Stage string
-
-// The stages of a copy, in their order.
-const (
-	// Checking verifies the source, if it is a [Checker].
-	Checking Stage = "checking"
-
-	// Copying compares what the destination already contains, and adds the rest.
-	Copying Stage = "copying"
-
-	// Verifying compares both stores from the start.
-	Verifying Stage = "verifying"
-)
-
 // Progress is the progress of a [Copy].
 type Progress struct {
-	Stage Stage
+	// Stage is "checking" while the source is verified, if it is a [Checker], then
+	// "copying" while what the destination already contains is compared and the rest is
+	// added, and then "verifying" while both stores are compared from the start.
+	Stage string
 
 	// Done is the number of relayers, of Total, that the stage has processed. Relayers that
 	// an earlier copy added are included.
@@ -47,7 +35,7 @@ type Option struct{ apply func(*copier) error }
 
 // WithProgress sets a function that is called at the start of each stage and after each
 // page, and therefore at the end of each stage with Done equal to Total. Within a stage
-// Done never decreases; [Checking] reports only its start and its end. The function is
+// Done never decreases; checking reports only its start and its end. The function is
 // called on the goroutine of the caller of Copy and delays it. If the option is given more
 // than once, the last one counts.
 func WithProgress(report func(Progress)) Option {
@@ -78,7 +66,12 @@ func WithProgress(report func(Progress)) Option {
 // If dst is an [Importer], records keep their revisions, which are compared too, and are
 // added many at a time, all or none. Any other store assigns new revisions: an ETag that a
 // client still has can then match another state of the relayer, so that clients must read
-// again. Revisions of relayers deleted in src are not copied, and may be assigned again.
+// again.
+//
+// If dst is a [HistoryImporter] too, and has no relayers, the history is copied first, as much
+// of it as src can read, so that the revisions of deleted relayers are not assigned again either.
+// What dst retains of it is up to dst. Copy does not compare histories at the end. A dst that
+// has another history than src differs from it.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy
@@ -115,6 +108,28 @@ type copier struct {
 	report   func(Progress)
 	total    int // of the source
 	limit    int // of the next page
+	want     walk
+	have     walk
+}
+
+// walk reads the pages of a store one after the other, each after the last record of the one
+// before.
+type walk struct {
+	store relayer.Store
+	after uint64 // the sequence of the last record that was read
+	read  int    // how many records there are up to it
+}
+
+// page returns a page at an offset, which any store can read fast if it is the next one.
+func (w *walk) page(ctx context.Context, offset, limit int) (relayer.Listing, error) {
+	if offset < w.read {
+		w.after, w.read = 0, 0
+	}
+	page, err := w.store.List(ctx, relayer.StoreQuery{After: w.after, Offset: offset - w.read, Limit: limit})
+	if last := len(page.Records) - 1; err == nil && last >= 0 {
+		w.after, w.read = page.Records[last].Sequence, offset+last+1
+	}
+	return page, err
 }
 
 func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
@@ -125,7 +140,7 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	if reflect.ValueOf(dst).Comparable() && reflect.ValueOf(src).Comparable() && dst == src {
 		return nil, errors.New("transfer: destination and source are the same store")
 	}
-	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstPage}
+	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstPage, want: walk{store: src}, have: walk{store: dst}}
 	c.importer, _ = dst.(Importer)
 	for _, option := range options {
 		if option.apply == nil {
@@ -151,6 +166,11 @@ func (c *copier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if held == 0 {
+		if err := c.copyHistory(ctx); err != nil {
+			return err
+		}
+	}
 	if err := c.fill(ctx, held); err != nil {
 		return err
 	}
@@ -162,19 +182,19 @@ func (c *copier) check(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	c.progress(Checking, 0)
+	c.progress("checking", 0)
 	if err := checker.Check(ctx); err != nil {
 		return fmt.Errorf("check the source: %w", err)
 	}
 	if c.total > 0 {
-		c.progress(Checking, c.total)
+		c.progress("checking", c.total)
 	}
 	return nil
 }
 
 // fill adds what the destination does not contain yet, page by page.
 func (c *copier) fill(ctx context.Context, held int) error {
-	return c.eachPage(ctx, Copying, func(offset int, want []relayer.Record) (err error) {
+	return c.eachPage(ctx, "copying", func(offset int, want []relayer.Record) (err error) {
 		known := 0
 		if offset < held {
 			if known, err = c.compare(ctx, offset, want); err != nil {
@@ -186,7 +206,7 @@ func (c *copier) fill(ctx context.Context, held int) error {
 }
 
 // eachPage calls process with each page of the source, and reports the progress.
-func (c *copier) eachPage(ctx context.Context, stage Stage, process func(offset int, want []relayer.Record) error) error {
+func (c *copier) eachPage(ctx context.Context, stage string, process func(offset int, want []relayer.Record) error) error {
 	c.progress(stage, 0)
 	for offset := 0; offset < c.total; {
 		want, err := c.source(ctx, offset)
@@ -226,7 +246,7 @@ func (c *copier) add(ctx context.Context, offset, known int, want []relayer.Reco
 }
 
 func (c *copier) verify(ctx context.Context) error {
-	return c.eachPage(ctx, Verifying, func(offset int, want []relayer.Record) error {
+	return c.eachPage(ctx, "verifying", func(offset int, want []relayer.Record) error {
 		known, err := c.compare(ctx, offset, want)
 		if err == nil && known < len(want) {
 			err = differs(offset+known, "only the source has %q", want[known].ID)
@@ -240,7 +260,7 @@ func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	page, err := c.src.List(ctx, relayer.StoreQuery{Offset: offset, Limit: c.limit})
+	page, err := c.want.page(ctx, offset, c.limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the source at offset %d: %w", offset, err)
 	}
@@ -263,7 +283,7 @@ func nextPage(records []relayer.Record) int {
 // destination returns a page of the destination and its number of records, which must not
 // exceed that of the source.
 func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	page, err := c.dst.List(ctx, relayer.StoreQuery{Offset: offset, Limit: limit})
+	page, err := c.have.page(ctx, offset, limit)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the destination at offset %d: %w", offset, err)
 	}
@@ -373,7 +393,7 @@ func writeError(offset int, err error) error {
 	return fmt.Errorf("write at offset %d: %w", offset, err)
 }
 
-func (c *copier) progress(stage Stage, done int) {
+func (c *copier) progress(stage string, done int) {
 	c.report(Progress{Stage: stage, Done: done, Total: c.total})
 }
 

@@ -66,7 +66,19 @@ func (s intercepted) Create(ctx context.Context, rec relayer.Record) (made relay
 	return made, err
 }
 
+func (s intercepted) History(ctx context.Context, query relayer.HistoryQuery) (found []relayer.RecordChange, err error) {
+	err = s.through("History", func() (err error) {
+		found, err = s.Store.History(ctx, query)
+		return err
+	})
+	return found, err
+}
+
 type interceptedImporter struct{ intercepted }
+
+func (s interceptedImporter) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
+	return s.through("ImportHistory", func() error { return s.Store.(transfer.HistoryImporter).ImportHistory(ctx, changes) })
+}
 
 func (s interceptedImporter) Import(ctx context.Context, records []relayer.Record) error {
 	return s.through("Import", func() error { return s.Store.(transfer.Importer).Import(ctx, records) })
@@ -258,9 +270,9 @@ func TestCopy_Progress(t *testing.T) {
 // wantChecked fails unless the source was checked first, and returns the later reports.
 func wantChecked(t *testing.T, reports []transfer.Progress, total int) []transfer.Progress {
 	t.Helper()
-	want := []transfer.Progress{{Stage: transfer.Checking, Done: 0, Total: total}}
+	want := []transfer.Progress{{Stage: "checking", Done: 0, Total: total}}
 	if total > 0 {
-		want = append(want, transfer.Progress{Stage: transfer.Checking, Done: total, Total: total})
+		want = append(want, transfer.Progress{Stage: "checking", Done: total, Total: total})
 	}
 	if len(reports) < len(want) || !slices.Equal(reports[:len(want)], want) {
 		t.Fatalf("reports %+v, want %+v first", reports, want)
@@ -272,7 +284,7 @@ func wantChecked(t *testing.T, reports []transfer.Progress, total int) []transfe
 // 0, advance by 1 to 500 relayers at a time, and end at the total.
 func wantProgress(t *testing.T, reports []transfer.Progress, total int) {
 	t.Helper()
-	verifying := slices.IndexFunc(reports, func(p transfer.Progress) bool { return p.Stage == transfer.Verifying })
+	verifying := slices.IndexFunc(reports, func(p transfer.Progress) bool { return p.Stage == "verifying" })
 	if verifying < 1 {
 		t.Fatalf("verifying begins at report %d of %d", verifying, len(reports))
 	}

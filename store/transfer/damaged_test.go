@@ -90,7 +90,7 @@ func TestCopy_DamagedFile(t *testing.T) {
 			if len(listAll(t, dst)) != 0 {
 				t.Error("a damaged source was copied")
 			}
-			if len(reports) != 1 || reports[0] != (transfer.Progress{Stage: transfer.Checking, Total: 70}) {
+			if len(reports) != 1 || reports[0] != (transfer.Progress{Stage: "checking", Total: 70}) {
 				t.Errorf("reports %+v", reports)
 			}
 		})

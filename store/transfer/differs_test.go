@@ -130,7 +130,7 @@ func TestCopy_VerifyFindsChanges(t *testing.T) {
 					src, dst := memory.New(), newDst(t)
 					fillWithGaps(t, src, 16)
 					err := transfer.Copy(context.Background(), dst, src, transfer.WithProgress(func(p transfer.Progress) {
-						if p.Stage == transfer.Copying && p.Done == 16 {
+						if p.Stage == "copying" && p.Done == 16 {
 							if err := spoil(context.Background(), dst, listAll(t, dst)[at]); err != nil {
 								t.Error(err)
 							}
@@ -172,10 +172,10 @@ func TestCopy_SourceChanges(t *testing.T) {
 	}
 	for name, change := range changes {
 		for _, moment := range []transfer.Progress{
-			{Stage: transfer.Copying, Done: 16, Total: 70},
-			{Stage: transfer.Copying, Done: 48, Total: 70},
-			{Stage: transfer.Copying, Done: 70, Total: 70},
-			{Stage: transfer.Verifying, Done: 0, Total: 70},
+			{Stage: "copying", Done: 16, Total: 70},
+			{Stage: "copying", Done: 48, Total: 70},
+			{Stage: "copying", Done: 70, Total: 70},
+			{Stage: "verifying", Done: 0, Total: 70},
 		} {
 			t.Run(fmt.Sprintf("%s at %s %d", name, moment.Stage, moment.Done), func(t *testing.T) {
 				src, dst, changed := memory.New(), memory.New(), false

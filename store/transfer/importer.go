@@ -27,6 +27,23 @@ type Importer interface {
 	Import(ctx context.Context, records []relayer.Record) error
 }
 
+// HistoryImporter is a [relayer.Store] that can add the changes of another store to its
+// history. [Copy] detects it with a type assertion. All stores of this repository are
+// history importers.
+type HistoryImporter interface {
+	// ImportHistory adds changes that [relayer.Store.History] of another store has returned:
+	// all of them or none. They are in ascending order of their revisions. Each keeps its
+	// revision, and every later write gets a greater one. The private parts of their records
+	// are not stored. Their retention begins with the import. Watch does not return them; it
+	// may end with [relayer.ErrGap].
+	//
+	// It is safe for concurrent use and atomic. It returns [relayer.ErrConflict] unless each
+	// revision is greater than the one before, and than all that the store has assigned or
+	// imported. The error matches [errors.ErrUnsupported] if the store retains no history.
+	// Its other errors are those of Create.
+	ImportHistory(ctx context.Context, changes []relayer.RecordChange) error
+}
+
 // Checker is a [relayer.Store] that can read all stored data and verify that its parts
 // agree. [Copy] detects it with a type assertion, and checks the source before it copies
 // anything.

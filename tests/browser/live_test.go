@@ -164,7 +164,7 @@ func TestLive_Reconnects(t *testing.T) {
 		const send = fetch;
 		window.resumed = [];
 		window.fetch = (url, request) => {
-			if (!url.endsWith(':watch')) return send(url, request);
+			if (!url.includes(':watch')) return send(url, request);
 			window.resumed.push(request.headers['Last-Event-ID'] ?? '');
 			if (window.resumed.length > 2) return send(url, request);
 			const event = ': heartbeat\n\nid: position-7\nevent: updated\ndata: {"etag":"\\"9\\"","relayer":{"id":"one","name":"From the feed","network":"n","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}}\n\n';
@@ -240,7 +240,7 @@ func TestLive_Silence(t *testing.T) {
 		let streams = 0;
 		window.setTimeout = (act, milliseconds) => later(act, milliseconds === 45000 && streams === 1 ? 100 : milliseconds);
 		window.fetch = (url, request) => {
-			if (!url.endsWith(':watch') || streams++ > 0) return send(url, request);
+			if (!url.includes(':watch') || streams++ > 0) return send(url, request);
 			return Promise.resolve(new Response(new ReadableStream({ start(stream) {
 				stream.enqueue(new TextEncoder().encode(': heartbeat\n\n'));
 				request.signal.addEventListener('abort', () => stream.error(request.signal.reason));

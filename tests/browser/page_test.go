@@ -245,7 +245,7 @@ func TestList_Columns(t *testing.T) {
 	b.server.do("PATCH", collection+"/one", `{"paused":true}`, http.StatusOK)
 	b.enter("Relayers")
 	expect(b, []string{"Name and ID", "Network", "Status", "Signer", "Labels"}, `[...document.querySelectorAll('#list-table thead th')].map((th) => th.textContent)`)
-	expect(b, []string{"Oneone", "evmsepolia", "Paused", "s0xd8da6b…a96045", ""}, `[...document.querySelectorAll('#rows tr > *')].map((cell) => cell.textContent)`)
+	expect(b, []string{"Oneone", "evmsepolia", "Pausedapi-key, TIME", "s0xd8da6b…a96045", ""}, `[...document.querySelectorAll('#rows tr > *')].map((cell) => cell.textContent.replace(/\d{4}-\d\d-\d\d \d\d:\d\d$/, 'TIME'))`)
 
 	// The browser asks the user before a page may read the clipboard.
 	b.do(`navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }`)
@@ -534,7 +534,7 @@ func TestList_Newest(t *testing.T) {
 	b.expectOrder(25, 24, 23, 22, 21, 20, 19, 18, 17, 16)
 	b.expectText("1–10 of 25 relayers")
 	b.do(`(() => { const send = fetch; window.read = new Set(); window.fetch = (url, request) => { window.read.add(url); return send(url, request); }; })()`)
-	want := []string{"api/v1/relayers?page=2&per_page=10", "api/v1/relayers?page=1&per_page=10"}
+	want := []string{"api/v1/relayers?page=2&per_page=10&changes=true", "api/v1/relayers?page=1&per_page=10&changes=true"}
 	for attempt := 1; ; attempt++ {
 		b.press("Next")
 		b.expectOrder(15, 14, 13, 12, 11, 10, 9, 8, 7, 6)

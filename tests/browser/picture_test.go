@@ -27,13 +27,14 @@ func TestPicture_OfREADME(t *testing.T) {
 		"bridge":{"stellar":"GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ"}}`)
 	b := open(t, "--signers", signers)
 	for _, definition := range []string{
-		`{"id":"treasury-mainnet","name":"Treasury","network":"mainnet","network_type":"evm","paused":false,"signer_id":"treasury"}`,
-		`{"id":"payouts-arbitrum","name":"Payouts","network":"arbitrum-one","network_type":"evm","paused":true,"signer_id":"payouts"}`,
-		`{"id":"payouts-solana","name":"Payouts on Solana","network":"mainnet-beta","network_type":"solana","paused":false,"signer_id":"payouts"}`,
-		`{"id":"bridge-stellar","name":"Bridge","network":"mainnet","network_type":"stellar","paused":false,"signer_id":"bridge"}`,
+		`{"id":"treasury-mainnet","name":"Treasury","network":"mainnet","network_type":"evm","paused":false,"signer_id":"treasury","labels":{"team":"payments"}}`,
+		`{"id":"payouts-arbitrum","name":"Payouts","network":"arbitrum-one","network_type":"evm","paused":false,"signer_id":"payouts","labels":{"team":"payments"}}`,
+		`{"id":"payouts-solana","name":"Payouts on Solana","network":"mainnet-beta","network_type":"solana","paused":false,"signer_id":"payouts","labels":{"team":"payments","tier":"test"}}`,
+		`{"id":"bridge-stellar","name":"Bridge","network":"mainnet","network_type":"stellar","paused":false,"signer_id":"bridge","labels":{"team":"risk"}}`,
 	} {
 		b.server.do("POST", collection, definition, http.StatusCreated)
 	}
+	b.server.do("PATCH", collection+"/payouts-arbitrum", `{"paused":true}`, http.StatusOK)
 	b.run(chromedp.EmulateViewport(1000, 560))
 	b.enter("Relayers")
 	expect(b, "Live", `document.getElementById('live').textContent`)

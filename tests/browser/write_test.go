@@ -29,7 +29,7 @@ func (b *tab) blockFeed() {
 	b.t.Helper()
 	b.do(`(() => {
 		const send = fetch;
-		window.fetch = (url, request) => url.endsWith(':watch') ? Promise.resolve(new Response('', { status: 404 })) : send(url, request);
+		window.fetch = (url, request) => url.includes(':watch') ? Promise.resolve(new Response('', { status: 404 })) : send(url, request);
 	})()`)
 }
 
@@ -136,7 +136,7 @@ func TestEdit_UnchangedFieldsNotSent(t *testing.T) {
 		b.saved("Nothing was changed")
 		b.edit(id)
 		b.fill("other", "Notification ID")
-		b.do(`(() => { const send = fetch; window.fetch = (url, request) => { window.body = request.body; return send(url, request); }; })()`)
+		b.do(`(() => { const send = fetch; window.fetch = (url, request) => { window.body = request.body ?? window.body; return send(url, request); }; })()`)
 		b.saved("Full " + id + " was changed")
 		expect(b, `{"notification_id":"other"}`, `window.body`)
 		after := b.server.stored(id)
@@ -514,15 +514,21 @@ func TestConflict_Errors(t *testing.T) {
 	b.saved("Right was changed")
 }
 
-func TestConflict_Pause(t *testing.T) {
+// TestPause_Unconditional checks that a pause does not need the current revision, and that a
+// resume does.
+func TestPause_Unconditional(t *testing.T) {
 	t.Parallel()
 	b := openFull(t, "evm")
 	b.server.do("PATCH", collection+"/evm", `{"name":"Other"}`, http.StatusOK)
 	b.press("Pause")
-	b.expectConflict([]string{"Name", "Full evm", "Other", "Not changed by you"}, []string{"Paused", "No", "No", "Yes"})
+	b.expectStatus("Other is paused")
+	b.expectDialog("")
+	b.server.do("PATCH", collection+"/evm", `{"name":"Again"}`, http.StatusOK)
+	b.press("Resume")
+	b.expectConflict([]string{"Name", "Other", "Again", "Not changed by you"}, []string{"Paused", "Yes", "Yes", "No"})
 	expect(b, false, `document.getElementById('conflict-edit').checkVisibility()`)
 	b.press("Apply my change")
-	b.expectStatus("Other is paused")
+	b.expectStatus("Again is resumed")
 }
 
 func TestConflict_Delete(t *testing.T) {

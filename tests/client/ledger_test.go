@@ -87,7 +87,7 @@ func allow(t *testing.T, what string, err error, allowed ...error) {
 	if err == nil || errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
 		return
 	}
-	if _, isRate := errors.AsType[*client.RateError](err); isRate {
+	if limited, ok := errors.AsType[*client.ResponseError](err); ok && limited.Status == http.StatusTooManyRequests {
 		return
 	}
 	if response, ok := errors.AsType[*client.ResponseError](err); ok && response.Status == http.StatusOK && what == "read" {
@@ -105,7 +105,7 @@ func request(id, name, signer string) relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID: id, Name: name, Network: "sepolia", NetworkType: relayer.EVM, SignerID: signer,
 		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}},
-		Policy:        &relayer.EVMPolicy{GasPriceCap: new(relayer.NewAmount(1e18))},
+		Policy:        &relayer.EVMPolicy{GasPriceCap: new(relayer.Ether(1))},
 	}
 }
 

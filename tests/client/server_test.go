@@ -110,11 +110,11 @@ func newSystem(t *testing.T, store relayer.Store) *system {
 }
 
 func (s *system) newServer() http.Handler {
-	tokens, err := httpapi.Tokens(token)
+	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	api, err := httpapi.New(s.manager, tokens, httpapi.WithEngineOperations(), httpapi.WithoutRateLimit())
+	api, err := httpapi.New(s.manager, tokens, httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
 	if err != nil {
 		s.t.Fatal(err)
 	}

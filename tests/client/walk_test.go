@@ -28,11 +28,11 @@ func TestAll_ConcurrentWriters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := httpapi.Tokens(token)
+	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(manager, tokens, httpapi.WithoutRateLimit())
+	api, err := httpapi.New(manager, tokens, httpapi.WithRateLimit(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,14 +3,10 @@
 package crash
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
@@ -54,10 +50,7 @@ const childName = "child"
 
 func hasSchema(t *testing.T, server *pgserver.Server, schema string) (exists bool) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := pgtest.Connect(t, server.ConnString())
 	defer conn.Close(t.Context())
 	if err := conn.QueryRow(t.Context(), `SELECT to_regnamespace($1) IS NOT NULL`, schema).Scan(&exists); err != nil {
 		t.Fatal(err)
@@ -69,12 +62,11 @@ func hasSchema(t *testing.T, server *pgserver.Server, schema string) (exists boo
 // be in recovery.
 func survivorsOn(t *testing.T, server *pgserver.Server, schema string) contents {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	store, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(schema))
-	for errors.Is(err, relayer.ErrUnavailable) && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Millisecond)
+	var store *postgres.Store
+	err := pgtest.UntilAvailable(func() (err error) {
 		store, err = postgres.Open(t.Context(), server.ConnString(), postgres.WithSchema(schema))
-	}
+		return err
+	})
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}

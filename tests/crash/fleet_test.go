@@ -111,7 +111,7 @@ func (f *fleet) awaitRecovery(round int) {
 	for number := range before {
 		before[number] = f.acknowledged[number].Load()
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for number := range before {
 		for f.acknowledged[number].Load() == before[number] {
 			if f.t.Failed() {
@@ -141,7 +141,7 @@ func (f *fleet) compare(round int) {
 	if len(f.known.inFlight) > 0 {
 		f.t.Fatalf("round %d: in flight %v", round, f.known.inFlight)
 	}
-	if found := f.known.compare(survivorsOn(f.t, f.server, postgres.DefaultSchema)); !found.isEmpty() {
+	if found := f.known.compare(survivorsOn(f.t, f.server, "relayer")); !found.isEmpty() {
 		f.t.Fatalf("round %d: %v", round, found)
 	}
 }

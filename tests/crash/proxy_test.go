@@ -116,7 +116,7 @@ func (p *proxy) inject(f fault) {
 	p.mu.Unlock()
 	select {
 	case <-struck:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.t.Fatalf("fault %d does not occur", f)
 	}
 }

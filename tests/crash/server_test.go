@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
@@ -42,16 +40,13 @@ func TestPostgres_SessionKilled(t *testing.T) {
 	surviveFaults(t, server, openTwo(t, server.ConnString()), func(int) { killSession(t, server) })
 }
 
-// killSession kills the session that holds the write lock, or else another.
+// killSession kills the session that holds the write lock, or else another, and waits until
+// the server has ended the sessions.
 func killSession(t *testing.T, server *pgserver.Server) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, server.ConnString())
 	var pid int
-	err = conn.QueryRow(t.Context(), `
+	err := conn.QueryRow(t.Context(), `
 		SELECT pid FROM pg_stat_activity WHERE application_name = 'relayer'
 		ORDER BY state = 'active' AND wait_event_type IS DISTINCT FROM 'Lock' DESC LIMIT 1`).Scan(&pid)
 	if err != nil {
@@ -59,6 +54,9 @@ func killSession(t *testing.T, server *pgserver.Server) {
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `SELECT pg_sleep(60)`); err == nil {
+		t.Fatal("the server goes on after the end of a session")
 	}
 }
 

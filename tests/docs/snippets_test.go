@@ -31,13 +31,13 @@ func TestREADME_FirstSnippetIsMinimalExample(t *testing.T) {
 
 // All snippets are packages of one temporary module, in a workspace with the
 // modules of the repository. Only pages other than the README may show single
-// statements, which are not compiled. The Store interface is compiled on every page.
+// statements, which are not compiled.
 func TestSnippets_Compile(t *testing.T) {
 	module := newModule(t)
 	count := 0
 	for name, page := range pages(t) {
 		for _, b := range blocks(page) {
-			isFragment := name != "README.md" && !strings.Contains(b.text, "import ") && !strings.HasPrefix(b.text, "type Store ")
+			isFragment := name != "README.md" && !strings.Contains(b.text, "import ")
 			if b.language == "go" && !isFragment {
 				module.write(t, fmt.Sprintf("%s_%d", strings.NewReplacer("/", "_", ".md", "").Replace(name), b.line), b.text)
 				count++
@@ -78,38 +78,51 @@ func TestSnippets_Output(t *testing.T) {
 
 var (
 	curlBody     = regexp.MustCompile(`(?s)-d '(.*?)'`)
+	curlPath     = regexp.MustCompile(`http://127\.0\.0\.1:8080(/[^'\s]*)`)
 	curlResponse = regexp.MustCompile(`(?m)^\{"success".*$`)
 )
 
-// The requests of console blocks are creates on one registry.
+// The requests of console blocks with a body are creates on one registry, the others gets. A
+// response with … is not complete.
 func TestPages_CurlResponses(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.New(manager, httpapi.TrustHost())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, handler := newAPI(t, httpapi.TrustHost())
 	count := 0
 	for _, b := range append(blocks(read(t, "README.md")), blocks(read(t, "docs/http.md"))...) {
 		body := curlBody.FindStringSubmatch(b.text)
-		if b.language != "console" || body == nil {
+		path, want := curlPath.FindStringSubmatch(b.text), curlResponse.FindString(b.text)
+		if b.language != "console" || path == nil || want == "" || strings.Contains(want, "…") {
 			continue
 		}
 		count++
-		request := httptest.NewRequest(http.MethodPost, "/api/v1/relayers", strings.NewReader(body[1]))
+		request := httptest.NewRequest(http.MethodGet, path[1], nil)
+		if body != nil {
+			request = httptest.NewRequest(http.MethodPost, path[1], strings.NewReader(body[1]))
+		}
 		request = request.WithContext(relayer.WithActor(request.Context(), relayer.Actor{ID: "tester"}))
 		request.Header.Set("Content-Type", "application/json")
 		response := httptest.NewRecorder()
 		handler.ServeHTTP(response, request)
-		if got, want := response.Body.String(), curlResponse.FindString(b.text); strings.TrimSpace(got) != want {
+		if got := response.Body.String(); strings.TrimSpace(got) != want {
 			t.Errorf("line %d: response is %s, want %s", b.line, got, want)
 		}
 	}
-	if count != 2 {
-		t.Errorf("found %d curl requests with a body, want 2", count)
+	if count != 3 {
+		t.Errorf("found %d curl requests with a response, want 3", count)
 	}
+}
+
+// newAPI returns an empty registry and its API.
+func newAPI(t *testing.T, authenticate httpapi.Authenticator) (*relayer.Manager, http.Handler) {
+	t.Helper()
+	manager, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := httpapi.New(manager, authenticate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manager, handler
 }
 
 // module is a temporary module in a workspace with those of the repository.
@@ -134,38 +147,10 @@ func newModule(t *testing.T) module {
 	return m
 }
 
-// excerpt completes a snippet that shows the Store interface without imports.
-// The assignments compile only if the interface has the right methods.
-const excerpt = `package snippet
-
-import (
-	"context"
-	"iter"
-
-	"github.com/go-relayer/relayer"
-)
-
-type (
-	Record       = relayer.Record
-	StoreQuery   = relayer.StoreQuery
-	RecordChange = relayer.RecordChange
-)
-
-var (
-	_ relayer.Store = Store(nil)
-	_ Store         = relayer.Store(nil)
-)
-
-`
-
 func (m module) write(t *testing.T, directory, snippet string) {
 	t.Helper()
-	switch {
-	case strings.Contains(snippet, "\npackage "), strings.HasPrefix(snippet, "package "):
-	case strings.HasPrefix(snippet, "import "):
+	if strings.HasPrefix(snippet, "import ") {
 		snippet = "package snippet\n\n" + snippet
-	default:
-		snippet = excerpt + snippet
 	}
 	name := "snippet.go"
 	if strings.Contains(snippet, "*testing.T") {

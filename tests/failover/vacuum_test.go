@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
@@ -76,12 +74,10 @@ func writeAtRate(ctx context.Context, t *testing.T, store *postgres.Store, id st
 
 // vacuumAll vacuums every table by hand every 10 seconds until ctx is done, at least once.
 func vacuumAll(ctx context.Context, t *testing.T, connString string) (count int) {
-	conn, err := pgx.Connect(t.Context(), connString)
-	must(t, err)
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, connString)
 	for {
-		for _, table := range []string{"state", "pruning", "relayers", "counts", "postings", "changes", "replaced"} {
-			if _, err := conn.Exec(t.Context(), "VACUUM "+postgres.DefaultSchema+"."+table); err != nil {
+		for _, table := range []string{"state", "pruning", "relayers", "counts", "postings", "changes"} {
+			if _, err := conn.Exec(t.Context(), "VACUUM relayer."+table); err != nil {
 				t.Error(err)
 			}
 		}

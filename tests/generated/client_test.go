@@ -28,7 +28,7 @@ func serve(t *testing.T) (url string, manager *relayer.Manager) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	auth, err := httpapi.Tokens(token)
+	auth, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		t.Fatal(err)
 	}

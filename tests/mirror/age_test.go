@@ -104,11 +104,11 @@ func (l *ledger) sample(view *mirror.Mirror, id string) (problem string) {
 }
 
 // wrongClock is a source that takes the arrival of a change for its time.
-type wrongClock struct{ mirror.Source }
+type wrongClock struct{ relayer.Registry }
 
 func (s wrongClock) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
 	return func(yield func(relayer.Change, error) bool) {
-		for change, err := range s.Source.Watch(ctx, query) {
+		for change, err := range s.Registry.Watch(ctx, query) {
 			change.Time = time.Now()
 			if !yield(change, err) {
 				return
@@ -169,7 +169,7 @@ func startAge(t *testing.T) *ageTest {
 	t.Cleanup(func() { a.server.kill(t) })
 	a.writer = a.server.client(t, client.WithRetries(1, time.Second), client.WithTimeout(5*time.Second))
 	var controls []*mirror.Mirror
-	open := func(kind fault, wrap func(mirror.Source) mirror.Source, options ...client.Option) *mirror.Mirror {
+	open := func(kind fault, wrap func(relayer.Registry) relayer.Registry, options ...client.Option) *mirror.Mirror {
 		l := &link{fault: kind, isFaulty: &a.isFaulty, server: a.server}
 		view, err := mirror.Open(t.Context(), wrap(l.client(t, options...)), relayer.Selector{})
 		if err != nil {
@@ -178,7 +178,7 @@ func startAge(t *testing.T) *ageTest {
 		t.Cleanup(view.Close)
 		return view
 	}
-	honest := func(s mirror.Source) mirror.Source { return s }
+	honest := func(s relayer.Registry) relayer.Registry { return s }
 	for i := range *ageViews {
 		var options []client.Option
 		if i%2 == 0 {
@@ -187,7 +187,7 @@ func startAge(t *testing.T) *ageTest {
 		a.views = append(a.views, open(fault(i%int(countOfFaults)), honest, options...))
 	}
 	for kind := range countOfFaults {
-		controls = append(controls, open(kind, func(s mirror.Source) mirror.Source { return wrongClock{s} }))
+		controls = append(controls, open(kind, func(s relayer.Registry) relayer.Registry { return wrongClock{s} }))
 	}
 	a.sample(a.views, func(problem string) {
 		a.ledger.mu.Lock()

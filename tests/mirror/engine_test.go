@@ -145,8 +145,8 @@ func TestEngine_Permissions(t *testing.T) {
 		}
 	}
 	e := startEngine(t, manager)
-	if _, err := e.view.Get(t.Context(), "theirs"); e.view.Len() != 1 || !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("the view has %d relayers, and another team's: %v", e.view.Len(), err)
+	if _, err := e.view.Get(t.Context(), "theirs"); lengthOf(e.view) != 1 || !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("the view has %d relayers, and another team's: %v", lengthOf(e.view), err)
 	}
 	reason := relayer.DisabledReason{Type: "x"}
 	for want, calls := range map[error]map[string]func() error{
@@ -181,7 +181,7 @@ func TestEngine_Permissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for change := range e.view.Changes(t.Context()) {
-		if change.Kind == relayer.ChangeDeleted && change.Before.ID == "theirs" || e.view.Len() == 1 {
+		if change.Kind == relayer.ChangeDeleted && change.Before.ID == "theirs" || lengthOf(e.view) == 1 {
 			break
 		}
 	}

@@ -34,9 +34,9 @@ func TestMirror_FullRPCURLs(t *testing.T) {
 	}
 	t.Cleanup(view.Close)
 	opened := time.Since(began)
-	t.Logf("%d relayers with full URLs opened in %v", view.Len(), opened.Round(time.Millisecond))
-	if opened > *fullOpen || view.Len() != *fullRelayers {
-		t.Errorf("opened %d relayers in %v, want %d in %v", view.Len(), opened, *fullRelayers, *fullOpen)
+	t.Logf("%d relayers with full URLs opened in %v", lengthOf(view), opened.Round(time.Millisecond))
+	if opened > *fullOpen || lengthOf(view) != *fullRelayers {
+		t.Errorf("opened %d relayers in %v, want %d in %v", lengthOf(view), opened, *fullRelayers, *fullOpen)
 	}
 	for r := range view.All(t.Context(), relayer.Selector{}) {
 		if len(r.CustomRPCURLs) != 1 || r.CustomRPCURLs[0].URL.Unmasked() != "https://rpc.example/v2/key" {

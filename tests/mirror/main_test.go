@@ -15,6 +15,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/mirror"
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
@@ -39,11 +40,11 @@ func newManager(t testing.TB, store relayer.Store) *relayer.Manager {
 
 func newAPI(t testing.TB, manager *relayer.Manager, options ...httpapi.Option) *httpapi.API {
 	t.Helper()
-	tokens, err := httpapi.Tokens(token)
+	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(manager, tokens, append([]httpapi.Option{httpapi.WithoutRateLimit()}, options...)...)
+	api, err := httpapi.New(manager, tokens, append([]httpapi.Option{httpapi.WithRateLimit(0, 0)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,4 +97,13 @@ func content(t testing.TB, reader relayer.Reader, selector relayer.Selector) map
 		all[r.ID] = fmt.Sprint(*r)
 	}
 	return all
+}
+
+// lengthOf returns the number of relayers of a view.
+func lengthOf(m *mirror.Mirror) int {
+	page, err := m.List(context.Background(), relayer.ListQuery{})
+	if err != nil {
+		return -1
+	}
+	return page.Pagination.TotalItems
 }

@@ -30,7 +30,7 @@ var rounds = flag.Int("rounds", 4, "rounds of writes and faults for each source"
 // subject is a registry with a writer, and a source for mirrors.
 type subject struct {
 	writer *relayer.Manager
-	source mirror.Source
+	source relayer.Registry
 
 	// interrupt interrupts the source while it calls write.
 	interrupt func(random *rand.Rand, write func())
@@ -185,7 +185,7 @@ func testModel(t *testing.T, s *subject) {
 	}
 }
 
-func openViews(t *testing.T, source mirror.Source) (views []*mirror.Mirror, followers []*follower) {
+func openViews(t *testing.T, source relayer.Registry) (views []*mirror.Mirror, followers []*follower) {
 	for _, selector := range selectors {
 		view, err := mirror.Open(t.Context(), source, selector)
 		if err != nil {

@@ -72,13 +72,13 @@ func serveSoak(task soakTask) error {
 			return err
 		}
 	}
-	tokens, err := httpapi.Tokens(token)
+	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		return err
 	}
 	options := []httpapi.Option{httpapi.WithEngineOperations()}
 	if !task.HasRateLimit {
-		options = append(options, httpapi.WithoutRateLimit())
+		options = append(options, httpapi.WithRateLimit(0, 0))
 	}
 	api, err := httpapi.New(manager, tokens, options...)
 	if err != nil {
@@ -262,7 +262,7 @@ func awaitConvergence(t *testing.T, c *client.Client, mirrors []*mirror.Mirror) 
 	}
 	for i, m := range mirrors {
 		eventually(t, fmt.Sprint("mirror ", i), func() string {
-			behind := *soakRelayers - m.Len()
+			behind := *soakRelayers - lengthOf(m)
 			for r := range m.All(t.Context(), relayer.Selector{}) {
 				if want[r.ID] != r.Revision {
 					behind++

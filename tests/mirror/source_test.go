@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/mirror"
 )
 
 // flaky is a source whose watches end on demand.
 type flaky struct {
-	mirror.Source
+	relayer.Registry
 
 	mu   sync.Mutex
 	life context.Context // of the present watches
@@ -23,8 +22,8 @@ type flaky struct {
 	down error
 }
 
-func newFlaky(source mirror.Source) *flaky {
-	s := &flaky{Source: source}
+func newFlaky(source relayer.Registry) *flaky {
+	s := &flaky{Registry: source}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	return s
 }
@@ -57,7 +56,7 @@ func (s *flaky) List(ctx context.Context, query relayer.ListQuery) (*relayer.Pag
 	if _, down := s.state(); down != nil {
 		return nil, down
 	}
-	return s.Source.List(ctx, query)
+	return s.Registry.List(ctx, query)
 }
 
 func (s *flaky) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
@@ -67,7 +66,7 @@ func (s *flaky) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[r
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(life, cancel)
-	changes := s.Source.Watch(ctx, query)
+	changes := s.Registry.Watch(ctx, query)
 	return func(yield func(relayer.Change, error) bool) {
 		defer cancel()
 		defer detach()
@@ -86,12 +85,12 @@ func (s *flaky) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[r
 }
 
 // deaf is a source that hides errors of watches, and with them the gaps.
-type deaf struct{ mirror.Source }
+type deaf struct{ relayer.Registry }
 
 func (s deaf) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
 	return func(yield func(relayer.Change, error) bool) {
 		for ctx.Err() == nil {
-			for change, err := range s.Source.Watch(ctx, query) {
+			for change, err := range s.Registry.Watch(ctx, query) {
 				if err != nil {
 					break
 				}

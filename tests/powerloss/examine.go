@@ -27,8 +27,8 @@ type finding struct {
 
 // The time that a child has until the power cut, and for an examination.
 const (
-	patienceToWrite   = 30 * time.Second
-	patienceToExamine = 10 * time.Second
+	patienceToWrite   = 2 * time.Minute
+	patienceToExamine = time.Minute
 )
 
 // examine opens a store after a power cut and reports its content. A child does

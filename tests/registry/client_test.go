@@ -16,12 +16,12 @@ const token = "token-of-the-registry-suite"
 // newClient returns a client of a server that permits everything within the selector.
 func newClient(t *testing.T, manager *relayer.Manager, within relayer.Selector) relayer.Registry {
 	t.Helper()
-	tokens, err := httpapi.Tokens(token)
+	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	permit := func(context.Context, httpapi.Access) (httpapi.Decision, error) { return httpapi.Allow(within), nil }
-	api, err := httpapi.New(manager, tokens, httpapi.WithAuthorizer(permit), httpapi.WithEngineOperations(), httpapi.WithoutRateLimit())
+	api, err := httpapi.New(manager, tokens, httpapi.WithAuthorizer(permit), httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/memory"
@@ -70,11 +68,7 @@ func (s gated) Create(ctx context.Context, rec relayer.Record) (relayer.Record, 
 // tableLock returns a function that locks the table of relayers against writes.
 func tableLock(t *testing.T, connString string) (hold func() (release func())) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), connString)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := pgtest.Connect(t, connString)
 	execute := func(statement string) {
 		if _, err := conn.Exec(context.Background(), statement); err != nil {
 			t.Error(err)

@@ -4,7 +4,6 @@ package sealing_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -175,11 +174,7 @@ func TestPostgres_NoURLInClear(t *testing.T) {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
-		conn, err := pgx.Connect(t.Context(), server.ConnString())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close(context.WithoutCancel(t.Context()))
+		conn := pgtest.Connect(t, server.ConnString())
 		copies := copyTables(t, conn)
 		var data string
 		if err := conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data); err != nil {
@@ -195,6 +190,57 @@ func TestPostgres_NoURLInClear(t *testing.T) {
 			"server and log":  append(secretFiles(t, filepath.Dir(data)), secretFiles(t, data)...),
 		}
 	})
+}
+
+// TestPostgres_ResealedTables seals relayers that were stored in clear, with earlier revisions and
+// deletes. After VACUUM FULL only the write-ahead log has URLs in clear.
+func TestPostgres_ResealedTables(t *testing.T) {
+	server := pgserver.Start(t)
+	conn := pgtest.Connect(t, server.ConnString())
+	execute := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	store, err := postgres.Open(t.Context(), server.ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	useStore(t, store)
+	execute("ANALYZE")
+	var data string
+	if err := conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data); err != nil {
+		t.Fatal(err)
+	}
+	tables := filepath.Join(data, "base")
+	execute("CHECKPOINT")
+	if len(secretFiles(t, tables)) == 0 {
+		t.Fatal("found no URL in clear before the reseal")
+	}
+	m, err := managerOn(store, "k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, err := range m.Reseal(t.Context()) {
+		if err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	if found := secretFiles(t, copyTables(t, conn)); len(found) > 0 {
+		t.Errorf("the tables have URLs in clear: %q", found)
+	}
+	execute("VACUUM FULL")
+	execute("CHECKPOINT")
+	if found := secretFiles(t, tables); len(found) > 0 {
+		t.Errorf("after VACUUM FULL there are URLs in clear in %q", found)
+	}
+	if len(secretFiles(t, filepath.Join(data, "pg_wal"))) == 0 {
+		t.Error("the write-ahead log has no URL in clear: the documentation says that it has")
+	}
 }
 
 // copyTables writes every table of the store to a file as text.

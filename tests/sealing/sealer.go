@@ -1,4 +1,4 @@
-// Package sealing has the adapters of docs/sealing.md for keysets of Tink and for the key
+// Package sealing has the adapters that docs/security.md names for keysets of Tink and for the key
 // management services that Tink supports.
 package sealing
 

@@ -77,16 +77,20 @@ async function request(path, headers, more) {
 // A proxy returns these if it cannot reach the server.
 const proxyFailures = [502, 504];
 
-// Sends a request and returns its data, pagination, changes and ETag. It throws a
+// A header has bytes. The server reads those of UTF-8.
+const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text));
+
+// Sends a request and returns its data, pagination, changes, next page and ETag. It throws a
 // Refusal if the request fails, and an AbortError if it is canceled or the user has signed
 // out.
 export const call = (path, more) => callAPI('/relayers' + path, more);
 
-async function callAPI(path, { method = 'GET', body, etag, signal } = {}) {
+async function callAPI(path, { method = 'GET', body, etag, reason, signal } = {}) {
   const isWrite = method !== 'GET';
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (etag) headers['If-Match'] = etag;
+  if (reason) headers['X-Change-Reason'] = bytesOf(reason);
   const used = token;
   const stopSaying = sayWhile('Waiting for the server');
   const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];
@@ -102,8 +106,8 @@ async function callAPI(path, { method = 'GET', body, etag, signal } = {}) {
   if (failure) throw failure;
   const envelope = envelopeOf(text);
   if (response.ok && envelope.success === true) {
-    const { data, pagination, changes } = envelope;
-    return { data, pagination, changes, etag: response.headers.get('ETag') };
+    const { data, pagination, changes, next } = envelope;
+    return { data, pagination, changes, next, etag: response.headers.get('ETag') };
   }
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
@@ -111,21 +115,26 @@ async function callAPI(path, { method = 'GET', body, etag, signal } = {}) {
   });
 }
 
-// The parameter of a list that adds the revision of each relayer, and the ETags in the
-// response. No other code reads the revisions of a list.
-export const withRevisions = ['changes', 'true'];
+// The parameter that adds the last change of each relayer, and the ETags in the response.
+export const withChanges = ['changes', 'true'];
 export const etagsOf = ({ changes }) => changes.map(({ revision }) => '"' + revision.text + '"');
 
 // Opens the change feed after an event, or now.
 export function openFeed(lastEvent, signal) {
   const headers = { Accept: 'text/event-stream' };
   if (lastEvent) headers['Last-Event-ID'] = lastEvent;
-  return request('/relayers:watch', headers, { signal });
+  return request('/relayers:watch?' + new URLSearchParams([withChanges]), headers, { signal });
 }
 
 export const readAccess = async () => (await callAPI('/access')).data;
 
 export const pathOf = (id) => '/' + encodeURIComponent(id);
+
+// Sends a request about one relayer, or below it, and returns its last change too.
+export async function callOne(id, more, below = '') {
+  const result = await call(pathOf(id) + below + '?' + new URLSearchParams([withChanges]), more);
+  return { ...result, change: result.changes?.[0] };
+}
 
 export const expired = 'The server no longer accepts this token: it has expired or was revoked. Sign in with another token.';
 

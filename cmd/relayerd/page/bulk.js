@@ -4,15 +4,18 @@
 // changed since stays as it is, and is reported.
 
 import { principal } from './access.js';
-import { call, etagsOf, explain, pathOf, Refusal, withRevisions } from './api.js';
+import { call, etagsOf, explain, pathOf, Refusal, withChanges } from './api.js';
 import { byId, make, onSubmit, say } from './dom.js';
 import { describe } from './filters.js';
 import { writeJSON } from './json.js';
+import { reasonField } from './reason.js';
 import { forgetPaused, pausedBy, rememberPaused } from './remembered.js';
 import { nameInSentence } from './view.js';
 import { sleep } from './watch.js';
 
 const dialog = byId('bulk-dialog');
+
+const reason = reasonField(dialog.querySelector('.foot'));
 
 let work; // what the dialog does
 
@@ -39,7 +42,7 @@ const pageSize = 100;
 
 // Reads a page of the relayers that the filters select, with their ETags.
 async function readPage(filters, page, signal) {
-  const query = new URLSearchParams([...filters, ['page', page], ['per_page', pageSize], withRevisions]);
+  const query = new URLSearchParams([...filters, ['page', page], ['per_page', pageSize], withChanges]);
   const read = await patiently('?' + query, { signal }, signal);
   const etags = etagsOf(read);
   return { total: Number(read.pagination.total_items.text), rows: read.data.map((relayer, index) => ({ relayer, etag: etags[index] })) };
@@ -90,6 +93,7 @@ function showProgress(text, done, total) {
 function showStep(text, names, confirm, cancel) {
   byId('bulk-progress').hidden = byId('bulk-choice').hidden = byId('bulk-before').hidden = true;
   byId('bulk-text').textContent = text;
+  reason.element.hidden = !confirm;
   showNames(names.map((name) => make('li', {}, name)));
   byId('bulk-confirm').hidden = !confirm;
   byId('bulk-confirm').disabled = false;
@@ -127,6 +131,7 @@ async function openFor(paused, title, read, about) {
 }
 
 export function openBulk(filters, paused) {
+  reason.fill('');
   const about = (total) => (filters.size > 0 ? countOf(total) + (total === 1 ? ' matches ' : ' match ') + describe(filters) + '.' : 'No filter is set: this is every relayer that you can see.');
   return openFor(paused, (paused ? 'Pause' : 'Resume') + ' all', (signal) => readSelected(filters, signal), about);
 }
@@ -135,6 +140,7 @@ const openIDs = (paused, title, ids, about) => openFor(paused, title, (signal) =
 
 // Opens the dialog for the relayers that the user has paused with bulk actions.
 export function resumeMine() {
+  reason.fill('');
   const ids = pausedBy(principal());
   const about = (total) => 'You paused ' + countOf(ids.length) + (ids.length > total ? ', of which ' + (ids.length - total) + ' cannot be read any more.' : '.');
   return openIDs(false, 'Resume what you paused', ids, about);
@@ -205,7 +211,7 @@ function reasonOf(error, id) {
 const isFatal = ({ status }) => status === 0 || status === 401;
 
 // A pause is an emergency switch: it needs no revision.
-const requestOf = (paused, { etag }) => ({ method: 'PATCH', body: writeJSON({ paused }), etag: paused ? undefined : etag });
+const requestOf = (paused, { etag }) => ({ method: 'PATCH', body: writeJSON({ paused }), etag: paused ? undefined : etag, reason: reason.text() });
 
 // Changes the selected relayers one after the other. A request that was sent is not
 // canceled, because its outcome would be unknown.

@@ -34,9 +34,10 @@ function rowOf({ path, values, author }, titles, base, current) {
     return valueOf(value, fieldsOn(path, type).at(-1), network);
   });
   if (author === 'other') shown[2] = make('span', { class: 'quiet' }, 'Not changed by you');
+  const note = author ? [make('span', { class: 'author' }, 'Changed by ' + changedBy[author])] : [];
   const cells = titles.map((name, index) => make('td', { role: 'cell', 'data-title': name }, [shown[index]]));
-  return make('tr', { role: 'row', class: author }, [
-    make('th', { role: 'rowheader', scope: 'row' }, [make('span', { class: 'name' }, title), make('span', { class: 'author' }, 'Changed by ' + changedBy[author])]),
+  return make('tr', { role: 'row', class: author ?? '' }, [
+    make('th', { role: 'rowheader', scope: 'row' }, [make('span', { class: 'name' }, title), ...note]),
     ...cells,
   ]);
 }
@@ -46,9 +47,21 @@ export function conflictTable(base, current, changes) {
   const found = differences(base, current, changes ?? {});
   if (found.length === 0) return make('p', {}, 'Every field has the value again that you started from.');
   const titles = ['Value you started from', 'Current value', ...(changes ? ['Your value'] : [])];
+  return tableOf('conflict-title', titles, found.map((row) => rowOf(row, titles, base, current)));
+}
+
+function tableOf(heading, titles, rows) {
   const heads = ['Field', ...titles].map((title) => make('th', { role: 'columnheader', scope: 'col' }, title));
-  return make('table', { role: 'table', class: 'stacked', 'aria-labelledby': 'conflict-title' }, [
+  return make('table', { role: 'table', class: 'stacked', 'aria-labelledby': heading }, [
     make('thead', { role: 'rowgroup' }, [make('tr', { role: 'row' }, heads)]),
-    make('tbody', { role: 'rowgroup' }, found.map((row) => rowOf(row, titles, base, current))),
+    make('tbody', { role: 'rowgroup' }, rows),
   ]);
+}
+
+// Returns a table of the fields that a change of the past has changed.
+export function changeTable(before, after) {
+  const titles = ['Before', 'After'];
+  const found = differences(before, after, {});
+  if (found.length === 0) return make('p', {}, 'No field that is visible here has changed.');
+  return tableOf('change-title', titles, found.map(({ path, values }) => rowOf({ path, values }, titles, before, after)));
 }

@@ -1,12 +1,13 @@
-// The changes of a stored relayer: edit, pause, resume and delete. Each sends the ETag
-// of the revision that the user saw. If another client has changed the relayer since,
-// the API returns 412, and the user compares the revisions.
+// The changes of a stored relayer: edit, pause, resume and delete. Except for those of an
+// emergency, each sends the ETag of the revision that the user saw. If another client has
+// changed the relayer since, the API returns 412, and the user compares the revisions.
 
-import { call, explain, pathOf } from './api.js';
+import { callOne, explain } from './api.js';
 import { conflictTable } from './conflict.js';
 import { byId, onSubmit, say } from './dom.js';
-import { editForm } from './forms.js';
+import { editForm, restoreForm } from './forms.js';
 import { removeEmptied, writeJSON } from './json.js';
+import { reasonField } from './reason.js';
 import { nameInSentence } from './view.js';
 
 // The views that show the result of a write. main.js sets them.
@@ -39,6 +40,10 @@ function closeDialogs() {
   for (const dialog of dialogs) if (dialog.open) dialog.close();
 }
 
+// The reasons for changes without a dialog, and for those of each dialog.
+export const oneReason = reasonField(byId('one-wrong'));
+const reasons = Object.fromEntries(['edit', 'delete', 'disable'].map((name) => [name, reasonField(byId(name + '-dialog').querySelector('.foot'))]));
+
 const isAnyOpen = () => dialogs.some((dialog) => dialog.open);
 
 // Closes all dialogs and discards what was entered in them.
@@ -47,6 +52,7 @@ function dropDialogs() {
   closeDialogs();
   for (const id of ['edit-title', 'edit-fields', 'delete-title', 'delete-expected', 'conflict-table']) byId(id).replaceChildren();
   byId('delete-id').value = '';
+  for (const reason of Object.values(reasons)) reason.fill('');
 }
 
 // Closes all dialogs. Changes that are not saved are kept until the user opens the
@@ -110,9 +116,10 @@ async function send(change) {
   const { id } = change.base;
   try {
     const request = change.request ?? (change.fields ? { method: 'PATCH', body: writeJSON(removeEmptied(change.stored, change.fields)) } : { method: 'DELETE' });
-    const result = await call(pathOf(id) + (change.below ?? ''), { ...request, etag: change.etag });
+    const result = await callOne(id, { ...request, etag: change.etag, reason: change.reason }, change.below);
     dropEdit(id);
     dropDialogs();
+    oneReason.fill('');
     if (change.fields) views.changed(result, change.notice(result.data));
     else views.deleted(id, nameInSentence(change.base) + ' was deleted');
   } catch (refusal) {
@@ -140,9 +147,10 @@ function refuse(change, refusal) {
 
 // Pause and resume.
 
+// A pause is an emergency switch: it is sent without a condition.
 export function setPaused({ data, etag }, paused) {
   return send({
-    base: data, stored: data, etag, fields: { paused },
+    base: data, stored: data, etag: paused ? undefined : etag, fields: { paused }, reason: oneReason.text(),
     notice: (relayer) => nameInSentence(relayer) + (paused ? ' is paused' : ' is resumed'),
     refuse: (problems, isUnknown) => views.refused(data.id, failureOf(paused ? 'paused' : 'resumed', problems, isUnknown)),
   });
@@ -150,13 +158,13 @@ export function setPaused({ data, etag }, paused) {
 
 // Disable and enable. Both are sent without a condition, as emergency switches.
 
-const healthChange = (base, request, done, refuse) => ({
-  base, stored: base, fields: {}, below: '/disabled_reason', request, refuse,
+const healthChange = (base, request, reason, done, refuse) => ({
+  base, stored: base, fields: {}, below: '/disabled_reason', request, reason, refuse,
   notice: (relayer) => nameInSentence(relayer) + ' is ' + done,
 });
 
 export function enable({ data }) {
-  return send(healthChange(data, { method: 'DELETE' }, 'enabled', (problems, isUnknown) => views.refused(data.id, failureOf('enabled', problems, isUnknown))));
+  return send(healthChange(data, { method: 'DELETE' }, oneReason.text(), 'enabled', (problems, isUnknown) => views.refused(data.id, failureOf('enabled', problems, isUnknown))));
 }
 
 function refuseDisable(text) {
@@ -174,9 +182,9 @@ export function openDisable({ data }) {
 }
 
 onSubmit(byId('disable-form'), () => {
-  const reason = { type: byId('disable-type').value.trim(), details: byId('disable-details').value.trim() };
+  const disabledReason = { type: byId('disable-type').value.trim(), details: byId('disable-details').value.trim() };
   const refuse = inDialog('disable', disabling.id, (problems, isUnknown) => refuseDisable(failureOf('disabled', problems, isUnknown)));
-  send(healthChange(disabling, { method: 'PUT', body: writeJSON(reason) }, 'disabled', refuse));
+  send(healthChange(disabling, { method: 'PUT', body: writeJSON(disabledReason) }, reasons.disable.text(), 'disabled', refuse));
 });
 
 // Edit.
@@ -201,6 +209,24 @@ export function openEdit(relayer) {
   showEdit();
 }
 
+// Opens the form with the values of an earlier version as changes of the current one.
+export function openRestore({ data, etag }, version, revision) {
+  if (isStillSending()) return;
+  if (version.network_type !== data.network_type) {
+    say('This version has the network type ' + version.network_type + ', which cannot be changed');
+    return;
+  }
+  const form = restoreForm(data, version);
+  if (!form.isChanged()) {
+    say('Every field that can be edited has the value of revision ' + revision);
+    return;
+  }
+  editing = { base: data, stored: data, etag, form };
+  showEdit();
+  noteEdit('The form has the values of revision ' + revision + '. RPC URLs and states stay as they are now. Save to restore the values.');
+  reasons.edit.fill('Restore revision ' + revision);
+}
+
 function save() {
   const { base, stored, etag, form } = editing;
   form.clearErrors();
@@ -212,7 +238,7 @@ function save() {
   }
   if (!isSending) noteEdit('Saving');
   send({
-    base, stored, etag, fields,
+    base, stored, etag, fields, reason: reasons.edit.text(),
     notice: (relayer) => nameInSentence(relayer) + ' was changed',
     refuse: inDialog('edit', base.id, (problems, isUnknown) => {
       noteEdit('');
@@ -274,7 +300,7 @@ onSubmit(byId('delete-form'), () => {
     refuseDelete('This is not the ID of the relayer');
     return;
   }
-  send({ ...deleting, refuse: inDialog('delete', deleting.base.id, (problems, isUnknown) => refuseDelete(failureOf('deleted', problems, isUnknown))) });
+  send({ ...deleting, reason: reasons.delete.text(), refuse: inDialog('delete', deleting.base.id, (problems, isUnknown) => refuseDelete(failureOf('deleted', problems, isUnknown))) });
 });
 
 // Conflict.
@@ -283,7 +309,7 @@ async function showConflict(change) {
   const { base, fields } = change;
   let current;
   try {
-    current = await call(pathOf(base.id));
+    current = await callOne(base.id);
   } catch (refusal) {
     refuse(change, refusal);
     return;

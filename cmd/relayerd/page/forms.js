@@ -378,9 +378,25 @@ export function newRelayerForm(values) {
   const networkType = parts.find(([name]) => name === networkTypeField.name)[1].input;
   networkType.addEventListener('change', showPolicy);
   fillParts(parts, values);
+  if (values.policies) chosen()?.fill(values.policies);
   showPolicy();
   const content = [...elementsOf(parts), ...Object.values(policies).map((policy) => policy.element)];
   return new Form(() => (chosen() ? [...parts, ['policies', chosen()]] : parts), content);
+}
+
+// Returns the form of a stored relayer with the values of an earlier version as changes. RPC
+// URLs stay.
+export function restoreForm(current, version) {
+  const form = editForm({ ...version, custom_rpc_urls: current.custom_rpc_urls });
+  form.before = editForm(current).before;
+  return form;
+}
+
+// Returns the form of a new relayer with the values of a deleted one as entries.
+export function recreateForm(version) {
+  const form = newRelayerForm({ ...version, custom_rpc_urls: undefined });
+  form.before = newRelayerForm({}).before;
+  return form;
 }
 
 // Returns the form of a stored relayer.

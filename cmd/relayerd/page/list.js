@@ -1,7 +1,7 @@
 // The list of relayers: its pages, its order and its rows. The fragment of the URL names
 // all of it, so that a link shows the same list.
 
-import { call } from './api.js';
+import { call, withChanges } from './api.js';
 import { byId, make, morph, say } from './dom.js';
 import { dividedProblems, filtersOf, showFilterErrors, showFilters, withFilter } from './filters.js';
 import { isSame } from './json.js';
@@ -29,10 +29,10 @@ const linkToLabel = (key, value) => linkTo(withFilter(shownFilters(), 'label.' +
 // Reading.
 
 async function readPage(page, perPage, filters, signal) {
-  const query = new URLSearchParams([['page', page], ['per_page', perPage], ...filters]);
-  const { data, pagination } = await call('?' + query, { signal });
+  const query = new URLSearchParams([['page', page], ['per_page', perPage], ...filters, withChanges]);
+  const { data, changes, pagination } = await call('?' + query, { signal });
   const [current, size, total] = [pagination.current_page, pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
-  return { data, page: current, perPage: size, total };
+  return { data: data.map((relayer, index) => ({ relayer, change: changes[index] })), page: current, perPage: size, total };
 }
 
 // Reads a page of the reversed list. The API lists the oldest first, so that the page is
@@ -97,20 +97,20 @@ function showErrors(problems) {
   showPagerErrors(others);
 }
 
-const hasSameRows = (relayers) => isSame([...byId('rows').children].map((row) => row.dataset.id), relayers.map(({ id }) => id));
+const hasSameRows = (list) => isSame([...byId('rows').children].map((row) => row.dataset.id), list.map(({ relayer }) => relayer.id));
 
 // Rows that are shown already stay the same elements. An element that is moved loses the
 // focus.
-function setRows(relayers) {
+function setRows(list) {
   const rows = byId('rows');
   const present = new Map([...rows.children].map((row) => [row.dataset.id, row]));
-  const fresh = relayers.map((relayer) => {
-    const [old, row] = [present.get(relayer.id), rowOf(relayer, linkToLabel)];
+  const fresh = list.map(({ relayer, change }) => {
+    const [old, row] = [present.get(relayer.id), rowOf(relayer, change, linkToLabel)];
     if (!old) return row;
     morph(old, row);
     return old;
   });
-  if (!hasSameRows(relayers)) rows.replaceChildren(...fresh);
+  if (!hasSameRows(list)) rows.replaceChildren(...fresh);
 }
 
 function showPage({ asked, data, page, perPage, total }) {
@@ -156,9 +156,9 @@ export function setInvalidList(asked, problems) {
 
 const rowWith = (id) => [...byId('rows').children].find((row) => row.dataset.id === id);
 
-export function updateRow(relayer) {
+export function updateRow(relayer, change) {
   const row = rowWith(relayer.id);
-  if (row) morph(row, rowOf(relayer, linkToLabel));
+  if (row) morph(row, rowOf(relayer, change, linkToLabel));
 }
 
 export function markDeleted(id) { rowWith(id)?.querySelector('.pills').replaceWith(deletedPill()); }

@@ -1,20 +1,21 @@
 import { may, scope, showAccess } from './access.js';
-import { call, expired, explain, hasToken, pathOf, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
+import { call, callOne, expired, explain, hasToken, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
 import { closeBulk, isChanging, openBulk, resumeMine, showRemembered } from './bulk.js';
-import { dropEdit, dropEdits, enable, hasUnsavedEdits, isBusy, noteChange, openDelete, openDisable, openEdit, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
+import { dropEdit, dropEdits, enable, hasUnsavedEdits, isBusy, noteChange, oneReason, openDelete, openDisable, openEdit, openRestore, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say } from './dom.js';
 import { forgetSuggestions, showAbsent, showCounts, suggest } from './facts.js';
 import { valuesOf } from './fields.js';
 import { enteredFilters } from './filters.js';
-import { newRelayerForm } from './forms.js';
+import { newRelayerForm, recreateForm } from './forms.js';
+import { restore, showHistory } from './history.js';
 import { writeJSON } from './json.js';
 import { fragmentOf, linkTo, markDeleted, readList, setInvalidList, setList, shownFilters, updateList, updateRow } from './list.js';
-import { clearStale } from './reach.js';
+import { clearStale, localTime } from './reach.js';
 import { parseTerms } from './selector.js';
-import { cardsOf, inSentence, nameInSentence, nameOf, statusPills, unknownPill } from './view.js';
+import { cardsOf, inSentence, nameInSentence, nameOf, sentenceOf, statusPills, unknownPill } from './view.js';
 import { follow, sleep } from './watch.js';
 
-const names = ['enter', 'list', 'one', 'new', 'problem'];
+const names = ['enter', 'list', 'one', 'new', 'changes', 'problem'];
 
 const isShown = (view) => !byId(view).hidden;
 
@@ -53,30 +54,81 @@ async function showList(asked, signal) {
 
 // One relayer.
 
-let shown; // its data and the ETag of the revision that the user sees
+let shown; // its data, its last change, and the ETag of the revision that the user sees
 
 function setOne(relayer) {
   shown = relayer;
-  const { data } = relayer;
+  const { data, change } = relayer;
   byId('one-title').textContent = nameOf(data);
   morph(byId('one-state'), make('p', { id: 'one-state' }, [statusPills(data)]));
+  byId('one-change').textContent = change?.time ? 'Last change: ' + sentenceOf(change) : '';
   morph(byId('one-cards'), cardsOf(data));
   byId('pause').textContent = data.paused ? 'Resume' : 'Pause';
   showHealthButtons();
   byId('back').href = listHash;
+  if (isShown('one')) showOneHistory(data.id, waiting.signal);
 }
 
 function showHealthButtons() {
   byId('disable').hidden = !may('disable');
   byId('enable').hidden = !may('enable') || !shown?.data.system_disabled;
+  oneReason.element.hidden = !['update', 'enable'].some(may);
 }
 
 async function showOne(id, signal) {
-  setOne(await call(pathOf(id), { signal }));
+  setOne(await callOne(id, { signal }));
+  oneReason.fill('');
+  byId('one-history').replaceChildren();
+  historyOf = undefined;
+  showOneHistory(id, signal);
   refused('');
   show('one');
   resumeEdit(shown);
 }
+
+let historyOf; // the relayer and its revision whose history is shown
+
+// Reads the changes again if there are newer ones, unless the focus is in them.
+function showOneHistory(id, signal) {
+  const wanted = id + ' ' + shown.etag;
+  if (historyOf === wanted || byId('one-history').contains(document.activeElement)) return;
+  historyOf = wanted;
+  showHistory(byId('one-history'), { id }, signal);
+}
+
+// The changes of all relayers.
+
+const historyFilters = ['actor', 'action', 'since', 'until'];
+
+const isTimeFilter = (name) => name === 'since' || name === 'until';
+
+function showChanges(asked, signal) {
+  const filters = historyFilters.filter((name) => asked.get(name)).map((name) => [name, asked.get(name)]);
+  for (const name of historyFilters) {
+    const value = asked.get(name) ?? '';
+    byId('changes-' + name).value = value && isTimeFilter(name) ? localTime(new Date(value)).replace(' ', 'T').slice(0, 16) : value;
+  }
+  byId('changes-rows').replaceChildren();
+  const id = asked.get('of') ?? undefined;
+  byId('changes-title').textContent = id === undefined ? 'Changes' : 'Changes of ' + inSentence(id);
+  byId('changes-form').hidden = id !== undefined;
+  show('changes');
+  return showHistory(byId('changes-rows'), { id, filters }, signal);
+}
+
+function filterChanges() {
+  const entered = historyFilters.map((name) => [name, byId('changes-' + name).value.trim()]).filter(([, value]) => value !== '');
+  const asked = entered.map(([name, value]) => [name, isTimeFilter(name) ? new Date(value).toISOString() : value]);
+  goTo('#' + new URLSearchParams([['changes', ''], ...asked]));
+}
+
+function recreate(version) {
+  if (newForm.isChanged() && !confirm('You have a new relayer that is not created. Discard it?')) return;
+  setNewForm(recreateForm(version));
+  goTo('#new', 'The form has the last values of ' + inSentence(version.id) + '. Enter its RPC URLs again.');
+}
+
+Object.assign(restore, { edit: openRestore, create: recreate });
 
 function refused(text) { byId('one-wrong').textContent = text; }
 
@@ -88,7 +140,7 @@ async function readUntilKnown(id) {
   for (let wait = 1000; shown === unknown && !signal.aborted; wait = Math.min(2 * wait, 30000)) {
     await sleep(wait, signal);
     try {
-      const current = await call(pathOf(id), { signal });
+      const current = await callOne(id, { signal });
       if (shown !== unknown || signal.aborted) return;
       setOne(current);
       refused('');
@@ -104,7 +156,8 @@ async function readUntilKnown(id) {
 
 // A problem.
 
-function showProblem(title, text, canRetry) {
+function showProblem(title, text, canRetry, hasHistory = false) {
+  byId('problem-history').hidden = !hasHistory;
   byId('problem-title').textContent = title;
   byId('problem-text').textContent = text;
   byId('again').hidden = !canRetry;
@@ -114,7 +167,8 @@ function showProblem(title, text, canRetry) {
 function showGone(id) {
   const lost = dropEdit(id) ? ' Your changes are not saved.' : '';
   const outside = scope() ? ' Or it is outside of what this token may see: ' + inSentence(scope()) + '.' : '';
-  showProblem('There is no relayer ' + inSentence(id), 'It was deleted, or the ID in the address is wrong.' + outside + lost, false);
+  byId('problem-history').href = '#' + new URLSearchParams({ changes: '', of: id });
+  showProblem('There is no relayer ' + inSentence(id), 'It was deleted, or the ID in the address is wrong.' + outside + lost, false, true);
 }
 
 function showRefusal(refusal, doing, id) {
@@ -130,7 +184,11 @@ let newForm;
 
 // The form begins with what every relayer of a narrowed token has.
 function buildNewForm() {
-  newForm = newRelayerForm(scope() ? valuesOf(parseTerms(scope())) : {});
+  setNewForm(newRelayerForm(scope() ? valuesOf(parseTerms(scope())) : {}));
+}
+
+function setNewForm(form) {
+  newForm = form;
   byId('new-scope').textContent = scope() && 'This token may create only relayers with ' + inSentence(scope()) + '.';
   byId('new-form').replaceChildren(...newForm.elements, make('button', { class: 'main' }, 'Create the relayer'));
 }
@@ -203,7 +261,8 @@ async function route() {
   const asked = askedView();
   const id = asked.get('relayer') ?? undefined;
   try {
-    if (asked.has('new') && may('create')) show('new');
+    if (asked.has('changes')) await showChanges(asked, signal);
+    else if (asked.has('new') && may('create')) show('new');
     else if (asked.has('new')) showProblem('Not permitted', 'This token may not create relayers.', false);
     else if (id !== undefined) await showOne(id, signal);
     else await showList(asked, signal);
@@ -244,7 +303,7 @@ let countTimer;
 
 async function refreshOne(signal) {
   const before = shown;
-  const current = await call(pathOf(before.data.id), { signal });
+  const current = await callOne(before.data.id, { signal });
   if (shown === before && isShown('one')) setOne(current);
 }
 
@@ -278,17 +337,17 @@ function refreshSoon() {
   refreshTimer = setTimeout(refresh, 300);
 }
 
-function onChange(change, { relayer, etag }) {
+function onChange(event, { relayer, etag, change }) {
   changes++;
-  const isDeleted = change === 'deleted';
+  const isDeleted = event === 'deleted';
   noteChange(relayer.id, etag, isDeleted);
   if (isDeleted) markDeleted(relayer.id);
-  else updateRow(relayer);
+  else updateRow(relayer, change);
   // A change can make a relayer match the filters, or no longer.
   if (isShown('list')) countSoon();
-  if (change !== 'updated' || (isShown('list') && shownFilters().size > 0)) refreshSoon();
+  if (event !== 'updated' || (isShown('list') && shownFilters().size > 0)) refreshSoon();
   else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {
-    setOne({ data: relayer, etag });
+    setOne({ data: relayer, etag, change });
     refused('');
     say(nameInSentence(relayer) + ' was changed by another client');
   }
@@ -342,7 +401,7 @@ function clearViews() {
   stopFeed();
   clearStale();
   forgetSuggestions();
-  for (const id of ['principal', 'scope', 'rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'problem-title', 'problem-text', 'counts', 'filter-absent']) byId(id).replaceChildren();
+  for (const id of ['principal', 'scope', 'rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'one-change', 'one-history', 'changes-rows', 'problem-title', 'problem-text', 'counts', 'filter-absent']) byId(id).replaceChildren();
   shown = undefined;
 }
 
@@ -416,6 +475,7 @@ async function signIn() {
 
 onSubmit(byId('enter-form'), signIn);
 onSubmit(byId('new-form'), create);
+onSubmit(byId('changes-form'), filterChanges);
 onSubmit(byId('pager-form'), () => goTo(fragmentOf({ page: byId('page').value.trim() })));
 byId('per-page').addEventListener('change', () => goTo(fragmentOf({ page: 1, per_page: byId('per-page').value })));
 byId('order').addEventListener('change', () => goTo(fragmentOf({ page: 1, order: byId('order').value })));

@@ -6,7 +6,7 @@ import { byId } from './dom.js';
 let last; // when the server was reached
 
 // Returns the local date and time to the second.
-function textOf(time) {
+export function localTime(time) {
   const local = new Date(time - time.getTimezoneOffset() * 60000);
   return local.toISOString().slice(0, 19).replace('T', ' ');
 }
@@ -25,5 +25,5 @@ export function lost() {
   const showsStates = byId('enter').hidden;
   if (!showsStates || !last || document.body.classList.contains('stale')) return;
   document.body.classList.add('stale');
-  byId('stale').textContent = 'The server cannot be reached. The states are those of ' + textOf(last) + '.';
+  byId('stale').textContent = 'The server cannot be reached. The states are those of ' + localTime(last) + '.';
 }

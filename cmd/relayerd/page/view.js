@@ -4,6 +4,7 @@ import { humanAmount } from './amounts.js';
 import { copyButton, make } from './dom.js';
 import { policyFields, relayerFields, titleOf } from './fields.js';
 import { Literal, isObject } from './json.js';
+import { localTime } from './reach.js';
 
 const quiet = (text) => make('span', { class: 'quiet' }, text);
 
@@ -78,14 +79,28 @@ function signerOf({ signer_id: signer, address }, name) {
   return address ? copyable(address, 'address of ' + name, [line(signer), mono(shortened(address))]) : line(signer);
 }
 
-export function rowOf(relayer, link) {
+// Returns who made a change and what it was, when and why.
+export function sentenceOf({ time, actor, action, reason }) {
+  const who = actor ? ' by ' + inSentence(actor) : '';
+  return (action ?? 'change') + who + ', ' + localTime(new Date(time)) + (reason ? '. Reason: ' + printable(reason) : '');
+}
+
+// Returns who made the last change and when, which may be unknown.
+function lineOf(change) {
+  if (!change?.time) return [];
+  const { actor, time } = change;
+  const text = (actor ? inSentence(actor) + ', ' : '') + localTime(new Date(time)).slice(0, -3);
+  return [make('span', { class: 'changed', title: 'Last change: ' + sentenceOf(change) }, text)];
+}
+
+export function rowOf(relayer, change, link) {
   const { id } = relayer;
   const name = nameInSentence(relayer);
   const open = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id), title: nameOf(relayer) }, nameOf(relayer));
   return make('tr', { role: 'row', 'data-id': id }, [
     make('th', { role: 'rowheader', scope: 'row' }, [copyable(id, 'ID of ' + name, [open, mono(id)])]),
     cell('Network', [networkBadge(relayer)]),
-    cell('Status', [statusPills(relayer)]),
+    cell('Status', [statusPills(relayer), ...lineOf(change)]),
     cell('Signer', [signerOf(relayer, name)]),
     cell('Labels', [labelsOf(relayer, link)]),
   ]);

@@ -1,11 +1,15 @@
 package table
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // Change is one validated write: Old is nil for a create, and New for a delete.
@@ -35,6 +39,9 @@ type Batch struct {
 	// Changes are the accepted writes in order, and Counters are those after them.
 	Changes  []Change
 	Counters Counters
+
+	// Past are changes of another store that are only for the history.
+	Past []relayer.RecordChange
 
 	table *Table
 
@@ -89,10 +96,10 @@ func (b *Batch) checkFree(added *Record) error {
 // Import adds records with the revisions that they have, all or none.
 func (b *Batch) Import(added []*Record) error {
 	// The records are added to a copy, so that a rejected one leaves no others behind.
-	all := &Batch{slices.Clone(b.Changes), b.Counters, b.table, maps.Clone(b.byID), maps.Clone(b.byClaim)}
+	all := &Batch{slices.Clone(b.Changes), b.Counters, b.Past, b.table, maps.Clone(b.byID), maps.Clone(b.byClaim)}
 	for _, r := range added {
 		if err := all.checkFree(r); err != nil {
-			return ImportError(r.ID(), err)
+			return importError(r.ID(), err)
 		}
 		all.append(Change{New: r, IsImport: true})
 	}
@@ -100,8 +107,44 @@ func (b *Batch) Import(added []*Record) error {
 	return nil
 }
 
-// ImportError names the record that was rejected.
-func ImportError(id string, err error) error { return fmt.Errorf("import %q: %w", id, err) }
+// CheckImport returns an error that names the record if it cannot be imported.
+func CheckImport(rec relayer.Record) error {
+	err := storeutil.Check(rec, MaxSize)
+	if rec.Revision < 1 || rec.Revision > transfer.MaxRevision {
+		err = &relayer.ValidationError{Fields: []relayer.FieldError{{
+			Field: "revision", Message: fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)),
+		}}}
+	}
+	if err != nil {
+		return importError(rec.ID, err)
+	}
+	return nil
+}
+
+// importError names the record that was rejected.
+func importError(id string, err error) error { return fmt.Errorf("import %q: %w", id, err) }
+
+// ImportHistory adds changes of another store to Past. Their revisions must grow from the next
+// one on.
+func (b *Batch) ImportHistory(changes []relayer.RecordChange) error {
+	next := b.Counters.NextRevision
+	for _, c := range changes {
+		before := relayer.Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText}
+		if err := cmp.Or(CheckImport(c.Record), storeutil.Check(before, MaxSize)); err != nil {
+			return err
+		}
+		if c.Kind == relayer.ChangeHeartbeat {
+			return importError(c.Record.ID, errors.New("a heartbeat is not a change"))
+		}
+		if c.Record.Revision < next {
+			return relayer.ErrConflict
+		}
+		next = c.Record.Revision + 1
+	}
+	b.Counters.NextRevision = next
+	b.Past = append(b.Past, changes...)
+	return nil
+}
 
 func (b *Batch) append(c Change) {
 	c.New.sequence = b.Counters.NextSequence

@@ -3,6 +3,7 @@
 package pgtest
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
+
+// patience is far above any delay on a busy machine.
+const patience = 2 * time.Minute
 
 // Open opens a store until the test ends.
 func Open(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
@@ -36,13 +40,30 @@ func Open(t testing.TB, connString string, options ...postgres.Option) *postgres
 // UntilAvailable repeats a call that can exceed the short timeouts of a store on a busy
 // machine.
 func UntilAvailable(call func() error) error {
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	err := call()
 	for errors.Is(err, relayer.ErrUnavailable) && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 		err = call()
 	}
 	return err
+}
+
+// Connect opens a connection until the test ends. A server that recovers after a fault
+// refuses connections for a time.
+func Connect(t testing.TB, connString string) *pgx.Conn {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	conn, err := pgx.Connect(t.Context(), connString)
+	for err != nil && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+		conn, err = pgx.Connect(t.Context(), connString)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }
 
 // SessionName returns the parameter of a connection string that names its sessions.
@@ -52,12 +73,9 @@ func SessionName(name string) string { return "&application_name=" + name }
 // of a killed client first carry out the requests that they have received.
 func AwaitSessionsEnd(t testing.TB, server *pgserver.Server, name string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := Connect(t, server.ConnString())
 	defer conn.Close(t.Context())
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for count := -1; count != 0; time.Sleep(time.Millisecond) {
 		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, name).Scan(&count)
 		if err != nil || time.Now().After(deadline) {

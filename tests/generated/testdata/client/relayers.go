@@ -25,7 +25,7 @@ func evmRelayer() CreateEvmRelayerRequest {
 		CustomRpcUrls: set([]RpcConfig{{Url: "https://rpc.example/v2/KEY", Weight: set(33.3)}}),
 		Policies: set(RelayerEvmPolicy{
 			Eip1559Pricing: set(false), GasLimitEstimation: set(true), GasPriceCap: set(mostWei()), IncludeRevertData: set(true),
-			MinBalance: set(relayer.NewAmount(0)), PrivateTransactions: set(false), WhitelistReceivers: set([]string{"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}),
+			MinBalance: set(relayer.Amount{}), PrivateTransactions: set(false), WhitelistReceivers: set([]string{"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}),
 		}),
 	}
 }

@@ -1,0 +1,119 @@
+// The changes of the past: of one relayer, or of all.
+
+import { may } from './access.js';
+import { call, callOne, explain, pathOf, Refusal } from './api.js';
+import { changeTable } from './conflict.js';
+import { byId, make } from './dom.js';
+import { titleOf } from './fields.js';
+import { localTime } from './reach.js';
+import { inSentence } from './view.js';
+
+const dialog = byId('change-dialog');
+
+// What the restore of a version opens. main.js sets it.
+export const restore = {};
+
+const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
+
+const fieldsOf = ({ changed = [] }) => changed.map((path) => titleOf({ name: path })).join(', ');
+
+async function quietly(act) {
+  try {
+    await act();
+  } catch (error) {
+    if (!(error instanceof Refusal) && error.name !== 'AbortError') throw error;
+  }
+}
+
+// Returns the change before another one, if it is still stored and the user may see it.
+async function before(id, { revision }) {
+  const { data } = await call(pathOf(id) + '/history?' + new URLSearchParams({ before: revision.text, per_page: 1 }));
+  return data[0]?.relayer ?? undefined;
+}
+
+let opened; // the change in the dialog: an ID, a version, and its revision
+
+async function open(id, entry) {
+  const { relayer, revision } = entry;
+  const old = await before(id, entry);
+  const version = relayer ?? old;
+  opened = { id, version, revision };
+  byId('change-title').textContent = 'Revision ' + revision.text + ' of ' + inSentence(id);
+  byId('change-text').textContent = relayer === null && entry.action === 'delete'
+    ? 'The relayer was deleted. Its RPC URLs are not in the history: they must be entered again.'
+    : (entry.reason ? 'Reason: ' + entry.reason : '');
+  const differences = relayer && old ? changeTable(old, relayer) : make('p', {}, relayer && entry.action === 'create' ? 'The relayer was created.' : '');
+  byId('change-table').replaceChildren(differences);
+  byId('change-masked').hidden = !entry.changed?.includes('custom_rpc_urls');
+  byId('change-restore').hidden = !version || !(may('update') || may('create'));
+  byId('change-restore').textContent = relayer ? 'Restore this version' : 'Create it again';
+  dialog.showModal();
+}
+
+// Opens the editor with the version as a draft, or the form of a new relayer if the relayer
+// was deleted.
+byId('change-restore').addEventListener('click', () => quietly(async () => {
+  const { id, version, revision } = opened;
+  let current;
+  try {
+    current = await callOne(id);
+  } catch (error) {
+    if (error.status !== 404) {
+      byId('change-text').textContent = error instanceof Refusal ? explain(error, 'read this relayer') : '';
+      throw error;
+    }
+  }
+  dialog.close();
+  if (current) restore.edit(current, version, revision.text);
+  else restore.create(version);
+}));
+
+byId('change-close').addEventListener('click', () => dialog.close());
+
+function rowOf(entry, id, hasNames) {
+  const { time, actor = '', action = '', reason = '', revision } = entry;
+  const details = make('button', { type: 'button', 'aria-label': 'Details of revision ' + revision.text }, 'Details');
+  details.addEventListener('click', () => quietly(() => open(id, entry)));
+  return make('tr', { role: 'row', 'data-revision': revision.text }, [
+    make('th', { role: 'rowheader', scope: 'row' }, time ? localTime(new Date(time)) : 'Unknown'),
+    ...(hasNames ? [cell('Relayer', [make('a', { href: '#relayer=' + encodeURIComponent(id) }, id)])] : []),
+    cell('Who', actor),
+    cell('Action', action),
+    cell('Fields', fieldsOf(entry)),
+    cell('Reason', reason),
+    cell('', [details]),
+  ]);
+}
+
+// A search examines a part of the history. The page asks again this often for a full page.
+const attempts = 10;
+const pageSize = 20;
+
+// Shows the changes of a relayer, or those of all that the filters select.
+export function showHistory(holder, { id, filters = [] }, signal) {
+  const hasNames = id === undefined;
+  const titles = ['Time', ...(hasNames ? ['Relayer'] : []), 'Who', 'Action', 'Fields', 'Reason', 'Change'];
+  const rows = make('tbody', { role: 'rowgroup' });
+  const older = make('button', { type: 'button' }, 'Older changes');
+  const note = make('p', { class: 'quiet', role: 'status' });
+  const heads = titles.map((title) => make('th', { role: 'columnheader', scope: 'col' }, title));
+  const table = make('table', { role: 'table', class: 'stacked', 'aria-label': 'Changes' }, [make('thead', { role: 'rowgroup' }, [make('tr', { role: 'row' }, heads)]), rows]);
+  let next;
+  const read = async () => {
+    const found = [];
+    for (let attempt = 0; attempt < attempts && found.length < pageSize; attempt++) {
+      const query = new URLSearchParams([...filters, ['per_page', pageSize - found.length], ...(next ? [['before', next]] : [])]);
+      const page = await call((hasNames ? ':history' : pathOf(id) + '/history') + '?' + query, { signal });
+      found.push(...page.data);
+      next = page.next;
+      if (!next) break;
+    }
+    rows.append(...found.map((entry) => rowOf(entry, entry.id ?? id, hasNames)));
+    table.hidden = rows.children.length === 0;
+    older.hidden = !next;
+    note.textContent = table.hidden ? (next ? 'No change found yet.' : 'No change matches.') : '';
+    holder.replaceChildren(table, note, older);
+  };
+  older.addEventListener('click', () => quietly(read));
+  return quietly(read);
+}

@@ -1,0 +1,14 @@
+// Package limits has the limits of stored records, which the documentation of
+// relayer.Record states. The Manager keeps them, and stores may rely on them.
+package limits
+
+// Lengths in bytes, except Terms.
+const (
+	ID       = 64
+	Claim    = 128
+	Terms    = 64 // the number of terms
+	Term     = 256
+	Text     = 1024
+	Note     = 4096
+	Position = 128
+)

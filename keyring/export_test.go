@@ -1,0 +1,3 @@
+package keyring
+
+var ErrFormat = errFormat

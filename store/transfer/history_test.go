@@ -1,0 +1,183 @@
+package transfer_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
+)
+
+// pastOf returns the history of a store, oldest first.
+func pastOf(t testing.TB, store relayer.Store) []relayer.RecordChange {
+	t.Helper()
+	past, err := store.History(t.Context(), relayer.HistoryQuery{Limit: math.MaxInt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(past)
+	return past
+}
+
+// wantHistory fails unless the store has exactly these changes in its history.
+func wantHistory(t testing.TB, store relayer.Store, want []relayer.RecordChange) {
+	t.Helper()
+	got := pastOf(t, store)
+	if len(got) != len(want) {
+		t.Fatalf("the history has %d changes, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if g, w := fmt.Sprintf("%+v", got[i]), fmt.Sprintf("%+v", want[i]); g != w || len(got[i].Record.Private) > 0 {
+			t.Fatalf("change %d is %s, want %s", i, g, w)
+		}
+	}
+}
+
+// fillHistory makes changes of all kinds, whose last one is a delete, with documents of
+// different sizes.
+func fillHistory(t testing.TB, store relayer.Store) {
+	t.Helper()
+	fillWithGaps(t, store, 70)
+	for i, rec := range listAll(t, store) {
+		rec.Document = bytes.Repeat([]byte("d"), i*100)
+		rec.Terms, rec.Text, rec.Note = []string{"changed"}, "changed", []byte(fmt.Sprint("note ", i))
+		if _, err := store.Update(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := put(t, store, copySample("last"))
+	if err := store.Delete(t.Context(), last.ID, last.Revision, []byte("deleted")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCopy_History(t *testing.T) {
+	eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
+		src, dst := newSrc(t), newDst(t)
+		fillHistory(t, src)
+		copyAll(t, dst, src)
+		if _, ok := dst.(transfer.HistoryImporter); !ok {
+			return
+		}
+		past := pastOf(t, src)
+		wantHistory(t, dst, past)
+		copyAll(t, dst, src)
+		wantHistory(t, dst, past)
+		made := put(t, dst, copySample("later"))
+		if deleted := past[len(past)-1].Record; deleted.ID != "last" || made.Revision <= deleted.Revision {
+			t.Errorf("a later write has revision %d, and the last delete %d", made.Revision, deleted.Revision)
+		}
+	})
+}
+
+// TestCopy_HistoryResumed ends a copy at each of its calls and calls Copy again: no change is
+// missing or doubled.
+func TestCopy_HistoryResumed(t *testing.T) {
+	src := memory.New()
+	fillHistory(t, src)
+	for _, name := range interruptionNames {
+		for nth := 0; ; nth++ {
+			dst := memory.New()
+			if copyInterrupted(t, dst, src, interruptions[name], nth) <= nth {
+				break
+			}
+			copyAll(t, dst, src)
+			wantHistory(t, dst, pastOf(t, src))
+		}
+	}
+}
+
+// A destination whose relayers were all deleted has a history that the source does not have.
+func TestCopy_HistoryOfDestination(t *testing.T) {
+	src := memory.New()
+	fillHistory(t, src)
+	for _, writes := range []int{1, 500} {
+		dst := memory.New()
+		for i := range writes {
+			made := put(t, dst, copySample(fmt.Sprint("own-", i)))
+			if err := dst.Delete(t.Context(), made.ID, made.Revision, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := pastOf(t, dst)
+		if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, transfer.ErrDiffers) {
+			t.Errorf("after %d writes: error is %v, want ErrDiffers", writes, err)
+		}
+		wantHistory(t, dst, before)
+	}
+}
+
+func TestCopy_HistoryNotRetained(t *testing.T) {
+	open := func(options ...bolt.Option) *bolt.Store {
+		store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"), options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	without := open(bolt.WithHistory(0, 0))
+	fillHistory(t, without)
+	dst := memory.New()
+	copyAll(t, dst, without)
+	wantHistory(t, dst, nil)
+
+	src := memory.New()
+	fillHistory(t, src)
+	copyAll(t, open(bolt.WithHistory(0, 0)), src)
+}
+
+// TestCopy_DamagedHistory changes a note, which is in the history only.
+func TestCopy_DamagedHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	src, err := bolt.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := copySample("one")
+	for i := range 60 {
+		rec.Note = fmt.Appendf(nil, "note <%d>", i)
+		if i == 0 {
+			rec = put(t, src, rec)
+		} else if rec, err = src.Update(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := slices.DeleteFunc(pastOf(t, src), func(c relayer.RecordChange) bool {
+		return strings.Contains("note <0> note <20> note <21>", string(c.Record.Note))
+	})
+	if err := src.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := whole
+	for _, note := range []string{"note <0>", "note <20>", "note <21>"} {
+		damaged = bytes.ReplaceAll(damaged, []byte(note), []byte(strings.Replace(note, "n", "N", 1)))
+	}
+	if reflect.DeepEqual(whole, damaged) {
+		t.Fatal("the notes are nowhere in the file")
+	}
+	if err := os.WriteFile(path, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if src, err = bolt.Open(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	dst := memory.New()
+	copyAll(t, dst, src)
+	wantHistory(t, dst, want)
+}

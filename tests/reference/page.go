@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// section is the table of the fields of one object.
+type section struct {
+	heading string
+	goType  string
+	request string // schema of a create, or of the object in one
+	answer  string // schema of a response, if it has other fields
+	patch   string // schema of a patch, for the relayer itself
+}
+
+var sections = []section{
+	{"## A relayer", "Relayer", "CreateEvmRelayerRequest", "EvmRelayerResponse", "UpdateRelayerRequest"},
+	{"### Elements of `custom_rpc_urls`", "RPCConfig", "RpcConfig", "", ""},
+	{"### `disabled_reason`", "DisabledReason", "DisableRelayerRequest", "", ""},
+	{"## `policies` of an EVM relayer", "EVMPolicy", "RelayerEvmPolicy", "", ""},
+	{"## `policies` of a Solana relayer", "SolanaPolicy", "RelayerSolanaPolicy", "", ""},
+	{"### Elements of `allowed_tokens` (Solana)", "SolanaAllowedToken", "SolanaAllowedTokensPolicy", "", ""},
+	{"### `swap_config` (Solana)", "SolanaSwapConfig", "RelayerSolanaSwapConfig", "", ""},
+	{"### `jupiter_swap_options`", "JupiterSwapOptions", "JupiterSwapOptions", "", ""},
+	{"### `swap_config` of a token (Solana and Stellar)", "TokenSwapConfig", "TokenSwapConfig", "", ""},
+	{"## `policies` of a Stellar relayer", "StellarPolicy", "RelayerStellarPolicy", "", ""},
+	{"### Elements of `allowed_tokens` (Stellar)", "StellarAllowedToken", "StellarAllowedTokensPolicy", "", ""},
+	{"### `metadata`", "StellarTokenMetadata", "StellarTokenMetadata", "", ""},
+	{"### `classic`", "StellarClassicAsset", "StellarClassicAsset", "", ""},
+	{"### `contract`", "StellarContractToken", "StellarContractToken", "", ""},
+	{"### `swap_config` (Stellar)", "StellarSwapConfig", "RelayerStellarSwapConfig", "", ""},
+}
+
+const introduction = `<!-- Generated: go -C tests/reference run . > docs/reference.md -->
+
+# Reference of a relayer
+
+Which fields does a relayer have, what may they contain, and what does an engine do with them?
+
+The text is that of the doc comments of the Go types, and the values are those of the
+[OpenAPI document](../httpapi/openapi.json). The registry checks the values. An engine enforces
+what the text says of it. Sentences about ` + "`WithNetworkRules`" + ` hold with that option, and with
+` + "`relayerd serve --network-rules`" + `. A field that is not required is absent from a response if it is
+not set. In a request, ` + "`null`" + ` means not set. Integers may be written as any JSON number whose
+value is whole, such as ` + "`1e18`" + `. The maximum size of a relayer is 256 KiB, in all.
+
+Policy fields have no defaults, except ` + "`fee_payment_strategy`" + ` of Solana: a field that is not set
+limits nothing, and leaves a choice to the engine. 1 ETH is 10^18 wei, 1 SOL is 10^9 lamports, and
+1 XLM is 10^7 stroops.
+`
+
+// render returns the page for the repository at root. It is an error if a field has no
+// comment, or if the Go type and the schema differ in their fields.
+func render(root string) (string, error) {
+	source, err := parseSource(root)
+	if err != nil {
+		return "", err
+	}
+	document, err := readSchemas(filepath.Join(root, "httpapi", "openapi.json"))
+	if err != nil {
+		return "", err
+	}
+	var page strings.Builder
+	page.WriteString(introduction)
+	for _, s := range sections {
+		if err := s.write(&page, source, document); err != nil {
+			return "", err
+		}
+	}
+	return page.String(), nil
+}
+
+func (s section) write(page *strings.Builder, source *source, document schemas) error {
+	fields := source.fields[s.goType]
+	properties := maps.Clone(document[s.request].Properties)
+	for name, property := range document[s.answer].Properties {
+		if _, found := properties[name]; !found {
+			properties[name] = property
+		}
+	}
+	if len(fields) == 0 || len(properties) == 0 {
+		return fmt.Errorf("%s or its schema %s has no fields", s.goType, s.request)
+	}
+	fmt.Fprintf(page, "\n%s\n\n%s\n", s.heading, s.columns())
+	for _, f := range fields {
+		property, found := properties[f.name]
+		if !found {
+			return fmt.Errorf("%s.%s: no schema has the field", s.goType, f.name)
+		}
+		delete(properties, f.name)
+		if f.text == "" {
+			return fmt.Errorf("%s.%s: the Go field has no comment", s.goType, f.name)
+		}
+		value, err := document.describe(property)
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s.%s", s.goType, f.name), err)
+		}
+		fmt.Fprintf(page, "| `%s` | %s | %s%s |\n", f.name, value, s.requests(f.name, document), f.text)
+	}
+	if len(properties) > 0 {
+		return fmt.Errorf("%s lacks fields of its schema: %v", s.goType, slices.Sorted(maps.Keys(properties)))
+	}
+	return nil
+}
+
+func (s section) columns() string {
+	if s.patch == "" {
+		return "| field | value | meaning |\n|---|---|---|"
+	}
+	return "| field | value | create | patch | meaning |\n|---|---|---|---|---|"
+}
+
+// requests returns the cells that say whether a create and a patch may have the field.
+func (s section) requests(name string, document schemas) string {
+	if s.patch == "" {
+		if slices.Contains(document[s.request].Required, name) {
+			return "**Required.** "
+		}
+		return ""
+	}
+	create, patch := "no", "no"
+	if _, found := document[s.request].Properties[name]; found {
+		create = "optional"
+	}
+	if slices.Contains(document[s.request].Required, name) {
+		create = "**required**"
+	}
+	if _, found := document[s.patch].Properties[name]; found {
+		patch = "yes"
+	}
+	return create + " | " + patch + " | "
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestReference(t *testing.T) {
+	page, err := render("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := os.ReadFile("../../docs/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page != string(committed) {
+		t.Error("docs/reference.md differs: in tests/reference, run go run . > ../../docs/reference.md")
+	}
+}
+
+// A field without a comment or without a schema is an error, and not an empty cell.
+func TestReference_Incomplete(t *testing.T) {
+	complete := map[string]schema{"S": {Properties: map[string]schema{"a": {Type: "boolean"}}}}
+	for name, c := range map[string]struct {
+		fields  []field
+		schemas schemas
+		want    string
+	}{
+		"complete":       {[]field{{"a", "Text."}}, complete, ""},
+		"no comment":     {[]field{{"a", ""}}, complete, "no comment"},
+		"not in schema":  {[]field{{"a", "Text."}, {"b", "Text."}}, complete, "no schema"},
+		"only in schema": {[]field{{"b", "Text."}}, schemas{"S": {Properties: map[string]schema{"a": {}, "b": {Type: "string"}}}}, "lacks fields"},
+		"unknown type":   {[]field{{"a", "Text."}}, schemas{"S": {Properties: map[string]schema{"a": {Type: "date"}}}}, "unknown type"},
+	} {
+		var page strings.Builder
+		err := section{goType: "T", request: "S"}.write(&page, &source{fields: map[string][]field{"T": c.fields}}, c.schemas)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
