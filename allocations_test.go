@@ -1,9 +1,7 @@
 package relayer_test
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -53,47 +51,6 @@ func TestDocuments_Allocations(t *testing.T) {
 		}
 		if got := testing.AllocsPerRun(100, func() { _ = c.read() }); got > c.most {
 			t.Errorf("%s: %v allocations, want at most %v", name, got, c.most)
-		}
-	}
-}
-
-// TestWrite_Allocations bounds the work of a write, and that of changes by that of a create:
-// a change decodes the stored relayer once, and a pause none of it. The limits hold with the
-// race detector too, which adds up to a tenth.
-func TestWrite_Allocations(t *testing.T) {
-	m, ctx := managerOf(t, memory.New()), t.Context()
-	mustCreate(t, m, typical("r"))
-	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "nonce 7"}
-	i := 0
-	count := func(write func() error) float64 {
-		return testing.AllocsPerRun(100, func() {
-			i++
-			if err := write(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	create := count(func() error { return second(m.Create(ctx, typical(fmt.Sprint("new-", i)))) })
-	for name, c := range map[string]struct {
-		most, share float64 // of a create
-		write       func() error
-	}{
-		"patch": {190, 1.3, func() error {
-			return second(m.Documents().Patch(ctx, "r", fmt.Appendf(nil, `{"policies":{"gas_price_cap":%d}}`, i)))
-		}},
-		"update": {225, 1.5, func() error {
-			return second(m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
-		}},
-		"pause and resume": {2 * 90, 2 * 0.65, func() error { return cmp.Or(second(m.Pause(ctx, "r")), second(m.Resume(ctx, "r"))) }},
-		"pause and resume of a document": {2 * 45, 2 * 0.3, func() error {
-			return cmp.Or(second(m.Documents().Patch(ctx, "r", []byte(`{"paused":true}`))), second(m.Documents().Patch(ctx, "r", []byte(`{"paused":false}`))))
-		}},
-		"disable and enable of a document": {2 * 60, 2 * 0.4, func() error {
-			return cmp.Or(second(m.Documents().Disable(ctx, "r", reason)), second(m.Documents().Enable(ctx, "r")))
-		}},
-	} {
-		if got := count(c.write); got > c.most || got > c.share*create {
-			t.Errorf("%s: %v allocations, want at most %v and %v times the %v of a create", name, got, c.most, c.share, create)
 		}
 	}
 }
