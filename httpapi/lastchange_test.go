@@ -236,8 +236,10 @@ func TestHistory_Invalid(t *testing.T) {
 	}
 	wantProblem(t, s.do("GET", one+"/history?before=-1", ""), "before", "must be a revision: a whole number")
 	wantProblem(t, s.do("GET", one+"/history?per_page=x", ""), "per_page", "must be a whole number from 0 to 4294967295")
-	if got := s.do("HEAD", one+"/history?before=x", ""); got.status != http.StatusBadRequest {
-		t.Errorf("HEAD returned %d", got.status)
+	for _, path := range []string{one + "/history", allHistory} {
+		if got := s.do("HEAD", path+"?before=x", ""); got.status != http.StatusBadRequest {
+			t.Errorf("HEAD of %s returned %d", path, got.status)
+		}
 	}
 	if got := s.do("GET", one+"/history?rpc_urls=full&changes=true", ""); strings.Count(got.body, "was ignored") != 2 {
 		t.Errorf("unknown parameters: %s", got.body)
@@ -247,7 +249,12 @@ func TestHistory_Invalid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantFailure(t, serveManager(t, silent, validTokens).do("GET", one+"/history", ""), http.StatusNotFound, "Not Found")
+	for _, path := range []string{one + "/history", allHistory} {
+		wantFailure(t, serveManager(t, silent, validTokens).do("GET", path, ""), http.StatusNotFound, "Not Found")
+		if got := serveManager(t, silent, validTokens).do("HEAD", path, ""); got.status != http.StatusNotFound {
+			t.Errorf("HEAD of %s returned %d", path, got.status)
+		}
+	}
 }
 
 // TestHistory_Scope: a caller with a scope gets the changes before or after which the relayer

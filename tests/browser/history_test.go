@@ -63,6 +63,7 @@ func TestReason(t *testing.T) {
 	b.fill("evm", "Type the ID to confirm")
 	b.fill("not used", field)
 	b.press("Delete the relayer")
+	b.expectTitle("Relayers")
 	b.expectStatus("Renamed was deleted")
 	want("evm", "alice delete not used")
 	b.press("Pause all 3…")
