@@ -46,7 +46,8 @@ type Document struct {
 
 	// SealError is why the RPC URLs are masked in a view of [Documents.WithFullURLs]: an
 	// error that matches [ErrSealed], or [ErrCorrupt] if the stored URLs are damaged, or in
-	// clear despite [WithSealedOnly]. It is nil otherwise.
+	// clear despite [WithSealedOnly]. It matches neither in a watch if the store no longer has
+	// the URLs, because a later change follows. It is nil otherwise.
 	SealError error
 
 	// Changed is [Revision.Changed], in a history. The JSON is nil if [Revision.Relayer] is.
@@ -191,9 +192,14 @@ func (p *DocumentPage) keepRoom(used []Record) {
 func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[DocumentChange, error] {
 	return watch(ctx, d.manager, query, func(c RecordChange) (DocumentChange, error) {
 		document, err := d.read(ctx, c.Record)
+		if len(c.Record.Private) == 0 && errors.Is(document.SealError, ErrCorrupt) {
+			document.SealError = errSuperseded // a feed may have no other private part than the current one
+		}
 		return DocumentChange{c.Kind, document, c.Position, c.Time}, err
 	})
 }
+
+var errSuperseded = errors.New("relayer: a later change has replaced or deleted the RPC URLs")
 
 // History is [Manager.History] without decoding. Next is the Before of the next page, or 0.
 // RPC URLs are always masked.

@@ -1,8 +1,10 @@
 package relayer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -201,5 +203,52 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// forgetful is a store whose feed has the current private parts only.
+type forgetful struct{ relayer.Store }
+
+func (s forgetful) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	changes := s.Store.Watch(ctx, after)
+	return func(yield func(relayer.RecordChange, error) bool) {
+		for change, err := range changes {
+			if current, _ := s.Get(ctx, change.Record.ID); current.Revision != change.Record.Revision {
+				change.Record.Private = nil
+			}
+			if !yield(change, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestDocuments_SupersededURLs: a change whose URLs the store no longer has is masked, and is
+// not damaged.
+func TestDocuments_SupersededURLs(t *testing.T) {
+	m := managerOf(t, forgetful{memory.New()}, relayer.WithSealer(ringOf(t, "k1")))
+	watched := m.Documents().WithFullURLs().Watch(t.Context(), relayer.WatchQuery{})
+	mustCreate(t, m, withURLs("r", "https://a.example/v2/key"))
+	mustCreate(t, m, minimal("none"))
+	if _, err := m.Pause(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for change, err := range watched {
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := change.Document
+		isDamage := errors.Is(d.SealError, relayer.ErrSealed) || errors.Is(d.SealError, relayer.ErrCorrupt)
+		got = append(got, fmt.Sprint(change.Kind, " ", d.ID, " full ", strings.Contains(string(d.JSON), "key"), " error ", d.SealError != nil, " damage ", isDamage))
+		if change.Kind == relayer.ChangeUpdated {
+			break
+		}
+	}
+	want := []string{
+		"created r full false error true damage false", "created none full false error false damage false", "updated r full true error false damage false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }

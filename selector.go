@@ -39,7 +39,7 @@ type term struct {
 	key     string
 	since   int      // of the key
 	values  []string // sorted and distinct
-	records []string // of an indexed key: the terms of the records that have one of the values
+	records []string // of an indexed key, sorted: the terms of the records that have one of the values
 	folded  []string // of a search: the values in one letter case
 }
 
@@ -54,6 +54,7 @@ func newTerm(key selectorKey, values []string) term {
 			t.folded = append(t.folded, fold(value))
 		}
 	}
+	slices.Sort(t.records) // a long value has a digest
 	return t
 }
 
@@ -65,10 +66,16 @@ func (t term) holds(rec Record) bool {
 	case keySearch:
 		return containsAny(rec.Text, t.folded)
 	}
-	return slices.ContainsFunc(t.records, func(text string) bool {
-		_, isPresent := slices.BinarySearch(rec.Terms, text)
-		return isPresent
-	})
+	first, _ := slices.BinarySearch(rec.Terms, t.key)
+	for _, text := range rec.Terms[first:] {
+		if !strings.HasPrefix(text, t.key) {
+			return false
+		}
+		if _, isPresent := slices.BinarySearch(t.records, text); isPresent {
+			return true
+		}
+	}
+	return false
 }
 
 func containsAny(text string, parts []string) bool {

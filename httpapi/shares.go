@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -184,10 +185,12 @@ func (a *API) refuse(x *exchange, r *http.Request, l *limit) response {
 }
 
 // logSealed logs why RPC URLs could not be opened, at most once a minute for each relayer.
+// That a later change has replaced them is no fault.
 func (a *API) logSealed(x *exchange, documents ...relayer.Document) {
 	for i := range documents {
 		d := &documents[i]
-		if d.SealError == nil || a.warnings.take("sealed "+d.ID) > 0 {
+		isFault := errors.Is(d.SealError, relayer.ErrSealed) || errors.Is(d.SealError, relayer.ErrCorrupt)
+		if !isFault || a.warnings.take("sealed "+d.ID) > 0 {
 			continue
 		}
 		a.log(x, slog.LevelWarn, "RPC URLs cannot be opened",
