@@ -65,21 +65,6 @@ func decodeEndpoint(v strictjson.Value, endpoint *RPCConfig) {
 	endpoint.URL = RPCURL(url)
 }
 
-// newPolicy returns an empty policy of the network type, or nil if the type is
-// unknown.
-func newPolicy(networkType NetworkType) Policy {
-	switch networkType {
-	case EVM:
-		return new(EVMPolicy)
-	case Solana:
-		return new(SolanaPolicy)
-	case Stellar:
-		return new(StellarPolicy)
-	default:
-		return nil
-	}
-}
-
 // decoder decodes strict JSON with a policy block in it.
 type decoder struct {
 	strictjson.Decoder

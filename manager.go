@@ -268,7 +268,7 @@ func (s *settings) check(r *Relayer, found *problems) {
 		return
 	}
 	if !isKnown(r.Policy) {
-		found.Add("policies", "must be an evm, a solana or a stellar policy")
+		found.Add("policies", "must be a policy of one of the network types "+networkTypeList())
 		return
 	}
 	if r.Policy.NetworkType() != r.NetworkType {
@@ -277,20 +277,6 @@ func (s *settings) check(r *Relayer, found *problems) {
 	}
 	if s.networkRules {
 		r.Policy.checkNetworkRules(found)
-	}
-}
-
-// isNil reports whether there is no policy, or a nil pointer to one.
-func isNil(policy Policy) bool { return policy == nil || isNilValue(policy) }
-
-// isKnown reports whether the policy is a type of this package. A type of another
-// package implements Policy if it embeds one; its own fields would be lost.
-func isKnown(policy Policy) bool {
-	switch policy.(type) {
-	case *EVMPolicy, *SolanaPolicy, *StellarPolicy:
-		return true
-	default:
-		return false
 	}
 }
 

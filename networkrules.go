@@ -8,27 +8,23 @@ import (
 	"github.com/go-relayer/relayer/internal/cron"
 )
 
-const (
-	swapNeedsUser         = "must not be set unless fee_payment_strategy is user"
-	solanaAddressMessage  = "must be a Solana address: base58 of 32 bytes"
-	stellarAccountMessage = "must be a valid Stellar account: G and 55 characters"
-)
+const swapNeedsUser = "must not be set unless fee_payment_strategy is user"
 
 // The rules of a list or an object are checked after those of its parts: a problem of the
 // whole hides later problems of its parts.
 
-// networkAddressProblem returns why a relayer of the network type cannot have the
-// address, or "".
-func networkAddressProblem(address string, networkType NetworkType) string {
-	switch {
-	case networkType == EVM:
-		return chain.EVMAddressProblem(address)
-	case networkType == Solana && !chain.IsSolanaAddress(address):
-		return solanaAddressMessage
-	case networkType == Stellar && !chain.IsStellarAccount(address):
-		return stellarAccountMessage
+func solanaAddressProblem(address string) string {
+	if chain.IsSolanaAddress(address) {
+		return ""
 	}
-	return ""
+	return "must be a Solana address: base58 of 32 bytes"
+}
+
+func stellarAccountProblem(account string) string {
+	if chain.IsStellarAccount(account) {
+		return ""
+	}
+	return "must be a valid Stellar account: G and 55 characters"
 }
 
 // checkOuterSpaces reports a name that looks like another one.
@@ -129,8 +125,8 @@ func (k *StellarTokenKind) checkNetworkRules(found *problems, path string) {
 		if !chain.IsStellarAssetCode(k.Classic.Code) {
 			found.Add(path+".classic.code", "must be 1 to 12 ASCII letters and digits")
 		}
-		if !chain.IsStellarAccount(k.Classic.Issuer) {
-			found.Add(path+".classic.issuer", stellarAccountMessage)
+		if problem := stellarAccountProblem(k.Classic.Issuer); problem != "" {
+			found.Add(path+".classic.issuer", problem)
 		}
 	}
 	if k.Contract != nil && !chain.IsStellarContract(k.Contract.ContractID) {
@@ -145,8 +141,8 @@ func checkSolanaAddresses(found *problems, path string, addresses []string) {
 }
 
 func checkSolanaAddress(found *problems, path, address string) {
-	if !chain.IsSolanaAddress(address) {
-		found.Add(path, solanaAddressMessage)
+	if problem := solanaAddressProblem(address); problem != "" {
+		found.Add(path, problem)
 	}
 }
 

@@ -22,6 +22,9 @@ type Policy interface {
 	checkNetworkRules(*problems)
 }
 
+// isNil reports whether there is no policy, or a nil pointer to one.
+func isNil(policy Policy) bool { return policy == nil || isNilValue(policy) }
+
 // EVMPolicy is the policy of a relayer on an [EVM] network. Amounts are in wei.
 type EVMPolicy struct {
 	// EIP1559Pricing selects the fees of transactions that name none: true for EIP-1559 (a

@@ -35,7 +35,7 @@ type Relayer struct {
 	Network string `json:"network" validate:"required,text"`
 
 	// NetworkType is the type of Network. It selects the type of Policy.
-	NetworkType NetworkType `json:"network_type" validate:"required,oneof=evm solana stellar"`
+	NetworkType NetworkType `json:"network_type" validate:"required,network_type"`
 
 	// Address is the address of the relayer on its network, from which its transactions are
 	// sent, as returned by the host ([WithAddressResolver]). It is empty if the host has none.
@@ -167,7 +167,7 @@ type CreateRequest struct {
 	// Network is required: the identifier of the network, such as "sepolia".
 	Network string `json:"network"`
 
-	// NetworkType is required: [EVM], [Solana] or [Stellar].
+	// NetworkType is required: one of [NetworkTypes].
 	NetworkType NetworkType `json:"network_type"`
 
 	// Paused creates the relayer paused. It is required in JSON.

@@ -60,14 +60,18 @@ func (p Patch) MarshalUnmasked() ([]byte, error) {
 
 // policyPointerError rejects what would clear a policy or change it by mistake.
 func policyPointerError(policies any) error {
-	switch policies.(type) {
-	case EVMPolicy, SolanaPolicy, StellarPolicy, UnknownPolicy:
+	if isPolicyValue(policies) {
 		return invalid("policies", "must be the address of a policy (&policy), a patch of one, or null")
 	}
 	if isNilValue(policies) {
 		return invalid("policies", "must not be empty: only null clears the policy")
 	}
 	return nil
+}
+
+// isPolicyValue reports whether a value is a policy and not a pointer to one.
+func isPolicyValue(value any) bool {
+	return value != nil && reflect.PointerTo(reflect.TypeOf(value)).Implements(reflect.TypeFor[Policy]()) && reflect.TypeOf(value).Kind() == reflect.Struct
 }
 
 // isNilValue reports whether value is a nil pointer, map or slice, or points to one. The

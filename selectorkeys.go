@@ -106,13 +106,6 @@ func idProblem(value string) string {
 	return ""
 }
 
-func networkTypeProblem(value string) string {
-	if newPolicy(NetworkType(value)) == nil {
-		return "must be one of evm, solana, stellar"
-	}
-	return ""
-}
-
 func flagProblem(value string) string {
 	if value != "true" && value != "false" {
 		return "must be true or false"

@@ -22,9 +22,10 @@ func newStructRules() *validator.Validate {
 	rules := validator.New(validator.WithRequiredStructEnabled())
 	rules.RegisterTagNameFunc(jsonName)
 	for tag, holds := range map[string]func(text string) bool{
-		"relayer_id": IsID,
-		"text":       func(text string) bool { return strictjson.TextProblem(text) == "" },
-		"rpc_url":    func(text string) bool { return rpcURLProblem(text) == "" },
+		"relayer_id":   IsID,
+		"network_type": func(text string) bool { return networkTypeProblem(text) == "" },
+		"text":         func(text string) bool { return strictjson.TextProblem(text) == "" },
+		"rpc_url":      func(text string) bool { return rpcURLProblem(text) == "" },
 	} {
 		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return holds(field.Field().String()) })
 	}
@@ -64,7 +65,7 @@ func checkRules(input any, found *problems) {
 
 // ruleCodes has the codes of tags.
 var ruleCodes = map[string]string{
-	"required": strictjson.Required, "oneof": "not_allowed", "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
+	"required": strictjson.Required, "oneof": "not_allowed", "network_type": "not_allowed", "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
 }
 
 // ruleMessage returns what the field must be, for the sender of the request.
@@ -74,6 +75,8 @@ func ruleMessage(violation validator.FieldError) string {
 		return "must not be empty"
 	case "relayer_id":
 		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
+	case "network_type":
+		return networkTypeProblem(reflect.ValueOf(violation.Value()).String())
 	case "oneof":
 		return "must be one of " + strings.Join(strings.Fields(violation.Param()), ", ")
 	case "gte":

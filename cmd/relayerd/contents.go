@@ -76,7 +76,7 @@ func (m *relayersMetric) count(ctx context.Context) (counts []stateCount) {
 	if err != nil {
 		return nil
 	}
-	for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
+	for _, networkType := range relayer.NetworkTypes() {
 		for _, isPaused := range []bool{false, true} {
 			for _, isSystemDisabled := range []bool{false, true} {
 				selector := relayer.Selector{}.

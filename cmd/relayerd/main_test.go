@@ -870,7 +870,7 @@ func TestServe_FailedStart(t *testing.T) {
 		"extra argument":       {[]string{"serve"}, "unexpected argument: relayerd serve takes only flags"},
 		"no signers file":      {[]string{"--db", "memory", "--signers", filepath.Join(directory, "none.json")}, "none.json"},
 		"bad signers file":     {[]string{"--db", "memory", "--signers", write("bad.json", `{"a":`)}, `bad.json: must be a JSON object, such as {"treasury":{"evm":"0x…"}}: it ends too early`},
-		"unknown network":      {[]string{"--db", "memory", "--signers", write("odd.json", `{"a":{"bitcoin":"1"}}`)}, `unknown field "bitcoin": the network types are evm, solana and stellar`},
+		"unknown network":      {[]string{"--db", "memory", "--signers", write("odd.json", `{"a":{"bitcoin":"1"}}`)}, `odd.json: signer "a": unknown network type "bitcoin": the network types are ["evm" "solana" "stellar"]`},
 		"signers of YAML":      {[]string{"--db", "memory", "--signers", write("s.yaml", "local:\n  evm: x\n")}, `s.yaml: must be a JSON object, such as {"treasury":{"evm":"0x…"}}: the error is at or before line 1, column 1`},
 		"broken signers":       {[]string{"--db", "memory", "--signers", write("broken.json", "{\n \"a\": {]}")}, "the error is at or before line 2, column "},
 		"byte order mark":      {[]string{"--db", "memory", "--signers", write("mark.json", "\ufeff{}")}, "mark.json: the file begins with a byte order mark"},
@@ -882,10 +882,10 @@ func TestServe_FailedStart(t *testing.T) {
 		"bad number":           {[]string{"--max-connections", "1.5"}, "invalid value for --max-connections: it must be a whole number (relayerd"},
 		"signers twice":        {[]string{"--db", "memory", "--signers", write("two.json", `{} {}`)}, "two.json"},
 		"signers of no object": {[]string{"--db", "memory", "--signers", write("list.json", `[]`)}, "list.json: must be a JSON object, such as"},
-		"signer of no address": {[]string{"--db", "memory", "--signers", write("short.json", `{"ok":{"evm":"`+evmAddress+`"},"treasury":{"evm":"0xE0"}}`)}, `short.json: signer "treasury": 0xE0 is not an address of an EVM network`},
-		"wrong checksum":       {[]string{"--db", "memory", "--signers", write("sum.json", `{"a":{"evm":"0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045"}}`)}, "is not an address of an EVM network"},
-		"signer of Solana":     {[]string{"--db", "memory", "--signers", write("sol.json", `{"a":{"solana":"`+evmAddress+`"}}`)}, "is not an address of Solana"},
-		"signer of Stellar":    {[]string{"--db", "memory", "--signers", write("xlm.json", `{"a":{"stellar":"GA"}}`)}, "GA is not an address of Stellar"},
+		"signer of no address": {[]string{"--db", "memory", "--signers", write("short.json", `{"ok":{"evm":"`+evmAddress+`"},"treasury":{"evm":"0xE0"}}`)}, `short.json: signer "treasury": 0xE0 is not an address of the network type evm`},
+		"wrong checksum":       {[]string{"--db", "memory", "--signers", write("sum.json", `{"a":{"evm":"0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045"}}`)}, "is not an address of the network type evm"},
+		"signer of Solana":     {[]string{"--db", "memory", "--signers", write("sol.json", `{"a":{"solana":"`+evmAddress+`"}}`)}, "is not an address of the network type solana"},
+		"signer of Stellar":    {[]string{"--db", "memory", "--signers", write("xlm.json", `{"a":{"stellar":"GA"}}`)}, "GA is not an address of the network type stellar"},
 		"signers null":         {[]string{"--db", "memory", "--signers", write("null.json", `null`)}, "null.json: must be a JSON object, such as"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,18 +10,13 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
 )
 
 // signers maps the ID of each signer to its addresses.
-type signers map[string]struct {
-	EVM     string `json:"evm"`
-	Solana  string `json:"solana"`
-	Stellar string `json:"stellar"`
-}
+type signers map[string]map[relayer.NetworkType]string
 
 func readSigners(file string) (signers, error) {
 	if err := checkFile("--signers", file); err != nil {
@@ -47,7 +42,6 @@ func parseSigners(data []byte) (signers, error) {
 	const form = "must be " + signersForm
 	var known signers
 	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&known)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok || err == nil && known == nil {
 		return nil, errors.New(form)
@@ -59,8 +53,7 @@ func parseSigners(data []byte) (signers, error) {
 		return nil, fmt.Errorf("%s: it ends too early", form)
 	}
 	if err != nil {
-		// An unknown field.
-		return nil, fmt.Errorf("%s: %s: the network types are evm, solana and stellar", form, strings.TrimPrefix(err.Error(), "json: "))
+		return nil, fmt.Errorf("%s: %w", form, err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")
@@ -71,28 +64,23 @@ func parseSigners(data []byte) (signers, error) {
 // check applies the network rules to the addresses.
 func (s signers) check() error {
 	for _, id := range slices.Sorted(maps.Keys(s)) {
-		for _, account := range []struct {
-			networkType relayer.NetworkType
-			address     string
-			policy      relayer.Policy // has the address
-		}{
-			{relayer.EVM, s[id].EVM, &relayer.EVMPolicy{WhitelistReceivers: []string{s[id].EVM}}},
-			{relayer.Solana, s[id].Solana, &relayer.SolanaPolicy{AllowedAccounts: []string{s[id].Solana}}},
-			{relayer.Stellar, s[id].Stellar, &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "XLM:" + s[id].Stellar}}}},
-		} {
-			if account.address == "" {
-				continue
+		for _, networkType := range slices.Sorted(maps.Keys(s[id])) {
+			if types := relayer.NetworkTypes(); !slices.Contains(types, networkType) {
+				return fmt.Errorf("signer %q: unknown network type %q: the network types are %q", id, networkType, types)
 			}
-			request := relayer.CreateRequest{Name: id, Network: "any", NetworkType: account.networkType, SignerID: "any", Policy: account.policy}
-			if err := request.Validate(context.Background(), relayer.WithNetworkRules()); err != nil {
-				return fmt.Errorf("signer %q: %s is not an address of %s", id, account.address, networkNames[account.networkType])
+			if address := s[id][networkType]; address != "" && !isAddressOf(networkType, address) {
+				return fmt.Errorf("signer %q: %s is not an address of the network type %s", id, address, networkType)
 			}
 		}
 	}
 	return nil
 }
 
-var networkNames = map[relayer.NetworkType]string{relayer.EVM: "an EVM network", relayer.Solana: "Solana", relayer.Stellar: "Stellar"}
+func isAddressOf(networkType relayer.NetworkType, address string) bool {
+	request := relayer.CreateRequest{Name: "any", Network: "any", NetworkType: networkType, SignerID: "any"}
+	resolve := func(context.Context, relayer.CreateRequest) (string, error) { return address, nil }
+	return request.Validate(context.Background(), relayer.WithNetworkRules(), relayer.WithAddressResolver(resolve)) == nil
+}
 
 // position returns the line and the column of the last of the first bytes of a text.
 func position(text []byte, bytesRead int64) string {
@@ -104,12 +92,7 @@ func position(text []byte, bytesRead int64) string {
 // address is the resolver of [relayer.WithAddressResolver]. A signer without an address for a
 // network type cannot sign for it.
 func (s signers) address(_ context.Context, req relayer.CreateRequest) (string, error) {
-	known := s[req.SignerID]
-	address := map[relayer.NetworkType]string{
-		relayer.EVM:     known.EVM,
-		relayer.Solana:  known.Solana,
-		relayer.Stellar: known.Stellar,
-	}[req.NetworkType]
+	address := s[req.SignerID][req.NetworkType]
 	if address == "" {
 		return "", relayer.ErrUnknownSigner
 	}

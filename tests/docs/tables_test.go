@@ -1,0 +1,97 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+)
+
+// partOf returns the part of a file from one text to the next occurrence of another.
+func partOf(t *testing.T, name, from, to string) string {
+	t.Helper()
+	_, text, hasFrom := strings.Cut(read(t, name), from)
+	text, _, hasTo := strings.Cut(text, to)
+	if !hasFrom || !hasTo {
+		t.Fatalf("%s has no part from %q to %q", name, from, to)
+	}
+	return text
+}
+
+// wantWords checks that every word occurs in a text, as a whole.
+func wantWords(t *testing.T, where, text string, words []string) {
+	t.Helper()
+	for _, word := range words {
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`).MatchString(text) {
+			t.Errorf("%s lacks %s", where, word)
+		}
+	}
+}
+
+// selectorKeys returns the keys of the table in the code.
+func selectorKeys(t *testing.T) (keys []string) {
+	t.Helper()
+	for _, match := range regexp.MustCompile(`\{name: (\S+?),`).FindAllStringSubmatch(partOf(t, "selectorkeys.go", "var selectorKeys = ", "\n}\n"), -1) {
+		key := strings.Trim(match[1], `"`)
+		if key == match[1] { // a constant
+			key = regexp.MustCompile(match[1] + `\s+= "(\w+)"`).FindStringSubmatch(read(t, "selectorkeys.go"))[1]
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) < 8 {
+		t.Fatalf("found the keys %q", keys)
+	}
+	return keys
+}
+
+// TestTable_SelectorKeys: every place that lists the keys of selectors has all of the table.
+func TestTable_SelectorKeys(t *testing.T) {
+	keys := selectorKeys(t)
+	for _, key := range keys {
+		if problem := (relayer.Selector{}).Where(key, "\x00").Err(); problem == nil || strings.Contains(problem.Error(), "not a known key") {
+			t.Errorf("the package does not have the key %s: %v", key, problem)
+		}
+	}
+	wantWords(t, "the doc comment of Selector", partOf(t, "selector.go", "// Selector selects", "type Selector"), keys)
+	wantWords(t, "the table of filters", partOf(t, "docs/http.md", "\n## Filters\n", "\n## "), keys)
+	wantWords(t, "the page", partOf(t, "cmd/relayerd/page/filters.js", "\nconst inputs", "export const filtersOf"), keys)
+	var scopes []string
+	for _, key := range keys {
+		if key != "search" {
+			scopes = append(scopes, key)
+		}
+	}
+	wantWords(t, "the error of a scope", partOf(t, "cmd/relayerd/tokens.go", "var errSelector", "\n\n"), scopes)
+	for _, key := range keys {
+		name := partOf(t, "httpapi/openapi.json", `"parameters": {`, `"name": "`+key+`",`)
+		name = name[strings.LastIndex(name, `"Filter`)+1:]
+		name, _, _ = strings.Cut(name, `"`)
+		for _, operation := range []string{"listRelayers", "headRelayers", "watchRelayers", "headWatchRelayers"} {
+			if !strings.Contains(partOf(t, "httpapi/openapi.json", `"operationId": "`+operation+`"`, `"responses"`), `parameters/`+name+`"`) {
+				t.Errorf("the operation %s of the OpenAPI document lacks %s", operation, key)
+			}
+		}
+	}
+}
+
+// TestTable_NetworkTypes: every place that lists the network types has all of the table.
+func TestTable_NetworkTypes(t *testing.T) {
+	var types []string
+	for _, name := range relayer.NetworkTypes() {
+		types = append(types, string(name))
+	}
+	enum := `"items": {"type": "string", "enum": ["` + strings.Join(types, `", "`) + `"]}`
+	if !strings.Contains(read(t, "httpapi/openapi.json"), enum) {
+		t.Errorf("the filter of the OpenAPI document lacks %s", enum)
+	}
+	for i, name := range types {
+		for _, schema := range []string{"CreateRelayerRequest", "RelayerResponse"} {
+			wantWords(t, "the schema "+schema, partOf(t, "httpapi/openapi.json", `"`+schema+`": {`, "\n      },"), types[i:i+1])
+		}
+		wantWords(t, "the forms of the page", partOf(t, "cmd/relayerd/page/fields.js", "export const policyFields", "\n};"), types[i:i+1])
+		if !regexp.MustCompile("(?im)^## `policies` of an? " + name + " relayer$").MatchString(read(t, "docs/reference.md")) {
+			t.Errorf("the reference has no section on %s", name)
+		}
+	}
+}
