@@ -26,6 +26,7 @@ func TestLabels_Create(t *testing.T) {
 		`{}`:                  "",
 		`{"team":"payments"}`: `{"team":"payments"}`,
 		`{"b":"2","B":"1","a/b.c_d-e":"","0":"x"}`:                               `{"0":"x","B":"1","a/b.c_d-e":"","b":"2"}`,
+		`{"A":"","Z":"","z":"","9":""}`:                                          `{"9":"","A":"","Z":"","z":""}`,
 		`{"a":"<é&\u2713> %,|="}`:                                                `{"a":"<é&✓> %,|="}`,
 		`{"` + strings.Repeat("k", 63) + `":"` + strings.Repeat("é", 128) + `"}`: `{"` + strings.Repeat("k", 63) + `":"` + strings.Repeat("é", 128) + `"}`,
 	} {

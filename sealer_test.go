@@ -315,6 +315,13 @@ func TestSealer_LostKey(t *testing.T) {
 	expectURLs(t, m, "a", thirdURL, "https://second.example")
 	expectCounts(t, m, "0 map[k2:1]")
 
+	lost := managerOn(t, s.store, relayer.WithSealer(ringOf(t, "k4")))
+	_, err := lost.Documents().Patch(t.Context(), "a", []byte(`{"custom_rpc_urls":[{"url":"`+thirdURL+`"}],"name":""}`))
+	if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "name" {
+		t.Errorf("an invalid replacement returned %v", err)
+	}
+	expectURLs(t, m, "a", thirdURL, "https://second.example")
+
 	for name, options := range map[string][]relayer.Option{"no sealer": nil, "another key": {relayer.WithSealer(ringOf(t, "k3"))}} {
 		mustCreate(t, s.Manager, withURLs(name[:2], firstURL))
 		m := managerOn(t, s.store, options...)

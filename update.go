@@ -284,7 +284,7 @@ func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc) 
 // them.
 func (m *Manager) replaced(ctx context.Context, current Record, urls []RPCConfig, apply applyFunc, opening error) (Record, error) {
 	isMasked := func(endpoint RPCConfig) bool { return endpoint.URL.IsMasked() }
-	if m.sealer == nil && len(urls) > 0 || ctx.Err() != nil || slices.ContainsFunc(urls, isMasked) {
+	if m.sealer == nil && len(urls) > 0 || slices.ContainsFunc(urls, isMasked) {
 		return Record{}, opening
 	}
 	change, err := m.applied(withoutPrivate(current), maskedRelayerOf, func(r, stored *Relayer) error {

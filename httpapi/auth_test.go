@@ -191,6 +191,9 @@ func TestNew_InvalidArguments(t *testing.T) {
 		"authorizer": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(nil))
 		},
+		"second authorizer": func() (*httpapi.API, error) {
+			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(scopes), httpapi.WithAuthorizer(scopes))
+		},
 		"zero option": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.Option{})
 		},
