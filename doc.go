@@ -11,7 +11,7 @@
 // [Store]. The host application opens the store, passes it to [New], and closes it. The
 // stores of this repository are store/memory, store/bolt (one durable file), and
 // store/postgres (for several instances that share one registry). A host with another
-// storage engine implements the six methods of [Store] and tests them with
+// storage engine implements the methods of [Store] and tests them with
 // storetest.Run; package store/storeutil has parts of a store. The package store/transfer
 // copies all relayers from one store to another.
 //
@@ -28,8 +28,16 @@
 //
 // [Registry] is the interface of a Manager and of the client of package client.
 //
-// A [Relayer] is a copy: changing it does not change what is stored. All methods of a
-// Manager are safe for concurrent use.
+// All methods of a Manager are safe for concurrent use.
+//
+// # Shared memory
+//
+// A Manager neither modifies nor keeps what a caller gives it: requests, patches and options
+// can be changed after the call. What it returns belongs to the caller, and a change of it has
+// no effect on what is stored. The exceptions are a [Document], whose JSON is shared with the
+// store, and what hooks get: an [Operation] and its slices are shared by all observers and must
+// not be modified. The relayers of an [Admission] are copies. A [Store] and its callers share
+// the bytes, terms and text of a [Record], which nobody may modify.
 //
 // # Selectors and views
 //

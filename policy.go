@@ -15,6 +15,8 @@ import (
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. A field that is not set limits nothing, and leaves a choice to the
 // engine. A literal for a pointer field is new(value), as in MinBalance: new(int64(0)).
+//
+// Other packages cannot implement it, so that later versions may add methods.
 type Policy interface {
 	// NetworkType returns the network type whose relayers have this type of policy.
 	NetworkType() NetworkType

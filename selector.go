@@ -234,7 +234,9 @@ func (s Selector) MarshalText() ([]byte, error) {
 
 // UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although
 // it is the notation of the zero Selector: a scope that is empty by mistake must not become
-// one of all relayers. Leave the selector out instead, for example with omitzero in JSON.
+// one of all relayers. Leave the selector out instead, for example with omitzero in JSON. A
+// decoder of JSON does not call it for null, which leaves the selector as it is: check
+// [Selector.IsZero] where one is required.
 func (s *Selector) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return invalid("", "the selector must not be empty: leave it out to select all relayers")
@@ -350,8 +352,12 @@ func (s Selector) query() StoreQuery {
 	return q
 }
 
-// positionMark separates the position of a store from the digest of a selection.
-const positionMark = "~"
+// positionMark separates the position of a store from the digest of a selection, which are
+// markLength bytes together.
+const (
+	positionMark = "~"
+	markLength   = 17
+)
 
 // bind returns a position that resumes only a watch of the same selection: changes that the
 // selection skips would otherwise be missing in another one.
@@ -364,8 +370,12 @@ func (s Selector) bind(position string) string {
 
 // unbind returns the position of the store, or false if it is of another selection.
 func (s Selector) unbind(position string) (string, bool) {
-	if s.IsZero() || position == "" {
+	if position == "" {
 		return position, true
+	}
+	if s.IsZero() {
+		mark := strings.LastIndex(position, positionMark)
+		return position, mark < 0 || len(position)-mark != markLength
 	}
 	return strings.CutSuffix(position, s.mark())
 }

@@ -161,6 +161,9 @@ type HistoryQuery struct {
 // The bytes, terms and text of a [Record] are read-only for both sides: a store may keep
 // what it is given, and return what it keeps.
 //
+// It is an interface for implementations: later versions add no methods to it. A new
+// capability is an optional interface.
+//
 // If ctx is done before a write has started, nothing is written and the error of ctx is
 // returned. Once started, a write returns its real result, even if ctx is canceled. A
 // store that is closed or not reachable returns [ErrUnavailable].

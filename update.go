@@ -29,7 +29,8 @@ const maxAttempts = 200
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Update
 // returns [ErrNotFound], a [*ValidationError], the error of change, or
-// [ErrConflict] if a condition does not hold or contention exhausts the retries.
+// [ErrConflict] if a condition does not hold or contention exhausts the retries. Each is
+// wrapped in an error that names the operation and the ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
 	apply := func(r, stored *Relayer) error {
 		if err := change(r); err != nil {
