@@ -29,7 +29,9 @@ type Admission struct {
 
 // WithAdmission calls admit before every write except [Manager.Pause] and
 // [Manager.Disable], the switches for emergencies, and [Manager.Reseal], so that the host can
-// refuse it: a delete while transactions are pending, for example. If admit returns an error,
+// refuse it: a delete while transactions are pending, for example. A [Manager.Update], and a
+// patch with other members, that pauses or disables too is an update: to permit every pause,
+// permit what has New.Paused and not Old.Paused. If admit returns an error,
 // nothing is stored. The sender of an HTTP request sees the error only if it is a
 // [*ValidationError] or the result of [Refuse]. Any other error is a fault of the server: it
 // matches the errors that it wraps, but none of this package. Admit is not called if the

@@ -77,8 +77,8 @@
 //
 // # Validation
 //
-// Invalid input is rejected with a [*ValidationError]. It lists every problem at once,
-// each with the JSON path of its field and a message for the sender. JSON is decoded
+// Invalid input is rejected with a [*ValidationError]. It lists a problem of every invalid
+// field at once, each with the JSON path of the field and a message for the sender. JSON is decoded
 // strictly: unknown, misspelled and duplicate names are problems, null means omitted, and
 // an integer may be written in any notation without a fraction, such as 1e21.
 //

@@ -61,8 +61,8 @@ var (
 	ErrSealed = errors.New("RPC URLs are sealed")
 
 	// ErrGap ends [Manager.Watch] if changes were dropped: the consumer was too slow or
-	// resumed too late, or the store does not have the changes. The consumer should call
-	// Watch again, without a position, and then read all relayers.
+	// resumed too late, or the store does not have the changes. The consumer should read all
+	// relayers again, and watch after the position of the first page: see [Manager.Watch].
 	ErrGap = errors.New("changes were dropped: read all relayers again")
 
 	// ErrAddressRefused reports that an [RPCPolicy] does not permit a connection to an
@@ -101,13 +101,14 @@ type FieldError struct {
 
 	// Code is the kind of the problem, for programs: required, unknown_field, duplicate,
 	// wrong_type, out_of_range, not_allowed (not one of the possible values) or immutable. It
-	// is empty for every other problem, and in the errors of a client: the HTTP API has no
-	// codes. Later versions may add codes.
+	// is empty for every other problem, such as a malformed URL or address, and in the errors
+	// of a client: the HTTP API has no codes. Later versions may add codes.
 	Code string `json:"-"`
 }
 
-// ValidationError lists every problem of an input: first those of its syntax, then those
-// of its values. It matches [ErrInvalid].
+// ValidationError lists the problems of an input, one for each field that has any: first
+// those of its syntax, then those of its values. That of a [Selector] has only the first. It
+// matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }

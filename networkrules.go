@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-relayer/relayer/internal/chain"
 	"github.com/go-relayer/relayer/internal/cron"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 const swapNeedsUser = "must not be set unless fee_payment_strategy is user"
@@ -157,13 +158,13 @@ func checkTokenSwap(found *problems, path string, swap *TokenSwapConfig) {
 
 func checkFeeMargin(found *problems, percentage *float64) {
 	if percentage != nil && !(*percentage >= 0) {
-		found.Add("policies.fee_margin_percentage", "must be 0 or more")
+		found.Report("policies.fee_margin_percentage", strictjson.OutOfRange, "must be 0 or more")
 	}
 }
 
 func checkSlippage(found *problems, path string, percentage *float64) {
 	if percentage != nil && !(*percentage >= 0 && *percentage <= 100) {
-		found.Add(path, "must be from 0 to 100")
+		found.Report(path, strictjson.OutOfRange, "must be from 0 to 100")
 	}
 }
 

@@ -12,6 +12,8 @@
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported]. OpenZeppelin Relayer has no change feed, no dry runs, no
 //     operations of an engine, no filters and no history. [Client.All] then selects relayers itself.
+//   - An Update that only changes Paused is a pause or a resume. With a Manager it is an
+//     update, which admissions can refuse.
 //   - Update cannot change SystemDisabled, and there is no dry run of Disable and Enable. If
 //     it changes a list, it sends the whole list, without the members of its elements that
 //     only a newer server knows.

@@ -212,8 +212,9 @@ func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
 // returns a [*relayer.ValidationError] if it has another network type: the body of a
 // request does not show whether MinBalance is in wei or in lamports.
 //
-// A dry run of Update, Patch or Delete first checks that the server has dry runs.
-// If it has none, the error matches [errors.ErrUnsupported].
+// A dry run of Update, Patch or Delete first checks that the server has dry runs, by an
+// invalid request to validate a create. If it has none, the error matches
+// [errors.ErrUnsupported].
 func (c *Client) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		if err := c.checkPolicy(ctx, id, patch); err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // Authenticator returns who sent a request: from a bearer token, a cookie, a client
-// certificate, or the context. [Tokens] and [TrustHost] return one. Rate limits and logs
+// certificate, or the context. [Tokens] and [TrustHost] return one. Browsers add cookies to
+// requests of other sites: with cookies, wrap the API in [http.CrossOriginProtection]. Rate limits and logs
 // use the ID of the actor, which must not be empty. The API sets its RequestID and Address.
 //
 // An error that matches [ErrUnauthorized] rejects the request with 401. Any other error is
