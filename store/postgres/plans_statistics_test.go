@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
 // statistics are states of the planner's statistics, as an autovacuum that comes early, late
@@ -33,13 +33,16 @@ func TestPlans_Statistics(t *testing.T) {
 	t.Parallel()
 	size := *planned
 	read := make(map[string]map[string]int) // by call and statistics
+	bouncer := pgserver.StartPgBouncer(t, server, "transaction", "default_pool_size = 1")
+	modes := map[string]string{
+		"":            server.ConnString(),
+		", custom":    asRole(t, map[string]string{"plan_cache_mode": "force_custom_plan"}),
+		", forced":    asRole(t, map[string]string{"plan_cache_mode": "force_generic_plan", "random_page_cost": "1.1"}),
+		", PgBouncer": parameter(t, bouncer, "default_query_exec_mode", "cache_describe"),
+	}
 	for name, at := range statistics {
 		s := fillWithStatistics(t, size, at(size))
-		for mode, connString := range map[string]string{
-			"":         server.ConnString(),
-			", custom": asRole(t, map[string]string{"plan_cache_mode": "force_custom_plan"}),
-			", forced": asRole(t, map[string]string{"plan_cache_mode": "force_generic_plan", "random_page_cost": "1.1"}),
-		} {
+		for mode, connString := range modes {
 			s.measure(t, connString, func(call string, buffers int) {
 				if read[call] == nil {
 					read[call] = make(map[string]int)
@@ -128,10 +131,7 @@ func plannedRecord(i int) relayer.Record {
 // measure reports how many buffers the calls of a new Store read.
 func (s *plannedSchema) measure(t *testing.T, connString string, report func(call string, buffers int)) {
 	t.Helper()
-	pool := newPoolWith(t, connString, func(c *pgxpool.Config) {
-		c.MaxConns = 1 // whose statistics can be flushed
-		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
-	})
+	pool := newPoolWith(t, connString, func(c *pgxpool.Config) { c.MaxConns = 1 }) // whose statistics can be flushed
 	store := openOn(t, pool, postgres.WithSchema(s.name))
 	list := func(query relayer.StoreQuery) {
 		if _, _, err := list(t.Context(), store, query); err != nil {
