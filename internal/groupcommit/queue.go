@@ -5,9 +5,13 @@
 // lock. The one that acquires it is the leader: it commits a batch for all. It calls
 // [Queue.Take], and [Write.Finish] for each write. A write that waits alone is committed at
 // once, by its own caller: the queue never delays a write to collect more.
+//
+// Writes are taken round-robin by key, so that a caller with many of them does not delay
+// those of others. The writes of one key are taken in their order.
 package groupcommit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +35,9 @@ type Write[T any] struct {
 	Value T
 
 	ctx  context.Context
+	key  string
 	size int
+	turn int // in the round-robin order of the last Take
 	err  error
 	done chan struct{}
 }
@@ -71,15 +77,15 @@ func New[T any](limits Limits, lock chan struct{}, commit func(context.Context))
 	return &Queue[T]{limits: limits, lock: lock, commit: commit}
 }
 
-// Do adds a write of size bytes and returns its result. It returns the error of ctx if ctx
-// ends before the write is taken, and [ErrClosed] after Close. Once taken, the write runs to
-// its end, even if ctx is canceled. A leader returns after it has committed for the others,
-// even if its ctx ends.
-func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
+// Do adds a write of size bytes and returns its result. The key identifies the caller. It
+// returns the error of ctx if ctx ends before the write is taken, and [ErrClosed] after
+// Close. Once taken, the write runs to its end, even if ctx is canceled. A leader returns
+// after it has committed for the others, even if its ctx ends.
+func (q *Queue[T]) Do(ctx context.Context, key string, size int, value T) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w := &Write[T]{Value: value, ctx: ctx, size: size, done: make(chan struct{})}
+	w := &Write[T]{Value: value, ctx: ctx, key: key, size: size, done: make(chan struct{})}
 	if !q.add(w) {
 		return ErrClosed
 	}
@@ -134,6 +140,7 @@ func (q *Queue[T]) remove(w *Write[T]) bool {
 func (q *Queue[T]) Take() []*Write[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.sort()
 	count := q.batchLength()
 	// The batch and the rest must not share an array: that would keep the bytes of finished
 	// writes in memory.
@@ -157,6 +164,17 @@ func errorOf(ctx context.Context) (err error) {
 		}
 	}()
 	return ctx.Err()
+}
+
+// sort orders the waiting writes round-robin: the first one of each key, then the second
+// ones. A key that was taken from is behind the others at the next call.
+func (q *Queue[T]) sort() {
+	turns := make(map[string]int)
+	for _, w := range q.waiting {
+		w.turn = turns[w.key]
+		turns[w.key]++
+	}
+	slices.SortStableFunc(q.waiting, func(a, b *Write[T]) int { return cmp.Compare(a.turn, b.turn) })
 }
 
 func (q *Queue[T]) batchLength() int {

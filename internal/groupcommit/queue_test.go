@@ -24,11 +24,15 @@ var wide = groupcommit.Limits{Writes: 10, Bytes: 100}
 
 // start calls Do for each value and returns when all of them wait.
 func start(ctx context.Context, q *groupcommit.Queue[int], size int, values ...int) []chan error {
+	return startAs(ctx, q, "", size, values...)
+}
+
+func startAs(ctx context.Context, q *groupcommit.Queue[int], key string, size int, values ...int) []chan error {
 	var results []chan error
 	for _, value := range values {
 		result := make(chan error, 1)
 		before := q.Len()
-		go func() { result <- q.Do(ctx, size, value) }()
+		go func() { result <- q.Do(ctx, key, size, value) }()
 		for q.Len() == before {
 			time.Sleep(time.Millisecond)
 		}
@@ -78,7 +82,7 @@ func TestDo_Alone(t *testing.T) {
 		finish(batch, errRefused)
 	})
 	for range 100 {
-		if err := q.Do(t.Context(), 1, 7); err != errRefused {
+		if err := q.Do(t.Context(), "", 1, 7); err != errRefused {
 			t.Fatalf("error is %v, want %v", err, errRefused)
 		}
 	}
@@ -151,7 +155,7 @@ func TestDo_FinishedBeforeLock(t *testing.T) {
 			finish(q.Take(), errRefused)
 			release()
 		})}
-		if err := q.Do(ctx, 1, 1); err != errRefused {
+		if err := q.Do(ctx, "", 1, 1); err != errRefused {
 			t.Errorf("error is %v, want %v", err, errRefused)
 		}
 	}
@@ -186,11 +190,40 @@ func TestTake_Limits(t *testing.T) {
 	}
 }
 
+// A caller with many writes does not delay those of others by more than a batch. The order of
+// the writes of each caller stays.
+func TestTake_RoundRobin(t *testing.T) {
+	q, _ := newLocked(groupcommit.Limits{Writes: 3, Bytes: 100}, nil)
+	var results []chan error
+	add := func(key string, values ...int) {
+		results = append(results, startAs(t.Context(), q, key, 1, values...)...)
+	}
+	take := func(want ...int) {
+		t.Helper()
+		batch := q.Take()
+		if got := values(batch); !slices.Equal(got, want) {
+			t.Errorf("batch is %v, want %v", got, want)
+		}
+		finish(batch, nil)
+	}
+	add("a", 1, 2, 3, 4, 5, 6)
+	take(1, 2, 3)
+	add("b", 11, 12)
+	take(4, 11, 5)
+	add("c", 21)
+	add("d", 31)
+	take(12, 6, 21) // a and b have waited for longer
+	take(31)
+	for _, result := range results {
+		<-result
+	}
+}
+
 func TestDo_ContextEndsWhileWaiting(t *testing.T) {
 	q, _ := newLocked(wide, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := q.Do(ctx, 1, 1); !errors.Is(err, context.DeadlineExceeded) {
+	if err := q.Do(ctx, "", 1, 1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %v", err)
 	}
 	if q.Len() != 0 {
@@ -215,7 +248,7 @@ func TestTake_ContextEnded(t *testing.T) {
 			t.Errorf("batch is %v", values(batch))
 		}
 	}}
-	if err := q.Do(ctx, 1, 1); !errors.Is(err, context.Canceled) {
+	if err := q.Do(ctx, "", 1, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want %v", err, context.Canceled)
 	}
 }
@@ -241,7 +274,7 @@ func TestClose_RejectsNewKeepsWaiting(t *testing.T) {
 	q, _ := newLocked(wide, nil)
 	results := start(t.Context(), q, 1, 1)
 	q.Close()
-	if err := q.Do(t.Context(), 1, 2); !errors.Is(err, groupcommit.ErrClosed) {
+	if err := q.Do(t.Context(), "", 1, 2); !errors.Is(err, groupcommit.ErrClosed) {
 		t.Errorf("Do after Close: error is %v", err)
 	}
 	if q.Len() != 1 {

@@ -68,7 +68,8 @@ var (
 
 // do queues a write and returns its result after its commit.
 func (s *Store) do(ctx context.Context, size int, validate write) error {
-	err := s.queue.Do(ctx, size, validate)
+	actor, _ := relayer.ActorFrom(ctx)
+	err := s.queue.Do(ctx, actor.ID, size, validate)
 	if errors.Is(err, groupcommit.ErrClosed) {
 		return errClosed
 	}
