@@ -1,11 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,7 +29,8 @@ type write struct {
 	read func(pgx.BatchResults) (outcome, error)
 
 	ctx   context.Context
-	begun atomic.Bool
+	actor string
+	turn  int // in the round-robin order of the last take
 	err   error
 	done  chan struct{}
 }
@@ -41,12 +42,10 @@ func (w *write) finish(err error) {
 	close(w.done)
 }
 
-// begin decides between the writer that takes the write and the caller whose context
-// ends. It returns true for the first of them.
-func (w *write) begin() bool { return w.begun.CompareAndSwap(false, true) }
-
 // queue holds the writes that wait for the writer (group commit). A write that waits alone
-// is taken at once. All methods are safe for concurrent use.
+// is taken at once. They are taken round-robin by actor, so that a caller with many writes
+// does not delay those of others. The writes of one actor are taken in their order. All
+// methods are safe for concurrent use.
 type queue struct {
 	mu      sync.Mutex
 	arrived sync.Cond
@@ -66,7 +65,8 @@ func (q *queue) do(ctx context.Context, w *write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w.ctx, w.done = ctx, make(chan struct{})
+	actor, _ := relayer.ActorFrom(ctx)
+	w.ctx, w.actor, w.done = ctx, actor.ID, make(chan struct{})
 	if !q.add(w) {
 		return errClosed
 	}
@@ -75,7 +75,7 @@ func (q *queue) do(ctx context.Context, w *write) error {
 		return w.err
 	case <-ctx.Done():
 	}
-	if w.begin() {
+	if q.remove(w) {
 		return ctx.Err()
 	}
 	<-w.done
@@ -93,6 +93,18 @@ func (q *queue) add(w *write) bool {
 	return true
 }
 
+// remove removes a write, and returns false if it was taken before.
+func (q *queue) remove(w *write) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, w)
+	if i < 0 {
+		return false
+	}
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	return true
+}
+
 // wait blocks until a write waits. It returns false once the queue is closed and empty.
 func (q *queue) wait() bool {
 	q.mu.Lock()
@@ -103,38 +115,43 @@ func (q *queue) wait() bool {
 	return len(q.waiting) > 0
 }
 
-// take removes the next batch from the queue. It leaves out writes whose context has
-// ended, so that the batch can be empty.
+// take removes the next batch from the queue. It finishes and leaves out writes whose
+// context has ended, so that the batch can be empty.
 func (q *queue) take() []*write {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = slices.DeleteFunc(q.waiting, func(w *write) bool { return w.begun.Load() })
-	return q.remove(q.batchLength())
+	q.sort()
+	count := q.batchLength()
+	// The batch and the rest must not share an array: that would keep the bytes of finished
+	// writes in memory.
+	batch := slices.Clone(q.waiting[:count])
+	q.waiting = slices.Delete(q.waiting, 0, count)
+	return slices.DeleteFunc(batch, func(w *write) bool {
+		err := w.ctx.Err() // of a context of this package, so it cannot panic
+		if err != nil {
+			w.finish(err)
+		}
+		return err != nil
+	})
 }
 
 func (q *queue) takeAll() []*write {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.remove(len(q.waiting))
+	all := q.waiting
+	q.waiting = nil
+	return all
 }
 
-// remove copies the batch. If the batch and the rest shared an array, that would keep the
-// bytes of finished writes in memory.
-func (q *queue) remove(count int) []*write {
-	batch := slices.Clone(q.waiting[:count])
-	q.waiting = slices.Delete(q.waiting, 0, count)
-	return slices.DeleteFunc(batch, func(w *write) bool { return !w.beginLive() })
-}
-
-func (w *write) beginLive() bool {
-	if !w.begin() {
-		return false
+// sort orders the waiting writes round-robin: the first one of each actor, then the second
+// ones. An actor that was taken from is behind the others at the next call.
+func (q *queue) sort() {
+	turns := make(map[string]int)
+	for _, w := range q.waiting {
+		w.turn = turns[w.actor]
+		turns[w.actor]++
 	}
-	if err := w.ctx.Err(); err != nil {
-		w.finish(err)
-		return false
-	}
-	return true
+	slices.SortStableFunc(q.waiting, func(a, b *write) int { return cmp.Compare(a.turn, b.turn) })
 }
 
 func (q *queue) batchLength() int {
