@@ -37,7 +37,7 @@
 //
 // A Store remembers the highest timeline of the write-ahead log that it has seen. It
 // refuses a former primary, which has a lower one and may still accept connections, and a
-// server that belongs to another cluster or lacks an acknowledged revision. It
+// server that belongs to another cluster or lacks a revision that the Store has seen. It
 // asks all hosts of the connection string for their timelines if a write takes long.
 //
 // If the connection is lost during the commit, a write returns

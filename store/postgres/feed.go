@@ -293,6 +293,7 @@ func (s *Store) lastChange(ctx context.Context) (last mark, err error) {
 			if err := rows.Scan(&last.number, &last.at); err != nil {
 				return err
 			}
+			s.see(rows, last.number)
 		}
 		return rows.Err()
 	})
@@ -306,6 +307,9 @@ func (s *Store) changesAfter(ctx context.Context, seen mark) (found batch, err e
 	var isCut, isLast bool
 	err = s.tryRead(ctx, s.sql.changes, []any{seen.number, seen.at}, func(rows pgx.Rows) (err error) {
 		found.changes, isCut, isLast, err = readChanges(rows)
+		if read := len(found.changes); read > 0 {
+			s.see(rows, found.changes[read-1].number)
+		}
 		return err
 	})
 	if err == nil && isCut {

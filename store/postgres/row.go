@@ -28,17 +28,16 @@ var errNegativeTotal = fmt.Errorf("postgres: %w: the number of relayers is negat
 
 // scanPage reads the rows of a page. Each has the total and the position, which are read from
 // the first. An empty page is one row without a record.
-func scanPage(rows pgx.Rows, columns func(*row) []any) (found relayer.Listing, err error) {
-	var last mark
+func scanPage(rows pgx.Rows, columns func(*row) []any) (found relayer.Listing, last mark, err error) {
 	var next row
 	targets := append([]any{&found.Total, &last.number, &last.at}, columns(&next)...)
 	for rows.Next() {
 		next = row{} // which does not share memory with the one before
 		if err := rows.Scan(targets...); err != nil {
-			return relayer.Listing{}, err
+			return relayer.Listing{}, last, err
 		}
 		if found.Total < 0 {
-			return relayer.Listing{}, errNegativeTotal
+			return relayer.Listing{}, last, errNegativeTotal
 		}
 		if next.id.Valid {
 			found.Records = append(found.Records, next.record())
@@ -46,7 +45,7 @@ func scanPage(rows pgx.Rows, columns func(*row) []any) (found relayer.Listing, e
 		targets[0], targets[1], targets[2] = nil, nil, nil
 	}
 	found.Position = last.position()
-	return found, rows.Err()
+	return found, last, rows.Err()
 }
 
 // row is a record as it is read. All columns are NULL in an empty page.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -369,10 +370,24 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 		defer conn.Release()
 		err = prepareSchemaOn(ctx, conn, opts)
 	}
+	if err == nil {
+		err = connections.seeLast(ctx, conn.Conn().PgConn(), opts)
+	}
 	if err != nil {
 		return setupError(ctx, opts, err)
 	}
 	return nil
+}
+
+// seeLast notes the last revision at the start.
+func (c *connections) seeLast(ctx context.Context, conn *pgconn.PgConn, opts options) error {
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
+	defer cancel()
+	number, err := askRevision(ctx, conn, opts.schema)
+	if err == nil {
+		c.known.see(conn, opts.schema, number)
+	}
+	return err
 }
 
 func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) error {

@@ -228,10 +228,17 @@ func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (found relay
 		columns = (*row).documentColumns
 	}
 	err = s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
-		found, err = scanPage(rows, columns)
+		var last mark
+		found, last, err = scanPage(rows, columns)
+		s.see(rows, last.number)
 		return err
 	})
 	return found, err
+}
+
+// see notes a revision that was read, so that no server is used later that lacks it.
+func (s *Store) see(rows pgx.Rows, number int64) {
+	s.known.see(rows.Conn().PgConn(), s.opts.schema, number)
 }
 
 // maxOffset is above every offset and limit that selects something. Sums of two do not

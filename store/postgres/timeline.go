@@ -28,22 +28,27 @@ type timeline struct {
 // is a former primary that was not fenced: its writes would wait for standbys that
 // follow another server, and what it returns may be old.
 //
-// It also remembers the last acknowledged commit. Another server that does not have it is a
-// copy, which was restored or promoted apart, unless it was promoted after asynchronous
-// replication, which may lose commits.
+// It also remembers the highest revision that was read or acknowledged. Another server that
+// does not have it is a copy, which was restored or promoted apart, unless it was promoted
+// after asynchronous replication, which may lose commits.
 type timelines struct {
-	mu           sync.Mutex
-	highest      timeline
-	acknowledged commit
+	mu      sync.Mutex
+	highest timeline
+	last    lastRevision
 }
 
-// commit is an acknowledged commit.
-type commit struct {
-	schema        string
-	address       string // of the server
-	on            timeline
-	revision      int64 // 0 if there was none
-	isSynchronous bool  // whether it waited for standbys
+// lastRevision is the last one that was seen on a server.
+type lastRevision struct {
+	schema      string
+	address     string // of the server
+	on          timeline
+	number      int64 // 0 if there was none
+	synchronous int64 // the last one that this Store has written and that waited for standbys
+}
+
+func revisionOn(conn *pgconn.PgConn, schema string, number int64) lastRevision {
+	on, _ := primaryOf(conn)
+	return lastRevision{schema: schema, address: conn.Conn().RemoteAddr().String(), on: on, number: number}
 }
 
 // errForeign is the error of a server that belongs to another registry.
@@ -53,10 +58,26 @@ func (e errForeign) Error() string {
 	return fmt.Sprintf("the server %s is not of this registry: %s; if that is intended, restart the instances", e.address, e.why)
 }
 
-func (t *timelines) acknowledge(last commit) {
+// acknowledge notes the revision of a commit.
+func (t *timelines) acknowledge(conn *pgconn.PgConn, schema string, number int64, isSynchronous bool) {
+	written := revisionOn(conn, schema, number)
+	if isSynchronous {
+		written.synchronous = number
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.acknowledged = last
+	t.last = written
+}
+
+// see notes a revision that was read.
+func (t *timelines) see(conn *pgconn.PgConn, schema string, number int64) {
+	read := revisionOn(conn, schema, number)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if read.on.number > t.last.on.number || read.on.number == t.last.on.number && number > t.last.number {
+		read.synchronous = t.last.synchronous
+		t.last = read
+	}
 }
 
 // admits returns false for a former primary and for a server of another cluster.
@@ -69,7 +90,7 @@ func (t *timelines) admits(on timeline) bool {
 // check is admits for a new connection. It remembers a higher timeline.
 func (t *timelines) check(ctx context.Context, conn *pgconn.PgConn, on timeline) error {
 	t.mu.Lock()
-	highest, last := t.highest, t.acknowledged
+	highest, last := t.highest, t.last
 	t.mu.Unlock()
 	address := conn.Conn().RemoteAddr().String()
 	if on != (timeline{}) && highest != (timeline{}) && on.system != highest.system {
@@ -78,15 +99,15 @@ func (t *timelines) check(ctx context.Context, conn *pgconn.PgConn, on timeline)
 	if !t.admits(on) {
 		return errNoPrimary
 	}
-	if last.revision > 0 && address != last.address {
-		revision, err := askRevision(ctx, conn, last.schema)
+	if last.number > 0 && address != last.address {
+		number, err := askRevision(ctx, conn, last.schema)
 		if err != nil {
 			return err
 		}
-		// The commit's timeline decides: another connection may have seen the new one already.
+		// The revision's timeline decides: another connection may have seen the new one already.
 		isPromoted := on == (timeline{}) || on.number > last.on.number
-		if revision < last.revision && (last.isSynchronous || !isPromoted) {
-			return errForeign{address, fmt.Sprintf("its last revision is %d, and revision %d was acknowledged", revision, last.revision)}
+		if number < last.synchronous || number < last.number && !isPromoted {
+			return errForeign{address, fmt.Sprintf("its last revision is %d, and that of the primary was %d", number, last.number)}
 		}
 	}
 	t.mu.Lock()

@@ -177,6 +177,46 @@ func TestForeign_Server(t *testing.T) {
 	wantRefused(t, store, primary, other, "its last revision is 0")
 }
 
+// TestForeign_WritableCopy has a copy of the primary in the host list, for a Store that has
+// only read the revision that the copy lacks. All servers of the tests have one system
+// identifier and one timeline.
+func TestForeign_WritableCopy(t *testing.T) {
+	t.Parallel()
+	type seeing func(t *testing.T, connString string, write func() relayer.Record) *postgres.Store
+	for name, see := range map[string]seeing{
+		"Open": func(t *testing.T, connString string, write func() relayer.Record) *postgres.Store {
+			write()
+			return openAt(t, connString, defaultTimeouts)
+		},
+		"List": func(t *testing.T, connString string, write func() relayer.Record) *postgres.Store {
+			store := openAt(t, connString, defaultTimeouts)
+			write()
+			if _, err := store.List(t.Context(), relayer.StoreQuery{}); err != nil {
+				t.Fatal(err)
+			}
+			return store
+		},
+		"Watch": func(t *testing.T, connString string, write func() relayer.Record) *postgres.Store {
+			store := openAt(t, connString, defaultTimeouts)
+			changes := watch(t, store)
+			changes.want(t, relayer.ChangeCreated, write())
+			return store
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			primary, other := pgserver.Start(t), pgserver.Start(t)
+			for _, server := range []*pgserver.Server{primary, other} {
+				create(t, openAt(t, server.ConnString()), record("one"))
+			}
+			store := see(t, pgserver.HostList(primary, other), func() relayer.Record {
+				return create(t, openAt(t, primary.ConnString()), record("two"))
+			})
+			wantRefused(t, store, primary, other, "its last revision is 1")
+		})
+	}
+}
+
 // TestForeign_Cluster: all servers of the tests have one system identifier, so that the test
 // changes the one that the Store has seen.
 func TestForeign_Cluster(t *testing.T) {

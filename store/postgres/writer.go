@@ -265,11 +265,7 @@ func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outco
 	}
 	if err == nil {
 		s.unconfirmed.clear()
-		on, _ := primaryOf(conn.Conn().PgConn())
-		s.known.acknowledge(commit{
-			schema: s.opts.schema, on: on, address: conn.Conn().PgConn().Conn().RemoteAddr().String(),
-			revision: raised.revision, isSynchronous: isSynchronous,
-		})
+		s.known.acknowledge(conn.Conn().PgConn(), s.opts.schema, raised.revision, isSynchronous)
 		s.feed.listener.wake()
 		return nil
 	}
