@@ -262,7 +262,7 @@ func TestOpen_UnescapedPasswords(t *testing.T) {
 }
 
 // TestOpen_PasswordFileChanged changes the password of a role and the file that has it, while a
-// Store is open.
+// Store is open. While the file is empty, the last password is used.
 func TestOpen_PasswordFileChanged(t *testing.T) {
 	t.Parallel()
 	group, role := roleName(), roleName()
@@ -270,21 +270,23 @@ func TestOpen_PasswordFileChanged(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	execute(t, admin, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD 'first' IN ROLE %s", role, group))
 	file := filepath.Join(t.TempDir(), "password")
-	write := func(password string) {
-		if err := os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600); err != nil {
+	write := func(content string) {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write("first")
+	write("*:*:*:*:first\n")
 	store := openAt(t, parameter(t, parameter(t, server.ConnString(), "user", role), "passfile", file), newSchema())
 	changes := watch(t, store)
 	changes.want(t, relayer.ChangeCreated, create(t, store, record("before")))
 	execute(t, admin, fmt.Sprintf("ALTER ROLE %s PASSWORD 'second'", role))
-	write("second")
-	queryOne[int](t, admin, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1`, role)
-	made, err := store.Create(t.Context(), record("after"))
-	if err != nil {
-		t.Fatal(err)
+	for _, content := range []string{"*:*:*:*:second\n", ""} {
+		write(content)
+		queryOne[int](t, admin, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1`, role)
+		made, err := store.Create(t.Context(), record("after "+content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes.want(t, relayer.ChangeCreated, made)
 	}
-	changes.want(t, relayer.ChangeCreated, made)
 }
