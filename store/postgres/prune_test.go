@@ -5,6 +5,8 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,6 +65,41 @@ func TestPruning_DoesNotBlockWrites(t *testing.T) {
 	release()
 	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
 	wantConsistent(t, store)
+}
+
+// TestPruning_UnderLoad: while two Stores write as fast as they can, the number of changes stays
+// below a bound, however many were written.
+func TestPruning_UnderLoad(t *testing.T) {
+	t.Parallel()
+	const writers, bound = 16, 2000
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	stores := []*postgres.Store{open(t, postgres.WithSchema(schema), pruneSoon), open(t, postgres.WithSchema(schema), pruneSoon)}
+	var written atomic.Int64
+	var running sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range writers {
+		running.Go(func() {
+			store := stores[i%len(stores)]
+			rec, err := store.Create(context.Background(), record(numbered(i)))
+			for ; err == nil; rec, err = store.Update(context.Background(), rec) {
+				written.Add(1)
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+			t.Error(err)
+		})
+	}
+	defer running.Wait()
+	defer close(stop)
+	for _, least := range []int64{2 * bound, 4 * bound, 6 * bound} {
+		eventually(t, "the changes are pruned", func() bool {
+			return written.Load() >= least && changesIn(t, admin, schema) <= bound
+		})
+	}
 }
 
 func TestPruning_EndsWithClose(t *testing.T) {
