@@ -10,9 +10,8 @@ type statements struct {
 	importAll, importPast  string
 	finish, dropEmpty      string
 
-	get, history                                           string
-	list, listDocuments                                    string
-	selection, selectionDocuments, search, searchDocuments string
+	get, history                           string
+	list, listDocuments, selection, search string
 
 	lastChange, changes              string
 	lockPruning, prune, pruneHistory string
@@ -172,12 +171,10 @@ func statementsIn(schema string) statements {
 		history: in(`
 			SELECT kind, old_terms, old_text, ` + recordColumns + ` FROM $schema.history($1::text, $2::bigint, $3::bigint)`),
 
-		list:               in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromPage),
-		listDocuments:      in(`SELECT total, last_number, last_changed_at, ` + documentColumns + fromPage),
-		selection:          in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromSelection),
-		selectionDocuments: in(`SELECT total, last_number, last_changed_at, ` + documentColumns + fromSelection),
-		search:             in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromSearch),
-		searchDocuments:    in(`SELECT total, last_number, last_changed_at, ` + documentColumns + fromSearch),
+		list:          in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromPage),
+		listDocuments: in(`SELECT total, last_number, last_changed_at, ` + documentColumns + fromPage),
+		selection:     in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromSelection),
+		search:        in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromSearch),
 
 		lastChange: in(`SELECT number, changed_at FROM $schema.last_change()`),
 
@@ -222,10 +219,9 @@ func statementsIn(schema string) statements {
 const (
 	recordColumns   = `id, revision, sequence, claim, terms, text, note, document, private`
 	documentColumns = `id, revision, sequence, note, document`
-
-	fromPage      = ` FROM $schema.page($1::bigint, $2::bigint, $3::bigint)`
-	fromSelection = ` FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
-	fromSearch    = ` FROM $schema.search($8::text[], $1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
+	fromPage        = ` FROM $schema.page($1::bigint, $2::bigint, $3::bigint)`
+	fromSelection   = ` FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
+	fromSearch      = ` FROM $schema.search($8::text[], $1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
 
 	oldest = `oldest AS (
 				SELECT number, changed_at FROM $schema.changes

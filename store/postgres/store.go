@@ -228,7 +228,7 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (found relayer.Listing, err error) {
 	sql, parameters := s.listing(query)
 	columns := (*row).columns
-	if query.DocumentsOnly {
+	if sql == s.sql.listDocuments {
 		columns = (*row).documentColumns
 	}
 	err = s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
@@ -249,17 +249,15 @@ func (s *Store) see(rows pgx.Rows, number int64) {
 // overflow.
 const maxOffset = 1 << 53
 
-// listing returns the statement of a query and its parameters.
+// listing returns the statement of a query and its parameters. A selection ignores the hint
+// DocumentsOnly, which its callers do not give: they check the terms of the records.
 func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any) {
 	after, offset, limit := int64(min(query.After, maxOffset)), min(int64(query.Offset), maxOffset), min(int64(query.Limit), maxOffset)
-	choose := func(records, documents string) string {
-		if query.DocumentsOnly {
-			return documents
-		}
-		return records
-	}
 	if len(query.Terms)+len(query.IDs)+len(query.Contains) == 0 {
-		return choose(s.sql.list, s.sql.listDocuments), []any{after, offset, limit}
+		if parameters = []any{after, offset, limit}; query.DocumentsOnly {
+			return s.sql.listDocuments, parameters
+		}
+		return s.sql.list, parameters
 	}
 	needed := len(query.Terms)
 	terms, conditions := []string{}, []int32{}
@@ -273,9 +271,9 @@ func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any)
 	}
 	parameters = []any{terms, conditions, storable(query.IDs), int32(needed), after, offset, limit}
 	if len(query.Contains) == 0 {
-		return choose(s.sql.selection, s.sql.selectionDocuments), parameters
+		return s.sql.selection, parameters
 	}
-	return choose(s.sql.search, s.sql.searchDocuments), append(parameters, storable(query.Contains))
+	return s.sql.search, append(parameters, storable(query.Contains))
 }
 
 // storable returns the texts that a record can have.
