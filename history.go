@@ -2,7 +2,12 @@ package relayer
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
+
+	"github.com/go-relayer/relayer/internal/mask"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // Revision is one change in the history of a relayer.
@@ -22,7 +27,8 @@ type Revision struct {
 	Changed []string
 
 	// Relayer is the relayer after the change, with masked RPC URLs. It is nil if the relayer
-	// was deleted, and if the selector of [Manager.Within] does not select it any more.
+	// was deleted, if the selector of [Manager.Within] does not select it any more, and if its
+	// document cannot be decoded, which is logged.
 	Relayer *Relayer
 }
 
@@ -39,7 +45,7 @@ const defaultHistoryLimit = 20
 
 // History returns changes of the past, newest first, as far as the store retains them, also
 // of a relayer that was deleted. Limit is lowered to the maximum of pages (see
-// [WithMaxPerPage]). It returns [ErrNotFound] if the ID has no history, and an error that
+// [WithMaxPerPage]). Changes that are damaged in the store are left out. It returns [ErrNotFound] if the ID has no history, and an error that
 // matches [errors.ErrUnsupported] if the store retains none.
 //
 // A view of [Manager.Within] has the changes of relayers that it selected before or after
@@ -53,13 +59,7 @@ func (m *Manager) History(ctx context.Context, query HistoryQuery) (*HistoryPage
 		}
 		page := &HistoryPage{Revisions: make([]Revision, len(found)), Next: next}
 		for i, c := range found {
-			page.Revisions[i] = Revision{Revision: c.Record.Revision, ID: c.Record.ID, Note: decodeNote(c.Record.Note), Changed: c.changed}
-			if c.Record.Document == nil {
-				continue
-			}
-			if page.Revisions[i].Relayer, err = maskedRelayerOf(c.Record); err != nil {
-				return nil, err
-			}
+			page.Revisions[i] = Revision{c.Record.Revision, c.Record.ID, decodeNote(c.Record.Note), c.changed, c.relayer}
 		}
 		return page, nil
 	})
@@ -73,11 +73,12 @@ func (q HistoryQuery) action() Action {
 	return ActionGet
 }
 
-// pastChange is a change as a caller of a history sees it. Its record has no document after
-// a delete, and if it is not selected.
+// pastChange is a change as a caller of a history sees it. Its record has no document if it has
+// no relayer.
 type pastChange struct {
 	RecordChange
 	changed []string
+	relayer *Relayer
 }
 
 // history returns the changes of a page, and the Before of the next one.
@@ -128,6 +129,10 @@ func (m *Manager) visibleChanges(ctx context.Context, query HistoryQuery, limit 
 	}
 	for scanned := 0; len(visible) < limit; {
 		found, err := m.store.History(ctx, query)
+		if query.Before > 0 && errors.Is(err, ErrCorrupt) {
+			m.logger.LogAttrs(ctx, slog.LevelError, "the rest of the history cannot be read", slog.String("error", mask.Text(err.Error())))
+			break
+		}
 		if err != nil {
 			return nil, 0, err
 		}
@@ -157,33 +162,57 @@ func (m *Manager) pastChange(ctx context.Context, c RecordChange, older []Record
 	if err != nil {
 		return pastChange{}, err
 	}
-	if !isSelected || c.Kind == ChangeDeleted {
+	var decoded *Relayer
+	if isSelected && c.Kind != ChangeDeleted {
+		decoded = m.decodedPast(ctx, c.Record)
+	}
+	if decoded == nil {
 		c.Record.Document = nil
 		return pastChange{RecordChange: c}, nil
 	}
+	changed, err := m.changedBy(ctx, c, older)
+	return pastChange{c, changed, decoded}, err
+}
+
+// decodedPast returns nil if the record cannot be decoded: one damaged change hides no others.
+func (m *Manager) decodedPast(ctx context.Context, rec Record) *Relayer {
+	decoded, err := maskedRelayerOf(rec)
+	if err != nil {
+		m.logger.LogAttrs(ctx, slog.LevelError, "a change of the history cannot be decoded",
+			slog.String("relayer_id", rec.ID), slog.Uint64("revision", rec.Revision), slog.String("error", mask.Text(err.Error())))
+		return nil
+	}
+	return decoded
+}
+
+// changedBy returns the paths of what an update changed, or none if that is unknown.
+func (m *Manager) changedBy(ctx context.Context, c RecordChange, older []RecordChange) ([]string, error) {
 	if c.Kind == ChangeCreated {
-		return pastChange{RecordChange: c}, nil
+		return nil, nil
 	}
 	before, err := m.changeBefore(ctx, c, older)
-	if err != nil || before.Record.Document == nil {
-		return pastChange{RecordChange: c}, err
+	if _, isDecodable := strictjson.Members(before.Record.Document); !isDecodable {
+		return nil, err
 	}
 	changed := changedPaths(before.Record, c.Record)
 	if changesURLs(c.Record.Note) && !slices.Contains(changed, urlsMember) {
 		changed = append(changed, urlsMember)
 		slices.Sort(changed)
 	}
-	return pastChange{c, changed}, nil
+	return changed, nil
 }
 
 // changeBefore returns the change of the same record before c, or the zero change if it is
-// no longer retained.
+// no longer retained or cannot be read.
 func (m *Manager) changeBefore(ctx context.Context, c RecordChange, older []RecordChange) (RecordChange, error) {
 	i := slices.IndexFunc(older, func(before RecordChange) bool { return before.Record.ID == c.Record.ID })
 	if i >= 0 && m.scope.IsZero() {
 		return older[i], nil
 	}
 	found, err := m.store.History(ctx, HistoryQuery{ID: c.Record.ID, Before: c.Record.Revision, Limit: 1})
+	if errors.Is(err, ErrCorrupt) {
+		return RecordChange{}, nil
+	}
 	if err != nil || len(found) == 0 {
 		return RecordChange{}, err
 	}

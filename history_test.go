@@ -1,16 +1,21 @@
 package relayer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/examples/mapstore"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -121,6 +126,73 @@ func TestHistory_Errors(t *testing.T) {
 	}
 	if page, err := m.History(t.Context(), relayer.HistoryQuery{}); err != nil || len(page.Revisions) != 0 {
 		t.Errorf("an empty store: %+v, %v", page, err)
+	}
+}
+
+// TestHistory_DamagedOldest: a change that is damaged in an open file is left out, and hides no
+// other.
+func TestHistory_DamagedOldest(t *testing.T) {
+	path := t.TempDir() + "/relayers.db"
+	store, err := bolt.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	m := managerOf(t, store)
+	mustCreate(t, m, named("r", "oldest"))
+	mustChange(t, m, "ann", "r", relayer.Patch{"name": "second"})
+	mustChange(t, m, "bob", "r", relayer.Patch{"name": "third"})
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(file)
+	for at := range content {
+		if err == nil && bytes.HasPrefix(content[at:], []byte(`"name":"oldest"`)) {
+			_, err = file.WriteAt([]byte("O"), int64(at+len(`"name":"`)))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := `bob update third name "by bob"`
+	for _, view := range []*relayer.Manager{m, m.Within(mustParse(t, "network=sepolia"))} {
+		for _, id := range []string{"r", ""} {
+			got, _ := lines(t, view, relayer.HistoryQuery{ID: id})
+			wantLines(t, got, third, `ann update second  "by ann"`)
+			got, next := lines(t, view, relayer.HistoryQuery{ID: id, Limit: 1})
+			wantLines(t, got, third)
+			got, next = lines(t, view, relayer.HistoryQuery{ID: id, Limit: 1, Before: next})
+			wantLines(t, got, `ann update second  "by ann"`)
+			if got, _ := lines(t, view, relayer.HistoryQuery{ID: id, Before: 2}); next != 0 || len(got) != 0 {
+				t.Errorf("the damaged change: %q, next %d", got, next)
+			}
+		}
+	}
+}
+
+// TestHistory_UndecodableDocument: such a change has no relayer, and hides no other.
+func TestHistory_UndecodableDocument(t *testing.T) {
+	store := memory.New()
+	var logged bytes.Buffer
+	m := managerOf(t, store, relayer.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	mustCreate(t, m, named("r", "first"))
+	mustChange(t, m, "ann", "r", relayer.Patch{"name": "second"})
+	rec, err := store.Get(t.Context(), "r")
+	for _, document := range []string{`{"id":7}`, `{"na`, string(rec.Document)} {
+		if err == nil {
+			rec.Document = []byte(document)
+			rec, err = store.Update(t.Context(), rec)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := lines(t, m, relayer.HistoryQuery{ID: "r"})
+	wantLines(t, got, `ann update second  "by ann"`, `ann update -  "by ann"`, `ann update -  "by ann"`, `ann update second name "by ann"`, ` create first  ""`)
+	if text := logged.String(); !strings.Contains(text, "cannot be decoded") || !strings.Contains(text, "revision=4") {
+		t.Errorf("the log is %q", text)
 	}
 }
 
