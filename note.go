@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -25,7 +26,8 @@ type Note struct {
 	// Action is what the caller did. It is empty if it is unknown.
 	Action Action
 
-	// Reason is the text given with [Reason]. It is empty if there was none.
+	// Reason is the text given with [Reason], in which every URL is masked. It is empty if
+	// there was none.
 	Reason string
 }
 
@@ -52,8 +54,8 @@ const (
 	maxReasonLength = 256  // characters
 )
 
-// encodeNote returns the note of a change that is made now. Nothing but the actor can
-// contain a separator.
+// encodeNote returns the note of a change that is made now. URLs in the reason are masked: the
+// history keeps it. Nothing but the actor can contain a separator.
 func encodeNote(ctx context.Context, action Action, reason string, changesURLs bool) []byte {
 	actor, _ := ActorFrom(ctx)
 	id := strings.ReplaceAll(strings.ToValidUTF8(actor.ID, "\uFFFD"), noteSeparator, "\uFFFD")
@@ -62,7 +64,7 @@ func encodeNote(ctx context.Context, action Action, reason string, changesURLs b
 		urls = urlsChanged
 	}
 	note := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
-	for _, field := range []string{string(action), cut(id, maxActorLength), reason, urls} {
+	for _, field := range []string{string(action), cut(id, maxActorLength), mask.Text(reason), urls} {
 		note = append(append(note, noteSeparator...), field...)
 	}
 	return bytes.TrimRight(note, noteSeparator)

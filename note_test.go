@@ -124,14 +124,13 @@ func TestReason_Limits(t *testing.T) {
 	m := newManager(t)
 	mustCreate(t, m, minimal("r"))
 	for reason, isValid := range map[string]bool{
-		"":                         true,
-		strings.Repeat("é", 256):   true,
-		strings.Repeat("e", 257):   false,
-		"two\nlines":               false,
-		"tab\t":                    false,
-		"\xff":                     false,
-		"\"quotes\" & <angles> ✓":  true,
-		"https://rpc.example/KEY?": true,
+		"":                        true,
+		strings.Repeat("é", 256):  true,
+		strings.Repeat("e", 257):  false,
+		"two\nlines":              false,
+		"tab\t":                   false,
+		"\xff":                    false,
+		"\"quotes\" & <angles> ✓": true,
 	} {
 		changed, err := m.Patch(t.Context(), "r", relayer.Patch{"labels": relayer.Patch{"n": fmt.Sprint(len(reason))}}, relayer.Reason(reason))
 		if !isValid {
@@ -143,6 +142,24 @@ func TestReason_Limits(t *testing.T) {
 			continue
 		}
 		if err != nil || changed.LastChange.Reason != reason {
+			t.Errorf("%q: stored %v, error %v", reason, changed, err)
+		}
+	}
+}
+
+// TestReason_MaskedURLs: a reason quotes what a person pasted. The longest one that grows when it
+// is masked can be stored too.
+func TestReason_MaskedURLs(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, minimal("r"))
+	for reason, want := range map[string]string{
+		"401 of https://user:pw@rpc.example/v2/KEY, see #7": "401 of https://rpc.example/***, see #7",
+		"wss://rpc.example/?key=KEY":                        "wss://rpc.example/***",
+		"user:pw@rpc.example":                               "rpc.example",
+		strings.Repeat("a.b/é ", 42):                        strings.Repeat("a.b/*** ", 42),
+	} {
+		changed, err := m.Patch(t.Context(), "r", relayer.Patch{"labels": relayer.Patch{"n": fmt.Sprint(len(reason))}}, relayer.Reason(reason))
+		if err != nil || changed.LastChange.Reason != want || mustGet(t, m, "r").LastChange.Reason != want {
 			t.Errorf("%q: stored %v, error %v", reason, changed, err)
 		}
 	}

@@ -44,7 +44,7 @@ func DryRun() WriteOption {
 	}}
 }
 
-// Reason stores the text with the change: see [Note.Reason]. It has at most 256 characters on
+// Reason stores the text with the change, with masked URLs: see [Note.Reason]. It has at most 256 characters on
 // one line; otherwise the write returns a [*ValidationError] on change_reason. Of several
 // reasons the last counts.
 func Reason(text string) WriteOption {

@@ -5,6 +5,7 @@ package sealing_test
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
@@ -26,9 +28,15 @@ import (
 // urlSecret is in every RPC URL of the leak tests: in its path, query or user information.
 const urlSecret = "SecretOfAnRPCURL"
 
-// secretFiles returns the files below the directories that contain a URL in clear, or the
-// same in hexadecimal.
-func secretFiles(t *testing.T, directories ...string) (found []string) {
+// secretFiles returns the files below the directories that contain a URL in clear.
+func secretFiles(t *testing.T, directories ...string) []string {
+	t.Helper()
+	return filesWith(t, urlSecret, directories...)
+}
+
+// filesWith returns the files below the directories that contain a text, or the same in
+// hexadecimal.
+func filesWith(t *testing.T, text string, directories ...string) (found []string) {
 	t.Helper()
 	count := 0
 	for _, directory := range directories {
@@ -41,7 +49,7 @@ func secretFiles(t *testing.T, directories ...string) (found []string) {
 				return nil // the server removes files
 			}
 			count++
-			if bytes.Contains(data, []byte(urlSecret)) || bytes.Contains(data, []byte(hex.EncodeToString([]byte(urlSecret)))) {
+			if bytes.Contains(data, []byte(text)) || bytes.Contains(data, []byte(hex.EncodeToString([]byte(text)))) {
 				found = append(found, path)
 			}
 			return err
@@ -64,7 +72,8 @@ func secretURLs(n int) []relayer.RPCConfig {
 	}
 }
 
-// useStore creates, changes and deletes relayers, and seals them under another key.
+// useStore creates, changes and deletes relayers, with URLs in all texts that a caller gives, and
+// seals them under another key.
 func useStore(t *testing.T, store relayer.Store, options ...relayer.Option) {
 	t.Helper()
 	m, err := relayer.New(store, options...)
@@ -76,7 +85,11 @@ func useStore(t *testing.T, store relayer.Store, options ...relayer.Option) {
 		if _, err := m.Create(t.Context(), definition(id, secretURLs(i))); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Pause(t.Context(), id); err != nil {
+		quoted := fmt.Sprintf("failing: %s", secretURLs(i)[i%3].URL.Unmasked())
+		if _, err := m.Pause(t.Context(), id, relayer.Reason(quoted)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Disable(t.Context(), id, relayer.DisabledReason{Type: relayer.RPCValidationFailed, Details: quoted}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := m.Patch(t.Context(), id, relayer.Patch{"custom_rpc_urls": secretURLs(i + 100)}); err != nil {
@@ -159,6 +172,53 @@ func TestBolt_NoURLInClear(t *testing.T) {
 		}
 		return places
 	})
+}
+
+// TestHistory_NoURLWithoutSealer: the history has no URL in clear, also if the relayers do.
+func TestHistory_NoURLWithoutSealer(t *testing.T) {
+	eachLocation(t, func(t *testing.T, location string, _ func()) {
+		store, closeStore, err := open(t.Context(), location)
+		if err != nil {
+			t.Fatal(err)
+		}
+		useStore(t, store)
+		if err := closeStore(); err != nil {
+			t.Error(err)
+		}
+		history := filepath.Join(t.TempDir(), "relayer_changes")
+		if _, isBolt := store.(*bolt.Store); isBolt {
+			dumpHistory(t, location, history)
+		} else {
+			history = filepath.Join(copyTables(t, pgtest.Connect(t, location)), filepath.Base(history))
+		}
+		if found := secretFiles(t, history); len(found) > 0 {
+			t.Error("the history has URLs in clear")
+		}
+		for _, masked := range []string{"https://a.example/***", "failing: wss://b.example", "failing: https://c.example/***"} {
+			if len(filesWith(t, masked, history)) == 0 {
+				t.Errorf("control: the history does not have %q", masked)
+			}
+		}
+	})
+}
+
+// dumpHistory writes the keys and values of the history of a file to another file.
+func dumpHistory(t *testing.T, path, to string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dump []byte
+	err = db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("history")).ForEach(func(key, value []byte) error {
+			dump = append(append(dump, key...), value...)
+			return nil
+		})
+	})
+	if err := errors.Join(err, db.Close(), os.WriteFile(to, dump, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The server has the defaults of PostgreSQL: rows, changes, write-ahead log and what COPY
