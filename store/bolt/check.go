@@ -26,7 +26,7 @@ const maxProblems = 10
 // contradict each other, Check returns [relayer.ErrCorrupt] with the first problems.
 // Reads go on meanwhile, and writes wait. After damage was found, writes are refused until
 // a check finds none. A record that was damaged when the file was opened is reported too,
-// but writes are not refused. Damaged entries of the history are only logged.
+// but writes are not refused. A damaged history is only logged.
 //
 // It returns the error of ctx if ctx ends first, and [relayer.ErrUnavailable] if
 // the store is closed or Close cancels the check.
@@ -53,6 +53,9 @@ func (s *Store) Check(ctx context.Context) error {
 	if _, both, _ := pages.ReadHeaders(s.file); !both {
 		c.report(errors.New("a header is invalid: the last commit may be lost"))
 	}
+	if c.pastErr != nil {
+		s.loseHistory(c.pastErr, s.path, s.opts)
+	}
 	if c.pasts < len(s.history) || c.damagedPasts > 0 {
 		s.opts.log(slog.LevelWarn, "entries of the history are missing or damaged: they are left out",
 			"path", s.path, "missing", max(0, len(s.history)-c.pasts), "damaged", c.damagedPasts)
@@ -75,7 +78,7 @@ func (s *Store) compareFrom(key []byte, c *comparison) error {
 }
 
 // compareFile compares the records from a key on. Without a key it also compares the state
-// and verifies the free pages.
+// and verifies the free pages and the history.
 func (c *comparison) compareFile(file *pages.File, key []byte) error {
 	var err error
 	if key == nil {
@@ -88,10 +91,13 @@ func (c *comparison) compareFile(file *pages.File, key []byte) error {
 		c.missing(len(c.want))
 	}
 	if err == nil && key == nil {
-		err = file.Entries(historyBucket, nil, c.change)
+		err = file.Freelist()
 	}
 	if err == nil && key == nil {
-		err = file.Freelist()
+		c.pastErr = file.Entries(historyBucket, nil, c.change)
+		if !errors.Is(c.pastErr, pages.ErrDamaged) {
+			err, c.pastErr = c.pastErr, nil
+		}
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		c.found("%w", err)
@@ -111,7 +117,8 @@ type comparison struct {
 	problems []error
 	damage   error // the first problem that was not known before
 
-	pasts, damagedPasts int // entries of the history
+	pasts, damagedPasts int   // entries of the history
+	pastErr             error // its pages are damaged
 }
 
 func (c *comparison) closingErr() error {

@@ -153,7 +153,7 @@ func verifyAll(ctx context.Context, file *os.File, records []table.Record, pasts
 	if err := c.compareFile(pages.NewFile(file, header), nil); err != nil {
 		return err
 	}
-	if c.pasts != pasts || c.damagedPasts > 0 {
+	if c.pasts != pasts || c.damagedPasts > 0 || c.pastErr != nil {
 		c.found("the history differs from what was written")
 	}
 	return errors.Join(errors.Join(c.problems...), file.Truncate(header.Size()))

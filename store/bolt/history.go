@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
@@ -142,6 +143,7 @@ func (r *historyReader) read(file *pages.File, p past) error {
 type historyChange struct {
 	added  []entry // later than all others
 	pruned []past  // the oldest ones
+	isNew  bool    // the file has a damaged history
 }
 
 // entry is a change in the form of the file.
@@ -192,13 +194,71 @@ func (h historyChange) apply(all []past) []past {
 	return all
 }
 
-func (h historyChange) put(bucket *bbolt.Bucket) error {
+func (h historyChange) put(tx *bbolt.Tx) error {
+	if h.isNew {
+		if err := beginHistory(tx); err != nil {
+			return err
+		}
+	}
+	if len(h.pruned)+len(h.added) == 0 {
+		return nil // there may be no bucket
+	}
+	bucket := tx.Bucket([]byte(historyBucket))
 	for _, p := range h.pruned {
 		if err := bucket.Delete(p.key()); err != nil {
 			return err
 		}
 	}
 	return putEntries(bucket, h.added)
+}
+
+// maxLeft is how many damaged histories a file can have: the tree of all buckets is one page.
+const maxLeft = 8
+
+func leftBucket(number int) string { return fmt.Sprintf("%s %d", historyBucket, number) }
+
+// beginHistory moves a damaged history into another bucket, from which nothing is read any more:
+// its pages stay in use until the file is compacted. It begins an empty history.
+func beginHistory(tx *bbolt.Tx) error {
+	number := 1
+	for tx.Bucket([]byte(leftBucket(number))) != nil {
+		number++
+	}
+	left, err := tx.CreateBucket([]byte(leftBucket(number)))
+	if err == nil {
+		err = tx.MoveBucket([]byte(historyBucket), nil, left)
+	}
+	if err == nil || errors.Is(err, berrors.ErrBucketNotFound) {
+		_, err = tx.CreateBucket([]byte(historyBucket))
+	}
+	return err
+}
+
+// loseHistory leaves out all changes of the past. Damage of the history never refuses a write.
+func (c *content) loseHistory(cause error, path string, opts options) {
+	if c.history = nil; !c.isHistoryDamaged {
+		c.isHistoryDamaged = true
+		opts.log(slog.LevelError, "the history is damaged: it is left out, and the next write begins a new one", "path", path, "error", cause)
+	}
+}
+
+// verifyHistory verifies the pages of the history that the engine reads for the next commit. If
+// they are damaged, the commit begins a new history, or has none if the file has too many of
+// them.
+func (s *Store) verifyHistory(next *commit) error {
+	if !s.isHistoryDamaged {
+		err := next.history.verify(&s.pages, s.history)
+		if !errors.Is(err, pages.ErrDamaged) {
+			return err
+		}
+		s.loseHistory(err, s.path, s.opts)
+	}
+	next.history = historyChange{}
+	if _, err := s.pages.Verify(leftBucket(maxLeft), nil, 0); errors.Is(err, pages.ErrNoBucket) {
+		next.history = s.opts.historyAfter(nil, next.batch, time.Now())
+		next.history.isNew = true
+	}
+	return nil
 }
 
 func putEntries(bucket *bbolt.Bucket, entries []entry) error {
@@ -213,8 +273,9 @@ func putEntries(bucket *bbolt.Bucket, entries []entry) error {
 
 // verify verifies the pages that the engine reads for the change. Entries that are pruned follow
 // each other: only the first and the last one have neighbors that are not pruned. All entries
-// that are added are at the end of the last page.
-func (h historyChange) verify(file *pages.File) error {
+// that are added are at the end of the last page, which has the last entry: it could be a page
+// of records otherwise.
+func (h historyChange) verify(file *pages.File, all []past) error {
 	for i, p := range h.pruned {
 		siblings := 0
 		if i == 0 || i == len(h.pruned)-1 {
@@ -226,6 +287,12 @@ func (h historyChange) verify(file *pages.File) error {
 	}
 	if len(h.added) == 0 {
 		return nil
+	}
+	if len(all) > 0 {
+		found, err := file.Verify(historyBucket, all[len(all)-1].key(), 0)
+		if err != nil || !found {
+			return cmp.Or(err, errContent)
+		}
 	}
 	_, err := file.Verify(historyBucket, h.added[0].key(), 0)
 	return err

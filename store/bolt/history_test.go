@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -376,6 +377,227 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 		overwrite(t, path, 0, whole)
 		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
 	})
+}
+
+// historyPages returns the positions of the pages of the history in a file without free pages.
+// Its keys have 8 bytes, and those of records more.
+func historyPages(whole []byte) (found []int) {
+	for at := 2 * os.Getpagesize(); at < len(whole); at += os.Getpagesize() {
+		kind, keySize := binary.NativeEndian.Uint16(whole[at+8:]), whole[at+16+4:]
+		if kind == pageKinds["leaf"] {
+			keySize = whole[at+16+8:]
+		}
+		if (kind == pageKinds["leaf"] || kind == pageKinds["branch"]) && binary.NativeEndian.Uint32(keySize) == 8 {
+			found = append(found, at)
+		}
+	}
+	return found
+}
+
+// changedFile returns the bytes of a file with a history of several pages, none of which is free.
+func changedFile(t *testing.T) (whole []byte, changes []relayer.RecordChange) {
+	t.Helper()
+	grown, path := filepath.Join(t.TempDir(), "grown.db"), filepath.Join(t.TempDir(), "changed.db")
+	store := open(t, grown)
+	changes = writeChanges(t, store, 300)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	compact(t, grown, path)
+	return read(t, path), changes
+}
+
+// TestHistory_DamagedPages damages each page of the history. The file opens without the history, and
+// the next write begins a new one, which a start, a backup and a compaction keep.
+func TestHistory_DamagedPages(t *testing.T) {
+	whole, changes := changedFile(t)
+	damaged := historyPages(whole)
+	if len(damaged) < 10 {
+		t.Fatalf("the history has %d pages", len(damaged))
+	}
+	for _, at := range damaged {
+		path := writeTemp(t, whole)
+		flipBits(t, path, whole, at+16+5, 1) // a position in the table of elements
+		var logged bytes.Buffer
+		store := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+		if bytes.Count(logged.Bytes(), []byte("the history is damaged")) != 1 {
+			t.Errorf("page %d: the log is %q", at/os.Getpagesize(), logged.String())
+		}
+		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, nil)
+		changes := continueHistory(t, store, changes[len(changes)-1].Record, 3)
+		copied := backUp(t, store)
+		for range 2 {
+			wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
+			wantSound(t, store)
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			store = open(t, path)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if before, after, err := bolt.Compact(t.Context(), path); err != nil || after > before/2 {
+			t.Errorf("compacted from %d to %d bytes, error %v: the damaged history is left", before, after, err)
+		}
+		for _, path := range []string{path, copied} {
+			store = open(t, path)
+			wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestHistory_FreePage: the root of the history is listed as free, so that commits overwrite it. The
+// history is left out before that.
+func TestHistory_FreePage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	changes := writeChanges(t, store, 100)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := read(t, path)
+	var root uint64
+	edited(t, whole, func(tx *bbolt.Tx) error {
+		root = uint64(tx.Bucket([]byte("history")).Root())
+		return nil
+	})
+	freelist := int(binary.NativeEndian.Uint64(whole[newerHeader(whole)+16+32:])) * os.Getpagesize()
+	if root == 0 || binary.NativeEndian.Uint16(whole[freelist+10:]) == 0 {
+		t.Fatalf("the root is page %d, and there may be no free page", root)
+	}
+	overwrite(t, path, int64(freelist+16), binary.NativeEndian.AppendUint64(nil, root))
+	store = open(t, path)
+	changes = continueHistory(t, store, changes[99].Record, 50)
+	for range 2 {
+		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
+		wantSound(t, store)
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		store = open(t, path)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// continueHistory updates a record, and returns these changes.
+func continueHistory(t *testing.T, store *bolt.Store, rec relayer.Record, count int) (changes []relayer.RecordChange) {
+	t.Helper()
+	for i := range count {
+		next := changed(rec.ID, 1000+i)
+		next.Revision = rec.Revision
+		written, err := store.Update(t.Context(), next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := relayer.RecordChange{Kind: relayer.ChangeUpdated, Record: written, OldTerms: rec.Terms, OldText: rec.Text}
+		change.Record.Private = nil
+		changes, rec = append(changes, change), written
+	}
+	return changes
+}
+
+// TestHistory_PageDamagedWhileOpen damages a page that the next write appends to, or deletes from. The
+// write begins a new history, also after a failed commit. After some of them there is none any more.
+func TestHistory_PageDamagedWhileOpen(t *testing.T) {
+	whole, changes := changedFile(t)
+	damaged := historyPages(whole)
+	first, last := damaged[0], damaged[0]
+	for at := range whole {
+		if bytes.HasPrefix(whole[at:], []byte(`{"document":0}`)) {
+			first = at / os.Getpagesize() * os.Getpagesize()
+		}
+		if bytes.HasPrefix(whole[at:], []byte(`{"note":298}`)) { // the last update is in the records too
+			last = at / os.Getpagesize() * os.Getpagesize()
+		}
+	}
+	for name, test := range map[string]struct {
+		at, keep int
+		fail     func(func() error) error
+	}{
+		"append":                       {last, 1000, nil},
+		"delete":                       {first, 100, nil},
+		"append after a failed commit": {last, 1000, func(func() error) error { return errDisk }},
+		"append after a failed sync":   {last, 1000, failSync},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // without a comparison in the background
+				path := writeTemp(t, whole)
+				var logged bytes.Buffer
+				opts := []bolt.Option{bolt.WithHistory(test.keep, time.Hour), bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))}
+				store := open(t, path, opts...)
+				last := changes[len(changes)-1].Record
+				var written []relayer.RecordChange
+				if test.fail != nil {
+					failCommit(store, 1, test.fail)
+					flipBits(t, path, whole, test.at+16+5, 1)
+					if _, err := store.Create(t.Context(), changed("other", 1)); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+						t.Fatal(err)
+					}
+				}
+				flipBits(t, path, whole, test.at+16+5, 1)
+				written = append(written, continueHistory(t, store, last, 3)...)
+				if bytes.Count(logged.Bytes(), []byte("the history is damaged")) != 1 {
+					t.Errorf("the log is %q", logged.String())
+				}
+				for range 2 {
+					found, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1000})
+					if err != nil || len(found) < 3 || len(found) > 4 {
+						t.Errorf("%d changes, error %v", len(found), err)
+					}
+					wantHistory(t, store, relayer.HistoryQuery{ID: "id", Limit: 1000}, written)
+					wantSound(t, store)
+					if err := store.Close(); err != nil {
+						t.Fatal(err)
+					}
+					store = open(t, path, opts...)
+				}
+				if err := store.Close(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// TestHistory_DamagedOften: a file leaves at most 8 damaged histories behind, then it has none.
+func TestHistory_DamagedOften(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	rec, err := store.Create(t.Context(), changed("id", 0))
+	for i := range 12 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes := continueHistory(t, store, rec, 3)
+		if rec = changes[2].Record; i > 8 {
+			changes = nil
+		}
+		wantHistory(t, store, relayer.HistoryQuery{Limit: 3}, changes)
+		wantSound(t, store)
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, edited(t, read(t, path), func(tx *bbolt.Tx) error {
+			_, err := tx.Bucket([]byte("history")).CreateBucketIfNotExists([]byte("not an entry"))
+			return err
+		}))
+		store = open(t, path)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := bolt.Compact(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	store = open(t, path)
+	defer store.Close()
+	wantHistory(t, store, relayer.HistoryQuery{Limit: 3}, continueHistory(t, store, rec, 3))
 }
 
 func TestHistory_Context(t *testing.T) {

@@ -107,6 +107,8 @@ type content struct {
 	state   state
 	table   *table.Table
 	history []past // in the order of the keys
+
+	isHistoryDamaged bool // the next commit begins a new one
 }
 
 // Files with more relayers than this report the progress of their load.
@@ -173,9 +175,6 @@ func (l *loader) read() (err error) {
 	if err := l.readRecords(file); err != nil {
 		return err
 	}
-	if err := file.Freelist(); err != nil {
-		return err
-	}
 	if l.damagedPast > 0 {
 		l.opts.log(slog.LevelWarn, "entries of the history are damaged: they are left out", "path", l.file.Name(), "count", l.damagedPast)
 	}
@@ -230,10 +229,14 @@ func (l *loader) readRecords(file *pages.File) error {
 	err := file.Entries(recordsBucket, nil, l.add)
 	l.send()
 	close(l.batches)
-	if err := cmp.Or(err, <-filled, <-past); err != nil {
+	pastErr := <-past
+	if err := cmp.Or(err, <-filled, file.Freelist()); err != nil {
 		return err
 	}
-	if err := file.Join(history); err != nil {
+	switch err := cmp.Or(pastErr, file.Join(history)); {
+	case errors.Is(err, pages.ErrDamaged):
+		l.loseHistory(err, l.file.Name(), l.opts)
+	case err != nil:
 		return err
 	}
 	if l.loaded != l.state.total {

@@ -62,8 +62,10 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.engine, err = startEngine(s.file, func(file *os.File) (pages.Header, error) {
-		return s.verifyReopened(ctx, file)
+	var pastErr error
+	s.engine, err = startEngine(s.file, func(file *os.File) (header pages.Header, err error) {
+		header, pastErr, err = s.verifyReopened(ctx, file)
+		return header, err
 	})
 	if err != nil {
 		return err
@@ -73,6 +75,9 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 		s.finish(s.inDoubt)
 	}
 	s.inDoubt, s.header = nil, header
+	if pastErr != nil {
+		s.loseHistory(pastErr, s.path, s.opts)
+	}
 	return nil
 }
 
@@ -81,20 +86,28 @@ func (s *Store) tookEffect(header pages.Header) bool {
 	return s.inDoubt != nil && header.TxID == s.inDoubt.txid
 }
 
-// verifyReopened verifies the file before the engine opens it.
-func (s *Store) verifyReopened(ctx context.Context, file *os.File) (pages.Header, error) {
-	header, _, err := pages.ReadHeaders(file)
+// verifyReopened verifies the file before the engine opens it. It returns damage of the
+// history separately.
+func (s *Store) verifyReopened(ctx context.Context, file *os.File) (header pages.Header, pastErr, err error) {
+	header, _, err = pages.ReadHeaders(file)
+	reopened := pages.NewFile(file, header)
 	if err == nil {
-		err = s.verifyContent(ctx, pages.NewFile(file, header), header)
+		err = s.verifyContent(ctx, reopened, header)
+	}
+	if err == nil {
+		pastErr = walk(ctx, reopened, historyBucket)
+	}
+	if pastErr != nil && !errors.Is(pastErr, pages.ErrDamaged) {
+		return header, nil, pastErr
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		err = corruptFile(err)
 	}
-	return header, err
+	return header, pastErr, err
 }
 
-// verifyContent verifies all pages and the freelist, as [Open] does, and that the file has the
-// state in memory, with or without the commit in doubt.
+// verifyContent verifies all pages of the records and the freelist, as [Open] does, and that the
+// file has the state in memory, with or without the commit in doubt.
 func (s *Store) verifyContent(ctx context.Context, file *pages.File, header pages.Header) error {
 	want := s.state
 	switch {
@@ -106,11 +119,12 @@ func (s *Store) verifyContent(ctx context.Context, file *pages.File, header page
 	if err := verifyState(file, want); err != nil {
 		return err
 	}
-	for _, bucket := range []string{recordsBucket, historyBucket} {
-		err := file.Entries(bucket, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() })
-		if err != nil {
-			return err
-		}
+	if err := walk(ctx, file, recordsBucket); err != nil {
+		return err
 	}
 	return file.Freelist()
+}
+
+func walk(ctx context.Context, file *pages.File, bucket string) error {
+	return file.Entries(bucket, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() })
 }

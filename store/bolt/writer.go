@@ -157,7 +157,7 @@ func (next *commit) put(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	if err := next.history.put(tx.Bucket([]byte(historyBucket))); err != nil {
+	if err := next.history.put(tx); err != nil {
 		return err
 	}
 	return tx.Bucket([]byte(metaBucket)).Put([]byte(stateKey), next.state.encoded())
@@ -180,6 +180,7 @@ func (s *Store) finish(done *commit) {
 	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
 	s.needsRecovery, s.engine.stuck = true, true // if a panic leaves the batch applied in part
 	s.history = done.history.apply(s.history)
+	s.isHistoryDamaged = s.isHistoryDamaged && !done.history.isNew
 	s.table.Apply(done.batch)
 	s.needsRecovery, s.engine.stuck = false, false
 }
@@ -222,7 +223,7 @@ func (s *Store) verifyFile(next *commit) error {
 			err = s.verifyPaths(next.batch)
 		}
 		if err == nil && next != nil {
-			err = next.history.verify(&s.pages)
+			err = s.verifyHistory(next)
 		}
 		return err
 	})

@@ -129,8 +129,8 @@ func (f *File) Join(other *File) error {
 }
 
 // Freelist verifies that each free page is inside the file, is listed once, and is not a
-// page that Entries has visited: the next commits overwrite free pages. Call it after
-// Entries of all buckets.
+// page that Entries has visited: the next commits overwrite free pages. Later calls of Entries
+// and Join return ErrDamaged for a page that is free.
 func (f *File) Freelist() error {
 	h := f.header
 	ids, pages, err := f.freelist()
