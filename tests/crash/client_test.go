@@ -17,9 +17,9 @@ import (
 func TestPostgres_ClientKilledWhileWriting(t *testing.T) {
 	server := pgserver.Start(t)
 	given := task{Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName), Schema: "crash"}
-	killWhileWriting(t, given, func() contents {
+	killWhileWriting(t, given, func(after uint64) contents {
 		pgtest.AwaitSessionsEnd(t, server, childName)
-		return survivorsOn(t, server, given.Schema)
+		return survivorsOn(t, server, given.Schema, after)
 	})
 }
 
@@ -38,7 +38,7 @@ func TestPostgres_ClientKilledWhileCreatingSchema(t *testing.T) {
 		} else {
 			absent++
 		}
-		if found := known.compare(survivorsOn(t, server, given.Schema)); !found.isEmpty() {
+		if found := known.compare(survivorsOn(t, server, given.Schema, 0)); !found.isEmpty() {
 			t.Fatalf("round %d: %v", round, found)
 		}
 	}
@@ -60,7 +60,7 @@ func hasSchema(t *testing.T, server *pgserver.Server, schema string) (exists boo
 
 // survivorsOn checks the schema that is left and returns its contents. The server may still
 // be in recovery.
-func survivorsOn(t *testing.T, server *pgserver.Server, schema string) contents {
+func survivorsOn(t *testing.T, server *pgserver.Server, schema string, after uint64) contents {
 	t.Helper()
 	var store *postgres.Store
 	err := pgtest.UntilAvailable(func() (err error) {
@@ -71,5 +71,5 @@ func survivorsOn(t *testing.T, server *pgserver.Server, schema string) contents 
 		t.Fatalf("reopen: %v", err)
 	}
 	defer store.Close()
-	return checkedContents(t, store)
+	return checkedContents(t, store, after)
 }

@@ -1,9 +1,12 @@
 package crash
 
 import (
+	"cmp"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,18 +19,18 @@ import (
 // next child continues with the same file.
 func TestBolt_KilledWhileWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	killWhileWriting(t, task{Store: boltStore, Path: path}, func() contents { return survivors(t, path) })
+	killWhileWriting(t, task{Store: boltStore, Path: path}, func(after uint64) contents { return survivors(t, path, after) })
 }
 
 // killWhileWriting kills a child in each round and compares what is left with what
 // was acknowledged.
-func killWhileWriting(t *testing.T, given task, survivors func() contents) {
+func killWhileWriting(t *testing.T, given task, survivors func(after uint64) contents) {
 	t.Helper()
 	known := newLedger()
 	inFlight, carriedOut := 0, 0
 	for given.Round = range *rounds {
 		run(t, given, ready, upTo(80*time.Millisecond), known.note)
-		left := survivors()
+		left := survivors(known.revision)
 		if found := known.compare(left); !found.isEmpty() {
 			t.Fatalf("round %d: %v", given.Round, found)
 		}
@@ -37,6 +40,9 @@ func killWhileWriting(t *testing.T, given task, survivors func() contents) {
 	}
 	if known.acknowledged == 0 {
 		t.Error("no write was acknowledged")
+	}
+	if err := known.compareAll(survivors(0).history); err != nil {
+		t.Error(err)
 	}
 	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d in flight: %d carried out, the others not at all",
 		*rounds, known.acknowledged, inFlight, carriedOut)
@@ -49,7 +55,7 @@ func TestControl_EarlyAcknowledgement(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		known := newLedger()
 		run(t, task{Round: round, Store: earlyStore, Path: path}, ready, 10*time.Millisecond+upTo(30*time.Millisecond), known.note)
-		if found := known.compare(survivors(t, path)); len(found.lost) > 0 {
+		if found := known.compare(survivors(t, path, 0)); len(found.lost) > 0 {
 			t.Logf("round %d: %d of %d acknowledged creates lost", round, len(found.lost), known.acknowledged)
 			return
 		}
@@ -70,7 +76,7 @@ func TestBolt_KilledWhileCreatingFile(t *testing.T) {
 		} else {
 			absent++
 		}
-		if found := known.compare(survivors(t, path)); !found.isEmpty() {
+		if found := known.compare(survivors(t, path, 0)); !found.isEmpty() {
 			t.Fatalf("round %d: %v", round, found)
 		}
 	}
@@ -80,14 +86,14 @@ func TestBolt_KilledWhileCreatingFile(t *testing.T) {
 func upTo(most time.Duration) time.Duration { return rand.N(most) }
 
 // survivors opens and checks the file that is left, and returns its contents.
-func survivors(t *testing.T, path string) contents {
+func survivors(t *testing.T, path string, after uint64) contents {
 	t.Helper()
 	store, err := bolt.Open(t.Context(), path)
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}
 	defer store.Close()
-	return checkedContents(t, store)
+	return checkedContents(t, store, after)
 }
 
 type checkedStore interface {
@@ -95,17 +101,14 @@ type checkedStore interface {
 	transfer.Checker
 }
 
-// contents are the records of a store, and the latest changes of its history.
+// contents are the records of a store, and its changes after a revision, newest first.
 type contents struct {
 	records []relayer.Record
 	history []relayer.RecordChange
 }
 
-// latestChanges is more than a round makes.
-const latestChanges = 20_000
-
 // checkedContents checks a store and returns its contents.
-func checkedContents(t *testing.T, store checkedStore) contents {
+func checkedContents(t *testing.T, store checkedStore, after uint64) (c contents) {
 	t.Helper()
 	if err := store.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -114,9 +117,64 @@ func checkedContents(t *testing.T, store checkedStore) contents {
 	if err != nil || all.Total != len(all.Records) {
 		t.Fatalf("%d records, total %d, error %v", len(all.Records), all.Total, err)
 	}
-	history, err := store.History(t.Context(), relayer.HistoryQuery{Limit: latestChanges})
-	if err != nil {
-		t.Fatal(err)
+	c.records = all.Records
+	for query := (relayer.HistoryQuery{Limit: 1000}); ; {
+		page, err := store.History(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range page {
+			if change.Record.Revision <= after {
+				return c
+			}
+			c.history = append(c.history, change)
+		}
+		if len(page) < query.Limit {
+			return c
+		}
+		query.Before = page[len(page)-1].Record.Revision
 	}
-	return contents{all.Records, history}
+}
+
+// TestControl_WrongHistory proves that the comparison of the history can fail.
+func TestControl_WrongHistory(t *testing.T) {
+	type changes = []relayer.RecordChange
+	refusedWrite := event{Worker: 1, Verb: creating, ID: "refused"}
+	for name, falsify := range map[string]func(changes) changes{
+		"none":    func(h changes) changes { return h },
+		"doubled": func(h changes) changes { return slices.Insert(h, 7, h[7]) },
+		"doubled under another revision": func(h changes) changes {
+			double := h[7]
+			double.Record.Revision = h[0].Record.Revision + 1
+			return slices.Insert(h, 0, double)
+		},
+		"refused": func(h changes) changes {
+			kept := refusedWrite.change()
+			kept.Record.Revision = h[0].Record.Revision + 1
+			return slices.Insert(h, 0, kept)
+		},
+		"missing":       func(h changes) changes { return slices.Delete(h, 7, 8) },
+		"out of order":  func(h changes) changes { h[7], h[8] = h[8], h[7]; return h },
+		"another note":  func(h changes) changes { h[7].Record.Note = []byte("another"); return h },
+		"another kind":  func(h changes) changes { h[7].Kind = relayer.ChangeHeartbeat; return h },
+		"another term":  func(h changes) changes { h[7].OldTerms = []string{"another"}; return h },
+		"another bytes": func(h changes) changes { h[7].Record.Document = []byte("another"); return h },
+	} {
+		path, known := filepath.Join(t.TempDir(), "relayers.db"), newLedger()
+		store, err := bolt.Open(t.Context(), path)
+		w := &worker{store: store, minRecords: 5, note: known.note}
+		for range 50 {
+			err = cmp.Or(err, w.write(t.Context()))
+		}
+		if err := errors.Join(err, store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		known.note(refusedWrite)
+		known.note(event{Worker: 1, Verb: refused})
+		left := survivors(t, path, 0)
+		left.history = falsify(left.history)
+		if found := known.compare(left); found.isEmpty() != (name == "none") {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
 }

@@ -45,6 +45,9 @@ func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Sto
 		f.quiesce()
 		f.compare(round)
 	}
+	if err := f.known.compareAll(survivorsOn(t, server, "relayer", 0).history); err != nil {
+		t.Error(err)
+	}
 	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d unavailable, none of them carried out; %d of unknown outcome carried out, %d not",
 		*rounds, f.known.acknowledged, f.tally.unavailable.Load(), f.tally.carriedOut.Load(), f.tally.notCarriedOut.Load())
 	return f
@@ -141,7 +144,7 @@ func (f *fleet) compare(round int) {
 	if len(f.known.inFlight) > 0 {
 		f.t.Fatalf("round %d: in flight %v", round, f.known.inFlight)
 	}
-	if found := f.known.compare(survivorsOn(f.t, f.server, "relayer")); !found.isEmpty() {
+	if found := f.known.compare(survivorsOn(f.t, f.server, "relayer", f.known.revision)); !found.isEmpty() {
 		f.t.Fatalf("round %d: %v", round, found)
 	}
 }

@@ -2,8 +2,10 @@ package crash
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
-	"math"
+	"slices"
+	"time"
 
 	"github.com/go-relayer/relayer"
 )
@@ -16,6 +18,8 @@ type ledger struct {
 	inFlight     map[int]event
 	created      map[int][]string // per worker, in the order of acknowledgement
 	changes      []event          // acknowledged since the last comparison, with their verbs
+	history      []string         // digests of the changes that were compared, oldest first
+	revision     uint64           // of the last of them
 	acknowledged int
 }
 
@@ -38,7 +42,8 @@ func (l *ledger) acknowledge(e event) {
 	begun := l.inFlight[e.Worker]
 	delete(l.inFlight, e.Worker)
 	l.acknowledged++
-	l.changes = append(l.changes, event{Verb: begun.Verb, ID: e.ID, Revision: e.Revision, Version: e.Version})
+	begun.Revision = e.Revision
+	l.changes = append(l.changes, begun)
 	switch begun.Verb {
 	case creating:
 		l.created[e.Worker] = append(l.created[e.Worker], e.ID)
@@ -57,7 +62,7 @@ type report struct {
 	unexpected []string // present and never written
 	duplicate  []string // present more than once
 	misordered []string // listed before an earlier record of the same worker
-	history    []string // an acknowledged change is not in the history, or not as it was written
+	history    []string // notes of changes that are in the history and were not made so, or are missing
 }
 
 func (r report) String() string {
@@ -72,7 +77,7 @@ func (r report) isEmpty() bool {
 // compare compares what is left in the store with the ledger, which then forgets the
 // acknowledged changes.
 func (l *ledger) compare(remaining contents) report {
-	left, found := remaining.records, report{history: l.compareHistory(remaining.history)}
+	left, found := remaining.records, report{history: l.compareHistory(remaining)}
 	pending := make(map[string]event)
 	for _, e := range l.inFlight {
 		pending[e.ID] = e
@@ -103,31 +108,67 @@ func (l *ledger) compare(remaining contents) report {
 	return found
 }
 
-// compareHistory returns the IDs of acknowledged changes that are not in the history, and those of
-// entries that are not in the order of their revisions.
-func (l *ledger) compareHistory(history []relayer.RecordChange) (wrong []string) {
-	byRevision, deleted := make(map[uint64]relayer.RecordChange), make(map[string]bool)
-	last := uint64(math.MaxUint64)
-	for _, change := range history {
-		if change.Record.Revision >= last {
-			wrong = append(wrong, change.Record.ID)
+// compareHistory compares the changes since the last comparison. Each must be one that was
+// acknowledged or in flight, and none occurs twice. One in flight is there if its record has it.
+func (l *ledger) compareHistory(remaining contents) (wrong []string) {
+	writes, revisions := make(map[string]event), revisionsOf(remaining.records)
+	for _, e := range l.changes {
+		writes[e.note()] = e
+	}
+	for _, e := range l.inFlight {
+		writes[e.note()] = e
+	}
+	for _, change := range slices.Backward(remaining.history) {
+		note := string(change.Record.Note)
+		e, isKnown := writes[note]
+		if delete(writes, note); !isKnown || change.Record.Revision <= l.revision || !e.made(change) {
+			wrong = append(wrong, note)
 		}
-		last = change.Record.Revision
-		byRevision[last] = change
-		deleted[change.Record.ID] = deleted[change.Record.ID] || change.Kind == relayer.ChangeDeleted
+		l.revision = change.Record.Revision
+		l.history = append(l.history, digest(change))
 	}
 	for _, e := range l.changes {
-		is := byRevision[e.Revision]
-		isThere := is.Record.ID == e.ID && bytes.Equal(is.Record.Document, content(e.ID, e.Version).Document)
-		if e.Verb == deleting {
-			isThere = deleted[e.ID]
+		if _, isMissing := writes[e.note()]; isMissing {
+			wrong = append(wrong, e.note())
 		}
-		if !isThere {
-			wrong = append(wrong, e.ID)
+	}
+	for _, e := range l.inFlight {
+		if _, isMissing := writes[e.note()]; isMissing == l.isCarriedOut(e, revisions) {
+			wrong = append(wrong, e.note())
 		}
 	}
 	l.changes = nil
 	return wrong
+}
+
+// made reports whether the write made the change, to the last byte.
+func (e event) made(change relayer.RecordChange) bool {
+	want := e.change()
+	want.Record.Private = nil
+	want.Record.Revision, want.Record.Sequence = change.Record.Revision, change.Record.Sequence
+	return digest(change) == digest(want) && (e.Revision == 0 || e.Revision == change.Record.Revision)
+}
+
+func digest(change relayer.RecordChange) string {
+	change.Position, change.Time = "", time.Time{}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", change))
+	return string(sum[:])
+}
+
+// retained is how many changes every store retains.
+const retained = 100_000
+
+// compareAll compares all changes that a store retains with those that were compared before.
+func (l *ledger) compareAll(history []relayer.RecordChange) error {
+	if len(history) < min(retained, len(l.history)) || len(history) > len(l.history) {
+		return fmt.Errorf("the history has %d changes, and %d were compared", len(history), len(l.history))
+	}
+	for i, change := range history {
+		if digest(change) != l.history[len(l.history)-1-i] {
+			return fmt.Errorf("the change of revision %d is another one than before", change.Record.Revision)
+		}
+	}
+	return nil
 }
 
 // hasVersion reports whether a record is this version of itself, to the last byte.
@@ -159,17 +200,26 @@ func (l *ledger) misordered(left []relayer.Record) []string {
 
 // carriedOut counts the writes in flight whose effect is in the store.
 func (l *ledger) carriedOut(left []relayer.Record) int {
-	present := make(map[string]uint64, len(left))
-	for _, rec := range left {
-		present[rec.ID] = rec.Revision
-	}
-	count := 0
+	revisions, count := revisionsOf(left), 0
 	for _, e := range l.inFlight {
-		if revision, isPresent := present[e.ID]; isPresent == (e.Verb != deleting) && revision != l.current[e.ID].Revision {
+		if l.isCarriedOut(e, revisions) {
 			count++
 		}
 	}
 	return count
+}
+
+func (l *ledger) isCarriedOut(e event, revisions map[string]uint64) bool {
+	revision, isPresent := revisions[e.ID]
+	return isPresent == (e.Verb != deleting) && revision != l.current[e.ID].Revision
+}
+
+func revisionsOf(records []relayer.Record) map[string]uint64 {
+	revisions := make(map[string]uint64, len(records))
+	for _, rec := range records {
+		revisions[rec.ID] = rec.Revision
+	}
+	return revisions
 }
 
 // adopt begins the next round with the records that are left.

@@ -23,11 +23,31 @@ const (
 // event reports the beginning or the end of a write.
 type event struct {
 	Worker   int
+	Round    int
 	Verb     string
 	ID       string
-	Revision uint64
+	Revision uint64 // unknown after a delete
 	Version  int
+	Old      int // the version before an update or a delete
 }
+
+// change returns the change that the write makes. No other write has its note.
+func (e event) change() relayer.RecordChange {
+	c := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: content(e.ID, e.Version)}
+	if e.Verb == updating {
+		c.Kind = relayer.ChangeUpdated
+	}
+	if e.Verb == deleting {
+		c.Kind, c.Record = relayer.ChangeDeleted, content(e.ID, e.Old)
+	}
+	if e.Verb != creating {
+		c.OldTerms = content(e.ID, e.Old).Terms
+	}
+	c.Record.Note = fmt.Appendf(nil, "%s %d by worker %d of round %d", e.Verb, e.Version, e.Worker, e.Round)
+	return c
+}
+
+func (e event) note() string { return string(e.change().Record.Note) }
 
 // workers is the number of concurrent writes.
 const workers = 16
@@ -51,7 +71,7 @@ func (w *worker) prefix() string { return fmt.Sprintf("w%d-", w.number) }
 // if it returns an error.
 func (w *worker) write(ctx context.Context) error {
 	w.version++
-	e := event{Worker: w.number, Version: w.version}
+	e := event{Worker: w.number, Round: w.round, Version: w.version}
 	choice := rand.IntN(10)
 	switch {
 	case len(w.own) < w.minRecords || choice < 4 && len(w.own) < 40:
@@ -66,7 +86,7 @@ func (w *worker) create(ctx context.Context, e event) error {
 	w.created++
 	e.Verb, e.ID = creating, fmt.Sprintf("%sr%d-%d", w.prefix(), w.round, w.created)
 	w.note(e)
-	rec, err := w.store.Create(ctx, content(e.ID, e.Version))
+	rec, err := w.store.Create(ctx, e.change().Record)
 	if err != nil {
 		return err
 	}
@@ -76,9 +96,9 @@ func (w *worker) create(ctx context.Context, e event) error {
 }
 
 func (w *worker) update(ctx context.Context, e event, at int) error {
-	e.Verb, e.ID = updating, w.own[at].ID
+	e.Verb, e.ID, e.Old = updating, w.own[at].ID, versionOf(w.own[at])
 	w.note(e)
-	rec := content(e.ID, e.Version)
+	rec := e.change().Record
 	rec.Revision = w.own[at].Revision
 	rec, err := w.store.Update(ctx, rec)
 	if err != nil {
@@ -90,9 +110,9 @@ func (w *worker) update(ctx context.Context, e event, at int) error {
 }
 
 func (w *worker) delete(ctx context.Context, e event, at int) error {
-	e.Verb, e.ID = deleting, w.own[at].ID
+	e.Verb, e.ID, e.Old = deleting, w.own[at].ID, versionOf(w.own[at])
 	w.note(e)
-	if err := w.store.Delete(ctx, e.ID, w.own[at].Revision, nil); err != nil {
+	if err := w.store.Delete(ctx, e.ID, w.own[at].Revision, e.change().Record.Note); err != nil {
 		return err
 	}
 	w.own = append(w.own[:at], w.own[at+1:]...)
@@ -112,6 +132,7 @@ func content(id string, version int) relayer.Record {
 	return relayer.Record{
 		ID:       id,
 		Claim:    fmt.Sprintf("%s/%d", id, version),
+		Terms:    []string{"all", fmt.Sprint("version=", version)},
 		Document: bytes.Repeat(fmt.Appendf(nil, "%s is at %d;", id, version), 1+size/20),
 		Private:  bytes.Repeat(fmt.Appendf(nil, "private %d;", version), 1+size/40),
 	}
