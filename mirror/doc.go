@@ -22,6 +22,8 @@
 //	Get returns ErrNotFound            there was no such relayer, or the selector did not
 //	                                   select it, at CaughtUp or later
 //	a relayer is not paused            not that it may relay: compare the age too
+//	CaughtUp before Get                the state is not older than the time; in the other order
+//	                                   it may be, because the view may change in between
 //	two calls of Get                   not that both states were current at one moment: use
 //	                                   All or List
 //	Revision of a relayer              not how it compares with an earlier one: a registry

@@ -17,8 +17,9 @@ import (
 // mayRelay reports whether a relayer may relay a transaction now. It does not wait for the
 // registry.
 func mayRelay(ctx context.Context, view *mirror.Mirror, id string) bool {
+	caughtUp := view.CaughtUp() // before Get, because the view may be replaced in between
 	r, err := view.Get(ctx, id)
-	return err == nil && !r.Paused && !r.SystemDisabled && time.Since(view.CaughtUp()) < time.Minute
+	return err == nil && !r.Paused && !r.SystemDisabled && time.Since(caughtUp) < time.Minute
 }
 
 // The same lines follow a Manager in this process, and a server.

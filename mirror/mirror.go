@@ -208,7 +208,8 @@ func (m *Mirror) page(query relayer.ListQuery) (*relayer.Page, error) {
 // heartbeat in it (see [relayer.Change.Time]). It is a lower bound, by the clock of this
 // process. If the wall clock has advanced more than the monotonic clock since, because the
 // machine was suspended or its clock was set, the result is earlier by the difference: the
-// time since then is never less than the age of the view.
+// time since then is never less than the age of the view. Call CaughtUp before Get: in the
+// other order the state could be older than the time.
 //
 // A program that takes changes from a queue of its own, such as the loop body of
 // [Mirror.Changes], is behind the view: CaughtUp says nothing about what it has processed.

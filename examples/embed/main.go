@@ -85,38 +85,37 @@ func requireLogin(next http.Handler) http.Handler {
 	})
 }
 
-// work relays for one state of a relayer until ctx is done, and only while isFresh.
-type work func(ctx context.Context, r *relayer.Relayer, isFresh func() bool)
+// work relays for one state of a relayer until ctx is done, each time only if isCurrent.
+type work func(ctx context.Context, r *relayer.Relayer, isCurrent func() bool)
 
 // superviseWorkers runs a worker for each active relayer until ctx is done. The next worker of
-// a relayer waits for the previous one, because both would use the same nonces. Workers of
-// different relayers do not wait for each other.
+// a relayer waits for the previous one, because both would use the same nonces.
 func superviseWorkers(ctx context.Context, registry relayer.Registry, do work) error {
 	view, err := mirror.Open(ctx, registry, relayer.Selector{})
 	if err != nil {
 		return err
 	}
 	defer view.Close()
-	isFresh := func() bool { return time.Since(view.CaughtUp()) < 30*time.Second } // an older view may lack a pause
 	var running sync.WaitGroup
 	defer running.Wait()
 	stops, nonces := make(map[string]context.CancelFunc), make(map[string]*sync.Mutex)
 	for change := range view.Changes(ctx) {
 		r := cmp.Or(change.After, change.Before)
-		if stops[r.ID] == nil { // a lock stays: the ID of a deleted relayer may be used again
-			nonces[r.ID] = new(sync.Mutex)
-		} else {
-			stops[r.ID]()
+		if nonces[r.ID] == nil { // it stays: the ID of a deleted relayer may be used again
+			nonces[r.ID], stops[r.ID] = new(sync.Mutex), func() {}
 		}
+		stops[r.ID]()
 		own, stop := context.WithCancel(ctx)
-		if stops[r.ID] = stop; change.After == nil || r.Paused || r.SystemDisabled {
-			stop()
-		}
-		lock := nonces[r.ID]
+		stops[r.ID] = stop
+		lock, isActive := nonces[r.ID], change.After != nil && !r.Paused && !r.SystemDisabled
 		running.Go(func() {
 			defer lock.Unlock()
-			if lock.Lock(); own.Err() == nil {
-				do(own, r, isFresh)
+			if lock.Lock(); isActive && own.Err() == nil {
+				do(own, r, func() bool {
+					isFresh := time.Since(view.CaughtUp()) < 30*time.Second // before Get: the state is not older then
+					state, _ := view.Get(ctx, r.ID)
+					return isFresh && state == r
+				})
 			}
 		})
 	}
@@ -124,7 +123,7 @@ func superviseWorkers(ctx context.Context, registry relayer.Registry, do work) e
 }
 
 // logWork is a placeholder for code that relays transactions.
-func logWork(ctx context.Context, r *relayer.Relayer, isFresh func() bool) {
-	log.Printf("relaying for %s at revision %d: %t", r.ID, r.Revision, isFresh())
+func logWork(ctx context.Context, r *relayer.Relayer, isCurrent func() bool) {
+	log.Printf("relaying for %s at revision %d: %t", r.ID, r.Revision, isCurrent())
 	<-ctx.Done()
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -23,10 +25,7 @@ type recorder struct {
 	running map[string]bool
 }
 
-func (rec *recorder) work(ctx context.Context, r *relayer.Relayer, isFresh func() bool) {
-	if !isFresh() {
-		rec.t.Errorf("the view of %s is old", r.ID)
-	}
+func (rec *recorder) work(ctx context.Context, r *relayer.Relayer, _ func() bool) {
 	name := fmt.Sprintf("%s@%d", r.ID, r.Revision)
 	for _, other := range rec.names() {
 		if strings.HasPrefix(other, r.ID+"@") {
@@ -214,4 +213,47 @@ func TestSuperviseWorkers_SlowStop(t *testing.T) {
 	if err := <-returned; err != nil {
 		t.Error(err)
 	}
+}
+
+// silent is a Manager whose watches yield nothing.
+type silent struct{ *relayer.Manager }
+
+func (s silent) Watch(ctx context.Context, _ relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	return func(func(relayer.Change, error) bool) { <-ctx.Done() }
+}
+
+// A worker relays for the current state of its relayer, and only while the view is fresh.
+func TestSuperviseWorkers_IsCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager, err := relayer.New(memory.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = manager.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, registry := range []relayer.Registry{manager, silent{manager}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			states := make(chan func() bool, 10)
+			go superviseWorkers(ctx, registry, func(_ context.Context, _ *relayer.Relayer, isCurrent func() bool) { states <- isCurrent })
+			isCurrent := <-states
+			time.Sleep(29 * time.Second)
+			if !isCurrent() {
+				t.Errorf("%T: the worker must stop after 29s", registry)
+			}
+			time.Sleep(2 * time.Second)
+			if _, isSilent := registry.(silent); isCurrent() == isSilent {
+				t.Errorf("%T: the worker may relay after 31s: %t", registry, isCurrent())
+			}
+			if _, err := manager.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name += "."; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if synctest.Wait(); isCurrent() {
+				t.Errorf("%T: the worker of a former state may relay", registry)
+			}
+			cancel()
+			synctest.Wait()
+		}
+	})
 }

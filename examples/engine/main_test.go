@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
+	"io"
+	"iter"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
@@ -59,4 +64,41 @@ func TestRun(t *testing.T) {
 	if got, isPrefix := strings.CutPrefix(output.String(), want.String()); !isPrefix || !strings.HasPrefix(got, ": refused: ") {
 		t.Errorf("decisions are\n%s\nwant\n%s", output.String(), want.String())
 	}
+}
+
+// silent is a Manager whose watches yield nothing.
+type silent struct{ *relayer.Manager }
+
+func (s silent) Watch(ctx context.Context, _ relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	return func(func(relayer.Change, error) bool) { <-ctx.Done() }
+}
+
+// A view that the registry does not confirm becomes too old to accept jobs.
+func TestRun_OldView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager, err := relayer.New(memory.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = manager.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, jobs := io.Pipe()
+		go func() {
+			defer jobs.Close()
+			for range 3 {
+				_, _ = io.WriteString(jobs, `{"relayer":"r","receiver":"0xab","gas_price":1}`+"\n")
+				time.Sleep(20 * time.Second)
+			}
+		}()
+		var output strings.Builder
+		if err := run(t.Context(), silent{manager}, input, &output); err != nil {
+			t.Fatal(err)
+		}
+		want := "r: accepted\nr: accepted\nr: refused: the view of the registry is 40s old\n"
+		if output.String() != want {
+			t.Errorf("decisions are\n%s\nwant\n%s", output.String(), want)
+		}
+	})
 }
