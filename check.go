@@ -32,7 +32,7 @@ func (m *Manager) Check(ctx context.Context) iter.Seq2[string, error] {
 func checkRecord(rec Record) error {
 	r, err := documentRelayer(rec)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return err
 	}
 	part := ""
 	switch {

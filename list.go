@@ -65,7 +65,7 @@ type Page struct {
 // List returns one page of the relayers that the query selects, in creation order, oldest
 // first, their total, and the position of the change feed, all in one snapshot. A page past
 // the end is empty and has the correct total. It returns a [*ValidationError] if the query
-// is invalid.
+// is invalid, and a [*CorruptError] if a record of the page is damaged.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed
 // so that the query does not select it, the later pages shift, and the next page lacks a
@@ -201,8 +201,11 @@ func (m *Manager) selectRecords(ctx context.Context, selector Selector, page Sto
 // reads in pages and blocks no writer: the loop body may change and delete relayers, even so
 // that the selector no longer selects them. A relayer that exists and is selected during the
 // whole iteration is returned exactly once, despite concurrent writes. One that is deleted
-// and created again meanwhile may be returned as both. The iteration ends after the first
-// error. If ctx is done, it ends with the error of ctx, at the next page at the latest.
+// and created again meanwhile may be returned as both.
+//
+// For each damaged record All yields nil and an error that is a [*CorruptError], and
+// continues behind it. Any other error is the last. If ctx is done, the iteration ends with
+// the error of ctx, at the next page at the latest.
 func (m *Manager) All(ctx context.Context, selector Selector) iter.Seq2[*Relayer, error] {
 	return func(yield func(*Relayer, error) bool) {
 		for rec, err := range m.allRecords(ctx, selector) {
@@ -211,7 +214,7 @@ func (m *Manager) All(ctx context.Context, selector Selector) iter.Seq2[*Relayer
 				r, err = m.relayerOf(rec)
 				err = operationError(ActionList, "", err)
 			}
-			if !yield(r, err) || err != nil {
+			if !yield(r, err) {
 				return
 			}
 		}

@@ -121,10 +121,11 @@ func isObject(document []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) && json.Valid(document)
 }
 
+// documentRelayer returns a [*CorruptError] if the document is not one of a relayer.
 func documentRelayer(rec Record) (*Relayer, error) {
 	r := new(Relayer)
 	if err := r.UnmarshalJSON(rec.Document); err != nil {
-		return nil, fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)
+		return nil, &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)}
 	}
 	r.Revision, r.LastChange = rec.Revision, decodeNote(rec.Note)
 	return r, nil

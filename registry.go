@@ -13,6 +13,10 @@ import (
 // modify them, nor what they refer to. Those of a mirror are shared by all its readers, so that
 // a read by ID allocates nothing; those of the others are copies.
 //
+// All of a Manager yields nil and a [*CorruptError] for a damaged record, and continues behind
+// it; every other error is the last. A page with a damaged record is an error, and so are All of
+// a client and the next read of all relayers by a mirror, which read pages.
+//
 // It is an interface for callers: later versions may add methods.
 type Reader interface {
 	Get(ctx context.Context, id string) (*Relayer, error)

@@ -142,3 +142,22 @@ func expectNoChanges(t *testing.T, registry relayer.Registry, relayers []relayer
 		t.Errorf("changes:\n%s", p)
 	}
 }
+
+// An export or a plan without a damaged relayer would remove it.
+func TestExport_DamagedRecord(t *testing.T) {
+	store := memory.New()
+	if _, err := store.Create(t.Context(), relayer.Record{ID: "a", Document: []byte("{")}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, m, minimal("b"))
+	if file, err := plan.Export(t.Context(), m, relayer.Selector{}); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Export: %s, error %v", file, err)
+	}
+	if p, err := plan.New(t.Context(), m, nil, plan.Options{}); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("New: %+v, error %v", p, err)
+	}
+}
