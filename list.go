@@ -184,6 +184,9 @@ func (m *Manager) selectRecords(ctx context.Context, selector Selector, page Sto
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return Listing{}, err
 	}
+	if err := m.checkTerms(ctx, selector); err != nil { // again: an older instance may have stored a relayer meanwhile
+		return Listing{}, err
+	}
 	for _, rec := range listing.Records {
 		// The selector may be a scope: a defect of a store must not reveal other relayers.
 		isSelected, termsErr := selector.selects(rec)

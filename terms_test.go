@@ -1,6 +1,7 @@
 package relayer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,29 +84,76 @@ func TestSelector_KeyNewerThanRecords(t *testing.T) {
 
 // A write of an older version keeps the terms of a newer one.
 func TestUpdate_KeepsUnknownTerms(t *testing.T) {
+	for name, write := range map[string]func(*relayer.Manager) (*relayer.Relayer, error){
+		"pause": func(m *relayer.Manager) (*relayer.Relayer, error) { return m.Pause(t.Context(), "r") },
+		"patch": func(m *relayer.Manager) (*relayer.Relayer, error) {
+			return m.Patch(t.Context(), "r", relayer.Patch{"name": "b", "labels": map[string]string{"team": "x"}, "paused": true})
+		},
+		"update": func(m *relayer.Manager) (*relayer.Relayer, error) {
+			return m.Update(t.Context(), "r", func(r *relayer.Relayer) error {
+				r.Name, r.Paused, r.Labels = "b", true, map[string]string{"team": "x"}
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memory.New()
+			m := managerOf(t, store)
+			relayer.AddSelectorKey("initial", t.Cleanup)
+			mustCreate(t, m, named("r", "a"))
+			withKey, err := store.Get(t.Context(), "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			relayer.RemoveAddedSelectorKey()
+			written, err := write(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec, err := store.Get(t.Context(), "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := slices.Clone(withKey.Terms)
+			want[slices.Index(want, "paused=false")] = "paused=true"
+			for key, value := range written.Labels {
+				want = append(want, "label."+key+"="+value)
+			}
+			if slices.Sort(want); !slices.Equal(rec.Terms, want) {
+				t.Errorf("terms %q, want %q", rec.Terms, want)
+			}
+			if ids := checked(t, m); len(ids) != 0 {
+				t.Errorf("Check of newer terms: %q", ids)
+			}
+		})
+	}
+}
+
+// listHook is a store that calls a function before each list.
+type listHook struct {
+	relayer.Store
+	before func(relayer.StoreQuery)
+}
+
+func (s listHook) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	s.before(query)
+	return s.Store.List(ctx, query)
+}
+
+// A relayer that an older instance stores during a list is an error too.
+func TestSelector_KeyNewerThanConcurrentRecord(t *testing.T) {
 	store := memory.New()
-	m := managerOf(t, store)
 	relayer.AddSelectorKey("initial", t.Cleanup)
-	mustCreate(t, m, named("r", "a"))
-	withKey, err := store.Get(t.Context(), "r")
-	if err != nil {
-		t.Fatal(err)
-	}
-	relayer.RemoveAddedSelectorKey()
-	if _, err := m.Pause(t.Context(), "r"); err != nil {
-		t.Fatal(err)
-	}
-	rec, err := store.Get(t.Context(), "r")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := slices.Clone(withKey.Terms)
-	want[slices.Index(want, "paused=false")] = "paused=true"
-	if !slices.Equal(rec.Terms, want) {
-		t.Errorf("terms %q, want %q", rec.Terms, want)
-	}
-	if ids := checked(t, m); len(ids) != 0 {
-		t.Errorf("Check of newer terms: %q", ids)
+	m := managerOf(t, listHook{store, func(query relayer.StoreQuery) {
+		if isCheck := query.Limit == 0; isCheck {
+			return
+		}
+		relayer.RemoveAddedSelectorKey()
+		mustCreate(t, managerOf(t, store), named("old-a", "a"))
+		relayer.AddSelectorKey("initial", t.Cleanup)
+	}})
+	if page, err := m.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, "initial=a")}); err == nil || !strings.Contains(err.Error(), "Reindex") {
+		t.Errorf("%+v, error %v", page, err)
 	}
 }
 
