@@ -1,7 +1,6 @@
 package relayer_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -106,6 +105,7 @@ func TestNote_OtherBytes(t *testing.T) {
 	for note, want := range map[string]relayer.Note{
 		"":                                     {},
 		"{}":                                   {},
+		"text":                                 {},
 		"x\tcreate":                            {},
 		"1000":                                 {Time: time.Unix(1, 0).UTC()},
 		"1000\tpause\talice\twhy\turls\tlater": {Time: time.Unix(1, 0).UTC(), Actor: "alice", Action: relayer.ActionPause, Reason: "why"},
@@ -177,21 +177,3 @@ func TestNote_ActorOfAnyID(t *testing.T) {
 }
 
 // A note that this package did not write is no error.
-func TestNote_Unknown(t *testing.T) {
-	store := memory.New()
-	m := managerOf(t, store)
-	mustCreate(t, m, minimal("r"))
-	for _, note := range []string{"", "text", `{"time":"x"}`, `[]`} {
-		rec, err := store.Get(context.Background(), "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		rec.Note = []byte(note)
-		if _, err := store.Update(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
-		if r := mustGet(t, m, "r"); r.LastChange != (relayer.Note{}) {
-			t.Errorf("%q: %+v", note, r.LastChange)
-		}
-	}
-}

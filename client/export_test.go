@@ -1,6 +1,9 @@
 package client
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // WithMaxResponseBytes sets the maximum size of a response, and of an event of Watch, at
 // least 1 byte.
@@ -13,3 +16,6 @@ func WithMaxResponseBytes(limit int64) Option {
 		return nil
 	}}
 }
+
+// IsOutdated reports whether a stream that began at a time is replaced.
+func IsOutdated(began time.Time) bool { return (&eventStream{began: began}).isOutdated() }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
@@ -757,4 +758,36 @@ func onlyError(t *testing.T, changes iter.Seq2[relayer.Change, error]) (err erro
 		t.Errorf("%d elements, want 1", elements)
 	}
 	return err
+}
+
+// A stream is replaced if its times depend on clocks that disagree.
+func TestWatch_ClocksDisagree(t *testing.T) {
+	now := time.Now()
+	for _, test := range []struct {
+		began time.Time
+		want  bool
+	}{
+		{now, false},
+		{now.Add(-59 * time.Minute), false},
+		{now.Add(-61 * time.Minute), true},
+		{withMonotonic(now.Add(-time.Second/2), time.Second/2), false},
+		{withMonotonic(now.Add(-time.Minute), time.Minute), true},
+		{withMonotonic(now.Add(time.Minute), -time.Minute), true},
+	} {
+		if got := client.IsOutdated(test.began); got != test.want {
+			t.Errorf("a stream that began at %v is outdated: %t, want %t", test.began, got, test.want)
+		}
+	}
+}
+
+// withMonotonic adds a duration to the monotonic clock reading of a time only, as if the
+// machine had been suspended since, or its wall clock set.
+func withMonotonic(t time.Time, add time.Duration) time.Time {
+	type layout struct {
+		wall      uint64
+		monotonic int64
+		location  *time.Location
+	}
+	(*layout)(unsafe.Pointer(&t)).monotonic += int64(add)
+	return t
 }

@@ -193,6 +193,101 @@ func TestOpen_ChangesDuringRead(t *testing.T) {
 	})
 }
 
+// laggingSource is a source whose pages and changes are late.
+type laggingSource struct {
+	*hookedSource
+	beforePage func()
+	lag        time.Duration // of each change
+}
+
+func (s *laggingSource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
+	s.beforePage()
+	return s.hookedSource.List(ctx, query)
+}
+
+func (s *laggingSource) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	return func(yield func(relayer.Change, error) bool) {
+		for change, err := range s.hookedSource.Watch(ctx, query) {
+			if time.Sleep(s.lag); !yield(change, err) {
+				return
+			}
+		}
+	}
+}
+
+func rename(t *testing.T, m *relayer.Manager, id string) {
+	t.Helper()
+	if _, err := m.Update(t.Context(), id, func(r *relayer.Relayer) error { r.Name += "."; return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The last page shows later states than the changes before it, which arrive after it: a
+// consumer never sees a state before one that it has seen.
+func TestChanges_LateChangesOfRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pages := 0
+		source := &laggingSource{newHookedSource(t), func() {}, 10 * time.Second}
+		for _, id := range []string{"a", "b", "c"} {
+			mustCreate(t, source.Manager, request(id, "sepolia", nil))
+		}
+		m := open(t, source, relayer.Selector{})
+		seen := make(map[string]uint64)
+		go func() {
+			for change := range m.Changes(t.Context()) {
+				if r := change.After; r.Revision < seen[r.ID] {
+					t.Errorf("revision %d of %s follows %d", r.Revision, r.ID, seen[r.ID])
+				} else {
+					seen[r.ID] = r.Revision
+				}
+			}
+		}()
+		synctest.Wait()
+		source.beforePage = func() {
+			if pages++; pages != 3 {
+				return
+			}
+			time.Sleep(time.Second)
+			rename(t, source.Manager, "b")
+			time.Sleep(time.Second)
+			for range 5 {
+				rename(t, source.Manager, "c")
+			}
+		}
+		source.fail(relayer.ErrGap)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		for id, revision := range seen {
+			if r, err := source.Get(t.Context(), id); err != nil || r.Revision != revision {
+				t.Errorf("the last revision of %s is %d, want that of %v", id, revision, r)
+			}
+		}
+	})
+}
+
+// A view with a selector is complete although the last change before its last page, and those
+// after it, are changes of other relayers, which it does not get.
+func TestOpen_LastChangeNotSelected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newHookedSource(t)
+		mustCreate(t, source.Manager, request("other", "mainnet", nil))
+		for _, id := range []string{"a", "b"} {
+			mustCreate(t, source.Manager, request(id, "sepolia", nil))
+		}
+		source.onPage(func(*relayer.Page) { // only the first of these changes becomes a heartbeat
+			rename(t, source.Manager, "other")
+			rename(t, source.Manager, "other")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // two heartbeats
+		defer cancel()
+		m, err := mirror.Open(ctx, source, relayer.Selector{}.Where("network", "sepolia"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Close()
+	})
+}
+
 // While all relayers are read again, the view remains as it is, and ages.
 func TestMirror_ReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -225,18 +320,25 @@ func TestMirror_ReadAgain(t *testing.T) {
 }
 
 // The time of a view that was just read is that at which the request of the last page began,
-// and not that of its response.
+// and neither that of its response nor that of the last change.
 func TestOpen_SlowRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newHookedSource(t)
-		for _, id := range []string{"a", "b", "c"} {
-			mustCreate(t, source.Manager, request(id, "sepolia", nil))
-		}
-		source.onPage(func(*relayer.Page) { time.Sleep(time.Second) })
-		if age := time.Since(open(t, source, relayer.Selector{}).CaughtUp()); age != time.Second {
-			t.Errorf("the view is %v old, want 1s", age)
-		}
-	})
+	for _, isChanged := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			source := newHookedSource(t)
+			for _, id := range []string{"a", "b", "c"} {
+				mustCreate(t, source.Manager, request(id, "sepolia", nil))
+			}
+			source.onPage(func(page *relayer.Page) {
+				if isChanged && page.Relayers[0].ID == "a" {
+					rename(t, source.Manager, "a")
+				}
+				time.Sleep(time.Second)
+			})
+			if age := time.Since(open(t, source, relayer.Selector{}).CaughtUp()); age != time.Second {
+				t.Errorf("the view is %v old, want 1s (changed %t)", age, isChanged)
+			}
+		})
+	}
 }
 
 // The differences of a read are reported once, deletions first.
@@ -431,6 +533,22 @@ func TestMirror_MaxAge(t *testing.T) {
 			if age := time.Since(m.CaughtUp()); age > 10*time.Second {
 				t.Errorf("round %d: after the repair the view is %v old", round, age)
 			}
+		}
+	})
+}
+
+// While all relayers are read again, the error of a stale view matches ErrGap.
+func TestMirror_MaxAgeWhileReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newHookedSource(t)
+		mustCreate(t, source.Manager, request("a", "sepolia", nil))
+		stale := make(chan error, 1)
+		open(t, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(_ time.Time, err error) { stale <- err }))
+		synctest.Wait() // until it watches
+		source.onPage(func(*relayer.Page) { time.Sleep(2 * time.Minute) })
+		source.fail(relayer.ErrGap)
+		if err := <-stale; !errors.Is(err, relayer.ErrGap) {
+			t.Errorf("error is %v", err)
 		}
 	})
 }
@@ -727,15 +845,6 @@ func TestList_ReadAgain(t *testing.T) {
 			t.Errorf("%+v, error %v", page, err)
 		}
 	})
-}
-
-func TestGet_NoAllocation(t *testing.T) {
-	manager := newManager(t)
-	mustCreate(t, manager, request("a", "sepolia", nil))
-	m, ctx := open(t, manager, relayer.Selector{}), context.Background()
-	if allocations := testing.AllocsPerRun(100, func() { _, _ = m.Get(ctx, "a") }); allocations != 0 {
-		t.Errorf("%v allocations", allocations)
-	}
 }
 
 func BenchmarkMirror(b *testing.B) {
