@@ -30,7 +30,12 @@ var (
 	ageBound  = flag.Duration("age.bound", time.Minute, "how long a view may differ from a restored registry; 10s on a quiet machine")
 )
 
-const ageRelayers = 24
+const (
+	ageRelayers = 24
+	agePage     = 5 // relayers of a page
+	ageSelected = 8 // relayers of a view with a selector
+	ageWriters  = 8
+)
 
 // state is a state of a relayer: its name is "epoch-number". Every restore begins an epoch.
 type state struct{ epoch, number int }
@@ -120,14 +125,15 @@ func (s wrongClock) Watch(ctx context.Context, query relayer.WatchQuery) iter.Se
 // TestMirror_Age follows a server over faulty networks, while it is killed, restored from a
 // backup, with lower and with equal revisions, and replaced by an empty one. At no sample may
 // a view be older than its age: a pause that was acknowledged before CaughtUp must be visible.
+// Each read has several pages, and some views have a selector.
 // After a restore every view must become the content of the registry. Views with a wrong
 // clock are the control: they must be found.
 func TestMirror_Age(t *testing.T) {
 	a := startAge(t)
 	for range *ageRounds {
 		a.writeFor(*agePhase)
-		a.faultsDuring(func() { a.writeFor(*agePhase) })
-		a.faultsDuring(func() { a.writeDuring(func() { a.server.kill(t); a.server.start(t); time.Sleep(*agePhase / 2) }) })
+		a.faultsDuring(allFaults, func() { a.writeFor(*agePhase) })
+		a.faultsDuring(allFaults, func() { a.writeDuring(func() { a.server.kill(t); a.server.start(t); time.Sleep(*agePhase / 2) }) })
 		a.restore("lower revisions", false)
 		a.restore("equal revisions", true)
 		a.empty()
@@ -147,16 +153,25 @@ func TestMirror_Age(t *testing.T) {
 	t.Logf("%d samples of %d views; %d findings in the control", a.ledger.samples.Load(), len(a.views), a.controls.Load())
 }
 
+// agedView is a view of some relayers.
+type agedView struct {
+	*mirror.Mirror
+	ids []string
+}
+
 type ageTest struct {
 	t        *testing.T
 	server   *soakServer
 	writer   *client.Client
 	ledger   *ledger
-	views    []*mirror.Mirror
-	isFaulty atomic.Bool
+	ids      []string
+	views    []agedView
+	faults   atomic.Int32
 	controls atomic.Int64 // findings
 
-	epoch, attempts, sinceBackup int
+	epoch       int
+	attempts    atomic.Int64
+	sinceBackup atomic.Int64 // acknowledged writes
 
 	end      chan struct{}
 	sampling sync.WaitGroup
@@ -164,30 +179,30 @@ type ageTest struct {
 
 func startAge(t *testing.T) *ageTest {
 	a := &ageTest{t: t, ledger: &ledger{states: make(map[string][]acknowledgment)}, end: make(chan struct{})}
-	a.server = &soakServer{task: soakTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: ageRelayers, Name: "0-0"}}
+	a.server = &soakServer{task: soakTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: ageRelayers, Name: "0-0", MaxPerPage: agePage}}
 	a.server.start(t)
 	t.Cleanup(func() { a.server.kill(t) })
-	a.writer = a.server.client(t, client.WithRetries(1, time.Second), client.WithTimeout(5*time.Second))
-	var controls []*mirror.Mirror
-	open := func(kind fault, wrap func(relayer.Registry) relayer.Registry, options ...client.Option) *mirror.Mirror {
-		l := &link{fault: kind, isFaulty: &a.isFaulty, server: a.server}
-		view, err := mirror.Open(t.Context(), wrap(l.client(t, options...)), relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(view.Close)
-		return view
+	for i := range ageRelayers {
+		a.ids = append(a.ids, fmt.Sprint("r", i))
 	}
-	honest := func(s relayer.Registry) relayer.Registry { return s }
+	a.writer = a.server.client(t, client.WithRetries(1, time.Second), client.WithTimeout(5*time.Second))
 	for i := range *ageViews {
+		var selector relayer.Selector
+		ids := a.ids
+		if i%3 == 2 {
+			ids = a.ids[:ageSelected]
+			selector = selector.Where("id", ids...)
+		}
 		var options []client.Option
 		if i%2 == 0 {
 			options = append(options, client.WithFullRPCURLs())
 		}
-		a.views = append(a.views, open(fault(i%int(countOfFaults)), honest, options...))
+		view := a.open(a.link(fault(i%int(countOfFaults))).client(t, options...), selector)
+		a.views = append(a.views, agedView{view, ids})
 	}
+	var controls []agedView
 	for kind := range countOfFaults {
-		controls = append(controls, open(kind, func(s relayer.Registry) relayer.Registry { return wrongClock{s} }))
+		controls = append(controls, agedView{a.open(wrongClock{a.link(kind).client(t)}, relayer.Selector{}), a.ids})
 	}
 	a.sample(a.views, func(problem string) {
 		a.ledger.mu.Lock()
@@ -198,7 +213,20 @@ func startAge(t *testing.T) *ageTest {
 	return a
 }
 
-func (a *ageTest) sample(views []*mirror.Mirror, report func(problem string)) {
+func (a *ageTest) link(kind fault) *link {
+	return &link{fault: kind, level: &a.faults, server: a.server}
+}
+
+func (a *ageTest) open(source relayer.Registry, selector relayer.Selector) *mirror.Mirror {
+	view, err := mirror.Open(a.t.Context(), source, selector)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(view.Close)
+	return view
+}
+
+func (a *ageTest) sample(views []agedView, report func(problem string)) {
 	a.sampling.Go(func() {
 		for i := 0; ; i++ {
 			select {
@@ -206,39 +234,40 @@ func (a *ageTest) sample(views []*mirror.Mirror, report func(problem string)) {
 				return
 			case <-time.After(200 * time.Microsecond):
 			}
-			if problem := a.ledger.sample(views[i%len(views)], fmt.Sprint("r", rand.IntN(ageRelayers))); problem != "" {
+			view := views[i%len(views)]
+			if problem := a.ledger.sample(view.Mirror, view.ids[rand.IntN(len(view.ids))]); problem != "" {
 				report(problem)
 			}
 		}
 	})
 }
 
-// write changes the next relayer. An odd number is a pause.
-func (a *ageTest) write() {
-	id := fmt.Sprint("r", a.sinceBackup%ageRelayers)
-	a.attempts++
-	a.sinceBackup++
-	next := state{a.epoch, a.attempts}
+// write changes a relayer. An odd number is a pause.
+func (a *ageTest) write(id string) {
+	next := state{a.epoch, int(a.attempts.Add(1))}
 	patch := relayer.Patch{"name": next.String(), "paused": next.number%2 == 1}
 	if _, err := a.writer.Patch(a.t.Context(), id, patch); err == nil {
 		a.ledger.add(id, next)
+		a.sinceBackup.Add(1)
 	}
 }
 
-// writeDuring writes about 100 times a second until run returns.
+// writeDuring writes about 100 times a second until run returns. Each relayer has one writer.
 func (a *ageTest) writeDuring(run func()) {
 	done := make(chan struct{})
 	var writing sync.WaitGroup
-	writing.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(10 * time.Millisecond):
-				a.write()
+	for writer := range ageWriters {
+		writing.Go(func() {
+			for i := writer; ; i += ageWriters {
+				select {
+				case <-done:
+					return
+				case <-time.After(ageWriters * 10 * time.Millisecond):
+					a.write(a.ids[i%ageRelayers])
+				}
 			}
-		}
-	})
+		})
+	}
 	run()
 	close(done)
 	writing.Wait()
@@ -246,9 +275,9 @@ func (a *ageTest) writeDuring(run func()) {
 
 func (a *ageTest) writeFor(duration time.Duration) { a.writeDuring(func() { time.Sleep(duration) }) }
 
-func (a *ageTest) faultsDuring(run func()) {
-	a.isFaulty.Store(true)
-	defer a.isFaulty.Store(false)
+func (a *ageTest) faultsDuring(level int32, run func()) {
+	a.faults.Store(level)
+	defer a.faults.Store(noFaults)
 	run()
 }
 
@@ -260,15 +289,18 @@ func (a *ageTest) restore(name string, isEqual bool) {
 	copyFile(a.t, a.server.task.Path, backup)
 	a.server.start(a.t)
 	a.awaitViews("the start after a backup")
-	a.sinceBackup = 0
-	a.faultsDuring(func() { a.writeFor(*agePhase) })
-	for a.sinceBackup%ageRelayers != 0 {
-		a.write()
+	a.sinceBackup.Store(0)
+	a.faultsDuring(allFaults, func() { a.writeFor(*agePhase) })
+	for a.sinceBackup.Load()%ageRelayers != 0 {
+		a.write(a.ids[0])
+	}
+	for _, id := range a.ids { // the last write of each gives it its revision
+		a.write(id)
 	}
 	before := revisions(a.t, a.server.client(a.t))
 	changes := 1
 	if isEqual {
-		changes = a.sinceBackup / ageRelayers
+		changes = int(a.sinceBackup.Load()) / ageRelayers
 	}
 	a.replace(name, changes, func() { copyFile(a.t, backup, a.server.task.Path) })
 	if after := revisions(a.t, a.server.client(a.t)); maps.Equal(before, after) != isEqual {
@@ -280,33 +312,40 @@ func (a *ageTest) restore(name string, isEqual bool) {
 func (a *ageTest) empty() {
 	a.ledger.mayLack.Store(true)
 	path := a.server.task.Path
-	a.server.kill(a.t)
-	if err := os.Remove(path); err != nil {
-		a.t.Fatal(err)
-	}
-	a.server.start(a.t)
-	a.awaitViews("an empty registry")
+	a.swap("an empty registry", func() { a.remove(path) })
 	a.server.task.Create, a.server.task.Name = ageRelayers, state{a.epoch, 0}.String()
-	a.replace("a new registry", 1, func() {
-		if err := os.Remove(path); err != nil {
-			a.t.Fatal(err)
-		}
-	})
+	a.replace("a new registry", 1, func() { a.remove(path) })
 	a.ledger.mayLack.Store(false)
 }
 
-// replace begins an epoch: it kills the server, replaces its file, and starts it. The server
-// changes each relayer before it listens.
-func (a *ageTest) replace(name string, changes int, replaceFile func()) {
-	a.server.kill(a.t)
-	replaceFile()
-	a.epoch, a.attempts = a.epoch+1, 0
-	a.server.task.Changes, a.server.task.Name = changes, state{a.epoch, 0}.String()
-	a.server.start(a.t)
-	a.server.task.Changes = 0
-	for i := range ageRelayers {
-		a.ledger.add(fmt.Sprint("r", i), state{a.epoch, 0})
+func (a *ageTest) remove(path string) {
+	if err := os.Remove(path); err != nil {
+		a.t.Fatal(err)
 	}
+}
+
+// replace begins an epoch: it replaces the registry by one that changes each relayer before it
+// listens.
+func (a *ageTest) replace(name string, changes int, replaceFile func()) {
+	a.epoch++
+	a.attempts.Store(0)
+	a.server.task.Changes, a.server.task.Name = changes, state{a.epoch, 0}.String()
+	a.swap(name, replaceFile, a.ids...)
+	a.server.task.Changes = 0
+}
+
+// swap kills the server, replaces its file, and starts it. The registry then has the relayers
+// with the first state of the epoch. The views read it again with light faults.
+func (a *ageTest) swap(name string, replaceFile func(), ids ...string) {
+	a.faultsDuring(lightFaults, func() {
+		a.server.kill(a.t)
+		replaceFile()
+		a.server.start(a.t)
+		for _, id := range ids {
+			a.ledger.add(id, state{a.epoch, 0})
+		}
+		time.Sleep(*agePhase)
+	})
 	a.awaitViews(name)
 }
 
@@ -314,8 +353,9 @@ func (a *ageTest) replace(name string, changes int, replaceFile func()) {
 func (a *ageTest) awaitViews(name string) {
 	a.t.Helper()
 	began := time.Now()
-	want := content(a.t, a.server.client(a.t), relayer.Selector{})
+	server := a.server.client(a.t)
 	for i, view := range a.views {
+		want := content(a.t, server, relayer.Selector{}.Where("id", view.ids...))
 		for {
 			got := content(a.t, view, relayer.Selector{})
 			if problem := differs(got, want); problem == "" {

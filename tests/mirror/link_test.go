@@ -26,12 +26,24 @@ const (
 	countOfFaults
 )
 
+// The levels of faults. Light ones are those with which a view can be read in seconds.
+const (
+	noFaults int32 = iota
+	lightFaults
+	allFaults
+)
+
 // link is the network between a client and a server. While it is faulty, its connections
 // suffer from the fault.
 type link struct {
-	fault    fault
-	isFaulty *atomic.Bool
-	server   *soakServer
+	fault  fault
+	level  *atomic.Int32
+	server *soakServer
+}
+
+func (l *link) isFaulty() bool {
+	level := l.level.Load()
+	return level == allFaults || level == lightFaults && l.fault != throttles && l.fault != stalls
 }
 
 func (l *link) client(t testing.TB, options ...client.Option) *client.Client {
@@ -54,11 +66,11 @@ type linkConn struct {
 }
 
 func (c *linkConn) Read(p []byte) (int, error) {
-	if c.link.fault == throttles && c.link.isFaulty.Load() {
+	if c.link.fault == throttles && c.link.isFaulty() {
 		p = p[:min(len(p), 512)]
 	}
 	n, err := c.Conn.Read(p)
-	if !c.link.isFaulty.Load() {
+	if !c.link.isFaulty() {
 		return n, err
 	}
 	switch c.link.fault {
@@ -82,7 +94,7 @@ func (c *linkConn) Read(p []byte) (int, error) {
 
 // wait ends early if the link is no longer faulty.
 func (c *linkConn) wait(duration time.Duration) {
-	for end := time.Now().Add(duration); time.Now().Before(end) && c.link.isFaulty.Load(); {
+	for end := time.Now().Add(duration); time.Now().Before(end) && c.link.isFaulty(); {
 		time.Sleep(min(10*time.Millisecond, time.Until(end)))
 	}
 }

@@ -46,6 +46,7 @@ type soakTask struct {
 	Follow string
 
 	HasRateLimit bool // the default one
+	MaxPerPage   int  // 0 is the default
 }
 
 // listening is the event of a server that is ready.
@@ -60,7 +61,7 @@ func serveSoak(task soakTask) error {
 	if err != nil {
 		return err
 	}
-	manager, err := relayer.New(store)
+	manager, err := relayer.New(store, relayer.WithMaxPerPage(cmp.Or(task.MaxPerPage, 100)))
 	if err != nil {
 		return err
 	}
