@@ -24,6 +24,7 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/mirror"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
@@ -37,7 +38,9 @@ var (
 
 // soakTask is the task of a server, which is a child process.
 type soakTask struct {
-	Path    string
+	Path     string // of the file, or a schema
+	Postgres string // how to connect to PostgreSQL; empty for a file
+
 	Create  int    // relayers
 	Changes int    // of each relayer, before the server listens
 	Name    string // of each relayer after them, active
@@ -52,12 +55,12 @@ type soakTask struct {
 // listening is the event of a server that is ready.
 type listening struct{ Address string }
 
-// serveSoak serves a file store until it is killed.
+// serveSoak serves a store until it is killed.
 func serveSoak(task soakTask) error {
 	if task.Follow != "" {
 		return reportView(task.Follow)
 	}
-	store, err := bolt.Open(context.Background(), task.Path)
+	store, err := openSoak(task)
 	if err != nil {
 		return err
 	}
@@ -91,6 +94,13 @@ func serveSoak(task soakTask) error {
 	}
 	child.Send(listening{listener.Addr().String()})
 	return http.Serve(listener, api)
+}
+
+func openSoak(task soakTask) (relayer.Store, error) {
+	if task.Postgres != "" {
+		return postgres.Open(context.Background(), task.Postgres, postgres.WithSchema(task.Path))
+	}
+	return bolt.Open(context.Background(), task.Path)
 }
 
 func changeAll(manager *relayer.Manager, name string) error {
@@ -166,7 +176,7 @@ func TestSoak(t *testing.T) {
 	server := &soakServer{task: soakTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: *soakRelayers}}
 	server.start(t)
 	began := time.Now()
-	mirrors := openSoak(t, server)
+	mirrors := openMirrors(t, server)
 	t.Logf("%d mirrors opened in %s", len(mirrors), time.Since(began).Round(time.Millisecond))
 
 	var watching sync.WaitGroup
@@ -197,8 +207,8 @@ func TestSoak(t *testing.T) {
 	server.kill(t)
 }
 
-// openSoak opens the mirrors, a few at a time.
-func openSoak(t *testing.T, server *soakServer) []*mirror.Mirror {
+// openMirrors opens the mirrors, a few at a time.
+func openMirrors(t *testing.T, server *soakServer) []*mirror.Mirror {
 	mirrors, errs := make([]*mirror.Mirror, *soakMirrors), make([]error, *soakMirrors)
 	slots := make(chan struct{}, 8)
 	var opening sync.WaitGroup
