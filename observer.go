@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,9 @@ type Operation struct {
 	// DryRun is true if the write stores nothing (see [DryRun]).
 	DryRun bool
 
+	// Reason is the text that the caller gave with [Reason].
+	Reason string
+
 	// OldRevision and Revision are the revisions of the relayer before and after a write.
 	// They are set when the operation ends, and are equal if it changed nothing. The
 	// first is 0 for a create, and the second for a delete. Both are 0 for a write that
@@ -39,6 +43,10 @@ type Operation struct {
 	// policies.gas_price_cap or labels.team, in order. It is set when the operation ends,
 	// and empty for a create and a delete. A list is one field.
 	Changed []string
+
+	// Paused is the new value of paused if Changed contains it, and otherwise nil. It is set
+	// when the operation ends.
+	Paused *bool
 }
 
 // Observer is called at the start of every operation, on the goroutine of the caller. The
@@ -90,7 +98,7 @@ func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *str
 	w := &write{isObserved: len(m.observers) > 0}
 	settings, err := NewWriteSettings(options...)
 	w.WriteSettings = settings
-	w.operation = Operation{Action: action, ID: *id, DryRun: settings.DryRun}
+	w.operation = Operation{Action: action, ID: *id, DryRun: settings.DryRun, Reason: settings.Reason}
 	return observed(ctx, m, &w.operation, func(ctx context.Context) (result T, _ error) {
 		if err == nil {
 			if m.sealer != nil {
@@ -116,8 +124,12 @@ func (w *write) replaces(old, rec Record) {
 		return
 	}
 	w.operation.OldRevision, w.operation.Revision = old.Revision, rec.Revision
-	if old.Revision != 0 && rec.Revision != 0 {
-		w.operation.Changed = changedPaths(old, rec)
+	if old.Revision == 0 || rec.Revision == 0 {
+		return
+	}
+	w.operation.Changed, w.operation.Paused = changedPaths(old, rec), nil
+	if slices.Contains(w.operation.Changed, "paused") {
+		w.operation.Paused = new(readSwitches(rec.Document).isPaused)
 	}
 }
 

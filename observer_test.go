@@ -232,7 +232,7 @@ func TestObserver_Operations(t *testing.T) {
 type changes struct {
 	action        relayer.Action
 	old, revision uint64
-	changed       string
+	changed       string // with the new value of paused, and the reason
 }
 
 // An observer sees the revisions of a write, and the paths of the fields that it changed.
@@ -274,32 +274,41 @@ func TestObserver_Changes(t *testing.T) {
 		{"both parts", patch("a", `{"custom_rpc_urls":[{"url":"`+full+`","weight":1}],"name":"n"}`), changes{relayer.ActionUpdate, 9, 10, "custom_rpc_urls name"}},
 		{"weight", patch("a", `{"custom_rpc_urls":[{"url":"`+full+`","weight":2}]}`), changes{relayer.ActionUpdate, 10, 11, "custom_rpc_urls"}},
 		{"no URLs", patch("a", `{"custom_rpc_urls":null}`), changes{relayer.ActionUpdate, 11, 12, "custom_rpc_urls"}},
-		{"pause", func() error { return second(m.Pause(ctx, "a")) }, changes{relayer.ActionPause, 12, 13, "paused"}},
-		{"pause again", func() error { return second(m.Pause(ctx, "a")) }, changes{relayer.ActionPause, 13, 13, ""}},
+		{"pause", func() error { return second(m.Pause(ctx, "a")) }, changes{relayer.ActionPause, 12, 13, "paused paused=true"}},
+		{"resume with a reason", func() error { return second(m.Resume(ctx, "a", relayer.Reason("incident 42"))) }, changes{relayer.ActionResume, 13, 14, "paused paused=false incident 42"}},
+		{"pause and name", patch("a", `{"paused":true,"name":"o"}`), changes{relayer.ActionUpdate, 14, 15, "name paused paused=true"}},
+		{"pause again", func() error { return second(m.Pause(ctx, "a")) }, changes{relayer.ActionPause, 15, 15, ""}},
 		{"disable", func() error {
 			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "SECRET-type", Details: "SECRET-details"}))
-		}, changes{relayer.ActionDisable, 13, 14, "disabled_reason.details disabled_reason.type system_disabled"}},
+		}, changes{relayer.ActionDisable, 15, 16, "disabled_reason.details disabled_reason.type system_disabled"}},
 		{"other reason", func() error {
 			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "SECRET-type", Details: "SECRET"}))
-		}, changes{relayer.ActionDisable, 14, 15, "disabled_reason.details"}},
-		{"enable", func() error { return second(m.Enable(ctx, "a")) }, changes{relayer.ActionEnable, 15, 16, "disabled_reason.details disabled_reason.type system_disabled"}},
+		}, changes{relayer.ActionDisable, 16, 17, "disabled_reason.details"}},
+		{"enable", func() error { return second(m.Enable(ctx, "a")) }, changes{relayer.ActionEnable, 17, 18, "disabled_reason.details disabled_reason.type system_disabled"}},
 		{"empty swap config", func() error {
 			_, err := m.Create(ctx, relayer.CreateRequest{ID: "b", Name: "n", Network: "x", NetworkType: relayer.Stellar, SignerID: "s"})
 			return errors.Join(err, patch("b", `{"policies":{"swap_config":{}}}`)())
-		}, changes{relayer.ActionUpdate, 17, 18, "policies.swap_config"}},
+		}, changes{relayer.ActionUpdate, 19, 20, "policies.swap_config"}},
 		{"conflict", func() error { return isError(m.Delete(ctx, "a", relayer.IfRevision(1)), relayer.ErrConflict) }, changes{relayer.ActionDelete, 0, 0, ""}},
 		{"invalid", func() error {
 			return isError(second(m.Documents().Patch(ctx, "a", []byte(`{"name":""}`))), relayer.ErrInvalid)
-		}, changes{relayer.ActionUpdate, 16, 16, ""}},
-		{"refused", func() error { return isError(m.Delete(ctx, "b"), relayer.ErrInvalid) }, changes{relayer.ActionDelete, 18, 18, ""}},
-		{"delete", func() error { return m.Delete(ctx, "a") }, changes{relayer.ActionDelete, 16, 0, ""}},
+		}, changes{relayer.ActionUpdate, 18, 18, ""}},
+		{"refused", func() error { return isError(m.Delete(ctx, "b"), relayer.ErrInvalid) }, changes{relayer.ActionDelete, 20, 20, ""}},
+		{"delete", func() error { return m.Delete(ctx, "a") }, changes{relayer.ActionDelete, 18, 0, ""}},
 		{"unknown", func() error { return isError(m.Delete(ctx, "a"), relayer.ErrNotFound) }, changes{relayer.ActionDelete, 0, 0, ""}},
 		{"get", func() error { return second(m.Get(ctx, "b")) }, changes{relayer.ActionGet, 0, 0, ""}},
 	} {
 		if err := step.write(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		if seen := (changes{got.Action, got.OldRevision, got.Revision, strings.Join(got.Changed, " ")}); seen != step.want {
+		seen := changes{got.Action, got.OldRevision, got.Revision, strings.Join(got.Changed, " ")}
+		if got.Paused != nil {
+			seen.changed += fmt.Sprint(" paused=", *got.Paused)
+		}
+		if got.Reason != "" {
+			seen.changed += " " + got.Reason
+		}
+		if seen != step.want {
 			t.Errorf("%s: observed %+v, want %+v", step.name, seen, step.want)
 		}
 	}

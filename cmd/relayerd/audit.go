@@ -10,7 +10,7 @@ import (
 )
 
 // auditLog logs who read full RPC URLs and, if hasWrites is set, who changed which relayer.
-// It logs who was refused either.
+// It also logs who was refused one of the two.
 type auditLog struct {
 	logger    *slog.Logger
 	hasWrites bool
@@ -27,11 +27,26 @@ func (a auditLog) observe(ctx context.Context, operation *relayer.Operation) (co
 		return ctx, nil
 	}
 	return ctx, func(err error) {
-		a.log(ctx, operation.Actor, operation.Action, operation.ID, string(outcome.Of(ctx, err)),
-			slog.Uint64("old_revision", operation.OldRevision),
-			slog.Uint64("revision", operation.Revision),
-			slog.Any("changed", operation.Changed))
+		a.log(ctx, operation.Actor, operation.Action, operation.ID, string(outcome.Of(ctx, err)), effect(operation)...)
 	}
+}
+
+// effect returns what a write changed and why. The reason is last: it may be any text.
+func effect(operation *relayer.Operation) (attributes []slog.Attr) {
+	if !operation.Action.IsWrite() {
+		return nil
+	}
+	if operation.Paused != nil {
+		attributes = append(attributes, slog.Bool("paused", *operation.Paused))
+	}
+	attributes = append(attributes,
+		slog.Uint64("old_revision", operation.OldRevision),
+		slog.Uint64("revision", operation.Revision),
+		slog.Any("changed", operation.Changed))
+	if operation.Reason != "" {
+		attributes = append(attributes, slog.String("reason", operation.Reason))
+	}
+	return attributes
 }
 
 // refused logs a request that the role of its token does not permit.

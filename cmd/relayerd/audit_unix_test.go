@@ -29,12 +29,20 @@ type auditLine struct {
 	OldRevision uint64    `json:"old_revision"`
 	Revision    uint64    `json:"revision"`
 	Changed     []string  `json:"changed"`
+	Paused      *bool     `json:"paused"`
+	Reason      string    `json:"reason"`
 }
 
 func (l auditLine) String() string {
 	text := fmt.Sprintf("%s %s %s %s %d>%d", l.Actor, l.Action, l.RelayerID, l.Outcome, l.OldRevision, l.Revision)
 	if len(l.Changed) > 0 {
 		text += " " + strings.Join(l.Changed, ",")
+	}
+	if l.Paused != nil {
+		text += fmt.Sprint(" paused=", *l.Paused)
+	}
+	if l.Reason != "" {
+		text += " because of " + l.Reason
 	}
 	return text
 }
@@ -97,6 +105,10 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 	server.expectStatus("PUT", collection+"/none/disabled_reason", password+"-engine", `{"type":"x","details":"y"}`, http.StatusNotFound)
 	server.expectStatus("PUT", one+"/disabled_reason", oldToken, `{"type":"x","details":"y"}`, http.StatusForbidden)
 	server.expectStatus("PUT", one+"/disabled_reason", password+"-engine", `{"type":"BalanceCheckFailed","details":"`+fullURL+`"}`, http.StatusOK)
+	server.reason = "incident 42"
+	server.expectStatus("PATCH", one, oldToken, `{"paused":false,"name":"n"}`, http.StatusOK)
+	server.expectStatus("PATCH", one, oldToken, `{"paused":false}`, http.StatusOK)
+	server.expectStatus("PATCH", one, oldToken, `{"name":""}`, http.StatusBadRequest)
 	server.expectStatus("DELETE", one, oldToken, "", http.StatusOK)
 	server.stopJSON()
 
@@ -114,7 +126,7 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 	if want := []string{
 		"ops create a ok 0>1",
 		"ops create a exists 0>0",
-		"ops pause a ok 1>2 paused",
+		"ops pause a ok 1>2 paused paused=true",
 		"ops update a ok 2>3 custom_rpc_urls,name",
 		"payments resume a not_found 0>0",
 		"auditor update a forbidden 0>0",
@@ -125,7 +137,10 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 		"engine disable none not_found 0>0",
 		"ops disable a forbidden 0>0",
 		"engine disable a ok 3>4 disabled_reason.details,disabled_reason.type,system_disabled",
-		"ops delete a ok 4>0",
+		"ops update a ok 4>5 name,paused paused=false because of incident 42",
+		"ops resume a ok 5>5 because of incident 42",
+		"ops update a invalid 5>5 because of incident 42",
+		"ops delete a ok 5>0 because of incident 42",
 	}; !slices.Equal(got, want) {
 		t.Errorf("the audit is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -21,11 +21,11 @@ import (
 // historyConfig has the flags of history.
 type historyConfig struct {
 	target
-	id            string
-	actor, action string
-	since         string
-	limit         int
-	isJSON        bool
+	id                     string
+	actor, action, changed string
+	since                  string
+	limit                  int
+	isJSON                 bool
 }
 
 func newHistoryCommand(apiKey string) *cobra.Command {
@@ -50,6 +50,7 @@ deleted keeps its history for as long as the database retains it.
 	flags.StringVar(&c.since, "since", "", "changes from this `time` on: 14:00 of today, 2026-01-02, 2026-01-02T14:00:00Z, or 2h ago")
 	flags.StringVar(&c.actor, "actor", "", "changes by this `actor`, such as the name of a token")
 	flags.StringVar(&c.action, "action", "", "changes by this `action`, such as pause")
+	flags.StringVar(&c.changed, "changed", "", "changes of this `field`, such as paused or policies.gas_price_cap")
 	flags.IntVar(&c.limit, "limit", 50, "print at most this `number` of changes")
 	flags.BoolVar(&c.isJSON, "json", false, "print one JSON object for each change, with the relayer after it")
 	c.target.addFlags(command)
@@ -110,7 +111,8 @@ func (c *historyConfig) read(ctx context.Context, registry relayer.Registry, sin
 }
 
 func (c *historyConfig) selects(r relayer.Revision) bool {
-	return (c.actor == "" || r.Actor == c.actor) && (c.action == "" || string(r.Action) == c.action)
+	return (c.actor == "" || r.Actor == c.actor) && (c.action == "" || string(r.Action) == c.action) &&
+		(c.changed == "" || slices.Contains(r.Changed, c.changed))
 }
 
 // parseSince returns the zero time for the empty text.

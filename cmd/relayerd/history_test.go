@@ -56,6 +56,7 @@ func TestHistory_Table(t *testing.T) {
 		"all":        {nil, []string{"4", "3", "2", "1"}},
 		"by actor":   {[]string{"--actor", "alice"}, []string{"3"}},
 		"by action":  {[]string{"--action", "create"}, []string{"2", "1"}},
+		"by field":   {[]string{"--changed", "paused"}, []string{"3"}},
 		"since":      {[]string{"--since", "1h"}, []string{"4", "3", "2", "1"}},
 		"since soon": {[]string{"--since", time.Now().Add(time.Hour).Format(time.RFC3339)}, nil},
 		"limited":    {[]string{"--limit", "2"}, []string{"4", "3"}},

@@ -55,6 +55,7 @@ type process struct {
 	command *exec.Cmd
 	url     string
 	output  *output
+	reason  string // of the requests of status, if it is not empty
 }
 
 // output collects the output of a running process.

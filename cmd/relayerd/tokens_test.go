@@ -45,6 +45,9 @@ func (p *process) statusWith(client *http.Client, method, path, bearer, body str
 	}
 	request.Header.Set("Authorization", "Bearer "+bearer)
 	request.Header.Set("Content-Type", "application/json")
+	if p.reason != "" {
+		request.Header.Set("X-Change-Reason", p.reason)
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, err
