@@ -9,18 +9,19 @@ import (
 	"slices"
 )
 
-// Check compares what the store selects by with the documents: the terms, the text and the
-// claim of every relayer. It yields the ID and an error that matches [ErrCorrupt] for each
-// relayer that differs, for each that the store cannot read, and with [WithSealedOnly] for
-// each whose RPC URLs are in clear. An error with an empty ID
-// that does not match ErrCorrupt is the last. It changes nothing.
+// Check compares each relayer's document with what the store selects by (the terms, the text
+// and the claim) and with the RPC URLs, which it opens if there is a sealer. It yields the ID
+// and an error that matches [ErrCorrupt] for each relayer that differs, for each that the store
+// cannot read, and with [WithSealedOnly] for each whose RPC URLs are in clear. The error matches
+// [ErrSealed] if the sealer cannot open the RPC URLs. An error with an empty ID that does not
+// match ErrCorrupt is the last. Check changes nothing.
 func (m *Manager) Check(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for rec, err := range m.allRecords(ctx, Selector{}) {
 			if corrupt, isDamaged := errors.AsType[*CorruptError](err); isDamaged {
 				rec.ID = corrupt.ID
 			} else if err == nil {
-				err = cmp.Or(checkRecord(rec), m.checkClear(rec))
+				err = cmp.Or(checkRecord(rec), m.checkPrivate(ctx, rec))
 			}
 			if err != nil && !yield(rec.ID, err) {
 				return
@@ -48,6 +49,29 @@ func checkRecord(rec Record) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the %s of relayer %s does not match its document: store the relayer again, or restore a backup", ErrCorrupt, part, rec.ID)
+}
+
+// checkPrivate compares the private part with the document, unless it is sealed and there is no
+// sealer.
+func (m *Manager) checkPrivate(ctx context.Context, rec Record) error {
+	if isSealed(rec.Private) && m.sealer == nil {
+		return nil
+	}
+	opened, err := m.openRecord(ctx, rec)
+	if err != nil {
+		return err
+	}
+	urls, err := privateURLs(opened)
+	if err != nil {
+		return err
+	}
+	for i, full := range urls {
+		urls[i] = RPCURL(full).String()
+	}
+	if !shows(rec.Document, urls) {
+		return privateMismatch(rec)
+	}
+	return nil
 }
 
 // sharedTerms returns the terms whose keys have both this version and the one that wrote the

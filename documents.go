@@ -269,7 +269,7 @@ func unmaskedDocument(rec Record) ([]byte, error) {
 	return document, encodeErr
 }
 
-// shows reports whether a client finds exactly the URLs in a document. A writer without the
+// shows reports whether a reader finds exactly the URLs in a document. A writer without the
 // key can add members that other decoders accept in place of ours, such as "URL".
 func shows(document []byte, urls []string) bool {
 	var shown struct {

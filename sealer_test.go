@@ -895,6 +895,14 @@ func TestDocuments_ContradictsPrivatePart(t *testing.T) {
 			if _, err := s.List(t.Context(), relayer.ListQuery{}); err != nil {
 				t.Error(err)
 			}
+			damaged := 0
+			for id, err := range s.Check(t.Context()) {
+				damaged++
+				expectCorrupt(t, "Check of "+id, rec, err)
+			}
+			if damaged != 1 {
+				t.Errorf("Check found %d damaged relayers, want 1", damaged)
+			}
 		})
 	}
 }

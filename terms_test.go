@@ -165,7 +165,7 @@ func checked(t *testing.T, m *relayer.Manager) []string {
 		if !errors.Is(err, relayer.ErrCorrupt) {
 			t.Fatalf("%s: %v", id, err)
 		}
-		for _, part := range []string{"id of", "claim of", "terms of", "text of", "stored document"} {
+		for _, part := range []string{"id of", "claim of", "terms of", "text of", "stored document", "private part of"} {
 			if strings.Contains(err.Error(), part) {
 				found = append(found, id+" "+strings.TrimSuffix(part, " of"))
 			}
@@ -178,7 +178,7 @@ func TestCheck_RecordsUnlikeTheirDocuments(t *testing.T) {
 	store := memory.New()
 	m := managerOf(t, store, relayer.WithExclusiveSigners())
 	forge := func(id string, change func(*relayer.Record)) {
-		req := minimal(id)
+		req := withURLs(id, "https://rpc.example/own")
 		req.SignerID = id
 		req.Labels = map[string]string{"team": "a"}
 		mustCreate(t, m, req)
@@ -206,7 +206,10 @@ func TestCheck_RecordsUnlikeTheirDocuments(t *testing.T) {
 	forge("id", func(r *relayer.Record) {
 		r.Document = []byte(strings.Replace(string(r.Document), `"id":"id"`, `"id":"di"`, 1))
 	})
-	want := []string{"moved terms", "less terms", "hidden text", "claim claim", "document stored document", "id id"}
+	forge("host", func(r *relayer.Record) {
+		r.Document = []byte(strings.Replace(string(r.Document), "rpc.example", "evil.example", 1))
+	})
+	want := []string{"moved terms", "less terms", "hidden text", "claim claim", "document stored document", "id id", "host private part"}
 	if got := checked(t, m); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -26,12 +26,15 @@ func (s *sealing) addKeysFlag(command *cobra.Command) {
 }
 
 func (s *sealing) addFlags(command *cobra.Command) {
-	s.addKeysFlag(command)
-	flags := command.Flags()
-	flags.BoolVar(&s.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
-	flags.BoolVar(&s.sealedOnly, "require-sealed", false, "treat RPC URLs that are stored in clear as damage: neither serve nor seal them")
+	s.addCheckFlags(command)
+	command.Flags().BoolVar(&s.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
 	annotate(command, "unseal", needs, "keys")
 	annotate(command, "unseal", excludes, "require-sealed")
+}
+
+func (s *sealing) addCheckFlags(command *cobra.Command) {
+	s.addKeysFlag(command)
+	command.Flags().BoolVar(&s.sealedOnly, "require-sealed", false, "treat RPC URLs that are stored in clear as damage: neither serve nor seal them")
 }
 
 // load returns the keys, or nil without --keys.

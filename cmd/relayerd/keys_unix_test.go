@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/bolt"
 )
 
 const (
@@ -242,8 +244,36 @@ func TestServe_RequireSealed(t *testing.T) {
 	if output := runCommand(t, "check", "--db", database); !strings.Contains(output, "RPC URLs of 1 relayer are in clear\n") {
 		t.Errorf("check prints %q", output)
 	}
+	expectFailure(t, "--db: relayer: the private part of forged is in clear and must be sealed", "check", "--db", database, "--require-sealed")
 	expectFailure(t, "not those of 1 relayer: the first error is: relayer: update forged", "reseal", "--db", database, "--keys", keys, "--require-sealed")
 	expectFailure(t, "--require-sealed", "reseal", "--db", database, "--keys", keys, "--require-sealed", "--unseal")
+}
+
+// Only the keys show that a sealed part is that of another relayer.
+func TestCheck_SwappedPart(t *testing.T) {
+	keys, database := keysFileIn(t, t.TempDir()), filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "--db", database, "--keys", keys)
+	for _, id := range []string{"a", "b", "c"} {
+		server.expectStatus("POST", collection, token, sealedURL(id), http.StatusCreated)
+	}
+	server.stop()
+	runCommand(t, "check", "--db", database, "--keys", keys)
+	store, err := bolt.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	a, errA := store.Get(t.Context(), "a")
+	b, errB := store.Get(t.Context(), "b")
+	a.Private, b.Private = b.Private, a.Private
+	_, errOfA := store.Update(t.Context(), a)
+	_, errOfB := store.Update(t.Context(), b)
+	if err := errors.Join(errA, errB, errOfA, errOfB, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	runCommand(t, "check", "--db", database)
+	expectFailure(t, "--db: relayer: opening the RPC URLs of a: ", "check", "--db", database, "--keys", keys)
+	expectFailure(t, " (the first of 2 relayers)", "check", "--db", database, "--keys", keys)
 }
 
 // A key file with the right name and the wrong value is noticed before anything is sealed
@@ -272,7 +302,7 @@ func TestKeys_OtherKeyOfTheSameName(t *testing.T) {
 		expectFailure(t, fingerprint, "check", "--db", database, "--keys", other)
 		expectFailure(t, fingerprint, "reseal", "--db", database, "--keys", other)
 	}
-	runCommand(t, "check", "--db", database, "--keys", keys)
+	runCommand(t, "check", "--db", database, "--keys", keys, "--require-sealed")
 	if output := runCommand(t, "reseal", "--db", database, "--keys", keys); output != "stored the RPC URLs of 0 relayers\n" {
 		t.Errorf("reseal prints %q", output)
 	}

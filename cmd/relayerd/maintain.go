@@ -25,10 +25,10 @@ func newCheckCommand() *cobra.Command {
 		Use:     "check",
 		Example: "  relayerd check --db relayers.db",
 		Short:   "Check a database for damage",
-		Long: `Check reads a whole database and reports damage: pages, checksums and counts
-that contradict each other, and relayers by whose fields a list would not find them. If RPC URLs are sealed, it counts them by key, which
-needs no keys. With --keys it also compares the keys with those of the file. It changes
-no relayer.`,
+		Long: `Check reads a whole database and reports damage: pages, checksums and counts that
+contradict each other, and relayers by whose fields a list would not find them. If RPC
+URLs are sealed, it counts them by key, which needs no keys. With --keys it also opens
+them. It changes no relayer.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkDurable("--db", database); err != nil {
 				return err
@@ -42,7 +42,7 @@ no relayer.`,
 		},
 	}
 	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` that no server has open, or a postgres:// URL")
-	keys.addKeysFlag(command)
+	keys.addCheckFlags(command)
 	return command
 }
 
@@ -59,22 +59,29 @@ func check(ctx context.Context, database string, keys sealing) (total int, seale
 	if err := store.(transfer.Checker).Check(ctx); err != nil {
 		return 0, sealed, fmt.Errorf("--db: %w", err)
 	}
-	if err := checkSelections(ctx, store); err != nil {
-		return 0, sealed, fmt.Errorf("--db: %w", err)
-	}
 	if sealed, err = countSealed(ctx, store, sealer); err != nil {
 		return 0, sealed, err
 	}
 	if err := checkKeyNames(sealed); err != nil {
 		return 0, sealed, err
 	}
+	var options []relayer.Option
+	if keys.keysFile != "" {
+		options = append(options, relayer.WithSealer(sealer))
+	}
+	if keys.sealedOnly {
+		options = append(options, relayer.WithSealedOnly())
+	}
+	if err := checkRelayers(ctx, store, options); err != nil {
+		return 0, sealed, fmt.Errorf("--db: %w", err)
+	}
 	all, err := store.List(ctx, relayer.StoreQuery{})
 	return all.Total, sealed, err
 }
 
-// checkSelections compares what lists select by with the relayers.
-func checkSelections(ctx context.Context, store relayer.Store) error {
-	manager, err := relayer.New(store)
+// checkRelayers compares the relayers with what lists select by, and with their RPC URLs.
+func checkRelayers(ctx context.Context, store relayer.Store, options []relayer.Option) error {
+	manager, err := relayer.New(store, options...)
 	if err != nil {
 		return err
 	}
