@@ -260,7 +260,8 @@ func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 // primary key of a [KeyedSealer], or in clear with [WithUnsealing]. With a Sealer that is
 // not a KeyedSealer, all parts are sealed again. It yields the ID of each relayer that it
 // has stored, and the ID and an error for each that it cannot open or store; it continues
-// with the next one unless ctx is done. To bound the rate, wait in the loop body.
+// with the next one unless ctx is done. Up to 16 are stored at once, in any order, before the
+// first of them is yielded. To bound the rate, wait in the loop body.
 //
 // An error with an empty ID is the last. If the store cannot read a record because it is
 // damaged, Reseal seals the others before it yields that error. If a part is under a key
@@ -283,24 +284,18 @@ func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 			return
 		}
 		var damage error
-		for rec, err := range m.allRecords(ctx, Selector{}) {
-			if errors.Is(err, ErrCorrupt) {
-				damage = cmp.Or(damage, err)
-				continue
-			}
-			if err != nil {
-				yield("", err)
-				return
-			}
-			if m.isSealedAsRequired(rec.Private) {
-				continue
-			}
-			stored, err := m.rewrite(ctx, rec.ID, m.resealed)
-			if (stored || err != nil) && !yield(rec.ID, err) || ctx.Err() != nil {
-				return
+		outdated := func(yield func(Record, error) bool) {
+			for rec, err := range m.allRecords(ctx, Selector{}) {
+				if errors.Is(err, ErrCorrupt) {
+					damage = cmp.Or(damage, err)
+					continue
+				}
+				if (err != nil || !m.isSealedAsRequired(rec.Private)) && !yield(rec, err) {
+					return
+				}
 			}
 		}
-		if damage != nil {
+		if m.rewriteAll(ctx, outdated, m.resealed, yield) && damage != nil {
 			yield("", damage)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -620,10 +621,10 @@ func TestReseal_OnRotateOff(t *testing.T) {
 func TestReseal_ResumesAndWithstandsOneDamagedPart(t *testing.T) {
 	store := memory.New()
 	m1 := managerOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
-	for _, id := range []string{"a", "b", "c", "d"} {
-		mustCreate(t, m1, withURLs(id, firstURL))
+	for i := range 40 {
+		mustCreate(t, m1, withURLs(fmt.Sprintf("r%02d", i), firstURL))
 	}
-	damaged := storedRecord(t, store, "b")
+	damaged := storedRecord(t, store, "r01")
 	damaged.Private[len(damaged.Private)-1] ^= 1
 	if _, err := store.Update(t.Context(), damaged); err != nil {
 		t.Fatal(err)
@@ -632,7 +633,7 @@ func TestReseal_ResumesAndWithstandsOneDamagedPart(t *testing.T) {
 	for range m2.Reseal(t.Context()) {
 		break
 	}
-	expectCounts(t, m2, "0 map[k1:3 m2:1]")
+	expectCounts(t, m2, "0 map[k1:25 m2:15]") // what has begun at the same time
 	failed := ""
 	for id, err := range m2.Reseal(t.Context()) {
 		if err != nil {
@@ -642,10 +643,54 @@ func TestReseal_ResumesAndWithstandsOneDamagedPart(t *testing.T) {
 			}
 		}
 	}
-	if failed != "b" {
-		t.Errorf("resealing failed for %q, want b", failed)
+	if failed != "r01" {
+		t.Errorf("resealing failed for %q, want r01", failed)
 	}
-	expectCounts(t, m2, "0 map[k1:1 m2:3]")
+	expectCounts(t, m2, "0 map[k1:1 m2:39]")
+}
+
+// meeting is a sealer whose calls of Open wait for each other.
+type meeting struct {
+	keyring.Keyring
+	expected sync.WaitGroup
+}
+
+func (s *meeting) Open(ctx context.Context, sealed, associatedData []byte) ([]byte, error) {
+	s.expected.Done()
+	s.expected.Wait()
+	return s.Keyring.Open(ctx, sealed, associatedData)
+}
+
+// Relayers are sealed at the same time, and yielded in their order.
+func TestReseal_Parallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a call that waits for ever fails
+		store := memory.New()
+		m1 := managerOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
+		var want []string
+		for i := range 16 {
+			want = append(want, fmt.Sprintf("r%02d", i))
+			mustCreate(t, m1, withURLs(want[i], firstURL))
+		}
+		sealer := &meeting{Keyring: ringOf(t, "m2", "k1")}
+		sealer.expected.Add(16)
+		m2 := managerOn(t, store, relayer.WithSealer(sealer))
+		if got := reseal(t, m2); !slices.Equal(got, want) {
+			t.Errorf("stored %q, want %q", got, want)
+		}
+	})
+}
+
+// broken is a sealer that panics when it opens.
+type broken struct{ keyring.Keyring }
+
+func (broken) Open(context.Context, []byte, []byte) ([]byte, error) { panic("sealer broke") }
+
+func TestReseal_PanicReachesTheCaller(t *testing.T) {
+	s := newSealed(t)
+	m := managerOn(t, s.store, relayer.WithSealer(broken{ringOf(t, "m2", "k1")}))
+	if cause := panicOf(func() { reseal(t, m) }); cause != "sealer broke" {
+		t.Errorf("the caller got %v", cause)
+	}
 }
 
 // oneDamaged is a store that cannot read the record at an offset.
@@ -698,7 +743,10 @@ func TestReseal_DamagedRecord(t *testing.T) {
 func TestReseal_ConcurrentWriterWins(t *testing.T) {
 	store := memory.New()
 	m1 := managerOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
-	for _, id := range []string{"a", "b", "c"} {
+	for i := range 16 { // those that are sealed at once
+		mustCreate(t, m1, withURLs(fmt.Sprintf("r%02d", i), firstURL))
+	}
+	for _, id := range []string{"b", "c"} {
 		mustCreate(t, m1, withURLs(id, firstURL))
 	}
 	m2 := managerOn(t, store, relayer.WithSealer(ringOf(t, "m2", "k1")))
@@ -706,7 +754,7 @@ func TestReseal_ConcurrentWriterWins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id == "a" {
+		if id == "r00" {
 			if err := m1.Delete(t.Context(), "b"); err != nil {
 				t.Fatal(err)
 			}
@@ -716,7 +764,7 @@ func TestReseal_ConcurrentWriterWins(t *testing.T) {
 		}
 	}
 	expectURLs(t, m2, "c", thirdURL)
-	expectCounts(t, m2, "0 map[m2:2]")
+	expectCounts(t, m2, "0 map[m2:17]")
 }
 
 func TestReseal_WithoutSealer(t *testing.T) {

@@ -161,16 +161,7 @@ func (m *Manager) Reindex(ctx context.Context) iter.Seq2[string, error] {
 		if len(older) == 0 {
 			return // there is no earlier version
 		}
-		for rec, err := range records {
-			if err != nil {
-				yield("", err)
-				return
-			}
-			stored, err := m.rewrite(ctx, rec.ID, reindexed)
-			if (stored || err != nil) && !yield(rec.ID, err) || ctx.Err() != nil {
-				return
-			}
-		}
+		m.rewriteAll(ctx, records, reindexed, yield)
 	}
 }
 
