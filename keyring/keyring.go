@@ -30,8 +30,7 @@ var (
 	// the same ID. The error that wraps it names the key, and both fingerprints.
 	ErrUnknownKey = errors.New("no such key in the keyring")
 
-	// ErrNotAuthentic reports that a sealed text or its associated data was changed. It may
-	// also report that the key of a text without a fingerprint has the wrong value.
+	// ErrNotAuthentic reports that a sealed text or its associated data was changed.
 	ErrNotAuthentic = errors.New("sealed text is not authentic")
 
 	// errFormat reports that a text was not sealed by this package, was truncated, or
@@ -95,7 +94,7 @@ func (r *ring) named(id string) *key {
 	return nil
 }
 
-// find returns the key that sealed a text. Texts of the first version have no fingerprint.
+// find returns the key that sealed a text.
 func (r *ring) find(sealedUnder relayer.SealingKey) (*key, error) {
 	for i := range r.keys {
 		if r.keys[i].Fingerprint == sealedUnder.Fingerprint {
@@ -108,8 +107,6 @@ func (r *ring) find(sealedUnder relayer.SealingKey) (*key, error) {
 		return nil, fmt.Errorf("%w: the keyring has no keys: %w", noKey(sealedUnder.ID), errors.ErrUnsupported)
 	case named == nil:
 		return nil, noKey(sealedUnder.ID)
-	case sealedUnder.Fingerprint == "":
-		return named, nil
 	}
 	return nil, fmt.Errorf("%w with the fingerprint %s: that of the keyring has the fingerprint %s",
 		noKey(sealedUnder.ID), sealedUnder.Fingerprint, named.Fingerprint)
@@ -136,9 +133,8 @@ func (k Keyring) Format(state fmt.State, _ rune) { fmt.Fprintf(state, "keyring%v
 
 // A sealed text is a header, a nonce, the encrypted text and its authentication tag. The
 // header is the version, the length of the key ID, the key ID, the fingerprint of the key
-// and the salt. The header of the first version has no fingerprint.
+// and the salt.
 const (
-	firstVersion      = 1
 	version           = 2
 	fingerprintLength = 8
 	saltLength        = 16
@@ -195,9 +191,8 @@ func (r *ring) openingCipher(header []byte) (cipher.AEAD, error) {
 	return found.cipher(header)
 }
 
-// KeyOf returns the key that sealed a text, with the ID that it then had. The fingerprint is
-// empty if the text was sealed by the first version, which had none. It does not verify the
-// text, and needs no key. It returns an error if no keyring of this version sealed the text.
+// KeyOf returns the key that sealed a text, with the ID that it then had. It does not verify
+// the text, and needs no key. It returns an error if no keyring of this version sealed the text.
 func (Keyring) KeyOf(sealed []byte) (relayer.SealingKey, error) {
 	header, err := headerOf(sealed)
 	if err != nil {
@@ -207,14 +202,11 @@ func (Keyring) KeyOf(sealed []byte) (relayer.SealingKey, error) {
 }
 
 func headerOf(sealed []byte) ([]byte, error) {
-	if len(sealed) < 2 || sealed[0] != version && sealed[0] != firstVersion {
+	if len(sealed) < 2 || sealed[0] != version {
 		return nil, errFormat
 	}
 	idEnd := 2 + int(sealed[1])
-	length := idEnd + saltLength
-	if sealed[0] == version {
-		length += fingerprintLength
-	}
+	length := idEnd + fingerprintLength + saltLength
 	if len(sealed) < length+overhead || !isKeyID(string(sealed[2:idEnd])) {
 		return nil, errFormat
 	}

@@ -116,23 +116,6 @@ func TestOpen_UsesTheKeyThatSealed(t *testing.T) {
 	}
 }
 
-// The first version had no fingerprints, and derived a key for each text.
-func TestOpen_FirstVersion(t *testing.T) {
-	sealed, err := base64.StdEncoding.DecodeString("AQFhFQPwvmqeCBOqZfrOFJQam1fCohKWHM9NuvFb9sOo/ftPymffAs28j6Avc5yw8nE8I+Q83JZwmTJGq413jaCdTzaW6gYpR38gaur/L//krCHRIDHWccSF")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring := parse(t, "b", "a", "b")
-	if opened, err := ring.Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
-		t.Errorf("Open returned %q and %v", opened, err)
-	}
-	if key, err := ring.KeyOf(sealed); key != (relayer.SealingKey{ID: "a"}) || err != nil {
-		t.Errorf("KeyOf is %v with error %v, want a without a fingerprint", key, err)
-	}
-	expectRefused(t, parse(t, "b", "b"), sealed, boundTo, keyring.ErrUnknownKey)
-	expectRefused(t, withKey(t, "a", 'b'), sealed, boundTo, keyring.ErrNotAuthentic)
-}
-
 // withKey returns a keyring with one key, whose bytes are all b.
 func withKey(t testing.TB, id string, b byte) keyring.Keyring {
 	t.Helper()

@@ -366,8 +366,7 @@ func countUnder(ctx context.Context, database string, key relayer.SealingKey) (c
 	defer func() { err = errors.Join(err, closeStore()) }()
 	counts, err := countSealed(ctx, store, noKeys{})
 	for sealedUnder, number := range counts.Keys {
-		// Texts of the first version have no fingerprint.
-		if sealedUnder.Fingerprint == key.Fingerprint || sealedUnder == (relayer.SealingKey{ID: key.ID}) {
+		if sealedUnder.Fingerprint == key.Fingerprint {
 			count += number
 		}
 	}

@@ -183,7 +183,7 @@ func sortedKeys(counts relayer.SealCounts) []relayer.SealingKey {
 func checkKeyNames(counts relayer.SealCounts) error {
 	keys := sortedKeys(counts)
 	for i, key := range keys[min(1, len(keys)):] {
-		if before := keys[i]; before.ID == key.ID && before.Fingerprint != "" {
+		if before := keys[i]; before.ID == key.ID {
 			return fmt.Errorf("--db: RPC URLs are sealed under two keys with the name %s: %s with the fingerprint %s, and %s with the fingerprint %s: add one of the keys to the key file under another name, and run reseal",
 				key.ID, relayers(counts.Keys[before]), before.Fingerprint, relayers(counts.Keys[key]), key.Fingerprint)
 		}
