@@ -320,6 +320,48 @@ func BenchmarkSealing(b *testing.B) {
 	}
 }
 
+// BenchmarkApply changes 10,000 relayers of a file with the command apply, directly and through
+// a server. On two cores, 4 s and 6 s are enough.
+func BenchmarkApply(b *testing.B) {
+	changes := 10_000
+	if testing.Short() {
+		changes = 100
+	}
+	for name, target := range map[string]func(b *testing.B) []string{
+		"file": func(b *testing.B) []string {
+			return []string{"--create", "--db", filepath.Join(b.TempDir(), "relayers.db")}
+		},
+		"http": func(b *testing.B) []string {
+			return []string{"--server", "http://" + serveInside(b, config{database: filepath.Join(b.TempDir(), "relayers.db")})}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			file := filepath.Join(b.TempDir(), "relayers.json")
+			args := append([]string{"apply", "--yes", "--file", file}, target(b)...)
+			applyAll(b, file, changes, 0, args)
+			for round := 1; b.Loop(); round++ {
+				applyAll(b, file, changes, round, args)
+			}
+		})
+	}
+}
+
+// applyAll runs apply for a file whose relayers are unlike those of other rounds.
+func applyAll(b *testing.B, file string, changes, round int, args []string) {
+	b.Helper()
+	var definitions []string
+	for _, id := range seedIDs(changes) {
+		definitions = append(definitions, strings.Replace(benchDefinition, "{", fmt.Sprintf(`{"id":"%s","labels":{"round":"%d"},`, id, round), 1))
+	}
+	if err := os.WriteFile(file, []byte(`{"relayers":[`+strings.Join(definitions, ",")+`]}`), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	var stderr strings.Builder
+	if status := execute(b.Context(), args, token, strings.NewReader(""), io.Discard, &stderr); status != 0 {
+		b.Fatalf("status %d: %s", status, &stderr)
+	}
+}
+
 // BenchmarkLabels compares a server whose relayers have five labels with one whose relayers
 // have none.
 func BenchmarkLabels(b *testing.B) {

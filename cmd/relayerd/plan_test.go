@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -666,6 +669,49 @@ func TestApply_SendRPCURLs(t *testing.T) {
 	done = expect(t, 2, "plan", "--db", database, "-f", writeFile(t, publicConfig))
 	if !strings.Contains(done.stdout, `custom_rpc_urls[0].url: "https://rpc.example/***" (the hidden part differs)`) {
 		t.Errorf("output %s", done.stdout)
+	}
+}
+
+// The connections of changes that are made at once are used again.
+func TestTarget_Connections(t *testing.T) {
+	t.Parallel()
+	const parallel = 16
+	var opened atomic.Int64
+	var requests sync.WaitGroup // of a round, which are in flight at once
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Done()
+		requests.Wait()
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	transport, err := new(target).transport()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.CloseIdleConnections()
+	for range 3 {
+		requests.Add(parallel)
+		var clients sync.WaitGroup
+		for range parallel {
+			clients.Go(func() {
+				response, err := (&http.Client{Transport: transport}).Get(server.URL)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = response.Body.Close()
+			})
+		}
+		clients.Wait()
+	}
+	if opened.Load() != parallel {
+		t.Errorf("%d connections were opened, want %d", opened.Load(), parallel)
 	}
 }
 

@@ -132,6 +132,7 @@ var serverProblem = strings.NewReplacer("client: ", "", "see WithInsecureHTTP", 
 // transport returns a transport that trusts the authority of --ca-file too.
 func (t *target) transport() (*http.Transport, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 16 // as many as a plan makes changes at once
 	if t.caFile == "" {
 		return transport, nil
 	}
