@@ -29,8 +29,8 @@ func newHealthcheckCommand() *cobra.Command {
 		Short: "Check that a server is ready",
 		Long: `Healthcheck requests /healthz/ready from a server. It exits with status 0 if the server
 is ready, and otherwise with status 1 after at most 5 seconds. With --tls it also fails if
-the certificate has expired. It needs no token, and
-runs in a container that has neither a shell nor curl.`,
+the certificate has expired. It needs no token, and runs in a container that has neither a
+shell nor curl.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !isAddress(address) {
 				return errors.New("--addr must be host:port")

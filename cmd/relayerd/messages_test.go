@@ -75,7 +75,9 @@ func TestMessages_NextStep(t *testing.T) {
 func TestApply_Create(t *testing.T) {
 	t.Parallel()
 	database, file := filepath.Join(t.TempDir(), "new.db"), writeFile(t, publicConfig)
-	expect(t, 1, "apply", "--yes", "--db", database, "-f", file)
+	if done := expect(t, 1, "apply", "--yes", "--db", database, "-f", file); !strings.HasSuffix(done.stderr, "--db: there is no file "+database+": create it with --create\n") {
+		t.Errorf("stderr %q", done.stderr)
+	}
 	planned := expect(t, 2, "plan", "--create", "--db", database, "-f", file)
 	if !strings.Contains(planned.stdout, "0 to update, 0 to delete, 0 unchanged") {
 		t.Errorf("output %s", planned.stdout)

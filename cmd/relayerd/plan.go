@@ -70,9 +70,9 @@ func newApplyCommand(apiKey string) *cobra.Command {
   relayerd apply -f relayers.json --server https://registry.internal --yes   # in a pipeline`,
 		Short: "Make the changes of a configuration file",
 		Long: `Apply shows the plan of a configuration file, asks for confirmation, and makes the
-changes. Without a terminal, as in a pipeline, it needs --yes. A relayer that another writer has changed since the plan is not changed. Run
-apply again to resume after a failure. Changes that the registry rejects do not prevent the
-others, except deletes.
+changes. Without a terminal, as in a pipeline, it needs --yes. A relayer that another
+writer has changed since the plan is not changed. Run apply again to resume after a
+failure. Changes that the registry rejects do not prevent the others, except deletes.
 
 ` + serverHelp,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -120,6 +120,9 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 		return err
 	}
 	registry, closeRegistry, err := c.open(ctx, apiKey, options...)
+	if errors.Is(err, errNoFile) {
+		return fmt.Errorf("%w: create it with --create", err)
+	}
 	if err != nil {
 		return err
 	}
