@@ -51,7 +51,8 @@ type exchange struct {
 	// inFlight counts the request until it is released; nil afterwards.
 	inFlight *limit
 
-	// pendingBytes is how much of the limit of pending bytes the response uses.
+	// pendingBytes is how much of the limit of pending bytes the body uses, and later the
+	// response.
 	pendingBytes int64
 
 	route     string // the matched pattern; empty before routing

@@ -35,31 +35,34 @@ func WithMaxInFlight(limit int) Option {
 	return Option{func(s *settings) error { return setLimit(&s.inFlight.total, "requests in flight", int64(limit)) }}
 }
 
-// WithMaxPendingBytes sets how many bytes of responses and events may wait for clients to
-// read them, at least 1. The default is 128 MiB. It bounds the memory that slow clients
-// occupy. Above the limit
+// WithMaxPendingBytes sets how many bytes of request bodies may be processed, and of
+// responses and events may wait for clients to read them, at least 1. The default is 128 MiB.
+// It bounds the memory that clients occupy. A body counts with its length before it is read,
+// and as one of [WithMaxBodyBytes] if its length is unknown. Above the limit
 //
 //   - a get or list is rejected with 503 and Retry-After;
 //   - a create, patch or delete is rejected with 503 and Retry-After before it starts. Once
 //     started, its response is sent, and may exceed the limit;
 //   - a change stream ends with a resync event.
 //
-// A page or a relayer that is larger than the limit is always rejected. At most 8 pages are
-// built concurrently, because their size is known only then. A list that waits for others
-// longer than 5 seconds is rejected with 503 and Retry-After. Actors share both limits as
-// [WithMaxInFlight] describes.
+// A page, a relayer or a body that is larger than the limit is always rejected. At most 8
+// pages are built concurrently, because their size is known only then. A list that waits for
+// others longer than 5 seconds is rejected with 503 and Retry-After. Actors share both limits
+// as [WithMaxInFlight] describes.
 func WithMaxPendingBytes(limit int64) Option {
 	return Option{func(s *settings) error { return setLimit(&s.pending.total, "pending bytes", limit) }}
 }
 
-// bytesLimited applies the limit of pending bytes to an endpoint. The bytes are released when
-// the response has been written.
+// bytesLimited applies the limit of pending bytes to an endpoint. The bytes of the body are
+// released when the request has been handled, those of the response when it has been written.
 func (a *API) bytesLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
 		if !a.pending.hasRoom(x.caller) {
 			return a.refuse(x, r, a.pending)
 		}
 		p := handle(x, r)
+		a.pending.release(x.caller, x.pendingBytes)
+		x.pendingBytes = 0
 		size := int64(len(p.body))
 		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !isRead {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -263,4 +264,60 @@ func TestMaxPendingBytes_ConcurrentPages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMaxPendingBytes_Bodies: a body counts until its request has been handled, also while
+// its client sends it slowly. One of unknown length counts as the largest.
+func TestMaxPendingBytes_Bodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const largest = 2 << 10
+		manager, err := relayer.New(memory.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, err := httpapi.New(manager, anyToken, httpapi.WithMaxPendingBytes(8*largest), httpapi.WithMaxBodyBytes(largest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow, complete := io.Pipe()
+		var running sync.WaitGroup
+		send := func(actor string, length int64, body io.Reader) *result {
+			request := httptest.NewRequest("POST", collection, body)
+			request.ContentLength = length
+			request.Header.Set("Content-Type", "application/json")
+			request.Header.Set("Authorization", "Bearer "+actor)
+			got := new(result)
+			running.Go(func() {
+				status := statusOf(api, request)
+				got.mu.Lock()
+				defer got.mu.Unlock()
+				got.status = status
+			})
+			synctest.Wait()
+			return got
+		}
+		expect := func(want int, got *result) {
+			t.Helper()
+			if status := got.get(); status != want {
+				t.Errorf("got %d, want %d", status, want)
+			}
+		}
+		const blocked, unknown = 0, -1
+		for range 8 {
+			expect(blocked, send("greedy", largest/2, slow))
+		}
+		expect(http.StatusServiceUnavailable, send("greedy", largest/2, slow))
+		expect(http.StatusRequestEntityTooLarge, send("modest", largest+1, slow))
+		expect(blocked, send("modest", unknown, slow))
+		expect(http.StatusServiceUnavailable, send("modest", 1, slow))
+		expect(http.StatusCreated, send("other", unknown, strings.NewReader(minimal(""))))
+		_ = complete.CloseWithError(io.ErrUnexpectedEOF)
+		running.Wait()
+		for range 3 {
+			expect(http.StatusCreated, send("greedy", unknown, strings.NewReader(minimal(""))))
+		}
+		if refused := api.Refusals()["pending_bytes"]; refused != 2 {
+			t.Errorf("%d refusals, want 2", refused)
+		}
+	})
 }

@@ -317,6 +317,7 @@ func (a *API) readJSON(x *exchange, r *http.Request) (body []byte, rejection *re
 	return a.readBody(x, r)
 }
 
+// readBody acquires the bytes of the body before it reads it. [API.bytesLimited] releases them.
 func (a *API) readBody(x *exchange, r *http.Request) (body []byte, rejection *response) {
 	tooLarge := invalidRequest(http.StatusRequestEntityTooLarge, relayer.FieldError{
 		Message: fmt.Sprintf("the body must be at most %d bytes", a.maxBodyBytes),
@@ -324,6 +325,15 @@ func (a *API) readBody(x *exchange, r *http.Request) (body []byte, rejection *re
 	if r.ContentLength > a.maxBodyBytes {
 		return nil, &tooLarge
 	}
+	size := r.ContentLength
+	if size < 0 { // unknown
+		size = a.maxBodyBytes
+	}
+	if !a.pending.tryAcquire(x.caller, size) {
+		overloaded := a.refuse(x, r, a.pending)
+		return nil, &overloaded
+	}
+	x.pendingBytes = size
 	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, r.Body, a.maxBodyBytes))
 	if err == nil {
 		x.bodyRead = true
