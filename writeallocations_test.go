@@ -5,6 +5,8 @@ package relayer_test
 import (
 	"cmp"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -12,9 +14,9 @@ import (
 )
 
 // TestWrite_Allocations bounds the work of a write, and that of changes by that of a create:
-// a change decodes the stored relayer once, and a pause none of it. The limits hold with the
-// race detector too, which adds up to a tenth. They include the allocations of encoding/json, so
-// that they do not apply to another implementation of it.
+// a change decodes the stored relayer once, and a pause none of it. The race detector adds up
+// to a tenth. The limits include the allocations of encoding/json, so that they do not apply to
+// another implementation of it.
 func TestWrite_Allocations(t *testing.T) {
 	m, ctx := managerOf(t, memory.New()), t.Context()
 	mustCreate(t, m, typical("r"))
@@ -28,15 +30,19 @@ func TestWrite_Allocations(t *testing.T) {
 			}
 		})
 	}
+	room := 1.0
+	if build, ok := debug.ReadBuildInfo(); ok && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		room = 1.1
+	}
 	create := count(func() error { return second(m.Create(ctx, typical(fmt.Sprint("new-", i)))) })
 	for name, c := range map[string]struct {
 		most, share float64 // of a create
 		write       func() error
 	}{
-		"patch": {190, 1.3, func() error {
+		"patch": {180, 1.3, func() error {
 			return second(m.Documents().Patch(ctx, "r", fmt.Appendf(nil, `{"policies":{"gas_price_cap":%d}}`, i)))
 		}},
-		"update": {225, 1.5, func() error {
+		"update": {210, 1.5, func() error {
 			return second(m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
 		}},
 		"pause and resume": {2 * 90, 2 * 0.65, func() error { return cmp.Or(second(m.Pause(ctx, "r")), second(m.Resume(ctx, "r"))) }},
@@ -47,8 +53,8 @@ func TestWrite_Allocations(t *testing.T) {
 			return cmp.Or(second(m.Documents().Disable(ctx, "r", reason)), second(m.Documents().Enable(ctx, "r")))
 		}},
 	} {
-		if got := count(c.write); got > c.most || got > c.share*create {
-			t.Errorf("%s: %v allocations, want at most %v and %v times the %v of a create", name, got, c.most, c.share, create)
+		if got := count(c.write); got > c.most*room || got > c.share*create {
+			t.Errorf("%s: %v allocations, want at most %v and %v times the %v of a create", name, got, c.most*room, c.share, create)
 		}
 	}
 }
