@@ -75,6 +75,9 @@ func fileIn(archive io.Reader, name string) (string, error) {
 // of the debugger.
 func (b *tab) loadAxe() {
 	b.t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		skipUnlessCI(b.t, "no npm, which downloads axe-core")
+	}
 	script, err := axeScript()
 	if err != nil {
 		b.t.Fatal(err)
@@ -84,15 +87,17 @@ func (b *tab) loadAxe() {
 	}
 }
 
-// violationsOfAxe lists the rules of axe-core that the shown view violates, with the
+// expectAccessible reports the rules of axe-core that the shown view violates, with the
 // elements.
-func (b *tab) violationsOfAxe() []string {
+func (b *tab) expectAccessible(view string) {
 	b.t.Helper()
 	b.do(`(window.axeResult = undefined, axe.run(document, { resultTypes: ['violations'] }).then((result) => {
 		window.axeResult = result.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.target.join(' ') + ' ' + n.failureSummary));
 	}), 0)`)
 	expect(b, true, `window.axeResult !== undefined`)
-	return evaluate[[]string](b, `window.axeResult`)
+	if found := evaluate[[]string](b, `window.axeResult`); len(found) > 0 {
+		b.t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
+	}
 }
 
 func (b *tab) savePicture(name string) {
@@ -115,9 +120,6 @@ func (b *tab) savePicture(name string) {
 // -screenshots it saves a picture of each.
 func TestAccessibility_Views(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("npm"); err != nil {
-		skipUnlessCI(t, "no npm, which downloads axe-core")
-	}
 	addresses := `{"evm":"0x742d35Cc6634C0532925a3b844Bc454e4438f44e","solana":"7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV","stellar":"GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"}`
 	signers := filepath.Join(t.TempDir(), "signers.json")
 	writeFile(t, signers, `{"s":`+addresses+`,"treasury":`+addresses+`}`)
@@ -142,9 +144,7 @@ func TestAccessibility_Views(t *testing.T) {
 			b.loadAxe()
 			b.visit(func(view string) {
 				b.savePicture(c.name + " " + view)
-				if found := b.violationsOfAxe(); len(found) > 0 {
-					t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
-				}
+				b.expectAccessible(view)
 				c.check(b, view)
 			})
 			isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`)

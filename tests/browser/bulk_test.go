@@ -9,7 +9,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-const bulkNames = `[...document.querySelectorAll('#bulk-names li')].map((name) => name.textContent)`
+const (
+	bulkNames   = `[...document.querySelectorAll('#bulk-names li')].map((row) => (row.querySelector('label') ?? row).textContent)`
+	bulkChosen  = `[...document.querySelectorAll('#bulk-names li:has(:checked) label')].map((label) => label.textContent)`
+	bulkChanges = `[...document.querySelectorAll('#bulk-names .tag')].map((tag) => tag.textContent.replace(/, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/, ''))`
+)
 
 func (b *tab) expectPaused(want ...string) {
 	b.t.Helper()
@@ -78,8 +82,9 @@ func TestBulk_Failure(t *testing.T) {
 	b.expectDialog("Not every relayer is resumed")
 	expect(b, []string{"Other (r2): another client has changed it since"}, bulkNames)
 	b.press("Try 1 relayer again")
-	b.expectDialog("Resume 1 relayer?")
-	expect(b, []string{"Another (r2)"}, bulkNames)
+	b.expectDialog("Resume 0 relayers?")
+	expect(b, []string{" – changed since: update by api-key"}, bulkChanges)
+	b.press("Another (r2)")
 	b.press("Resume 1 relayer")
 	b.expectDialog("Done")
 	b.press("Close")

@@ -13,9 +13,9 @@ const rowIDs = `[...document.querySelectorAll('#rows tr')].map((row) => row.data
 
 // openTeams opens the list of six relayers: of two teams, on two networks and with two
 // signers. The last one is paused.
-func openTeams(t *testing.T) *tab {
+func openTeams(t *testing.T, serverArgs ...string) *tab {
 	t.Helper()
-	b := open(t)
+	b := open(t, serverArgs...)
 	for i := 1; i <= 6; i++ {
 		b.server.do("POST", collection, fmt.Sprintf(
 			`{"id":"r%d","name":"Relayer %d","network":%q,"network_type":"evm","paused":%t,"signer_id":%q,"labels":{"team":%q,"tier":"1"}}`,

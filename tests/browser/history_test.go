@@ -78,6 +78,8 @@ func TestReason(t *testing.T) {
 	expect(b, true, `/^PausedAlice/i.test(document.querySelector('#rows tr[data-id=long] td:nth-child(3)').textContent)`)
 }
 
+const changeRows = `[...document.querySelectorAll('#change-table tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))`
+
 // TestHistory_Page finds who paused a relayer, restores a version, and creates a deleted one
 // again.
 func TestHistory_Page(t *testing.T) {

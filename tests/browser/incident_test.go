@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
@@ -55,7 +56,8 @@ func TestIncident_PausedBefore(t *testing.T) {
 	b.goTo("page=1", "Relayers")
 	b.expectText("1–5 of 5 relayers")
 	b.press("Resume all 5…")
-	expect(b, []string{"Relayer 5 (r5)", "Relayer 6 (r6) – not paused by you"}, bulkNames)
+	expect(b, []string{"Relayer 5 (r5)", "Relayer 6 (r6)"}, bulkNames)
+	expect(b, " – not paused by you: create by api-key", bulkChanges+`[1]`)
 	b.press("Select none")
 	expect(b, []any{true, "Resume 0 relayers"}, `((e) => [e.disabled, e.textContent])(document.getElementById('bulk-confirm'))`)
 	b.press("Select what I paused")
@@ -68,47 +70,233 @@ func TestIncident_PausedBefore(t *testing.T) {
 	b.press("Close")
 }
 
-// TestIncident_Keyboard pauses the relayers of a team on a network, and resumes only these,
-// with the keyboard only.
+const bobToken = "bob-token-0123456789"
+
+// openShared opens the list of relayers with the token of alice in the first window, and with
+// that of bob in the second one.
+func openShared(t *testing.T) (alice, bob *tab) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, file, "alice "+token+" write\nbob "+bobToken+" write\n")
+	alice = openTeams(t, "--tokens-file", file)
+	bob = alice.another()
+	bob.enterToken(bobToken, "Relayers")
+	return alice, bob
+}
+
+// pauseAll pauses the five relayers that are not paused.
+func (b *tab) pauseAll() {
+	b.t.Helper()
+	b.press("Pause all 6…")
+	b.expectDialog("Pause 5 relayers?")
+	b.press("Pause 5 relayers")
+	b.expectDialog("Done")
+	b.press("Close")
+}
+
+// TestIncident_ChangedSince checks that a relayer that somebody else has resumed and paused
+// again, or renamed, is not resumed with the others, and that the page shows who changed it.
+func TestIncident_ChangedSince(t *testing.T) {
+	t.Parallel()
+	alice, bob := openShared(t)
+	alice.pauseAll()
+	bob.goTo("relayer=r1", "Relayer 1")
+	bob.press("Resume")
+	bob.expectStatus("Relayer 1 is resumed")
+	bob.fill("key leaked, do not resume", "Reason for the change")
+	bob.press("Pause")
+	bob.expectStatus("Relayer 1 is paused")
+	bob.goTo("relayer=r2", "Relayer 2")
+	bob.press("Edit")
+	bob.fill("Renamed", "Name, required")
+	bob.saved("Renamed was changed")
+
+	alice.press("Resume what I paused (5)…")
+	alice.expectDialog("Resume 3 relayers?")
+	alice.expectText("You paused 5 relayers. 2 not selected: changed since you paused them.")
+	expect(alice, []string{"Relayer 3 (r3)", "Relayer 4 (r4)", "Relayer 5 (r5)"}, bulkChosen)
+	expect(alice, []string{" – changed since: pause by bob. Reason: key leaked, do not resume", " – changed since: update by bob"}, bulkChanges+`.slice(0, 2)`)
+	expect(alice, true, `/^ – pause by alice.* Reason: Bulk pause \d{4}-\d\d-\d\d \d\d:\d\d$/.test(`+bulkChanges+`[2])`)
+	alice.press("Select all")
+	alice.press("Select what I paused")
+	alice.press("Resume 3 relayers")
+	alice.expectDialog("Done")
+	alice.press("Close")
+	alice.expectPaused("r1", "r2", "r6")
+}
+
+// TestIncident_SameToken checks that a pause with the same token in another window is not the
+// user's.
+func TestIncident_SameToken(t *testing.T) {
+	t.Parallel()
+	b := openTeams(t)
+	b.pauseAll()
+	for _, paused := range []string{"false", "true"} {
+		b.server.do("PATCH", collection+"/r1", `{"paused":`+paused+`}`, http.StatusOK)
+	}
+	b.press("Resume what I paused (5)…")
+	b.expectText("1 not selected: changed since you paused it.")
+	expect(b, " – changed since: pause by api-key", bulkChanges+`[0]`)
+}
+
+// TestIncident_PausedMeanwhile checks that a relayer that somebody else has paused before the
+// pause arrives is not the user's.
+func TestIncident_PausedMeanwhile(t *testing.T) {
+	t.Parallel()
+	alice, bob := openShared(t)
+	alice.press("Pause all 6…")
+	alice.expectDialog("Pause 5 relayers?")
+	bob.goTo("relayer=r1", "Relayer 1")
+	bob.press("Pause")
+	bob.expectStatus("Relayer 1 is paused")
+	alice.press("Pause 5 relayers")
+	alice.expectText("5 relayers paused.")
+	alice.press("Close")
+	alice.press("Resume what I paused (4)…")
+	expect(alice, []string{"Relayer 2 (r2)", "Relayer 3 (r3)", "Relayer 4 (r4)", "Relayer 5 (r5)"}, bulkNames)
+}
+
+// TestIncident_UnknownOutcome checks that a pause whose response is lost is remembered, unless
+// the relayer is not paused.
+func TestIncident_UnknownOutcome(t *testing.T) {
+	t.Parallel()
+	b := openTeams(t)
+	b.loseResponse()
+	b.press("Pause all 6…")
+	b.expectDialog("Pause 5 relayers?")
+	b.press("Pause 5 relayers")
+	b.expectText("0 relayers paused, 1 not paused, 4 not tried.")
+	expect(b, []string{"Relayer 1 (r1): it is not known whether it was changed"}, bulkNames)
+	b.press("Close")
+	b.press("Resume what I paused (1)…")
+	b.expectDialog("Resume 1 relayer?")
+	b.press("Resume 1 relayer")
+	b.expectDialog("Done")
+	b.press("Close")
+	b.expectPaused("r6")
+
+	b.goTo("page=1", "Relayers")
+	b.expectText("1–6 of 6 relayers")
+	b.press("Pause all 6…")
+	b.expectDialog("Pause 5 relayers?")
+	b.do(`(() => {
+		const send = fetch;
+		window.fetch = (url, request) => {
+			if (request.method !== 'PATCH') return send(url, request);
+			window.fetch = send;
+			return Promise.reject(new TypeError('Failed to fetch'));
+		};
+	})()`)
+	b.press("Pause 5 relayers")
+	b.expectText("0 relayers paused, 1 not paused, 4 not tried.")
+	b.press("Close")
+	b.press("Resume what I paused (1)…")
+	b.expectText("Nothing to resume. You paused 1 relayer. 1 of 1 already resumed.")
+	b.press("Close")
+	expect(b, false, `document.getElementById('resume-mine').checkVisibility()`)
+}
+
+// TestIncident_Reason checks that the next person on call can resume what was paused together:
+// by the reason of the pauses.
+func TestIncident_Reason(t *testing.T) {
+	t.Parallel()
+	alice, bob := openShared(t)
+	alice.pauseAll()
+	bob.press("Resume all 6…")
+	bob.expectDialog("Resume 6 relayers?")
+	reason := evaluate[string](bob, `document.querySelector('#bulk-reason option:nth-child(2)').textContent`)
+	if !regexp.MustCompile(`^Bulk pause \d{4}-\d\d-\d\d \d\d:\d\d \(5\)$`).MatchString(reason) {
+		t.Errorf("the page offers the reason %q", reason)
+	}
+	bob.choose(reason, "Select those paused with this reason")
+	expect(bob, []string{"Relayer 1 (r1)", "Relayer 2 (r2)", "Relayer 3 (r3)", "Relayer 4 (r4)", "Relayer 5 (r5)"}, bulkChosen)
+	bob.press("Resume 5 relayers")
+	bob.expectDialog("Done")
+	bob.press("Close")
+	bob.expectPaused("r6")
+}
+
+// TestIncident_Keyboard pauses the relayers of a team on a network, finds who changed one, and
+// resumes only these, with the keyboard only.
 func TestIncident_Keyboard(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		scheme string
-		width  int64
-	}{{"light", 1280}, {"dark", 390}} {
-		t.Run(fmt.Sprint(c.scheme, c.width), func(t *testing.T) {
-			t.Parallel()
-			b := openTeams(t)
-			b.useScheme(c.scheme)
-			b.run(chromedp.EmulateViewport(c.width, 844))
-			b.do(`document.getElementById('list-title').focus()`)
-			b.tabTo("Network")
-			b.keys("mainnet")
-			b.tabTo("Labels")
-			b.keys("team=payments" + kb.Enter)
-			expect(b, []string{"r4", "r6"}, rowIDs)
-			b.tabTo("Pause all 2…")
-			b.keys(kb.Enter)
-			b.expectDialog("Pause 1 relayer?")
-			b.tabTo("Pause 1 relayer")
-			b.keys(kb.Enter)
-			b.expectDialog("Done")
-			b.keys(kb.Escape)
-			b.expectDialog("")
-			b.do(`document.getElementById('list-title').focus()`)
-			b.tabTo("Resume what I paused (1)…")
-			b.keys(kb.Enter)
-			b.expectDialog("Resume 1 relayer?")
-			b.tabTo("Relayer 4 (r4)")
-			b.keys("  ") // off and on again
-			b.tabTo("Resume 1 relayer")
-			b.keys(kb.Enter)
-			b.expectDialog("Done")
-			b.tabTo("Close")
-			b.keys(kb.Enter)
-			b.expectPaused("r6")
-		})
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 390} {
+			t.Run(fmt.Sprint(scheme, width), func(t *testing.T) {
+				t.Parallel()
+				b := openTeams(t)
+				b.useScheme(scheme)
+				b.run(chromedp.EmulateViewport(width, 844))
+				b.loadAxe()
+				b.pauseByKeys()
+				b.findChangeByKeys()
+				b.resumeByKeys()
+				b.expectPaused("r6")
+			})
+		}
 	}
+}
+
+func (b *tab) pauseByKeys() {
+	b.t.Helper()
+	b.do(`document.getElementById('list-title').focus()`)
+	b.tabTo("Network")
+	b.keys("mainnet")
+	b.tabTo("Labels")
+	b.keys("team=payments" + kb.Enter)
+	expect(b, []string{"r4", "r6"}, rowIDs)
+	b.expectAccessible("selected list")
+	b.tabTo("Pause all 2…")
+	b.keys(kb.Enter)
+	b.expectDialog("Pause 1 relayer?")
+	b.expectAccessible("pause")
+	b.tabTo("Reason for the change")
+	b.keys("incident 42")
+	b.tabTo("Pause 1 relayer")
+	b.keys(kb.Enter)
+	b.expectDialog("Done")
+	b.expectAccessible("paused")
+	b.keys(kb.Escape)
+	b.expectDialog("")
+}
+
+func (b *tab) findChangeByKeys() {
+	b.t.Helper()
+	b.do(`document.getElementById('list-title').focus()`)
+	b.tabTo("Relayer 4")
+	b.keys(kb.Enter)
+	b.expectTitle("Relayer 4")
+	expect(b, true, `/^Last change: pause by api-key, .* Reason: incident 42$/.test(document.getElementById('one-change').textContent)`)
+	b.expectAccessible("relayer")
+	b.tabTo("Details")
+	b.keys(kb.Enter)
+	expect(b, true, `document.querySelector('dialog[open] h2')?.textContent.startsWith('Revision ')`)
+	b.expectText("Reason: incident 42")
+	expect(b, [][]string{{"Paused", "No", "Yes"}}, changeRows)
+	b.expectAccessible("change")
+	b.keys(kb.Escape)
+	b.expectDialog("")
+	b.tabTo("Back to the list", kb.ModifierShift)
+	b.keys(kb.Enter)
+	b.expectTitle("Relayers")
+}
+
+func (b *tab) resumeByKeys() {
+	b.t.Helper()
+	b.do(`document.getElementById('list-title').focus()`)
+	b.tabTo("Resume what I paused (1)…")
+	b.keys(kb.Enter)
+	b.expectDialog("Resume 1 relayer?")
+	b.expectAccessible("resume")
+	b.tabTo("Relayer 4 (r4)")
+	b.keys("  ") // off and on again
+	b.tabTo("Resume 1 relayer")
+	b.keys(kb.Enter)
+	b.expectDialog("Done")
+	b.expectAccessible("resumed")
+	b.tabTo("Close")
+	b.keys(kb.Enter)
+	b.expectDialog("")
 }
 
 func TestFilter_Facts(t *testing.T) {

@@ -115,9 +115,9 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal } = {}
   });
 }
 
-// The parameter that adds the last change of each relayer, and the ETags in the response.
+// The parameter that adds the last change of each relayer.
 export const withChanges = ['changes', 'true'];
-export const etagsOf = ({ changes }) => changes.map(({ revision }) => '"' + revision.text + '"');
+export const etagOf = ({ revision }) => '"' + revision.text + '"';
 
 // Opens the change feed after an event, or now.
 export function openFeed(lastEvent, signal) {

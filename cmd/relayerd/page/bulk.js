@@ -4,13 +4,14 @@
 // changed since stays as it is, and is reported.
 
 import { principal } from './access.js';
-import { call, etagsOf, explain, pathOf, Refusal, withChanges } from './api.js';
-import { byId, make, onSubmit, say } from './dom.js';
+import { call, callOne, etagOf, explain, Refusal, withChanges } from './api.js';
+import { byId, make, newID, onSubmit, say } from './dom.js';
 import { describe } from './filters.js';
 import { writeJSON } from './json.js';
+import { localTime } from './reach.js';
 import { reasonField } from './reason.js';
 import { forgetPaused, pausedBy, rememberPaused } from './remembered.js';
-import { nameInSentence } from './view.js';
+import { inSentence, nameInSentence, sentenceOf } from './view.js';
 import { sleep } from './watch.js';
 
 const dialog = byId('bulk-dialog');
@@ -26,10 +27,10 @@ export function closeBulk() { dialog.close(); }
 const countOf = (number) => number + (number === 1 ? ' relayer' : ' relayers');
 
 // Sends a request again if the server asks to wait: a bulk change may exceed its rate.
-async function patiently(path, request, signal) {
+async function patiently(request, signal) {
   for (let wait = 1; ; wait = Math.min(2 * wait, 30)) {
     try {
-      return await call(path, request);
+      return await request();
     } catch (error) {
       if (error.status !== 429 && error.status !== 503) throw error;
       await sleep(1000 * (Number(error.wait) || wait), signal);
@@ -40,46 +41,27 @@ async function patiently(path, request, signal) {
 
 const pageSize = 100;
 
-// Reads a page of the relayers that the filters select, with their ETags.
-async function readPage(filters, page, signal) {
-  const query = new URLSearchParams([...filters, ['page', page], ['per_page', pageSize], withChanges]);
-  const read = await patiently('?' + query, { signal }, signal);
-  const etags = etagsOf(read);
-  return { total: Number(read.pagination.total_items.text), rows: read.data.map((relayer, index) => ({ relayer, etag: etags[index] })) };
-}
-
-// Reads the relayers that the filters select, and whether they are exactly those of one
-// moment. If the list changes between two pages, one can be missing.
-async function readAll(filters, signal) {
-  const found = new Map();
-  const totals = new Set();
-  for (let [page, pages] = [1, 1]; page <= pages; page++) {
-    const { total, rows } = await readPage(filters, page, signal);
-    totals.add(total);
-    pages = Math.ceil(total / pageSize);
-    for (const row of rows) found.set(row.relayer.id, row);
-    showProgress('Read', found.size, total);
+// Reads the relayers that the filters select, with their last changes. A walk by cursors has
+// all that exist meanwhile, whatever is created and deleted.
+async function readSelected(filters, signal) {
+  const rows = [];
+  for (let after = ''; after !== undefined;) {
+    const query = new URLSearchParams([...filters, ['after', after], ['per_page', pageSize], withChanges]);
+    const { data, changes, next, pagination } = await patiently(() => call('?' + query, { signal }), signal);
+    rows.push(...data.map((relayer, index) => ({ relayer, change: changes[index] })));
+    showProgress('Read', rows.length, Number(pagination.total_items.text));
+    after = next;
   }
-  return { selected: [...found.values()], isExact: totals.size === 1 && totals.has(found.size) };
+  return rows;
 }
 
 // Reads the relayers of a list of IDs, without those that were deleted.
 async function readIDs(ids, signal) {
-  const selected = [];
+  const rows = [];
   for (let start = 0; start < ids.length; start += pageSize) {
-    const { rows } = await readPage(ids.slice(start, start + pageSize).map((id) => ['id', id]), 1, signal);
-    selected.push(...rows);
-    showProgress('Read', start + rows.length, ids.length);
+    rows.push(...await readSelected(ids.slice(start, start + pageSize).map((id) => ['id', id]), signal));
   }
-  return { selected, isExact: true };
-}
-
-// Reads the relayers again if the list has changed meanwhile.
-async function readSelected(filters, signal) {
-  for (let attempts = 3; ; attempts--) {
-    const read = await readAll(filters, signal);
-    if (read.isExact || attempts === 1) return read;
-  }
+  return rows;
 }
 
 function showProgress(text, done, total) {
@@ -91,7 +73,7 @@ function showProgress(text, done, total) {
 
 // Shows a step of the work. Without a text for the confirmation there is nothing to confirm.
 function showStep(text, names, confirm, cancel) {
-  byId('bulk-progress').hidden = byId('bulk-choice').hidden = byId('bulk-before').hidden = true;
+  for (const id of ['progress', 'choice', 'by-reason', 'before']) byId('bulk-' + id).hidden = true;
   byId('bulk-text').textContent = text;
   reason.element.hidden = !confirm;
   showNames(names.map((name) => make('li', {}, name)));
@@ -117,12 +99,13 @@ async function openFor(paused, title, read, about) {
   showStep('', [], '', 'Cancel');
   dialog.showModal();
   try {
-    const { selected, isExact } = await read(mine.stop.signal);
+    const selected = await read(mine.stop.signal);
     mine.stop.signal.throwIfAborted();
     mine.before = selected.filter(({ relayer }) => relayer.paused === paused);
     mine.rows = selected.filter(({ relayer }) => relayer.paused !== paused);
-    if (!paused) forgetPaused(principal(), mine.before.map(({ relayer }) => relayer.id));
-    showSelected(mine, selected.length, isExact);
+    forgetPaused(principal(), selected.filter(({ relayer }) => !relayer.paused).map(({ relayer }) => relayer.id));
+    showRemembered();
+    showSelected(mine, selected.length);
   } catch (error) {
     if (mine.stop.signal.aborted || error.name === 'AbortError') return;
     if (!(error instanceof Refusal)) throw error;
@@ -130,8 +113,9 @@ async function openFor(paused, title, read, about) {
   }
 }
 
+// The reason of a pause makes its relayers a set that can be resumed elsewhere.
 export function openBulk(filters, paused) {
-  reason.fill('');
+  reason.fill(paused ? 'Bulk pause ' + localTime(new Date()).slice(0, -3) : '');
   const about = (total) => (filters.size > 0 ? countOf(total) + (total === 1 ? ' matches ' : ' match ') + describe(filters) + '.' : 'No filter is set: this is every relayer that you can see.');
   return openFor(paused, (paused ? 'Pause' : 'Resume') + ' all', (signal) => readSelected(filters, signal), about);
 }
@@ -141,30 +125,33 @@ const openIDs = (paused, title, ids, about) => openFor(paused, title, (signal) =
 // Opens the dialog for the relayers that the user has paused with bulk actions.
 export function resumeMine() {
   reason.fill('');
-  const ids = pausedBy(principal());
+  const ids = [...pausedBy(principal()).keys()];
   const about = (total) => 'You paused ' + countOf(ids.length) + (ids.length > total ? ', of which ' + (ids.length - total) + ' cannot be read any more.' : '.');
   return openIDs(false, 'Resume what you paused', ids, about);
 }
 
 export function showRemembered() {
-  const count = pausedBy(principal()).length;
+  const count = pausedBy(principal()).size;
   byId('resume-mine').hidden = count === 0;
   byId('resume-mine').textContent = 'Resume what I paused (' + count + ')…';
 }
 
-function showSelected({ verb, done, rows, before, about, paused }, total, isExact) {
+function showSelected({ verb, done, rows, before, about, paused }, total) {
+  const pauses = paused ? new Map() : pausedBy(principal());
+  const names = rows.map((row) => choiceOf(row, paused, pauses));
+  const left = rows.filter(({ input }) => !input.checked).length;
   const parts = [about(total)];
   if (before.length > 0) parts.push(before.length + ' of ' + total + ' already ' + done + '.');
-  if (!isExact) parts.push('The list changed while it was read, so that some may be missing.');
+  if (left > 0) parts.push(left + ' not selected: changed since you paused ' + (left === 1 ? 'it.' : 'them.'));
   if (rows.length === 0) {
     showStep('Nothing to ' + verb.toLowerCase() + '. ' + parts.join(' '), [], '', 'Close');
     return;
   }
   showStep(parts.join(' '), [], verb, 'Cancel');
-  const remembered = new Set(paused ? [] : pausedBy(principal()));
-  showNames(rows.map((row) => choiceOf(row, remembered)));
+  showNames(names);
   byId('bulk-choice').hidden = false;
-  byId('bulk-mine').hidden = remembered.size === 0;
+  byId('bulk-mine').hidden = pauses.size === 0;
+  if (!paused) showReasons(rows);
   byId('bulk-before').hidden = before.length === 0;
   byId('bulk-before').firstElementChild.textContent = 'Already ' + done + ' (' + before.length + ')';
   byId('bulk-before').lastElementChild.replaceChildren(...before.map((row) => make('li', {}, titleOf(row))));
@@ -172,14 +159,37 @@ function showSelected({ verb, done, rows, before, about, paused }, total, isExac
   byId('bulk-cancel').focus();
 }
 
-// Returns a row that the user can select. A paused one that the user has not paused may have
-// been paused before the incident.
-function choiceOf(row, remembered) {
-  row.isMine = remembered.has(row.relayer.id);
+const isPauseBy = (name, { action, actor }) => action === 'pause' && actor === name;
+
+// Returns a row that the user can select. It is the user's if nobody has changed the relayer
+// since the pause. What others have changed or paused again must not be resumed by mistake.
+function choiceOf(row, paused, pauses) {
+  const { relayer: { id }, change } = row;
+  const isRemembered = pauses.has(id);
+  row.isMine = isRemembered && (pauses.get(id) === '' ? isPauseBy(principal(), change) : pauses.get(id) === change.revision.text);
   row.input = make('input', { type: 'checkbox' });
-  row.input.checked = true;
-  const tag = remembered.size > 0 && !row.isMine ? [make('span', { class: 'tag' }, ' – not paused by you')] : [];
-  return make('li', {}, [make('label', {}, [row.input, titleOf(row), ...tag])]);
+  row.input.checked = row.isMine || !isRemembered;
+  const label = make('label', {}, [row.input, titleOf(row)]);
+  return make('li', {}, paused ? [label] : [label, lastChangeOf(row, pauses, isRemembered)]);
+}
+
+// Returns the last change of a paused relayer, which describes its checkbox.
+function lastChangeOf({ change, isMine, input }, pauses, isRemembered) {
+  const isOther = pauses.size > 0 && !isMine && !isPauseBy(principal(), change);
+  const tag = isRemembered && !isMine ? 'changed since: ' : isOther ? 'not paused by you: ' : '';
+  const id = newID('change');
+  input.setAttribute('aria-describedby', id);
+  return make('span', { class: 'tag', id }, ' – ' + tag + (change.time ? sentenceOf(change) : 'last change unknown'));
+}
+
+const reasonOfPause = ({ change }) => (change.action === 'pause' ? change.reason : undefined);
+
+// Shows the reasons of the pauses, so that a set that was paused elsewhere can be selected.
+function showReasons(rows) {
+  const sets = Map.groupBy(rows.filter(reasonOfPause), reasonOfPause);
+  byId('bulk-by-reason').hidden = sets.size === 0;
+  const options = [...sets].map(([value, { length }]) => make('option', { value }, inSentence(value) + ' (' + length + ')'));
+  byId('bulk-reason').replaceChildren(make('option', { value: '' }, 'Choose one'), ...options);
 }
 
 const chosenOf = ({ rows }) => rows.filter(({ input }) => input.checked);
@@ -200,8 +210,9 @@ byId('bulk-names').addEventListener('change', showChosen);
 byId('bulk-all').addEventListener('click', () => choose(() => true));
 byId('bulk-none').addEventListener('click', () => choose(() => false));
 byId('bulk-mine').addEventListener('click', () => choose(({ isMine }) => isMine));
+byId('bulk-reason').addEventListener('change', ({ target: { value } }) => value && choose((row) => reasonOfPause(row) === value));
 
-function reasonOf(error, id) {
+function causeOf(error, id) {
   if (error.status === 412) return 'another client has changed it since';
   if (error.isUnknown()) return 'it is not known whether it was changed';
   return error.errors[0]?.message ?? explain(error, 'change relayers', id);
@@ -211,35 +222,38 @@ function reasonOf(error, id) {
 const isFatal = ({ status }) => status === 0 || status === 401;
 
 // A pause is an emergency switch: it needs no revision.
-const requestOf = (paused, { etag }) => ({ method: 'PATCH', body: writeJSON({ paused }), etag: paused ? undefined : etag, reason: reason.text() });
+const requestOf = (paused, { change }) => ({ method: 'PATCH', body: writeJSON({ paused }), etag: paused ? undefined : etagOf(change), reason: reason.text() });
 
 // Changes the selected relayers one after the other. A request that was sent is not
 // canceled, because its outcome would be unknown.
 async function changeAll({ stop, paused, verb }, chosen) {
   const failures = [];
   const changed = [];
+  const revisions = new Map();
   for (const one of chosen) {
     if (stop.signal.aborted || !dialog.open) break; // the event of its close is late
     const { id } = one.relayer;
     showProgress(verb, changed.length + failures.length, chosen.length);
     try {
-      await patiently(pathOf(id), requestOf(paused, one), stop.signal);
+      const { change } = await patiently(() => callOne(id, requestOf(paused, one)), stop.signal);
       changed.push(id);
+      if (!paused || isPauseBy(principal(), change)) revisions.set(id, change.revision.text);
     } catch (error) {
       if (error.name === 'AbortError') break; // stopped, or signed out
       if (!(error instanceof Refusal)) throw error;
-      failures.push({ id, text: titleOf(one) + ': ' + reasonOf(error, id), canRetry: error.status !== 404 });
+      failures.push({ id, text: titleOf(one) + ': ' + causeOf(error, id), canRetry: error.status !== 404 });
+      if (paused && error.isUnknown()) revisions.set(id, '');
       if (isFatal(error)) break;
     }
-    if (changed.length % 10 === 1) remember(paused, changed);
+    if (changed.length % 10 === 1) remember(paused, revisions);
   }
-  remember(paused, changed);
+  remember(paused, revisions);
   return { changed, failures };
 }
 
-function remember(paused, ids) {
-  if (paused) rememberPaused(principal(), ids);
-  else forgetPaused(principal(), ids);
+function remember(paused, revisions) {
+  if (paused) rememberPaused(principal(), revisions);
+  else forgetPaused(principal(), revisions.keys());
   showRemembered();
 }
 
