@@ -80,17 +80,25 @@ func TestReason(t *testing.T) {
 
 const changeRows = `[...document.querySelectorAll('#change-table tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))`
 
+// historyRows has the cells of each change between its time and its buttons.
+const historyRows = `[...document.querySelectorAll('main > section:not([hidden]) tr[data-revision]')].map((row) => [...row.children].slice(1, -1).map((cell) => cell.textContent))`
+
 // TestHistory_Page finds who paused a relayer, restores a version, and creates a deleted one
 // again.
 func TestHistory_Page(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.fillServer()
-	b.server.do("PATCH", collection+"/evm", `{"name":"Renamed","paused":true,"policies":{"gas_price_cap":7}}`, http.StatusOK)
+	b.server.do("PATCH", collection+"/evm", `{"name":"Renamed","paused":true,"policies":{"gas_price_cap":7},"labels":{"tier":"2"}}`, http.StatusOK)
 	b.goTo("relayer=evm", "Sign in")
 	b.enter("Renamed")
-	const rows = `[...document.querySelectorAll('main > section:not([hidden]) tr[data-revision]')].map((row) => [...row.children].slice(1, 3).map((cell) => cell.textContent).join(' '))`
-	expect(b, []string{"api-key update", "api-key create"}, rows)
+	expect(b, [][]string{{"api-key", "update", "Labels, tier; Name; Paused: Yes; Policy, Gas price cap", ""}, {"api-key", "create", "", ""}}, historyRows)
+	b.do(`document.querySelectorAll('#one-history button[aria-label]')[0].click()`)
+	expect(b, [][]string{
+		{"Name", "Full evm", "Renamed"}, {"Paused", "No", "Yes"},
+		{"Policy, Gas price cap", "100000000000 wei = 100 gwei", "7 wei = 0.000000007 gwei"}, {"Labels, tier", "1", "2"},
+	}, changeRows)
+	b.press("Close")
 	b.do(`document.querySelectorAll('#one-history button[aria-label]')[1].click()`)
 	b.expectText("The relayer was created.")
 	b.press("Restore this version")
@@ -101,11 +109,80 @@ func TestHistory_Page(t *testing.T) {
 	}
 	b.server.do("DELETE", collection+"/evm", "", http.StatusOK)
 	b.goTo("changes=&action=delete", "Changes")
-	expect(b, []string{"evm api-key"}, rows)
+	expect(b, [][]string{{"evm", "api-key", "delete", "", ""}}, historyRows)
 	b.do(`document.querySelector('#changes-rows button[aria-label]').click()`)
 	b.expectText("must be entered again")
 	b.press("Create it again")
 	b.expectTitle("New relayer")
 	b.press("Create the relayer")
 	b.expectTitle("Full evm")
+}
+
+// TestHistory_Filter selects changes by actor, action and time.
+func TestHistory_Filter(t *testing.T) {
+	t.Parallel()
+	b := openTeams(t)
+	b.server.do("PATCH", collection+"/r1", `{"paused":true}`, http.StatusOK)
+	b.goTo("changes=", "Changes")
+	expect(b, 7, historyRows+`.length`)
+	filter := func(who, action, from, to string, want int) {
+		t.Helper()
+		b.fill(who, "Who")
+		b.choose(action, "Action")
+		b.do(`document.getElementById('changes-since').value = %s, document.getElementById('changes-until').value = %s`, from, to)
+		b.press("Filter")
+		expect(b, want > 0, `document.querySelector('#changes-rows table')?.checkVisibility()`)
+		expect(b, want, historyRows+`.length`)
+		expect(b, []string{who, from, to}, `['actor', 'since', 'until'].map((name) => document.getElementById('changes-' + name).value)`)
+	}
+	// Each number differs from the one before.
+	filter("api-key", "create", "2000-01-02T03:04", "2099-01-02T03:04", 6)
+	filter("nobody", "Any", "", "", 0)
+	filter("api-key", "pause", "2000-01-02T03:04", "", 1)
+	filter("", "Any", "2099-01-02T03:04", "", 0)
+	filter("", "Any", "", "", 7)
+	filter("", "Any", "", "2000-01-02T03:04", 0)
+	b.expectText("No change matches.")
+}
+
+// TestHistory_MovedOut checks that a relayer that left the selection of the token is neither
+// restored nor created again.
+func TestHistory_MovedOut(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/tokens"
+	writeFile(t, file, "ops "+token+"\npayments narrowed-token-0123456789 write label.team=payments\n")
+	b := openTeams(t, "--tokens-file", file)
+	b.server.do("PATCH", collection+"/r1", `{"labels":{"team":"other"}}`, http.StatusOK)
+	b.do(`document.getElementById('leave').click()`)
+	b.expectTitle("Sign in")
+	b.enterToken("narrowed-token-0123456789", "Relayers")
+	b.goTo("changes=&action=update", "Changes")
+	expect(b, [][]string{{"r1", "ops", "update", "", ""}}, historyRows)
+	b.press("Details of revision 7")
+	b.expectText("After this change the relayer is outside of what this token may see.")
+	expect(b, false, `document.getElementById('change-restore').checkVisibility()`)
+	b.press("Close")
+}
+
+// TestHistory_Failure checks that the page says why it shows no history, and reads it again.
+func TestHistory_Failure(t *testing.T) {
+	t.Parallel()
+	b := openFull(t, "evm")
+	expect(b, 1, historyRows+`.length`)
+	b.do(`(() => {
+		const send = fetch;
+		window.status = 503;
+		window.fetch = (url, request) => Number(window.status) !== 200 && url.includes('/history') ? Promise.resolve(new Response('{}', { status: window.status })) : send(url, request);
+	})()`)
+	b.press("Details of revision 1")
+	b.expectStatus("The server is not available now. Try again later.")
+	b.goTo("relayer=solana", "Full solana")
+	b.expectText("The server is not available now. Try again later.")
+	b.do(`window.status = 200`)
+	b.press("Try again")
+	expect(b, 1, historyRows+`.length`)
+	b.do(`window.status = 404`)
+	b.goTo("relayer=stellar", "Full stellar")
+	b.expectText("No history is stored.")
+	expect(b, false, `document.querySelector('#one-history > button').checkVisibility()`)
 }

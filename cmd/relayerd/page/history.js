@@ -3,10 +3,10 @@
 import { may } from './access.js';
 import { call, callOne, explain, pathOf, Refusal } from './api.js';
 import { changeTable } from './conflict.js';
-import { byId, make } from './dom.js';
-import { titleOf } from './fields.js';
+import { byId, make, say } from './dom.js';
+import { fieldsOn, titleOf } from './fields.js';
 import { localTime } from './reach.js';
-import { inSentence } from './view.js';
+import { inSentence, printable } from './view.js';
 
 const dialog = byId('change-dialog');
 
@@ -15,13 +15,20 @@ export const restore = {};
 
 const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
 
-const fieldsOf = ({ changed = [] }) => changed.map((path) => titleOf({ name: path })).join(', ');
+// Returns the fields that a change has changed, and what became of the switch: a change of
+// several fields can be a pause.
+function fieldsOf({ changed = [], relayer }) {
+  const titles = changed.map((path) => fieldsOn(path, relayer.network_type).map(titleOf).join(', '));
+  return titles.map((title, index) => (changed[index] === 'paused' ? title + ': ' + (relayer.paused ? 'Yes' : 'No') : title)).join('; ');
+}
 
-async function quietly(act) {
+// Calls show with the cause if a request fails.
+async function explained(act, show) {
   try {
     await act();
   } catch (error) {
-    if (!(error instanceof Refusal) && error.name !== 'AbortError') throw error;
+    if (error instanceof Refusal) show(error.status === 404 ? 'No history is stored.' : explain(error, 'read the history'), error);
+    else if (error.name !== 'AbortError') throw error;
   }
 }
 
@@ -36,12 +43,16 @@ let opened; // the change in the dialog: an ID, a version, and its revision
 async function open(id, entry) {
   const { relayer, revision } = entry;
   const old = await before(id, entry);
-  const version = relayer ?? old;
+  const isDelete = entry.action === 'delete';
+  const version = relayer ?? (isDelete ? old : undefined);
   opened = { id, version, revision };
   byId('change-title').textContent = 'Revision ' + revision.text + ' of ' + inSentence(id);
-  byId('change-text').textContent = relayer === null && entry.action === 'delete'
-    ? 'The relayer was deleted. Its RPC URLs are not in the history: they must be entered again.'
-    : (entry.reason ? 'Reason: ' + entry.reason : '');
+  const texts = [
+    ...(isDelete ? ['The relayer was deleted. Its RPC URLs are not in the history: they must be entered again.'] : []),
+    ...(!relayer && !isDelete ? ['After this change the relayer is outside of what this token may see.'] : []),
+    ...(entry.reason ? ['Reason: ' + printable(entry.reason)] : []),
+  ];
+  byId('change-text').textContent = texts.join(' ');
   const differences = relayer && old ? changeTable(old, relayer) : make('p', {}, relayer && entry.action === 'create' ? 'The relayer was created.' : '');
   byId('change-table').replaceChildren(differences);
   byId('change-masked').hidden = !entry.changed?.includes('custom_rpc_urls');
@@ -52,28 +63,22 @@ async function open(id, entry) {
 
 // Opens the editor with the version as a draft, or the form of a new relayer if the relayer
 // was deleted.
-byId('change-restore').addEventListener('click', () => quietly(async () => {
+byId('change-restore').addEventListener('click', () => explained(async () => {
   const { id, version, revision } = opened;
-  let current;
-  try {
-    current = await callOne(id);
-  } catch (error) {
-    if (error.status !== 404) {
-      byId('change-text').textContent = error instanceof Refusal ? explain(error, 'read this relayer') : '';
-      throw error;
-    }
-  }
+  const current = await callOne(id).catch((error) => {
+    if (error.status !== 404) throw error;
+  });
   dialog.close();
   if (current) restore.edit(current, version, revision.text);
   else restore.create(version);
-}));
+}, (text) => { byId('change-text').textContent = text; }));
 
 byId('change-close').addEventListener('click', () => dialog.close());
 
 function rowOf(entry, id, hasNames) {
   const { time, actor = '', action = '', reason = '', revision } = entry;
   const details = make('button', { type: 'button', 'aria-label': 'Details of revision ' + revision.text }, 'Details');
-  details.addEventListener('click', () => quietly(() => open(id, entry)));
+  details.addEventListener('click', () => explained(() => open(id, entry), say));
   return make('tr', { role: 'row', 'data-revision': revision.text }, [
     make('th', { role: 'rowheader', scope: 'row' }, time ? localTime(new Date(time)) : 'Unknown'),
     ...(hasNames ? [cell('Relayer', [make('a', { href: '#relayer=' + encodeURIComponent(id) }, id)])] : []),
@@ -94,26 +99,30 @@ export function showHistory(holder, { id, filters = [] }, signal) {
   const hasNames = id === undefined;
   const titles = ['Time', ...(hasNames ? ['Relayer'] : []), 'Who', 'Action', 'Fields', 'Reason', 'Change'];
   const rows = make('tbody', { role: 'rowgroup' });
-  const older = make('button', { type: 'button' }, 'Older changes');
+  const older = make('button', { type: 'button' });
   const note = make('p', { class: 'quiet', role: 'status' });
   const heads = titles.map((title) => make('th', { role: 'columnheader', scope: 'col' }, title));
   const table = make('table', { role: 'table', class: 'stacked', 'aria-label': 'Changes' }, [make('thead', { role: 'rowgroup' }, [make('tr', { role: 'row' }, heads)]), rows]);
   let next;
+  const show = (text, more = '') => {
+    table.hidden = rows.children.length === 0;
+    note.textContent = text;
+    older.hidden = !more;
+    older.textContent = more;
+    if (!holder.contains(table)) holder.replaceChildren(table, note, older);
+  };
   const read = async () => {
-    const found = [];
-    for (let attempt = 0; attempt < attempts && found.length < pageSize; attempt++) {
-      const query = new URLSearchParams([...filters, ['per_page', pageSize - found.length], ...(next ? [['before', next]] : [])]);
+    const wanted = rows.children.length + pageSize;
+    for (let attempt = 0; attempt < attempts && rows.children.length < wanted; attempt++) {
+      const query = new URLSearchParams([...filters, ['per_page', wanted - rows.children.length], ...(next ? [['before', next]] : [])]);
       const page = await call((hasNames ? ':history' : pathOf(id) + '/history') + '?' + query, { signal });
-      found.push(...page.data);
+      rows.append(...page.data.map((entry) => rowOf(entry, entry.id ?? id, hasNames)));
       next = page.next;
       if (!next) break;
     }
-    rows.append(...found.map((entry) => rowOf(entry, entry.id ?? id, hasNames)));
-    table.hidden = rows.children.length === 0;
-    older.hidden = !next;
-    note.textContent = table.hidden ? (next ? 'No change found yet.' : 'No change matches.') : '';
-    holder.replaceChildren(table, note, older);
+    show(rows.children.length > 0 ? '' : (next ? 'No change found yet.' : 'No change matches.'), next && 'Older changes');
   };
-  older.addEventListener('click', () => quietly(read));
-  return quietly(read);
+  const readOrExplain = () => explained(read, (text, { status }) => show(text, status === 404 ? '' : 'Try again'));
+  older.addEventListener('click', readOrExplain);
+  return readOrExplain();
 }

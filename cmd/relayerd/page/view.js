@@ -9,7 +9,7 @@ import { localTime } from './reach.js';
 const quiet = (text) => make('span', { class: 'quiet' }, text);
 
 // Embeddings, overrides and isolates of Unicode reorder the text after them.
-const printable = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+export const printable = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
 
 // A link or a heading must not be invisible.
 export function nameOf({ name }) {
