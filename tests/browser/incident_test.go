@@ -319,15 +319,41 @@ func TestFilter_Facts(t *testing.T) {
 	expect(b, []string{"r6"}, rowIDs)
 	expect(b, "#page=1&paused=true", `location.hash`)
 
-	b.fill("s", "Network")
-	const options = `['network', 'signer', 'label'].map((name) => [...document.querySelectorAll('#known-' + name + ' option')].map((option) => option.value).join(' '))`
-	expect(b, []string{"mainnet sepolia", "cold hot", "label.team=payments label.team=risk label.tier=1"}, options)
-
 	b.goTo("page=1&per_page=3", "Relayers")
 	b.expectText("1–3 of 6 relayers")
 	b.press("Show the newest")
 	expect(b, []string{"r6", "r5", "r4"}, rowIDs)
 	expect(b, false, `document.getElementById('newest').checkVisibility()`)
+}
+
+// TestFilter_Suggestions checks that the filters suggest the values of relayers in the notation
+// of selectors: after a failure, and also those of new relayers.
+func TestFilter_Suggestions(t *testing.T) {
+	t.Parallel()
+	b := openTeams(t)
+	const options = `['network', 'signer', 'label'].map((name) => [...document.querySelectorAll('#known-' + name + ' option')].map((option) => option.value).join(' '))`
+	b.do(`(() => {
+		const send = fetch;
+		window.fetch = (url, request) => {
+			if (!url.includes('after=')) return send(url, request);
+			window.fetch = send;
+			window.failed = true;
+			return Promise.resolve(new Response('{}', { status: 503 }));
+		};
+	})()`)
+	b.fill("s", "Network")
+	expect(b, true, `window.failed`)
+	expect(b, []string{"mainnet sepolia", "cold hot", "label.team=payments label.team=risk label.tier=1"}, `(document.getElementById('filter-search').focus(), document.getElementById('filter-network').focus(), `+options+`)`)
+
+	b.server.do("POST", collection, `{"id":"odd","name":"Odd","network":"one,two|three","network_type":"evm","paused":false,"signer_id":"50% hot"}`, http.StatusCreated)
+	expect(b, 7, rowIDs+`.length`)
+	expect(b, []string{"mainnet one%2Ctwo%7Cthree sepolia", "50%25%20hot cold hot"}, `(document.getElementById('filter-search').focus(), `+options+`.slice(0, 2))`)
+	b.fill("one%2Ctwo%7Cthree|mainnet", "Network")
+	b.fill("50%25%20hot", "Signer ID")
+	b.press("Filter")
+	expect(b, []string{"odd"}, rowIDs)
+	expect(b, "#page=1&network=one%2Ctwo%7Cthree&network=mainnet&signer_id=50%25+hot", `location.hash`)
+	expect(b, []string{"one%2Ctwo%7Cthree|mainnet", "50%25%20hot"}, `['network', 'signer'].map((name) => document.getElementById('filter-' + name).value)`)
 }
 
 // TestAccessibility_Hover checks the contrast of buttons below the mouse.

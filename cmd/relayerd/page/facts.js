@@ -4,7 +4,7 @@
 import { call, Refusal } from './api.js';
 import { byId, make, morph } from './dom.js';
 import { isOfState, withState } from './filters.js';
-import { printTerms } from './selector.js';
+import { printTerms, printValues } from './selector.js';
 import { inSentence } from './view.js';
 
 async function totalOf(filters, signal) {
@@ -53,9 +53,9 @@ export function forgetSuggestions() {
   }
 }
 
-function noteValues({ network, signer_id: signer, labels = {} }) {
-  values.network.add(network);
-  values.signer.add(signer);
+export function noteValues({ network, signer_id: signer, labels = {} }) {
+  values.network.add(printValues([network]));
+  values.signer.add(printValues([signer]));
   for (const label of Object.entries(labels)) values.label.add(printTerms([['label.' + label[0], label[1]]]));
 }
 
@@ -65,14 +65,21 @@ function showValues() {
   }
 }
 
-// Reads values to suggest when the user turns to the filters for the first time.
+// Shows the values to suggest when the user turns to the filters. It reads them once: then
+// noteValues adds those of the change feed.
 export const suggest = () => quietly(async () => {
+  showValues();
   if (isSuggested) return;
   isSuggested = true;
-  for (let page = 1; page <= suggestedPages; page++) {
-    const { data } = await call('?' + new URLSearchParams({ page, per_page: pageSize }));
-    data.forEach(noteValues);
-    showValues();
-    if (data.length < pageSize) return;
+  try {
+    for (let [page, after] = [0, '']; page < suggestedPages && after !== undefined; page++) {
+      const { data, next } = await call('?' + new URLSearchParams({ after, per_page: pageSize }));
+      data.forEach(noteValues);
+      showValues();
+      after = next;
+    }
+  } catch (error) {
+    isSuggested = false;
+    throw error;
   }
 });

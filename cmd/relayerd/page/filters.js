@@ -3,7 +3,7 @@
 // values matches any of them.
 
 import { byId, make } from './dom.js';
-import { parseTerms, printTerms } from './selector.js';
+import { parseTerms, parseValues, printTerms, printValues } from './selector.js';
 
 const states = {
   active: [['paused', 'false'], ['system_disabled', 'false']],
@@ -24,7 +24,7 @@ function stateOf(filters) {
   return Object.keys(states).find((state) => states[state].toString() === given) ?? '';
 }
 
-const textOf = (filters, name) => filters.getAll(name).join(name === 'search' ? ', ' : '|');
+const textOf = (filters, name) => (name === 'search' ? filters.getAll(name).join(', ') : printValues(filters.getAll(name)));
 
 const printed = (filter) => printTerms([filter]);
 
@@ -84,7 +84,7 @@ export function enteredFilters(before) {
     const text = byId(id).value.trim();
     if (text === textOf(before, name)) continue;
     filters.delete(name);
-    const values = name === 'search' ? [text] : text.split(/[,|]/).map((value) => value.trim());
+    const values = name === 'search' ? [text] : parseValues(text);
     for (const value of values) if (value) filters.append(name, value);
   }
   const state = byId('filter-state').value;

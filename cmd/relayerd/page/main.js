@@ -3,7 +3,7 @@ import { call, callOne, expired, explain, hasToken, Refusal, removeToken, restor
 import { closeBulk, isChanging, openBulk, resumeMine, showRemembered } from './bulk.js';
 import { dropEdit, dropEdits, enable, hasUnsavedEdits, isBusy, noteChange, oneReason, openDelete, openDisable, openEdit, openRestore, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say } from './dom.js';
-import { forgetSuggestions, showAbsent, showCounts, suggest } from './facts.js';
+import { forgetSuggestions, noteValues, showAbsent, showCounts, suggest } from './facts.js';
 import { valuesOf } from './fields.js';
 import { enteredFilters } from './filters.js';
 import { newRelayerForm, recreateForm } from './forms.js';
@@ -341,8 +341,12 @@ function onChange(event, { relayer, etag, change }) {
   changes++;
   const isDeleted = event === 'deleted';
   noteChange(relayer.id, etag, isDeleted);
-  if (isDeleted) markDeleted(relayer.id);
-  else updateRow(relayer, change);
+  if (isDeleted) {
+    markDeleted(relayer.id);
+  } else {
+    updateRow(relayer, change);
+    noteValues(relayer);
+  }
   // A change can make a relayer match the filters, or no longer.
   if (isShown('list')) countSoon();
   if (event !== 'updated' || (isShown('list') && shownFilters().size > 0)) refreshSoon();
@@ -355,6 +359,7 @@ function onChange(event, { relayer, etag, change }) {
 
 // The server asks for it if changes are missing, also because the user may see others now.
 function resync() {
+  forgetSuggestions();
   refreshSoon();
   readAccess();
 }

@@ -11,13 +11,18 @@ function decode(value) {
   }
 }
 
+// Returns the values of a term, such as payments|risk.
+export const parseValues = (text) => text.split('|').map((value) => decode(value.trim()));
+
+export const printValues = (values) => values.map(encode).join('|');
+
 // Returns the name and the value of each term, or undefined if the text has another form.
 export function parseTerms(text) {
   const terms = [];
   for (const term of text.split(',')) {
     const [, name, values] = /^\s*([^=\s]+)=(.*?)\s*$/.exec(term) ?? [];
     if (!name) return undefined;
-    for (const value of values.split('|')) terms.push([name, decode(value.trim())]);
+    for (const value of parseValues(values)) terms.push([name, value]);
   }
   return terms;
 }
@@ -25,5 +30,5 @@ export function parseTerms(text) {
 // Returns the text of names and values.
 export function printTerms(terms) {
   const byName = Map.groupBy(terms, ([name]) => name);
-  return [...byName].map(([name, values]) => name + '=' + values.map(([, value]) => encode(value)).join('|')).join(',');
+  return [...byName].map(([name, values]) => name + '=' + printValues(values.map(([, value]) => value))).join(',');
 }
