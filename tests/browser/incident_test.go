@@ -384,13 +384,20 @@ func TestList_NothingCut(t *testing.T) {
 	expect(b, []string{}, `[...document.querySelectorAll('#rows :is(.chip, .pill)')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent + ' ' + e.scrollWidth + ' in ' + e.clientWidth)`)
 }
 
-func TestEdit_PolicyBeforeLabels(t *testing.T) {
+// TestForms_PolicyBeforeLabels checks that lists, which may be long, do not hide the policy.
+func TestForms_PolicyBeforeLabels(t *testing.T) {
 	t.Parallel()
+	const sections = `[...document.querySelectorAll(%s + ' > details > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
+	want := []string{"Policy", "Custom RPC URLs", "Labels"}
 	b := openFull(t, "evm")
 	b.press("Edit")
-	expect(b, []string{"Policy", "Custom RPC URLs", "Labels"}, `[...document.querySelectorAll('#edit-fields > details > summary')].map((e) => e.textContent)`)
+	expect(b, want, sections, "#edit-fields")
 	b.run(chromedp.EmulateViewport(1280, 844))
 	expect(b, true, `document.querySelector('#edit-fields > details > summary').getBoundingClientRect().top < 600`)
+	b.press("Cancel")
+	b.goTo("new", "New relayer")
+	b.choose("stellar", "Network type, required")
+	expect(b, want, sections, "#new-form")
 }
 
 // TestAccess_Narrowed checks that the form of a narrowed token begins with what its selector

@@ -368,6 +368,12 @@ class Form {
   }
 }
 
+// Returns the elements of a form. Those of lists come last, because they may be long.
+function inOrder(parts, policies) {
+  const lists = Object.groupBy(parts, ([name]) => ['custom_rpc_urls', 'labels'].includes(name));
+  return [...elementsOf(lists.false), ...policies.map(({ element }) => element), ...elementsOf(lists.true)];
+}
+
 // Returns the form of a new relayer with some values. The network type selects the policy.
 export function newRelayerForm(values) {
   const parts = partsOf(relayerFields, () => valueIn('network'));
@@ -380,8 +386,7 @@ export function newRelayerForm(values) {
   fillParts(parts, values);
   if (values.policies) chosen()?.fill(values.policies);
   showPolicy();
-  const content = [...elementsOf(parts), ...Object.values(policies).map((policy) => policy.element)];
-  return new Form(() => (chosen() ? [...parts, ['policies', chosen()]] : parts), content);
+  return new Form(() => (chosen() ? [...parts, ['policies', chosen()]] : parts), inOrder(parts, Object.values(policies)));
 }
 
 // Returns the form of a stored relayer with the values of an earlier version as changes. RPC
@@ -405,10 +410,10 @@ export function editForm(relayer) {
     if (field.name === 'custom_rpc_urls') return [{ ...field, kind: relayer.custom_rpc_urls ? 'replacedRows' : 'rows' }];
     return ['name', 'notification_id', 'labels'].includes(field.name) ? [field] : [];
   });
-  const policy = { kind: 'group', name: 'policies', title: 'Policy', fields: policyFields[relayer.network_type] };
-  // Lists of endpoints and labels may be long.
-  const isLong = ({ name }) => name === 'custom_rpc_urls' || name === 'labels';
-  const parts = partsOf([...editable.filter((field) => !isLong(field)), policy, ...editable.filter(isLong)], () => relayer.network);
-  fillParts(parts, relayer);
-  return new Form(() => parts, elementsOf(parts));
+  const networkOf = () => relayer.network;
+  const policy = controls.group({ name: 'policies', title: 'Policy', fields: policyFields[relayer.network_type] }, networkOf);
+  const parts = partsOf(editable, networkOf);
+  const all = [...parts, ['policies', policy]];
+  fillParts(all, relayer);
+  return new Form(() => all, inOrder(parts, [policy]));
 }
