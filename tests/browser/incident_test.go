@@ -356,18 +356,55 @@ func TestFilter_Suggestions(t *testing.T) {
 	expect(b, []string{"one%2Ctwo%7Cthree|mainnet", "50%25%20hot"}, `['network', 'signer'].map((name) => document.getElementById('filter-' + name).value)`)
 }
 
-// TestAccessibility_Hover checks the contrast of buttons below the mouse.
+// expectReadableHovered moves the mouse to each visible button and link of the view in turn, and
+// checks the contrast of its text. A filter would change colors that the check reads.
+func (b *tab) expectReadableHovered(view string) {
+	b.t.Helper()
+	const controls = `[...(document.querySelector('dialog[open]') ?? document).querySelectorAll('button, .button, a')].filter((e) => e.checkVisibility() && !e.disabled)`
+	for i := range evaluate[int](b, controls+`.length`) {
+		at := evaluate[[]float64](b, `((e) => {
+			e.scrollIntoView({ block: 'center' });
+			const { left, top, width, height } = (window.below = e).getClientRects()[0];
+			return [left + width / 2, top + height / 2];
+		})(`+controls+`[%s])`, i)
+		b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
+		expect(b, true, `below.matches(':hover')`)
+		name := fmt.Sprintf("%s, below the mouse: %s", view, evaluate[string](b, `below.outerHTML`))
+		b.expectReadable(name)
+		if evaluate[string](b, `getComputedStyle(below).filter`) != "none" {
+			b.t.Errorf("%s has a filter", name)
+		}
+	}
+}
+
+// TestAccessibility_Hover checks the contrast of buttons and links below the mouse.
 func TestAccessibility_Hover(t *testing.T) {
 	t.Parallel()
-	b := openTeams(t)
 	for _, scheme := range []string{"light", "dark"} {
-		b.useScheme(scheme)
-		for _, id := range []string{"create", "leave", "pause-all"} {
-			at := evaluate[[]float64](b, `(({ left, top, width, height }) => [left + width / 2, top + height / 2])(document.getElementById(%s).getBoundingClientRect())`, id)
-			b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
-			expect(b, true, `document.getElementById(%s).matches(':hover')`, id)
-			b.expectReadable(scheme + " " + id)
-		}
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			b := openTeams(t)
+			b.useScheme(scheme)
+			b.run(chromedp.EmulateViewport(1280, 844))
+			b.goTo("page=1&per_page=3&label.team=payments", "Relayers")
+			b.expectText("1–3 of 4 relayers selected")
+			b.expectReadableHovered("list")
+			b.press("Pause all 4…")
+			b.expectDialog("Pause 3 relayers?")
+			b.expectReadableHovered("pause")
+			b.press("Cancel")
+			b.goTo("relayer=r1", "Relayer 1")
+			expect(b, 1, historyRows+`.length`)
+			b.expectReadableHovered("relayer")
+			b.press("Edit")
+			b.fill("", "Name, required")
+			b.press("Save")
+			b.expectError("must not be empty", "Name, required")
+			b.expectReadableHovered("edit")
+			b.press("Cancel")
+			b.press("Delete")
+			b.expectReadableHovered("delete")
+		})
 	}
 }
 
