@@ -78,6 +78,8 @@ func TestReason(t *testing.T) {
 	want("stellar", "alice pause incident 43")
 	b.server.do("PATCH", collection+"/long", `{"name":"Short"}`, http.StatusOK)
 	expect(b, true, `/^PausedAlice/i.test(document.querySelector('#rows tr[data-id=long] td:nth-child(3)').textContent)`)
+	b.run(chromedp.EmulateViewport(1280, 844))
+	expect(b, true, `((e) => /^alice, \d{4}-\d\d-\d\d \d\d:\d\d: incident 43$/.test(e.textContent) && e.scrollWidth <= e.clientWidth)(document.querySelector('#rows tr[data-id=stellar] .changed'))`)
 }
 
 const changeRows = `[...document.querySelectorAll('#change-table tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))`

@@ -17,7 +17,7 @@ var updatePicture = flag.Bool("update-picture", false, "write the picture of REA
 // picture is the picture of the page in README.md.
 const picture = "../../docs/page.png"
 
-// TestPicture_OfREADME shows the list of the picture. The picture itself depends on the
+// TestPicture_OfREADME shows the list of the picture, with all texts in full. The picture itself depends on the
 // fonts of the machine, so that only its size is compared.
 func TestPicture_OfREADME(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,9 @@ func TestPicture_OfREADME(t *testing.T) {
 	writeFile(t, signers, `{"treasury":{"evm":"0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"},
 		"payouts":{"evm":"0x00000000219ab540356cBB839Cbe05303d7705Fa","solana":"9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin"},
 		"bridge":{"stellar":"GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ"}}`)
-	b := open(t, "--signers", signers)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, tokens, "alice "+token+" write\n")
+	b := open(t, "--signers", signers, "--tokens-file", tokens)
 	for _, definition := range []string{
 		`{"id":"treasury-mainnet","name":"Treasury","network":"mainnet","network_type":"evm","paused":false,"signer_id":"treasury","labels":{"team":"payments"}}`,
 		`{"id":"payouts-arbitrum","name":"Payouts","network":"arbitrum-one","network_type":"evm","paused":false,"signer_id":"payouts","labels":{"team":"payments"}}`,
@@ -34,11 +36,16 @@ func TestPicture_OfREADME(t *testing.T) {
 	} {
 		b.server.do("POST", collection, definition, http.StatusCreated)
 	}
-	b.server.do("PATCH", collection+"/payouts-arbitrum", `{"paused":true}`, http.StatusOK)
-	b.run(chromedp.EmulateViewport(1000, 560))
-	b.enter("Relayers")
+	b.run(chromedp.EmulateViewport(1280, 520))
+	b.goTo("relayer=payouts-arbitrum", "Sign in")
+	b.enter("Payouts")
+	b.fill("RPC provider is down", "Reason for the change")
+	b.press("Pause")
+	b.expectStatus("Payouts is paused")
+	b.goTo("page=1", "Relayers")
 	expect(b, "Live", `document.getElementById('live').textContent`)
 	b.expectText("1–4 of 4 relayers")
+	expect(b, []string{}, `[...document.querySelectorAll('#rows *')].filter((e) => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflow === 'hidden').map((e) => e.textContent)`)
 	shown, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		t.Fatal(err)

@@ -85,11 +85,11 @@ export function sentenceOf({ time, actor, action, reason }) {
   return (action ?? 'change') + who + ', ' + localTime(new Date(time)) + (reason ? '. Reason: ' + printable(reason) : '');
 }
 
-// Returns who made the last change and when, which may be unknown.
+// Returns who made the last change, when and why, which may be unknown.
 function lineOf(change) {
   if (!change?.time) return [];
-  const { actor, time } = change;
-  const text = (actor ? inSentence(actor) + ', ' : '') + localTime(new Date(time)).slice(0, -3);
+  const { actor, time, reason } = change;
+  const text = (actor ? inSentence(actor) + ', ' : '') + localTime(new Date(time)).slice(0, -3) + (reason ? ': ' + printable(reason) : '');
   return [make('span', { class: 'changed', title: 'Last change: ' + sentenceOf(change) }, text)];
 }
 
