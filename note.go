@@ -10,7 +10,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -54,8 +53,8 @@ const (
 	maxReasonLength = 256  // characters
 )
 
-// encodeNote returns the note of a change that is made now. URLs in the reason are masked: the
-// history keeps it. Nothing but the actor can contain a separator.
+// encodeNote returns the note of a change that is made now. Nothing but the actor can contain a
+// separator.
 func encodeNote(ctx context.Context, action Action, reason string, changesURLs bool) []byte {
 	actor, _ := ActorFrom(ctx)
 	id := strings.ReplaceAll(strings.ToValidUTF8(actor.ID, "\uFFFD"), noteSeparator, "\uFFFD")
@@ -64,7 +63,7 @@ func encodeNote(ctx context.Context, action Action, reason string, changesURLs b
 		urls = urlsChanged
 	}
 	note := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
-	for _, field := range []string{string(action), cut(id, maxActorLength), mask.Text(reason), urls} {
+	for _, field := range []string{string(action), cut(id, maxActorLength), reason, urls} {
 		note = append(append(note, noteSeparator...), field...)
 	}
 	return bytes.TrimRight(note, noteSeparator)

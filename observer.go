@@ -30,18 +30,18 @@ type Operation struct {
 	// DryRun is true if the write stores nothing (see [DryRun]).
 	DryRun bool
 
-	// Reason is the text that the caller gave with [Reason].
+	// Reason is the text that the caller gave with [Reason], with masked URLs.
 	Reason string
 
 	// OldRevision and Revision are the revisions of the relayer before and after a write.
-	// They are set when the operation ends, and are equal if it changed nothing. The
-	// first is 0 for a create, and the second for a delete. Both are 0 for a write that
+	// They are set when the operation ends, and are equal if it changed nothing and in a
+	// dry run. The first is 0 for a create, and the second for a delete. Both are 0 for a write that
 	// failed before it read the relayer, or for which [IfRevision] does not hold.
 	OldRevision, Revision uint64
 
 	// Changed are the paths of the fields that the write changed, such as
-	// policies.gas_price_cap or labels.team, in order. It is set when the operation ends,
-	// and empty for a create and a delete. A list is one field.
+	// policies.gas_price_cap or labels.team, in order. It is set when the operation ends, and
+	// empty for a create, a delete, a dry run and a write that failed. A list is one field.
 	Changed []string
 
 	// Paused is the new value of paused if Changed contains it, and otherwise nil. It is set

@@ -289,6 +289,9 @@ func TestObserver_Changes(t *testing.T) {
 			_, err := m.Create(ctx, relayer.CreateRequest{ID: "b", Name: "n", Network: "x", NetworkType: relayer.Stellar, SignerID: "s"})
 			return errors.Join(err, patch("b", `{"policies":{"swap_config":{}}}`)())
 		}, changes{relayer.ActionUpdate, 19, 20, "policies.swap_config"}},
+		{"dry run", func() error {
+			return second(m.Patch(ctx, "a", relayer.Patch{"name": "other", "paused": true}, relayer.DryRun(), relayer.Reason("see https://a.example/SECRET")))
+		}, changes{relayer.ActionUpdate, 18, 18, " see https://a.example/***"}},
 		{"conflict", func() error { return isError(m.Delete(ctx, "a", relayer.IfRevision(1)), relayer.ErrConflict) }, changes{relayer.ActionDelete, 0, 0, ""}},
 		{"invalid", func() error {
 			return isError(second(m.Documents().Patch(ctx, "a", []byte(`{"name":""}`))), relayer.ErrInvalid)

@@ -3,6 +3,8 @@ package relayer
 import (
 	"errors"
 	"slices"
+
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // WriteOption is an option of a write: see [IfRevision], [DryRun] and [Reason].
@@ -44,15 +46,15 @@ func DryRun() WriteOption {
 	}}
 }
 
-// Reason stores the text with the change, with masked URLs: see [Note.Reason]. It has at most 256 characters on
-// one line; otherwise the write returns a [*ValidationError] on change_reason. Of several
-// reasons the last counts.
+// Reason stores the text with the change, with every URL masked like an [RPCURL]. It has at most
+// 256 characters on one line; otherwise the write returns a [*ValidationError] on
+// change_reason. Of several reasons the last counts.
 func Reason(text string) WriteOption {
 	return WriteOption{func(s *WriteSettings) error {
 		if problem := reasonProblem(text); problem != "" {
 			return invalid("change_reason", problem)
 		}
-		s.Reason = text
+		s.Reason = mask.Text(text) // it is logged and kept in the history
 		return nil
 	}}
 }
