@@ -58,7 +58,7 @@ type Page struct {
 
 	// Position is the point of the change feed at which the page was read: a watch with
 	// the same selector that begins after it ([WatchQuery.After]) has exactly the changes
-	// after this page.
+	// after this page. A client has it only for a query with After.
 	Position string
 }
 

@@ -22,7 +22,8 @@ type Note struct {
 	// Actor is the [Actor.ID] of the caller. It is empty if it is unknown.
 	Actor string
 
-	// Action is what the caller did. It is empty if it is unknown.
+	// Action is what the caller did. It is empty if it is unknown. A pause together with other
+	// changes is an update: [Revision.Changed] has all pauses.
 	Action Action
 
 	// Reason is the text given with [Reason], in which every URL is masked. It is empty if

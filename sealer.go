@@ -21,7 +21,7 @@ import (
 // methods to it.
 type Sealer interface {
 	// Seal encrypts plaintext. The result authenticates plaintext and associatedData,
-	// and need not contain associatedData.
+	// and need not contain associatedData. It may be any bytes.
 	Seal(ctx context.Context, plaintext, associatedData []byte) (sealed []byte, err error)
 
 	// Open decrypts a result of Seal. It returns an error if sealed or associatedData
@@ -29,7 +29,9 @@ type Sealer interface {
 	Open(ctx context.Context, sealed, associatedData []byte) (plaintext []byte, err error)
 }
 
-// KeyedSealer is an optional capability of a [Sealer] that has several named keys.
+// KeyedSealer is an optional capability of a [Sealer] that has several named keys, so that a
+// rotation only stores again what is not under the primary key. A sealed text names its key in
+// a part that it authenticates.
 // [WithSealer], [Manager.Reseal] and [Manager.CountSealed] detect it with a type assertion.
 type KeyedSealer interface {
 	Sealer
@@ -345,8 +347,8 @@ type SealCounts struct {
 	Keys map[SealingKey]int
 }
 
-// CountSealed counts the private parts of all relayers by the key that sealed them. It
-// opens none of them. It distinguishes the keys if the sealer has the method KeyOf of a
+// CountSealed counts the private parts of all relayers by the key that sealed them. A relayer
+// without RPC URLs has none. It opens none of them. It distinguishes the keys if the sealer has the method KeyOf of a
 // [KeyedSealer].
 //
 // It returns the counts with an error that matches [ErrSealed], and names both fingerprints,

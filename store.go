@@ -52,7 +52,8 @@ type Record struct {
 	// serve, without secrets.
 	Document []byte
 
-	// Private is the part that no response shows: JSON, or JSON that a [Sealer] has sealed.
+	// Private is the part that no response shows: JSON, or a mark and what a [Sealer] has made
+	// of it.
 	Private []byte
 
 	// Note describes the change that made this revision: who made it, when and why. It has

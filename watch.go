@@ -49,8 +49,8 @@ type WatchQuery struct {
 	Selector Selector
 
 	// After is the position at which the watch resumes: [Change.Position] of an earlier
-	// watch with the same selector, or [Page.Position] of a list with the same selector. If
-	// it is empty, the changes from the call on follow.
+	// watch with the same selector, or [Page.Position] of a list with the same selector and a
+	// cursor ([ListQuery.After]). If it is empty, the changes from the call on follow.
 	After string
 
 	// Heartbeats adds heartbeats to the sequence: at least every 5 seconds there is a
@@ -64,14 +64,14 @@ type WatchQuery struct {
 // A relayer that begins to match the selector is created, and one that ceases to match it
 // is deleted, so that a consumer of the changes of a selection has exactly that selection.
 //
-// Any error ends the sequence, that of ctx too. A writer never waits for a consumer: a consumer that falls
-// too far behind, or resumes after a position that the store no longer has or that is of
+// Any error ends the sequence, that of ctx too. A writer never waits for a consumer: one that
+// falls too far behind, or resumes after a position that the store no longer has or that is of
 // another selector, gets [ErrGap]. The limit is 1,024 changes or 16 MiB, or what the store
 // retains. A consumer then reads all relayers again. If the store has been unreachable for
 // 15 seconds, the sequence ends with [ErrUnavailable]. The sequence can be ranged over once; a second
 // range gets an error.
 //
-// To follow all relayers without a gap, read them, keep the [Page.Position] of the first
+// To follow all relayers without a gap, read them by cursors, keep the [Page.Position] of the first
 // page, and begin the watch after it: it has exactly the changes since, in order. Package
 // mirror does this.
 //

@@ -40,7 +40,8 @@ type ApplyOptions struct {
 	// of [relayer.Reason].
 	Reason string
 
-	// Without are the IDs of entries to leave out. They are not applied, and if they are
+	// Without are the IDs of entries to leave out, which the methods of the plan still have.
+	// They are not applied, and if they are
 	// [Blocked], they do not prevent deletes.
 	Without []string
 }
