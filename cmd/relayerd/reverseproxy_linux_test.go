@@ -38,7 +38,9 @@ var reverseProxies = map[string]func(t *testing.T, p *reverseProxy, config strin
 	"caddy": func(t *testing.T, p *reverseProxy, config string) *exec.Cmd {
 		config = substitute(t, config, "registry.example.com {", "https://"+p.address+" {")
 		path := filepath.Join(p.directory, "Caddyfile")
-		writeFiles(t, map[string][]byte{path: []byte("{\n\tadmin off\n\tauto_https off\n}\n" + config)})
+		host, _, _ := strings.Cut(p.address, ":")
+		// Caddy would listen on the port of every IP address, which others may use.
+		writeFiles(t, map[string][]byte{path: []byte("{\n\tadmin off\n\tauto_https off\n\tdefault_bind " + host + "\n}\n" + config)})
 		command := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", path)
 		command.Env = append(os.Environ(), "HOME="+p.directory, "XDG_DATA_HOME="+p.directory, "XDG_CONFIG_HOME="+p.directory)
 		return command
