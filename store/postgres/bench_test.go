@@ -3,6 +3,7 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"flag"
@@ -215,6 +216,8 @@ func BenchmarkReads(b *testing.B) {
 			}{
 				{"first-page", relayer.StoreQuery{}},
 				{"last-page", relayer.StoreQuery{Offset: size - 10}},
+				{"list-of-100", relayer.StoreQuery{Limit: 100}},
+				{"list-of-100-documents", relayer.StoreQuery{Limit: 100, DocumentsOnly: true}},
 				{"page-of-100", relayer.StoreQuery{Terms: [][]string{{"tier=rare"}}, Offset: 50}},
 				{"first-page-of-half", relayer.StoreQuery{Terms: half}},
 				{"last-page-of-half", relayer.StoreQuery{Terms: half, Offset: size/2 - 10}},
@@ -227,16 +230,46 @@ func BenchmarkReads(b *testing.B) {
 }
 
 func compareLists(b *testing.B, all []contender, query relayer.StoreQuery) {
-	if query.Limit = 10; len(query.Terms) > 0 {
+	query.Limit = cmp.Or(query.Limit, 10)
+	if len(query.Terms) > 0 {
 		all = all[:3] // bare selects nothing
 	}
 	compare(b, all, func(c contender) error {
 		found, err := c.List(b.Context(), query)
-		if err == nil && len(found.Records) != 10 {
+		if err == nil && len(found.Records) != query.Limit {
 			err = fmt.Errorf("%d relayers", len(found.Records))
 		}
 		return err
 	})
+}
+
+// BenchmarkSearch compares a search for eight texts with that for one, in milliseconds. Few
+// relayers match. With -short there are 1,000.
+func BenchmarkSearch(b *testing.B) {
+	size := 200_000
+	if testing.Short() {
+		size = 1_000
+	}
+	store := contenders(b)[2]
+	importInto(b, store, size)
+	times := make(map[string][]float64)
+	for b.Loop() {
+		for name, texts := range map[string][]string{
+			"search":          {"relayer 7 "},
+			"search-of-eight": {"relayer 7 ", "relayer 77 ", "mainnet", "team 51", "nothing", "zzz", "sepolia", "payments"},
+		} {
+			start := time.Now()
+			if _, err := store.List(b.Context(), relayer.StoreQuery{Contains: texts, Limit: 10}); err != nil {
+				b.Fatal(err)
+			}
+			times[name] = append(times[name], time.Since(start).Seconds()*1000)
+		}
+	}
+	for name, took := range times {
+		b.ReportMetric(median(took), name+"-ms")
+	}
+	b.ReportMetric(median(times["search-of-eight"])/median(times["search"]), "eight/one")
+	b.ReportMetric(0, "ns/op")
 }
 
 // compare reports the time of a call for each contender, in microseconds.
@@ -274,20 +307,25 @@ func filled(b *testing.B, size int) []contender {
 	b.Helper()
 	all := contenders(b)
 	for _, c := range all {
-		for first := 0; first < size; first += 1000 {
-			records := make([]relayer.Record, min(1000, size-first))
-			for i := range records {
-				records[i] = benchRecord(first + i)
-				if (first+i)%(size/100) == 0 {
-					records[i].Terms = append(records[i].Terms, "tier=rare")
-				}
-			}
-			if err := c.Store.(transfer.Importer).Import(b.Context(), records); err != nil {
-				b.Fatal(err)
-			}
-		}
+		importInto(b, c, size)
 	}
 	return all
+}
+
+func importInto(b *testing.B, c contender, size int) {
+	b.Helper()
+	for first := 0; first < size; first += 1000 {
+		records := make([]relayer.Record, min(1000, size-first))
+		for i := range records {
+			records[i] = benchRecord(first + i)
+			if (first+i)%(size/100) == 0 {
+				records[i].Terms = append(records[i].Terms, "tier=rare")
+			}
+		}
+		if err := c.Store.(transfer.Importer).Import(b.Context(), records); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // benchRecord returns a record of typical size with an ID like a generated one.
@@ -295,13 +333,16 @@ func benchRecord(i int) relayer.Record {
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:], uint64(1<<60+i))
 	binary.BigEndian.PutUint64(id[8:], uint64(i)*0x9e3779b97f4a7c15)
+	name := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 	return relayer.Record{
-		ID:       fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]),
+		ID:       name,
 		Revision: uint64(i + 1),
 		Terms: []string{
 			"half=" + strconv.Itoa(i%2), "network=sepolia", "network_type=evm", "paused=false",
 			"signer_id=" + strconv.Itoa(i), "system_disabled=false", "third=" + strconv.Itoa(i%3),
 		},
+		Text:     fmt.Sprintf("%s\x1frelayer %d of team %d", name, i, i%50),
+		Note:     benchNote,
 		Document: benchDocument,
 		Private:  benchPrivate,
 	}
@@ -310,6 +351,7 @@ func benchRecord(i int) relayer.Record {
 var (
 	benchDocument = make([]byte, 600)
 	benchPrivate  = make([]byte, 200)
+	benchNote     = []byte(`{"time":1700000000000,"actor":"deployer","action":"create"}`)
 )
 
 func median(values []float64) float64 {
