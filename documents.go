@@ -47,7 +47,7 @@ type Document struct {
 	// SealError is why the RPC URLs are masked in a view of [Documents.WithFullURLs]: an
 	// error that matches [ErrSealed], or [ErrCorrupt] if the stored URLs are damaged, or in
 	// clear despite [WithSealedOnly]. It matches neither in a watch if the store no longer has
-	// the URLs, because a later change follows. It is nil otherwise.
+	// the URLs, because a later change follows. It is nil otherwise, and for a delete.
 	SealError error
 
 	// Changed is [Revision.Changed], in a history. The JSON is nil if [Revision.Relayer] is.
@@ -194,6 +194,9 @@ func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Docume
 		document, err := d.read(ctx, c.Record)
 		if len(c.Record.Private) == 0 && errors.Is(document.SealError, ErrCorrupt) {
 			document.SealError = errSuperseded // a feed may have no other private part than the current one
+		}
+		if c.Kind == ChangeDeleted {
+			document.SealError = nil // nobody needs the URLs
 		}
 		return DocumentChange{c.Kind, document, c.Position, c.Time}, err
 	})

@@ -302,7 +302,11 @@ func TestDocuments_SupersededURLs(t *testing.T) {
 	watched := m.Documents().WithFullURLs().Watch(t.Context(), relayer.WatchQuery{})
 	mustCreate(t, m, withURLs("r", "https://a.example/v2/key"))
 	mustCreate(t, m, minimal("none"))
+	mustCreate(t, m, withURLs("gone", "https://a.example/v2/key"))
 	if _, err := m.Pause(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Delete(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -313,12 +317,14 @@ func TestDocuments_SupersededURLs(t *testing.T) {
 		d := change.Document
 		isDamage := errors.Is(d.SealError, relayer.ErrSealed) || errors.Is(d.SealError, relayer.ErrCorrupt)
 		got = append(got, fmt.Sprint(change.Kind, " ", d.ID, " full ", strings.Contains(string(d.JSON), "key"), " error ", d.SealError != nil, " damage ", isDamage))
-		if change.Kind == relayer.ChangeUpdated {
+		if change.Kind == relayer.ChangeDeleted {
 			break
 		}
 	}
 	want := []string{
-		"created r full false error true damage false", "created none full false error false damage false", "updated r full true error false damage false",
+		"created r full false error true damage false", "created none full false error false damage false",
+		"created gone full false error true damage false", "updated r full true error false damage false",
+		"deleted gone full false error false damage false",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)

@@ -53,7 +53,7 @@
 // [Store.Watch] returns the changes made by all instances, and [Store.History] those of the
 // past. They are stored in one table, numbered in the order of their commits, for
 // [WithHistoryRetention] and without private parts. Its newest part, of [WithChangeRetention],
-// is the change feed. A private part that a change replaces is stored for as long as the feed
-// has the change, so that each change carries the record as it was. A notification is only a
-// hint to read that table, so a lost connection loses no change.
+// is the change feed. The feed takes the private part from the record, so a change that a
+// later one has replaced or deleted has none. A notification is only a hint to read that
+// table, so a lost connection loses no change.
 package postgres

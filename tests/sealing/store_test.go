@@ -3,13 +3,21 @@
 package sealing_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
@@ -80,4 +88,71 @@ func eachLocation(t *testing.T, test func(t *testing.T, location string, settled
 		server := pgserver.Start(t)
 		test(t, server.ConnString()+pgtest.SessionName("child"), func() { pgtest.AwaitSessionsEnd(t, server, "child") })
 	})
+}
+
+// TestStream_SupersededURLs: PostgreSQL has only the current RPC URLs, so a stream with full URLs
+// marks the changes that others have superseded. It logs no damage.
+func TestStream_SupersededURLs(t *testing.T) {
+	manager, err := managerOn(pgtest.Open(t, pgserver.Start(t).ConnString()), "k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := manager.List(t.Context(), relayer.ListQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"paused", "deleted", "kept"} {
+		body := `{"id":"` + id + `","name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/v2/key"}]}`
+		if _, err := manager.Documents().Create(t.Context(), []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, pauseErr := manager.Pause(t.Context(), "paused")
+	if err := errors.Join(pauseErr, manager.Delete(t.Context(), "deleted")); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := httpapi.Tokens(map[string][]string{"engine": {"the-token-of-an-engine"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	api, err := httpapi.New(manager, tokens, httpapi.WithEngineOperations(), httpapi.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api)
+	request, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/api/v1/relayers:watch?rpc_urls=full", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer the-token-of-an-engine")
+	request.Header.Set("Last-Event-ID", page.Position)
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	kind := ""
+	for lines := bufio.NewScanner(response.Body); len(got) < 5 && lines.Scan(); {
+		if name, isEvent := strings.CutPrefix(lines.Text(), "event: "); isEvent {
+			kind = name
+		}
+		if !strings.HasPrefix(lines.Text(), "data: ") {
+			continue
+		}
+		_, sealed, _ := strings.Cut(lines.Text(), `"sealed":`)
+		got = append(got, fmt.Sprint(kind, " full=", strings.Contains(lines.Text(), "/v2/key"), " ", strings.TrimSuffix(sealed, "}")))
+	}
+	response.Body.Close()
+	api.Drain()
+	server.Close() // and its last log line
+	want := []string{
+		`created full=false ["paused"]`, `created full=false ["deleted"]`, "created full=true ", "updated full=true ", "deleted full=false ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the events are\n%q, want\n%q", got, want)
+	}
+	if strings.Contains(logged.String(), "cannot be opened") {
+		t.Errorf("the log has %s", &logged)
+	}
 }
