@@ -5,11 +5,16 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -240,9 +245,20 @@ func TestCheck_FreeRoot(t *testing.T) {
 // Without the newer header, the file has the state of the commit before. The next commit
 // overwrites the damaged header.
 func TestCheck_DamagedHeader(t *testing.T) {
+	t.Run("invalid", func(t *testing.T) {
+		checkDamagedHeader(t, func(header, _ []byte) { header[60] ^= 1 })
+	})
+	t.Run("old version", func(t *testing.T) {
+		checkDamagedHeader(t, func(header, old []byte) { copy(header, old) })
+	})
+}
+
+// checkDamagedHeader damages the newer header. Old is what was at its place before.
+func checkDamagedHeader(t *testing.T, damage func(header, old []byte)) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
-	for _, id := range []string{"first", "last"} {
+	before := read(t, path)
+	for _, id := range []string{"1", "2", "first", "last"} {
 		if err := create(t, store, relayer.Record{ID: id})(); err != nil {
 			t.Fatal(err)
 		}
@@ -251,11 +267,13 @@ func TestCheck_DamagedHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := read(t, path)
-	flipBits(t, path, whole, newerHeader(whole)+60, 1)
+	at, size := newerHeader(whole), os.Getpagesize()
+	damage(whole[at:at+size], before[at:at+size])
+	write(t, path, whole)
 	var logged bytes.Buffer
 	store = open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	defer store.Close()
-	wantIDs(t, store, []string{"first"})
+	wantIDs(t, store, []string{"1", "2", "first"})
 	if text := logged.String(); strings.Count(text, "a header of the file is invalid") != 1 {
 		t.Errorf("the log is %q, want the invalid header", text)
 	}
@@ -266,7 +284,7 @@ func TestCheck_DamagedHeader(t *testing.T) {
 	if err := create(t, store, relayer.Record{ID: "next"})(); err != nil {
 		t.Fatal(err)
 	}
-	wantIDs(t, store, []string{"first", "next"})
+	wantIDs(t, store, []string{"1", "2", "first", "next"})
 	wantSound(t, store)
 	if err := store.Close(); err != nil {
 		t.Error(err)
@@ -435,6 +453,167 @@ func TestCheck_FlippedBits(t *testing.T) {
 			}
 		})
 	}
+}
+
+var mutations = flag.Int("mutations", 150, "how many mutations of a closed file TestOpen_MutatedFile makes")
+
+// mutations of a page, or of some bits. Stale has the pages of an earlier commit.
+var mutate = map[string]func(whole, stale []byte, random *rand.Rand) []byte{
+	"flip": func(whole, _ []byte, random *rand.Rand) []byte {
+		for range 1 + random.IntN(3) {
+			at := random.IntN(len(whole))
+			if random.IntN(2) == 0 { // where the table of elements is
+				at = at/os.Getpagesize()*os.Getpagesize() + random.IntN(200)
+			}
+			whole[at] ^= 1 << random.IntN(8)
+		}
+		return whole
+	},
+	"truncate": func(whole, _ []byte, random *rand.Rand) []byte { return whole[:random.IntN(len(whole))] },
+	"zero": func(whole, _ []byte, random *rand.Rand) []byte {
+		clear(randomPage(whole, random))
+		return whole
+	},
+	"swap": func(whole, _ []byte, random *rand.Rand) []byte {
+		one, other := randomPage(whole, random), randomPage(whole, random)
+		kept := bytes.Clone(one)
+		copy(one, other)
+		copy(other, kept)
+		return whole
+	},
+	"stale": func(whole, stale []byte, random *rand.Rand) []byte {
+		at := random.IntN(len(stale)/os.Getpagesize()) * os.Getpagesize()
+		copy(whole[at:], stale[at:at+os.Getpagesize()])
+		return whole
+	},
+}
+
+func randomPage(whole []byte, random *rand.Rand) []byte {
+	at := random.IntN(len(whole)/os.Getpagesize()) * os.Getpagesize()
+	return whole[at : at+os.Getpagesize()]
+}
+
+// TestOpen_MutatedFile mutates a closed file. Each record and each change is then the right one, or an
+// error: the history may be shorter, which is logged. So it is after another write and a start.
+func TestOpen_MutatedFile(t *testing.T) {
+	whole, previous, stale := filesForMutations(t)
+	want, wantPrevious := contentOf(t, whole), contentOf(t, previous)
+	kinds := slices.Sorted(maps.Keys(mutate))
+	path := filepath.Join(t.TempDir(), "mutated.db")
+	opened := 0
+	for number := range *mutations {
+		kind := kinds[number%len(kinds)]
+		random := rand.New(rand.NewPCG(11, uint64(number)))
+		write(t, path, mutate[kind](bytes.Clone(whole), stale, random))
+		var logged bytes.Buffer
+		for writes := range 2 {
+			store, err := bolt.Open(t.Context(), path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+			if err != nil {
+				if !errors.Is(err, relayer.ErrCorrupt) && !errors.Is(err, relayer.ErrUnknownFormat) && !errors.Is(err, relayer.ErrNewerFormat) {
+					t.Errorf("mutation %d, %s, after %d writes: %v", number, kind, writes, err)
+				}
+				if writes > 0 {
+					t.Errorf("mutation %d, %s: the file was opened and written to, and is refused now: %v", number, kind, err)
+				}
+				break
+			}
+			opened++
+			problem := want.differs(t, store, logged.String(), writes)
+			if problem != "" && strings.Contains(logged.String(), "a header of the file is invalid") {
+				problem = wantPrevious.differs(t, store, logged.String(), writes)
+			}
+			if problem != "" {
+				t.Errorf("mutation %d, %s, after %d writes: %s; log %q", number, kind, writes, problem, logged.String())
+			}
+			_, writeErr := store.Create(t.Context(), changed(newID, writes))
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+			if writeErr != nil {
+				break
+			}
+		}
+	}
+	t.Logf("%d mutations, %d files opened", *mutations, opened)
+}
+
+// newID is the ID of the record that is written to a mutated file.
+const newID = "new"
+
+// filesForMutations returns a file, the file before its last commit, and one of an earlier commit,
+// without what follows their last page.
+func filesForMutations(t *testing.T) (whole, previous, stale []byte) {
+	t.Helper()
+	m := &historyModel{T: t, path: filepath.Join(t.TempDir(), "whole.db"), records: make(map[string]relayer.Record)}
+	m.store = open(t, m.path)
+	random := rand.New(rand.NewPCG(3, 3))
+	for i := range 300 {
+		switch i {
+		case 290:
+			stale = read(t, m.path)
+		case 299:
+			previous = read(t, m.path)
+		}
+		m.write(random)
+	}
+	if err := m.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole = read(t, m.path)
+	return whole[:usedSize(t, whole)], previous[:usedSize(t, previous)], stale[:usedSize(t, stale)]
+}
+
+// fileContent is what a store must return.
+type fileContent struct {
+	records map[string]relayer.Record
+	history map[uint64]relayer.RecordChange
+}
+
+func contentOf(t *testing.T, file []byte) fileContent {
+	t.Helper()
+	store := open(t, writeTemp(t, file))
+	defer store.Close()
+	records, _, err := list(t.Context(), store, page(0, 1000))
+	changes, historyErr := store.History(t.Context(), relayer.HistoryQuery{Limit: 1000})
+	if err != nil || historyErr != nil || len(changes) == 0 {
+		t.Fatal(err, historyErr, len(changes))
+	}
+	c := fileContent{make(map[string]relayer.Record), make(map[uint64]relayer.RecordChange)}
+	for _, rec := range records {
+		c.records[rec.ID] = rec
+	}
+	for _, change := range changes {
+		c.history[change.Record.Revision] = change
+	}
+	return c
+}
+
+// differs returns what a store returns that is neither right nor an error, or "".
+func (c fileContent) differs(t *testing.T, store *bolt.Store, logged string, writes int) string {
+	_, total, err := list(t.Context(), store, page(0, 1))
+	if total != len(c.records)+writes && !errors.Is(err, relayer.ErrCorrupt) {
+		return fmt.Sprintf("%d records, want %d, error %v", total, len(c.records)+writes, err)
+	}
+	for id, want := range c.records {
+		rec, err := store.Get(t.Context(), id)
+		if !errors.Is(err, relayer.ErrCorrupt) && (err != nil || !reflect.DeepEqual(rec, want)) {
+			return fmt.Sprintf("record %+v, want %+v, error %v", rec, want, err)
+		}
+	}
+	changes, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1000})
+	if err != nil {
+		return fmt.Sprintf("History: %v", err)
+	}
+	for i, change := range changes {
+		isOther := change.Record.ID != newID && !reflect.DeepEqual(change, c.history[change.Record.Revision])
+		if isOther || i > 0 && change.Record.Revision >= changes[i-1].Record.Revision {
+			return fmt.Sprintf("change %+v, want %+v", change, c.history[change.Record.Revision])
+		}
+	}
+	if len(changes) != len(c.history)+writes && !strings.Contains(logged, "history") {
+		return fmt.Sprintf("%d changes, want %d, and nothing is logged", len(changes), len(c.history)+writes)
+	}
+	return ""
 }
 
 // The root of the bucket with the state is a page of records, which is sound.

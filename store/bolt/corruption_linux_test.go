@@ -183,6 +183,18 @@ func (l *load) operation(ctx context.Context, worker int, rng *rand.Rand) error 
 		return err
 	}
 	l.verify(rec)
+	if rng.IntN(8) == 0 {
+		query := relayer.HistoryQuery{ID: id, Limit: 10}
+		if rng.IntN(2) == 0 {
+			query.ID = ""
+		}
+		changes, err := l.store.History(ctx, query)
+		for _, change := range changes {
+			change.Record.Private = []byte("{}") // the history has none
+			l.verify(change.Record)
+		}
+		return err
+	}
 	if rng.IntN(4) == 0 {
 		recs, _, err := list(ctx, l.store, page(i, 10))
 		for _, rec := range recs {

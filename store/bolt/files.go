@@ -190,8 +190,17 @@ func writeAll(ctx context.Context, name string, records []table.Record, counters
 // writeHistory writes some megabytes of entries at a time, and returns the number of all.
 func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copyHistory) (pasts int, err error) {
 	var waiting []entry
+	var written summary
 	size := 0
-	put := func(tx *bbolt.Tx) error { return putEntries(tx.Bucket([]byte(historyBucket)), waiting) }
+	put := func(tx *bbolt.Tx) error {
+		for _, e := range waiting {
+			written.add(e.past)
+		}
+		return errors.Join(
+			putEntries(tx.Bucket([]byte(historyBucket)), waiting),
+			tx.Bucket([]byte(metaBucket)).Put([]byte(summaryKey), written.encoded()),
+		)
+	}
 	pasts, err = history(ctx, before, func(some []entry) error {
 		waiting = append(waiting, some...)
 		for _, e := range some {
@@ -204,7 +213,7 @@ func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copy
 		waiting, size = nil, 0
 		return err
 	})
-	if err == nil && len(waiting) > 0 {
+	if err == nil {
 		err = db.Update(put)
 	}
 	return pasts, err

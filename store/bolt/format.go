@@ -23,8 +23,9 @@ const (
 
 // The keys of the entries of metaBucket.
 const (
-	formatKey = "format"
-	stateKey  = "state"
+	formatKey  = "format"
+	stateKey   = "state"
+	summaryKey = "history" // absent in the files of earlier versions
 )
 
 // The format entry is the magic followed by the version.
@@ -37,12 +38,12 @@ func format() []byte {
 	return binary.BigEndian.AppendUint32([]byte(magic), formatVersion)
 }
 
-// readMeta returns the format and the state entry by key.
+// readMeta returns the entries by key.
 func readMeta(file *pages.File) (map[string][]byte, error) {
 	entries := make(map[string][]byte)
 	err := file.Entries(metaBucket, nil, func(key, value []byte) (bool, error) {
 		switch string(key) {
-		case formatKey, stateKey: // a damaged bucket can have any number of others
+		case formatKey, stateKey, summaryKey: // a damaged bucket can have any number of others
 			entries[string(key)] = bytes.Clone(value)
 		}
 		return true, nil

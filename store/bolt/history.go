@@ -70,10 +70,12 @@ func (s *Store) lastCommit() (*pages.File, error) {
 		return nil, corruptData(err)
 	case err != nil:
 		return nil, unavailable(err)
-	case header.TxID != s.header.TxID && !s.tookEffect(header):
-		return nil, corruptData(errOverwritten)
 	}
-	return pages.NewFile(s.file, header), nil
+	file := pages.NewFile(s.file, header)
+	if err := s.verifyCommit(file, header); err != nil {
+		return nil, corruptData(err)
+	}
+	return file, nil
 }
 
 // past is what memory has of an entry of the history.
@@ -84,6 +86,27 @@ type past struct {
 }
 
 const pastKeySize = 8
+
+// summary is the number of the entries of a history and a sum over them, which differ if some
+// are missing because a page is an old version.
+type summary struct{ count, sum uint64 }
+
+func (s *summary) add(p past) {
+	s.count++
+	s.sum += p.revision ^ uint64(p.id)<<32 ^ uint64(p.time)
+}
+
+func summarize(all []past) (s summary) {
+	for _, p := range all {
+		s.add(p)
+	}
+	return s
+}
+
+func (s summary) encoded() []byte {
+	value := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, s.count), s.sum)
+	return binary.BigEndian.AppendUint32(value, crc32.Checksum(value, castagnoli))
+}
 
 func (p past) key() []byte { return binary.BigEndian.AppendUint64(nil, p.revision) }
 
@@ -194,6 +217,16 @@ func (h historyChange) apply(all []past) []past {
 	return all
 }
 
+// after returns the summary after a commit.
+func (h historyChange) after(s summary) summary {
+	pruned := summarize(h.pruned)
+	s = summary{s.count - pruned.count, s.sum - pruned.sum}
+	for _, e := range h.added {
+		s.add(e.past)
+	}
+	return s
+}
+
 func (h historyChange) put(tx *bbolt.Tx) error {
 	if h.isNew {
 		if err := beginHistory(tx); err != nil {
@@ -236,7 +269,7 @@ func beginHistory(tx *bbolt.Tx) error {
 
 // loseHistory leaves out all changes of the past. Damage of the history never refuses a write.
 func (c *content) loseHistory(cause error, path string, opts options) {
-	if c.history = nil; !c.isHistoryDamaged {
+	if c.history, c.summary = nil, (summary{}); !c.isHistoryDamaged {
 		c.isHistoryDamaged = true
 		opts.log(slog.LevelError, "the history is damaged: it is left out, and the next write begins a new one", "path", path, "error", cause)
 	}

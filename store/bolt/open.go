@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -107,6 +108,7 @@ type content struct {
 	state   state
 	table   *table.Table
 	history []past // in the order of the keys
+	summary summary
 
 	isHistoryDamaged bool // the next commit begins a new one
 }
@@ -132,6 +134,7 @@ type loader struct {
 	sum         uint64
 	damaged     int
 	damagedPast int
+	pastsSummed []byte // what the file has as the summary
 	reported    time.Time
 }
 
@@ -178,6 +181,9 @@ func (l *loader) read() (err error) {
 	if l.damagedPast > 0 {
 		l.opts.log(slog.LevelWarn, "entries of the history are damaged: they are left out", "path", l.file.Name(), "count", l.damagedPast)
 	}
+	if l.summary = summarize(l.history); l.pastsSummed != nil && !l.isHistoryDamaged && l.damagedPast == 0 && !bytes.Equal(l.pastsSummed, l.summary.encoded()) {
+		l.opts.log(slog.LevelWarn, "entries of the history are missing", "path", l.file.Name())
+	}
 	if !both {
 		l.opts.log(slog.LevelWarn, "a header of the file is invalid: the last commit is lost if that header was damaged "+
 			"after it was written; a power cut during a commit that was not acknowledged leaves such a header too", "path", l.file.Name())
@@ -212,6 +218,7 @@ func (l *loader) readState(file *pages.File) error {
 	if l.state, err = decodeState(entries[stateKey]); err != nil {
 		return corruptFile(err)
 	}
+	l.pastsSummed = entries[summaryKey]
 	return nil
 }
 

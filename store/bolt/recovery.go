@@ -100,7 +100,7 @@ func (s *Store) verifyReopened(ctx context.Context, file *os.File) (header pages
 	if pastErr != nil && !errors.Is(pastErr, pages.ErrDamaged) {
 		return header, nil, pastErr
 	}
-	if errors.Is(err, pages.ErrDamaged) {
+	if errors.Is(err, pages.ErrDamaged) || errors.Is(err, errOverwritten) {
 		err = corruptFile(err)
 	}
 	return header, pastErr, err
@@ -109,20 +109,25 @@ func (s *Store) verifyReopened(ctx context.Context, file *os.File) (header pages
 // verifyContent verifies all pages of the records and the freelist, as [Open] does, and that the
 // file has the state in memory, with or without the commit in doubt.
 func (s *Store) verifyContent(ctx context.Context, file *pages.File, header pages.Header) error {
-	want := s.state
-	switch {
-	case s.tookEffect(header):
-		want = s.inDoubt.state
-	case header.TxID != s.header.TxID:
-		return corruptFile(errOverwritten)
-	}
-	if err := verifyState(file, want); err != nil {
+	if err := s.verifyCommit(file, header); err != nil {
 		return err
 	}
 	if err := walk(ctx, file, recordsBucket); err != nil {
 		return err
 	}
 	return file.Freelist()
+}
+
+// verifyCommit verifies that the header is that of the last commit, or of the one in doubt, and
+// that the file has its state.
+func (s *Store) verifyCommit(file *pages.File, header pages.Header) error {
+	switch {
+	case s.tookEffect(header):
+		return verifyState(file, s.inDoubt.state)
+	case header.TxID != s.header.TxID:
+		return errOverwritten
+	}
+	return verifyState(file, s.state)
 }
 
 func walk(ctx context.Context, file *pages.File, bucket string) error {

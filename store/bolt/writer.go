@@ -81,7 +81,8 @@ func outcome(result, failure error) error {
 type commit struct {
 	batch   *table.Batch
 	history historyChange
-	state   state // afterwards
+	state   state   // afterwards
+	summary summary // afterwards
 	txid    uint64
 }
 
@@ -94,10 +95,11 @@ func (s *Store) commitBatch(b *table.Batch) error {
 		}
 	}
 	history := s.opts.historyAfter(s.history, b, time.Now())
-	next := &commit{b, history, s.state.after(b), s.header.TxID + 1}
+	next := &commit{batch: b, history: history, state: s.state.after(b), txid: s.header.TxID + 1}
 	if err := s.verifyFile(next); err != nil {
 		return err
 	}
+	next.summary = next.history.after(s.summary)
 	tx, err := s.begin(next)
 	if err != nil {
 		return err
@@ -160,7 +162,8 @@ func (next *commit) put(tx *bbolt.Tx) error {
 	if err := next.history.put(tx); err != nil {
 		return err
 	}
-	return tx.Bucket([]byte(metaBucket)).Put([]byte(stateKey), next.state.encoded())
+	meta := tx.Bucket([]byte(metaBucket))
+	return cmp.Or(meta.Put([]byte(stateKey), next.state.encoded()), meta.Put([]byte(summaryKey), next.summary.encoded()))
 }
 
 // deleteDamaged deletes a record whose key may be damaged after its sequence number.
@@ -179,7 +182,7 @@ func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(
 func (s *Store) finish(done *commit) {
 	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
 	s.needsRecovery, s.engine.stuck = true, true // if a panic leaves the batch applied in part
-	s.history = done.history.apply(s.history)
+	s.history, s.summary = done.history.apply(s.history), done.summary
 	s.isHistoryDamaged = s.isHistoryDamaged && !done.history.isNew
 	s.table.Apply(done.batch)
 	s.needsRecovery, s.engine.stuck = false, false

@@ -51,21 +51,22 @@ type Header struct {
 // Size returns the number of bytes in use.
 func (h Header) Size() int64 { return int64(h.Pages) * int64(h.PageSize) }
 
-// ReadHeaders returns the current header, and whether the other one is valid too. It
-// returns [ErrDamaged] if neither is valid, and [ErrNoHeader] if neither is a header. The
-// second one is at the size of a page, which only a valid header has: every possible
-// size is tried.
+// ReadHeaders returns the current header, and whether the other one is that of the commit
+// before: otherwise one of them is invalid, or an old version. It returns [ErrDamaged] if
+// neither is valid, and [ErrNoHeader] if neither is a header. The second one is at the size of
+// a page, which only a valid header has: every possible size is tried.
 func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
-	found, err := 0, ErrNoHeader
+	found, other, err := 0, Header{}, ErrNoHeader
 	for at := int64(0); at <= maxPageSize; at = max(minPageSize, 2*at) {
 		if found > 0 && at != int64(current.PageSize) {
 			continue
 		}
 		switch h, problem := readHeader(from, at); {
 		case problem == nil:
-			if found++; found == 1 || h.TxID > current.TxID {
-				current = h
+			if other = h; found == 0 || h.TxID > current.TxID {
+				current, other = h, current
 			}
+			found++
 		case errors.Is(problem, ErrDamaged):
 			err = fmt.Errorf("%w: neither header is valid", ErrDamaged)
 		case !errors.Is(problem, ErrNoHeader):
@@ -75,7 +76,7 @@ func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
 	if found > 0 {
 		err = nil
 	}
-	return current, found == 2, err
+	return current, found == 2 && other.TxID+1 == current.TxID, err
 }
 
 // readHeader returns a header, or ErrNoHeader if there is none, or ErrDamaged if it does not
