@@ -146,11 +146,16 @@ func TestWatch_UnknownOutcome(t *testing.T) {
 	}
 }
 
-// Close does not wait for a backup, and the backup completes.
+// Close does not wait for a backup. The backup completes if it has read the history.
 func TestClose_BackupRunning(t *testing.T) {
+	t.Run("after the history", func(t *testing.T) { closeInBackup(t, 10, nil) })
+	t.Run("within the history", func(t *testing.T) { closeInBackup(t, 600, relayer.ErrUnavailable) }) // it is read in steps
+}
+
+func closeInBackup(t *testing.T, changes int, want error) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
-	createAll(t, store, 0, 10)
+	createAll(t, store, 0, changes)
 	paused := newPausingContext(t)
 	copied := make(chan error, 1)
 	go func() { copied <- store.Backup(paused, path+".copy") }()
@@ -162,8 +167,12 @@ func TestClose_BackupRunning(t *testing.T) {
 		t.Error(err)
 	}
 	close(paused.open)
-	if err := <-copied; err != nil {
-		t.Error(err)
+	if err := <-copied; !errors.Is(err, want) {
+		t.Errorf("Backup: error is %v, want %v", err, want)
+	}
+	if want != nil {
+		wantNoOtherFiles(t, path)
+		return
 	}
 	if err := open(t, path+".copy").Close(); err != nil {
 		t.Error(err)

@@ -193,9 +193,9 @@ func (s *Store) lock(ctx context.Context) error {
 
 func (s *Store) unlock() { <-s.writeLock }
 
-// Close waits for the accepted writes and closes the file. A check that runs is
-// canceled, and a backup that runs completes. After Close every method returns
-// [relayer.ErrUnavailable]. Closing again returns the same result.
+// Close waits for the accepted writes and closes the file. A check that runs is canceled, and
+// so is a backup that has not read all of the history yet; later, a backup completes. After
+// Close every method returns [relayer.ErrUnavailable]. Closing again returns the same result.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.cancelWork()
