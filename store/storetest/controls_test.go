@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,11 +21,14 @@ import (
 	"github.com/go-relayer/relayer/store/storeutil"
 )
 
+// patienceOfControls stands for 10 seconds.
+const patienceOfControls = 500 * time.Millisecond
+
 // TestRun_Controls runs single cases with stores that break what the case tests. Every case
 // must fail. It does so in a child process, whose result is a failure.
 func TestRun_Controls(t *testing.T) {
 	if os.Getenv(wrongStore) != "" {
-		storetest.SetPatience(500 * time.Millisecond) // for a watch without heartbeats
+		storetest.SetPatience(patienceOfControls)
 		for name, stores := range controls {
 			for fault, open := range stores {
 				t.Run(name+"/"+fault, func(t *testing.T) {
@@ -534,10 +538,33 @@ var controls = map[string]map[string]func() relayer.Store{
 			}
 		}),
 	},
+	"readers see selections of one snapshot": {
+		"the total of a search is that before the last update": broken(func(f *faulty, right relayer.Store) {
+			search := relayer.StoreQuery{Contains: []string{"b"}}
+			var before atomic.Int64
+			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+				page, _ := right.List(ctx, search)
+				before.Store(int64(page.Total))
+				return right.Update(ctx, rec)
+			}
+			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+				page, err := right.List(ctx, query)
+				if query.Terms == nil && slices.Equal(query.Contains, search.Contains) {
+					page.Total = int(before.Load())
+				}
+				return page, err
+			}
+		}),
+	},
 	"watch has heartbeats": {
 		"there are none": func() relayer.Store {
 			store := newWatched(logAll)
 			store.heartbeat = time.Hour
+			return store
+		},
+		"they come every 12 seconds": func() relayer.Store {
+			store := newWatched(logAll)
+			store.heartbeat = patienceOfControls * 12 / 10
 			return store
 		},
 		"they have a record": changedElements(func(change relayer.RecordChange) relayer.RecordChange {

@@ -160,38 +160,48 @@ func termsAtLimits(t *testing.T, store relayer.Store) {
 	}
 }
 
-// readersSeeSelections lists while each record changes between two terms. A record always
-// has one of them, and never both.
+// readersSeeSelections lists while each record changes between two terms, and between two texts with
+// them. A record always has one of them, and never both.
 func readersSeeSelections(t *testing.T, store relayer.Store) {
 	const records, fewest, most, reads = 8, 60, 3000, 2000
 	all := createMany(t, store, records)
+	change := func(at int, term string) {
+		all[at].Terms, all[at].Text = []string{term}, term
+		all[at] = mustUpdate(t, store, all[at])
+	}
 	for i := range all {
-		all[i].Terms = []string{"a"}
-		all[i] = mustUpdate(t, store, all[i])
+		change(i, "a")
 	}
 	var listed atomic.Int64
 	stop := repeatUntilStopped(t, func() error {
 		listed.Add(1)
 		for _, c := range []struct {
-			terms [][]string
-			want  int
-		}{{[][]string{{"a", "b"}}, records}, {[][]string{{"a"}, {"b"}}, 0}, {[][]string{{"b"}}, -1}} {
-			page, err := store.List(t.Context(), relayer.StoreQuery{Terms: c.terms, Limit: 2 * records})
+			terms    [][]string
+			contains []string
+			want     int
+		}{
+			{[][]string{{"a", "b"}}, nil, records},
+			{[][]string{{"a"}, {"b"}}, nil, 0},
+			{[][]string{{"b"}}, nil, -1},
+			{nil, []string{"a", "b"}, records},
+			{[][]string{{"a"}}, []string{"b"}, 0},
+			{nil, []string{"b"}, -1},
+		} {
+			query := relayer.StoreQuery{Terms: c.terms, Contains: c.contains, Limit: 2 * records}
+			page, err := store.List(t.Context(), query)
 			if err != nil || len(page.Records) != page.Total || c.want >= 0 && page.Total != c.want {
-				return fmt.Errorf("list of %q: %d records and a total of %d, error %v", c.terms, len(page.Records), page.Total, err)
+				return fmt.Errorf("list of %+v: %d records and a total of %d, error %v", query, len(page.Records), page.Total, err)
 			}
 			for _, rec := range page.Records {
-				if !selects(relayer.StoreQuery{Terms: c.terms}, rec) {
-					return fmt.Errorf("list of %q: record with the terms %q", c.terms, rec.Terms)
+				if !selects(query, rec) {
+					return fmt.Errorf("list of %+v: record with the terms %q and the text %q", query, rec.Terms, rec.Text)
 				}
 			}
 		}
 		return nil
 	})
 	for i := 0; i < fewest || i < most && listed.Load() < reads && !t.Failed(); i++ {
-		at := i * 5 % records
-		all[at].Terms = []string{string("ba"[i/records%2])}
-		all[at] = mustUpdate(t, store, all[at])
+		change(i*5%records, string("ba"[i/records%2]))
 	}
 	stop()
 	wantPage(t, store, 0, 100, all)

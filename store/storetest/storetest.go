@@ -16,6 +16,11 @@
 // Every case gets an empty store. A store with a Close() error method is closed when
 // its case ends. After Close, every method must return [relayer.ErrUnavailable], and
 // Close again must return nil. The largest record has 2 MiB. Run the cases with the race detector too.
+//
+// The suite cannot cause faults. Test of a store of your own that a watch ends with
+// [relayer.ErrUnavailable] if its data is unreachable for 15 seconds, that a failed write of
+// unknown outcome returns [relayer.ErrOutcomeUnknown], and that a damaged record is an error that
+// matches [relayer.ErrCorrupt], also in a page, and leaves the others readable.
 package storetest
 
 import (

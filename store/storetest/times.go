@@ -165,16 +165,22 @@ func watchHeartbeats(t *testing.T, store relayer.Store) {
 	}
 }
 
+// heartbeatPatience is how long a case waits for a heartbeat after the element before it: 9
+// seconds, although there must be one at least every 5.
+func heartbeatPatience() time.Duration { return patience * 9 / 10 }
+
 // heartbeat waits for a heartbeat with a time after a write that was acknowledged, and returns
 // its position. It may follow a few that were made before.
 func (w watcher) heartbeat(acknowledged time.Time) (position string, err error) {
-	defer time.AfterFunc(2*patience, w.end).Stop()
+	timer := time.AfterFunc(heartbeatPatience(), w.end)
+	defer timer.Stop()
 	var beat relayer.RecordChange
 	for range 4 {
 		earlier, ok := beat.Time, true
 		if beat, err, ok = w.pull(); err != nil || !ok {
-			return "", fmt.Errorf("the watch: error %w, ended is %t, want a heartbeat", err, !ok)
+			return "", fmt.Errorf("the watch: error %v, ended is %t, want a heartbeat within %s", err, !ok, heartbeatPatience())
 		}
+		timer.Reset(heartbeatPatience())
 		want := relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: beat.Position, Time: beat.Time}
 		if !reflect.DeepEqual(beat, want) {
 			return "", fmt.Errorf("the watch: %+v, want a heartbeat that has only a position and a time", beat)
