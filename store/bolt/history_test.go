@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,6 +242,37 @@ func writeChanges(t *testing.T, store *bolt.Store, count int) (changes []relayer
 		t.Fatal(err)
 	}
 	return m.changes
+}
+
+var updates = flag.Int("updates", 6000, "how many updates TestHistory_BoundedFile makes")
+
+// TestHistory_BoundedFile: while 64 writers update records, the file stays as large as the records, the
+// changes to retain and some free pages need.
+func TestHistory_BoundedFile(t *testing.T) {
+	const writers, keep, limit = 64, 1000, 9 << 20
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path, bolt.WithHistory(keep, time.Hour))
+	var done sync.WaitGroup
+	for writer := range writers {
+		done.Go(func() {
+			rec, err := store.Create(t.Context(), numbered(writer))
+			for i := 0; i < *updates/writers && err == nil; i++ {
+				rec, err = store.Update(t.Context(), rec)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	size, count := len(read(t, path)), len(historyEntries(t, path))
+	if size > limit || count < keep || count > keep+4*writers {
+		t.Errorf("after %d updates the file has %d bytes and %d changes, want at most %d bytes and about %d changes", *updates, size, count, limit, keep)
+	}
+	t.Logf("after %d updates the file has %d bytes", *updates, size)
 }
 
 func TestHistory_Age(t *testing.T) {

@@ -29,7 +29,7 @@ func killWhileWriting(t *testing.T, given task, survivors func(after uint64) con
 	known := newLedger()
 	inFlight, carriedOut := 0, 0
 	for given.Round = range *rounds {
-		run(t, given, ready, upTo(80*time.Millisecond), known.note)
+		run(t, given, ready, writingTime(given.Round, 80*time.Millisecond), known.note)
 		left := survivors(known.revision)
 		if found := known.compare(left); !found.isEmpty() {
 			t.Fatalf("round %d: %v", given.Round, found)
@@ -81,6 +81,15 @@ func TestBolt_KilledWhileCreatingFile(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds: the file was absent after %d and whole after %d", *rounds, absent, whole)
+}
+
+// writingTime returns how long to write before the fault of a round. Each tenth round is longer, for
+// more writes in a test.
+func writingTime(round int, most time.Duration) time.Duration {
+	if round%10 == 9 {
+		most *= 20
+	}
+	return upTo(most)
 }
 
 func upTo(most time.Duration) time.Duration { return rand.N(most) }

@@ -39,7 +39,7 @@ func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Sto
 	f := newFleet(t, server, stores)
 	for round := range *rounds {
 		f.start()
-		time.Sleep(upTo(60 * time.Millisecond))
+		time.Sleep(writingTime(round, 60*time.Millisecond))
 		fault(round)
 		f.awaitRecovery(round)
 		f.quiesce()
