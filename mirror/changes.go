@@ -36,7 +36,7 @@ func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 		for ctx.Err() == nil {
 			id, isQueued := c.next()
 			if isQueued {
-				if !c.report(id, m.entry(id), yield) {
+				if !c.report(id, m.find(id), yield) {
 					return
 				}
 				continue
@@ -123,11 +123,8 @@ func (c *consumer) next() (id string, isQueued bool) {
 
 // report reports the difference of a relayer, if any. It returns false if the consumer ends
 // the sequence.
-func (c *consumer) report(id string, current *entry, yield func(Change) bool) bool {
-	change := Change{Kind: relayer.ChangeUpdated, Before: c.reported[id]}
-	if current != nil {
-		change.After = current.Relayer
-	}
+func (c *consumer) report(id string, current *relayer.Relayer, yield func(Change) bool) bool {
+	change := Change{Kind: relayer.ChangeUpdated, Before: c.reported[id], After: current}
 	if change.Before == change.After {
 		return true
 	}

@@ -108,10 +108,10 @@ func (s *session) page(ctx context.Context, after relayer.Cursor, perPage int) (
 }
 
 func (s *session) readAll(ctx context.Context, page *relayer.Page) (err error) {
-	next, first := newView(s.mirror.view.last+1), page.Position
+	next, first := newView(), page.Position
 	for {
 		for _, r := range page.Relayers {
-			next.put(r)
+			next.byID[r.ID] = r
 		}
 		if page.Next == "" {
 			break
@@ -120,6 +120,7 @@ func (s *session) readAll(ctx context.Context, page *relayer.Page) (err error) {
 			return err
 		}
 	}
+	next.sort()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next, s.last = next, page.Position

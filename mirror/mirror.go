@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,7 +55,7 @@ func Open(ctx context.Context, source relayer.Registry, selector relayer.Selecto
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
 	m := &Mirror{
-		source: source, selector: selector, view: newView(1), consumers: make(map[*consumer]struct{}),
+		source: source, selector: selector, view: newView(), consumers: make(map[*consumer]struct{}),
 		opened: make(chan struct{}), done: make(chan struct{}),
 	}
 	for _, option := range options {
@@ -110,96 +110,63 @@ func (m *Mirror) Err() error {
 
 // Get returns the relayer, which must not be modified, or [relayer.ErrNotFound].
 func (m *Mirror) Get(_ context.Context, id string) (*relayer.Relayer, error) {
-	found := m.entry(id)
+	found := m.find(id)
 	if found == nil {
 		return nil, fmt.Errorf("mirror: get %q: %w", mask.Shortened(id, limits.ID), relayer.ErrNotFound)
 	}
-	return found.Relayer, nil
+	return found, nil
 }
 
-func (m *Mirror) entry(id string) *entry {
+func (m *Mirror) find(id string) *relayer.Relayer {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.view.byID[id]
 }
 
 // All returns the relayers that the selector selects, which must not be modified, at one
-// moment: in the order of the last complete read, and then in that in which they were
-// created or began to match. The cost is that of the rarest value of signer, network,
-// notification or label in the selector. The sequence can be ranged over again.
+// moment, in the order of their IDs. It checks all relayers of the view. The sequence can be
+// ranged over again.
 func (m *Mirror) All(_ context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
 		if err := selector.Err(); err != nil {
 			yield(nil, fmt.Errorf("mirror: list: %w", err))
 			return
 		}
-		selected, _ := m.selected(selector)
-		for _, e := range selected {
-			if !yield(e.Relayer, nil) {
+		for _, r := range m.selected(selector) {
+			if !yield(r, nil) {
 				return
 			}
 		}
 	}
 }
 
-// selected returns the entries that the selector selects, and the number of the first entry
-// of the view. It sorts and checks the candidates outside of the lock.
-func (m *Mirror) selected(selector relayer.Selector) (selected []*entry, first uint64) {
+func (m *Mirror) selected(selector relayer.Selector) []*relayer.Relayer {
 	m.mu.RLock()
-	candidates, first := m.view.candidates(selector), m.view.first
+	all := slices.Clone(m.view.ordered)
 	m.mu.RUnlock()
-	sortByNumber(candidates)
-	selected = make([]*entry, 0, len(candidates))
-	for _, e := range candidates {
-		if selector.Matches(e.Relayer) {
-			selected = append(selected, e)
-		}
-	}
-	return selected, first
+	return slices.DeleteFunc(all, func(r *relayer.Relayer) bool { return !selector.Matches(r) })
 }
 
 // List returns a page of the relayers that the query selects, in the order of All. They
 // must not be modified. It returns a [*relayer.ValidationError] if the query is invalid. A
-// page has any number of relayers, and no position.
-//
-// Cursors are those of this view. If it was read again since, the error matches
-// [relayer.ErrGap]: begin again, or use All.
+// page has any number of relayers, and no position. Its cursors are valid for every Mirror.
 func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	page, err := m.page(query)
-	if err != nil {
+	if err := cmp.Or(query.Selector.Err(), wire.CheckPage(query)); err != nil {
 		return nil, fmt.Errorf("mirror: list: %w", err)
 	}
-	return page, nil
-}
-
-func (m *Mirror) page(query relayer.ListQuery) (*relayer.Page, error) {
-	if err := cmp.Or(query.Selector.Err(), wire.CheckPage(query)); err != nil {
-		return nil, err
-	}
-	selected, first := m.selected(query.Selector)
-	page := &relayer.Page{Pagination: relayer.Pagination{
-		PerPage: cmp.Or(query.PerPage, relayer.DefaultPerPage), TotalItems: len(selected),
-	}}
-	start, perPage := len(selected), page.Pagination.PerPage
+	rest, perPage := m.selected(query.Selector), cmp.Or(query.PerPage, relayer.DefaultPerPage)
+	page := &relayer.Page{Pagination: relayer.Pagination{PerPage: perPage, TotalItems: len(rest)}}
 	if query.After != nil {
-		after, err := numberOf(*query.After, first)
-		if err != nil {
-			return nil, err
-		}
-		start = position(selected, after+1)
+		at, _ := search(rest, string(*query.After)+"\x00") // the first ID behind it
+		rest = rest[at:]
 	} else {
 		page.Pagination.CurrentPage = max(query.Page, 1)
-		if page.Pagination.CurrentPage-1 <= math.MaxInt/perPage {
-			start = min(start, (page.Pagination.CurrentPage-1)*perPage)
-		}
+		skipped := min(page.Pagination.CurrentPage-1, len(rest)/perPage+1)
+		rest = rest[min(skipped*perPage, len(rest)):]
 	}
-	end := start + min(perPage, len(selected)-start)
-	page.Relayers = make([]*relayer.Relayer, 0, end-start)
-	for _, e := range selected[start:end] {
-		page.Relayers = append(page.Relayers, e.Relayer)
-	}
-	if query.After != nil && end < len(selected) {
-		page.Next = cursorOf(selected[end-1])
+	page.Relayers = rest[:min(perPage, len(rest))]
+	if query.After != nil && len(rest) > perPage {
+		page.Next = relayer.Cursor(rest[perPage-1].ID)
 	}
 	return page, nil
 }
