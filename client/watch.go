@@ -39,8 +39,11 @@ import (
 // connection, which ctx releases.
 func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
 	w := newWatcher(c, query)
-	if query.After == "" {
-		w.start(ctx)
+	if query.After == "" && w.rejected == nil {
+		if failed := w.connect(ctx); failed != nil && !failed.isTemporary {
+			w.rejected = failed
+		}
+		w.isStart = w.stream != nil
 	}
 	var isRanged atomic.Bool
 	return func(yield func(relayer.Change, error) bool) {
@@ -50,24 +53,15 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 		}
 		defer w.disconnect()
 		for ctx.Err() == nil {
-			e, failed := w.next(ctx)
-			if failed != nil && failed.isTemporary {
+			change, failed := w.next(ctx)
+			switch {
+			case failed != nil && failed.isTemporary:
 				wire.Sleep(ctx, min(failed.wait, maxReconnectWait)+wire.BackOff(w.failures))
 				w.failures++
-				continue
-			}
-			var change *relayer.Change
-			var err error
-			if failed != nil {
-				err = failed.err
-			} else {
-				change, err = w.change(e)
-			}
-			if err != nil {
-				yield(named(relayer.ActionWatch, "", relayer.Change{}, cmp.Or(ctx.Err(), err)))
+			case failed != nil:
+				yield(named(relayer.ActionWatch, "", relayer.Change{}, cmp.Or(ctx.Err(), failed.err)))
 				return
-			}
-			if change != nil && !yield(*change, nil) {
+			case change != nil && !yield(*change, nil):
 				return
 			}
 		}
@@ -86,8 +80,8 @@ type watcher struct {
 	selector relayer.Selector
 	stream   *eventStream // nil while there is no connection
 	lastID   string
-	pending  *event   // read by start
-	rejected *failure // by start, or the query is invalid
+	isStart  bool     // the feed begins with the stream: its resync event is no gap
+	rejected *failure // the first connection, or the query
 	failures int      // since the last change or long connection
 
 	// complete is the time up to which the consumer has all changes with the next event. It
@@ -107,55 +101,32 @@ func newWatcher(c *Client, query relayer.WatchQuery) *watcher {
 	return w
 }
 
-// start opens the first stream. Its resync event marks the start of the feed.
-func (w *watcher) start(ctx context.Context) {
-	first, failed := w.next(ctx)
-	for failed == nil && first.data == nil {
-		if first.hasID {
-			w.lastID = first.id
-		}
-		first, failed = w.next(ctx)
-	}
-	switch {
-	case failed != nil && !failed.isTemporary:
-		w.rejected = failed
-		w.disconnect()
-	case failed == nil && first.kind != resyncKind:
-		w.pending = &first
-	case failed == nil && first.hasID:
-		w.lastID = first.id
-	}
-}
-
-func (w *watcher) next(ctx context.Context) (event, *failure) {
+// next returns the change of the next event, or nil if it has none.
+func (w *watcher) next(ctx context.Context) (*relayer.Change, *failure) {
 	if w.rejected != nil {
-		return event{}, w.rejected
-	}
-	if w.pending != nil {
-		e := *w.pending
-		w.pending = nil
-		return e, nil
+		return nil, w.rejected
 	}
 	if w.stream != nil && w.lastID != "" && w.stream.isOutdated() {
 		w.disconnect()
 	}
 	if w.stream == nil {
 		if failed := w.connect(ctx); failed != nil {
-			return event{}, failed
+			return nil, failed
 		}
 	}
 	e, err := w.stream.next()
 	if err == nil {
-		if duration, isSet := e.milliseconds(); isSet {
-			w.complete = w.stream.began.Add(duration)
+		change, err := w.change(e)
+		if err != nil {
+			return nil, &failure{err: fmt.Errorf("GET %s: %w", watchPath, err)}
 		}
-		return e, w.ignored(e)
+		return change, nil
 	}
 	if time.Since(w.stream.began) > longConnection {
 		w.failures = 0
 	}
 	w.disconnect()
-	return event{}, &failure{err: fmt.Errorf("GET %s: %w", watchPath, err), isTemporary: !errors.Is(err, errTooLarge)}
+	return nil, &failure{err: fmt.Errorf("GET %s: %w", watchPath, err), isTemporary: !errors.Is(err, errTooLarge)}
 }
 
 // longConnection is the duration of a connection that ends a series of failures.
@@ -164,7 +135,7 @@ const longConnection = 10 * time.Second
 func (w *watcher) disconnect() {
 	if w.stream != nil {
 		w.stream.close()
-		w.stream = nil
+		w.stream, w.isStart = nil, false
 	}
 }
 
@@ -245,23 +216,34 @@ func (w *watcher) tolerate(failed *failure) *failure {
 	return failed
 }
 
-// change returns the change of the event, or nil if it is none.
+// change returns the change of the event, or nil if it has none.
 func (w *watcher) change(e event) (*relayer.Change, error) {
-	isRepeated := e.hasID && e.id == w.lastID // each position is sent once
-	if e.hasID && e.kind != resyncKind {
+	if err := w.ignored(e.comment); err != nil {
+		return nil, err
+	}
+	duration, isTimed := e.milliseconds()
+	if isTimed {
+		w.complete = w.stream.began.Add(duration)
+	}
+	kind, isRepeated := relayer.ChangeKind(e.kind), e.hasID && e.id == w.lastID // each position is sent once
+	if e.hasID && kind != resyncKind {
 		w.lastID = e.id
 	}
 	if e.data == nil {
-		if _, isHeartbeat := e.milliseconds(); !isHeartbeat || !w.hasHeartbeats {
+		if !isTimed || !w.hasHeartbeats {
 			return nil, nil
 		}
 		return &relayer.Change{Kind: relayer.ChangeHeartbeat, Position: w.lastID, Time: w.complete}, nil
 	}
-	kind := relayer.ChangeKind(e.kind)
+	isStart := w.isStart
+	w.isStart = false
 	switch kind {
-	case resyncKind:
-		return nil, fmt.Errorf("GET %s: %w", watchPath, relayer.ErrGap)
 	case relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted:
+	case resyncKind:
+		if !isStart {
+			return nil, relayer.ErrGap
+		}
+		return nil, nil
 	default:
 		return nil, nil
 	}
@@ -273,20 +255,17 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	if err == nil && kind != relayer.ChangeDeleted && !w.selector.Matches(r) {
 		err = unsupportedSelector(w.selector) // the server has ignored the selector
 	}
-	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w", watchPath, err)
-	}
-	return &relayer.Change{Kind: kind, Relayer: r, Position: w.lastID, Time: w.complete}, nil
+	return &relayer.Change{Kind: kind, Relayer: r, Position: w.lastID, Time: w.complete}, err
 }
 
-// ignored returns the failure of a comment that the server has ignored a parameter.
-func (w *watcher) ignored(e event) *failure {
-	if e.comment == wire.IgnoredParameter(rpcURLsParameter) && w.client.urls == fullURLs {
-		return &failure{err: fmt.Errorf("GET %s: %w", watchPath, errNoFullURLs)}
+// ignored returns an error if the comment says that the server has ignored a parameter.
+func (w *watcher) ignored(comment string) error {
+	if comment == wire.IgnoredParameter(rpcURLsParameter) && w.client.urls == fullURLs {
+		return errNoFullURLs
 	}
 	for key := range w.selector.Terms() {
-		if e.comment == wire.IgnoredParameter(key) {
-			return &failure{err: fmt.Errorf("GET %s: %w", watchPath, unsupportedSelector(w.selector))}
+		if comment == wire.IgnoredParameter(key) {
+			return unsupportedSelector(w.selector)
 		}
 	}
 	return nil

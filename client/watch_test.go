@@ -148,6 +148,13 @@ func TestWatch_Resync(t *testing.T) {
 	})
 }
 
+// The start of a later connection is not that of the feed.
+func TestWatch_FirstConnectionEndsAtOnce(t *testing.T) {
+	follow(t, func(t *testing.T, _ *feed, changes iter.Seq2[relayer.Change, error]) {
+		wantEnd(t, changes, "gap")
+	}, end, func(c *connection) { c.send(resync) })
+}
+
 // A change that arrives twice is returned once.
 func TestWatch_RepeatedEvent(t *testing.T) {
 	follow(t, func(t *testing.T, _ *feed, changes iter.Seq2[relayer.Change, error]) {
