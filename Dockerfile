@@ -16,7 +16,7 @@ COPY --from=build --chown=65532:65532 /data /data
 COPY --from=build --chown=65532:65532 /backups /backups
 USER 65532:65532
 VOLUME /data
-EXPOSE 8080
+EXPOSE 8080 9090
 HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["/relayerd", "healthcheck", "--addr", "127.0.0.1:8080"]
 ENTRYPOINT ["/relayerd"]
-CMD ["serve", "--addr", ":8080", "--db", "/data/relayers.db"]
+CMD ["serve", "--addr", ":8080", "--metrics-addr", ":9090", "--db", "/data/relayers.db"]

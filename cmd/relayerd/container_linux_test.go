@@ -106,7 +106,7 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 		t.Errorf("version %q", text)
 	}
 
-	server := &process{t: t, command: image.program(append(containerCommand(t), "--addr", "127.0.0.1:0")...), output: new(output)}
+	server := &process{t: t, command: image.program(append(containerCommand(t), "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0")...), output: new(output)}
 	server.run()
 	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
 	address := strings.TrimPrefix(server.url, "http://")

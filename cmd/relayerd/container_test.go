@@ -111,8 +111,9 @@ func TestDockerfile_Commands(t *testing.T) {
 	expectCommandExists(t, health[1:])
 	_, port, _ := strings.Cut(flagValue(t, containerCommand(t), "addr"), ":")
 	_, checked, _ := strings.Cut(flagValue(t, health[1:], "addr"), ":")
-	if port != soleArguments(t, "EXPOSE") || checked != port {
-		t.Errorf("serve uses port %s, the health check %s", port, checked)
+	_, metricsPort, _ := strings.Cut(flagValue(t, containerCommand(t), "metrics-addr"), ":")
+	if exposed := soleArguments(t, "EXPOSE"); exposed != port+" "+metricsPort || port == metricsPort || checked != port {
+		t.Errorf("serve uses the ports %s and %s, the image exposes %s, and the health check uses %s", port, metricsPort, exposed, checked)
 	}
 }
 
