@@ -53,9 +53,13 @@ func (f historyFilter) selects(note relayer.Note) bool {
 		!note.Time.Before(f.since) && (f.until.IsZero() || note.Time.Before(f.until))
 }
 
+// clockMargin bounds how much the clocks of instances may differ: revisions are in order, and
+// their times nearly so.
+const clockMargin = time.Minute
+
 // isPast reports whether a change, and so all older ones, were made before the filter begins.
 func (f historyFilter) isPast(note relayer.Note) bool {
-	return !note.Time.IsZero() && note.Time.Before(f.since)
+	return !note.Time.IsZero() && note.Time.Before(f.since.Add(-clockMargin))
 }
 
 // Changes are filtered after they were read. A filter that selects few must not make one

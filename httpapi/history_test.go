@@ -76,6 +76,36 @@ func TestHistory_Filters(t *testing.T) {
 	wantProblem(t, s.as(reader, "GET", allHistory+"?until=x", ""), "until", "must be a time such as 2026-01-02T15:04:05Z")
 }
 
+// clocks is a store of instances whose clocks differ.
+type clocks struct {
+	relayer.Store
+	times map[string]time.Time // of the creates; zero is unknown
+}
+
+func (c clocks) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if rec.Note = nil; !c.times[rec.ID].IsZero() {
+		rec.Note = fmt.Appendf(nil, "%d\tcreate", c.times[rec.ID].UnixMilli())
+	}
+	return c.Store.Create(ctx, rec)
+}
+
+// A change of an instance whose clock is behind, or of an unknown time, does not end a search.
+func TestHistory_Clocks(t *testing.T) {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	manager, err := relayer.New(clocks{memory.New(), map[string]time.Time{"early": since.Add(time.Second), "behind": since.Add(-59 * time.Second), "late": since}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveManager(t, manager, tokens(reader, writer), httpapi.WithRateLimit(0, 0))
+	for _, id := range []string{"early", "behind", "unknown", "late"} {
+		s.as(writer, "POST", collection, scopedBody(id, "risk"))
+	}
+	entries, _ := s.walkHistory(reader, allHistory, "since="+since.Format(time.RFC3339))
+	if len(entries) != 2 || entries[0].ID != "late" || entries[1].ID != "early" {
+		t.Errorf("found %+v, want late and early", entries)
+	}
+}
+
 // endlessHistory is a store with one change of the past, an endless number of times.
 type endlessHistory struct {
 	relayer.Store

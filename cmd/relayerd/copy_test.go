@@ -147,7 +147,7 @@ func TestCopy_ResumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	source := makeFile(t, 5_000)
 	database := location(t, startPostgres(t), "postgres")
-	copied, closeCopied, err := openStore(t.Context(), "--db", database)
+	copied, closeCopied, err := openStore(t.Context(), "--db", database, everything)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,10 +94,10 @@ func (c *historyConfig) read(ctx context.Context, registry relayer.Registry, sin
 			return nil, err
 		}
 		for _, r := range page.Revisions {
-			if r.Time.Before(since) {
+			if isLongBefore(r.Time, since) {
 				return found, nil
 			}
-			if c.selects(r) {
+			if c.selects(r) && !r.Time.Before(since) {
 				found = append(found, r)
 			}
 			if len(found) == c.limit {
@@ -108,6 +108,16 @@ func (c *historyConfig) read(ctx context.Context, registry relayer.Registry, sin
 			return found, nil
 		}
 	}
+}
+
+// clockMargin bounds how much the clocks of instances may differ: revisions are in order, and
+// their times nearly so.
+const clockMargin = time.Minute
+
+// isLongBefore reports whether a change, and so all older ones, were made before a time. The time
+// of a change may be unknown.
+func isLongBefore(changed, since time.Time) bool {
+	return !changed.IsZero() && changed.Before(since.Add(-clockMargin))
 }
 
 func (c *historyConfig) selects(r relayer.Revision) bool {

@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,6 +52,36 @@ func TestHistory_Table(t *testing.T) {
 		strings.Join(strings.Fields(lines[2])[2:], " ") != "1 a - create -" {
 		t.Errorf("printed\n%s", output)
 	}
+	for name, flags := range historyTargets(t, path) {
+		t.Run(name, func(t *testing.T) { expectHistory(t, flags) })
+	}
+}
+
+// historyTargets returns the flags for the history of a file: of the file, of a server, and of a
+// PostgreSQL database.
+func historyTargets(t *testing.T, path string) map[string]func(t *testing.T) []string {
+	t.Helper()
+	return map[string]func(t *testing.T) []string{
+		"file": func(*testing.T) []string { return []string{"--db", path} },
+		"server": func(t *testing.T) []string {
+			served := filepath.Join(t.TempDir(), "served.db")
+			runCommand(t, "backup", "--db", path, "--to", served)
+			server := start(t, token, "--db", served)
+			t.Cleanup(server.stop)
+			return []string{"--server", server.url}
+		},
+		"postgres": func(t *testing.T) []string {
+			database := location(t, startPostgres(t), "postgres")
+			expect(t, 0, "copy", "--from", path, "--to", database)
+			return []string{"--db", database}
+		},
+	}
+}
+
+// expectHistory checks what each filter prints of the history of makeHistory.
+func expectHistory(t *testing.T, target func(t *testing.T) []string) {
+	t.Helper()
+	flags := target(t)
 	for name, c := range map[string]struct {
 		args []string
 		want []string // revisions
@@ -62,7 +95,7 @@ func TestHistory_Table(t *testing.T) {
 		"limited":    {[]string{"--limit", "2"}, []string{"4", "3"}},
 	} {
 		var got []string
-		for _, line := range strings.Split(strings.TrimSpace(runCommand(t, append([]string{"history", "--db", path}, c.args...)...)), "\n") {
+		for line := range strings.Lines(expect(t, 0, on(flags, "history", c.args...)...).stdout) {
 			if fields := strings.Fields(line); len(fields) > 2 && fields[0] != "TIME" {
 				got = append(got, fields[2])
 			}
@@ -110,5 +143,76 @@ func TestHistory_Since(t *testing.T) {
 		if got, err := parseSince(text, now); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
+	}
+}
+
+// A change of an instance whose clock is behind, or of an unknown time, does not end a search.
+func TestHistory_Clocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store, err := bolt.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	since := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for id, changed := range []time.Time{since, since.Add(-59 * time.Second), {}, since} {
+		rec := relayer.Record{ID: fmt.Sprint("r-", id), Document: []byte(`{"network_type":"evm"}`)}
+		if !changed.IsZero() {
+			rec.Note = fmt.Appendf(nil, "%d\tcreate", changed.UnixMilli())
+		}
+		if _, err := store.Create(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	output := runCommand(t, "history", "--db", path, "--since", since.Format(time.RFC3339))
+	if strings.Count(output, "\n") != 3 || !strings.Contains(output, " r-0 ") || !strings.Contains(output, " r-3 ") {
+		t.Errorf("printed\n%s", output)
+	}
+}
+
+func TestServe_HistoryRetention(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "--db", path, "--history-changes", "10", "--rate", "0")
+	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	const changes = 200
+	for i := range changes {
+		server.expectStatus("PATCH", collection+"/r-1", token, fmt.Sprintf(`{"name":"n-%d"}`, i), http.StatusOK)
+	}
+	server.stop()
+	if retained := strings.Count(runCommand(t, "history", "--db", path, "--limit", "1000"), "\n"); retained < 10 || retained >= changes {
+		t.Errorf("%d changes are retained, want about 10", retained)
+	}
+	server = start(t, token, "--db", path, "--history", "0")
+	server.expectStatus("GET", collection+":history", token, "", http.StatusNotFound)
+	server.stop()
+	expectFailure(t, "--history and --history-changes must be 0 or more", "serve", "--db", path, "--history", "-1h")
+	expectFailure(t, "--history-changes must not be set for PostgreSQL: use --history", "serve", "--db", "postgres://h/d", "--history-changes", "1")
+}
+
+// A command deletes nothing that a server with other flags retains.
+func TestCommand_KeepsHistory(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	file, err := openFile(t.Context(), "--db", path, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	changes := make([]relayer.RecordChange, defaultRetention.changes+100)
+	for i := range changes {
+		changes[i] = relayer.RecordChange{Kind: relayer.ChangeCreated, Record: relayer.Record{
+			ID: fmt.Sprint("r-", i), Sequence: uint64(i + 1), Revision: uint64(i + 1), Document: []byte(`{"network_type":"evm"}`),
+		}}
+	}
+	if err := errors.Join(file.ImportHistory(t.Context(), changes), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, 0, "apply", "--yes", "--db", path, "-f", writeFile(t, publicConfig))
+	if output := runCommand(t, "history", "r-0", "--db", path); !strings.Contains(output, " r-0 ") {
+		t.Errorf("the oldest change is not retained: %s", output)
 	}
 }

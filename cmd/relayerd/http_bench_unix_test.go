@@ -242,7 +242,7 @@ func serveMemory(b *testing.B, c config, ids []string, definition string) (addre
 // and returns its address.
 func serveInside(b *testing.B, c config) (address string) {
 	b.Helper()
-	c.address, c.logFormat = "127.0.0.1:0", "text"
+	c.address, c.logFormat, c.history = "127.0.0.1:0", "text", defaultRetention
 	ctx, stop := context.WithCancel(context.Background())
 	ended, log := make(chan error, 1), new(output)
 	go func() { ended <- serve(ctx, c, token, io.Discard, log) }()

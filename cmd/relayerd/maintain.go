@@ -203,7 +203,7 @@ func copyDatabase(ctx context.Context, from, to string, stderr io.Writer) (err e
 	}
 	// The source is only read, so that an error of the close loses nothing.
 	defer func() { _ = closeSource() }()
-	destination, closeDestination, err := openStore(ctx, "--to", to, lockOnce())
+	destination, closeDestination, err := openStore(ctx, "--to", to, everything, lockOnce())
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type config struct {
 	tlsCert, tlsKey  string
 	maxConnections   int
 	drainDelay       time.Duration
+	history          retention
 	backup           backupConfig
 }
 
@@ -71,7 +72,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	c.sealing.addFlags(command)
 	flags.Float64Var(&c.rate, "rate", 100, "gets, lists and watches per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
-	flags.BoolVar(&c.logWrites, "log-writes", true, "log who changed which relayer, and who was refused")
+	flags.BoolVar(&c.logWrites, "log-writes", true, "log who changed which relayer, and who was refused; reads of full RPC URLs are always logged")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain; --addr then serves HTTPS, and reloads the files when they change")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` of the private key of --tls-cert")
 	annotate(command, "tls-cert", needs, "tls-key")
@@ -82,6 +83,8 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
 	flags.IntVar(&c.maxConnections, "max-connections", 0, "`number` of connections to --addr at once; further ones wait. 0 is no limit")
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "`duration` after SIGTERM for which /healthz/ready reports 503 while requests are still accepted")
+	flags.DurationVar(&c.history.age, "history", defaultRetention.age, "`duration` for which the history retains a change; 0 is no history")
+	flags.IntVar(&c.history.changes, "history-changes", defaultRetention.changes, "`number` of changes that the history of a file retains; 0 is no history")
 	flags.StringVar(&c.backup.directory, "backup", "", "existing `directory` for backups of the database file")
 	flags.DurationVar(&c.backup.every, "backup-every", time.Hour, "`duration` between backups")
 	flags.IntVar(&c.backup.keep, "backup-keep", 24, "`number` of backups to keep; older ones are removed")
@@ -122,6 +125,12 @@ func (c config) check() error {
 	}
 	if c.drainDelay < 0 {
 		return errors.New("--drain-delay must be 0 or more")
+	}
+	if c.history.age < 0 || c.history.changes < 0 {
+		return errors.New("--history and --history-changes must be 0 or more")
+	}
+	if isPostgres(c.database) && c.history.changes != defaultRetention.changes {
+		return errors.New("--history-changes must not be set for PostgreSQL: use --history")
 	}
 	if err := c.backup.check(c.database); err != nil {
 		return err

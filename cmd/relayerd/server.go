@@ -200,7 +200,7 @@ const apiKeyName = "api-key"
 
 // openStore opens the database, and starts the backups of --backup.
 func (s *server) openStore(ctx context.Context) error {
-	store, closeStore, err := openStore(ctx, "--db", s.database, bolt.WithLogger(s.logger))
+	store, closeStore, err := openStore(ctx, "--db", s.database, s.history, bolt.WithLogger(s.logger))
 	if err != nil {
 		return err
 	}

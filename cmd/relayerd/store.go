@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -28,19 +30,30 @@ const (
 	filePathRule = "a path must not contain @, = or :"
 )
 
+// retention is how much of the history a store retains.
+type retention struct {
+	changes int // of a file
+	age     time.Duration
+}
+
+var defaultRetention = retention{100_000, 90 * 24 * time.Hour}
+
+// everything is the retention of commands: only a server knows how much to delete.
+var everything = retention{math.MaxInt, math.MaxInt64}
+
 // openStore opens memory, a PostgreSQL database, or a file, which it creates if it
 // is missing. Errors begin with the name of the flag.
-func openStore(ctx context.Context, flag, name string, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
+func openStore(ctx context.Context, flag, name string, retained retention, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
 	switch {
 	case name == inMemory:
 		return memory.New(), func() error { return nil }, nil
 	case isPostgres(name):
-		return openPostgres(ctx, flag, name)
+		return openPostgres(ctx, flag, name, postgres.WithHistoryRetention(retained.age))
 	}
 	if err := checkParent(flag, name); err != nil {
 		return nil, nil, err
 	}
-	file, err := openFile(ctx, flag, name, options...)
+	file, err := openFile(ctx, flag, name, retained, options...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,7 +70,7 @@ func checkParent(flag, path string) error {
 
 func openExisting(ctx context.Context, flag, name string, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
 	if isPostgres(name) {
-		return openPostgres(ctx, flag, name, postgres.WithoutSetup())
+		return openPostgres(ctx, flag, name, postgres.WithoutSetup(), postgres.WithHistoryRetention(everything.age))
 	}
 	file, err := openExistingFile(ctx, flag, name, options...)
 	if err != nil {
@@ -70,7 +83,7 @@ func openExistingFile(ctx context.Context, flag, path string, options ...bolt.Op
 	if err := checkExists(flag, path); err != nil {
 		return nil, err
 	}
-	return openFile(ctx, flag, path, options...)
+	return openFile(ctx, flag, path, everything, options...)
 }
 
 var errNoFile = errors.New("there is no file")
@@ -88,8 +101,11 @@ func checkExists(flag, path string) error {
 	return nil
 }
 
-func openFile(ctx context.Context, flag, path string, options ...bolt.Option) (*bolt.Store, error) {
-	file, err := bolt.Open(ctx, path, options...)
+func openFile(ctx context.Context, flag, path string, retained retention, options ...bolt.Option) (*bolt.Store, error) {
+	if retained.age == 0 {
+		retained.changes = 0
+	}
+	file, err := bolt.Open(ctx, path, append(options, bolt.WithHistory(retained.changes, retained.age))...)
 	if err != nil {
 		return nil, fileError(flag, path, err)
 	}

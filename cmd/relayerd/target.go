@@ -98,9 +98,9 @@ func (t *target) openStore(ctx context.Context) (relayer.Store, func() error, er
 		return nil, nil, errors.New("--create needs a file in --db: relayerd serve sets up a PostgreSQL database")
 	}
 	if _, err := os.Stat(t.database); t.isDryRun && errors.Is(err, fs.ErrNotExist) {
-		return openStore(ctx, "--db", inMemory)
+		return openStore(ctx, "--db", inMemory, everything)
 	}
-	return openStore(ctx, "--db", t.database, lockOnce())
+	return openStore(ctx, "--db", t.database, everything, lockOnce())
 }
 
 func (t *target) openServer(apiKey string) (relayer.Registry, func() error, error) {
