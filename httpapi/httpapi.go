@@ -5,6 +5,7 @@
 //	POST   /api/v1/relayers               create a relayer
 //	POST   /api/v1/relayers:validate      check a create, and store nothing
 //	GET    /api/v1/relayers:watch         the changes of relayers, as Server-Sent Events
+//	GET    /api/v1/relayers:history       the changes of the past, newest first
 //	GET    /api/v1/relayers/{relayer_id}  one relayer
 //	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
 //	DELETE /api/v1/relayers/{relayer_id}  delete a relayer

@@ -302,6 +302,7 @@ func TestKeys_OtherKeyOfTheSameName(t *testing.T) {
 		expectFailure(t, fingerprint, "check", "--db", database, "--keys", other)
 		expectFailure(t, fingerprint, "reseal", "--db", database, "--keys", other)
 	}
+	expectFailure(t, "--db: relayer: opening the RPC URLs of a: ", "check", "--db", database, "--keys", other)
 	runCommand(t, "check", "--db", database, "--keys", keys, "--require-sealed")
 	if output := runCommand(t, "reseal", "--db", database, "--keys", keys); output != "stored the RPC URLs of 0 relayers\n" {
 		t.Errorf("reseal prints %q", output)

@@ -59,12 +59,6 @@ func check(ctx context.Context, database string, keys sealing) (total int, seale
 	if err := store.(transfer.Checker).Check(ctx); err != nil {
 		return 0, sealed, fmt.Errorf("--db: %w", err)
 	}
-	if sealed, err = countSealed(ctx, store, sealer); err != nil {
-		return 0, sealed, err
-	}
-	if err := checkKeyNames(sealed); err != nil {
-		return 0, sealed, err
-	}
 	var options []relayer.Option
 	if keys.keysFile != "" {
 		options = append(options, relayer.WithSealer(sealer))
@@ -74,6 +68,12 @@ func check(ctx context.Context, database string, keys sealing) (total int, seale
 	}
 	if err := checkRelayers(ctx, store, options); err != nil {
 		return 0, sealed, fmt.Errorf("--db: %w", err)
+	}
+	if sealed, err = countSealed(ctx, store, sealer); err != nil {
+		return 0, sealed, err
+	}
+	if err := checkKeyNames(sealed); err != nil {
+		return 0, sealed, err
 	}
 	all, err := store.List(ctx, relayer.StoreQuery{})
 	return all.Total, sealed, err
