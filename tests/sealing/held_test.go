@@ -5,6 +5,7 @@ package sealing_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
@@ -20,7 +22,7 @@ import (
 // rotating is a sealer whose keys change, as those of a file that a server reloads.
 type rotating struct {
 	current atomic.Pointer[keyring.Keyring]
-	sealed  sync.WaitGroup // the creates that have to seal
+	sealed  sync.WaitGroup // the held writes that have to seal
 }
 
 func (r *rotating) rotate(t *testing.T, round int) {
@@ -34,7 +36,7 @@ func (r *rotating) rotate(t *testing.T, round int) {
 
 func (r *rotating) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
 	sealed, err := r.current.Load().Seal(ctx, plaintext, associatedData)
-	if ctx.Value(creating{}) != nil {
+	if ctx.Value(held{}) != nil {
 		r.sealed.Done()
 	}
 	return sealed, err
@@ -50,10 +52,10 @@ func (r *rotating) KeyOf(sealed []byte) (relayer.SealingKey, error) {
 	return r.current.Load().KeyOf(sealed)
 }
 
-// creating is the key of the contexts of creates.
-type creating struct{}
+// held is the key of the contexts of the writes that wait for the lock.
+type held struct{}
 
-// gated is a store whose creates wait while the gate is locked.
+// gated is a store whose held writes wait while the gate is locked.
 type gated struct {
 	relayer.Store
 	gate *sync.RWMutex
@@ -63,6 +65,14 @@ func (s gated) Create(ctx context.Context, rec relayer.Record) (relayer.Record, 
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	return s.Store.Create(ctx, rec)
+}
+
+func (s gated) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if ctx.Value(held{}) != nil {
+		s.gate.RLock()
+		defer s.gate.RUnlock()
+	}
+	return s.Store.Update(ctx, rec)
 }
 
 // tableLock returns a function that locks the table of relayers against writes.
@@ -80,12 +90,21 @@ func tableLock(t *testing.T, connString string) (hold func() (release func())) {
 	}
 }
 
-// The keys change while creates have sealed under the earlier key and wait for a lock. When
-// Reseal has ended, nothing is under it, and nothing comes to be.
+// The keys change while creates, and patches of the first URLs, have sealed under the earlier key
+// and wait for a lock. When Reseal has ended, nothing is under it, and nothing comes to be.
 func TestReseal_WritesHeldByALock(t *testing.T) {
-	t.Run("memory", func(t *testing.T) {
+	withGate := func(t *testing.T, store relayer.Store) {
 		gate := new(sync.RWMutex)
-		resealHeldWrites(t, gated{memory.New(), gate}, func() func() { gate.Lock(); return gate.Unlock })
+		resealHeldWrites(t, gated{store, gate}, func() func() { gate.Lock(); return gate.Unlock })
+	}
+	t.Run("memory", func(t *testing.T) { withGate(t, memory.New()) })
+	t.Run("bolt", func(t *testing.T) {
+		store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		withGate(t, store)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		server := pgserver.Start(t)
@@ -95,7 +114,7 @@ func TestReseal_WritesHeldByALock(t *testing.T) {
 }
 
 func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release func())) {
-	const creators = 8
+	const writes = 8
 	sealer := new(rotating)
 	sealer.rotate(t, 1)
 	m, err := relayer.New(store, relayer.WithSealer(sealer))
@@ -103,14 +122,30 @@ func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release fu
 		t.Fatal(err)
 	}
 	for round := 1; round <= *rounds; round++ {
+		isPatch := func(number int) bool { return number%2 == 0 }
+		idOf := func(number int) string { return fmt.Sprintf("r%d-%d", round, number) }
+		for number := range writes {
+			if !isPatch(number) {
+				continue
+			}
+			if _, err := m.Create(t.Context(), definition(idOf(number), nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		release := hold()
-		sealer.sealed.Add(creators)
+		sealer.sealed.Add(writes)
 		var writing sync.WaitGroup
-		for number := range creators {
+		for number := range writes {
 			writing.Go(func() {
-				id := fmt.Sprintf("r%d-%d", round, number)
-				if _, err := m.Create(context.WithValue(t.Context(), creating{}, true), definition(id, []relayer.RPCConfig{{URL: ownURL}})); err != nil {
-					t.Errorf("%s: %v", id, err)
+				ctx, endpoints := context.WithValue(t.Context(), held{}, true), []relayer.RPCConfig{{URL: ownURL}}
+				var err error
+				if isPatch(number) {
+					_, err = m.Patch(ctx, idOf(number), relayer.Patch{"custom_rpc_urls": endpoints})
+				} else {
+					_, err = m.Create(ctx, definition(idOf(number), endpoints))
+				}
+				if err != nil {
+					t.Errorf("%s: %v", idOf(number), err)
 				}
 			})
 		}
@@ -140,12 +175,12 @@ func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release fu
 			t.Fatal(err)
 		}
 		for when, counted := range map[string]relayer.SealCounts{"Reseal": counts, "the writes": after} {
-			if byID := countsByID(counted); len(byID) != 1 || byID[keyOf(round+1)] != creators || counted.Clear != 0 {
-				t.Errorf("round %d: after %s %v are under keys, want %d under %s", round, when, byID, creators, keyOf(round+1))
+			if byID := countsByID(counted); len(byID) != 1 || byID[keyOf(round+1)] != writes || counted.Clear != 0 {
+				t.Errorf("round %d: after %s %v are under keys, want %d under %s", round, when, byID, writes, keyOf(round+1))
 			}
 		}
-		for number := range creators {
-			if err := m.Delete(t.Context(), fmt.Sprintf("r%d-%d", round, number)); err != nil {
+		for number := range writes {
+			if err := m.Delete(t.Context(), idOf(number)); err != nil {
 				t.Fatal(err)
 			}
 		}
