@@ -56,9 +56,12 @@ func repeat(method string, path func(a *attacker, i int) string, body func(i int
 	}
 }
 
+// costlyFilters are 1,000 values. All relayers have the last one, and none has a search.
+var costlyFilters = values("signer_id", 991) + "&signer_id=signer&" + values("search", 8)
+
 // holdStream opens a stream and reads nothing of it. The server refuses those above the share.
 func holdStream(ctx context.Context, a *attacker, _ int) {
-	response, err := a.send(ctx, "GET", collection+":watch?search="+strings.Repeat("x", 128), "")
+	response, err := a.send(ctx, "GET", collection+":watch?"+costlyFilters, "")
 	if err != nil {
 		return
 	}
@@ -98,6 +101,7 @@ func head(a *attacker, method, target, more string) string {
 const (
 	collection = "/api/v1/relayers"
 	own        = collection + "/attacked"
+	largePages = collection + "?per_page=100&"
 )
 
 func fixed(path string) func(*attacker, int) string {
@@ -110,11 +114,19 @@ func values(parameter string, count int) string {
 	for i := range count {
 		query.Add(parameter, fmt.Sprintf("value-%d-", i)+strings.Repeat("x", 100/(1+count/100)))
 	}
-	return collection + "?per_page=100&" + query.Encode()
+	return query.Encode()
 }
 
 var (
-	longName = strings.Repeat("x", 1<<20-40)
+	manyReceivers = strings.Repeat(`,"0x742d35Cc6634C0532925a3b844Bc454e4438f44e"`, 4500)
+
+	// patchBodies are of 1 MiB, which is too large for a relayer, and of 200 KiB.
+	patchBodies = [...]string{
+		`{"name":"` + strings.Repeat("x", 1<<20-40) + `"}`,
+		`{"policies":{"whitelist_receivers":["one"` + manyReceivers + `]}}`,
+		`{"policies":{"whitelist_receivers":["another"` + manyReceivers + `]}}`,
+	}
+
 	manyURLs = strings.Repeat(`{"url":"https://rpc.example/v2/KEY"},`, 500)
 )
 
@@ -127,16 +139,16 @@ var attacks = []struct {
 	// with the same share.
 	isControlled bool
 }{
-	{name: "searches", one: repeat("GET", fixed(values("search", 8)), text(""))},
+	{name: "searches", one: repeat("GET", fixed(largePages+values("search", 8)), text(""))},
 	{name: "pages of 100", one: repeat("GET", func(a *attacker, i int) string {
-		return fmt.Sprintf("%s?per_page=100&page=%d", collection, 1+i%(a.relayers/100))
+		return fmt.Sprintf("%spage=%d", largePages, 1+i%(a.relayers/100))
 	}, text(""))},
 	{name: "streams", one: holdStream, isControlled: true},
 	{name: "slow readers", one: hold(func(a *attacker) string {
 		return strings.Repeat(head(a, "GET", collection+"?per_page=100", ""), 100)
 	})},
 	{name: "patches of the largest body", one: repeat("PATCH", fixed(own), func(i int) string {
-		return fmt.Sprintf(`{"name":"%d%s"}`, i, longName)
+		return patchBodies[i%len(patchBodies)]
 	})},
 	{name: "creates that are refused", one: repeat("POST", fixed(collection), text(relayerJSON("attacked")))},
 	{name: "guesses of tokens", one: func(ctx context.Context, a *attacker, i int) {
@@ -149,7 +161,7 @@ var attacks = []struct {
 	{name: "dry runs", one: repeat("PATCH", fixed(own+"?dry_run=true"), func(i int) string {
 		return fmt.Sprintf(`{"name":"%d","custom_rpc_urls":[%s{"url":"https://rpc.example"}]}`, i, manyURLs)
 	})},
-	{name: "filters of 1,000 values", one: repeat("GET", fixed(values("signer_id", 1000)), text(""))},
+	{name: "filters of 1,000 values", one: repeat("GET", fixed(largePages+values("signer_id", 1000)), text(""))},
 	{name: "connections", isControlled: true, one: hold(func(a *attacker) string {
 		return head(a, "POST", collection, "Content-Length: 1000\r\n") + "{"
 	})},
