@@ -7,5 +7,7 @@
 // The processor time of a request is that of the thread that calls the handler. It includes
 // the part of the garbage collection that falls to the request. It does not include net/http,
 // the goroutines of a store that commit the writes of many requests, PostgreSQL, and the
-// goroutines of streams that send a change.
+// goroutines of streams that send a change. Every measured request begins with caches of the
+// processor that are cold, also without an attack: an attack fills them, as other work of the
+// machine does.
 package fairness
