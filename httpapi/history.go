@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -10,12 +9,12 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// pastChange is an entry of a history. The ID is absent in that of one relayer.
+// pastChange is an entry of a history, without the relayer. The ID is absent in that of one
+// relayer.
 type pastChange struct {
 	change
-	ID      string          `json:"id,omitempty"`
-	Changed []string        `json:"changed,omitempty"`
-	Relayer json.RawMessage `json:"relayer"`
+	ID      string   `json:"id,omitempty"`
+	Changed []string `json:"changed,omitempty"`
 }
 
 // getHistory returns the changes of one relayer, newest first.
@@ -84,19 +83,32 @@ func (a *API) historyPage(x *exchange, r *http.Request, q *query, filter history
 	if perPage == 0 {
 		revisions, next = nil, 0
 	}
-	entries := make([]pastChange, 0, len(revisions))
-	for _, past := range revisions {
-		entry := pastChange{changeOf(past.Revision, past.LastChange()), past.ID, past.Changed, past.JSON}
+	body := append(x.startBody(), '[')
+	for i, past := range revisions {
+		entry := pastChange{changeOf(past.Revision, past.LastChange()), past.ID, past.Changed}
 		if x.relayerID != "" {
 			entry.ID = ""
 		}
-		entries = append(entries, entry)
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = appendPast(body, entry, past.JSON)
 	}
-	body := append(x.startBody(), encodeJSON(entries)...)
+	body = append(body, ']')
 	if next != 0 {
 		body = append(strconv.AppendUint(append(body, `,"next":"`...), next, 10), '"')
 	}
 	return x.success(http.StatusOK, body)
+}
+
+// appendPast adds an entry. The relayer, which may be large, is not encoded again.
+func appendPast(body []byte, entry pastChange, document []byte) []byte {
+	if document == nil {
+		document = []byte("null")
+	}
+	text := encodeJSON(entry)
+	body = append(append(body, text[:len(text)-len("}")]...), `,"relayer":`...)
+	return append(append(body, document...), '}')
 }
 
 // readHistory returns the selected changes of one page, and the Before of the next one.
