@@ -17,6 +17,9 @@ import (
 // it; every other error is the last. A page with a damaged record is an error, and so are All of
 // a client and the next read of all relayers by a mirror, which read pages.
 //
+// A Manager and a client list relayers in creation order, a mirror in the order of their IDs.
+// That of generated IDs is the creation order.
+//
 // It is an interface for callers: later versions may add methods.
 type Reader interface {
 	Get(ctx context.Context, id string) (*Relayer, error)
