@@ -3,8 +3,10 @@ package bolt_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,24 +23,80 @@ func BenchmarkHistory_Writes(b *testing.B) {
 			n := max(200, 40*writers)
 			with, _ := openBench(b, bolt.WithHistory(retained, time.Hour))
 			without, _ := openBench(b, bolt.WithHistory(0, 0))
-			next := 0
 			for _, store := range []*bolt.Store{with, without} {
 				createRate(b, store, 1024, 0, retained+2*n)
 			}
-			next = retained + 2*n
-			var creates, updates []float64
+			next := retained + 2*n
+			size := backupSize(b, with) - backupSize(b, without)
+			creates, updates := new(comparedWrites), new(comparedWrites)
 			for b.Loop() {
 				for range samples {
-					creates = append(creates, createRate(b, with, writers, next, n)/createRate(b, without, writers, next, n))
+					creates.sample(with, without, func(store *bolt.Store) float64 { return createRate(b, store, writers, next, n) })
 					next += n
-					updates = append(updates, updateRate(b, with, writers, n)/updateRate(b, without, writers, n))
+					updates.sample(with, without, func(store *bolt.Store) float64 { return updateRate(b, store, writers, n) })
 				}
 			}
-			b.ReportMetric(median(creates), "creates-of-without")
-			b.ReportMetric(median(updates), "updates-of-without")
+			creates.report(b, "create", n)
+			updates.report(b, "update", n)
+			b.ReportMetric(float64(size)/retained, "B-of-file/change")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// comparedWrites are samples of writes with a history and without.
+type comparedWrites struct {
+	rates         []float64 // with, divided by without
+	with, without usage
+}
+
+// usage is processor time, and the bytes that were passed to the kernel.
+type usage struct {
+	seconds float64
+	written int64
+}
+
+func (c *comparedWrites) sample(with, without *bolt.Store, rate func(*bolt.Store) float64) {
+	start := usageNow()
+	withRate := rate(with)
+	middle := usageNow()
+	c.rates = append(c.rates, withRate/rate(without))
+	end := usageNow()
+	c.with.add(start, middle)
+	c.without.add(middle, end)
+}
+
+func (u *usage) add(start, end usage) {
+	u.seconds += end.seconds - start.seconds
+	u.written += end.written - start.written
+}
+
+func usageNow() (u usage) {
+	var times syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &times)
+	u.seconds = time.Duration(times.Utime.Nano() + times.Stime.Nano()).Seconds()
+	counts, _ := os.ReadFile("/proc/self/io")
+	_, _ = fmt.Sscanf(string(counts), "rchar: %d\nwchar: %d", new(int64), &u.written)
+	return u
+}
+
+func (c *comparedWrites) report(b *testing.B, write string, n int) {
+	b.ReportMetric(median(c.rates), write+"s-of-without")
+	b.ReportMetric(c.with.seconds/c.without.seconds, write+"-processor-time-of-without")
+	b.ReportMetric(float64(c.with.written)/float64(len(c.rates)*n), "B-written/"+write)
+}
+
+func backupSize(b *testing.B, store *bolt.Store) int64 {
+	b.Helper()
+	path := b.TempDir() + "/backup.db"
+	if err := store.Backup(b.Context(), path); err != nil {
+		b.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return info.Size()
 }
 
 func openBench(b *testing.B, opts ...bolt.Option) (*bolt.Store, string) {
