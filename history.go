@@ -43,10 +43,10 @@ type HistoryPage struct {
 // defaultHistoryLimit is the [HistoryQuery.Limit] of a [Manager] if it is 0.
 const defaultHistoryLimit = 20
 
-// History returns changes of the past, newest first, as far as the store retains them, also
-// of a relayer that was deleted. Limit is lowered to the maximum of pages (see
-// [WithMaxPerPage]). Changes that are damaged in the store are left out. It returns [ErrNotFound] if the ID has no history, and an error that
-// matches [errors.ErrUnsupported] if the store retains none.
+// History returns changes of the past, newest first, as far as the store retains them, also of
+// a relayer that was deleted. Limit is lowered to the maximum of pages (see [WithMaxPerPage]).
+// Changes that are damaged in the store are left out. It returns [ErrNotFound] if the ID has no
+// history, and an error that matches [errors.ErrUnsupported] if the store retains none.
 //
 // A view of [Manager.Within] has the changes of relayers that it selected before or after
 // the change. Without an ID a call examines about 1,000 changes at most, so that its page can

@@ -348,8 +348,8 @@ type SealCounts struct {
 }
 
 // CountSealed counts the private parts of all relayers by the key that sealed them. A relayer
-// without RPC URLs has none. It opens none of them. It distinguishes the keys if the sealer has the method KeyOf of a
-// [KeyedSealer].
+// without RPC URLs has none. It opens none of them. It distinguishes the keys if the sealer has
+// the method KeyOf of a [KeyedSealer].
 //
 // It returns the counts with an error that matches [ErrSealed], and names both fingerprints,
 // if a part is under a key that the KeyedSealer does not have, but of which it has the ID:

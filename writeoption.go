@@ -35,10 +35,10 @@ func IfRevision(revisions ...uint64) WriteOption {
 	}}
 }
 
-// DryRun checks everything that the write checks, hooks and conditions included, and
-// stores nothing. The write returns what it would return, with the current revision, or
-// revision 0 for a create, and without [Relayer.LastChange]. It does not detect that a store cannot delete a damaged
-// relayer.
+// DryRun checks everything that the write checks, hooks and conditions included, and stores
+// nothing. The write returns what it would return, with the current revision, or revision 0 for
+// a create, and without [Relayer.LastChange]. It does not detect that a store cannot delete a
+// damaged relayer.
 func DryRun() WriteOption {
 	return WriteOption{func(s *WriteSettings) error {
 		s.DryRun = true

@@ -288,11 +288,11 @@ func getTime(b *testing.B, get func(context.Context, string) (relayer.Record, er
 	return float64(time.Since(start).Nanoseconds()) / float64(len(drawn))
 }
 
-// BenchmarkOpen opens a file of a hundred thousand and of a million relayers. The heap is
-// what is live afterwards, and then while relayers are updated, divided by the bytes of the
-// IDs, claims, terms, documents and private parts. So the quotient contains what the store
-// adds to these: the texts and notes, and the indexes. The resident memory is what the open adds to that of the process, divided by the
-// heap.
+// BenchmarkOpen opens a file of a hundred thousand and of a million relayers. The heap is what
+// is live afterwards, and then while relayers are updated, divided by the bytes of the IDs,
+// claims, terms, documents and private parts. So the quotient contains what the store adds to
+// these: the texts and notes, and the indexes. The resident memory is what the open adds to
+// that of the process, divided by the heap.
 func BenchmarkOpen(b *testing.B) {
 	for _, n := range []int{large / 10, large} {
 		b.Run(fmt.Sprint("relayers=", n), func(b *testing.B) {

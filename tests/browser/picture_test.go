@@ -17,8 +17,8 @@ var updatePicture = flag.Bool("update-picture", false, "write the picture of REA
 // picture is the picture of the page in README.md.
 const picture = "../../docs/page.png"
 
-// TestPicture_OfREADME shows the list of the picture, with all texts in full. The picture itself depends on the
-// fonts of the machine, so that only its size is compared.
+// TestPicture_OfREADME shows the list of the picture, with all texts in full. The picture
+// itself depends on the fonts of the machine, so that only its size is compared.
 func TestPicture_OfREADME(t *testing.T) {
 	t.Parallel()
 	signers := filepath.Join(t.TempDir(), "signers.json")
