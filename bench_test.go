@@ -29,6 +29,9 @@ func BenchmarkWrite(b *testing.B) {
 			return second(m.Documents().Patch(b.Context(), "r", fmt.Appendf(nil, `{"policies":{"gas_price_cap":%d}}`, i)))
 		},
 		"pause": func(m *relayer.Manager, i int) error {
+			return second(m.Documents().Patch(b.Context(), "r", fmt.Appendf(nil, `{"paused":%t}`, i%2 == 0)))
+		},
+		"pause that returns a relayer": func(m *relayer.Manager, i int) error {
 			if i%2 == 0 {
 				return second(m.Pause(b.Context(), "r"))
 			}
