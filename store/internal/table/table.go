@@ -131,13 +131,12 @@ func (t *Table) List(ctx context.Context, query relayer.StoreQuery) (relayer.Lis
 	if err := ctx.Err(); err != nil {
 		return relayer.Listing{}, err
 	}
-	var room [128]*Record
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.closed != nil {
 		return relayer.Listing{}, t.closed
 	}
-	found, total := t.selected(room[:0], query)
+	found, total := t.selected(make([]*Record, 0, min(query.Limit, 128)), query)
 	records := slices.Grow(query.Room[:0], len(found))[:len(found)]
 	listing := relayer.Listing{Records: records, Total: total, Position: t.changes.Position()}
 	for i, r := range found {
