@@ -72,8 +72,9 @@ func holdStream(ctx context.Context, a *attacker, _ int) {
 	}
 }
 
-// hold returns an attack that writes a text to a connection and never reads.
-func hold(text func(a *attacker) string) func(context.Context, *attacker, int) {
+// hold returns an attack that writes a text to a connection, and keeps it until a response
+// begins. It never reads if the attack is one of slow readers.
+func hold(text func(a *attacker) string, isSlowReader bool) func(context.Context, *attacker, int) {
 	return func(ctx context.Context, a *attacker, _ int) {
 		address := strings.TrimPrefix(a.url, "http://")
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -81,16 +82,14 @@ func hold(text func(a *attacker) string) func(context.Context, *attacker, int) {
 			return
 		}
 		defer connection.Close()
+		defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
 		_ = connection.(*net.TCPConn).SetReadBuffer(4096)
-		written := make(chan struct{})
-		go func() {
-			defer close(written)
-			_, _ = io.WriteString(connection, text(a))
-		}()
 		a.sent.Add(1)
-		<-ctx.Done()
-		_ = connection.Close()
-		<-written
+		_, _ = io.WriteString(connection, text(a))
+		if isSlowReader {
+			<-ctx.Done()
+		}
+		_, _ = connection.Read(make([]byte, 1))
 	}
 }
 
@@ -146,7 +145,7 @@ var attacks = []struct {
 	{name: "streams", one: holdStream, isControlled: true},
 	{name: "slow readers", one: hold(func(a *attacker) string {
 		return strings.Repeat(head(a, "GET", collection+"?per_page=100", ""), 100)
-	})},
+	}, true)},
 	{name: "patches of the largest body", one: repeat("PATCH", fixed(own), func(i int) string {
 		return patchBodies[i%len(patchBodies)]
 	})},
@@ -164,7 +163,7 @@ var attacks = []struct {
 	{name: "filters of 1,000 values", one: repeat("GET", fixed(largePages+values("signer_id", 1000)), text(""))},
 	{name: "connections", isControlled: true, one: hold(func(a *attacker) string {
 		return head(a, "POST", collection, "Content-Length: 1000\r\n") + "{"
-	})},
+	}, false)},
 }
 
 func relayerJSON(id string) string {
