@@ -22,6 +22,7 @@ type connections struct {
 	pool           *pgxpool.Pool
 	connectTimeout time.Duration
 	known          *timelines
+	turns          turns
 }
 
 // acquire returns a connection to a primary. If there is none for a temporary reason, it
@@ -79,7 +80,11 @@ func (c *connections) hint(err error) error {
 // connections that have been lost, or lead to a former primary, are discarded.
 func (c *connections) acquirePrimary(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
+		if err := c.turns.take(ctx); err != nil {
+			return nil, err
+		}
 		conn, err := c.pool.Acquire(ctx)
+		c.turns.leave()
 		if err != nil {
 			return nil, err
 		}

@@ -164,7 +164,7 @@ func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, options
 	if err != nil {
 		return nil, err
 	}
-	connections := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known}
+	connections := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, turns: turns{free: int(pool.Config().MaxConns)}}
 	if err := prepareSchema(ctx, connections, opts); err != nil {
 		return nil, err
 	}
