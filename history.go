@@ -59,7 +59,7 @@ func (m *Manager) History(ctx context.Context, query HistoryQuery) (*HistoryPage
 		}
 		page := &HistoryPage{Revisions: make([]Revision, len(found)), Next: next}
 		for i, c := range found {
-			page.Revisions[i] = Revision{c.Record.Revision, c.Record.ID, decodeNote(c.Record.Note), c.changed, c.relayer}
+			page.Revisions[i] = Revision{c.Record.Revision, c.Record.ID, decodeNote(c.Record.Note), c.changed, m.decodedPast(ctx, c.Record)}
 		}
 		return page, nil
 	})
@@ -73,12 +73,11 @@ func (q HistoryQuery) action() Action {
 	return ActionGet
 }
 
-// pastChange is a change as a caller of a history sees it. Its record has no document if it has
-// no relayer.
+// pastChange is a change as a caller of a history sees it. Its record has no document after a
+// delete, if it is not selected, and if its document is no JSON.
 type pastChange struct {
 	RecordChange
 	changed []string
-	relayer *Relayer
 }
 
 // history returns the changes of a page, and the Before of the next one.
@@ -162,27 +161,36 @@ func (m *Manager) pastChange(ctx context.Context, c RecordChange, older []Record
 	if err != nil {
 		return pastChange{}, err
 	}
-	var decoded *Relayer
-	if isSelected && c.Kind != ChangeDeleted {
-		decoded = m.decodedPast(ctx, c.Record)
+	if !isSelected || c.Kind == ChangeDeleted {
+		c.Record.Document = nil
+		return pastChange{RecordChange: c}, nil
 	}
-	if decoded == nil {
+	if !isObject(c.Record.Document) {
+		m.logDamagedPast(ctx, c.Record, errors.New("the document is not a JSON object"))
 		c.Record.Document = nil
 		return pastChange{RecordChange: c}, nil
 	}
 	changed, err := m.changedBy(ctx, c, older)
-	return pastChange{c, changed, decoded}, err
+	return pastChange{c, changed}, err
 }
 
-// decodedPast returns nil if the record cannot be decoded: one damaged change hides no others.
+// decodedPast returns nil if the record has no document, or one that cannot be decoded: one
+// damaged change hides no others.
 func (m *Manager) decodedPast(ctx context.Context, rec Record) *Relayer {
+	if rec.Document == nil {
+		return nil
+	}
 	decoded, err := maskedRelayerOf(rec)
 	if err != nil {
-		m.logger.LogAttrs(ctx, slog.LevelError, "a change of the history cannot be decoded",
-			slog.String("relayer_id", rec.ID), slog.Uint64("revision", rec.Revision), slog.String("error", mask.Text(err.Error())))
+		m.logDamagedPast(ctx, rec, err)
 		return nil
 	}
 	return decoded
+}
+
+func (m *Manager) logDamagedPast(ctx context.Context, rec Record, err error) {
+	m.logger.LogAttrs(ctx, slog.LevelError, "a change of the history cannot be decoded",
+		slog.String("relayer_id", rec.ID), slog.Uint64("revision", rec.Revision), slog.String("error", mask.Text(err.Error())))
 }
 
 // changedBy returns the paths of what an update changed, or none if that is unknown.

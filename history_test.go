@@ -180,7 +180,7 @@ func TestHistory_UndecodableDocument(t *testing.T) {
 	mustCreate(t, m, named("r", "first"))
 	mustChange(t, m, "ann", "r", relayer.Patch{"name": "second"})
 	rec, err := store.Get(t.Context(), "r")
-	for _, document := range []string{`{"id":7}`, `{"na`, string(rec.Document)} {
+	for _, document := range []string{`[7]`, `{"na`, string(rec.Document)} {
 		if err == nil {
 			rec.Document = []byte(document)
 			rec, err = store.Update(t.Context(), rec)
