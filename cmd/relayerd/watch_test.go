@@ -173,10 +173,14 @@ func (f *follower) apply(fields map[string]string) {
 		return
 	}
 	id, revision := data.Relayer.ID, revisionOf(data.ETag)
+	f.lastID = fields["id"]
 	if fields["event"] == "deleted" {
+		if revision < f.known[id] {
+			f.received++
+			return // the list was read after the relayer was created again
+		}
 		revision = f.known[id] // the writer does not know the revision of its delete
 	}
-	f.lastID = fields["id"]
 	f.seen[seenChange{fields["event"], id, revision}]++
 	f.received++
 	switch {
