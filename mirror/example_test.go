@@ -26,8 +26,7 @@ func mayRelay(ctx context.Context, view *mirror.Mirror, id string) bool {
 func Example() {
 	manager, server := exampleRegistry()
 	defer server.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel() // ends the views
+	ctx := context.Background()
 	remote, err := client.New(server.URL, client.WithToken("the-token-of-the-server"), client.WithFullRPCURLs())
 	if err != nil {
 		log.Fatal(err)
@@ -38,6 +37,7 @@ func Example() {
 			log.Fatal(err)
 		}
 		fmt.Println(mayRelay(ctx, view, "treasury"), mayRelay(ctx, view, "unknown"))
+		view.Close()
 	}
 	// Output:
 	// true false
@@ -54,6 +54,7 @@ func ExampleMirror_Changes() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer view.Close()
 	for change := range view.Changes(ctx) {
 		switch change.Kind {
 		case relayer.ChangeCreated:
